@@ -1,0 +1,1 @@
+"""Decides how many replicas run and which partition each one owns."""

@@ -1,0 +1,88 @@
+"""The vocabulary of deciding: what is known, what is wanted. Values only, frozen: nobody reasons on a changed copy."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyTarget:
+    """The promise: `percentile` of events within `latency_target_s` (W)."""
+
+    latency_target_s: float = 0.5
+    percentile: float = 0.999
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionLoad:
+    """One partition: λ in events/s over the last decision interval, and lag in events (produced − committed)."""
+
+    partition: int
+    arrival_rate: float
+    lag: int
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """A process or pod that was requested. `ready`: it serves, or could serve at once."""
+
+    name: str
+    ready: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Which replicas, and who owns which partition. assignment None: the group's own assignor places the partitions."""
+
+    replicas: tuple[str, ...]
+    assignment: Mapping[int, str] | None
+
+    def __post_init__(self) -> None:
+        if self.assignment is not None:
+            object.__setattr__(self, "assignment", MappingProxyType(dict(self.assignment)))
+
+    @property
+    def count(self) -> int:
+        """Planned number of replicas."""
+        return len(self.replicas)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupObservation:
+    """All a policy may know at one tick. Complete by construction: what is unknown makes no observation."""
+
+    at_s: float
+    """Seconds since the epoch (live) or since the start of the run (simulated)."""
+    partitions: tuple[PartitionLoad, ...]
+    """By partition number, every partition of the topic."""
+    replicas: tuple[Replica, ...]
+    """Requested and not being removed, in the order in which they were requested."""
+    assignment: Mapping[int, str]
+    """Partition → name of the replica that owns it now, or will once the plan in force is carried out."""
+    service_rate: float
+    """μ, events/s of one replica that is never idle."""
+    rebalance_time_s: float
+    """t_r, seconds."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "assignment", MappingProxyType(dict(self.assignment)))
+
+
+class Action(StrEnum):
+    """What a decision does."""
+
+    UP = "up"
+    DOWN = "down"
+    REASSIGN = "reassign"
+    HOLD = "hold"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What is wanted and why. On HOLD `plan` is what is in force already."""
+
+    action: Action
+    plan: Plan
+    reason: str
+    """One sentence with the numbers that decided, e.g. which replica exceeds which capacity."""

@@ -1,0 +1,1 @@
+"""Partitions with loads into replicas with capacities."""

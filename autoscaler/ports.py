@@ -1,0 +1,50 @@
+"""What the controller needs from a world: something that can be observed and told, and something to write to."""
+
+from typing import Protocol
+
+from autoscaler.model import Decision, GroupObservation
+
+
+class NotReadyError(Exception):
+    """An observation is not possible now. `missing` says which number, in words."""
+
+    def __init__(self, missing: str) -> None:
+        self.missing = missing
+        super().__init__(missing)
+
+
+class ConsumerGroup(Protocol):
+    """A group whose replicas and assignment can be seen and set."""
+
+    def observe(self) -> GroupObservation:
+        """Return what is known now. Raises NotReadyError when any part of it is unknown or stale."""
+        ...
+
+    def apply(self, decision: Decision) -> None:
+        """Ask for the decision's plan; return at once. It is carried out over the following seconds."""
+        ...
+
+
+class Policy(Protocol):
+    """Observation → decision. Deterministic for equal histories; never reads a clock."""
+
+    @property
+    def name(self) -> str:
+        """Name in kebab case, as in measuring and scenarios."""
+        ...
+
+    def decide(self, observation: GroupObservation) -> Decision:
+        """Return what to do now."""
+        ...
+
+
+class Journal(Protocol):
+    """Where decisions are recorded."""
+
+    def record(self, observation: GroupObservation, decision: Decision) -> None:
+        """Record one decision with what it was made from."""
+        ...
+
+    def record_hold(self, missing: NotReadyError) -> None:
+        """Record that nothing was decided because something was unknown."""
+        ...

@@ -1,0 +1,1 @@
+"""Scenarios, measures and reports: how a run is described and judged."""

@@ -1,0 +1,1 @@
+"""What services, autoscaler and load generator must agree on: names and records. They meet here and nowhere else."""

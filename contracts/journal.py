@@ -1,0 +1,84 @@
+"""What the autoscaler saw, decided and did: a tagged union, one record each on the journal topic."""
+
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+JOURNAL_VERSION: Final = 1
+
+
+class PartitionSeen(msgspec.Struct, frozen=True, kw_only=True):
+    """One partition as a tick saw it."""
+
+    partition: int
+    arrival_rate: float
+    """Events/s over the last decision interval."""
+    lag: int
+    """Events produced and not committed."""
+    owner: str | None
+
+
+class TickRecord(msgspec.Struct, frozen=True, kw_only=True, tag="tick", tag_field="kind"):
+    """One decision, or the reason why there was none."""
+
+    at_us: int
+    tick: int
+    policy: str
+    action: str
+    """up, down, reassign or hold."""
+    reason: str
+    service_rate: float
+    """Events/s of one replica, as learned."""
+    partitions: tuple[PartitionSeen, ...]
+    """Empty where nothing could be observed."""
+    ready_replicas: int
+    requested_replicas: int
+    planned_replicas: int
+    """What the decision wants; differs from requested until the group has acted."""
+    epoch: int
+    """Plan in force."""
+    missing: str | None = None
+    """What could not be observed, on a hold for want of data."""
+    v: int = JOURNAL_VERSION
+
+
+class PlanWritten(msgspec.Struct, frozen=True, kw_only=True, tag="plan", tag_field="kind"):
+    """A plan was committed to the plan topic."""
+
+    at_us: int
+    epoch: int
+    action: str
+    reason: str
+    replicas: tuple[str, ...]
+    assignment: dict[int, str] | None
+    moved: int
+    """Partitions whose owner differs from the plan before."""
+    v: int = JOURNAL_VERSION
+
+
+class ReplicaChange(StrEnum):
+    """Steps in the life of a replica as its scaler saw them."""
+
+    REQUESTED = "requested"
+    STARTED = "started"
+    READY = "ready"
+    DRAINED = "drained"
+    LEFT = "left"
+    DIED = "died"
+    START_FAILED = "start-failed"
+    ADOPTED = "adopted"
+
+
+class ReplicaChanged(msgspec.Struct, frozen=True, kw_only=True, tag="replica", tag_field="kind"):
+    """A replica was requested, became ready, left, died … It costs money from REQUESTED to LEFT or DIED."""
+
+    at_us: int
+    replica: str
+    change: ReplicaChange
+    detail: str = ""
+    """Exit status, why a start failed, when it is tried again."""
+    v: int = JOURNAL_VERSION
+
+
+JournalEntry = TickRecord | PlanWritten | ReplicaChanged

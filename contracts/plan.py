@@ -1,0 +1,30 @@
+"""The plan: how many Payment replicas, which, and who owns which partition. A log with one writer at a time."""
+
+from typing import Final
+
+import msgspec
+
+PLAN_VERSION: Final = 1
+
+
+class Eviction(msgspec.Struct, frozen=True, kw_only=True):
+    """Evidence that a member is dead. Survivors may leave the group on its behalf."""
+
+    replica: str
+    member_id: str
+    incarnation: str
+
+
+class PlanRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """Value of the plan topic. Unknown fields are tolerated, so that older replicas can read newer plans."""
+
+    epoch: int
+    """Strictly growing, from 1."""
+    at_us: int
+    replicas: tuple[str, ...]
+    """Names of the replicas that shall be members of the group; their number is the planned count."""
+    assignment: dict[int, str] | None
+    """Partition → replica. None: the group's own assignor places the partitions (sticky by count)."""
+    reason: str
+    evictions: tuple[Eviction, ...] = ()
+    v: int = PLAN_VERSION

@@ -1,0 +1,1 @@
+"""Order, Payment, Shipment, Notification, and the consumer that Payment stands on."""

@@ -1,0 +1,1 @@
+"""The command line and the one-machine stack: the only code that may import everything."""

@@ -1,0 +1,61 @@
+"""CPU and memory of every process of a run."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+import psutil
+
+
+class Usage(msgspec.Struct, kw_only=True):
+    """One process over a run. Memory is PSS where the system knows it (Linux), else the unshared part."""
+
+    name: str
+    cpu_s: float = 0.0
+    watched_s: float = 0.0
+    peak_mib: float = 0.0
+
+    @property
+    def cores(self) -> float:
+        """CPU seconds per second while it was watched."""
+        return self.cpu_s / self.watched_s if self.watched_s else 0.0
+
+
+class ResourceMeter:
+    """Sample it every few seconds; totals are kept by name, so a replica that was started again counts as one."""
+
+    def __init__(self) -> None:
+        self.usages: dict[str, Usage] = {}
+        self.peak_mib = 0.0
+        self._last: dict[tuple[str, int], tuple[float, float]] = {}
+
+    def sample(self, processes: Mapping[str, int], now: float) -> float:
+        """Read the named processes (name → pid); return their memory in MiB.
+
+        now: monotonic seconds. Processes that are gone are left out.
+        """
+        total = 0.0
+        for name, pid in processes.items():
+            try:
+                process = psutil.Process(pid)
+                with process.oneshot():
+                    times = process.cpu_times()
+                    memory = process.memory_full_info()
+            except psutil.Error:
+                continue
+            mib = getattr(memory, "pss", memory.uss) / 2**20
+            total += mib
+            usage = self.usages.setdefault(name, Usage(name=name))
+            usage.peak_mib = max(usage.peak_mib, mib)
+            cpu = times.user + times.system
+            if before := self._last.get((name, pid)):
+                usage.cpu_s += cpu - before[0]
+                usage.watched_s += now - before[1]
+            self._last[name, pid] = (cpu, now)
+        self.peak_mib = max(self.peak_mib, total)
+        return total
+
+    def save(self, path: Path) -> None:
+        """Write the usages as JSON, largest consumer of CPU first."""
+        rows = sorted(self.usages.values(), key=lambda usage: -usage.cpu_s)
+        path.write_bytes(msgspec.json.format(msgspec.json.encode(rows), indent=2))

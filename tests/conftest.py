@@ -1,0 +1,35 @@
+"""Fixtures: one real Kafka for the whole test session, and a namespace for each test so that none meets another."""
+
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from tailpack.broker import Broker
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Bootstrap address of an embedded broker that the whole session shares."""
+    broker = Broker(tmp_path_factory.mktemp("kafka"))
+    try:
+        yield broker.start()
+    finally:
+        broker.stop()
+
+
+@pytest.fixture
+def private_broker(tmp_path: "pytest.TempPathFactory") -> Iterator[Broker]:
+    """A broker of the test's own, started: for tests that kill or stop it."""
+    broker = Broker(tmp_path / "kafka")  # type: ignore[operator]
+    broker.start()
+    try:
+        yield broker
+    finally:
+        broker.stop()
+
+
+@pytest.fixture
+def namespace() -> str:
+    """A fresh prefix for topics and groups."""
+    return f"test-{uuid.uuid4().hex[:10]}"

@@ -1,0 +1,86 @@
+"""What tests on a real Kafka share."""
+
+import time
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from contracts.connection import Connection
+from contracts.topics import Topic, qualified
+from tailpack.topics import create_topics as create
+
+T = TypeVar("T")
+
+
+def create_topics(kafka: str, namespace: str, payment_partitions: int) -> None:
+    """Create every topic of a run."""
+    create(Connection(bootstrap_servers=kafka, namespace=namespace), payment_partitions)
+
+
+def produce(
+    kafka: str,
+    namespace: str,
+    topic: Topic,
+    values: Iterable[bytes],
+    *,
+    key: bytes | None = None,
+    headers: dict[str, str | bytes] | None = None,
+    partition: int = -1,
+) -> None:
+    """Write `values` and wait until the broker has them."""
+    producer = Producer({"bootstrap.servers": kafka, "enable.idempotence": True, "linger.ms": 1})
+    for value in values:
+        producer.produce(
+            qualified(namespace, topic), value, key=key, partition=partition, headers=list((headers or {}).items())
+        )
+    assert producer.flush(30) == 0, "the broker did not acknowledge"
+
+
+def read_all(kafka: str, namespace: str, topic: Topic, *, deadline_s: float = 10.0) -> list[Message]:
+    """Return every record that `topic` holds now (read_committed)."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": kafka,
+            "group.id": "test-reader",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            "enable.partition.eof": True,
+        }
+    )
+    name = qualified(namespace, topic)
+    try:
+        partitions = consumer.list_topics(name, timeout=deadline_s).topics[name].partitions
+        consumer.assign([TopicPartition(name, partition, 0) for partition in partitions])
+        records: list[Message] = []
+        at_end: set[int] = set()
+        deadline = time.monotonic() + deadline_s
+        while len(at_end) < len(partitions):
+            assert time.monotonic() < deadline, f"{name} was not read to its end within {deadline_s} s"
+            record = consumer.poll(0.2)
+            if record is None:
+                continue
+            if record.error():
+                at_end.add(record.partition())
+            else:
+                records.append(record)
+        return records
+    finally:
+        consumer.close()
+
+
+def wait_for(condition: Callable[[], T | None], what: str, *, deadline_s: float = 20.0, every_s: float = 0.05) -> T:
+    """Return the first truthy value of `condition`; fail with `what` at the deadline."""
+    deadline = time.monotonic() + deadline_s
+    while True:
+        value = condition()
+        if value:
+            return value
+        assert time.monotonic() < deadline, f"not within {deadline_s} s: {what}"
+        time.sleep(every_s)
+
+
+def admin(kafka: str) -> AdminClient:
+    """Return an admin client."""
+    return AdminClient({"bootstrap.servers": kafka})

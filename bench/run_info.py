@@ -34,6 +34,8 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     command: str = ""
     versions: dict[str, str] = {}
     machine: str = ""
+    phases_s: dict[str, float] = {}
+    """Step → seconds after the command when it was reached."""
     peak_memory_mib: float | None = None
     """PSS of every process of the run, summed, at its peak."""
 

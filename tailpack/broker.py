@@ -5,7 +5,7 @@ import signal
 import socket
 import subprocess
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -75,6 +75,8 @@ class Broker:
     """A broker whose configuration, data and log live in `folder`."""
 
     folder: Path
+    _started: "list[subprocess.Popen[bytes]]" = field(default_factory=list, repr=False)
+    """Kept so that a broker we stop is reaped."""
 
     @property
     def log(self) -> Path:
@@ -99,6 +101,7 @@ class Broker:
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd=self.folder
             )
+        self._started.append(process)
         state = msgspec.structs.replace(state, pid=process.pid, create_time=psutil.Process(process.pid).create_time())
         self._save(state)
         address = f"127.0.0.1:{state.port}"
@@ -120,12 +123,14 @@ class Broker:
         except psutil.TimeoutExpired:
             process.kill()
             process.wait(STOP_DEADLINE_S)
+        self._reap()
 
     def kill(self) -> None:
         """End the broker as a crash would (SIGKILL): for tests of what survives it."""
         if process := self._process():
             os.kill(process.pid, signal.SIGKILL)
             process.wait(STOP_DEADLINE_S)
+            self._reap()
 
     def address(self) -> str | None:
         """Return the bootstrap address of the running broker, None when it is not running."""
@@ -137,6 +142,9 @@ class Broker:
         """Process id while it runs."""
         process = self._process()
         return process.pid if process else None
+
+    def _reap(self) -> None:
+        self._started[:] = [process for process in self._started if process.poll() is None]
 
     def _process(self) -> psutil.Process | None:
         state = self._saved()

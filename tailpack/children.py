@@ -26,7 +26,7 @@ class Child:
     _restart_at: float | None = None
 
     def start(self) -> None:
-        """Start `python -m module`. A session of its own: Ctrl-C reaches the parent alone, which then stops in order."""
+        """Start `python -m module`, in a session of its own: Ctrl-C reaches the parent alone, which stops in order."""
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", self.module, *self.arguments],

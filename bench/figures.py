@@ -1,0 +1,107 @@
+"""Measured figures as they are committed under bench/reference/, each with what is needed to measure it again."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, TypeVar
+
+import msgspec
+
+RowT = TypeVar("RowT", bound=msgspec.Struct)
+FOLDER: Final = Path(__file__).parent / "reference"
+
+
+class Origin(msgspec.Struct, frozen=True, kw_only=True):
+    """Where figures were measured, and by which command."""
+
+    command: str
+    commit: str
+    machine: str
+    measured_on: str
+    """ISO date."""
+
+
+class LiveRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One live run of a scenario under a policy. Lengths of time in seconds, in_sla a share."""
+
+    scenario: str
+    policy: str
+    seed: int
+    events: int
+    in_sla: float
+    p50_s: float
+    p99_s: float
+    p999_s: float
+    max_s: float
+    replica_minutes: float
+    scale_ups: int
+    scale_downs: int
+    reassignments: int
+    lost: int
+    lateness_p99_s: float
+    valid: bool
+    origin: Origin
+
+
+class ServiceRateRow(msgspec.Struct, frozen=True, kw_only=True):
+    """What one Payment replica sustains with a standing backlog."""
+
+    service_time_s: float
+    events: int
+    service_rate: float
+    """μ_eff, events/s."""
+    share_of_ideal: float
+    """μ_eff · service_time_s."""
+    cpu_per_event_s: float
+    peak_mib: float
+    origin: Origin
+
+
+class ProcessRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One process of a run under a steady load."""
+
+    rate: int
+    """Events/s of the load."""
+    topology: str
+    name: str
+    cores: float
+    peak_mib: float
+    origin: Origin
+
+
+class StartupRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One step between the command and its result, seconds since the command."""
+
+    step: str
+    at_s: float
+    origin: Origin
+
+
+class SparkRow(msgspec.Struct, frozen=True, kw_only=True):
+    """The report job on made-up runs read from Kafka."""
+
+    events: int
+    wall_s: float
+    events_per_s: float
+    peak_mib: float
+    origin: Origin
+
+
+FILES: Final[dict[type[msgspec.Struct], str]] = {
+    LiveRow: "live.json",
+    ServiceRateRow: "service-rate.json",
+    ProcessRow: "processes.json",
+    StartupRow: "startup.json",
+    SparkRow: "spark.json",
+}
+
+
+def load(row: type[RowT], folder: Path = FOLDER) -> list[RowT]:
+    """Return the committed rows of this kind; none where nothing was measured yet."""
+    path = folder / FILES[row]
+    return msgspec.json.decode(path.read_bytes(), type=list[row]) if path.exists() else []  # type: ignore[valid-type]
+
+
+def save(rows: Sequence[RowT], row: type[RowT], folder: Path = FOLDER) -> None:
+    """Write the rows of one kind in place of those before."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / FILES[row]).write_bytes(msgspec.json.format(msgspec.json.encode(rows), indent=1) + b"\n")

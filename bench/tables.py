@@ -1,0 +1,129 @@
+"""The README's tables, made from the committed figures; never typed."""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+from bench.figures import LiveRow, Origin, ProcessRow, ServiceRateRow, SparkRow, StartupRow, load
+from bench.published import CLOSER_2024
+
+
+def live() -> str:
+    """Return live runs beside the paper's rows."""
+    rows = []
+    for row in sorted(load(LiveRow), key=lambda row: (row.scenario, row.policy)):
+        paper = CLOSER_2024.get((row.scenario, row.policy))
+        printed = f"{100 * paper.in_sla:.1f} / {paper.replica_minutes}" if paper else "–"
+        printed += f", {paper.scale_ups}/{paper.scale_downs}" if paper and paper.scale_ups is not None else ""
+        milliseconds = " / ".join(f"{1e3 * value:,.0f}" for value in (row.p50_s, row.p99_s, row.p999_s, row.max_s))
+        actions = f"{row.scale_ups}/{row.scale_downs}/{row.reassignments}"
+        verdict = "" if row.valid else " (invalid)"
+        rows.append(
+            (
+                f"{row.scenario}, {row.policy}{verdict}",
+                f"{100 * row.in_sla:.2f}",
+                milliseconds,
+                f"{row.replica_minutes:.2f}",
+                actions,
+                printed,
+            )
+        )
+    header = (
+        "run",
+        "in SLA %",
+        "p50 / p99 / p99.9 / max, ms",
+        "r-m",
+        "ups/downs/reassigns",
+        "paper: in SLA % / r-m, ups/downs",
+    )
+    return _table(header, rows, (row.origin for row in load(LiveRow)))
+
+
+def service_rate() -> str:
+    """Return μ_eff of the payment runtime."""
+    rows = [
+        (
+            f"{1e3 * row.service_time_s:g} ms",
+            f"{row.service_rate:.1f}/s",
+            f"{row.share_of_ideal:.3f}",
+            f"{1e3 * row.cpu_per_event_s:.2f} ms",
+            f"{row.peak_mib:.0f}",
+        )
+        for row in load(ServiceRateRow)
+    ]
+    return _table(
+        ("service time", "μ_eff", "of 1/service time", "CPU per event", "peak PSS, MiB"),
+        rows,
+        (row.origin for row in load(ServiceRateRow)),
+    )
+
+
+def processes() -> str:
+    """Return CPU and memory of each process under steady loads."""
+    found = load(ProcessRow)
+    loads = sorted({(row.topology, row.rate) for row in found}, reverse=True)
+    by_name: dict[str, dict[tuple[str, int], ProcessRow]] = {}
+    for row in found:
+        by_name.setdefault(row.name, {})[row.topology, row.rate] = row
+    rows = [(name, *(_usage(cells.get(one)) for one in loads)) for name, cells in by_name.items()]
+    totals = [[row for row in found if (row.topology, row.rate) == one] for one in loads]
+    rows.append(
+        (
+            "together",
+            *(f"{sum(row.cores for row in rows):.2f} / {sum(row.peak_mib for row in rows):.0f}" for rows in totals),
+        )
+    )
+    header = ("cores / peak PSS MiB", *(f"{topology}, {rate}/s" for topology, rate in loads))
+    return _table(header, rows, (row.origin for row in found))
+
+
+def startup() -> str:
+    """Return when each step of the demo was reached."""
+    rows = [(row.step, f"{row.at_s:.1f}") for row in load(StartupRow)]
+    return _table(("step", "seconds after the command"), rows, (row.origin for row in load(StartupRow)))
+
+
+def spark() -> str:
+    """Return the report job's speed."""
+    rows = [
+        (f"{row.events:,}", f"{row.wall_s:.1f}", f"{row.events_per_s:,.0f}", f"{row.peak_mib:,.0f}")
+        for row in load(SparkRow)
+    ]
+    return _table(("events", "wall, s", "events/s", "peak PSS, MiB"), rows, (row.origin for row in load(SparkRow)))
+
+
+TABLES: Final[dict[str, Callable[[], str]]] = {
+    "live": live,
+    "service-rate": service_rate,
+    "processes": processes,
+    "startup": startup,
+    "spark": spark,
+}
+
+
+def renew(text: str) -> str:
+    """Return `text` with every table between its markers made anew: <!-- table: NAME --> … <!-- end -->."""
+    pattern = re.compile(r"(<!-- table: (?P<name>[a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+    return pattern.sub(lambda found: found[1] + TABLES[found["name"]]() + found[3], text)
+
+
+def renew_file(path: Path) -> bool:
+    """Renew the tables of a Markdown file; return whether anything changed."""
+    before = path.read_text(encoding="utf-8")
+    after = renew(before)
+    if after != before:
+        path.write_text(after, encoding="utf-8")
+    return after != before
+
+
+def _usage(row: ProcessRow | None) -> str:
+    return f"{row.cores:.2f} / {row.peak_mib:.0f}" if row else "–"
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]], origins: Iterable[Origin]) -> str:
+    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    lines += ["| " + " | ".join(row) + " |" for row in rows]
+    sources = sorted({(one.command, one.commit, one.machine, one.measured_on) for one in origins})
+    lines += ["", *(f"`{command}`, commit {commit}, {machine}, {day}  " for command, commit, machine, day in sources)]
+    return "\n".join(lines) + "\n"

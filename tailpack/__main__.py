@@ -1,0 +1,5 @@
+"""`python -m tailpack` is the `tailpack` command."""
+
+from tailpack.cli import main
+
+main()

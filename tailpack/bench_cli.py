@@ -1,0 +1,174 @@
+"""`tailpack bench`: measure this machine, and keep the figures that the README shows."""
+
+import datetime
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from bench import figures
+from bench.figures import LiveRow, Origin, ProcessRow, StartupRow
+from bench.report.result import Result
+from bench.run_info import RunInfo
+from bench.scenario import load_scenario
+from tailpack import provenance
+from tailpack.runner import Options, Run
+
+app = typer.Typer(
+    no_args_is_help=True, help="Measure this machine. Figures go to bench/reference, tables to the README."
+)
+
+Out = Annotated[Path, typer.Option("--out", help="Folder that takes a folder for each run.")]
+Into = Annotated[Path, typer.Option("--into", help="Folder that takes the figures.")]
+
+
+@app.command()
+def live(
+    scenarios: Annotated[str, typer.Option(help="Names, separated by commas.")] = "w1,w1-skew9",
+    policies: Annotated[str, typer.Option(help="Names, separated by commas.")] = "algorithm-2,linear",
+    out: Out = Path("out"),
+    into: Into = figures.FOLDER,
+) -> None:
+    """Run scenarios live under policies, one after the other: ten minutes each. Keep the machine quiet."""
+    for scenario in scenarios.split(","):
+        for policy in policies.split(","):
+            folder = _run(scenario, {"autoscaler.policy": policy}, out)
+            row = live_row(Result.load(folder))
+            kept = [one for one in figures.load(LiveRow, into) if (one.scenario, one.policy) != (scenario, policy)]
+            figures.save([*kept, row], LiveRow, into)  # after each run: an interruption keeps what was measured
+
+
+@app.command()
+def processes(
+    rates: Annotated[str, typer.Option(help="Events/s, separated by commas.")] = "150,350",
+    out: Out = Path("out"),
+    into: Into = figures.FOLDER,
+) -> None:
+    """CPU and memory of every process under steady loads, through the whole pipeline and payment-only."""
+    rows: list[ProcessRow] = []
+    for topology in ("pipeline", "payment-only"):
+        for rate in rates.split(","):
+            folder = _run(f"steady-{rate}", {"topology": topology}, out)
+            rows += process_rows(folder, int(rate))
+            figures.save(rows, ProcessRow, into)
+
+
+@app.command()
+def startup(out: Out = Path("out"), into: Into = figures.FOLDER) -> None:
+    """When each step of a (second) start is reached, from the command to the report of a short run."""
+    phases = RunInfo.load(_run("smoke", {}, out)).phases_s
+    figures.save([StartupRow(step=step, at_s=at_s, origin=origin()) for step, at_s in phases.items()], StartupRow, into)
+
+
+@app.command("service-rate")
+def service_rate(
+    events: Annotated[int, typer.Option(help="Size of the standing backlog.")] = 4000, into: Into = figures.FOLDER
+) -> None:
+    """μ_eff: what one Payment replica sustains with a standing backlog, at several service times."""
+    from tailpack.service_rate import measure  # noqa: PLC0415
+
+    console = Console()
+    rows = [measure(service_time_s, events, origin(), console) for service_time_s in (0.005, 0.02)]
+    for row in rows:
+        console.print(
+            f"{1e3 * row.service_time_s:g} ms: {row.service_rate:.1f} events/s, {row.share_of_ideal:.3f} of the ideal, "
+            f"{1e3 * row.cpu_per_event_s:.2f} ms CPU per event",
+            highlight=False,
+        )
+    figures.save(rows, figures.ServiceRateRow, into)
+
+
+@app.command()
+def report(
+    events: Annotated[int, typer.Option(help="Size of the made-up run.")] = 1_000_000, into: Into = figures.FOLDER
+) -> None:
+    """Wall time and memory of the Spark report on a made-up run, read from Kafka."""
+    from tailpack.spark_bench import measure  # noqa: PLC0415
+
+    row = measure(events, origin(), Console())
+    Console().print(f"{row.events:,} events in {row.wall_s:.1f} s, {row.peak_mib:,.0f} MiB", highlight=False)
+    kept = [one for one in figures.load(figures.SparkRow, into) if one.events != events]
+    figures.save(sorted([*kept, row], key=lambda one: one.events), figures.SparkRow, into)
+
+
+@app.command("tables")
+def tables(file: Annotated[Path, typer.Argument(help="Markdown file with table markers.")] = Path("README.md")) -> None:
+    """Write the tables of a Markdown file anew from the committed figures."""
+    from bench.tables import renew_file  # noqa: PLC0415
+
+    Console().print(f"{file}: {'renewed' if renew_file(file) else 'up to date'}", highlight=False)
+
+
+@app.command("all")
+def everything(out: Out = Path("out")) -> None:
+    """All that is quick: service-rate, startup, report, processes. `live` takes 40 minutes and is asked for by name."""
+    service_rate(events=4000, into=figures.FOLDER)
+    startup(out=out, into=figures.FOLDER)
+    report(events=1_000_000, into=figures.FOLDER)
+    processes(rates="150,350", out=out, into=figures.FOLDER)
+
+
+def live_row(result: Result) -> LiveRow:
+    """Return the row that stands for a run. Percentiles of a run that finished nothing are infinite."""
+    missing = float("inf")
+    return LiveRow(
+        scenario=result.scenario,
+        policy=result.policy,
+        seed=result.seed,
+        events=result.events,
+        in_sla=result.in_sla,
+        p50_s=result.p50_s or missing,
+        p99_s=result.p99_s or missing,
+        p999_s=result.p999_s or missing,
+        max_s=result.max_s or missing,
+        replica_minutes=result.replica_minutes or 0.0,
+        scale_ups=result.scale_ups,
+        scale_downs=result.scale_downs,
+        reassignments=result.reassignments,
+        lost=result.lost,
+        lateness_p99_s=result.lateness.p99_s or 0.0,
+        valid=result.valid,
+        origin=origin(),
+    )
+
+
+def process_rows(folder: Path, rate: int) -> list[ProcessRow]:
+    """Return what each process of the run in `folder` used."""
+    from tailpack.resources import load_usages  # noqa: PLC0415
+
+    topology = RunInfo.load(folder).topology
+    return [
+        ProcessRow(
+            rate=rate,
+            topology=topology,
+            name=usage.name,
+            cores=round(usage.cores, 3),
+            peak_mib=round(usage.peak_mib, 1),
+            origin=origin(),
+        )
+        for usage in load_usages(folder / "processes.json")
+        if not usage.name.startswith("spark")
+    ]
+
+
+def origin() -> Origin:
+    """Return where and how this is being measured."""
+    return Origin(
+        command=_command(sys.argv[1:]),
+        commit=provenance.commit(),
+        machine=provenance.machine(),
+        measured_on=datetime.datetime.now(datetime.UTC).date().isoformat(),
+    )
+
+
+def _command(arguments: Sequence[str]) -> str:
+    return shlex.join(["tailpack", *arguments])
+
+
+def _run(scenario: str, overrides: dict[str, object], out: Path) -> Path:
+    options = Options(out=out, command=_command(sys.argv[1:]))
+    return Run(load_scenario(scenario, overrides), options, Console()).execute()

@@ -1,0 +1,201 @@
+"""The command line: `tailpack --help`."""
+
+import shlex
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Never
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from contracts.validation import InvalidSettingsError
+from tailpack import kafka_cli
+from tailpack.errors import TailpackError
+
+if TYPE_CHECKING:
+    from bench.report.result import Result
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    help="Event-driven services on Kafka, an autoscaler that decides [b]how many[/b] Payment replicas run and "
+    "[b]which partition each one owns[/b], and the measurements that show what that is worth.\n\n"
+    "Start with [b]tailpack demo[/b]: two minutes, nothing to set up but Java.",
+)
+app.add_typer(kafka_cli.app, name="kafka")
+
+Out = Annotated[Path, typer.Option("--out", help="Folder that takes a folder for each run.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print result.json on standard output; everything else on error.")]
+Policy = Annotated[str | None, typer.Option(help="Instead of the scenario's policy; see `tailpack policies`.")]
+Servers = Annotated[
+    str, typer.Option("--bootstrap-servers", help="Your own Kafka, host:port; otherwise an embedded one.")
+]
+Properties = Annotated[
+    str, typer.Option("--client-properties", help="Properties file for TLS and SASL, in librdkafka's names.")
+]
+WebUi = Annotated[int | None, typer.Option("--web-ui", help="Show Locust's web UI on this port during the run.")]
+Seed = Annotated[int | None, typer.Option(help="Seed of the load; equal seeds send equal events.")]
+
+
+@app.command()
+def demo(
+    out: Out = Path("out"), policy: Policy = None, as_json: AsJson = False, web_ui: WebUi = None, seed: Seed = None
+) -> None:
+    """Two minutes of the whole pipeline under a skewed, surging load, scaled live; then the report.
+
+    Exit status 0 only if every order had each of its effects exactly once.
+    """
+    run(scenario="demo", policy=policy, out=out, as_json=as_json, web_ui=web_ui, seed=seed)
+
+
+@app.command()
+def run(
+    *,
+    scenario: Annotated[str, typer.Option(help="Name (see `tailpack scenarios`) or path of a TOML file.")],
+    policy: Policy = None,
+    out: Out = Path("out"),
+    as_json: AsJson = False,
+    bootstrap_servers: Servers = "",
+    client_properties: Properties = "",
+    web_ui: WebUi = None,
+    seed: Seed = None,
+    duration_s: Annotated[int | None, typer.Option(help="Send only the first seconds of the workload.")] = None,
+) -> None:
+    """Run a scenario live and judge it.
+
+    A broker started by `tailpack kafka start` is used; otherwise one is started for this run alone. Topics are fresh
+    for each run. Exit status 0 only if every event had each of its effects exactly once.
+    """
+    from bench.report.result import Result  # noqa: PLC0415  Spark-side modules only where they are needed
+    from bench.scenario import load_scenario  # noqa: PLC0415
+    from tailpack.runner import Options, Run  # noqa: PLC0415
+
+    console = Console(stderr=as_json)
+    overrides = {"autoscaler.policy": policy, "seed": seed, "duration_s": duration_s}
+    chosen = load_scenario(scenario, {key: value for key, value in overrides.items() if value is not None})
+    options = Options(
+        out=out,
+        command=shlex.join(["tailpack", *sys.argv[1:]]),
+        bootstrap_servers=bootstrap_servers,
+        client_properties=client_properties,
+        web_port=web_ui,
+    )
+    folder = Run(chosen, options, console).execute()
+    result = Result.load(folder)
+    _show(result, folder, console, as_json)
+    raise typer.Exit(0 if 0 < result.effects.orders == result.effects.exactly_once else 1)
+
+
+@app.command()
+def report(
+    source: Annotated[str, typer.Argument(metavar="RUN_DIR|TOPIC", help="Folder of a run, or a timeline topic.")],
+    *,
+    bootstrap_servers: Servers = "",
+    client_properties: Properties = "",
+    out: Out = Path("out"),
+    master: Annotated[str, typer.Option(help="Spark master; local[*] uses every core.")] = "local[2]",
+    as_json: AsJson = False,
+) -> None:
+    """Compute the report of a run again, or that of any timeline topic, with Spark."""
+    from bench.report.result import Result  # noqa: PLC0415
+    from tailpack.reporting import report_run, report_topic  # noqa: PLC0415
+
+    console = Console(stderr=as_json)
+    if Path(source).is_dir():
+        folder = report_run(Path(source), console, master=master)
+    else:
+        folder = report_topic(
+            source,
+            out,
+            console,
+            bootstrap_servers=bootstrap_servers,
+            client_properties=client_properties,
+            master=master,
+        )
+    _show(Result.load(folder), folder, console, as_json)
+
+
+@app.command()
+def scenarios(as_json: AsJson = False) -> None:
+    """List the scenarios that `--scenario` knows."""
+    from bench.scenario import load_scenario, scenario_names  # noqa: PLC0415
+
+    found = [load_scenario(name) for name in scenario_names()]
+    if as_json:
+        _print_json(found)
+        return
+    table = Table("scenario", "topology", "seconds", "partitions", "policy", "what it asks", box=None)
+    for one in found:
+        table.add_row(
+            one.name,
+            one.topology,
+            str(one.duration_s),
+            str(one.payment.partitions),
+            one.autoscaler.policy,
+            one.description,
+        )
+    Console().print(table)
+
+
+@app.command()
+def policies(as_json: AsJson = False) -> None:
+    """List the policies that `--policy` knows."""
+    from autoscaler.policies import POLICIES  # noqa: PLC0415
+
+    if as_json:
+        _print_json({name: factory.description for name, factory in POLICIES.items()})
+        return
+    table = Table("policy", "how it decides", box=None)
+    for name, factory in POLICIES.items():
+        table.add_row(name, factory.description)
+    Console().print(table)
+
+
+def main() -> None:
+    """Run the command line; errors the user can mend are one line and exit status 2."""
+    for stop in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(stop, _interrupt)
+    try:
+        app(standalone_mode=False)
+    except (TailpackError, InvalidSettingsError) as wrong:
+        problems = wrong.problems if isinstance(wrong, InvalidSettingsError) else [str(wrong)]
+        _fail("\n".join(f"tailpack: {problem}" for problem in problems), 2)
+    except typer.Exit as done:
+        sys.exit(done.exit_code)
+    except (KeyboardInterrupt, typer.Abort):
+        _fail("tailpack: stopped", 130)
+    except Exception as wrong:
+        if not hasattr(wrong, "format_message"):
+            raise
+        _fail(f"tailpack: {wrong.format_message()}", 2)  # click's own: a wrong option or argument
+
+
+def _show(result: "Result", folder: Path, console: Console, as_json: bool) -> None:
+    from bench.report.terminal import show  # noqa: PLC0415
+
+    show(result, console)
+    console.print(f"report: {folder / 'report.html'}", highlight=False, soft_wrap=True)
+    if as_json:
+        sys.stdout.write((folder / "result.json").read_text(encoding="utf-8") + "\n")
+
+
+def _print_json(value: object) -> None:
+    sys.stdout.write(msgspec.json.format(msgspec.json.encode(value)).decode() + "\n")
+
+
+def _fail(message: str, status: int) -> Never:
+    Console(stderr=True).print(message, highlight=False, soft_wrap=True, markup=False)
+    sys.exit(status)
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,26 @@
+"""Where runs and brokers keep their files."""
+
+import os
+import time
+from pathlib import Path
+
+from tailpack.errors import TailpackError
+
+
+def default_broker_folder() -> Path:
+    """Return where `tailpack kafka start` keeps its broker: ${XDG_STATE_HOME:-~/.local/state}/tailpack/kafka."""
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "tailpack" / "kafka"
+
+
+def new_folder(out: Path, scenario: str) -> Path:
+    """Make and return a folder for one run, named after the scenario and the time."""
+    for attempt in range(100):
+        name = f"{scenario}-{time.strftime('%Y%m%d-%H%M%S')}" + (f"-{attempt}" if attempt else "")
+        try:
+            (out / name).mkdir(parents=True)
+        except FileExistsError:
+            continue
+        except OSError as refused:
+            raise TailpackError(f"{out} cannot take the run's files: {refused.strerror}") from refused
+        return out / name
+    raise TailpackError(f"{out} holds a hundred runs of this very second")

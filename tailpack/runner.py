@@ -1,0 +1,228 @@
+"""One live run from start to report: broker, stack, load, drain, Spark."""
+
+import os
+import shutil
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from rich.console import Console
+
+from bench.run_info import RunInfo
+from bench.scenario import Scenario
+from contracts.connection import Connection
+from loadgen.drivers.job import READY_FILE
+from loadgen.result import GeneratorResult
+from tailpack import provenance
+from tailpack.broker import Broker
+from tailpack.errors import TailpackError
+from tailpack.jars import ensure
+from tailpack.judge import judge
+from tailpack.places import default_broker_folder, new_folder
+from tailpack.resources import ResourceMeter
+from tailpack.screen import Screen
+from tailpack.stack import Stack
+from tailpack.topics import create_topics
+from tailpack.view import Moment
+from tailpack.watch import Watcher, timeline_topic
+
+READY_DEADLINE_S: Final = 90.0
+DRAIN_DEADLINE_S: Final = 60.0
+"""After the load has ended, how long nothing may finish before what is missing counts as lost."""
+LEAD_S: Final = 1.0
+"""Between the start signal and second 0, so that the generator need not hurry."""
+METER_EVERY_S: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to run, beside the scenario. bootstrap_servers "": the embedded broker."""
+
+    out: Path
+    command: str
+    bootstrap_servers: str = ""
+    client_properties: str = ""
+    web_port: int | None = None
+    replication: int = -1
+
+
+class Run:
+    """One execution. `execute` returns the folder with its report; whatever happens, no process stays behind."""
+
+    def __init__(self, scenario: Scenario, options: Options, console: Console) -> None:
+        self.scenario = scenario
+        self.options = options
+        self.console = console
+        self.folder = new_folder(options.out, scenario.name)
+        self.meter = ResourceMeter()
+        self._metered_at = 0.0
+        self._memory_mib = 0.0
+        self._own_broker: Broker | None = None
+        self._began = time.monotonic()
+        self._phases: dict[str, float] = {}
+
+    def execute(self) -> Path:
+        """Run and judge. Raises TailpackError when that cannot be done, KeyboardInterrupt once all is stopped."""
+        try:
+            connection = self._connect()
+            self._reached("Kafka answers")
+            create_topics(connection, self.scenario.payment.partitions, self.options.replication)
+            self.info = self._describe(connection)
+            self.info.save(self.folder)
+            self._load(connection)
+            with self.console.status("Spark computes the report"):
+                judge(self.folder, announce=self._say, while_waiting=self._meter_spark)
+            self._reached("report written")
+            self._record_peak()
+        finally:
+            if self._own_broker:
+                self._own_broker.stop()
+        if self._own_broker:
+            shutil.rmtree(self._own_broker.folder, ignore_errors=True)  # events.parquet and journal hold all of it
+        return self.folder
+
+    def _connect(self) -> Connection:
+        address = self.options.bootstrap_servers or Broker(default_broker_folder()).address()
+        if not address:
+            ensure("kafka", self._say)
+            ensure("spark", self._say)
+            with self.console.status("starting Apache Kafka"):
+                self._own_broker = Broker(self.folder / "kafka")
+                address = self._own_broker.start()
+        return Connection(
+            bootstrap_servers=address, client_properties=self.options.client_properties, namespace=self.folder.name
+        )
+
+    def _load(self, connection: Connection) -> None:
+        spec = self.scenario.load_spec()
+        stack = Stack(self.scenario, connection, self.folder)
+        watcher = Watcher(connection, timeline_topic(self.scenario.topology), self.scenario.target.latency_target_s)
+        try:
+            with Screen(self.console, watcher, self._moment) as screen:
+                stack.start(spec, web_port=self.options.web_port)
+                self._until_ready(stack, screen)
+                self._reached("services and first replica ready")
+                self._go(stack)
+                self._until_sent(stack, screen)
+                self._until_drained(stack, screen)
+        except KeyboardInterrupt:
+            self.info = msgspec.structs.replace(self.info, interrupted=True)
+            self._say(f"stopped; what was measured is kept: tailpack report {self.folder}")
+            raise
+        finally:
+            stack.stop()
+            watcher.close()
+            self._finish()
+
+    def _until_ready(self, stack: Stack, screen: Screen) -> None:
+        deadline = time.monotonic() + READY_DEADLINE_S
+        while waiting := self._not_ready(stack, screen):
+            screen.phase = f"starting, waiting for {', '.join(waiting)}"
+            self._step(stack, screen)
+            if time.monotonic() > deadline:
+                raise TailpackError(
+                    f"{', '.join(waiting)} not ready within {READY_DEADLINE_S:.0f} s; see {self.folder / 'logs'}"
+                )
+
+    def _not_ready(self, stack: Stack, screen: Screen) -> list[str]:
+        tick = screen.watcher.state.tick
+        ready = tick is not None and tick.ready_replicas >= self.scenario.autoscaler.initial_replicas
+        warm = (self.folder / READY_FILE).exists()
+        return stack.unhealthy() or [name for name, well in (("payment replicas", ready), ("locust", warm)) if not well]
+
+    def _go(self, stack: Stack) -> None:
+        second = -(-(time.time() + LEAD_S) // 1)  # whole seconds: bursts fall there, ticks a fixed offset later
+        self.info = msgspec.structs.replace(self.info, started_us=int(second * 1e6))
+        self._reached("first event sent", time.monotonic() + second - time.time())
+        self.info.save(self.folder)
+        temporary = stack.start_file.with_suffix(".tmp")
+        temporary.write_text(str(self.info.started_us), encoding="utf-8")
+        temporary.replace(stack.start_file)
+
+    def _until_sent(self, stack: Stack, screen: Screen) -> None:
+        screen.phase = "replaying"
+        assert stack.load is not None
+        while stack.load.exit_status is None:
+            self._step(stack, screen)
+
+    def _until_drained(self, stack: Stack, screen: Screen) -> None:
+        screen.phase = "draining"
+        sent = GeneratorResult.load(self.folder)
+        if sent.first_error:
+            self._say(f"generator: {sent.first_error}")
+        state, progress_at, before = screen.watcher.state, time.monotonic(), -1
+        while len(state.finished) + len(state.refused) < sent.acknowledged:
+            self._step(stack, screen)
+            if (done := len(state.finished) + len(state.refused)) != before:
+                before, progress_at = done, time.monotonic()
+            elif time.monotonic() > progress_at + DRAIN_DEADLINE_S:
+                self._say(f"{sent.acknowledged - done} events did not finish within {DRAIN_DEADLINE_S:.0f} s")
+                break
+        self._reached("last event done")
+        self.info = msgspec.structs.replace(
+            self.info, drained_us=int(time.time() * 1e6), events_scheduled=sent.scheduled
+        )
+
+    def _step(self, stack: Stack, screen: Screen) -> None:
+        screen.update()
+        now = time.monotonic()
+        for incident in stack.supervise(now):
+            screen.watcher.state.incidents.append(incident)
+            self._say(incident)
+        if now >= self._metered_at + METER_EVERY_S:
+            self._metered_at = now
+            self._memory_mib = self.meter.sample(stack.processes() | self._own_processes(), now)
+
+    def _own_processes(self) -> dict[str, int]:
+        kafka = {"kafka": self._own_broker.pid} if self._own_broker and self._own_broker.pid else {}
+        return kafka | {"tailpack": os.getpid()}
+
+    def _meter_spark(self, spark: dict[str, int]) -> None:
+        self.meter.sample(spark | self._own_processes(), time.monotonic())
+
+    def _moment(self, phase: str) -> Moment:
+        started = self.info.started_us
+        return Moment(
+            title=f"tailpack {self.scenario.name} · {self.scenario.autoscaler.policy}",
+            phase=phase,
+            elapsed_s=time.time() - started / 1e6 if started else self._began - time.monotonic(),
+            duration_s=self.scenario.duration_s,
+            memory_mib=self._memory_mib,
+        )
+
+    def _describe(self, connection: Connection) -> RunInfo:
+        scenario = self.scenario
+        return RunInfo(
+            run=self.folder.name,
+            scenario=msgspec.to_builtins(scenario),
+            policy=scenario.autoscaler.policy,
+            seed=scenario.seed,
+            topology=scenario.topology.value,
+            bootstrap_servers=connection.bootstrap_servers,
+            client_properties=connection.client_properties,
+            payment_partitions=scenario.payment.partitions,
+            latency_target_s=scenario.target.latency_target_s,
+            percentile=scenario.target.percentile,
+            duration_s=scenario.duration_s,
+            commit=provenance.commit(),
+            command=self.options.command,
+            versions=provenance.versions(),
+            machine=provenance.machine(),
+        )
+
+    def _reached(self, phase: str, at: float | None = None) -> None:
+        self._phases[phase] = round((at or time.monotonic()) - self._began, 2)
+
+    def _finish(self) -> None:
+        self.info = msgspec.structs.replace(self.info, phases_s=dict(self._phases))
+        self.info.save(self.folder)
+        self.meter.save(self.folder / "processes.json")
+
+    def _record_peak(self) -> None:
+        self.info = msgspec.structs.replace(self.info, peak_memory_mib=round(self.meter.peak_mib, 1))
+        self._finish()
+
+    def _say(self, sentence: str) -> None:
+        self.console.print(f"[dim]{time.monotonic() - self._began:6.1f} s[/dim]  {sentence}", highlight=False)

@@ -1,0 +1,152 @@
+"""The processes of one run on one machine: services, autoscaler (it starts the Payment replicas), load generator."""
+
+import os
+import socket
+import urllib.error
+import urllib.request
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import psutil
+
+from bench.scenario import Scenario
+from contracts.connection import Connection
+from loadgen.spec import LoadSpec, Topology
+from tailpack.children import Child, Children
+
+HEALTH_TIMEOUT_S: Final = 1.0
+FAUST_SERVICES: Final = ("order", "shipment", "notification")
+
+
+@dataclass(slots=True)
+class Stack:
+    """Start, watch and stop everything that runs beside the broker. Files go to `folder`."""
+
+    scenario: Scenario
+    connection: Connection
+    folder: Path
+    children: Children = field(default_factory=Children)
+    ports: dict[str, int] = field(default_factory=dict)
+    load: Child | None = None
+
+    @property
+    def replica_folder(self) -> Path:
+        """Where the autoscaler keeps pid files and logs of Payment replicas."""
+        return self.folder / "replicas"
+
+    @property
+    def start_file(self) -> Path:
+        """The generator waits for it; it holds the time of second 0 in epoch microseconds."""
+        return self.folder / "start_at"
+
+    def start(self, spec: LoadSpec, *, web_port: int | None = None) -> None:
+        """Start every process of the scenario's topology. Returns at once; see `unhealthy`.
+
+        web_port: port of Locust's web UI; None runs it headless.
+        """
+        for folder in (self.folder / "logs", self.replica_folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        if self.scenario.topology is Topology.PIPELINE:
+            for service in FAUST_SERVICES:
+                self._start(service, f"services.{service}", self._service_settings(service))
+        self._start("autoscaler", "autoscaler.live", self._autoscaler_settings())
+        load_file = self.folder / "load.json"
+        load_file.write_bytes(msgspec.json.encode(spec))
+        self.load = self._start(
+            "locust",
+            "loadgen.drivers",
+            {
+                "LOAD_FILE": str(load_file),
+                "OUT_DIR": str(self.folder),
+                "START_FILE": str(self.start_file),
+                "WEB_PORT": "" if web_port is None else str(web_port),
+            },
+        )
+
+    def unhealthy(self) -> list[str]:
+        """Return the names of the processes that do not (yet) say that they are well."""
+        return [name for name, port in self.ports.items() if not _is_healthy(port)]
+
+    def supervise(self, now: float) -> list[str]:
+        """Start services and autoscaler again when they have ended; return what happened, in sentences."""
+        events = [child.supervise(now) for child in self.children.started if child is not self.load]
+        return [event for event in events if event]
+
+    def processes(self) -> dict[str, int]:
+        """Return name → pid of all that run, Payment replicas included."""
+        running = {child.name: child.pid for child in self.children.started if child.pid}
+        return running | {name: process.pid for name, process in self._replicas().items()}
+
+    def stop_load(self) -> None:
+        """Stop the generator; it writes down how far it came."""
+        if self.load:
+            self.load.terminate()
+            self.load.wait()
+
+    def stop(self) -> None:
+        """Stop everything: the generator first, then autoscaler (it drains its replicas) and services."""
+        self.stop_load()
+        self.children.stop()
+        left = list(self._replicas().values())  # replicas outlive an autoscaler that was killed
+        for process in left:
+            process.terminate()
+        for process in psutil.wait_procs(left, timeout=5)[1]:
+            process.kill()
+
+    def _start(self, name: str, module: str, settings: dict[str, str]) -> Child:
+        common = {
+            "BOOTSTRAP_SERVERS": self.connection.bootstrap_servers,
+            "CLIENT_PROPERTIES": self.connection.client_properties,
+            "NAMESPACE": self.connection.namespace,
+        }
+        environ = os.environ | {f"TAILPACK_{key}": value for key, value in (common | settings).items()}
+        return self.children.start(Child(name, module, environ, self.folder / "logs" / f"{name}.log"))
+
+    def _service_settings(self, service: str) -> dict[str, str]:
+        self.ports[service] = free_port()
+        settings = {"HTTP_PORT": str(self.ports[service]), "DATA_DIR": str(self.folder / "faust" / service)}
+        if service == "order":
+            settings |= {
+                "GROUPING": self.scenario.load.grouping,
+                "PAYMENT_PARTITIONS": str(self.scenario.payment.partitions),
+            }
+        return settings
+
+    def _autoscaler_settings(self) -> dict[str, str]:
+        self.ports["autoscaler"] = free_port()
+        sections = (self.scenario.payment, self.scenario.target, self.scenario.autoscaler)
+        merged = {key: str(value) for section in sections for key, value in msgspec.to_builtins(section).items()}
+        return {key.upper(): value for key, value in merged.items()} | {
+            "PAYMENT_PARTITIONS": str(self.scenario.payment.partitions),
+            "HTTP_PORT": str(self.ports["autoscaler"]),
+            "STATE_DIR": str(self.replica_folder),
+        }
+
+    def _replicas(self) -> dict[str, psutil.Process]:
+        found = {}
+        for path in self.replica_folder.glob("**/*.json"):
+            try:
+                record = msgspec.json.decode(path.read_bytes())
+                process = psutil.Process(record["pid"])
+                if process.create_time() == record["create_time"] and process.status() != psutil.STATUS_ZOMBIE:
+                    found[path.stem] = process
+            except (OSError, psutil.NoSuchProcess, msgspec.DecodeError):
+                continue  # written, removed or ended at this very moment
+        return found
+
+
+def free_port() -> int:
+    """Return a port on loopback that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _is_healthy(port: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=HEALTH_TIMEOUT_S) as answer:
+            return bool(answer.status == 200)
+    except (OSError, urllib.error.URLError):
+        return False

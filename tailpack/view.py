@@ -1,0 +1,165 @@
+"""The live terminal view of a run: load, lag, who owns what, latency against the target, each decision and why."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rich.columns import Columns
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from contracts.journal import TickRecord
+from tailpack.watch import LiveState
+
+BLOCKS: Final = " ▁▂▃▄▅▆▇█"
+PALETTE: Final = (
+    "cyan",
+    "magenta",
+    "green",
+    "yellow",
+    "blue",
+    "bright_red",
+    "bright_cyan",
+    "bright_magenta",
+    "bright_green",
+)
+ACTION_STYLES: Final = {"up": "bold green", "down": "bold blue", "reassign": "bold yellow", "hold": "dim"}
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Where the run stands. elapsed_s counts from second 0 of the workload; negative while things start."""
+
+    title: str
+    phase: str
+    elapsed_s: float
+    duration_s: float
+    memory_mib: float
+
+
+def render(state: LiveState, moment: Moment) -> RenderableType:
+    """Return the whole view."""
+    return Group(
+        _header(moment, len(state.finished)),
+        Columns([_load(state), _latency(state)], equal=True, expand=True),
+        _owners(state.tick, state),
+        _decisions(state),
+    )
+
+
+def line(state: LiveState, elapsed_s: float) -> str:
+    """Return the same in one line, for terminals that cannot be redrawn and for logs."""
+    tick, latency = state.tick, state.percentiles()
+    seen = (
+        f"{sum(p.arrival_rate for p in tick.partitions):5.0f} ev/s  lag {sum(p.lag for p in tick.partitions):4d}  "
+        f"replicas {tick.ready_replicas}/{tick.requested_replicas}  epoch {tick.epoch}"
+        if tick
+        else "waiting for the first observation"
+    )
+    tail = f"  p50 {latency[0] * 1e3:.0f}  p99 {latency[1] * 1e3:.0f}  max {latency[2] * 1e3:.0f} ms" if latency else ""
+    return f"{elapsed_s:5.0f} s  {seen}{tail}  done {len(state.finished)}"
+
+
+def sparkline(values: Iterable[float], width: int, top: float | None = None) -> str:
+    """Return the last `width` values as block characters; `top` is the value of a full block."""
+    shown = list(values)[-width:]
+    highest = top or max(shown, default=0.0) or 1.0
+    return "".join(BLOCKS[min(8, max(0, round(value / highest * 8)))] for value in shown)
+
+
+def _header(moment: Moment, done: int) -> RenderableType:
+    elapsed_s = min(max(0.0, moment.elapsed_s), moment.duration_s)
+    table = Table.grid(expand=True, padding=(0, 1))
+    table.add_column()
+    table.add_column(ratio=1)
+    table.add_column(justify="right")
+    table.add_row(
+        Text(moment.title, style="bold"),
+        ProgressBar(total=moment.duration_s, completed=elapsed_s),
+        Text(
+            f"{elapsed_s:.0f}/{moment.duration_s:.0f} s · {moment.phase} · {done:,} done · "
+            f"{moment.memory_mib / 1024:.2f} GiB"
+        ),
+    )
+    return table
+
+
+def _load(state: LiveState) -> Panel:
+    rates = [sum(p.arrival_rate for p in tick.partitions) for tick in state.ticks if tick.partitions]
+    lags = [sum(p.lag for p in tick.partitions) for tick in state.ticks if tick.partitions]
+    replicas = [tick.requested_replicas for tick in state.ticks if tick.partitions]
+    table = Table.grid(padding=(0, 1))
+    for name, values, unit, style in (
+        ("arrival rate", rates, "ev/s", "cyan"),
+        ("lag", lags, "events", "yellow"),
+        ("replicas", replicas, "requested", "green"),
+    ):
+        newest = f"{values[-1]:.0f}" if values else "–"
+        table.add_row(name, Text(f"{newest:>5}", style="bold"), unit, Text(sparkline(values, 34), style=style))
+    return Panel(table, title="load", border_style="dim")
+
+
+def _latency(state: LiveState) -> Panel:
+    target_ms = state.latency_target_s * 1e3
+    table = Table.grid(padding=(0, 1))
+    figures = state.percentiles()
+    for name, value in zip(("p50", "p99", "max"), figures or (None, None, None), strict=True):
+        if value is None:
+            table.add_row(name, "    –", "ms", "")
+            continue
+        style = "green" if value <= state.latency_target_s else "bold red"
+        bar = "█" * min(28, max(1, round(value / state.latency_target_s * 20)))
+        table.add_row(name, Text(f"{value * 1e3:5.0f}", style="bold " + style), "ms", Text(bar, style=style))
+    done = len(state.finished)
+    share = f"{100 * state.in_sla / done:.2f} %" if done else "–"
+    table.add_row(
+        "", "", "", Text(f"so far {share} within {target_ms:.0f} ms, worst {state.worst_s * 1e3:.0f} ms", style="dim")
+    )
+    return Panel(table, title=f"latency of the last 5 s · target {target_ms:.0f} ms = {20 * '█'}", border_style="dim")
+
+
+def _owners(tick: TickRecord | None, state: LiveState) -> Panel:
+    table = Table.grid(padding=(0, 1), expand=True)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(ratio=1)
+    owned: dict[str, list[int]] = {}
+    rates = {seen.partition: seen.arrival_rate for seen in tick.partitions} if tick else {}
+    for seen in tick.partitions if tick else ():
+        owned.setdefault(seen.owner or "nobody", []).append(seen.partition)
+    for replica in sorted({*owned, *state.replicas}):
+        partitions = owned.get(replica, [])
+        rate = sum(rates[partition] for partition in partitions)
+        of_capacity = f"{rate:4.0f} ev/s = {100 * rate / tick.service_rate:3.0f} % of μ" if tick and partitions else ""
+        table.add_row(
+            replica, Text(of_capacity or str(state.replicas.get(replica, "")), style="dim"), _cells(partitions, rates)
+        )
+    return Panel(table, title="who owns which partition (events/s)", border_style="dim")
+
+
+def _cells(partitions: Sequence[int], rates: dict[int, float]) -> Text:
+    cells = Text()
+    for partition in partitions:
+        cells.append(f" p{partition} {rates[partition]:.0f} ", style=f"black on {PALETTE[partition % len(PALETTE)]}")
+        cells.append(" ")
+    return cells
+
+
+def _decisions(state: LiveState) -> Panel:
+    table = Table.grid(padding=(0, 1), expand=True)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
+    for plan in list(state.plans)[-6:]:
+        table.add_row(f"epoch {plan.epoch}", Text(plan.action, style=ACTION_STYLES.get(plan.action, "")), plan.reason)
+    newest = state.ticks[-1] if state.ticks else None
+    if newest:
+        table.add_row(
+            "now", Text(newest.action, style=ACTION_STYLES.get(newest.action, "")), Text(newest.reason, style="dim")
+        )
+    for incident in state.incidents:
+        table.add_row("", Text("incident", style="bold red"), incident)
+    return Panel(table, title="decisions", border_style="dim")

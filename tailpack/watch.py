@@ -1,0 +1,137 @@
+"""Follow a run from outside: the topics that anybody may read, folded into what a person wants to see."""
+
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+from confluent_kafka import Consumer, TopicPartition
+
+from contracts.connection import Connection
+from contracts.events import Timeline
+from contracts.journal import JournalEntry, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
+from contracts.topics import Topic, partitions_of, qualified
+from loadgen.spec import Topology
+
+WINDOW_S: Final = 5.0
+"""Latency is shown over the events finished in the last seconds: long enough for a p99, short enough to see a surge."""
+HISTORY: Final = 120
+"""Ticks kept for the curves."""
+
+
+class _Finished(msgspec.Struct, frozen=True):
+    order_id: str
+    timeline: Timeline
+
+
+@dataclass(slots=True)
+class LiveState:
+    """What is known of the run so far. Latency is that of the SLA stage: payment done − intended, in seconds."""
+
+    latency_target_s: float
+    finished: set[str] = field(default_factory=set)
+    refused: set[str] = field(default_factory=set)
+    in_sla: int = 0
+    worst_s: float = 0.0
+    first_done_us: int | None = None
+    last_done_us: int = 0
+    recent: deque[tuple[float, float]] = field(default_factory=deque)
+    """(seen at, latency), oldest first."""
+    ticks: deque[TickRecord] = field(default_factory=lambda: deque(maxlen=HISTORY))
+    plans: deque[PlanWritten] = field(default_factory=lambda: deque(maxlen=20))
+    replicas: dict[str, ReplicaChange] = field(default_factory=dict)
+    incidents: deque[str] = field(default_factory=lambda: deque(maxlen=5))
+
+    @property
+    def tick(self) -> TickRecord | None:
+        """The newest decision that saw every partition."""
+        return next((tick for tick in reversed(self.ticks) if tick.partitions), None)
+
+    def percentiles(self) -> tuple[float, float, float] | None:
+        """Median, p99 and maximum of the window, by nearest rank; None without events."""
+        latencies = sorted(latency for _, latency in self.recent)
+        if not latencies:
+            return None
+        count = len(latencies)
+        return latencies[(count - 1) // 2], latencies[max(0, -(-count * 99 // 100) - 1)], latencies[-1]
+
+    def finish(self, order_id: str, timeline: Timeline, now: float) -> None:
+        """Take in one finished event; a repeat counts once."""
+        if order_id in self.finished or timeline.done_us is None:
+            return
+        self.finished.add(order_id)
+        self.first_done_us = min(self.first_done_us or timeline.done_us, timeline.done_us)
+        self.last_done_us = max(self.last_done_us, timeline.done_us)
+        latency = (timeline.done_us - timeline.intended_us) / 1e6
+        self.in_sla += latency <= self.latency_target_s
+        self.worst_s = max(self.worst_s, latency)
+        self.recent.append((now, latency))
+
+    def note(self, entry: JournalEntry) -> None:
+        """Take in one record of the journal."""
+        match entry:
+            case TickRecord():
+                self.ticks.append(entry)
+            case PlanWritten():
+                self.plans.append(entry)
+            case ReplicaChanged(change=ReplicaChange.LEFT | ReplicaChange.DIED):
+                self.replicas.pop(entry.replica, None)
+            case ReplicaChanged():
+                self.replicas[entry.replica] = entry.change
+        if isinstance(entry, ReplicaChanged) and entry.change in {ReplicaChange.DIED, ReplicaChange.START_FAILED}:
+            self.incidents.append(f"{entry.replica} {entry.change}: {entry.detail}")
+
+    def forget(self, now: float) -> None:
+        """Drop what has left the window."""
+        while self.recent and self.recent[0][0] < now - WINDOW_S:
+            self.recent.popleft()
+
+
+class Watcher:
+    """Reads journal, timeline topic and dead letters of one run into a LiveState. Commits nothing, joins no group."""
+
+    def __init__(self, connection: Connection, timeline: Topic, latency_target_s: float) -> None:
+        self.state = LiveState(latency_target_s)
+        self._names = {
+            qualified(connection.namespace, topic): topic for topic in (timeline, Topic.JOURNAL, Topic.DEAD_LETTERS)
+        }
+        self._consumer = Consumer(
+            connection.librdkafka()
+            | {"group.id": qualified(connection.namespace, "watcher"), "enable.auto.commit": False, "log_level": 0}
+        )
+        self._consumer.assign(
+            [
+                TopicPartition(name, partition, 0)
+                for name, topic in self._names.items()
+                for partition in range(partitions_of(topic, 0))
+            ]
+        )
+        self._finished = msgspec.json.Decoder(_Finished)
+        self._journal = msgspec.json.Decoder(JournalEntry)
+
+    def poll(self, timeout_s: float) -> LiveState:
+        """Take in what has arrived within `timeout_s`; never raises for a broker that is away."""
+        for record in self._consumer.consume(2000, timeout_s):
+            if not record.error():
+                self._take(self._names[record.topic()], record.value())
+        self.state.forget(time.monotonic())
+        return self.state
+
+    def close(self) -> None:
+        """Let the connection go."""
+        self._consumer.close()
+
+    def _take(self, topic: Topic, value: bytes) -> None:
+        if topic is Topic.JOURNAL:
+            self.state.note(self._journal.decode(value))
+        elif topic is Topic.DEAD_LETTERS:
+            self.state.refused.add(msgspec.json.decode(value)["letter_id"])
+        else:
+            event = self._finished.decode(value)
+            self.state.finish(event.order_id, event.timeline, time.monotonic())
+
+
+def timeline_topic(topology: Topology) -> Topic:
+    """Return the last topic of a topology, which holds whole timelines."""
+    return Topic.NOTIFICATIONS_SENT if topology is Topology.PIPELINE else Topic.PAYMENTS_SETTLED

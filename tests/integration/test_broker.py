@@ -1,0 +1,54 @@
+"""The embedded broker: starts, is found again, keeps its port and its data, refuses a taken port."""
+
+import socket
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from kafka_helpers import create_topics, produce, read_all
+
+from contracts.topics import Topic, qualified
+from tailpack.broker import Broker
+from tailpack.errors import TailpackError
+
+pytestmark = pytest.mark.kafka
+
+
+def test_a_second_start_finds_the_running_broker(private_broker: Broker) -> None:
+    pid = private_broker.pid
+    assert Broker(private_broker.folder).start() == private_broker.address()
+    assert private_broker.pid == pid
+
+
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_events_and_port_survive_a_restart(private_broker: Broker, namespace: str, end: str) -> None:
+    address = private_broker.address()
+    assert address
+    create_topics(address, namespace, 1)
+    produce(address, namespace, Topic.JOURNAL, [b"one", b"two"])
+    getattr(private_broker, end)()
+    assert private_broker.address() is None
+    assert private_broker.start() == address
+    assert [record.value() for record in read_all(address, namespace, Topic.JOURNAL)] == [b"one", b"two"]
+
+
+def test_a_taken_port_is_one_clear_line(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(TailpackError, match=f"port {port} on 127.0.0.1 is taken; name another with --port"):
+            Broker(tmp_path).start(port)
+
+
+def test_the_plan_topic_is_compacted(kafka: str, namespace: str) -> None:
+    from confluent_kafka.admin import ConfigResource, ResourceType
+
+    create_topics(kafka, namespace, 3)
+    create_topics(kafka, namespace, 3)  # a second time changes nothing
+    admin = AdminClient({"bootstrap.servers": kafka})
+    name = qualified(namespace, Topic.PLANS)
+    (future,) = admin.describe_configs([ConfigResource(ResourceType.TOPIC, name)]).values()
+    assert future.result(10)["cleanup.policy"].value == "compact"
+    topics = admin.list_topics(timeout=10).topics
+    assert len(topics[qualified(namespace, Topic.PAYMENTS_REQUESTED)].partitions) == 3

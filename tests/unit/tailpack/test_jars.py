@@ -1,0 +1,64 @@
+"""Jars are used only when every one of them is the locked one."""
+
+import hashlib
+import re
+from pathlib import Path
+
+import pytest
+
+from tailpack import jars
+from tailpack.errors import TailpackError
+from tailpack.jars import Jar
+
+
+@pytest.fixture
+def one_jar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A bundle of one jar, `thing-1.jar`, whose locked content is b"good"; returns the cache folder."""
+    jar = Jar("org.example", "thing", "1", sha256=hashlib.sha256(b"good").hexdigest())
+    monkeypatch.setattr(jars, "locked", lambda _: [jar])
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "tailpack"
+
+
+def deliver(monkeypatch: pytest.MonkeyPatch, content: bytes) -> list[Path]:
+    """Let Maven Central hold `content`; returns the folders that were asked for."""
+    asked: list[Path] = []
+
+    def fetch(_: list[Jar], folder: Path) -> None:
+        asked.append(folder)
+        (folder / "thing-1.jar").write_bytes(content)
+
+    monkeypatch.setattr(jars, "_fetch", fetch)
+    return asked
+
+
+def test_the_second_time_nothing_is_fetched(one_jar: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = deliver(monkeypatch, b"good")
+    said: list[str] = []
+    assert jars.ensure("kafka", said.append) == one_jar / "kafka"
+    assert jars.ensure("kafka", said.append) == one_jar / "kafka"
+    assert len(asked) == len(said) == 1
+    assert [path.name for path in one_jar.iterdir()] == ["kafka"], "no temporary folder, no lock file"
+
+
+def test_a_wrong_checksum_installs_nothing(one_jar: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    deliver(monkeypatch, b"tampered")
+    with pytest.raises(TailpackError, match=r"thing-1\.jar: the checksum is not the locked one"):
+        jars.ensure("kafka")
+    assert list(one_jar.iterdir()) == []
+
+
+def test_a_jar_damaged_later_is_fetched_again(one_jar: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = deliver(monkeypatch, b"good")
+    jars.ensure("kafka")
+    (one_jar / "kafka" / "thing-1.jar").write_bytes(b"bit rot")
+    jars.ensure("kafka")
+    assert len(asked) == 2
+    assert (one_jar / "kafka" / "thing-1.jar").read_bytes() == b"good"
+
+
+@pytest.mark.parametrize("bundle", ["kafka", "spark"])
+def test_the_lock_files_name_each_jar_once_with_a_sha256(bundle: jars.Bundle) -> None:
+    found = jars.locked(bundle)
+    assert len({jar.file for jar in found}) == len(found) > 3
+    assert all(re.fullmatch(r"[0-9a-f]{64}", jar.sha256) for jar in found)

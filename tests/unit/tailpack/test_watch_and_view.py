@@ -1,0 +1,87 @@
+"""What the topics say, folded into the state that the view draws."""
+
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from contracts.events import Timeline
+from contracts.journal import PartitionSeen, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
+from tailpack.view import Moment, line, render, sparkline
+from tailpack.watch import WINDOW_S, LiveState
+
+
+def timeline(latency_s: float) -> Timeline:
+    return Timeline(intended_us=1_000_000, placed_us=1_000_100, done_us=1_000_000 + round(latency_s * 1e6))
+
+
+def tick(**changes: object) -> TickRecord:
+    seen = (
+        PartitionSeen(partition=0, arrival_rate=30.0, lag=4, owner="payment-0"),
+        PartitionSeen(partition=1, arrival_rate=12.0, lag=0, owner="payment-1"),
+    )
+    fields = {
+        "at_us": 0, "tick": 1, "policy": "algorithm-2", "action": "hold", "reason": "nothing is at risk",
+        "service_rate": 50.0, "partitions": seen, "ready_replicas": 2, "requested_replicas": 2,
+        "planned_replicas": 2, "epoch": 3,
+    }  # fmt: skip
+    return TickRecord(**(fields | changes))  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def state() -> LiveState:
+    """Two replicas, one plan, three finished events of which one is late."""
+    state = LiveState(latency_target_s=0.5)
+    for order, latency_s in (("a", 0.02), ("b", 0.03), ("c", 0.7)):
+        state.finish(order, timeline(latency_s), now=10.0)
+    state.note(tick())
+    state.note(ReplicaChanged(at_us=0, replica="payment-1", change=ReplicaChange.READY))
+    plan = PlanWritten(at_us=0, epoch=3, action="up", reason="p0 is hot", replicas=("payment-0", "payment-1"),
+                       assignment={0: "payment-0", 1: "payment-1"}, moved=1)  # fmt: skip
+    state.note(plan)
+    return state
+
+
+def test_a_repeated_event_counts_once(state: LiveState) -> None:
+    state.finish("a", timeline(9.0), now=11.0)
+    assert (len(state.finished), state.in_sla, state.worst_s) == (3, 2, 0.7)
+
+
+def test_percentiles_are_nearest_rank_over_the_window(state: LiveState) -> None:
+    assert state.percentiles() == (0.03, 0.7, 0.7)
+    state.forget(10.0 + WINDOW_S + 0.1)
+    assert state.percentiles() is None
+
+
+def test_a_tick_without_observation_keeps_the_last_picture(state: LiveState) -> None:
+    state.note(tick(partitions=(), missing="end offset of partition 1"))
+    assert state.tick is not None
+    assert len(state.tick.partitions) == 2
+
+
+def test_a_replica_that_died_is_an_incident_and_gone(state: LiveState) -> None:
+    state.note(ReplicaChanged(at_us=0, replica="payment-1", change=ReplicaChange.DIED, detail="signal 9"))
+    assert "payment-1" not in state.replicas
+    assert list(state.incidents) == ["payment-1 died: signal 9"]
+
+
+@pytest.mark.parametrize("width", [80, 140])
+def test_the_view_shows_owners_latency_and_reasons(state: LiveState, width: int) -> None:
+    console = Console(file=StringIO(), width=width, force_terminal=False)
+    console.print(render(state, Moment("tailpack demo", "replaying", 12.0, 120.0, 900.0)))
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    for expected in ("payment-0", "p0 30", "p1 12", "700", "p0 is hot", "12/120 s", "66.67 % within 500 ms"):
+        assert expected in text
+    assert max(len(row) for row in text.splitlines()) <= width
+
+
+def test_an_empty_state_can_be_drawn() -> None:
+    console = Console(file=StringIO(), width=100)
+    console.print(render(LiveState(0.5), Moment("t", "starting", -3.0, 120.0, 0.0)))
+    assert "starting" in console.file.getvalue()  # type: ignore[attr-defined]
+    assert "waiting for the first observation" in line(LiveState(0.5), 0.0)
+
+
+def test_a_sparkline_scales_to_its_largest_value() -> None:
+    assert sparkline([0, 5, 10], width=8) == " ▄█"
+    assert sparkline([], width=8) == ""

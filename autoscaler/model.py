@@ -68,6 +68,16 @@ class GroupObservation:
     def __post_init__(self) -> None:
         object.__setattr__(self, "assignment", MappingProxyType(dict(self.assignment)))
 
+    @property
+    def requested_replicas(self) -> int:
+        """Number of replicas asked for and not being removed: the count that policies start from."""
+        return len(self.replicas)
+
+    @property
+    def replica_names(self) -> tuple[str, ...]:
+        """Names of the requested replicas, oldest request first."""
+        return tuple(replica.name for replica in self.replicas)
+
 
 class Action(StrEnum):
     """What a decision does."""

@@ -1,0 +1,77 @@
+"""What is packed into what: items are partitions, bins are replicas without a name yet."""
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One partition: λ in events/s, lag in events (a float, for it may hold what is expected to arrive).
+
+    Raises ValueError for a load that is negative or not a finite number.
+    """
+
+    partition: int
+    arrival_rate: float
+    lag: float
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.arrival_rate < math.inf and 0 <= self.lag < math.inf):
+            raise ValueError(
+                f"partition {self.partition}: arrival rate {self.arrival_rate} events/s and lag {self.lag} events "
+                "must be finite and not negative"
+            )
+
+    @property
+    def idle(self) -> bool:
+        """Nothing arrives and nothing waits."""
+        return self.arrival_rate == 0 and self.lag == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """What one bin may hold: λ in events/s and lag in events; infinity means no limit.
+
+    Raises ValueError for a capacity that is not positive.
+    """
+
+    arrival_rate: float
+    lag: float
+
+    def __post_init__(self) -> None:
+        if not (self.arrival_rate > 0 and self.lag > 0):
+            raise ValueError(f"capacity must be positive, got {self.arrival_rate} events/s and {self.lag} events")
+
+    @classmethod
+    def of_replica(cls, service_rate: float, latency_target_s: float, share: float) -> "Capacity":
+        """Return λ ≤ μ·f and lag ≤ μ·W·f: an event that finds that lag waits W·f at most (μ: service_rate)."""
+        return cls(service_rate * share, service_rate * latency_target_s * share)
+
+    def exceeded_by(self, arrival_rate: float, lag: float) -> bool:
+        """Tell whether such a load is above the capacity in either dimension."""
+        return arrival_rate > self.arrival_rate or lag > self.lag
+
+
+UNLIMITED = Capacity(math.inf, math.inf)
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """Items that share a replica, with the loads they came with: nothing is truncated here."""
+
+    items: tuple[Item, ...]
+
+    @property
+    def partitions(self) -> tuple[int, ...]:
+        """Partition numbers, in the order of placement."""
+        return tuple(item.partition for item in self.items)
+
+    @property
+    def arrival_rate(self) -> float:
+        """Σλ, events/s."""
+        return sum(item.arrival_rate for item in self.items)
+
+    @property
+    def lag(self) -> float:
+        """Σlag, events."""
+        return sum(item.lag for item in self.items)

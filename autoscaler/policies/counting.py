@@ -1,0 +1,52 @@
+"""Baselines that look at sums only: `linear`, what clouds offer, and `static`, a fixed count."""
+
+from autoscaler.model import Action, Decision, GroupObservation
+from autoscaler.packing.least_loaded import spread
+from autoscaler.policies.planning import change, counted_plan, hold, items_of, number, plan_for, replicas_for, unowned
+from autoscaler.policies.settings import PolicySettings
+
+
+class Linear:
+    """Replicas = ⌈Σλ/(μ·W·f)⌉ (CLOSER 2024): up with f_up, down with f_down. The group's assignor places partitions."""
+
+    name = "linear"
+
+    def __init__(self, settings: PolicySettings) -> None:
+        self.settings = settings
+
+    def decide(self, observation: GroupObservation) -> Decision:
+        """Compare the count with what Σλ asks for at f_up and f_down."""
+        now = observation.requested_replicas
+        total = sum(load.arrival_rate for load in observation.partitions)
+        for share, beyond in ((self.settings.f_up, int.__gt__), (self.settings.f_down, int.__lt__)):
+            allowed = observation.service_rate * self.settings.latency_target_s * share
+            wanted = replicas_for(total, allowed)
+            if beyond(wanted, now):
+                why = f"{number(total)} events/s at {number(allowed)} for each replica (μ·W·{share})"
+                return change(observation, counted_plan(observation, wanted, self.settings.replica_prefix), why)
+        if not observation.assignment:
+            plan = counted_plan(observation, now, self.settings.replica_prefix)
+            return Decision(
+                Action.REASSIGN, plan, f"nobody owns a partition yet: the group's assignor places all on {now}"
+            )
+        return hold(observation, f"{number(total)} events/s suit the present count: hold {now}", counts_only=True)
+
+
+class Static:
+    """A fixed number of replicas with the partitions spread evenly once: over-provisioning, or no scaling at all."""
+
+    name = "static"
+
+    def __init__(self, settings: PolicySettings) -> None:
+        self.settings = settings
+
+    def decide(self, observation: GroupObservation) -> Decision:
+        """Restore the count, or give owners to partitions without one; otherwise hold."""
+        wanted = self.settings.static_replicas
+        why = unowned(observation)
+        if observation.requested_replicas != wanted:
+            why = f"static keeps {wanted}"
+        if not why:
+            return hold(observation, f"static keeps {wanted}: hold {wanted}")
+        bins = spread(items_of(observation), wanted)
+        return change(observation, plan_for(observation, bins, self.settings.replica_prefix), why)

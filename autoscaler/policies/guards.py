@@ -1,0 +1,132 @@
+"""Policies that wrap a policy: what must hold whatever the inner one wants."""
+
+import math
+from collections.abc import Mapping
+
+from autoscaler.model import Action, Decision, GroupObservation, Plan
+from autoscaler.packing.least_loaded import spread
+from autoscaler.policies.planning import change, counted_plan, hold, items_of, number, plan_for, unowned
+from autoscaler.ports import Policy
+
+WORTH_MOVING = 0.1
+"""At the cap, partitions move only if the busiest replica loses this share of its arrival rate: an overloaded group
+must not pay for a handover each second that gains next to nothing."""
+
+
+class Bounds:
+    """Keeps the count within [minimum, maximum] and never above the partitions: a replica without one serves nobody."""
+
+    def __init__(self, policy: Policy, *, minimum: int = 1, maximum: int = 0, replica_prefix: str = "payment") -> None:
+        """maximum 0: as many as there are partitions."""
+        self.policy = policy
+        self.minimum = minimum
+        self.maximum = maximum
+        self.replica_prefix = replica_prefix
+
+    @property
+    def name(self) -> str:
+        """Name of the policy inside."""
+        return self.policy.name
+
+    def decide(self, observation: GroupObservation) -> Decision:
+        """Return the inner decision, or the nearest one within the bounds."""
+        wanted = self.policy.decide(observation)
+        count, limit = self._bounded(wanted.plan.count, len(observation.partitions))
+        if count == wanted.plan.count:
+            return wanted
+        why = f"{wanted.reason}; {limit}"
+        if wanted.plan.assignment is None:
+            return change(observation, counted_plan(observation, count, self.replica_prefix), why)
+        plan = plan_for(observation, spread(items_of(observation), count), self.replica_prefix)
+        if count == observation.requested_replicas and not unowned(observation):
+            if wanted.action is Action.DOWN:
+                return hold(observation, f"{why}: hold {count}")
+            if not _relieves(observation, plan):
+                return hold(observation, f"{why}: hold {count}, no placement relieves the busiest replica enough")
+        return change(observation, plan, why)
+
+    def _bounded(self, count: int, partitions: int) -> tuple[int, str]:
+        if 0 < self.maximum < min(count, partitions):
+            return self.maximum, f"maximum is {self.maximum}"
+        if count > partitions:
+            return partitions, f"capped at {partitions}, for replicas cannot share a partition"
+        if count < min(self.minimum, partitions):
+            return min(self.minimum, partitions), f"minimum is {self.minimum}"
+        return count, ""
+
+
+class CoolDown:
+    """After any scaling, no UP for `up_s` and no DOWN for `down_s`. Reassigning is not scaling."""
+
+    def __init__(self, policy: Policy, *, up_s: float = 0.0, down_s: float = 0.0) -> None:
+        self.policy = policy
+        self.up_s = up_s
+        self.down_s = down_s
+        self._scaled_at_s = -math.inf
+
+    @property
+    def name(self) -> str:
+        """Name of the policy inside."""
+        return self.policy.name
+
+    def decide(self, observation: GroupObservation) -> Decision:
+        """Return the inner decision, or a hold while it is too early for its action."""
+        wanted = self.policy.decide(observation)
+        if wanted.action not in (Action.UP, Action.DOWN):
+            return wanted
+        wait_s = self.up_s if wanted.action is Action.UP else self.down_s
+        since_s = observation.at_s - self._scaled_at_s
+        if since_s < wait_s:
+            return _veto(observation, wanted, f"cooling down, {number(since_s)} of {number(wait_s)} s")
+        self._scaled_at_s = observation.at_s
+        return wanted
+
+
+class HoldWhileChanging:
+    """No DOWN and no REASSIGN while a requested replica is not ready; UP passes, for load does not wait.
+
+    limit_s: a replica that is not ready for that long no longer holds the group back.
+    """
+
+    def __init__(self, policy: Policy, *, limit_s: float = 30.0) -> None:
+        self.policy = policy
+        self.limit_s = limit_s
+        self._awaited_since_s: dict[str, float] = {}
+
+    @property
+    def name(self) -> str:
+        """Name of the policy inside."""
+        return self.policy.name
+
+    def decide(self, observation: GroupObservation) -> Decision:
+        """Return the inner decision, or a hold that names the replicas that are awaited."""
+        wanted = self.policy.decide(observation)
+        self._awaited_since_s = {
+            one.name: self._awaited_since_s.get(one.name, observation.at_s)
+            for one in observation.replicas
+            if not one.ready
+        }
+        awaited = [name for name, at_s in self._awaited_since_s.items() if observation.at_s - at_s < self.limit_s]
+        if not awaited or wanted.action in (Action.UP, Action.HOLD):
+            return wanted
+        return _veto(observation, wanted, f"{', '.join(awaited)} not ready yet")
+
+
+def _veto(observation: GroupObservation, wanted: Decision, why: str) -> Decision:
+    return hold(observation, f"{wanted.reason}; vetoed: {why}", counts_only=wanted.plan.assignment is None)
+
+
+def _relieves(observation: GroupObservation, plan: Plan) -> bool:
+    """Tell whether `plan` takes a share worth moving from the busiest replica."""
+    assert plan.assignment is not None, "only plans with an assignment are compared"
+    now, then = _busiest(observation, observation.assignment), _busiest(observation, plan.assignment)
+    return then < now * (1 - WORTH_MOVING)
+
+
+def _busiest(observation: GroupObservation, assignment: Mapping[int, str]) -> float:
+    """Return the largest Σλ of any replica, events/s. Every partition has an owner here."""
+    total: dict[str, float] = {}
+    for load in observation.partitions:
+        owner = assignment.get(load.partition, "")
+        total[owner] = total.get(owner, 0.0) + load.arrival_rate
+    return max(total.values())

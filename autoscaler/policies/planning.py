@@ -1,0 +1,77 @@
+"""From bins or counts to plans, from plans to decisions. Shared by all policies and guards."""
+
+import math
+from collections.abc import Sequence
+from itertools import islice
+
+from autoscaler.model import Action, Decision, GroupObservation, Plan
+from autoscaler.packing.bins import Bin, Item
+from autoscaler.packing.owners import fresh_names, name_bins
+
+
+def items_of(observation: GroupObservation, ahead_s: float = 0.0) -> tuple[Item, ...]:
+    """Return the partitions as items, with the lag they will have after `ahead_s` of standing still: lag + λ·ahead."""
+    return tuple(
+        Item(load.partition, load.arrival_rate, load.lag + load.arrival_rate * ahead_s)
+        for load in observation.partitions
+    )
+
+
+def plan_for(observation: GroupObservation, bins: Sequence[Bin], prefix: str, *, at_least: int = 0) -> Plan:
+    """Return the plan that carries out `bins` with few moves; replicas up to `at_least` stay, empty if need be."""
+    padded = [*bins, *[Bin(())] * (at_least - len(bins))]
+    ready_first = [one.name for one in sorted(observation.replicas, key=lambda one: not one.ready)]
+    names = name_bins(padded, observation.assignment, ready_first, prefix)
+    stay = [name for name in observation.replica_names if name in names]
+    join = [name for name in names if name not in observation.replica_names]
+    owners = {item.partition: name for one, name in zip(padded, names, strict=True) for item in one.items}
+    return Plan((*stay, *join), dict(sorted(owners.items())))
+
+
+def counted_plan(observation: GroupObservation, replicas: int, prefix: str) -> Plan:
+    """Return a plan that states a count only. The newest requested leave first."""
+    names = observation.replica_names
+    new = islice(fresh_names(prefix, {*names, *observation.assignment.values()}), max(0, replicas - len(names)))
+    return Plan((*names[:replicas], *new), None)
+
+
+def hold(observation: GroupObservation, reason: str, *, counts_only: bool = False) -> Decision:
+    """Keep what is in force."""
+    assignment = None if counts_only else observation.assignment
+    return Decision(Action.HOLD, Plan(observation.replica_names, assignment), reason)
+
+
+def change(observation: GroupObservation, plan: Plan, why: str) -> Decision:
+    """Return the decision for `plan`: the action follows from what it changes, and is a hold if nothing."""
+    now = observation.requested_replicas
+    if plan.count != now:
+        action = Action.UP if plan.count > now else Action.DOWN
+        return Decision(action, plan, f"{why}: {action} {now} → {plan.count}")
+    if plan.assignment is None:
+        return Decision(Action.HOLD, plan, f"{why}: hold {now}")
+    moved = sum(observation.assignment.get(partition) != owner for partition, owner in plan.assignment.items())
+    if not moved:
+        return Decision(Action.HOLD, plan, f"{why}: hold, no other placement on {now} is better")
+    return Decision(Action.REASSIGN, plan, f"{why}: reassign {moved} of {len(plan.assignment)} partitions")
+
+
+def unowned(observation: GroupObservation) -> str:
+    """Say which partitions have no owner among the requested replicas; empty text when all have."""
+    names = set(observation.replica_names)
+    without = [
+        one.partition for one in observation.partitions if observation.assignment.get(one.partition) not in names
+    ]
+    if not without:
+        return ""
+    listed = ", ".join(map(str, without[:5])) + (", …" if len(without) > 5 else "")
+    return f"{len(without)} of {len(observation.partitions)} partitions have no owner ({listed})"
+
+
+def replicas_for(demand: float, capacity: float) -> int:
+    """Return ⌈demand/capacity⌉, at least 1; 180.00000000000003/90 is 2, not 3."""
+    return max(1, math.ceil(demand / capacity * (1 - 1e-9)))
+
+
+def number(value: float) -> str:
+    """Write a figure for a reason: one decimal, none where it is whole (89.7, 113)."""
+    return f"{value:.1f}".removesuffix(".0")

@@ -1,0 +1,63 @@
+"""What policies and guards can be told."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class PolicySettings:
+    """Parameters of the policies of `registry`; each reads those that concern it.
+
+    Raises ValueError naming every value that is out of range.
+    """
+
+    latency_target_s: float = 0.5
+    """W, seconds: the lag that a replica may hold is what it serves in that time. 0.5 is the papers' target."""
+    f_up: float = 0.9
+    """Share of a replica that a plan may use; beyond it replicas are added. CLOSER 2024: 10 % in reserve."""
+    f_down: float = 0.4
+    """Share of a replica that a smaller group may use before replicas are removed. CLOSER 2024; far below `f_up`, so
+    that a group that has just shrunk does not grow again at once."""
+    replica_prefix: str = "payment"
+    """New replicas are named prefix-<smallest unused ordinal>."""
+    static_replicas: int = 1
+    """Replicas that `static` keeps."""
+
+    def __post_init__(self) -> None:
+        wrong = []
+        if not self.latency_target_s > 0:
+            wrong.append(f"latency_target_s = {self.latency_target_s}: must be more than 0 s")
+        if not 0 < self.f_down <= self.f_up <= 1:
+            wrong.append(f"f_down = {self.f_down}, f_up = {self.f_up}: must be 0 < f_down ≤ f_up ≤ 1")
+        if self.static_replicas < 1:
+            wrong.append(f"static_replicas = {self.static_replicas}: must be at least 1")
+        if wrong:
+            raise ValueError("; ".join(wrong))
+
+
+@dataclass(frozen=True, slots=True)
+class GuardSettings:
+    """Rails around any policy. Raises ValueError naming every value that is out of range."""
+
+    minimum: int = 1
+    """Fewest replicas. 1: somebody owns the partitions also in silence."""
+    maximum: int = 0
+    """Most replicas; 0: as many as there are partitions, which is the hard cap in any case."""
+    cool_down_up_s: float = 0.0
+    """Seconds after any scaling before replicas are added again. Off; the CLOSER 2024 experiments ran with 10."""
+    cool_down_down_s: float = 0.0
+    """Seconds after any scaling before replicas are removed. Off; see `cool_down_up_s`."""
+    changing_limit_s: float = 30.0
+    """Seconds for which a replica that is not ready may hold back DOWN and REASSIGN. Ten times a slow start: after
+    that it is a fault, and the group must go on without waiting for it."""
+
+    def __post_init__(self) -> None:
+        wrong = []
+        if self.minimum < 1:
+            wrong.append(f"minimum = {self.minimum}: must be at least 1 replica")
+        if self.maximum < 0 or 0 < self.maximum < self.minimum:
+            wrong.append(f"maximum = {self.maximum}: must be 0 (the partitions) or at least minimum = {self.minimum}")
+        for name in ("cool_down_up_s", "cool_down_down_s", "changing_limit_s"):
+            if not getattr(self, name) >= 0:
+                wrong.append(f"{name} = {getattr(self, name)}: must be 0 s or more")
+        if wrong:
+            raise ValueError("; ".join(wrong))

@@ -1,0 +1,143 @@
+"""Least-Loaded: worked examples, and properties against the literal wording of the paper."""
+
+import math
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from autoscaler.packing.bins import Bin, Capacity, Item
+from autoscaler.packing.least_loaded import least_loaded, least_loaded_below, spread
+
+REPLICA = Capacity.of_replica(200.0, 0.5, 0.9)
+
+loads = st.floats(0, 500, allow_nan=False) | st.integers(0, 40).map(float) | st.sampled_from([0.0, 1e-300, 90.0, 180.0])
+items = st.lists(st.tuples(loads, loads), max_size=14).map(
+    lambda pairs: [Item(partition, rate, lag) for partition, (rate, lag) in enumerate(pairs)]
+)
+capacities = st.builds(Capacity, st.floats(1e-3, 300), st.floats(1e-3, 300)) | st.just(REPLICA)
+
+
+def literal(items, capacity):
+    """The paper's wording: start with one bin, try all items in order, start over with one more."""
+    full = (capacity.arrival_rate, capacity.lag)
+    sized = [
+        (full if capacity.exceeded_by(one.arrival_rate, one.lag) else (one.arrival_rate, one.lag), one) for one in items
+    ]
+    sized.sort(key=lambda pair: (-pair[0][0], -pair[0][1], pair[1].partition))
+    count = 1
+    while True:
+        bins = [[0.0, 0.0, []] for _ in range(count)]
+        for (rate, lag), item in sized:
+            room = [one for one in bins if rate <= capacity.arrival_rate - one[0] and lag <= capacity.lag - one[1]]
+            if not room:
+                break
+            chosen = min(room, key=lambda one: (one[0], one[1], len(one[2])))
+            chosen[0] += rate
+            chosen[1] += lag
+            chosen[2].append(item)
+        else:
+            return tuple(Bin(tuple(one[2])) for one in bins)
+        count += 1
+
+
+def partitions_of(bins):
+    return [list(one.partitions) for one in bins]
+
+
+def test_partitions_are_balanced_over_the_fewest_bins():
+    bins = least_loaded([Item(0, 70, 0), Item(1, 60, 0), Item(2, 50, 0), Item(3, 40, 0)], REPLICA)
+
+    assert partitions_of(bins) == [[0, 3], [1, 2]]
+    assert [one.arrival_rate for one in bins] == [110, 110]
+
+
+def test_lag_demands_bins_where_the_rate_does_not():
+    assert partitions_of(least_loaded([Item(0, 20, 60), Item(1, 10, 31)], REPLICA)) == [[0], [1]]
+    assert partitions_of(least_loaded([Item(0, 20, 60), Item(1, 10, 30)], REPLICA)) == [[0, 1]]
+
+
+def test_the_least_loaded_bin_is_passed_over_when_it_lacks_room_for_the_lag():
+    bins = least_loaded([Item(0, 50, 0), Item(1, 40, 80), Item(2, 9, 20)], REPLICA)
+
+    assert partitions_of(bins) == [[0, 2], [1]]
+
+
+def test_a_partition_above_the_capacity_has_a_bin_that_only_idle_ones_join():
+    bins = least_loaded([Item(0, 500, 0), Item(1, 1, 900), Item(2, 5, 5), Item(3, 0, 0)], REPLICA)
+
+    assert partitions_of(bins) == [[0], [1], [2, 3]]
+    assert partitions_of(least_loaded([Item(0, 500, 0), Item(1, 0, 0)], REPLICA)) == [[0, 1]]
+    assert bins[1].lag == 900, "what was measured stays as it was measured"
+
+
+def test_three_bins_can_fail_where_two_suffice():
+    """Why the number of bins is not found by binary search."""
+    pairs = [(8, 5), (4, 3), (8, 0), (3, 9), (6, 1), (7, 1)]
+    items = [Item(partition, rate, lag) for partition, (rate, lag) in enumerate(pairs)]
+
+    assert len(least_loaded(items, Capacity(40, 10))) == 2
+    assert len(least_loaded(items, Capacity(40, 10), at_least=3)) == 4
+
+
+def test_nothing_to_place_is_one_empty_bin():
+    assert least_loaded([], REPLICA) == (Bin(()),)
+
+
+@given(items, capacities)
+@example([Item(0, 180.00000000000003, 0), Item(1, 1e-300, 0)], REPLICA)
+def test_same_bins_as_the_paper_s_wording(items, capacity):
+    assert least_loaded(items, capacity) == literal(items, capacity)
+
+
+@given(items, capacities, st.integers(0, 16))
+def test_looking_for_fewer_bins_stops_at_the_limit(items, capacity, limit):
+    bins = least_loaded(items, capacity)
+
+    assert least_loaded_below(items, capacity, limit) == (bins if len(bins) < limit else None)
+
+
+@given(items, capacities, st.integers(1, 6))
+def test_every_partition_is_placed_once_and_no_bin_holds_too_much(items, capacity, at_least):
+    bins = least_loaded(items, capacity, at_least=at_least)
+
+    placed = sorted(partition for one in bins for partition in one.partitions)
+    assert placed == list(range(len(items)))
+    assert at_least <= len(bins) <= max(at_least, len(items), 1)
+    for one in bins:
+        rounded = Capacity(capacity.arrival_rate * (1 + 1e-9), capacity.lag * (1 + 1e-9))
+        if rounded.exceeded_by(one.arrival_rate, one.lag):
+            assert len([item for item in one.items if not item.idle]) == 1
+
+
+@given(items, capacities, st.randoms(use_true_random=False))
+def test_the_order_of_the_input_does_not_matter(items, capacity, random):
+    shuffled = list(items)
+    random.shuffle(shuffled)
+
+    assert least_loaded(shuffled, capacity) == least_loaded(items, capacity)
+
+
+@given(items, st.integers(1, 20))
+def test_spread_fills_exactly_the_bins_asked_for(items, count):
+    bins = spread(items, count)
+
+    assert len(bins) == count
+    assert sorted(partition for one in bins for partition in one.partitions) == list(range(len(items)))
+    assert all(one.items for one in bins) or len(items) < count
+
+
+def test_spread_shares_out_idle_partitions_evenly():
+    assert [len(one.items) for one in spread([Item(p, 0, 0) for p in range(9)], 4)] == [3, 2, 2, 2]
+
+
+@pytest.mark.parametrize("load", [(math.nan, 0), (0, math.nan), (math.inf, 0), (0, math.inf), (-1, 0), (0, -1)])
+def test_a_load_that_makes_no_sense_is_refused(load):
+    with pytest.raises(ValueError, match=r"partition 7: .* must be finite and not negative"):
+        Item(7, *load)
+
+
+@pytest.mark.parametrize("capacity", [(0, 1), (1, 0), (-1, 1), (math.nan, 1), (1, math.nan)])
+def test_a_capacity_that_makes_no_sense_is_refused(capacity):
+    with pytest.raises(ValueError, match="capacity must be positive"):
+        Capacity(*capacity)

@@ -1,0 +1,89 @@
+"""Names for bins: as little as possible moves."""
+
+from itertools import islice, permutations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autoscaler.packing.bins import Bin, Item
+from autoscaler.packing.owners import fresh_names, name_bins
+
+
+def bins_of(*groups):
+    """One bin for each {partition: λ}."""
+    return [Bin(tuple(Item(partition, rate, 0) for partition, rate in group.items())) for group in groups]
+
+
+def kept_rate(bins, owners, names):
+    return sum(
+        item.arrival_rate
+        for one, name in zip(bins, names, strict=True)
+        for item in one.items
+        if owners.get(item.partition) == name
+    )
+
+
+def test_a_bin_keeps_the_owner_of_its_partitions():
+    names = name_bins(bins_of({1: 5}, {0: 5}), {0: "a", 1: "b"}, ["a", "b"], "payment")
+
+    assert names == ("b", "a")
+
+
+def test_the_sum_decides_not_the_first_come():
+    """Bin 0 could keep 10 as a or 9 as b; bin 1 only 8 as a. Greedy would keep 10, the best is 9 + 8."""
+    owners = {0: "a", 1: "b", 2: "a"}
+
+    assert name_bins(bins_of({0: 10, 1: 9}, {2: 8}), owners, ["a", "b"], "payment") == ("b", "a")
+
+
+def test_a_bin_gives_its_name_up_to_one_that_keeps_more():
+    assert name_bins(bins_of({0: 1}, {1: 50}), {0: "a", 1: "a"}, ["a"], "payment") == ("payment-0", "a")
+
+
+def test_a_new_bin_gets_the_smallest_unused_ordinal():
+    owners = {0: "payment-0", 1: "payment-2"}
+
+    assert name_bins(bins_of({0: 5}, {1: 4}, {2: 3}), owners, ["payment-0", "payment-2"], "payment")[2] == "payment-1"
+    assert list(islice(fresh_names("p", {"p-1"}), 3)) == ["p-0", "p-2", "p-3"]
+
+
+def test_a_replica_that_is_gone_keeps_nothing_and_its_name_is_not_given_again():
+    assert name_bins(bins_of({0: 5}), {0: "payment-0"}, [], "payment") == ("payment-1",)
+
+
+def test_idle_partitions_stay_too():
+    owners = {0: "a", 1: "b", 2: "b"}
+
+    assert name_bins(bins_of({1: 0, 2: 0}, {0: 0}), owners, ["a", "b"], "payment") == ("b", "a")
+
+
+@st.composite
+def situations(draw):
+    """Partitions with rates, cut into up to 5 bins, owned by up to 5 replicas of which some are gone."""
+    rates = draw(st.lists(st.integers(0, 100), min_size=1, max_size=10))
+    bins = draw(st.integers(1, 5))
+    into = [draw(st.integers(0, bins - 1)) for _ in rates]
+    owners = {p: f"r{draw(st.integers(0, 4))}" for p in range(len(rates)) if draw(st.booleans())}
+    names = draw(st.lists(st.sampled_from([f"r{i}" for i in range(5)]), unique=True))
+    return bins_of(*[{p: rates[p] for p in range(len(rates)) if into[p] == one} for one in range(bins)]), owners, names
+
+
+@given(situations())
+def test_no_other_naming_keeps_more_arrival_rate(situation):
+    bins, owners, names = situation
+    chosen = name_bins(bins, owners, names, "payment")
+
+    pool = [*names, *(f"new-{i}" for i in range(len(bins)))]
+    best = max(kept_rate(bins, owners, some) for some in set(permutations(pool, len(bins)))) if len(bins) < 4 else None
+
+    assert len(set(chosen)) == len(bins)
+    assert best is None or kept_rate(bins, owners, chosen) == best
+    assert chosen == name_bins(bins, owners, names, "payment")
+
+
+@given(situations())
+def test_replicas_that_exist_are_used_before_new_ones(situation):
+    bins, owners, names = situation
+    chosen = name_bins(bins, owners, names, "payment")
+
+    assert len(set(names) & set(chosen)) == min(len(names), len(bins))

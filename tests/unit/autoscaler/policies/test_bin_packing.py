@@ -1,0 +1,247 @@
+"""Algorithms 1 and 2: which action, which plan, and the sentence that says why."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from unit.autoscaler.builders import seen
+
+from autoscaler.model import Action
+from autoscaler.policies.bin_packing import BinPacking
+from autoscaler.policies.settings import PolicySettings
+
+ONE = BinPacking(PolicySettings(), tail_aware=False)
+TWO = BinPacking(PolicySettings(), tail_aware=True)
+both = pytest.mark.parametrize("policy", [ONE, TWO], ids=["algorithm-1", "algorithm-2"])
+
+
+@both
+def test_up_when_a_replica_holds_more_lag_than_it_serves_in_time(policy):
+    decision = policy.decide(seen([30, 30, 30], [60, 53, 0], replicas=1))
+
+    assert decision.action is Action.UP
+    assert decision.plan.replicas == ("payment-0", "payment-1")
+    assert decision.reason == "payment-0 holds 113 events, 90 allowed (μ·W·0.9): up 1 → 2"
+
+
+@both
+def test_up_when_a_replica_receives_more_than_it_serves(policy):
+    decision = policy.decide(seen([100, 100], replicas=1))
+
+    assert decision.reason == "payment-0 holds 200 events/s, 180 allowed (μ·0.9): up 1 → 2"
+    assert dict(decision.plan.assignment) == {0: "payment-0", 1: "payment-1"}
+
+
+@both
+def test_up_by_as_many_as_are_needed_at_once(policy):
+    decision = policy.decide(seen([100] * 5, replicas=1))
+
+    assert decision.plan.count == 5
+
+
+@both
+def test_up_says_so_when_no_single_replica_is_to_blame(policy):
+    """The placement holds at f_up, yet Least-Loaded finds none with so few replicas. The papers' rule adds one."""
+    decision = policy.decide(seen([60, 60, 60, 50, 50], [30, 30, 30, 45, 45], replicas=2, owned=[0, 0, 0, 1, 1]))
+
+    assert decision.reason == (
+        "280 events/s and 180 events of lag do not pack into 2 replicas with "
+        "180 events/s (μ·0.9) and 90 events (μ·W·0.9) each: up 2 → 3"
+    )
+
+
+@both
+def test_down_when_fewer_hold_it_with_room_to_spare(policy):
+    decision = policy.decide(seen([20, 19, 1], [1, 1, 1], replicas=2))
+
+    assert decision.action is Action.DOWN
+    assert dict(decision.plan.assignment) == dict.fromkeys(range(3), "payment-0")
+    assert decision.reason == (
+        "40 events/s and 3 events of lag fit 1 with 80 events/s (μ·0.4) and 40 events (μ·W·0.4) each: down 2 → 1"
+    )
+
+
+@both
+def test_down_keeps_the_replica_that_has_less_to_give_away(policy):
+    decision = policy.decide(seen([5, 30, 30], replicas=2, owned=[0, 1, 1]))
+
+    assert decision.plan.replicas == ("payment-1",)
+
+
+@both
+def test_hold_between_the_two_shares(policy):
+    decision = policy.decide(seen([50, 50], replicas=2))
+
+    assert decision.action is Action.HOLD
+    assert dict(decision.plan.assignment) == {0: "payment-0", 1: "payment-1"}
+    assert (
+        decision.reason
+        == "100 events/s and 0 events of lag need 1 at f_up 0.9 and no fewer than 2 at f_down 0.4: hold 2"
+    )
+
+
+@both
+def test_reassign_when_the_count_is_right_and_the_placement_is_not(policy):
+    decision = policy.decide(seen([100, 90, 20, 20], replicas=2, owned=[0, 0, 1, 1]))
+
+    assert decision.action is Action.REASSIGN
+    assert dict(decision.plan.assignment) == {0: "payment-0", 1: "payment-1", 2: "payment-1", 3: "payment-0"}
+    assert decision.reason == "payment-0 holds 190 events/s, 180 allowed (μ·0.9): reassign 2 of 4 partitions"
+
+
+@both
+def test_reassign_uses_every_replica_that_is_paid_for(policy):
+    """All would fit two replicas at f_up; three are there and stay, for they are needed at f_down."""
+    decision = policy.decide(seen([70, 60, 60], [30, 31, 30], replicas=3, owned=[0, 0, 0]))
+
+    assert decision.action is Action.REASSIGN
+    assert sorted(decision.plan.assignment.values()) == ["payment-0", "payment-1", "payment-2"]
+
+
+@both
+def test_a_replica_with_one_busy_partition_is_not_relieved_by_moving_others(policy):
+    """Partition 0 alone is above any replica's capacity. Reassigning each second would help nobody."""
+    decision = policy.decide(seen([250, 0, 60, 60], [400, 0, 0, 0], replicas=2, owned=[0, 0, 1, 1]))
+
+    assert decision.action is Action.HOLD
+
+
+@both
+def test_the_first_plan_comes_even_if_the_count_is_right(policy):
+    decision = policy.decide(seen([50, 50, 0], replicas=2, owned=[]))
+
+    assert decision.action is Action.REASSIGN
+    assert set(decision.plan.assignment) == {0, 1, 2}
+    assert decision.reason == "3 of 3 partitions have no owner (0, 1, 2): reassign 3 of 3 partitions"
+
+
+@both
+def test_a_group_without_replicas_gets_one(policy):
+    decision = policy.decide(seen([0, 0], replicas=0))
+
+    assert decision.plan.replicas == ("payment-0",)
+    assert decision.reason == "no replica is requested: up 0 → 1"
+
+
+@both
+def test_partitions_of_a_replica_that_is_gone_get_an_owner(policy):
+    gone = seen([50, 50], replicas=["payment-1", "payment-2"], owned=[0, 1])
+    left = seen([50, 50, 1], replicas=["payment-1"], owned=[0])
+
+    assert policy.decide(gone).action is Action.HOLD
+    assert set(policy.decide(left).plan.assignment.values()) == {"payment-1"}
+    assert policy.decide(left).action is Action.REASSIGN
+
+
+def test_algorithm_2_makes_room_for_what_arrives_during_the_rebalance():
+    """91 events need 2 replicas; after 2 s of standing still, 60 events/s have made 211 of them: 3."""
+    observation = seen([20, 20, 20], [31, 30, 30], replicas=1, rebalance_time_s=2.0)
+
+    assert ONE.decide(observation).plan.count == 2
+    assert TWO.decide(observation).plan.count == 3
+
+
+def test_algorithm_2_decides_on_the_lag_that_is_there():
+    """What would be there after a rebalance is no reason to rebalance."""
+    observation = seen([30, 30, 30], [20, 20, 20], replicas=1, rebalance_time_s=2.0)
+
+    assert TWO.decide(observation).action is Action.HOLD
+
+
+def test_algorithm_2_turns_a_reassignment_into_up_if_the_lag_after_it_demands():
+    observation = seen([60, 60, 5], [50, 41, 0], replicas=2, owned=[0, 0, 1], rebalance_time_s=1.0)
+
+    assert ONE.decide(observation).action is Action.REASSIGN
+    assert TWO.decide(observation).action is Action.UP
+
+
+def test_algorithm_2_defers_a_scale_down_that_its_own_rebalance_would_spoil():
+    observation = seen([30, 30], replicas=2, rebalance_time_s=1.0)
+
+    assert ONE.decide(observation).action is Action.DOWN
+    decision = TWO.decide(observation)
+    assert decision.action is Action.HOLD
+    assert decision.reason.endswith("each, but 2 are needed after 1000 ms of rebalancing: hold 2")
+
+
+def test_a_deferred_scale_down_still_gives_owners_to_partitions_without():
+    observation = seen([30, 30], replicas=2, owned=[], rebalance_time_s=1.0)
+
+    decision = TWO.decide(observation)
+
+    assert decision.action is Action.REASSIGN
+    assert sorted(decision.plan.assignment.values()) == ["payment-0", "payment-1"]
+
+
+def test_algorithm_1_mends_with_the_roomier_packing_where_it_has_no_more_bins():
+    """At f_up partition 2 fits beside 1, the least loaded; at f_down its lag sends it to 0. Both have two bins."""
+    observation = seen([40, 30, 9], [5, 30, 15], replicas=2, owned=[0, 0, 0])
+    violated = seen([40, 30, 9], [5, 30, 15], replicas=2, owned=[])
+
+    assert ONE.decide(observation).action is Action.HOLD, "50 events are within 90"
+    assert ONE.decide(violated).plan.assignment[2] != ONE.decide(violated).plan.assignment[1]
+    assert TWO.decide(violated).plan.assignment[2] == TWO.decide(violated).plan.assignment[1]
+
+
+def test_reassign_falls_back_to_fewer_bins_where_more_of_them_fail():
+    """Least-Loaded packs these into 2 bins and into 4, not into 3 (μ·0.9 = 40, μ·W·0.9 = 10)."""
+    rates, lags = [8, 4, 8, 3, 6, 7], [5, 3, 0, 9, 1, 1]
+    policy = BinPacking(PolicySettings(latency_target_s=0.05555555555555556), tail_aware=True)
+    observation = seen(rates, lags, replicas=3, owned=[0] * 6, rebalance_time_s=0.0)
+
+    decision = policy.decide(observation)
+
+    assert decision.action is Action.REASSIGN
+    assert decision.plan.count == 3
+    assert len(set(decision.plan.assignment.values())) == 2
+
+
+observations = st.integers(1, 8).flatmap(
+    lambda partitions: st.builds(
+        seen,
+        st.lists(st.floats(0, 400), min_size=partitions, max_size=partitions),
+        st.lists(st.integers(0, 400), min_size=partitions, max_size=partitions),
+        replicas=st.integers(5, 7),
+        owned=st.lists(st.integers(0, 4), min_size=0, max_size=partitions),
+        rebalance_time_s=st.floats(0, 3),
+    )
+)
+
+
+@both
+@given(observation=observations)
+def test_every_decision_is_complete_and_repeatable(policy, observation):
+    decision = policy.decide(observation)
+
+    now = observation.requested_replicas
+    assert policy.decide(observation) == decision
+    assert "nan" not in decision.reason
+    if decision.action is Action.HOLD:
+        assert decision.plan.replicas == observation.replica_names
+        assert dict(decision.plan.assignment) == dict(observation.assignment)
+        return
+    assert set(decision.plan.assignment) == set(range(len(observation.partitions)))
+    assert set(decision.plan.assignment.values()) <= set(decision.plan.replicas)
+    assert len(set(decision.plan.replicas)) == decision.plan.count
+    assert (decision.plan.count > now, decision.plan.count < now) == (
+        decision.action is Action.UP,
+        decision.action is Action.DOWN,
+    )
+    if decision.action is Action.REASSIGN:
+        assert dict(decision.plan.assignment) != dict(observation.assignment)
+        assert decision.plan.replicas == observation.replica_names
+
+
+@both
+@given(observation=observations)
+def test_a_plan_that_has_been_carried_out_is_not_asked_for_again(policy, observation):
+    plan = policy.decide(observation).plan
+    index = {name: position for position, name in enumerate(plan.replicas)}
+    after = seen(
+        [load.arrival_rate for load in observation.partitions],
+        [load.lag for load in observation.partitions],
+        replicas=plan.replicas,
+        owned=[index.get(plan.assignment.get(p)) for p in range(len(observation.partitions))],
+        rebalance_time_s=observation.rebalance_time_s,
+    )
+
+    assert policy.decide(after).plan == plan or policy.decide(after).action is Action.DOWN

@@ -1,0 +1,141 @@
+"""Guards, each as a timeline."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from unit.autoscaler.builders import Wants, seen
+
+from autoscaler.model import Action
+from autoscaler.policies.guards import Bounds, CoolDown, HoldWhileChanging
+from autoscaler.policies.registry import make_policy
+
+
+def test_bounds_leave_alone_what_is_within():
+    assert Bounds(Wants(2)).decide(seen([1] * 5)) == Wants(2).decide(seen([1] * 5))
+
+
+def test_bounds_cap_at_the_partitions_then_hold_there():
+    bounds = Bounds(Wants(7))
+
+    first = bounds.decide(seen([10] * 5, replicas=1))
+    assert first.action is Action.UP
+    assert sorted(first.plan.assignment.values()) == [f"payment-{i}" for i in range(5)]
+    assert first.reason == "wants 7; capped at 5, for replicas cannot share a partition: up 1 → 5"
+
+    then = bounds.decide(seen([10] * 5, replicas=5))
+    assert then.action is Action.HOLD
+    assert then.reason.endswith("hold 5, no placement relieves the busiest replica enough")
+
+
+def test_bounds_at_the_cap_move_partitions_only_where_it_pays():
+    bounds = Bounds(Wants(7), maximum=2)
+
+    little = bounds.decide(seen([50, 48, 46, 45], replicas=2, owned=[0, 1, 0, 1]))
+    much = bounds.decide(seen([50, 48, 46, 45], replicas=2, owned=[0, 0, 1, 0]))
+
+    assert little.action is Action.HOLD
+    assert much.action is Action.REASSIGN
+    assert much.reason == "wants 7; maximum is 2: reassign 1 of 4 partitions"
+
+
+def test_bounds_at_the_minimum():
+    bounds = Bounds(Wants(1), minimum=2)
+
+    assert bounds.decide(seen([10] * 5, replicas=0)).reason == "wants 1; minimum is 2: up 0 → 2"
+    assert bounds.decide(seen([10] * 5, replicas=1)).reason == "wants 1; minimum is 2: up 1 → 2"
+    assert bounds.decide(seen([10] * 5, replicas=2)).reason == "wants 1; minimum is 2: hold 2"
+    assert bounds.decide(seen([10] * 5, replicas=3)).reason == "wants 1; minimum is 2: down 3 → 2"
+
+
+def test_bounds_at_the_minimum_still_give_owners_to_partitions_without():
+    decision = Bounds(Wants(1), minimum=2).decide(seen([10] * 4, replicas=2, owned=[]))
+
+    assert decision.action is Action.REASSIGN
+    assert sorted(decision.plan.assignment.values()) == ["payment-0", "payment-0", "payment-1", "payment-1"]
+
+
+def test_bounds_bring_a_group_back_that_is_outside_them():
+    holds = Wants(4)
+
+    assert Bounds(holds, maximum=3).decide(seen([10] * 5, replicas=4)).plan.count == 3
+    assert Bounds(holds, minimum=5).decide(seen([10] * 5, replicas=4)).plan.count == 5
+
+
+def test_a_minimum_above_the_partitions_gives_way_to_them():
+    assert Bounds(Wants(1), minimum=9).decide(seen([10, 10], replicas=1)).plan.count == 2
+
+
+def test_bounds_leave_the_placement_to_the_group_if_the_policy_does():
+    bounds = Bounds(Wants(7, counts_only=True))
+
+    assert bounds.decide(seen([10] * 3, replicas=1)).plan.replicas == ("payment-0", "payment-1", "payment-2")
+    assert bounds.decide(seen([10] * 3, replicas=1)).plan.assignment is None
+    assert bounds.decide(seen([10] * 3, replicas=3)).action is Action.HOLD
+
+
+@given(st.lists(st.floats(0, 300), min_size=1, max_size=8), st.integers(0, 9), st.integers(1, 9), st.integers(0, 9))
+def test_bounded_plans_are_complete_and_within_the_bounds(rates, replicas, minimum, extra):
+    policy = make_policy("algorithm-2")
+    decision = Bounds(policy, minimum=minimum, maximum=minimum + extra).decide(seen(rates, replicas=replicas))
+
+    assert min(minimum, len(rates)) <= decision.plan.count <= min(minimum + extra, len(rates))
+    assert set(decision.plan.assignment) == set(range(len(rates)))
+    assert set(decision.plan.assignment.values()) <= set(decision.plan.replicas)
+
+
+def test_cool_down_over_time():
+    up, down = Wants(3), Wants(1)
+    guard = CoolDown(up, up_s=10, down_s=20)
+
+    assert guard.decide(seen([1] * 5, replicas=2, at_s=100)).action is Action.UP, "nothing to cool down from"
+
+    early = guard.decide(seen([1] * 5, replicas=2, at_s=109.5))
+    assert early.action is Action.HOLD
+    assert early.plan.replicas == ("payment-0", "payment-1")
+    assert early.reason == "wants 3; vetoed: cooling down, 9.5 of 10 s"
+
+    assert guard.decide(seen([1] * 5, replicas=2, at_s=110)).action is Action.UP
+    guard.policy = down
+    assert guard.decide(seen([1] * 5, replicas=3, at_s=129)).action is Action.HOLD, "19 s after the second UP"
+    assert guard.decide(seen([1] * 5, replicas=3, at_s=130)).action is Action.DOWN
+
+
+def test_cool_down_is_off_by_default_and_lets_reassignments_pass():
+    off = CoolDown(Wants(3))
+    assert [off.decide(seen([1] * 5, replicas=2, at_s=at_s)).action for at_s in (1, 2)] == [Action.UP, Action.UP]
+
+    guard = CoolDown(Wants(3), up_s=10, down_s=10)
+    guard.decide(seen([1] * 5, replicas=2, at_s=1))
+    guard.policy = Wants(2, action=Action.REASSIGN)
+    assert guard.decide(seen([1] * 5, replicas=2, at_s=2)).action is Action.REASSIGN
+
+
+@pytest.mark.parametrize("wanted", [Wants(1), Wants(2, action=Action.REASSIGN)], ids=["down", "reassign"])
+def test_nothing_but_up_while_a_replica_is_not_ready(wanted):
+    guard = HoldWhileChanging(wanted, limit_s=30)
+
+    def at(at_s, not_ready=()):
+        return guard.decide(seen([1] * 5, replicas=2, at_s=at_s, not_ready=not_ready))
+
+    assert at(0, ["payment-1"]).action is Action.HOLD
+    assert at(0, ["payment-1"]).reason.endswith("; vetoed: payment-1 not ready yet")
+    assert at(29, ["payment-1"]).action is Action.HOLD
+    assert at(30, ["payment-1"]).action is not Action.HOLD, "it is a fault by now, and the group goes on"
+    assert at(31).action is not Action.HOLD
+    assert at(32, ["payment-1"]).action is Action.HOLD, "it was ready in between: the wait starts anew"
+
+
+def test_up_passes_while_a_replica_is_not_ready():
+    guard = HoldWhileChanging(Wants(3))
+
+    assert guard.decide(seen([1] * 5, replicas=2, not_ready=["payment-1"])).action is Action.UP
+
+
+def test_a_veto_of_a_count_keeps_the_placement_with_the_group():
+    guard = HoldWhileChanging(Wants(1, counts_only=True))
+
+    assert guard.decide(seen([1] * 5, replicas=2, not_ready=["payment-1"])).plan.assignment is None
+
+
+def test_guards_are_called_as_the_policy_inside():
+    assert CoolDown(HoldWhileChanging(Bounds(Wants(1)))).name == "wants"

@@ -1,0 +1,58 @@
+"""`python -m loadgen.drivers`: send one load. Exit code 0 only if every scheduled event was acknowledged."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+from contracts.connection import Connection
+from contracts.validation import InvalidSettingsError, from_environment
+from loadgen.drivers.settings import Settings, read_load
+
+
+def main() -> int:
+    """Return 0: all acknowledged; 1: not all, or interrupted, or could not start; 2: settings are wrong."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # quiet until the shell takes over
+    try:
+        settings, connection = _settings()
+        spec = read_load(settings)
+        connection.security()
+    except InvalidSettingsError as wrong:
+        print(*wrong.problems, sep="\n", file=sys.stderr)  # noqa: T201
+        return 2
+    # Importing locust patches the process and takes a second: only for a load that can run.
+    from loadgen.drivers import shell  # noqa: PLC0415
+    from loadgen.drivers.delivery import GeneratorError  # noqa: PLC0415
+
+    try:
+        result = shell.run(spec, connection, settings)
+    except GeneratorError as refusal:
+        print(f"load generator: {refusal}", file=sys.stderr)  # noqa: T201
+        return 1
+    result.save(Path(settings.out_dir))
+    if result.first_error is not None:
+        print(f"load generator: {result.first_error}", file=sys.stderr)  # noqa: T201
+    return 0 if result.complete else 1
+
+
+def _settings() -> tuple[Settings, Connection]:
+    """Read the environment. Raises InvalidSettingsError with the problems of both records."""
+    problems: list[str] = []
+    settings = connection = None
+    try:
+        settings = from_environment(os.environ, Settings)
+    except InvalidSettingsError as wrong:
+        problems += wrong.problems
+    try:
+        connection = from_environment(os.environ, Connection)
+    except InvalidSettingsError as wrong:
+        problems += wrong.problems
+    if settings is None or connection is None:
+        raise InvalidSettingsError(problems)
+    if not Path(settings.out_dir).is_dir():
+        raise InvalidSettingsError([f"TAILPACK_OUT_DIR: {settings.out_dir} is not a folder"])
+    return settings, connection
+
+
+if __name__ == "__main__":
+    sys.exit(main())

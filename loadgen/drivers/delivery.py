@@ -1,0 +1,133 @@
+"""The way to Kafka: a librdkafka producer that loses nothing while a broker is away, and counts what was confirmed.
+
+librdkafka blocks in C, where gevent cannot switch: nothing here waits inside it while a run is on.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from contracts.connection import Connection
+from loadgen.events import Record
+
+MESSAGE_TIMEOUT_MS: Final = 600_000
+"""An event is given up after this long: longer than any restart of a broker."""
+PRODUCER: Final[dict[str, Any]] = {
+    "acks": "all",
+    "enable.idempotence": True,  # order per partition, and no duplicates, across retries
+    "linger.ms": 2,
+    "partitioner": "murmur2_random",  # as the Java clients, aiokafka and Faust place keys
+    "message.timeout.ms": MESSAGE_TIMEOUT_MS,
+    "queue.buffering.max.messages": 1_000_000,
+    "queue.buffering.max.kbytes": 131_072,
+    "reconnect.backoff.max.ms": 1_000,
+    "topic.metadata.refresh.interval.ms": 10_000,
+    "log_level": 2,  # what matters arrives as a delivery report or a fatal error
+}
+
+
+class GeneratorError(Exception):
+    """The generator cannot begin or go on; the text says what is wrong, where and what to do."""
+
+
+class Delivery:
+    """Sends records to one topic.
+
+    pause: sleeps so many seconds and lets others run.
+    settled: hears of each event's end: bytes of its value, seconds since it was sent, error or None.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        topic: str,
+        *,
+        pause: Callable[[float], None],
+        settled: Callable[[int, float, KafkaError | None], None],
+    ) -> None:
+        self._topic = topic
+        self._address = connection.bootstrap_servers
+        self._pause = pause
+        self._settled = settled
+        self._fatal: KafkaError | None = None
+        try:
+            self._producer = Producer(PRODUCER | connection.librdkafka() | {"error_cb": self._on_error})
+        except KafkaException as wrong:
+            raise GeneratorError(f"Kafka client for {self._address}: {wrong.args[0].str()}") from wrong
+        self.produced = 0
+        self.acknowledged = 0
+        self.failed = 0
+        self.first_error: str | None = None
+
+    def connect(self, partitions: int, deadline_s: float) -> None:
+        """Wait for the topic, with `partitions` partitions. Raises GeneratorError."""
+        deadline = time.monotonic() + deadline_s
+        while True:
+            problem = self._topic_problem(partitions)
+            if problem is None:
+                return
+            if time.monotonic() > deadline:
+                raise GeneratorError(f"{problem} (waited {deadline_s:g} s)")
+            self._pause(0.2)
+
+    def send(self, record: Record) -> None:
+        """Hand one record to librdkafka; waits, letting others run, only while its queue is full."""
+        key, value, headers, partition = record
+        while True:
+            try:
+                self._producer.produce(
+                    self._topic, value, key, partition, headers=headers, on_delivery=self._on_delivery
+                )
+                break
+            except BufferError:
+                self._producer.poll(0)
+                self._pause(0.01)
+        self.produced += 1
+
+    def poll(self) -> None:
+        """Take in delivery reports; never waits. Raises GeneratorError once the producer is beyond repair."""
+        self._producer.poll(0)
+        if self._fatal is not None:
+            raise GeneratorError(f"Kafka at {self._address} refused the producer for good: {self._fatal.str()}")
+
+    def drain(self, deadline_s: float) -> None:
+        """Wait for the outstanding reports; what is not confirmed by the deadline is given up and counted as failed."""
+        deadline = time.monotonic() + deadline_s
+        while self._outstanding and time.monotonic() < deadline and self._fatal is None:
+            self._producer.poll(0)
+            self._pause(0.005)
+        if self._outstanding:
+            self._producer.purge()
+            self._producer.poll(0)
+            self.failed += self._outstanding
+            self.first_error = self.first_error or f"not confirmed within {deadline_s:g} s of the last send"
+
+    @property
+    def _outstanding(self) -> int:
+        return self.produced - self.acknowledged - self.failed
+
+    def _topic_problem(self, partitions: int) -> str | None:
+        try:
+            found = self._producer.list_topics(self._topic, timeout=1.0).topics[self._topic]
+        except KafkaException as failure:
+            return f"no Kafka broker answers at {self._address} ({failure.args[0].str()}): start it or mend the address"
+        if found.error is not None:
+            return f"topic {self._topic} at {self._address}: {found.error.str()}: create it before the load starts"
+        if len(found.partitions) != partitions:
+            return f"topic {self._topic} has {len(found.partitions)} partitions, the load is made for {partitions}"
+        return None
+
+    def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
+        if error is None:
+            self.acknowledged += 1
+        else:
+            self.failed += 1
+            self.first_error = self.first_error or error.str()
+        self._settled(len(message), message.latency() or 0.0, error)
+
+    def _on_error(self, error: KafkaError) -> None:
+        if error.fatal():
+            self._fatal = error
+            self.first_error = self.first_error or error.str()

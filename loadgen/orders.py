@@ -1,0 +1,102 @@
+"""Orders as customers would place them: they follow from run, seed and event number alone."""
+
+import uuid
+from enum import StrEnum
+from hashlib import blake2b
+from math import exp
+from statistics import NormalDist
+from typing import Final
+
+import msgspec
+
+from contracts.catalogue import COUNTRIES, CURRENCIES, MAX_AMOUNT_MINOR, MERCHANTS
+from contracts.events import OrderPlaced
+
+CUSTOMERS: Final = 10_000
+_AMOUNT: Final = NormalDist(mu=8.2, sigma=1.0)
+"""Natural logarithm of the amount in minor units: half of the orders are below 36.41, one in a thousand above 800."""
+_NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "tailpack:orders")
+
+
+class Flaw(StrEnum):
+    """Why Order must refuse an order."""
+
+    AMOUNT = "amount"
+    CARD = "card"
+    CURRENCY = "currency"
+    MERCHANT = "merchant"
+
+
+class Orders:
+    """Order number k of one run; about 10 µs each."""
+
+    def __init__(self, run: str, seed: int, invalid_share: float = 0.0) -> None:
+        """`run` enters every order id, so that runs on one broker never share one."""
+        self._run_id = uuid.uuid5(_NAMESPACE, f"{run}:{seed}")
+        self._chance_key = blake2b(f"orders:{seed}".encode(), digest_size=32).digest()
+        self._invalid_below = round(invalid_share * 2**32)
+
+    def order_id(self, number: int) -> str:
+        """Return the id of event `number`."""
+        return str(uuid.uuid5(self._run_id, str(number)))
+
+    def order(self, number: int) -> OrderPlaced:
+        """Return event `number`; flawed where `flaw(number)` says so."""
+        chance = self._chance(number)
+        customer = int.from_bytes(chance[0:4], "big") % CUSTOMERS
+        valid = OrderPlaced(
+            order_id=self.order_id(number),
+            customer=f"customer-{customer:05d}",
+            merchant=MERCHANTS[chance[4] % len(MERCHANTS)],
+            country=COUNTRIES[customer % len(COUNTRIES)],
+            currency=CURRENCIES[chance[5] % len(CURRENCIES)],
+            amount_minor=_amount_minor(int.from_bytes(chance[6:12], "big")),
+            card_number=card_number(customer),
+        )
+        flaw = self.flaw(number)
+        return valid if flaw is None else _spoilt(valid, flaw)
+
+    def flaw(self, number: int) -> Flaw | None:
+        """Return what is wrong with event `number`."""
+        if not self._invalid_below:
+            return None
+        chance = self._chance(number)
+        if int.from_bytes(chance[12:16], "big") >= self._invalid_below:
+            return None
+        return tuple(Flaw)[chance[16] % len(Flaw)]
+
+    def _chance(self, number: int) -> bytes:
+        """32 bytes that look random and follow from seed and number."""
+        return blake2b(number.to_bytes(8, "big"), key=self._chance_key, digest_size=32).digest()
+
+
+def luhn_digit(digits: str) -> str:
+    """Return the check digit that makes `digits` + digit pass the Luhn test (ISO/IEC 7812-1, annex B)."""
+    doubled = (int(digit) * 2 for digit in digits[::-2])
+    total = sum(value - 9 if value > 9 else value for value in doubled) + sum(map(int, digits[-2::-2]))
+    return str(-total % 10)
+
+
+def card_number(customer: int) -> str:
+    """Return the 16-digit card of a customer; always the same one."""
+    digits = f"4000{customer * 7_919_317 % 10**11:011d}"
+    return digits + luhn_digit(digits)
+
+
+def _amount_minor(chance: int) -> int:
+    """Log-normal amount from 48 random bits, at least 1 and at most MAX_AMOUNT_MINOR."""
+    drawn = exp(_AMOUNT.inv_cdf((chance + 0.5) / 2**48))
+    return min(max(round(drawn), 1), MAX_AMOUNT_MINOR)
+
+
+def _spoilt(order: OrderPlaced, flaw: Flaw) -> OrderPlaced:
+    match flaw:
+        case Flaw.AMOUNT:
+            return msgspec.structs.replace(order, amount_minor=0)
+        case Flaw.CARD:
+            wrong = (int(order.card_number[-1]) + 1) % 10
+            return msgspec.structs.replace(order, card_number=f"{order.card_number[:-1]}{wrong}")
+        case Flaw.CURRENCY:
+            return msgspec.structs.replace(order, currency="XXX")
+        case Flaw.MERCHANT:
+            return msgspec.structs.replace(order, merchant="nobody")

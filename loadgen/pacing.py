@@ -1,0 +1,87 @@
+"""The scheduler: every event is sent at its intended time, never earlier, and its lateness is kept.
+
+It is an open loop: a send that takes long makes the next one late, and says so, but never moves the schedule.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import numpy as np
+
+from loadgen.events import Event, Record
+from loadgen.workloads import IntArray
+
+AHEAD_US: Final = 3_000_000
+"""How far ahead events are made ready. Bounds memory; a burst is ready before its time."""
+HURRY_US: Final = 2_000
+"""Nothing is prepared when the next event is due within this time."""
+LONGEST_PAUSE_S: Final = 0.02
+"""Pauses are cut to this, so that delivery reports are taken in and a stop is noticed."""
+YIELD_EVERY: Final = 500
+"""Events sent in one go before others may run: more than any burst, so it matters only when catching up."""
+
+
+class Pacer:
+    """Sends the events of one run. `now_us` is the wall clock; `pause(s)` sleeps and lets others run."""
+
+    def __init__(
+        self,
+        offset_us: IntArray,
+        source: Iterator[Event],
+        *,
+        started_us: int,
+        send: Callable[[Record], None],
+        now_us: Callable[[], int],
+        pause: Callable[[float], None],
+    ) -> None:
+        self._offset_us = offset_us
+        self._started_us = started_us
+        self._source = source
+        self._ready: deque[Event] = deque()
+        self._send = send
+        self._now_us = now_us
+        self._pause = pause
+        self._lateness_us = np.zeros(len(offset_us), dtype=np.int64)
+        self.sent = 0
+
+    @property
+    def lateness_us(self) -> IntArray:
+        """Send time − intended time of every event sent so far, µs."""
+        return self._lateness_us[: self.sent]
+
+    def run(self) -> None:
+        """Send everything; return when the last event has been handed to `send`."""
+        while self.sent < len(self._offset_us):
+            self._send_due()
+            self._prepare()
+            self._pause(self._idle_s())
+
+    def _send_due(self) -> None:
+        stop = min(self.sent + YIELD_EVERY, len(self._offset_us))
+        while self.sent < stop:
+            now_us = self._now_us()
+            late_us = now_us - self._intended_us(self.sent)
+            if late_us < 0:
+                return
+            event = self._ready.popleft() if self._ready else next(self._source)
+            self._send(event.record(now_us))
+            self._lateness_us[self.sent] = late_us
+            self.sent += 1
+
+    def _prepare(self) -> None:
+        while (following := self.sent + len(self._ready)) < len(self._offset_us):
+            now_us = self._now_us()
+            too_early = self._intended_us(following) > now_us + AHEAD_US
+            if too_early or self._intended_us(self.sent) < now_us + HURRY_US:
+                return
+            self._ready.append(next(self._source))
+
+    def _intended_us(self, number: int) -> int:
+        return self._started_us + int(self._offset_us[number])
+
+    def _idle_s(self) -> float:
+        if self.sent == len(self._offset_us):
+            return 0.0
+        until_next_us = self._intended_us(self.sent) - self._now_us()
+        return min(max(until_next_us / 1e6, 0.0), LONGEST_PAUSE_S)

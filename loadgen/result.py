@@ -1,0 +1,71 @@
+"""What the generator did: counts and its own lateness, written to generator.json."""
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from loadgen.workloads import IntArray
+
+RESULT_FILE: Final = "generator.json"
+LATENESS_SHARE: Final = 0.05
+"""A run is invalid when the generator's p99 lateness exceeds this share of W."""
+
+
+class GeneratorResult(msgspec.Struct, frozen=True, kw_only=True):
+    """Counts are events; times are µs. Lateness is send time − intended time, over the events produced."""
+
+    scheduled: int
+    produced: int
+    """Handed to the Kafka client."""
+    acknowledged: int
+    """Written to all in-sync replicas, as the broker confirmed."""
+    failed: int
+    """Given up by the Kafka client, or not confirmed before the generator stopped waiting."""
+    invalid_orders: int
+    """Of those produced, how many Order must refuse."""
+    interrupted: bool
+    """Stopped by a signal before the schedule's end."""
+    started_us: int | None
+    """Intended time of second 0, since the epoch; None where the start was never given."""
+    ended_us: int
+    lateness_p50_us: int | None
+    lateness_p99_us: int | None
+    lateness_max_us: int | None
+    lateness_limit_us: int
+    """5 % of W."""
+    valid: bool
+    """The p99 lateness is within the limit."""
+    cpu_s: float
+    """Processor time of the generator's process."""
+    first_error: str | None = None
+    """First reason why an event failed or the run ended early."""
+
+    @property
+    def complete(self) -> bool:
+        """Every scheduled event was acknowledged."""
+        return self.acknowledged == self.scheduled
+
+    def save(self, folder: Path) -> None:
+        """Write folder/generator.json; a reader never sees half of it."""
+        temporary = folder / (RESULT_FILE + ".tmp")
+        temporary.write_bytes(msgspec.json.format(msgspec.json.encode(self), indent=2))
+        temporary.replace(folder / RESULT_FILE)
+
+    @classmethod
+    def load(cls, folder: Path) -> "GeneratorResult":
+        """Read folder/generator.json. Raises OSError or msgspec.DecodeError."""
+        return msgspec.json.decode((folder / RESULT_FILE).read_bytes(), type=cls)
+
+
+def lateness_limit_us(latency_target_s: float) -> int:
+    """Return the largest p99 lateness (µs) of a valid run. Example: W = 0.5 s → 25,000."""
+    return round(latency_target_s * LATENESS_SHARE * 1e6)
+
+
+def lateness_percentile_us(lateness_us: IntArray, percentile: float) -> int | None:
+    """Return the nearest-rank percentile, None of nothing."""
+    if not len(lateness_us):
+        return None
+    return int(np.quantile(lateness_us, percentile, method="inverted_cdf"))

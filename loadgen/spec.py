@@ -1,0 +1,122 @@
+"""What to send, as data: written by whoever starts the generator, read by the driver."""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from enum import StrEnum
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from loadgen.schedule import Schedule, Spacing, Split, build_schedule
+from loadgen.workloads import WORKLOADS
+
+
+class Topology(StrEnum):
+    """Where the load enters, and which stages the run has."""
+
+    PIPELINE = "pipeline"
+    """Orders enter at `orders.placed`."""
+    PAYMENT_ONLY = "payment-only"
+    """The generator writes `payments.requested` itself, as the papers did."""
+
+
+class Grouping(StrEnum):
+    """Who chooses the payment partition of an event."""
+
+    EXPLICIT = "explicit"
+    """The schedule; in the pipeline it travels in a header."""
+    KEY = "key"
+    """A hash of the order id; the schedule's partition is not used."""
+
+
+class LoadSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One load. Building it raises ValueError (from JSON: msgspec.ValidationError) naming every contradiction."""
+
+    topology: Topology
+    workload: str
+    """A name in WORKLOADS."""
+    spacing: Spacing
+    split: Split
+    grouping: Grouping = Grouping.EXPLICIT
+    seed: int = 0
+    duration_s: Annotated[int, msgspec.Meta(ge=1)]
+    """Seconds of the workload that are sent."""
+    partitions: Annotated[int, msgspec.Meta(ge=1)]
+    """Partitions of `payments.requested`."""
+    latency_target_s: Annotated[float, msgspec.Meta(gt=0)]
+    """W: a generator whose p99 lateness exceeds 5 % of it makes the run invalid."""
+    invalid_share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
+    """Share of orders that Order must refuse. Pipeline only."""
+
+    def __post_init__(self) -> None:
+        found = contradictions(msgspec.structs.asdict(self))
+        if found:
+            raise ValueError("; ".join(f"{field}: {problem}" for field, problem in found))
+
+    def schedule(self) -> Schedule:
+        """Return the events to send, with their times and partitions."""
+        counts = WORKLOADS[self.workload].events(self.duration_s)
+        return build_schedule(
+            counts, spacing=self.spacing, split=self.split, partitions=self.partitions, seed=self.seed
+        )
+
+
+def contradictions(values: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return (field, sentence) for everything in `values` (field of LoadSpec → value) that cannot be true together.
+
+    A rule whose fields are not all there is left out, so that a load with other mistakes can be checked too.
+    """
+    found = []
+    for field, rule in _RULES:
+        with suppress(KeyError):
+            problem = rule(values)
+            if problem is not None:
+                found.append((field, problem))
+    return found
+
+
+def _known_workload(values: Mapping[str, Any]) -> str | None:
+    name = values["workload"]
+    return None if name in WORKLOADS else f"{name!r} is unknown; known are {', '.join(WORKLOADS)}"
+
+
+def _long_enough(values: Mapping[str, Any]) -> str | None:
+    workload = WORKLOADS[values["workload"]]
+    fits = values["duration_s"] <= workload.duration_s
+    return None if fits else f"{values['duration_s']} is too long: {workload.name} ends at {workload.duration_s} s"
+
+
+def _split_fits_table(values: Mapping[str, Any]) -> str | None:
+    workload, split = WORKLOADS[values["workload"]], values["split"]
+    if workload.partitions is None and split is Split.TABLE:
+        return f"'table' needs a workload with a partition table of its own; {workload.name} has none"
+    if workload.partitions is not None and split is not Split.TABLE:
+        return f"'{split}' contradicts the partition table of {workload.name}; use 'table'"
+    return None
+
+
+def _partitions_fit_table(values: Mapping[str, Any]) -> str | None:
+    workload, partitions = WORKLOADS[values["workload"]], values["partitions"]
+    fits = workload.partitions in (None, partitions)
+    return None if fits else f"{partitions} contradicts {workload.name}, which is made for {workload.partitions}"
+
+
+def _grouping_keeps_table(values: Mapping[str, Any]) -> str | None:
+    workload = WORKLOADS[values["workload"]]
+    ignored = workload.partitions is not None and values["grouping"] is Grouping.KEY
+    return f"'key' would ignore the partition table of {workload.name}; use 'explicit'" if ignored else None
+
+
+def _somebody_validates(values: Mapping[str, Any]) -> str | None:
+    unseen = values["invalid_share"] > 0 and values["topology"] is Topology.PAYMENT_ONLY
+    return "must be 0 in payment-only runs, where nothing validates orders" if unseen else None
+
+
+_RULES: Final[tuple[tuple[str, Callable[[Mapping[str, Any]], str | None]], ...]] = (
+    ("workload", _known_workload),
+    ("duration_s", _long_enough),
+    ("split", _split_fits_table),
+    ("partitions", _partitions_fit_table),
+    ("grouping", _grouping_keeps_table),
+    ("invalid_share", _somebody_validates),
+)

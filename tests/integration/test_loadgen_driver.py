@@ -1,0 +1,284 @@
+"""The generator as a process on a real Kafka: every event once, on time, whatever the broker does."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import msgspec
+import pytest
+from kafka_helpers import create_topics, read_all, wait_for
+
+from contracts.events import OrderPlaced, PaymentRequested
+from contracts.topics import PIPELINE_PARTITIONS, Topic
+from loadgen.drivers.job import READY_FILE
+from loadgen.orders import Orders
+from loadgen.result import GeneratorResult
+from loadgen.schedule import Spacing, Split
+from loadgen.spec import LoadSpec, Topology
+from tailpack.broker import Broker
+from tailpack.stack import free_port
+
+pytestmark = pytest.mark.kafka
+
+ROOT = Path(__file__).parents[2]
+
+
+def load(topology: Topology, *, duration_s: int = 3, partitions: int = 5, invalid_share: float = 0.0) -> LoadSpec:
+    return LoadSpec(
+        topology=topology,
+        workload="smoke",
+        spacing=Spacing.BURST,
+        split=Split.EVEN,
+        seed=1,
+        duration_s=duration_s,
+        partitions=partitions,
+        latency_target_s=0.5,
+        invalid_share=invalid_share,
+    )
+
+
+class Generator:
+    """`python -m loadgen.drivers` in a folder of its own."""
+
+    def __init__(self, folder: Path, kafka: str, namespace: str, spec: LoadSpec, **settings: str) -> None:
+        self.folder = folder
+        (folder / "load.json").write_bytes(msgspec.json.encode(spec))
+        environment = {
+            "BOOTSTRAP_SERVERS": kafka,
+            "NAMESPACE": namespace,
+            "LOAD_FILE": str(folder / "load.json"),
+            "OUT_DIR": str(folder),
+            "START_FILE": str(folder / "start_at"),
+        } | settings
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "loadgen.drivers"],
+            cwd=ROOT,
+            env=os.environ | {f"TAILPACK_{name}": value for name, value in environment.items()},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def __enter__(self) -> "Generator":
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    def start(self) -> int:
+        """Wait until it is ready, give it its start, return that in µs."""
+        wait_for((self.folder / READY_FILE).exists, "the generator is ready")
+        started_us = (int(time.time()) + 1) * 1_000_000
+        (self.folder / "start_at").write_text(str(started_us))
+        return started_us
+
+    def wait(self, deadline_s: float = 30) -> int:
+        return self.process.wait(deadline_s)
+
+    def said(self) -> str:
+        """What it printed, once it has ended."""
+        return self.process.communicate(timeout=10)[1]
+
+    @property
+    def result(self) -> GeneratorResult:
+        return GeneratorResult.load(self.folder)
+
+
+def values(headers: list[tuple[str, bytes]]) -> dict[str, int]:
+    return {name: int(value) for name, value in headers}
+
+
+def test_orders_arrive_once_keyed_and_stamped(kafka: str, namespace: str, tmp_path: Path) -> None:
+    create_topics(kafka, namespace, 5)
+    with Generator(tmp_path, kafka, namespace, load(Topology.PIPELINE)) as generator:
+        started_us = generator.start()
+        assert generator.wait() == 0
+    result = generator.result
+    assert (result.scheduled, result.produced, result.acknowledged, result.failed) == (30, 30, 30, 0)
+    assert result.started_us == started_us
+    assert not result.interrupted
+    records = read_all(kafka, namespace, Topic.ORDERS_PLACED)
+    orders = {order.order_id: order for order in (Orders(namespace, 1).order(number) for number in range(30))}
+    assert len(records) == 30
+    assert {record.key().decode() for record in records} == set(orders)
+    for record in records:
+        assert msgspec.json.decode(record.value(), type=OrderPlaced) == orders[record.key().decode()]
+        headers = values(record.headers())
+        assert (headers["intended_at"] - started_us) in {0, 1_000_000, 2_000_000}
+        assert 0 <= headers["placed_at"] - headers["intended_at"] < 1_000_000
+        assert 0 <= headers["partition"] < 5
+    assert 1 < len({record.partition() for record in records}) <= PIPELINE_PARTITIONS
+
+
+def test_payments_go_to_the_partitions_of_the_schedule_in_order(kafka: str, namespace: str, tmp_path: Path) -> None:
+    create_topics(kafka, namespace, 3)
+    with Generator(tmp_path, kafka, namespace, load(Topology.PAYMENT_ONLY, partitions=3)) as generator:
+        started_us = generator.start()
+        assert generator.wait() == 0
+    records = read_all(kafka, namespace, Topic.PAYMENTS_REQUESTED)
+    orders = Orders(namespace, 1)
+    for partition in range(3):
+        found = [record.key().decode() for record in records if record.partition() == partition]
+        assert found == [orders.order_id(number) for number in range(partition, 30, 3)]
+    for record in records:
+        timeline = msgspec.json.decode(record.value(), type=PaymentRequested).timeline
+        headers = values(record.headers())
+        assert (timeline.intended_us, timeline.placed_us) == (headers["intended_at"], headers["placed_at"])
+        assert (timeline.intended_us - started_us) % 1_000_000 == 0
+
+
+def test_flawed_orders_are_sent_as_many_as_were_counted(kafka: str, namespace: str, tmp_path: Path) -> None:
+    create_topics(kafka, namespace, 5)
+    with Generator(tmp_path, kafka, namespace, load(Topology.PIPELINE, invalid_share=0.5)) as generator:
+        generator.start()
+        assert generator.wait() == 0
+    sound = {Orders(namespace, 1).order(number).order_id: Orders(namespace, 1).order(number) for number in range(30)}
+    records = read_all(kafka, namespace, Topic.ORDERS_PLACED)
+    flawed = [r for r in records if msgspec.json.decode(r.value(), type=OrderPlaced) != sound[r.key().decode()]]
+    assert len(flawed) == generator.result.invalid_orders > 0
+
+
+def test_it_is_on_time(kafka: str, namespace: str, tmp_path: Path) -> None:
+    """At 60 events a second in bursts; the machine may be busy with other tests, so the limit is the run's own."""
+    create_topics(kafka, namespace, 5)
+    with Generator(tmp_path, kafka, namespace, load(Topology.PAYMENT_ONLY, duration_s=8)) as generator:
+        generator.start()
+        assert generator.wait() == 0
+    result = generator.result
+    assert result.lateness_p50_us is not None
+    assert result.lateness_p50_us < 25_000 == result.lateness_limit_us
+    assert result.valid == (result.lateness_p99_us <= 25_000)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stopped_generator_accounts_for_what_it_sent(
+    kafka: str, namespace: str, tmp_path: Path, number: signal.Signals
+) -> None:
+    create_topics(kafka, namespace, 5)
+    with Generator(tmp_path, kafka, namespace, load(Topology.PIPELINE, duration_s=15)) as generator:
+        started_us = generator.start()
+        wait_for(lambda: time.time() * 1e6 > started_us + 1_500_000, "two bursts are sent", every_s=0.01)
+        generator.process.send_signal(number)
+        assert generator.wait() == 1
+        assert "Traceback" not in generator.said()
+    result = generator.result
+    assert result.interrupted
+    assert result.scheduled == 400
+    assert result.acknowledged == result.produced == len(read_all(kafka, namespace, Topic.ORDERS_PLACED)) < 400
+    assert result.produced >= 20
+
+
+def test_stopped_before_its_start_it_has_sent_nothing(kafka: str, namespace: str, tmp_path: Path) -> None:
+    create_topics(kafka, namespace, 5)
+    with Generator(tmp_path, kafka, namespace, load(Topology.PIPELINE)) as generator:
+        wait_for((tmp_path / READY_FILE).exists, "the generator is ready")
+        generator.process.send_signal(signal.SIGTERM)
+        assert generator.wait() == 1
+    result = generator.result
+    assert (result.interrupted, result.scheduled, result.produced, result.started_us) == (True, 30, 0, None)
+    assert not result.valid
+
+
+def test_a_broker_killed_and_started_again_loses_and_doubles_nothing(
+    private_broker: Broker, namespace: str, tmp_path: Path
+) -> None:
+    kafka = private_broker.address()
+    assert kafka is not None
+    create_topics(kafka, namespace, 3)
+    spec = load(Topology.PAYMENT_ONLY, duration_s=9, partitions=3)
+    with Generator(tmp_path, kafka, namespace, spec) as generator:
+        started_us = generator.start()
+        wait_for(lambda: time.time() * 1e6 > started_us + 5_500_000, "the steep part has begun", every_s=0.01)
+        private_broker.kill()
+        wait_for(lambda: time.time() * 1e6 > started_us + 7_500_000, "bursts met no broker", every_s=0.01)
+        private_broker.start()
+        assert generator.wait(90) == 0
+    result = generator.result
+    assert (result.scheduled, result.acknowledged, result.failed) == (290, 290, 0)
+    records = read_all(kafka, namespace, Topic.PAYMENTS_REQUESTED)
+    for partition in range(3):
+        found = [record.key().decode() for record in records if record.partition() == partition]
+        assert found == [Orders(namespace, 1).order_id(number) for number in range(partition, 290, 3)]
+
+
+def test_the_web_page_shows_the_load_and_ends_with_it(kafka: str, namespace: str, tmp_path: Path) -> None:
+    create_topics(kafka, namespace, 5)
+    port = str(free_port())
+    with Generator(tmp_path, kafka, namespace, load(Topology.PIPELINE, duration_s=4), WEB_PORT=port) as generator:
+        generator.start()
+
+        def requests_shown() -> int:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/stats/requests", timeout=5) as answer:
+                return int(msgspec.json.decode(answer.read())["stats"][-1]["num_requests"])
+
+        wait_for(lambda: requests_shown() >= 20, "two bursts are shown", deadline_s=10)
+        assert generator.wait() == 0
+    assert generator.result.complete
+
+
+def test_a_taken_web_port_is_said_in_one_line(kafka: str, namespace: str, tmp_path: Path) -> None:
+    port = kafka.rpartition(":")[2]
+    with Generator(tmp_path, kafka, namespace, load(Topology.PIPELINE), WEB_PORT=port) as generator:
+        assert generator.wait() == 1
+        assert generator.said().splitlines() == [
+            f"load generator: web page at 127.0.0.1:{port}: Address already in use; choose another WEB_PORT"
+        ]
+
+
+def test_a_topic_with_other_partitions_is_refused_before_anything_is_sent(
+    kafka: str, namespace: str, tmp_path: Path
+) -> None:
+    create_topics(kafka, namespace, 4)
+    spec = load(Topology.PAYMENT_ONLY)
+    with Generator(tmp_path, kafka, namespace, spec, CONNECT_DEADLINE_S="1") as generator:
+        assert generator.wait() == 1
+        said = generator.said()
+    assert f"topic {namespace}.payments.requested has 4 partitions, the load is made for 5" in said
+    assert len(said.splitlines()) == 1
+    assert not (tmp_path / READY_FILE).exists()
+
+
+def test_no_start_time_ends_the_wait(kafka: str, namespace: str, tmp_path: Path) -> None:
+    create_topics(kafka, namespace, 5)
+    with Generator(tmp_path, kafka, namespace, load(Topology.PIPELINE), START_DEADLINE_S="0.3") as generator:
+        assert generator.wait() == 1
+        assert "start_at: no start time after 0.3 s" in generator.said()
+
+
+def test_wrong_settings_are_all_named_at_once(tmp_path: Path) -> None:
+    with Generator(tmp_path, "", "", load(Topology.PIPELINE), WEB_PORT="x", START_FILE="") as generator:
+        assert generator.wait() == 2
+        said = generator.said().splitlines()
+    assert [line.split(":")[0].split(" ")[0] for line in said] == [
+        "TAILPACK_START_FILE",
+        "TAILPACK_WEB_PORT",
+        "TAILPACK_BOOTSTRAP_SERVERS",
+    ]
+
+
+def test_client_properties_that_librdkafka_refuses_are_said_in_one_line(
+    kafka: str, namespace: str, tmp_path: Path
+) -> None:
+    properties = tmp_path / "client.properties"
+    properties.write_text("security.protocol=SSL\nssl.ca.location=/nowhere/ca.pem\n")
+    spec = load(Topology.PIPELINE)
+    with Generator(tmp_path, kafka, namespace, spec, CLIENT_PROPERTIES=str(properties)) as generator:
+        assert generator.wait() == 1
+        said = generator.said()
+    assert said.startswith(f"load generator: Kafka client for {kafka}: ")
+    assert "ssl.ca.location" in said
+    assert len(said.splitlines()) == 1
+
+
+def test_without_a_broker_it_says_so(tmp_path: Path, namespace: str) -> None:
+    nowhere = f"127.0.0.1:{free_port()}"
+    spec = load(Topology.PIPELINE)
+    with Generator(tmp_path, nowhere, namespace, spec, CONNECT_DEADLINE_S="1") as generator:
+        assert generator.wait() == 1
+        said = generator.said()
+    assert f"no Kafka broker answers at {nowhere}" in said
+    assert len(said.splitlines()) == 1

@@ -1,0 +1,129 @@
+"""Definitions of measuring.md, on numbers that can be checked by hand, and on the bounds that it prints."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bench.exact_packing import least_bins
+from bench.measures import bound_replica_minutes, in_sla_share, nearest_rank, percentile_us, replica_minutes
+from loadgen.schedule import SECOND_US, Spacing, Split, build_schedule
+from loadgen.workloads import WORKLOADS
+
+latencies = st.lists(st.integers(0, 5_000_000), min_size=1, max_size=200)
+
+
+def test_percentiles_of_four_values() -> None:
+    four_us = np.array([40, 10, 30, 20])
+    assert [percentile_us(four_us, q) for q in (0.01, 0.25, 0.26, 0.5, 0.75, 0.76, 1.0)] == [10, 10, 20, 20, 30, 40, 40]
+
+
+def test_a_percentile_is_the_decimal_that_was_written() -> None:
+    assert nearest_rank(1000, 0.999) == 999
+    assert nearest_rank(100, 0.07) == 7, "0.07 · 100 is 7.000000000000001 in binary"
+    assert nearest_rank(10_000, 0.9999) == 9_999
+
+
+@given(latencies, st.sampled_from([0.5, 0.9, 0.99, 0.999, 1.0]))
+def test_a_percentile_is_the_smallest_value_with_enough_at_or_below(values: list[int], q: float) -> None:
+    found = percentile_us(np.array(values), q)
+    assert found in values
+    assert sum(value <= found for value in values) >= q * len(values) - 1e-9
+    assert sum(value < found for value in values) < q * len(values)
+
+
+@pytest.mark.parametrize(("total", "q"), [(0, 0.5), (5, 0.0), (5, 1.1)])
+def test_no_percentile_of_nothing(total: int, q: float) -> None:
+    with pytest.raises(ValueError, match="no percentile"):
+        nearest_rank(total, q)
+
+
+def test_on_the_target_is_within_it_and_lost_events_are_late() -> None:
+    latency_us = np.array([100, 500_000, 500_001])
+    assert in_sla_share(latency_us, 0.5) == pytest.approx(2 / 3)
+    assert in_sla_share(latency_us, 0.5, lost=1) == 0.5
+    assert in_sla_share(latency_us[:0], 0.5) == 1.0
+
+
+def test_replica_minutes_are_the_area_under_what_was_requested() -> None:
+    start_us, second = 10_000_000, 1_000_000
+    changes = [(start_us - 5 * second, 1), (start_us + 60 * second, 3), (start_us + 90 * second, 2)]
+    assert replica_minutes(changes, start_us, 120) == pytest.approx((60 * 1 + 30 * 3 + 30 * 2) / 60)
+    assert replica_minutes([*changes, (start_us + 500 * second, 9)], start_us, 120) == pytest.approx(3.5)
+    assert replica_minutes([], start_us, 120) == 0
+
+
+def table_of(name: str, split: Split, partitions: int, spacing: Spacing = Spacing.BURST) -> np.ndarray:
+    workload = WORKLOADS[name]
+    schedule = build_schedule(workload.counts(), spacing=spacing, split=split, partitions=partitions, seed=1)
+    table = np.zeros((workload.duration_s, partitions), dtype=np.int64)
+    np.add.at(table, (schedule.offset_us // SECOND_US, schedule.partition), 1)
+    return table
+
+
+@pytest.mark.parametrize(
+    ("name", "split", "partitions", "bursts", "printed"),
+    [
+        ("w1", Split.EVEN, 5, True, 28.62),
+        ("w1-skew9", Split.TABLE, 9, True, 23.55),
+        ("w1", Split.EVEN, 5, False, 14.1),
+    ],
+)
+def test_the_bounds_that_measuring_prints(
+    name: str, split: Split, partitions: int, bursts: bool, printed: float
+) -> None:
+    table = table_of(name, split, partitions)
+    bound = bound_replica_minutes(table, service_rate=200, latency_target_s=0.5, bursts=bursts)
+    assert bound == pytest.approx(printed, abs=0.005)
+
+
+def test_the_bound_with_every_partition_rounded_up() -> None:
+    each = np.ceil(WORKLOADS["w1"].counts() / 5).astype(np.int64)
+    table = np.column_stack([each] * 5)
+    bound = bound_replica_minutes(table, service_rate=200, latency_target_s=0.5, bursts=True)
+    assert bound == pytest.approx(28.93, abs=0.005)
+
+
+def test_silence_costs_one_replica() -> None:
+    assert (
+        bound_replica_minutes(np.zeros((60, 3), dtype=np.int64), service_rate=200, latency_target_s=0.5, bursts=True)
+        == 1
+    )
+
+
+def test_with_a_long_target_bursts_may_use_the_whole_second() -> None:
+    table = np.full((60, 2), 100)
+    short, long = (bound_replica_minutes(table, service_rate=200, latency_target_s=w, bursts=True) for w in (0.5, 5.0))
+    assert (short, long) == (2, 1)
+
+
+def test_a_rate_that_serves_nothing_in_time_has_no_bound() -> None:
+    with pytest.raises(ValueError, match="no room for one event"):
+        bound_replica_minutes(np.ones((1, 1), dtype=np.int64), service_rate=1, latency_target_s=0.5, bursts=True)
+
+
+def least_bins_by_trying(items: list[int], capacity: int) -> int:
+    """Every placement there is."""
+    small = [item for item in items if 0 < item < capacity]
+    alone = sum(item >= capacity for item in items)
+    best = len(small)
+    for placement in product(range(len(small)), repeat=len(small)):
+        filled = [0] * len(small)
+        for item, bin_number in zip(small, placement, strict=True):
+            filled[bin_number] += item
+        if max(filled, default=0) <= capacity:
+            best = min(best, len(set(placement)))
+    return alone + best
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, 12), max_size=6), st.integers(1, 10))
+def test_packing_is_exact(items: list[int], capacity: int) -> None:
+    assert least_bins(tuple(sorted(items, reverse=True)), capacity) == least_bins_by_trying(items, capacity)
+
+
+def test_packing_beats_first_fit_decreasing() -> None:
+    """First fit decreasing makes 8+3, 7+2+2 and 2 of these; 8+2+2 and 7+3+2 is better."""
+    assert least_bins((8, 7, 3, 2, 2, 2), 12) == 2

@@ -1,0 +1,143 @@
+"""Scenario files: right ones become values, wrong ones are answered with every mistake at once."""
+
+from pathlib import Path
+
+import pytest
+
+from bench.scenario import load_scenario, scenario_names
+from contracts.validation import InvalidSettingsError
+from loadgen.schedule import Spacing, Split
+from loadgen.spec import Topology
+
+GOOD = """
+name = "own"
+description = "mine"
+topology = "payment-only"
+duration_s = 60
+[load]
+workload = "w1"
+spacing = "burst"
+split = "random"
+[payment]
+partitions = 5
+[autoscaler]
+policy = "algorithm-2"
+"""
+
+
+def write(folder: Path, text: str) -> str:
+    path = folder / "own.toml"
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def problems_of(name_or_path: str, overrides: dict[str, object] | None = None) -> list[str]:
+    with pytest.raises(InvalidSettingsError) as wrong:
+        load_scenario(name_or_path, overrides)
+    return wrong.value.problems
+
+
+@pytest.mark.parametrize("name", scenario_names())
+def test_every_scenario_that_is_delivered_can_be_run(name: str) -> None:
+    scenario = load_scenario(name)
+    assert scenario.name == name
+    assert len(scenario.load_spec().schedule()) > 0
+
+
+def test_the_scenarios_of_the_papers_are_as_they_were_run() -> None:
+    w1, skewed = load_scenario("w1"), load_scenario("w1-skew9")
+    for scenario in (w1, skewed):
+        assert scenario.topology is Topology.PAYMENT_ONLY
+        assert (scenario.duration_s, scenario.payment.service_time_s) == (600, 0.005)
+        assert (scenario.load.spacing, scenario.target.latency_target_s) == (Spacing.BURST, 0.5)
+    assert (w1.load.split, w1.payment.partitions, skewed.payment.partitions) == (Split.RANDOM, 5, 9)
+
+
+def test_the_demo_goes_smoothly_through_the_pipeline() -> None:
+    demo = load_scenario("demo")
+    assert (demo.topology, demo.load.spacing, demo.payment.partitions) == (Topology.PIPELINE, Spacing.SMOOTH, 9)
+
+
+def test_what_is_left_out_has_its_default(tmp_path: Path) -> None:
+    scenario = load_scenario(write(tmp_path, GOOD))
+    assert (scenario.autoscaler.f_up, scenario.autoscaler.f_down) == (0.9, 0.4)
+    assert scenario.target.percentile == 0.999
+    assert scenario.load_spec().duration_s == 60
+
+
+def test_overrides_are_put_over_the_file(tmp_path: Path) -> None:
+    path = write(tmp_path, GOOD)
+    scenario = load_scenario(
+        path, {"autoscaler.policy": "linear", "seed": 9, "rebalance_time_s": 2.0, "target.percentile": 0.9}
+    )
+    assert (scenario.autoscaler.policy, scenario.seed) == ("linear", 9)
+    assert (scenario.autoscaler.rebalance_time_s, scenario.target.percentile) == (2.0, 0.9)
+
+
+def test_an_override_is_checked_as_the_file_is(tmp_path: Path) -> None:
+    path = write(tmp_path, GOOD)
+    assert problems_of(path, {"polcy": "linear"})[0].startswith("own.toml: override polcy: unknown; known are name,")
+    assert problems_of(path, {"seed": "many"}) == ["own.toml: seed = 'many': Expected `int`, got `str`"]
+
+
+def test_five_mistakes_are_five_problems_each_with_file_and_key(tmp_path: Path) -> None:
+    text = (
+        GOOD.replace("duration_s = 60", "duration_s = 601")  # a contradiction
+        .replace('"w1"\n', '"w1"\nspeed = 2\n')  # an unknown key
+        .replace("partitions = 5", 'partitions = "five"')  # a wrong type
+        .replace('"burst"', '"bursts"')  # an unknown word
+        .replace('"algorithm-2"', '"algorithm-7"')  # an unknown policy
+    )
+    problems = problems_of(write(tmp_path, text))
+    assert problems == [
+        "own.toml: load.speed: unknown; known are workload, spacing, split, grouping, invalid_share",
+        "own.toml: load.spacing = 'bursts': Invalid enum value 'bursts'; known are burst, smooth, poisson",
+        "own.toml: payment.partitions = 'five': Expected `int`, got `str`",
+        "own.toml: duration_s: 601 is too long: w1 ends at 600 s",
+        problems[4],
+    ]
+    assert problems[4].startswith("own.toml: autoscaler.policy: 'algorithm-7' is unknown; known are algorithm-1")
+
+
+@pytest.mark.parametrize(
+    ("section", "line", "problem"),
+    [
+        ("[load]", 'workload = "w9"', "load.workload: 'w9' is unknown; known are w1"),
+        ("[load]", 'split = "table"', "load.split: 'table' needs a workload"),
+        ("[payment]", "service_time_s = 0", "payment.service_time_s = 0: Expected `float` > 0.0"),
+        ("[payment]", "service_time_s = nan", "payment.service_time_s = nan: Expected `float` > 0.0"),
+        ("[payment]", "session_s = 0.5", "payment.session_s = 0.5: Expected `float` >= 1.0"),
+        ("[payment]", "heartbeat_s = 6", "payment.heartbeat_s: 6 is not less than session_s = 6"),
+        ("[autoscaler]", "max_replicas = 6", "autoscaler.max_replicas: 6 is more than the 5 partitions"),
+        ("[autoscaler]", "min_replicas = 6", "autoscaler.min_replicas: 6 is more than the maximum of 5"),
+        ("[autoscaler]", "initial_replicas = 7", "autoscaler.initial_replicas: 7 is outside 1 to 5"),
+        ("[autoscaler]", "f_down = 0.95", "autoscaler.f_down: 0.95 is more than f_up = 0.9"),
+        ("[autoscaler]", "tick_offset_s = 1", "autoscaler.tick_offset_s: 1 is not less than decision_interval_s = 1"),
+    ],
+)
+def test_a_wrong_value_is_named(tmp_path: Path, section: str, line: str, problem: str) -> None:
+    key = line.partition(" ")[0]
+    lines = [text for text in GOOD.splitlines() if not text.startswith(f"{key} ")]
+    lines.insert(lines.index(section) + 1, line)
+    problems = problems_of(write(tmp_path, "\n".join(lines)))
+    assert len(problems) == 1
+    assert problems[0].startswith(f"own.toml: {problem}")
+
+
+def test_an_unknown_section_and_a_section_that_is_a_number(tmp_path: Path) -> None:
+    text = "target = 3\n" + GOOD + "[laod]\nworkload = 'w1'\n"
+    problems = problems_of(write(tmp_path, text))
+    assert len(problems) == 2
+    assert "laod: unknown" in problems[0]
+    assert "load, payment, target, autoscaler" in problems[0]
+    assert problems[1] == "own.toml: target = 3: must be a section, [target]"
+
+
+def test_a_scenario_that_is_not_there(tmp_path: Path) -> None:
+    assert problems_of("dmo")[0].startswith("scenario 'dmo' is unknown; known are demo, smoke, w1, w1-skew9")
+    missing = str(tmp_path / "none.toml")
+    assert problems_of(missing) == [f"{missing}: cannot be read (No such file or directory)"]
+
+
+def test_what_is_not_toml(tmp_path: Path) -> None:
+    assert "is not TOML" in problems_of(write(tmp_path, "name = "))[0]

@@ -1,0 +1,46 @@
+"""The generator's own account: when is a run valid, when complete."""
+
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from loadgen.result import GeneratorResult, lateness_limit_us, lateness_percentile_us
+
+ACCOUNT = GeneratorResult(
+    scheduled=10,
+    produced=10,
+    acknowledged=10,
+    failed=0,
+    invalid_orders=0,
+    interrupted=False,
+    started_us=1,
+    ended_us=2,
+    lateness_p50_us=1,
+    lateness_p99_us=2,
+    lateness_max_us=3,
+    lateness_limit_us=25_000,
+    valid=True,
+    cpu_s=0.5,
+)
+
+
+def test_it_survives_its_file(tmp_path: Path) -> None:
+    ACCOUNT.save(tmp_path)
+    assert GeneratorResult.load(tmp_path) == ACCOUNT
+    assert [path.name for path in tmp_path.iterdir()] == ["generator.json"]
+
+
+def test_complete_means_that_every_scheduled_event_was_acknowledged() -> None:
+    assert ACCOUNT.complete
+    assert not msgspec.structs.replace(ACCOUNT, acknowledged=9).complete
+
+
+def test_the_limit_is_five_percent_of_the_target() -> None:
+    assert lateness_limit_us(0.5) == 25_000
+
+
+def test_percentiles_are_nearest_rank() -> None:
+    lateness_us = np.array([40, 10, 30, 20])
+    assert [lateness_percentile_us(lateness_us, p) for p in (0.25, 0.5, 0.51, 0.99, 1.0)] == [10, 20, 30, 40, 40]
+    assert lateness_percentile_us(lateness_us[:0], 0.5) is None

@@ -1,0 +1,61 @@
+"""A load that contradicts itself is never built."""
+
+import msgspec
+import pytest
+
+from loadgen.schedule import Spacing, Split
+from loadgen.spec import Grouping, LoadSpec, Topology
+
+
+def load(**changes: object) -> LoadSpec:
+    plain = {
+        "topology": "payment-only",
+        "workload": "w1",
+        "spacing": "burst",
+        "split": "random",
+        "duration_s": 600,
+        "partitions": 5,
+        "latency_target_s": 0.5,
+    }
+    return msgspec.json.decode(msgspec.json.encode(plain | changes), type=LoadSpec)
+
+
+def test_a_load_survives_its_file() -> None:
+    spec = load(seed=3, grouping="key")
+    assert spec.topology is Topology.PAYMENT_ONLY
+    assert (spec.spacing, spec.split, spec.grouping) == (Spacing.BURST, Split.RANDOM, Grouping.KEY)
+    assert msgspec.json.decode(msgspec.json.encode(spec), type=LoadSpec) == spec
+
+
+def test_its_schedule_holds_the_whole_workload() -> None:
+    assert len(load().schedule()) == 109_053
+    assert len(load(workload="w1-skew9", split="table", partitions=9).schedule()) == 111_449
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"workload": "w7"}, "workload: 'w7' is unknown; known are w1, w1-skew9"),
+        ({"duration_s": 601}, "duration_s: 601 is too long: w1 ends at 600 s"),
+        ({"split": "table"}, "split: 'table' needs a workload with a partition table"),
+        ({"workload": "w1-skew9", "partitions": 9}, "split: 'random' contradicts the partition table"),
+        ({"workload": "w1-skew9", "split": "table"}, "partitions: 5 contradicts w1-skew9, which is made for 9"),
+        (
+            {"workload": "w1-skew9", "split": "table", "partitions": 9, "grouping": "key"},
+            "grouping: 'key' would ignore",
+        ),
+        ({"invalid_share": 0.1}, "invalid_share: must be 0 in payment-only runs"),
+        ({"partitions": 0}, "Expected `int` >= 1"),
+        ({"spaceing": "burst"}, "unknown field"),
+    ],
+)
+def test_a_contradiction_is_named(changes: dict[str, object], problem: str) -> None:
+    with pytest.raises(msgspec.ValidationError) as wrong:
+        load(**changes)
+    assert problem in str(wrong.value)
+
+
+def test_all_contradictions_are_named_at_once() -> None:
+    with pytest.raises(msgspec.ValidationError) as wrong:
+        load(duration_s=900, split="table", invalid_share=0.5)
+    assert all(f"{field}: " in str(wrong.value) for field in ("duration_s", "split", "invalid_share"))

@@ -1,0 +1,107 @@
+"""The scheduler on a clock of the test's own: on time, never early, and honest when late."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loadgen.events import Event, Record
+from loadgen.pacing import AHEAD_US, LONGEST_PAUSE_S, Pacer
+
+START_US = 5_000_000
+
+
+class World:
+    """A clock that moves only when the pacer pauses or sends; it notes what was sent and made ready, and when."""
+
+    def __init__(self, *, send_us: int = 0) -> None:
+        self.now_us = START_US - 1_000_000
+        self.send_us = send_us
+        self.sent_at: list[int] = []
+        self.made_at: list[int] = []
+        self.pauses: list[float] = []
+
+    def pause(self, pause_s: float) -> None:
+        self.pauses.append(pause_s)
+        self.now_us += max(round(pause_s * 1e6), 1)
+
+    def send(self, record: Record) -> None:
+        self.sent_at.append(int(record.value))
+        self.now_us += self.send_us
+
+    def source(self, total: int) -> Iterator[Event]:
+        for _ in range(total):
+            self.made_at.append(self.now_us)
+            yield Stamp()
+
+    def pacer(self, offsets: list[int]) -> Pacer:
+        return Pacer(
+            np.array(offsets, dtype=np.int64),
+            self.source(len(offsets)),
+            started_us=START_US,
+            send=self.send,
+            now_us=lambda: self.now_us,
+            pause=self.pause,
+        )
+
+
+class Stamp:
+    def record(self, placed_us: int) -> Record:
+        return Record(b"", str(placed_us).encode(), [], 0)
+
+
+@given(st.lists(st.integers(0, 10_000_000), max_size=60).map(sorted))
+def test_with_time_to_spare_everything_is_sent_at_its_intended_time(offsets: list[int]) -> None:
+    world = World()
+    pacer = world.pacer(offsets)
+    pacer.run()
+    assert pacer.sent == len(offsets)
+    late_us = np.array(world.sent_at, dtype=np.int64) - START_US - np.array(offsets, dtype=np.int64)
+    assert late_us.tolist() == pacer.lateness_us.tolist()
+    assert (late_us >= 0).all()
+    assert (late_us <= 1).all()
+
+
+def test_a_burst_is_ready_before_its_time() -> None:
+    world = World(send_us=10)
+    pacer = world.pacer([1_000_000] * 350)
+    pacer.run()
+    assert max(world.made_at) < START_US + 1_000_000
+    assert pacer.lateness_us.max() <= 350 * 10 + 1
+
+
+def test_slow_sends_make_events_late_but_move_no_later_one() -> None:
+    world = World(send_us=1_000)
+    pacer = world.pacer([0] * 100 + [1_000_000])
+    pacer.run()
+    assert pacer.lateness_us[:3].tolist() == [0, 1_000, 2_000]
+    assert pacer.lateness_us[-1] == 0
+
+
+def test_a_start_in_the_past_is_caught_up_and_reported() -> None:
+    world = World()
+    world.now_us = START_US + 3_000_000
+    pacer = world.pacer([0, 1_000_000, 4_000_000])
+    pacer.run()
+    assert pacer.lateness_us.tolist() == [3_000_000, 2_000_000, 0]
+
+
+def test_only_a_few_seconds_are_made_ready_ahead() -> None:
+    world = World()
+    world.pacer([second * 1_000_000 for second in range(60)]).run()
+    ahead_us = [START_US + number * 1_000_000 - made for number, made in enumerate(world.made_at)]
+    assert max(ahead_us) <= AHEAD_US
+
+
+def test_pauses_are_short_so_that_a_stop_is_noticed() -> None:
+    world = World()
+    world.pacer([10_000_000]).run()
+    assert max(world.pauses) <= LONGEST_PAUSE_S
+
+
+def test_catching_up_lets_others_run() -> None:
+    world = World()
+    world.now_us = START_US + 1
+    world.pacer([0] * 5_000).run()
+    assert len(world.pauses) >= 10

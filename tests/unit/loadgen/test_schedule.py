@@ -1,0 +1,103 @@
+"""A schedule keeps every event, in its second, on its partition."""
+
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from loadgen.schedule import SECOND_US, Schedule, Spacing, Split, build_schedule
+
+counts_1d = arrays(np.int64, st.integers(1, 8), elements=st.integers(0, 40))
+counts_2d = arrays(np.int64, st.tuples(st.integers(1, 6), st.integers(1, 5)), elements=st.integers(0, 20))
+spacings = st.sampled_from(Spacing)
+seeds = st.integers(0, 2**32)
+
+
+def table_of(schedule: Schedule, seconds: int, partitions: int) -> np.ndarray:
+    """Count the events of each second and partition."""
+    table = np.zeros((seconds, partitions), dtype=np.int64)
+    np.add.at(table, (schedule.offset_us // SECOND_US, schedule.partition), 1)
+    return table
+
+
+@given(counts_1d, spacings, st.sampled_from([Split.EVEN, Split.RANDOM]), st.integers(1, 7), seeds)
+def test_every_event_lies_in_its_second_in_order(counts, spacing, split, partitions, seed) -> None:
+    schedule = build_schedule(counts, spacing=spacing, split=split, partitions=partitions, seed=seed)
+    assert len(schedule) == counts.sum()
+    assert (np.diff(schedule.offset_us) >= 0).all()
+    assert table_of(schedule, len(counts), partitions).sum(axis=1).tolist() == counts.tolist()
+
+
+@given(counts_2d, spacings, seeds)
+def test_a_partition_table_is_kept_exactly(counts, spacing, seed) -> None:
+    schedule = build_schedule(counts, spacing=spacing, split=Split.TABLE, partitions=counts.shape[1], seed=seed)
+    assert (np.diff(schedule.offset_us) >= 0).all()
+    assert table_of(schedule, *counts.shape).tolist() == counts.tolist()
+
+
+@given(counts_1d, spacings, st.integers(1, 7), seeds)
+def test_even_means_round_robin_across_seconds(counts, spacing, partitions, seed) -> None:
+    schedule = build_schedule(counts, spacing=spacing, split=Split.EVEN, partitions=partitions, seed=seed)
+    assert schedule.partition.tolist() == [number % partitions for number in range(counts.sum())]
+
+
+@given(counts_2d, spacings, st.integers(0, 100))
+def test_the_same_seed_gives_the_same_schedule(counts, spacing, seed) -> None:
+    first, second = (
+        build_schedule(counts, spacing=spacing, split=Split.TABLE, partitions=counts.shape[1], seed=seed)
+        for _ in range(2)
+    )
+    assert np.array_equal(first.offset_us, second.offset_us)
+    assert np.array_equal(first.partition, second.partition)
+
+
+def test_another_seed_gives_another_random_split() -> None:
+    first, second = (
+        build_schedule(np.full(10, 50), spacing=Spacing.BURST, split=Split.RANDOM, partitions=5, seed=seed)
+        for seed in (1, 2)
+    )
+    assert not np.array_equal(first.partition, second.partition)
+
+
+def test_a_random_split_is_roughly_even() -> None:
+    schedule = build_schedule(np.full(100, 350), spacing=Spacing.BURST, split=Split.RANDOM, partitions=5, seed=7)
+    assert np.bincount(schedule.partition).tolist() == pytest.approx([7000] * 5, rel=0.05)
+
+
+def test_a_burst_is_intended_at_the_start_of_its_second() -> None:
+    schedule = build_schedule(np.array([2, 0, 3]), spacing=Spacing.BURST, split=Split.EVEN, partitions=2, seed=0)
+    assert schedule.offset_us.tolist() == [0, 0, 2_000_000, 2_000_000, 2_000_000]
+
+
+def test_smooth_events_lie_evenly() -> None:
+    schedule = build_schedule(np.array([4, 2]), spacing=Spacing.SMOOTH, split=Split.EVEN, partitions=1, seed=0)
+    assert schedule.offset_us.tolist() == [0, 250_000, 500_000, 750_000, 1_000_000, 1_500_000]
+
+
+def test_a_hot_partition_is_spread_among_the_others_of_its_second() -> None:
+    schedule = build_schedule(np.array([[1, 3]]), spacing=Spacing.SMOOTH, split=Split.TABLE, partitions=2, seed=0)
+    assert schedule.partition.tolist() == [1, 0, 1, 1]
+
+
+def test_poisson_gaps_are_exponential() -> None:
+    schedule = build_schedule(np.full(200, 100), spacing=Spacing.POISSON, split=Split.EVEN, partitions=1, seed=3)
+    gaps_us = np.diff(schedule.offset_us)
+    assert gaps_us.std() == pytest.approx(gaps_us.mean(), rel=0.05)
+
+
+def test_counts_that_do_not_fit_the_split_are_refused() -> None:
+    for counts, split in ((np.array([1, 2]), Split.TABLE), (np.array([[1, 2]]), Split.EVEN)):
+        with pytest.raises(ValueError, match="does not fit counts of shape"):
+            build_schedule(counts, spacing=Spacing.BURST, split=split, partitions=3, seed=0)
+
+
+@pytest.mark.parametrize("spacing", Spacing)
+def test_a_million_events_take_less_than_a_second(spacing: Spacing) -> None:
+    counts = np.full((1000, 10), 100)
+    started_s = time.process_time()
+    schedule = build_schedule(counts, spacing=spacing, split=Split.TABLE, partitions=10, seed=1)
+    assert len(schedule) == 1_000_000
+    assert time.process_time() - started_s < 1.0

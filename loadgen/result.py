@@ -9,6 +9,8 @@ import numpy as np
 from loadgen.workloads import IntArray
 
 RESULT_FILE: Final = "generator.json"
+READY_FILE: Final = "generator.ready"
+"""Appears beside it when the generator is connected and waits for its start."""
 LATENESS_SHARE: Final = 0.05
 """A run is invalid when the generator's p99 lateness exceeds this share of W."""
 

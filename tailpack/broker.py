@@ -97,7 +97,7 @@ class Broker:
             self._format(jars)
         self.folder.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
-            command = [*self._java(jars), *HEAP, "kafka.Kafka", str(self.folder / "server.properties")]
+            command = [*self._java(jars), *HEAP, "kafka.Kafka", "server.properties"]
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd=self.folder
             )

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from contracts.validation import InvalidSettingsError
-from tailpack import kafka_cli
+from tailpack import kafka_cli, steps_cli
 from tailpack.errors import TailpackError
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ app = typer.Typer(
     "Start with [b]tailpack demo[/b]: two minutes, nothing to set up but Java.",
 )
 app.add_typer(kafka_cli.app, name="kafka")
+app.add_typer(steps_cli.app)
 
 Out = Annotated[Path, typer.Option("--out", help="Folder that takes a folder for each run.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print result.json on standard output; everything else on error.")]
@@ -88,7 +89,7 @@ def run(
     folder = Run(chosen, options, console).execute()
     result = Result.load(folder)
     _show(result, folder, console, as_json)
-    raise typer.Exit(0 if 0 < result.effects.orders == result.effects.exactly_once else 1)
+    raise typer.Exit(_status(result))
 
 
 @app.command()
@@ -99,6 +100,9 @@ def report(
     client_properties: Properties = "",
     out: Out = Path("out"),
     master: Annotated[str, typer.Option(help="Spark master; local[*] uses every core.")] = "local[2]",
+    strict: Annotated[
+        bool, typer.Option(help="Exit status 1 unless every event had each of its effects exactly once.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Compute the report of a run again, or that of any timeline topic, with Spark."""
@@ -117,7 +121,9 @@ def report(
             client_properties=client_properties,
             master=master,
         )
-    _show(Result.load(folder), folder, console, as_json)
+    result = Result.load(folder)
+    _show(result, folder, console, as_json)
+    raise typer.Exit(_status(result) if strict else 0)
 
 
 @app.command()
@@ -145,7 +151,7 @@ def scenarios(as_json: AsJson = False) -> None:
 @app.command()
 def policies(as_json: AsJson = False) -> None:
     """List the policies that `--policy` knows."""
-    from autoscaler.policies import POLICIES  # noqa: PLC0415
+    from autoscaler.policies.registry import POLICIES  # noqa: PLC0415
 
     if as_json:
         _print_json({name: factory.description for name, factory in POLICIES.items()})
@@ -182,6 +188,10 @@ def _show(result: "Result", folder: Path, console: Console, as_json: bool) -> No
     console.print(f"report: {folder / 'report.html'}", highlight=False, soft_wrap=True)
     if as_json:
         sys.stdout.write((folder / "result.json").read_text(encoding="utf-8") + "\n")
+
+
+def _status(result: "Result") -> int:
+    return 0 if 0 < result.effects.orders == result.effects.exactly_once else 1
 
 
 def _print_json(value: object) -> None:

@@ -4,12 +4,25 @@ import os
 import time
 from pathlib import Path
 
+from bench.run_info import RUN_FILE
 from tailpack.errors import TailpackError
 
 
 def default_broker_folder() -> Path:
     """Return where `tailpack kafka start` keeps its broker: ${XDG_STATE_HOME:-~/.local/state}/tailpack/kafka."""
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "tailpack" / "kafka"
+
+
+def named_folder(out: Path, name: str) -> Path:
+    """Make and return the folder of the run `name`. Raises TailpackError when it holds a run already."""
+    folder = out / name
+    if (folder / RUN_FILE).exists():
+        raise TailpackError(f"{folder} holds a run already; choose another name, or move it away")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as refused:
+        raise TailpackError(f"{out} cannot take the run's files: {refused.strerror}") from refused
+    return folder
 
 
 def new_folder(out: Path, scenario: str) -> Path:

@@ -13,14 +13,13 @@ from rich.console import Console
 from bench.run_info import RunInfo
 from bench.scenario import Scenario
 from contracts.connection import Connection
-from loadgen.drivers.job import READY_FILE
-from loadgen.result import GeneratorResult
+from loadgen.result import READY_FILE, RESULT_FILE, GeneratorResult
 from tailpack import provenance
 from tailpack.broker import Broker
 from tailpack.errors import TailpackError
 from tailpack.jars import ensure
 from tailpack.judge import judge
-from tailpack.places import default_broker_folder, new_folder
+from tailpack.places import default_broker_folder, named_folder, new_folder
 from tailpack.resources import ResourceMeter
 from tailpack.screen import Screen
 from tailpack.stack import Stack
@@ -46,6 +45,8 @@ class Options:
     client_properties: str = ""
     web_port: int | None = None
     replication: int = -1
+    name: str = ""
+    """Of the run: its folder and the namespace of its topics. "": a fresh one."""
 
 
 class Run:
@@ -55,7 +56,9 @@ class Run:
         self.scenario = scenario
         self.options = options
         self.console = console
-        self.folder = new_folder(options.out, scenario.name)
+        self.folder = (
+            named_folder(options.out, options.name) if options.name else new_folder(options.out, scenario.name)
+        )
         self.meter = ResourceMeter()
         self._metered_at = 0.0
         self._memory_mib = 0.0
@@ -83,6 +86,19 @@ class Run:
             shutil.rmtree(self._own_broker.folder, ignore_errors=True)  # events.parquet and journal hold all of it
         return self.folder
 
+    def replay(self) -> Path:
+        """Send the load to services and an autoscaler that run elsewhere, until all is finished; no report."""
+        connection = self._connection(self.options.bootstrap_servers)
+        self.info = self._describe(connection)
+        self.info.save(self.folder)
+        self._load(connection, only_load=True)
+        return self.folder
+
+    def _connection(self, address: str) -> Connection:
+        return Connection(
+            bootstrap_servers=address, client_properties=self.options.client_properties, namespace=self.folder.name
+        )
+
     def _connect(self) -> Connection:
         address = self.options.bootstrap_servers or Broker(default_broker_folder()).address()
         if not address:
@@ -91,19 +107,18 @@ class Run:
             with self.console.status("starting Apache Kafka"):
                 self._own_broker = Broker(self.folder / "kafka")
                 address = self._own_broker.start()
-        return Connection(
-            bootstrap_servers=address, client_properties=self.options.client_properties, namespace=self.folder.name
-        )
+        return self._connection(address)
 
-    def _load(self, connection: Connection) -> None:
+    def _load(self, connection: Connection, *, only_load: bool = False) -> None:
         spec = self.scenario.load_spec()
         stack = Stack(self.scenario, connection, self.folder)
         watcher = Watcher(connection, timeline_topic(self.scenario.topology), self.scenario.target.latency_target_s)
         try:
             with Screen(self.console, watcher, self._moment) as screen:
-                stack.start(spec, web_port=self.options.web_port)
+                stack.start(spec, web_port=self.options.web_port, only_load=only_load)
                 self._until_ready(stack, screen)
                 self._reached("services and first replica ready")
+                self._say(" · ".join(f"{name} http://127.0.0.1:{port}" for name, port in stack.ports.items()))
                 self._go(stack)
                 self._until_sent(stack, screen)
                 self._until_drained(stack, screen)
@@ -149,6 +164,9 @@ class Run:
 
     def _until_drained(self, stack: Stack, screen: Screen) -> None:
         screen.phase = "draining"
+        if not (self.folder / RESULT_FILE).exists():
+            assert stack.load is not None
+            raise TailpackError(f"the load generator ended at once: {stack.load.last_words()}")
         sent = GeneratorResult.load(self.folder)
         if sent.first_error:
             self._say(f"generator: {sent.first_error}")
@@ -225,4 +243,6 @@ class Run:
         self._finish()
 
     def _say(self, sentence: str) -> None:
-        self.console.print(f"[dim]{time.monotonic() - self._began:6.1f} s[/dim]  {sentence}", highlight=False)
+        self.console.print(
+            f"[dim]{time.monotonic() - self._began:6.1f} s[/dim]  {sentence}", highlight=False, soft_wrap=True
+        )

@@ -41,4 +41,4 @@ class Screen:
             self._live.update(render(state, moment), refresh=True)
         elif time.monotonic() >= self._line_at + LINE_EVERY_S:
             self._line_at = time.monotonic()
-            self._console.print(line(state, moment.elapsed_s) + f"  {self.phase}", highlight=False)
+            self._console.print(line(state, moment.elapsed_s) + f"  {self.phase}", highlight=False, soft_wrap=True)

@@ -41,17 +41,16 @@ class Stack:
         """The generator waits for it; it holds the time of second 0 in epoch microseconds."""
         return self.folder / "start_at"
 
-    def start(self, spec: LoadSpec, *, web_port: int | None = None) -> None:
+    def start(self, spec: LoadSpec, *, web_port: int | None = None, only_load: bool = False) -> None:
         """Start every process of the scenario's topology. Returns at once; see `unhealthy`.
 
         web_port: port of Locust's web UI; None runs it headless.
+        only_load: services and autoscaler run elsewhere.
         """
         for folder in (self.folder / "logs", self.replica_folder):
             folder.mkdir(parents=True, exist_ok=True)
-        if self.scenario.topology is Topology.PIPELINE:
-            for service in FAUST_SERVICES:
-                self._start(service, f"services.{service}", self._service_settings(service))
-        self._start("autoscaler", "autoscaler.live", self._autoscaler_settings())
+        if not only_load:
+            self._start_services()
         load_file = self.folder / "load.json"
         load_file.write_bytes(msgspec.json.encode(spec))
         self.load = self._start(
@@ -94,6 +93,12 @@ class Stack:
             process.terminate()
         for process in psutil.wait_procs(left, timeout=5)[1]:
             process.kill()
+
+    def _start_services(self) -> None:
+        if self.scenario.topology is Topology.PIPELINE:
+            for service in FAUST_SERVICES:
+                self._start(service, f"services.{service}", self._service_settings(service))
+        self._start("autoscaler", "autoscaler.live", self._autoscaler_settings())
 
     def _start(self, name: str, module: str, settings: dict[str, str]) -> Child:
         common = {

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
 
 from confluent_kafka import KafkaError
 
@@ -14,11 +13,8 @@ from loadgen.drivers.settings import Settings
 from loadgen.events import events, input_topic
 from loadgen.orders import Orders
 from loadgen.pacing import Pacer
-from loadgen.result import GeneratorResult, lateness_limit_us, lateness_percentile_us
+from loadgen.result import READY_FILE, GeneratorResult, lateness_limit_us, lateness_percentile_us
 from loadgen.spec import LoadSpec
-
-READY_FILE: Final = "generator.ready"
-"""Appears in OUT_DIR when the generator is connected and waits for the start file."""
 
 
 class Job:

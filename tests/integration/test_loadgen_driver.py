@@ -14,9 +14,8 @@ from kafka_helpers import create_topics, read_all, wait_for
 
 from contracts.events import OrderPlaced, PaymentRequested
 from contracts.topics import PIPELINE_PARTITIONS, Topic
-from loadgen.drivers.job import READY_FILE
 from loadgen.orders import Orders
-from loadgen.result import GeneratorResult
+from loadgen.result import READY_FILE, GeneratorResult
 from loadgen.schedule import Spacing, Split
 from loadgen.spec import LoadSpec, Topology
 from tailpack.broker import Broker

@@ -1,0 +1,94 @@
+"""The steps of a run, one by one: what the command line makes of them. Kafka and Spark are not asked."""
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from contracts.validation import InvalidSettingsError
+from tailpack import runner, steps_cli
+from tailpack import topics as topics_of_a_run
+
+REACH = ["--bootstrap-servers", "kafka:9092", "--namespace", "demo"]
+
+
+def run(*words):
+    """Run the command line; an exception of ours reaches the test, as it reaches `tailpack.cli.main`."""
+    return CliRunner().invoke(steps_cli.app, list(words), catch_exceptions=False)
+
+
+def test_topics_are_created_with_the_partitions_of_the_scenario(monkeypatch):
+    created = []
+    monkeypatch.setattr(topics_of_a_run, "create_topics", lambda *asked: created.append(asked))
+
+    result = run("topics", "create", "--scenario", "demo", *REACH)
+
+    ((connection, partitions),) = created
+    assert result.exit_code == 0
+    assert partitions == 9
+    assert (connection.bootstrap_servers, connection.namespace) == ("kafka:9092", "demo")
+
+
+def test_an_unknown_scenario_is_refused_before_kafka_is_asked(monkeypatch):
+    monkeypatch.setattr(topics_of_a_run, "create_topics", lambda *_: pytest.fail("Kafka was asked"))
+
+    with pytest.raises(InvalidSettingsError, match="nonesuch"):
+        run("topics", "create", "--scenario", "nonesuch", *REACH)
+
+
+class FakeRun:
+    """Takes the place of a run and remembers what it was asked for."""
+
+    def __init__(self, scenario, options, console):
+        FakeRun.scenario, FakeRun.options = scenario, options
+
+    def replay(self):
+        return self.options.out / self.options.name
+
+
+def test_the_load_is_the_scenarios_with_what_was_asked_instead(monkeypatch, tmp_path):
+    monkeypatch.setattr(runner, "Run", FakeRun)
+
+    result = run(
+        *("load", "--scenario", "demo", *REACH, "--out", str(tmp_path)),
+        *("--policy", "linear", "--seed", "7", "--duration-s", "30", "--web-ui", "8089"),
+    )
+
+    assert result.exit_code == 0
+    assert FakeRun.scenario.autoscaler.policy == "linear"
+    assert (FakeRun.scenario.seed, FakeRun.scenario.duration_s) == (7, 30)
+    assert (FakeRun.options.name, FakeRun.options.out, FakeRun.options.web_port) == ("demo", tmp_path, 8089)
+    assert f"tailpack report {tmp_path / 'demo'}" in result.output.replace("\n", "")
+
+
+@pytest.mark.parametrize("missing", ["--scenario", "--bootstrap-servers", "--namespace"])
+def test_what_cannot_be_guessed_must_be_said(missing):
+    words = ["--scenario", "demo", *REACH]
+    at = words.index(missing)
+    del words[at : at + 2]
+
+    result = run("load", *words)
+
+    assert result.exit_code == 2
+    assert missing in result.output
+
+
+def test_jars_are_fetched_into_the_cache(monkeypatch, tmp_path):
+    asked = []
+    monkeypatch.setattr(steps_cli, "ensure", lambda bundle, announce: asked.append(bundle) or tmp_path)
+
+    result = run("jars", "spark")
+
+    assert asked == ["spark"]
+    assert result.output.replace("\n", "") == str(tmp_path)
+
+
+def test_jars_of_something_else_are_refused():
+    assert run("jars", "flink").exit_code == 2
+
+
+def test_the_steps_stand_beside_the_other_commands():
+    from tailpack.cli import app
+
+    commands = typer.main.get_command(app).commands
+
+    assert {"topics", "load", "jars", "run", "report"} <= set(commands)

@@ -198,7 +198,9 @@ class Broker:
             if process.poll() is not None:
                 raise TailpackError(f"Kafka ended while starting ({_last_line(self.log.read_text())}); see {self.log}")
             if _listens(address):
-                AdminClient({"bootstrap.servers": address}).list_topics(timeout=max(1.0, deadline - time.monotonic()))
+                AdminClient({"bootstrap.servers": address, "log_level": 0}).list_topics(
+                    timeout=max(1.0, deadline - time.monotonic())
+                )
                 return
             time.sleep(0.05)  # nothing signals a listening port; 50 ms is short against a start of seconds
         raise TailpackError(f"Kafka did not answer on {address} within {READY_DEADLINE_S:.0f} s; see {self.log}")

@@ -1,5 +1,6 @@
 """The steps of a run one by one, for those who start the processes themselves: containers, a cluster, by hand."""
 
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -15,13 +16,24 @@ app = typer.Typer(no_args_is_help=True)
 topics = typer.Typer(no_args_is_help=True, help="Topics of a run that is put together by hand.")
 app.add_typer(topics, name="topics")
 
+
+def _name(value: str) -> str:
+    """Let through what can be both a folder and the first part of a topic's name."""
+    if not re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}", value):
+        raise typer.BadParameter(f"{value!r}: use letters, digits, '.', '_' and '-', at most 100, no '.' in front")
+    return value
+
+
 Scenario = Annotated[str, typer.Option("--scenario", help="Name (see `tailpack scenarios`) or path of a TOML file.")]
 Servers = Annotated[str, typer.Option("--bootstrap-servers", help="Kafka's address, host:port.")]
 Properties = Annotated[
     str, typer.Option("--client-properties", help="Properties file for TLS and SASL, in librdkafka's names.")
 ]
 Namespace = Annotated[
-    str, typer.Option("--namespace", help="Name of the run: prefix of its topics and groups. A new one for each run.")
+    str,
+    typer.Option(
+        "--namespace", callback=_name, help="Name of the run: prefix of its topics and groups. A new one for each run."
+    ),
 ]
 
 

@@ -21,7 +21,7 @@ def create_topics(connection: Connection, payment_partitions: int, replication: 
 
     replication: -1 takes the broker's default. Raises TailpackError when the broker refuses or does not answer.
     """
-    admin = AdminClient(connection.librdkafka())
+    admin = AdminClient(connection.librdkafka() | {"log_level": "0"})
     topics = [
         NewTopic(
             qualified(connection.namespace, topic),
@@ -33,7 +33,11 @@ def create_topics(connection: Connection, payment_partitions: int, replication: 
     ]
     for name, future in admin.create_topics(topics, request_timeout=DEADLINE_S).items():
         try:
-            future.result(DEADLINE_S)
+            future.result(DEADLINE_S + 5)  # librdkafka gives its own answer at the deadline
+        except TimeoutError as silent:
+            raise TailpackError(
+                f"Kafka at {connection.bootstrap_servers} did not answer in {DEADLINE_S:.0f} s"
+            ) from silent
         except KafkaException as refused:
             if refused.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise TailpackError(

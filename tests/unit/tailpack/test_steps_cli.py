@@ -72,6 +72,15 @@ def test_what_cannot_be_guessed_must_be_said(missing):
     assert missing in result.output
 
 
+@pytest.mark.parametrize("name", ["", "../elsewhere", "a/b", "two words", ".hidden", "x" * 101])
+def test_a_run_is_named_so_that_it_can_be_a_folder_and_a_topic(name, monkeypatch):
+    monkeypatch.setattr(runner, "Run", lambda *_: pytest.fail("the run was begun"))
+
+    result = run("load", "--scenario", "demo", "--bootstrap-servers", "kafka:9092", "--namespace", name)
+
+    assert result.exit_code == 2
+
+
 def test_jars_are_fetched_into_the_cache(monkeypatch, tmp_path):
     asked = []
     monkeypatch.setattr(steps_cli, "ensure", lambda bundle, announce: asked.append(bundle) or tmp_path)

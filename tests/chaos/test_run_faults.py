@@ -1,0 +1,82 @@
+"""A run of the whole pipeline while its parts are killed: it goes on, nothing is lost, no effect happens twice."""
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from live_run import LiveRun, start_run
+
+from tailpack.broker import Broker
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(300)]
+
+
+@pytest.fixture
+def run(tmp_path: Path, private_broker: Broker) -> Iterator[LiveRun]:
+    """The smoke scenario on a broker that the test may kill."""
+    address = private_broker.address()
+    assert address
+    live = start_run(tmp_path / "out", "--scenario", "smoke", "--bootstrap-servers", address)
+    try:
+        yield live
+    finally:
+        family = [*live.family(), psutil.Process(live.process.pid)] if live.process.poll() is None else []
+        for process in family:
+            process.kill()
+        live.process.communicate()
+
+
+def assert_exactly_once(live: LiveRun) -> None:
+    status, result = live.ended()
+    assert result, live.errors
+    effects = result["effects"]
+    assert (effects["orders"], effects["exactly_once"], result["lost"]) == (400, 400, 0), live.errors
+    assert status == 0
+
+
+def test_kafka_is_killed_and_restarted_in_mid_run(run: LiveRun, private_broker: Broker) -> None:
+    run.wait_for_second(6)
+    private_broker.kill()
+    private_broker.start()
+    assert_exactly_once(run)
+
+
+def test_a_service_a_replica_and_the_autoscaler_are_killed_in_mid_run(run: LiveRun) -> None:
+    run.wait_for_second(3)
+    run.child("services.notification").kill()
+    run.wait_for_second(6)
+    run.child("services.payment").kill()
+    run.wait_for_second(8)
+    replicas = {one.pid for one in run.family() if "services.payment" in one.cmdline()}
+    run.child("autoscaler.live").kill()
+    assert all(psutil.pid_exists(pid) for pid in replicas), "replicas outlive the autoscaler, with the plan in force"
+    assert_exactly_once(run)
+    assert not [pid for pid in replicas if psutil.pid_exists(pid)], "and are stopped with the run"
+
+
+def test_a_replica_is_asked_to_stop_by_somebody_else(run: LiveRun) -> None:
+    run.wait_for_second(6)
+    run.child("services.payment").terminate()
+    assert_exactly_once(run)
+
+
+@pytest.mark.parametrize(("second", "number"), [(None, signal.SIGINT), (4, signal.SIGINT), (4, signal.SIGTERM)])
+def test_ctrl_c_leaves_no_process_behind(
+    run: LiveRun, private_broker: Broker, second: int | None, number: signal.Signals
+) -> None:
+    if second is None:
+        run.child("services.order")  # in the middle of starting
+    else:
+        run.wait_for_second(second)
+    family = run.family()
+    run.interrupt(number)
+    status, result = run.ended(deadline_s=40)
+    assert (status, result) == (130, {})
+    assert "what was measured is kept: tailpack report" in run.errors
+    assert "Traceback" not in run.errors
+    assert not [one for one in family if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+    assert private_broker.pid, "a broker that the run did not start is not the run's to stop"
+    assert not list(run.folder.glob("**/*lock*"))
+    assert (run.folder / "run.json").exists()

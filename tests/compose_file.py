@@ -1,0 +1,29 @@
+"""docker-compose.yml as tests read it: aliases merged, variables at their defaults."""
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).parents[1]
+FILE = ROOT / "docker-compose.yml"
+OWN_IMAGE = "tailpack:0.1.0"
+
+
+def compose() -> dict[str, Any]:
+    """Return the whole file."""
+    text = FILE.read_text(encoding="utf-8")
+    return yaml.safe_load(re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", text))
+
+
+def services() -> dict[str, dict[str, Any]]:
+    """Return service → its settings."""
+    return compose()["services"]
+
+
+def command_of(service: str) -> list[str]:
+    """Return the words that `service` runs."""
+    command = services()[service]["command"]
+    return shlex.split(command) if isinstance(command, str) else command

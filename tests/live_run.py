@@ -1,0 +1,72 @@
+"""A `tailpack run` in a process of its own, as a user starts it, with a hand on its parts."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+from kafka_helpers import wait_for
+
+
+@dataclass(slots=True)
+class LiveRun:
+    """A run that was started; `out` takes its folder."""
+
+    out: Path
+    process: "subprocess.Popen[str]"
+    errors: str = ""
+
+    @property
+    def folder(self) -> Path:
+        """The run's folder, once there is one."""
+        return wait_for(lambda: next(iter(self.out.glob("*/")), None), "the run's folder")
+
+    def wait_for_second(self, second: float) -> None:
+        """Return when second `second` of the workload has come."""
+        start = wait_for(lambda: self.folder.joinpath("start_at"), "start", deadline_s=5)
+        wait_for(start.exists, "the start of the load", deadline_s=90)
+        due = int(start.read_text()) / 1e6 + second
+        wait_for(lambda: time.time() >= due, f"second {second}", deadline_s=60)
+
+    def child(self, module: str) -> psutil.Process:
+        """Return the process that runs `module`, e.g. autoscaler.live."""
+
+        def find() -> psutil.Process | None:
+            children = psutil.Process(self.process.pid).children(recursive=True)
+            return next((one for one in children if module in one.cmdline()), None)
+
+        return wait_for(find, f"a process of {module}")
+
+    def family(self) -> list[psutil.Process]:
+        """Return everything the run has started."""
+        return psutil.Process(self.process.pid).children(recursive=True)
+
+    def interrupt(self, number: int = signal.SIGINT) -> None:
+        """Ctrl-C."""
+        os.kill(self.process.pid, number)
+
+    def ended(self, *, deadline_s: float = 150) -> tuple[int, dict[str, Any]]:
+        """Wait for the end; return exit status and result.json as printed ({} where nothing was)."""
+        output, errors = self.process.communicate(timeout=deadline_s)
+        self.errors = errors
+        return self.process.returncode, json.loads(output) if output.strip() else {}
+
+
+def start_run(out: Path, *options: str) -> LiveRun:
+    """Start `tailpack run` with `options`."""
+    command = [sys.executable, "-m", "tailpack", "run", "--out", str(out), "--json", *options]
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    return LiveRun(out, process)

@@ -1,0 +1,128 @@
+"""What docker-compose.yml tells each process is what one machine's stack tells it, addresses and folders apart."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from compose_file import command_of, services
+
+from autoscaler.live.settings import AutoscalerSettings
+from bench.scenario import load_scenario
+from contracts.connection import Connection
+from contracts.validation import from_environment
+from loadgen.drivers.settings import Settings as GeneratorSettings
+from services.common.settings import ServiceSettings
+from services.consumer.settings import ReplicaSettings
+from services.order.settings import OrderSettings
+from tailpack.broker import PROPERTIES
+from tailpack.stack import Stack
+
+PLACES = {"http_host", "http_port", "data_dir", "state_dir"}
+"""Where a process listens and keeps files: rightly different in a container."""
+READ_BY = {
+    "order": [Connection, OrderSettings],
+    "shipment": [Connection, ServiceSettings],
+    "notification": [Connection, ServiceSettings],
+    "autoscaler": [Connection, AutoscalerSettings, ReplicaSettings],  # replicas inherit its environment
+}
+LISTENING = {"listeners", "advertised.listeners", "controller.quorum.voters", "log.dirs"}
+
+
+class Recorder:
+    """Takes the place of the stack's children and starts none of them."""
+
+    def __init__(self):
+        self.started = []
+
+    def start(self, child):
+        self.started.append(child)
+        return child
+
+
+@pytest.fixture(scope="module")
+def on_one_machine(tmp_path_factory):
+    """Process → (module, environment) as `tailpack demo` would start it."""
+    scenario = load_scenario("demo")
+    connection = Connection(bootstrap_servers="kafka:9092", namespace="demo")
+    recorder = Recorder()
+    Stack(scenario, connection, tmp_path_factory.mktemp("stack"), children=recorder).start(scenario.load_spec())
+    return {child.name: (child.module, child.environ) for child in recorder.started}
+
+
+def in_a_container(service):
+    return {key: str(value) for key, value in services()[service].get("environment", {}).items()}
+
+
+def read(environ, kind):
+    """Return what a process of this kind of settings understands, as name → value."""
+    settings = from_environment({"TAILPACK_REPLICA": "payment-0"} | environ, kind)
+    return {name: value for name, value in msgspec.structs.asdict(settings).items() if name not in PLACES}
+
+
+@pytest.mark.parametrize("service", READ_BY)
+def test_a_process_is_told_the_same(service, on_one_machine):
+    _, environ = on_one_machine[service]
+
+    for kind in READ_BY[service]:
+        assert read(in_a_container(service), kind) == read(environ, kind)
+
+
+@pytest.mark.parametrize("service", READ_BY)
+def test_a_process_is_the_same(service, on_one_machine):
+    module, _ = on_one_machine[service]
+
+    assert command_of(service) == ["python", "-m", module]
+
+
+def test_no_process_of_the_demo_is_missing(on_one_machine):
+    assert set(on_one_machine) == {*READ_BY, "locust"}
+
+
+@pytest.mark.parametrize("service", [*READ_BY, "load"])
+def test_no_variable_is_misspelt(service):
+    kinds = [*READ_BY.get(service, [GeneratorSettings]), ServiceSettings]  # HTTP_HOST and DATA_DIR are set for all
+    known = {f"TAILPACK_{field.name.upper()}" for kind in kinds for field in msgspec.structs.fields(kind)}
+
+    assert {name for name in in_a_container(service) if name.startswith("TAILPACK_")} <= known
+
+
+@pytest.mark.parametrize("service", READ_BY)
+def test_it_listens_where_other_containers_and_its_health_check_reach_it(service):
+    environ = in_a_container(service)
+
+    assert environ["TAILPACK_HTTP_HOST"] == "0.0.0.0"  # noqa: S104  of the container; published on loopback
+    assert f":{environ['TAILPACK_HTTP_PORT']}/healthz" in services()[service]["healthcheck"]["test"][-1]
+
+
+@pytest.mark.parametrize("service", READ_BY)
+def test_what_it_writes_lies_on_its_temporary_file_system(service):
+    environ = in_a_container(service)
+    places = [Path(value) for name, value in environ.items() if name in {"TAILPACK_DATA_DIR", "TAILPACK_STATE_DIR"}]
+    (temporary,) = services()[service]["tmpfs"]
+
+    assert services()[service]["read_only"] is True
+    assert places
+    assert all(place.is_relative_to(temporary) for place in places)
+
+
+def test_load_and_report_meet_in_one_folder_and_one_run():
+    load, report = command_of("load"), command_of("report")
+    out, namespace = load[load.index("--out") + 1], load[load.index("--namespace") + 1]
+
+    assert f"{out}/{namespace}" in report
+    assert namespace == in_a_container("order")["TAILPACK_NAMESPACE"]
+    assert {services()[service]["volumes"][0]["target"] for service in ("load", "report")} == {out}
+
+
+def test_the_broker_is_set_up_as_the_embedded_one():
+    embedded = dict(line.split("=", 1) for line in PROPERTIES.splitlines())
+    variables = in_a_container("kafka")
+    container = {
+        name.removeprefix("KAFKA_").lower().replace("_", "."): value
+        for name, value in variables.items()
+        if name not in {"CLUSTER_ID", "KAFKA_HEAP_OPTS", "KAFKA_JVM_PERFORMANCE_OPTS"}
+    }
+
+    assert {name: value for name, value in container.items() if name not in LISTENING} == {
+        name: embedded[name] for name in container if name not in LISTENING
+    }

@@ -1,0 +1,1 @@
+"""Notification: tells the customer, and closes the event's timeline."""

@@ -1,0 +1,1 @@
+"""Payment: authorises each requested payment. Deterministic and stateless; run by the plan-driven consumer."""

@@ -1,0 +1,1 @@
+"""Shipment: accepted payments become parcels with a carrier and a promised date."""

@@ -58,6 +58,14 @@ def test_the_demo_goes_smoothly_through_the_pipeline() -> None:
     assert (demo.topology, demo.load.spacing, demo.payment.partitions) == (Topology.PIPELINE, Spacing.SMOOTH, 9)
 
 
+@pytest.mark.parametrize("topology", Topology)
+@pytest.mark.parametrize("rate", [150, 350])
+def test_the_steady_scenarios_run_on_either_topology(rate: int, topology: Topology) -> None:
+    steady = load_scenario(f"steady-{rate}", {"topology": topology.value})
+    assert (steady.topology, steady.load.spacing, steady.payment.partitions) == (topology, Spacing.SMOOTH, 5)
+    assert len(steady.load_spec().schedule()) == 60 * rate
+
+
 def test_what_is_left_out_has_its_default(tmp_path: Path) -> None:
     scenario = load_scenario(write(tmp_path, GOOD))
     assert (scenario.autoscaler.f_up, scenario.autoscaler.f_down) == (0.9, 0.4)
@@ -134,7 +142,7 @@ def test_an_unknown_section_and_a_section_that_is_a_number(tmp_path: Path) -> No
 
 
 def test_a_scenario_that_is_not_there(tmp_path: Path) -> None:
-    assert problems_of("dmo")[0].startswith("scenario 'dmo' is unknown; known are demo, smoke, w1, w1-skew9")
+    assert problems_of("dmo")[0].startswith("scenario 'dmo' is unknown; known are demo, smoke, steady-150, steady-350, w1, w1-skew9")
     missing = str(tmp_path / "none.toml")
     assert problems_of(missing) == [f"{missing}: cannot be read (No such file or directory)"]
 

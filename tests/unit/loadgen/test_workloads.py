@@ -38,6 +38,11 @@ def test_the_demo_surges_and_stays_within_what_two_cores_carry() -> None:
     assert spike.min() > surge.max() > 3 * dip.max()
 
 
+@pytest.mark.parametrize("rate", [150, 350])
+def test_a_steady_load_sends_the_same_in_every_second(rate: int) -> None:
+    assert WORKLOADS[f"steady-{rate}"].counts().tolist() == [rate] * 60
+
+
 def test_a_workload_is_cut_but_never_stretched() -> None:
     assert WORKLOADS["w1"].events(10).tolist() == WORKLOADS["w1"].counts()[:10].tolist()
     for wrong in (0, 601):

@@ -1,0 +1,177 @@
+"""Puts the live autoscaler together and takes it apart again."""
+
+import fcntl
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from threading import Event
+from typing import IO, Any, Final
+
+from confluent_kafka.admin import AdminClient
+
+from autoscaler.controller import Controller
+from autoscaler.estimation import ServiceRate
+from autoscaler.live.clients import client
+from autoscaler.live.group import LiveGroup
+from autoscaler.live.journal import JournalTopic, LiveJournal
+from autoscaler.live.launcher import ProcessLauncher
+from autoscaler.live.loads import LoadReader
+from autoscaler.live.loop import STEP_S, Loop
+from autoscaler.live.metrics import Metrics
+from autoscaler.live.offsets import OffsetReader
+from autoscaler.live.plan_log import PlanLog
+from autoscaler.live.processes import ProcessScaler
+from autoscaler.live.progress_reader import ProgressReader
+from autoscaler.live.settings import AutoscalerSettings
+from autoscaler.live.web import Source, WebServer
+from autoscaler.policies.registry import make_policy
+from autoscaler.policies.settings import GuardSettings, PolicySettings
+from autoscaler.ports import Policy
+from contracts.connection import Connection
+from contracts.topics import Group, Topic, qualified
+
+REPLICA_PREFIX: Final = "payment"
+STOP_DEADLINE_S: Final = 20.0
+"""For all replicas together at a clean stop; each has its own, shorter grace before SIGKILL."""
+TICKS_MISSED: Final = 3
+"""After so many intervals without a tick the health page says so."""
+
+
+class StateDirTakenError(Exception):
+    """Another autoscaler uses the state folder."""
+
+
+def lock(state_dir: Path) -> IO[str]:
+    """Claim the folder for this process until it ends, however it ends. Raises StateDirTakenError or OSError."""
+    state_dir.mkdir(parents=True, exist_ok=True)
+    handle = (state_dir / "lock").open("w")
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as taken:
+        handle.close()
+        raise StateDirTakenError(
+            f"another autoscaler runs on {state_dir}; stop it, or set TAILPACK_STATE_DIR"
+        ) from taken
+    return handle
+
+
+def policy_from(settings: AutoscalerSettings) -> Policy:
+    """Return the policy inside its guards. Raises UnknownPolicyError or ValueError."""
+    return make_policy(
+        settings.policy,
+        PolicySettings(
+            latency_target_s=settings.latency_target_s,
+            f_up=settings.f_up,
+            f_down=settings.f_down,
+            replica_prefix=REPLICA_PREFIX,
+            static_replicas=settings.initial_replicas,
+        ),
+        GuardSettings(
+            minimum=settings.min_replicas,
+            maximum=settings.max_replicas,
+            cool_down_up_s=settings.cool_down_up_s,
+            cool_down_down_s=settings.cool_down_down_s,
+        ),
+    )
+
+
+class LiveAutoscaler:
+    """One controller with everything around it."""
+
+    def __init__(
+        self,
+        settings: AutoscalerSettings,
+        connection: Connection,
+        policy: Policy,
+        environ: Mapping[str, str],
+        stop: Event,
+    ) -> None:
+        """Bind the port, then take over the plan log; nothing is decided or started yet.
+
+        In this order: what cannot run must not fence the one that runs.
+        Raises PortTakenError, FencedError, PlanNotWrittenError and KafkaException (brokers).
+        """
+        self._settings = settings
+        self._metrics = Metrics()
+        self._web = WebServer(self._source(), settings.http_port) if settings.http_port else None
+        self._journal = JournalTopic(connection, self._metrics)
+        self._reports = ProgressReader(connection)
+        self._scaler = ProcessScaler(
+            ProcessLauncher(Path(settings.state_dir), settings.replica_module, environ), self._journal.record
+        )
+        offsets = OffsetReader(
+            lambda: AdminClient(client(connection)),
+            topic=qualified(connection.namespace, Topic.PAYMENTS_REQUESTED),
+            group=qualified(connection.namespace, Group.PAYMENT),
+            partitions=settings.payment_partitions,
+            deadline_s=min(0.8, settings.decision_interval_s / 2),
+        )
+        self._group = LiveGroup(
+            loads=LoadReader(offsets.read),
+            reports=self._reports,
+            log=PlanLog(connection),
+            scaler=self._scaler,
+            service_rate=ServiceRate(1 / settings.service_time_s),
+            record=self._journal.record,
+            partitions=settings.payment_partitions,
+            rebalance_time_s=settings.rebalance_time_s,
+        )
+        journal = LiveJournal(self._journal.record, self._group.status, policy.name)
+        self._controller = Controller(self._group, policy, journal)
+        self._loop = Loop(
+            self._tick,
+            self._group.advance,
+            interval_s=settings.decision_interval_s,
+            offset_s=settings.tick_offset_s,
+            stop=stop,
+        )
+
+    def run(self) -> None:
+        """Decide and act until told to stop. Raises FencedError when another controller has taken over."""
+        if self._web is not None:
+            self._web.start()  # from here on everything it asks for is there
+        self._group.start(tuple(f"{REPLICA_PREFIX}-{ordinal}" for ordinal in range(self._settings.initial_replicas)))
+        self._loop.run()
+
+    def stop_replicas(self) -> None:
+        """Stop every replica and wait until all are gone; each gives back what it owns. The plan stays in force."""
+        give_up_s = time.monotonic() + STOP_DEADLINE_S
+        self._scaler.stop_all()
+        while self._scaler.running and time.monotonic() < give_up_s:
+            self._scaler.reconcile(self._reports.poll())
+            time.sleep(STEP_S)
+
+    def close(self) -> int:
+        """Leave the brokers. Returns how many journal entries were lost."""
+        if self._web is not None:
+            self._web.close()
+        self._reports.close()
+        return self._journal.close()
+
+    def _tick(self) -> None:
+        with self._metrics.tick_seconds.time():
+            self._controller.tick()
+        self._metrics.last_tick.set_to_current_time()
+
+    def _source(self) -> Source:
+        interval_s = self._settings.decision_interval_s
+        return Source(
+            last_tick=self._last_tick,
+            plan=self._plan,
+            decisions=lambda limit: list(self._journal.recent)[: -limit - 1 : -1],
+            registry=self._metrics.registry,
+            tick_limit_s=TICKS_MISSED * interval_s,
+        )
+
+    def _last_tick(self) -> tuple[int, float]:
+        return self._loop.last_tick()
+
+    def _plan(self) -> dict[str, Any]:
+        intent = self._group.intent
+        wanted = intent and {
+            "replicas": intent.plan.replicas,
+            "assignment": None if intent.plan.assignment is None else dict(intent.plan.assignment),
+            "action": intent.action,
+            "reason": intent.reason,
+        }
+        return {"in_force": self._group.in_force, "wanted": wanted}

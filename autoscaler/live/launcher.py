@@ -1,0 +1,176 @@
+"""Replicas as operating system processes: start, watch, signal, and find again after a restart of the autoscaler."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+import psutil
+
+_LOG_TAIL_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How a process ended."""
+
+    how: str
+    clean: bool
+    """By itself, with status 0; or unknown."""
+
+
+class ReplicaProcess(Protocol):
+    """One process, running or ended."""
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        ...
+
+    @property
+    def created_s(self) -> float:
+        """When it started, seconds since the epoch."""
+        ...
+
+    def exit(self) -> Exit | None:
+        """Return how it ended; None while it runs."""
+        ...
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal; nothing happens when it has ended."""
+        ...
+
+
+class PidFile(msgspec.Struct, frozen=True, kw_only=True):
+    """What is remembered of a running replica: STATE_DIR/replicas/<name>.json."""
+
+    pid: int
+    create_time: float
+    """Seconds since the epoch, as the system reports it: tells a process from a later one with the same pid."""
+    incarnation: str = ""
+    """Empty until the replica has reported itself."""
+
+
+class Launcher(Protocol):
+    """What starts processes and remembers them."""
+
+    def start(self, name: str) -> ReplicaProcess: ...  # noqa: D102  see ProcessLauncher
+    def remember(self, name: str, process: ReplicaProcess, incarnation: str = "") -> None: ...  # noqa: D102
+    def forget(self, name: str) -> None: ...  # noqa: D102
+    def left_behind(self) -> Iterable[tuple[str, PidFile, ReplicaProcess | None]]: ...  # noqa: D102
+    def last_log_line(self, name: str) -> str: ...  # noqa: D102
+
+
+class ProcessLauncher:
+    """Starts `python -m <module>` once for each replica, each in a session of its own with its own log file."""
+
+    def __init__(self, state_dir: Path, module: str, environ: Mapping[str, str]) -> None:
+        self._files = state_dir / "replicas"
+        self._logs = state_dir / "logs"
+        self._module = module
+        self._environ = dict(environ)
+        self._files.mkdir(parents=True, exist_ok=True)
+        self._logs.mkdir(parents=True, exist_ok=True)
+
+    def start(self, name: str) -> ReplicaProcess:
+        """Start the replica `name`. Raises OSError when the system cannot."""
+        with self._log(name).open("ab") as log:
+            child = subprocess.Popen(
+                [sys.executable, "-m", self._module],
+                env=self._environ | {"TAILPACK_REPLICA": name},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,  # a Ctrl-C in the terminal is the autoscaler's business, not the replica's
+            )
+        process = _Child(child)
+        self.remember(name, process)
+        return process
+
+    def remember(self, name: str, process: ReplicaProcess, incarnation: str = "") -> None:
+        """Write the pid file; a reader never sees half of it."""
+        entry = PidFile(pid=process.pid, create_time=process.created_s, incarnation=incarnation)
+        path = self._file(name)
+        path.with_suffix(".tmp").write_bytes(msgspec.json.encode(entry))
+        path.with_suffix(".tmp").replace(path)
+
+    def forget(self, name: str) -> None:
+        """Remove the pid file of a replica that has gone."""
+        self._file(name).unlink(missing_ok=True)
+
+    def left_behind(self) -> Iterator[tuple[str, PidFile, ReplicaProcess | None]]:
+        """Yield what an earlier autoscaler left: name, pid file, and the process if that very one still runs."""
+        for path in sorted(self._files.glob("*.json")):
+            try:
+                entry = msgspec.json.decode(path.read_bytes(), type=PidFile)
+            except (msgspec.DecodeError, msgspec.ValidationError):
+                path.unlink()  # nobody can be found by it
+                continue
+            yield path.stem, entry, _adopt(entry)
+
+    def last_log_line(self, name: str) -> str:
+        """Return the last line that the replica wrote to its log; empty where there is none."""
+        with suppress(OSError), self._log(name).open("rb") as log:
+            log.seek(max(0, log.seek(0, os.SEEK_END) - _LOG_TAIL_BYTES))
+            lines = log.read().decode(errors="replace").split("\n")
+            return next((line.strip() for line in reversed(lines) if line.strip()), "")
+        return ""
+
+    def _file(self, name: str) -> Path:
+        return self._files / f"{name}.json"
+
+    def _log(self, name: str) -> Path:
+        return self._logs / f"{name}.log"
+
+
+class _Child:
+    """A process that this autoscaler started: its exit status is ours to collect."""
+
+    def __init__(self, child: "subprocess.Popen[bytes]") -> None:
+        self._child = child
+        self.pid = child.pid
+        self.created_s: float = psutil.Process(child.pid).create_time()  # not yet collected, so it must exist
+
+    def exit(self) -> Exit | None:
+        status = self._child.poll()
+        if status is None:
+            return None
+        how = f"exit status {status}" if status >= 0 else f"killed by {signal.Signals(-status).name}"
+        return Exit(how, clean=status == 0)
+
+    def signal(self, number: signal.Signals) -> None:
+        self._child.send_signal(number)
+
+
+class _Adopted:
+    """A process that an earlier autoscaler started: only its presence can be seen."""
+
+    def __init__(self, process: psutil.Process) -> None:
+        self._process = process
+        self.pid: int = process.pid
+        self.created_s: float = process.create_time()
+
+    def exit(self) -> Exit | None:
+        with suppress(psutil.NoSuchProcess):
+            if self._process.is_running() and self._process.status() != psutil.STATUS_ZOMBIE:
+                return None
+        return Exit("gone; exit status unknown, because an earlier autoscaler started it", clean=True)
+
+    def signal(self, number: signal.Signals) -> None:
+        with suppress(psutil.NoSuchProcess):
+            self._process.send_signal(number)  # psutil checks that it is still the same process
+
+
+def _adopt(entry: PidFile) -> ReplicaProcess | None:
+    try:
+        process = psutil.Process(entry.pid)
+        same = abs(process.create_time() - entry.create_time) < 0.05 and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return None
+    return _Adopted(process) if same else None

@@ -1,0 +1,157 @@
+"""The plan topic, written by one controller at a time.
+
+The producer is transactional and its id names the group, so Kafka refuses what a replaced controller writes. That
+fences writing; it elects nobody.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import msgspec
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+
+from autoscaler.live.clients import client, reader
+from contracts.connection import Connection
+from contracts.plan import Eviction, PlanRecord
+from contracts.topics import Group, Topic, qualified
+
+TRANSACTION_TIMEOUT_S: Final = 5.0
+"""An open transaction hides everything behind it from read_committed readers; the client's default is a minute."""
+
+_decoder = msgspec.json.Decoder(PlanRecord)
+
+
+class FencedError(Exception):
+    """Another controller has taken over the plan topic. There is nothing to retry: this process must end."""
+
+
+class PlanNotWrittenError(Exception):
+    """The brokers did not take the plan this time. It may be written again."""
+
+
+class PlanLog:
+    """The newest plan in force, and the one way to replace it."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        deadline_s: float = 15.0,
+        write_deadline_s: float = 1.0,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """Fence every earlier writer, then read the topic to its end. Raises PlanNotWrittenError or FencedError.
+
+        deadline_s: how long each step of the start may take; a broker that has just started needs some of it.
+        write_deadline_s: how long a write may wait; the loop stands still meanwhile.
+        """
+        self._topic = qualified(connection.namespace, Topic.PLANS)
+        self._key = qualified(connection.namespace, Group.PAYMENT)
+        self._deadline_s = write_deadline_s
+        self._clock = clock
+        self._unfinished: PlanRecord | None = None
+        self._producer = Producer(
+            client(
+                connection,
+                transactional_id=qualified(connection.namespace, f"autoscaler.{Group.PAYMENT}"),
+                transaction_timeout_ms=int(TRANSACTION_TIMEOUT_S * 1000),
+                message_timeout_ms=int(TRANSACTION_TIMEOUT_S * 1000),
+                linger_ms=0,
+                retry_backoff_ms=10,
+            )
+        )
+        self._call(lambda: self._producer.init_transactions(deadline_s), "take over the plan topic")
+        self.newest = _newest_plan(connection, self._topic, deadline_s)
+        """The plan in force, None before the first."""
+        self._epoch = self.newest.epoch if self.newest is not None else 0
+
+    def stay_above(self, epoch: int) -> None:
+        """Never write an epoch up to `epoch`. Replicas may know plans of a topic that has been made anew since."""
+        self._epoch = max(self._epoch, epoch)
+
+    def write(
+        self,
+        replicas: tuple[str, ...],
+        assignment: Mapping[int, str] | None,
+        reason: str,
+        evictions: tuple[Eviction, ...] = (),
+    ) -> PlanRecord:
+        """Commit the next plan and return it.
+
+        Raises FencedError, or PlanNotWrittenError when nobody can say yet whether it is in force; write it again then.
+        """
+        self._finish()
+        self._epoch += 1  # also when the write fails: an epoch is never used for two different plans
+        record = PlanRecord(
+            epoch=self._epoch,
+            at_us=int(self._clock() * 1e6),
+            replicas=replicas,
+            assignment=None if assignment is None else dict(assignment),
+            reason=reason,
+            evictions=evictions,
+        )
+        what = f"write plan {record.epoch}"
+        self._call(self._producer.begin_transaction, what)
+        self._unfinished = record
+        value = msgspec.json.encode(record)
+        self._call(lambda: self._producer.produce(self._topic, value, key=self._key, partition=0), what)
+        self._call(lambda: self._producer.commit_transaction(self._deadline_s), what)
+        self._unfinished, self.newest = None, record
+        return record
+
+    def _finish(self) -> None:
+        """Settle a transaction that an earlier write left open: a commit that timed out may only be repeated."""
+        if self._unfinished is None:
+            return
+        what = f"settle plan {self._unfinished.epoch}"
+        try:
+            self._call(lambda: self._producer.commit_transaction(self._deadline_s), what)
+            self.newest = self._unfinished
+        except PlanNotWrittenError as failed:
+            cause = failed.__cause__
+            if not (isinstance(cause, KafkaException) and cause.args[0].txn_requires_abort()):
+                raise
+            self._call(lambda: self._producer.abort_transaction(self._deadline_s), what)
+        self._unfinished = None
+
+    def _call(self, step: Callable[[], None], what: str) -> None:
+        try:
+            step()
+        except KafkaException as failed:
+            error: KafkaError = failed.args[0]
+            if error.fatal() or error.code() in (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH):
+                raise FencedError(f"cannot {what}: another controller writes {self._topic} now") from failed
+            raise PlanNotWrittenError(f"cannot {what}: {error.str()}") from failed
+
+
+def _newest_plan(connection: Connection, topic: str, deadline_s: float) -> PlanRecord | None:
+    """Read the plan topic until its end and return the plan with the highest epoch; unreadable records are no plans.
+
+    The end is where the client meets the end of the partition: the last offset is a commit marker, which no consumer
+    is ever shown. Raises PlanNotWrittenError when the end is not reached in time.
+    """
+    consumer = Consumer(reader(connection, isolation_level="read_committed", fetch_wait_max_ms=20))
+    newest: PlanRecord | None = None
+    give_up_s = time.monotonic() + deadline_s
+    try:
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        while time.monotonic() < give_up_s:
+            message = consumer.poll(0.1)
+            if message is None:
+                continue
+            if message.error() is None:
+                plan = _decode(message.value())
+                newest = plan if plan is not None and (newest is None or plan.epoch > newest.epoch) else newest
+            elif message.error().code() == KafkaError._PARTITION_EOF:
+                return newest
+        raise PlanNotWrittenError(f"cannot read {topic} to its end within {deadline_s:.0f} s")
+    finally:
+        consumer.close()
+
+
+def _decode(value: bytes | None) -> PlanRecord | None:
+    try:
+        return _decoder.decode(value or b"")
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        return None

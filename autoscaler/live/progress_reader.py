@@ -1,0 +1,106 @@
+"""Follows the progress topic: the newest report of each replica."""
+
+import time
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from autoscaler.live.clients import reader
+from autoscaler.ports import NotReadyError
+from contracts.connection import Connection
+from contracts.progress import Progress
+from contracts.topics import Topic, qualified
+
+STALE_AFTER_S: Final = 2.0
+"""Reports come every 250 ms; eight missing ones are no accident."""
+_TAIL: Final = 2000
+"""Reports to read back at the start: two minutes of four replicas. Older ones say nothing about the present."""
+_AT_ONCE: Final = 1000
+_ASK_AGAIN_S: Final = 0.1
+
+_decoder = msgspec.json.Decoder(Progress)
+
+
+class ProgressReader:
+    """Polled, never waiting: librdkafka fetches in the background, `poll` takes what has arrived."""
+
+    def __init__(
+        self, connection: Connection, *, deadline_s: float = 10.0, clock: Callable[[], float] = time.time
+    ) -> None:
+        """Start reading a little before the end. Raises KafkaException when the topic cannot be reached in time."""
+        topic = qualified(connection.namespace, Topic.PROGRESS)
+        self._clock = clock
+        self._newest: dict[str, Progress] = {}
+        self.rejected = 0
+        """Records that were no progress report."""
+        self._consumer = Consumer(reader(connection, fetch_wait_max_ms=250))
+        low, high = self._watermarks(TopicPartition(topic, 0), deadline_s)
+        self._consumer.assign([TopicPartition(topic, 0, max(low, high - _TAIL))])
+        self._unread_below = high
+        self._read_to_end(deadline_s)
+
+    def _watermarks(self, place: TopicPartition, deadline_s: float) -> tuple[int, int]:
+        """Ask for first and next offset, again while the brokers are still finding a leader for a new topic."""
+        give_up_s = time.monotonic() + deadline_s
+        while True:
+            try:
+                low, high = self._consumer.get_watermark_offsets(place, timeout=deadline_s)
+                return int(low), int(high)
+            except KafkaException:
+                if time.monotonic() >= give_up_s:
+                    raise
+            time.sleep(_ASK_AGAIN_S)
+
+    def _read_to_end(self, deadline_s: float) -> None:
+        """Read what is there already, so that nobody decides on half the past."""
+        give_up_s = time.monotonic() + deadline_s
+        while self._unread_below > 0 and time.monotonic() < give_up_s:
+            self._take(timeout_s=0.05)
+
+    def poll(self) -> Mapping[str, Progress]:
+        """Take what has arrived; return the newest report of each replica that ever reported."""
+        self._take(timeout_s=0)
+        return MappingProxyType(self._newest)
+
+    def fresh(self, replica: str) -> Progress:
+        """Return the newest report of `replica`. Raises NotReadyError when there is none or it is stale."""
+        report = self._newest.get(replica)
+        if report is None:
+            raise NotReadyError(f"progress of {replica}: none yet")
+        age_s = self.age_s(replica)
+        if age_s > STALE_AFTER_S:
+            raise NotReadyError(f"progress of {replica}: the newest report is {age_s:.1f} s old")
+        return report
+
+    def age_s(self, replica: str) -> float:
+        """Return how old the newest report of `replica` is, in seconds; infinite without any."""
+        report = self._newest.get(replica)
+        return float("inf") if report is None else self._clock() - report.at_us / 1e6
+
+    def highest_epoch(self) -> int:
+        """Return the newest plan epoch that any replica says it has read; 0 without reports."""
+        return max((report.epoch for report in self._newest.values()), default=0)
+
+    def close(self) -> None:
+        """Leave the brokers."""
+        self._consumer.close()
+
+    def _take(self, timeout_s: float) -> None:
+        for message in self._consumer.consume(_AT_ONCE, timeout_s):
+            if message.error() is not None:
+                if message.error().code() == KafkaError._PARTITION_EOF:
+                    self._unread_below = 0
+                continue  # other errors: librdkafka goes on by itself, and old reports become stale
+            if message.offset() + 1 >= self._unread_below:
+                self._unread_below = 0  # while replicas report all the time, the end itself is never met
+            try:
+                report = _decoder.decode(message.value() or b"")
+            except (msgspec.DecodeError, msgspec.ValidationError):
+                self.rejected += 1
+                continue
+            known = self._newest.get(report.replica)
+            if known is None or report.at_us >= known.at_us:
+                self._newest[report.replica] = report

@@ -1,0 +1,74 @@
+"""What the live autoscaler is told by its environment."""
+
+import msgspec
+
+
+class AutoscalerSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Environment: TAILPACK_POLICY, TAILPACK_HTTP_PORT, … Lengths of time in seconds, rates in events/s.
+
+    Replicas inherit the whole environment, so what Payment reads is set here too.
+    """
+
+    policy: str
+    """Name of a policy, as `tailpack policies` lists them."""
+    payment_partitions: int
+    """Partitions of the topic whose consumers are scaled."""
+    state_dir: str
+    """Folder for pid files and logs of the replicas. One autoscaler at a time."""
+    service_time_s: float = 0.005
+    """What μ is believed to be (its inverse) before the replicas' progress says better."""
+    latency_target_s: float = 0.5
+    """W."""
+    decision_interval_s: float = 1.0
+    tick_offset_s: float = 0.1
+    """Ticks fall this long after multiples of the interval on the wall clock: bursts of a load begin at whole seconds,
+    and a decision shall see a burst whole, before the next one."""
+    min_replicas: int = 1
+    max_replicas: int = 0
+    """0: as many as there are partitions."""
+    initial_replicas: int = 1
+    """With no plan in force, start with so many; `static` keeps them."""
+    rebalance_time_s: float = 0.05
+    """t_r that the policy plans for."""
+    f_up: float = 0.9
+    f_down: float = 0.4
+    cool_down_up_s: float = 0.0
+    cool_down_down_s: float = 0.0
+    http_port: int = 0
+    """0: no pages."""
+    keep_replicas: bool = False
+    """Leave the replicas running at a clean stop; the next autoscaler adopts them."""
+    replica_module: str = "services.payment"
+    """Started with `python -m` for each replica."""
+
+    def __post_init__(self) -> None:
+        wrong = [
+            f"{name} = {value}: {rule}"
+            for name, value, good, rule in (
+                ("payment_partitions", self.payment_partitions, self.payment_partitions >= 1, "must be at least 1"),
+                ("service_time_s", self.service_time_s, self.service_time_s > 0, "must be more than 0 s"),
+                (
+                    "decision_interval_s",
+                    self.decision_interval_s,
+                    0.1 <= self.decision_interval_s <= 60,
+                    "must be 0.1 to 60 s",
+                ),
+                (
+                    "tick_offset_s",
+                    self.tick_offset_s,
+                    0 <= self.tick_offset_s < self.decision_interval_s,
+                    "must be at least 0 s and less than the interval",
+                ),
+                (
+                    "initial_replicas",
+                    self.initial_replicas,
+                    1 <= self.initial_replicas <= self.payment_partitions,
+                    "must be 1 to the number of partitions",
+                ),
+                ("http_port", self.http_port, 0 <= self.http_port <= 65535, "must be 0 to 65535"),
+                ("rebalance_time_s", self.rebalance_time_s, self.rebalance_time_s >= 0, "must be 0 s or more"),
+            )
+            if not good
+        ]
+        if wrong:
+            raise ValueError("; ".join(wrong))

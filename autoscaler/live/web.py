@@ -1,0 +1,161 @@
+"""Health, plan, decisions and metrics over HTTP, from a thread of their own. Read only."""
+
+import errno
+import socketserver
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+from urllib.parse import parse_qs
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+
+import msgspec
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+
+JSON: Final = "application/json"
+MAX_DECISIONS: Final = 100
+
+Environ = Mapping[str, Any]
+StartResponse = Callable[[str, list[tuple[str, str]]], object]
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """One HTTP answer."""
+
+    body: bytes
+    status: str = "200 OK"
+    content_type: str = JSON
+
+
+class BadRequestError(ValueError):
+    """The request asks for something that is not possible; the message says what would be."""
+
+
+class PortTakenError(Exception):
+    """The pages cannot be served on the port that was asked for."""
+
+
+class Source:
+    """What the pages show. Each member returns plain data, is called from the web thread, and must not wait."""
+
+    def __init__(
+        self,
+        *,
+        last_tick: Callable[[], tuple[int, float]],
+        plan: Callable[[], Mapping[str, Any]],
+        decisions: Callable[[int], list[Any]],
+        registry: CollectorRegistry,
+        tick_limit_s: float,
+    ) -> None:
+        """last_tick: ticks taken and the age of the last one in seconds. tick_limit_s: above that age it is unwell."""
+        self.last_tick = last_tick
+        self.plan = plan
+        self.decisions = decisions
+        self.registry = registry
+        self.tick_limit_s = tick_limit_s
+
+
+def health(source: Source) -> Answer:
+    """200 only when the last tick is recent: a controller that no longer ticks protects nobody."""
+    ticks, age_s = source.last_tick()
+    alive = ticks > 0 and age_s <= source.tick_limit_s
+    state = "ok" if alive else "no tick yet" if ticks == 0 else "the last tick is too long ago"
+    body = {"status": state, "ticks": ticks, "last_tick_age_s": round(age_s, 3), "limit_s": source.tick_limit_s}
+    return Answer(msgspec.json.encode(body), "200 OK" if alive else "503 Service Unavailable")
+
+
+def decisions(source: Source, query: str) -> Answer:
+    """The newest decisions, newest first; ?limit=1 … 100."""
+    text = parse_qs(query).get("limit", [str(MAX_DECISIONS)])[-1]
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= MAX_DECISIONS:
+        raise BadRequestError(f"limit must be a whole number from 1 to {MAX_DECISIONS}, not {text[:20]!r}")
+    return Answer(msgspec.json.encode(source.decisions(int(text))))
+
+
+PAGES: Final[dict[str, tuple[str, Callable[[Source, str], Answer]]]] = {
+    "/": ("this list", lambda source, query: index()),
+    "/healthz": ("200 while ticks are recent, else 503", lambda source, query: health(source)),
+    "/plan": ("plan in force and plan wanted", lambda source, query: Answer(msgspec.json.encode(source.plan()))),
+    "/decisions": ("the last decisions, newest first (?limit=)", decisions),
+    "/metrics": (
+        "Prometheus metrics",
+        lambda source, query: Answer(generate_latest(source.registry), content_type=CONTENT_TYPE_LATEST),
+    ),
+}
+
+
+def index() -> Answer:
+    """List the pages."""
+    return Answer(msgspec.json.encode({path: text for path, (text, _) in PAGES.items()}))
+
+
+def respond(source: Source, method: str, path: str, query: str) -> Answer:
+    """Return the answer to one request; problems are JSON {"error": …} with a fitting status."""
+    if method not in ("GET", "HEAD"):
+        return _error("405 Method Not Allowed", f"{method} is not possible here; everything is read only")
+    if path not in PAGES:
+        return _error("404 Not Found", f"there is no {path[:80]}; there are {', '.join(PAGES)}")
+    try:
+        return PAGES[path][1](source, query)
+    except BadRequestError as wrong:
+        return _error("400 Bad Request", str(wrong))
+
+
+def _error(status: str, text: str) -> Answer:
+    return Answer(msgspec.json.encode({"error": text}), status)
+
+
+def application(source: Source) -> Callable[[Environ, StartResponse], Iterable[bytes]]:
+    """Return the WSGI application."""
+
+    def app(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        method = environ["REQUEST_METHOD"]
+        answer = respond(source, method, environ.get("PATH_INFO") or "/", environ.get("QUERY_STRING", ""))
+        headers = [("Content-Type", answer.content_type), ("Content-Length", str(len(answer.body)))]
+        start_response(answer.status, headers)
+        return [] if method == "HEAD" else [answer.body]
+
+    return app
+
+
+class WebServer:
+    """Serves in daemon threads until closed."""
+
+    def __init__(self, source: Source, port: int, host: str = "0.0.0.0") -> None:  # noqa: S104  scraped from outside
+        """Bind. Raises PortTakenError."""
+        try:
+            self._server = make_server(host, port, application(source), _Server, _Quiet)
+        except OSError as refused:
+            problem = "is taken" if refused.errno == errno.EADDRINUSE else f"cannot be used ({refused.strerror})"
+            raise PortTakenError(f"port {port} {problem}; set TAILPACK_HTTP_PORT to a free one") from refused
+        self.port = self._server.server_port
+        self._thread = threading.Thread(target=self._server.serve_forever, name="web", daemon=True)
+
+    def start(self) -> None:
+        """Begin to answer."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop answering and free the port."""
+        if self._thread.is_alive():
+            self._server.shutdown()
+        self._server.server_close()
+
+
+class _Server(socketserver.ThreadingMixIn, WSGIServer):
+    """A slow reader must not keep the next one waiting."""
+
+    daemon_threads = True
+
+    def server_bind(self) -> None:
+        socketserver.TCPServer.server_bind(self)  # without the name look-up of HTTPServer, which may take seconds
+        self.server_name, self.server_port = self.server_address[0], self.server_address[1]  # type: ignore[assignment]
+        self.setup_environ()
+
+
+class _Quiet(WSGIRequestHandler):
+    """No line for each request, and no reader that holds a thread for ever."""
+
+    timeout = 10
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the name is the base class's
+        """Say nothing."""

@@ -1,0 +1,68 @@
+"""Topics → events.parquet and journal.parquet in the run's folder. Each appears whole or not at all."""
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from bench.latency_job.errors import ReportError
+from bench.latency_job.events import event_rows
+from bench.latency_job.records import journal_entries, refused_records, typed_records
+from bench.latency_job.schema import COLUMN_OF
+from bench.latency_job.source import read_topics
+from bench.run_info import RunInfo
+from contracts.topics import Topic, qualified
+
+EVENTS: Final = "events.parquet"
+JOURNAL: Final = "journal.parquet"
+
+
+@dataclass(frozen=True, slots=True)
+class RunTopics:
+    """Names on the broker of what a report reads; None for what is not there."""
+
+    events: Mapping[str, Topic]
+    dead_letters: str | None
+    journal: str | None
+
+
+def topics_of(run: RunInfo, present: frozenset[str]) -> RunTopics:
+    """Return the topics of `run` among those `present`. Raises ReportError when the input topic is not."""
+    wanted = list(COLUMN_OF) if run.topology == "pipeline" else [Topic.PAYMENTS_REQUESTED, Topic.PAYMENTS_SETTLED]
+    names = {qualified(run.run, topic): topic for topic in wanted}
+    first = next(iter(names))
+    if first not in present:
+        raise ReportError(f"{first}: no such topic at {run.bootstrap_servers}; was this run's broker another one?")
+    letters, journal = qualified(run.run, Topic.DEAD_LETTERS), qualified(run.run, Topic.JOURNAL)
+    return RunTopics(
+        events={name: topic for name, topic in names.items() if name in present},
+        dead_letters=letters if letters in present else None,
+        journal=journal if journal in present else None,
+    )
+
+
+def gather(spark: SparkSession, options: Mapping[str, str], topics: RunTopics, folder: Path) -> None:
+    """Read `topics` once and write both Parquet folders. Raises ReportError when no event was produced."""
+    records = typed_records(read_topics(spark, options, list(topics.events)), topics.events)
+    letters = read_topics(spark, options, [topics.dead_letters]) if topics.dead_letters else None
+    write_whole(event_rows(records, refused_records(letters) if letters is not None else None), folder / EVENTS)
+    if spark.read.parquet(str(folder / EVENTS)).isEmpty():
+        shutil.rmtree(folder / EVENTS)
+        raise ReportError(f"{', '.join(topics.events)}: empty; nothing was produced, so there is nothing to judge")
+    if topics.journal:
+        write_whole(journal_entries(read_topics(spark, options, [topics.journal])), folder / JOURNAL)
+
+
+def write_whole(frame: DataFrame, place: Path) -> None:
+    """Write `frame` as Parquet beside `place` and rename it, so that a reader never sees half of it."""
+    temporary = place.with_name(place.name + ".tmp")
+    shutil.rmtree(temporary, ignore_errors=True)
+    try:
+        frame.write.parquet(str(temporary.resolve()))
+        shutil.rmtree(place, ignore_errors=True)
+        temporary.rename(place)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)

@@ -1,0 +1,117 @@
+"""Made-up runs with the shape of real ones, for benchmarks and tests: a queue, and the records it leaves."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from contracts.events import (
+    NotificationSent,
+    OrderPlaced,
+    PaymentRequested,
+    PaymentSettled,
+    ShipmentScheduled,
+    Timeline,
+)
+from contracts.topics import Topic
+
+Micros = npt.NDArray[np.int64]
+PARTITIONS: Final = 5
+SERVICE_US: Final = 5_000
+DECLINED_EVERY: Final = 10
+COMMON: Final = {"customer": "c-17", "merchant": "books", "country": "DE", "currency": "EUR", "amount_minor": 4_200}
+
+
+@dataclass(frozen=True, slots=True)
+class MadeUpRun:
+    """Times of each event, µs, by order of intent; event k lies in partition k mod 5, one server each."""
+
+    intended: Micros
+    placed: Micros
+    accepted: Micros
+    received: Micros
+    done: Micros
+    shipped: Micros
+    notified: Micros
+
+    def timeline(self, k: int, upto: Topic) -> Timeline:
+        """Return the timeline of event k as the record on topic `upto` carries it."""
+        served = upto is not Topic.PAYMENTS_REQUESTED
+        return Timeline(
+            intended_us=int(self.intended[k]),
+            placed_us=int(self.placed[k]),
+            accepted_us=int(self.accepted[k]),
+            received_us=int(self.received[k]) if served else None,
+            done_us=int(self.done[k]) if served else None,
+            shipped_us=int(self.shipped[k]) if upto in {Topic.SHIPMENTS_SCHEDULED, Topic.NOTIFICATIONS_SENT} else None,
+            notified_us=int(self.notified[k]) if upto is Topic.NOTIFICATIONS_SENT else None,
+            partition=k % PARTITIONS,
+            offset=k // PARTITIONS,
+            replica=f"payment-{k % PARTITIONS % 2}" if served else None,
+            epoch=1 if served else None,
+        )
+
+
+def made_up_run(events: int, rate: float, started_us: int, seed: int) -> MadeUpRun:
+    """Return `events` events at `rate` events/s, evenly spaced, each partition served in order for 5 ms (Lindley)."""
+    chance = np.random.default_rng(seed)
+    intended = started_us + (np.arange(events) * (1e6 / rate)).astype(np.int64)
+    placed = intended + chance.exponential(800, events).astype(np.int64)
+    accepted = placed + 2_000 + chance.exponential(2_000, events).astype(np.int64)
+    done = np.zeros(events, dtype=np.int64)
+    for partition in range(PARTITIONS):
+        mine = slice(partition, None, PARTITIONS)
+        work = SERVICE_US * np.arange(1, len(done[mine]) + 1)
+        done[mine] = np.maximum.accumulate(accepted[mine] + 1_500 - work + SERVICE_US) + work
+    shipped = done + 3_000 + chance.exponential(2_000, events).astype(np.int64)
+    notified = shipped + 3_000 + chance.exponential(2_000, events).astype(np.int64)
+    return MadeUpRun(intended, placed, accepted, done - SERVICE_US, done, shipped, notified)
+
+
+def records_of(run: MadeUpRun, k: int) -> dict[Topic, object]:
+    """Return every record that event k leaves behind; each tenth order is declined and not shipped."""
+    order = f"o-{k:08d}"
+    accepted = k % DECLINED_EVERY != 0
+    settled, shipped, notified = Topic.PAYMENTS_SETTLED, Topic.SHIPMENTS_SCHEDULED, Topic.NOTIFICATIONS_SENT
+    records: dict[Topic, object] = {
+        Topic.ORDERS_PLACED: OrderPlaced(order_id=order, card_number="4242424242424242", **COMMON),  # type: ignore[arg-type]
+        Topic.PAYMENTS_REQUESTED: PaymentRequested(
+            order_id=order,
+            card_token="t",  # noqa: S106 - a made-up token
+            timeline=run.timeline(k, Topic.PAYMENTS_REQUESTED),
+            **COMMON,  # type: ignore[arg-type]
+        ),
+        settled: PaymentSettled(
+            payment_id=f"p-{order}",
+            order_id=order,
+            accepted=accepted,
+            decline_reason=None if accepted else "card limit",
+            risk_score=0.1,
+            timeline=run.timeline(k, settled),
+            **COMMON,  # type: ignore[arg-type]
+        ),
+        notified: NotificationSent(
+            notification_id=f"n-{order}",
+            order_id=order,
+            payment_id=f"p-{order}",
+            shipment_id=f"s-{order}" if accepted else None,
+            customer="c-17",
+            accepted=accepted,
+            text="Your parcel is on its way.",
+            timeline=run.timeline(k, notified),
+        ),
+    }
+    if accepted:
+        records[shipped] = ShipmentScheduled(
+            shipment_id=f"s-{order}",
+            order_id=order,
+            payment_id=f"p-{order}",
+            customer="c-17",
+            country="DE",
+            parcel="S",
+            carrier="post",
+            promised_on="2026-01-05",
+            timeline=run.timeline(k, shipped),
+        )
+    return records

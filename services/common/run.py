@@ -1,0 +1,112 @@
+"""The life of a service process: settings, preflight, run until told to stop, exit code."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from typing import Final, NoReturn
+
+from contracts.connection import Connection
+from contracts.validation import InvalidSettingsError
+from services.common import logs, preflight
+from services.common.errors import ServiceError
+from services.common.http import serve_http
+from services.common.service import Service
+from services.common.settings import S, read_settings
+
+Build = Callable[[Connection, S], Service]
+
+START_DEADLINE_S: Final = 120.0
+"""Joining the group and recovering the table, after the broker answered."""
+STOP_DEADLINE_S: Final = 10.0
+"""Sending what is decided, committing, leaving. While the broker is away none of it succeeds, and nothing is lost."""
+WATCH_S: Final = 0.2
+"""Faust sets its crash flag from another thread, which wakes nobody here: so it is looked at."""
+
+
+def main(name: str, environ: Mapping[str, str], kind: type[S], build: Build[S]) -> NoReturn:
+    """Run the service until SIGTERM or SIGINT and exit: 0 stopped, 1 failed, 2 bad settings."""
+    logs.configure()
+    try:
+        connection, settings = read_settings(environ, kind)
+    except InvalidSettingsError as wrong:
+        for problem in wrong.problems:
+            print(f"{name}: {problem}", file=sys.stderr)  # noqa: T201 the user's terminal
+        sys.exit(2)
+    code = 0
+    try:
+        # Not asyncio.run: it waits for every task to end, and some of Faust's never do while the broker is away.
+        asyncio.new_event_loop().run_until_complete(_run(connection, settings, build))
+    except ServiceError as failed:
+        print(f"{name}: {failed}", file=sys.stderr)  # noqa: T201
+        code = 1
+    except Exception as unforeseen:  # the supervisor restarts us; the log has the details
+        logging.getLogger(name).exception("ended")
+        print(f"{name}: ended by {type(unforeseen).__name__}: {unforeseen}", file=sys.stderr)  # noqa: T201
+        code = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # for the same reason: what there was to stop has been stopped, within its deadline
+
+
+async def _run(connection: Connection, settings: S, build: Build[S]) -> None:
+    told_to_stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, told_to_stop.set)
+    life = asyncio.create_task(_live(connection, settings, build, told_to_stop))
+    stopping = asyncio.create_task(told_to_stop.wait())
+    await asyncio.wait({life, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if not life.done():
+        await asyncio.wait({life}, timeout=STOP_DEADLINE_S + 1.0)
+    if life.done():
+        life.result()
+
+
+async def _live(connection: Connection, settings: S, build: Build[S], told_to_stop: asyncio.Event) -> None:
+    service = build(connection, settings)
+    http = await serve_http(service, settings)
+    try:
+        if not await _unless(told_to_stop, preflight.check(connection, service.topics, settings.broker_deadline_s)):
+            return
+        try:
+            await _start_and_watch(service, told_to_stop)
+        finally:
+            # Not wait_for: after its deadline it waits for the cancelled task, and Faust's may not end.
+            await asyncio.wait({asyncio.create_task(service.stop())}, timeout=STOP_DEADLINE_S)
+    finally:
+        if http is not None:
+            await http.cleanup()
+
+
+async def _start_and_watch(service: Service, told_to_stop: asyncio.Event) -> None:
+    starting = asyncio.create_task(service.start())
+    deadline = asyncio.get_running_loop().time() + START_DEADLINE_S
+    while not told_to_stop.is_set():
+        if problem := service.broken():
+            raise ServiceError(problem)
+        if starting.done():
+            starting.result()
+        elif asyncio.get_running_loop().time() > deadline:
+            raise ServiceError(f"not ready within {START_DEADLINE_S:.0f} s ({service.unhealthy()}); restart me")
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(told_to_stop.wait(), WATCH_S)
+    if not starting.done():
+        starting.cancel()
+
+
+async def _unless(told_to_stop: asyncio.Event, work: object) -> bool:
+    """Do `work` unless told to stop first. Returns whether it was done."""
+    doing = asyncio.ensure_future(work)  # type: ignore[call-overload]
+    stopping = asyncio.create_task(told_to_stop.wait())
+    await asyncio.wait({doing, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if not doing.done():
+        doing.cancel()
+        return False
+    doing.result()
+    return True

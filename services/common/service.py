@@ -1,0 +1,108 @@
+"""A running service: its app, its stage, and whether it is well."""
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import faust
+from aiohttp import web
+
+from contracts.connection import Connection
+from contracts.topics import Topic, qualified
+from services.common.errors import ServiceError
+from services.common.history import IdOf, written_ids
+from services.common.stage import Stage
+
+STALL_S: Final = 10.0
+"""A record unacknowledged for this long, or partitions not fetched for this long, make a service unhealthy."""
+
+
+@dataclass(slots=True)
+class Service:
+    """One Faust app with its stage. `start`, then watch `broken`, then `stop`."""
+
+    name: str
+    connection: Connection
+    app: faust.App
+    stage: Stage
+    topics: Mapping[str, int]
+    """Every topic this service reads or writes, with its partitions."""
+    inputs: frozenset[str]
+    outputs: Mapping[str, IdOf]
+    routes: Sequence[web.AbstractRouteDef] = ()
+    _reading: "asyncio.Task[None] | None" = field(default=None, init=False)
+
+    def named(self, topic: Topic) -> str:
+        """Return the name of `topic` in this service's namespace."""
+        return qualified(self.connection.namespace, topic)
+
+    def __post_init__(self) -> None:
+        self.app.on_partitions_revoked.connect(self._on_revoked, weak=False)
+        self.app.on_partitions_assigned.connect(self._on_assigned, weak=False)
+
+    async def start(self) -> None:
+        """Start the app; returns when its tables are recovered."""
+        await self.app.start()
+
+    async def stop(self) -> None:
+        """Take nothing more, wait for what is on its way, commit, leave."""
+        self.stage.may_run.clear()
+        if self.broken() is None:
+            await self.stage.drain()
+        await self.app.stop()
+
+    def broken(self) -> str | None:
+        """Return why this process cannot go on, None while it can."""
+        if self.stage.failed.done():
+            return str(self.stage.failed.result())
+        if self.app.crashed:
+            reason = self.app.crash_reason
+            return f"Faust crashed ({type(reason).__name__}: {reason}); restart me"
+        return None
+
+    def unhealthy(self) -> str | None:
+        """Return why no events are being consumed now, None when they are."""
+        if problem := self.broken():
+            return problem
+        if not self.app.started or not self.app.tables.actives_ready:
+            return "starting, or recovering its table"
+        if self.app.rebalancing or not self.stage.may_run.is_set():
+            return "no partitions assigned, or still reading back what was written"
+        if (age_s := self.stage.open.oldest_s()) > STALL_S:
+            return f"a record has been waiting for the broker's acknowledgement for {age_s:.0f} s"
+        return self._not_advancing()
+
+    def _not_advancing(self) -> str | None:
+        if time.monotonic() - self.stage.last_taken_s < STALL_S:
+            return None
+        client = self.app.consumer._thread._consumer  # Faust has no public view of its fetches
+        assignment = client._subscription.subscription.assignment if client._subscription.subscription else None
+        if assignment is None or not assignment.tps:
+            return "no partitions assigned"
+        for partition in assignment.tps:
+            fetched_s = (assignment.state_value(partition).timestamp or 0) / 1000
+            if partition.topic in self.inputs and (age_s := time.time() - fetched_s) > STALL_S:
+                when = f"last fetched {age_s:.0f} s ago" if fetched_s else "not fetched yet"
+                return f"{partition.topic}/{partition.partition} was {when}"
+        return None
+
+    async def _on_revoked(self, _app: faust.App, _revoked: Any, **_: Any) -> None:
+        self.stage.revoked()
+        if self._reading is not None:
+            self._reading.cancel()
+
+    async def _on_assigned(self, _app: faust.App, _assigned: Any, **_: Any) -> None:
+        # As a task: the group's rebalance must not wait for it.
+        self._reading = asyncio.create_task(self._read_back())
+
+    async def _read_back(self) -> None:
+        try:
+            written = await written_ids(self.connection, self.outputs)
+            for topic in self.outputs:  # else the first event would wait until the producer has found its topic
+                await self.app.producer._producer.partitions_for(topic)
+            self.stage.assigned(written)
+        except ServiceError as missing:
+            if not self.stage.failed.done():
+                self.stage.failed.set_result(missing)

@@ -1,0 +1,30 @@
+"""One server with a constant service time, kept on a running deadline."""
+
+from typing import Final
+
+CATCH_UP_S: Final = 0.1
+"""How far a busy server may lag behind its deadlines and still make it up. A timer's rounding (1 ms) and a busy loop
+are made up; after a longer freeze of the process no burst is served faster than a real server could."""
+
+
+class Pace:
+    """Deadlines of one server: next = max(previous, now if idle) + service time, so that μ = 1 / service time.
+
+    A deadline for each event alone would lose up to 1 ms to the event loop's rounding: 190 events/s instead of 200.
+    """
+
+    __slots__ = ("_deadline_s", "_service_time_s", "busy_s")
+
+    def __init__(self, service_time_s: float) -> None:
+        self._service_time_s = service_time_s
+        self._deadline_s = 0.0
+        self.busy_s = 0.0
+        """Time spent serving, on the running deadline: a sleep's rounding, made up by the next event, is not in it."""
+
+    def begin(self, now_s: float, *, idle: bool) -> float:
+        """Start one event and return when it shall be finished. `idle`: nothing was waiting when the last one ended."""
+        start_s = max(self._deadline_s, now_s if idle else now_s - CATCH_UP_S)
+        finish_s = start_s + self._service_time_s
+        self.busy_s += finish_s - (start_s if idle else self._deadline_s)
+        self._deadline_s = finish_s
+        return finish_s

@@ -1,0 +1,81 @@
+"""Kills in mid-run, with real Payment replicas: nothing is lost, and the group goes on."""
+
+import signal
+from pathlib import Path
+
+import psutil
+import pytest
+from kafka_helpers import create_topics, wait_for
+from live_autoscaler import Autoscaler
+from payment_load import PaymentLoad, longest_silence_s
+
+from contracts.journal import ReplicaChange
+from tailpack.broker import Broker
+
+pytestmark = pytest.mark.kafka
+SESSION_S = 6.0
+RATE = 120.0
+PARTITIONS = 4
+
+
+def two_replicas(kafka: str, namespace: str, folder: Path) -> Autoscaler:
+    create_topics(kafka, namespace, PARTITIONS)
+    return Autoscaler(kafka, namespace, folder / "state", partitions=PARTITIONS, replica_module="services.payment")
+
+
+def test_a_replica_killed_in_mid_run_is_evicted_and_replaced_and_nothing_is_lost(
+    kafka: str, namespace: str, tmp_path: Path
+) -> None:
+    with two_replicas(kafka, namespace, tmp_path) as autoscaler:
+        autoscaler.wait_for_plan(1)
+        with PaymentLoad(kafka, namespace, rate=RATE, partitions=PARTITIONS) as load:
+            wait_for(lambda: len(load.settled()) > RATE, "a second of load served")
+            psutil.Process(autoscaler.pids()["payment-1"]).kill()
+            autoscaler.wait_for_plan(3)
+            served = len(load.settled())
+            wait_for(lambda: len(load.settled()) > served + RATE, "another second of load served")
+        wait_for(lambda: not load.unserved(), "every payment served")
+        assert [len(plan.replicas) for plan in autoscaler.plans()] == [2, 1, 2]
+        assert longest_silence_s(load.settled()) < SESSION_S / 2, "evidence of death must not wait for the session"
+
+
+def test_the_group_serves_on_while_no_autoscaler_is_there(kafka: str, namespace: str, tmp_path: Path) -> None:
+    with two_replicas(kafka, namespace, tmp_path) as autoscaler:
+        autoscaler.wait_for_plan(1)
+        with PaymentLoad(kafka, namespace, rate=RATE, partitions=PARTITIONS) as load:
+            wait_for(lambda: len(load.settled()) > RATE, "a second of load served")
+            autoscaler.signal(signal.SIGKILL)
+            autoscaler.ended()
+            before = autoscaler.pids()
+            served = len(load.settled())
+            wait_for(lambda: len(load.settled()) > served + 2 * RATE, "two more seconds of load served")
+            autoscaler.start()
+            wait_for(lambda: autoscaler.ticks()[-1].tick >= 3 and autoscaler.ticks()[-1].partitions, "its observations")
+            assert autoscaler.pids() == before
+        wait_for(lambda: not load.unserved(), "every payment served")
+        assert len(load.settled()) == len(load.orders), "nobody crashed, so nothing was served twice"
+        assert [plan.epoch for plan in autoscaler.plans()] == [1]
+        assert longest_silence_s(load.settled()) < 1.0
+
+
+def test_a_broker_that_is_killed_and_comes_back_costs_holds_and_no_payment(
+    private_broker: Broker, namespace: str, tmp_path: Path
+) -> None:
+    kafka = private_broker.address()
+    assert kafka is not None
+    with two_replicas(kafka, namespace, tmp_path) as autoscaler:
+        autoscaler.wait_for_plan(1)
+        with PaymentLoad(kafka, namespace, rate=RATE, partitions=PARTITIONS) as load:
+            wait_for(lambda: len(load.settled()) > RATE, "a second of load served")
+            private_broker.kill()
+            wait_for(lambda: autoscaler.get("/decisions?limit=1")[0]["missing"], "a hold for want of data")
+            assert autoscaler.get("/healthz")["status"] == "ok", "it is well; Kafka is not"
+            private_broker.start()
+            wait_for(lambda: not autoscaler.get("/decisions?limit=1")[0]["missing"], "observations", deadline_s=60)
+        wait_for(lambda: not load.unserved(), "every payment served", deadline_s=60)
+        died = [one for name in autoscaler.pids() for one in autoscaler.changes(name)]
+        assert ReplicaChange.DIED not in [one.change for one in died], "an outage of the brokers kills no replica"
+        psutil.Process(autoscaler.pids()["payment-0"]).kill()
+        wait_for(lambda: [len(plan.replicas) for plan in autoscaler.plans()] == [2, 1, 2], "plans after the outage")
+        autoscaler.signal(signal.SIGTERM)
+        assert autoscaler.ended() == (0, "")

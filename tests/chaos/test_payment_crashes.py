@@ -1,0 +1,142 @@
+"""Replicas and the broker end in mid-run: nothing is lost, and repeats are identical."""
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kafka_helpers import create_topics, wait_for
+from payment_group import PaymentGroup, assert_effects
+
+from contracts.plan import Eviction
+from contracts.progress import ReplicaState
+
+pytestmark = pytest.mark.kafka
+
+NAMES = ["payment-0", "payment-1", "payment-2"]
+SPREAD = {partition: NAMES[partition % 3] for partition in range(6)}
+WITHOUT_1 = {partition: NAMES[0] if partition % 3 == 0 else NAMES[2] for partition in range(6)}
+
+
+@pytest.fixture
+def group(kafka: str, namespace: str, tmp_path: Path) -> Iterator[PaymentGroup]:
+    """Three replicas that serve two partitions each."""
+    create_topics(kafka, namespace, 6)
+    with PaymentGroup(kafka, namespace, 6, tmp_path) as made:
+        made.plan(NAMES, SPREAD)
+        made.start(*NAMES)
+        made.wait_for_owners(SPREAD)
+        yield made
+
+
+def under_load(group: PaymentGroup, rate: float, duration_s: float) -> threading.Thread:
+    load = threading.Thread(target=group.ask_steadily, args=(rate, duration_s))
+    load.start()
+    wait_for(lambda: sum(each.processed for each in group.read_progress().values()) > rate, "the load is being served")
+    return load
+
+
+def assert_all_committed(group: PaymentGroup) -> None:
+    wait_for(lambda: sum(group.committed().values()) == group.produced, "every event is committed")
+
+
+def test_a_replica_that_is_killed_loses_nothing_and_its_session_time_out_heals_the_group(group):
+    load = under_load(group, 120, 8)
+    group.kill("payment-1")
+    load.join()
+
+    repeats = assert_effects(group.wait_until_served(), group.produced)
+
+    assert repeats <= 60, "at most what was served since the last commit"
+    assert_all_committed(group)
+
+
+def test_an_eviction_spares_the_session_time_out(group):
+    load = under_load(group, 120, 5)
+    dead = group.progress["payment-1"]
+    group.kill("payment-1")
+    at_s = time.monotonic()
+    evicted = Eviction(replica="payment-1", member_id=dead.member_id, incarnation=dead.incarnation)
+    epoch = group.plan([NAMES[0], NAMES[2]], WITHOUT_1, (evicted,))
+    group.wait_for_epoch(epoch, NAMES[0], NAMES[2])
+
+    assert time.monotonic() - at_s < group.session_s / 2
+    load.join()
+    assert_effects(group.wait_until_served(), group.produced)
+    assert_all_committed(group)
+
+
+def test_a_replica_that_is_terminated_hands_over_without_a_repeat(group):
+    load = under_load(group, 120, 5)
+    assert group.stop("payment-1") == 0
+    load.join()
+
+    assert assert_effects(group.wait_until_served(), group.produced) == 0
+    assert_all_committed(group)
+
+
+def test_a_replica_that_was_frozen_past_its_session_cannot_set_offsets_back(group):
+    load = under_load(group, 100, 14)
+    group.signal("payment-1", signal.SIGSTOP)
+    wait_for(lambda: len(group.describe().members) == 2, "the group goes on without it", deadline_s=20)
+    group.signal("payment-1", signal.SIGCONT)
+    group.wait_for_owners(SPREAD)
+    load.join()
+
+    assert_effects(group.wait_until_served(), group.produced)
+    assert_all_committed(group)
+
+
+def test_the_same_name_started_again_takes_its_partitions_back(group):
+    load = under_load(group, 100, 12)
+    before = group.progress["payment-1"].incarnation
+    group.kill("payment-1")
+    group.start("payment-1")
+    wait_for(
+        lambda: (
+            group.read_progress()["payment-1"].incarnation > before
+            and group.progress["payment-1"].state is ReplicaState.MEMBER
+            and group.progress["payment-1"].partitions == (1, 4)
+        ),
+        "the new incarnation serves what the plan gives it",
+    )
+    load.join()
+
+    assert_effects(group.wait_until_served(), group.produced)
+    assert_all_committed(group)
+
+
+def test_a_broker_that_is_killed_and_comes_back_finds_the_group_working_on(private_broker, namespace, tmp_path):
+    kafka = private_broker.address()
+    create_topics(kafka, namespace, 6)
+    with PaymentGroup(kafka, namespace, 6, tmp_path) as group:
+        group.plan(NAMES, SPREAD)
+        group.start(*NAMES)
+        group.wait_for_owners(SPREAD)
+        group.ask(1200)
+        wait_for(lambda: sum(each.processed for each in group.read_progress().values()) > 200, "work is under way")
+
+        private_broker.kill()
+        assert private_broker.start() == kafka
+        group.ask(300)
+
+        assert_effects(group.wait_until_served(deadline_s=90), group.produced)
+        assert_all_committed(group)
+
+
+def test_a_replica_stops_as_asked_while_the_broker_is_away(private_broker, namespace, tmp_path):
+    kafka = private_broker.address()
+    create_topics(kafka, namespace, 6)
+    with PaymentGroup(kafka, namespace, 6, tmp_path) as group:
+        group.start("payment-0")
+        group.wait_for_owners(dict.fromkeys(SPREAD, "payment-0"))
+        group.ask(600)
+        wait_for(lambda: group.read_progress()["payment-0"].processed > 100, "work is under way")
+        private_broker.kill()
+        at_s = time.monotonic()
+
+        assert group.stop("payment-0") == 0
+
+        assert time.monotonic() - at_s < 10

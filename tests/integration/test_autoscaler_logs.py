@@ -1,0 +1,149 @@
+"""The autoscaler's readers and its plan log on a real broker."""
+
+import time
+
+import msgspec
+import pytest
+from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka.admin import AdminClient
+from kafka_helpers import admin, create_topics, produce, read_all
+
+from autoscaler.live.clients import client
+from autoscaler.live.offsets import OffsetReader
+from autoscaler.live.plan_log import FencedError, PlanLog
+from autoscaler.live.progress_reader import ProgressReader
+from autoscaler.ports import NotReadyError
+from contracts.connection import Connection
+from contracts.plan import PlanRecord
+from contracts.progress import Progress, ReplicaState
+from contracts.topics import Group, Topic, qualified
+
+pytestmark = pytest.mark.kafka
+PARTITIONS = 3
+
+
+@pytest.fixture
+def connection(kafka: str, namespace: str) -> Connection:
+    create_topics(kafka, namespace, PARTITIONS)
+    return Connection(bootstrap_servers=kafka, namespace=namespace)
+
+
+class TestPlanLog:
+    def test_a_new_controller_reads_the_plan_in_force_and_goes_on_above_it(self, connection: Connection) -> None:
+        first = PlanLog(connection)
+        assert first.newest is None
+        for count in (1, 2):
+            first.write(tuple(f"payment-{n}" for n in range(count)), {0: "payment-0"}, f"plan {count}")
+        second = PlanLog(connection)
+        assert second.newest is not None
+        assert (second.newest.epoch, second.newest.reason) == (2, "plan 2")
+        assert second.write(("payment-0",), None, "next").epoch == 3
+
+    def test_the_second_controller_fences_the_first(self, connection: Connection) -> None:
+        first, second = PlanLog(connection), PlanLog(connection)
+        with pytest.raises(FencedError, match="another controller"):
+            first.write(("payment-0",), None, "too late")
+        second.write(("payment-1",), None, "in force")
+        with pytest.raises(FencedError):
+            first.write(("payment-0",), None, "still too late")
+        records = read_all(connection.bootstrap_servers, connection.namespace, Topic.PLANS)
+        plans = [msgspec.json.decode(record.value(), type=PlanRecord) for record in records]
+        assert [(plan.epoch, plan.reason) for plan in plans] == [(1, "in force")]
+        assert records[0].key() == qualified(connection.namespace, Group.PAYMENT).encode()
+
+    def test_epochs_stay_above_what_replicas_have_read(self, connection: Connection) -> None:
+        log = PlanLog(connection)
+        log.stay_above(41)
+        assert log.write(("payment-0",), None, "").epoch == 42
+        log.stay_above(7)
+        assert log.write(("payment-0",), None, "").epoch == 43
+
+    def test_what_is_no_plan_is_passed_over(self, connection: Connection) -> None:
+        PlanLog(connection).write(("payment-0",), None, "good")
+        produce(connection.bootstrap_servers, connection.namespace, Topic.PLANS, [b"{}", b"not json", b""])
+        newest = PlanLog(connection).newest
+        assert newest is not None
+        assert newest.reason == "good"
+
+
+class TestOffsets:
+    def reader(self, connection: Connection, **more: object) -> OffsetReader:
+        settings: dict[str, object] = {
+            "topic": qualified(connection.namespace, Topic.PAYMENTS_REQUESTED),
+            "group": qualified(connection.namespace, Group.PAYMENT),
+            "partitions": PARTITIONS,
+        }
+        return OffsetReader(lambda: AdminClient(client(connection)), **(settings | more))  # type: ignore[arg-type]
+
+    def test_lag_of_a_new_group_and_of_one_that_committed(self, connection: Connection) -> None:
+        kafka, namespace = connection.bootstrap_servers, connection.namespace
+        produce(kafka, namespace, Topic.PAYMENTS_REQUESTED, [b"x"] * 5, partition=1)
+        reader = self.reader(connection)
+        assert [one.lag for one in reader.read().partitions] == [0, 5, 0]
+        assert reader.read().partitions[1].committed is None
+        place = TopicPartition(qualified(namespace, Topic.PAYMENTS_REQUESTED), 1, 3)
+        asked = ConsumerGroupTopicPartitions(qualified(namespace, Group.PAYMENT), [place])
+        committed = admin(kafka)
+        for future in committed.alter_consumer_group_offsets([asked]).values():
+            future.result(10)
+        assert [one.lag for one in reader.read().partitions] == [0, 2, 0]
+        assert reader.read().partitions[1].committed == 3
+
+    def test_a_topic_that_is_not_there_is_unknown(self, connection: Connection) -> None:
+        with pytest.raises(NotReadyError, match=r"offset of nowhere/0"):
+            self.reader(connection, topic="nowhere").read()
+
+    def test_a_broker_that_does_not_answer_costs_no_more_than_the_deadline(self) -> None:
+        nobody = Connection(bootstrap_servers="127.0.0.1:1")
+        started_s = time.monotonic()
+        with pytest.raises(NotReadyError, match="offset"):
+            self.reader(nobody, deadline_s=0.5).read()
+        assert time.monotonic() - started_s < 1.5
+
+
+def report(replica: str, at_us: int, epoch: int = 0) -> bytes:
+    return msgspec.json.encode(
+        Progress(
+            replica=replica,
+            incarnation="1",
+            pid=1,
+            member_id="",
+            generation=-1,
+            epoch=epoch,
+            assigned_epoch=0,
+            state=ReplicaState.WARM,
+            partitions=(),
+            positions={},
+            processed=0,
+            busy_us=0,
+            rebalances=0,
+            rebalance_us=0,
+            at_us=at_us,
+        )
+    )
+
+
+class TestProgress:
+    def test_the_newest_report_of_each_replica_is_known_from_the_start(self, connection: Connection) -> None:
+        now_us = int(time.time() * 1e6)
+        reports = [report("payment-0", now_us - 9), report("payment-1", now_us - 5_000_000, 7), b"nonsense"]
+        reports += [report("payment-0", now_us)]
+        produce(connection.bootstrap_servers, connection.namespace, Topic.PROGRESS, reports)
+        reader = ProgressReader(connection)
+        try:
+            assert set(reader.poll()) == {"payment-0", "payment-1"}
+            assert reader.fresh("payment-0").at_us == now_us
+            assert reader.highest_epoch() == 7
+            assert reader.rejected == 1
+            with pytest.raises(NotReadyError, match=r"payment-1: the newest report is [5-9]\.\d s old"):
+                reader.fresh("payment-1")
+            with pytest.raises(NotReadyError, match="payment-9: none yet"):
+                reader.fresh("payment-9")
+        finally:
+            reader.close()
+
+    def test_an_empty_topic_is_read_at_once(self, connection: Connection) -> None:
+        started_s = time.monotonic()
+        reader = ProgressReader(connection)
+        reader.close()
+        assert time.monotonic() - started_s < 5

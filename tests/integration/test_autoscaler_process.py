@@ -1,0 +1,152 @@
+"""The autoscaler as a process: its start, its pages, its end, and what a restart finds. Replicas are stubs."""
+
+import signal
+import urllib.error
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from kafka_helpers import create_topics, wait_for
+from live_autoscaler import Autoscaler, alive
+
+from contracts.journal import ReplicaChange
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.fixture
+def autoscaler(kafka: str, namespace: str, tmp_path: Path) -> Iterator[Autoscaler]:
+    create_topics(kafka, namespace, 4)
+    with Autoscaler(kafka, namespace, tmp_path / "state") as running:
+        running.wait_for_plan(1)
+        yield running
+
+
+def test_first_plan_pages_and_clean_end(autoscaler: Autoscaler) -> None:
+    (plan,) = autoscaler.plans()
+    assert plan.replicas == ("payment-0", "payment-1")
+    assert plan.assignment == {0: "payment-0", 1: "payment-1", 2: "payment-0", 3: "payment-1"}
+    wait_for(lambda: len(autoscaler.get("/decisions?limit=100")) >= 3, "three ticks")
+    assert autoscaler.get("/healthz")["status"] == "ok"
+    assert autoscaler.get("/plan")["in_force"]["epoch"] == 1
+    newest, before = autoscaler.get("/decisions?limit=2")
+    assert newest["tick"] == before["tick"] + 1
+    assert 0.05 < newest["at_us"] / 1e6 % 1 < 0.6, "ticks fall a tenth of a second after whole seconds"
+    with pytest.raises(urllib.error.HTTPError, match="400") as refused:
+        autoscaler.get("/decisions?limit=0")
+    refused.value.close()
+
+    autoscaler.signal(signal.SIGTERM)
+    assert autoscaler.ended() == (0, "")
+    assert autoscaler.pids() == {}
+    for replica in plan.replicas:
+        changes = [one.change.value for one in autoscaler.changes(replica)]
+        assert changes == ["requested", "started", "ready", "left"]
+
+
+def test_after_a_kill_the_replicas_go_on_and_the_next_one_adopts_them(autoscaler: Autoscaler) -> None:
+    before = autoscaler.pids()
+    assert set(before) == {"payment-0", "payment-1"}
+    autoscaler.signal(signal.SIGKILL)
+    assert autoscaler.ended()[0] == -signal.SIGKILL
+    assert all(alive(pid) for pid in before.values())
+
+    autoscaler.start()
+    wait_for(lambda: len(autoscaler.changes("payment-1")) >= 5, "adoption")
+    wait_for(lambda: autoscaler.ticks()[-1].partitions, "an observation")
+    assert autoscaler.pids() == before
+    assert [plan.epoch for plan in autoscaler.plans()] == [1], "the plan stays in force"
+    assert [one.change for one in autoscaler.changes("payment-1")][-2:] == [ReplicaChange.ADOPTED, ReplicaChange.READY]
+
+    autoscaler.signal(signal.SIGINT)
+    assert autoscaler.ended() == (0, "")
+    assert not any(alive(pid) for pid in before.values())
+
+
+def test_replicas_can_be_kept_at_a_clean_end(autoscaler: Autoscaler) -> None:
+    autoscaler.signal(signal.SIGKILL)
+    autoscaler.ended()
+    autoscaler.more = {"TAILPACK_KEEP_REPLICAS": "1"}
+    autoscaler.start()
+    wait_for(lambda: len(autoscaler.changes("payment-1")) >= 5, "adoption")
+    autoscaler.signal(signal.SIGTERM)
+    assert autoscaler.ended() == (0, "")
+    assert all(alive(pid) for pid in autoscaler.pids().values())
+
+
+def test_a_killed_replica_is_evicted_and_replaced(autoscaler: Autoscaler) -> None:
+    wait_for(lambda: autoscaler.ticks()[-1].partitions, "an observation")
+    victim = autoscaler.pids()["payment-1"]
+    psutil.Process(victim).kill()
+    repaired = autoscaler.wait_for_plan(2)[1]
+    assert repaired.replicas == ("payment-0",)
+    assert set((repaired.assignment or {}).values()) == {"payment-0"}
+    (eviction,) = repaired.evictions
+    assert eviction.replica == "payment-1"
+    assert eviction.member_id == f"member-payment-1-{eviction.incarnation}"
+    whole = autoscaler.wait_for_plan(3)[2]
+    assert whole.replicas == ("payment-0", "payment-1")
+    assert whole.assignment == autoscaler.plans()[0].assignment
+    assert autoscaler.pids()["payment-1"] != victim
+    died = next(one for one in autoscaler.changes("payment-1") if one.change is ReplicaChange.DIED)
+    assert died.detail == "killed by SIGKILL"
+    assert (autoscaler.written()[1].at_us - died.at_us) / 1e6 < 0.5, "survivors are told at once"
+
+
+def test_a_second_controller_ends_the_first(autoscaler: Autoscaler, tmp_path: Path) -> None:
+    before = autoscaler.pids()
+    with Autoscaler(autoscaler.kafka, autoscaler.namespace, tmp_path / "other") as second:
+        wait_for(lambda: second.pids().keys() == before.keys(), "the second one's replicas")
+        psutil.Process(before["payment-1"]).kill()  # the first one must write a plan now, and may not
+        code, said = autoscaler.ended()
+        assert code == 3
+        assert len(said.splitlines()) == 1
+        assert "another controller writes" in said
+        assert alive(before["payment-0"]), "its replicas stay"
+
+
+def test_failed_starts_are_shown_and_repeated_until_one_succeeds(kafka: str, namespace: str, tmp_path: Path) -> None:
+    create_topics(kafka, namespace, 4)
+    obstacle = tmp_path / "full"
+    obstacle.touch()
+    more = {"STUB_FAILS": str(obstacle)}
+    with Autoscaler(kafka, namespace, tmp_path / "state", initial_replicas=1, more=more) as autoscaler:
+
+        def failures() -> list[str]:
+            changes = autoscaler.changes("payment-0")
+            return [one.detail for one in changes if one.change is ReplicaChange.START_FAILED]
+
+        wait_for(lambda: len(failures()) >= 3, "three failed starts")
+        assert failures()[:3] == [
+            f"exit status 1; last log line: stub: the disk is full; attempt {attempt} in {wait_s} s"
+            for attempt, wait_s in ((2, "0.5"), (3, "1"), (4, "2"))
+        ]
+        assert autoscaler.plans() == [], "a plan never names a replica that could not join"
+        assert autoscaler.ticks()[-1].missing == "plan: none is in force yet"
+        obstacle.unlink()
+        autoscaler.wait_for_plan(1)
+
+
+def test_a_taken_port_or_folder_is_one_line_and_exit_2(autoscaler: Autoscaler, tmp_path: Path) -> None:
+    same_port = Autoscaler(autoscaler.kafka, "elsewhere", tmp_path / "other", port=autoscaler.port)
+    create_topics(autoscaler.kafka, "elsewhere", 4)
+    same_port.start()
+    code, said = same_port.ended()
+    assert code == 2
+    assert said == f"autoscaler: port {autoscaler.port} is taken; set TAILPACK_HTTP_PORT to a free one\n"
+    same_folder = Autoscaler(autoscaler.kafka, autoscaler.namespace, autoscaler.folder)
+    same_folder.start()
+    code, said = same_folder.ended()
+    assert code == 2
+    assert said.startswith("autoscaler: another autoscaler runs on")
+    assert len(said.splitlines()) == 1
+
+
+def test_no_broker_is_one_line(tmp_path: Path) -> None:
+    alone = Autoscaler("127.0.0.1:1", "nobody", tmp_path / "state")
+    alone.start()
+    code, said = alone.ended()
+    assert code == 4
+    assert said.startswith("autoscaler: cannot start on 127.0.0.1:1: ")
+    assert len(said.splitlines()) == 1

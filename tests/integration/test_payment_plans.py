@@ -1,0 +1,177 @@
+"""A Payment group on a real Kafka carries out the plans it reads."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from kafka_helpers import create_topics, read_all, wait_for
+from payment_group import PaymentGroup, assert_effects
+
+from contracts.events import DeadLetter
+from contracts.progress import ReplicaState
+from contracts.topics import Topic
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.fixture
+def group(kafka: str, namespace: str, tmp_path: Path) -> Iterator[PaymentGroup]:
+    """A group of six partitions without a replica."""
+    create_topics(kafka, namespace, 6)
+    with PaymentGroup(kafka, namespace, 6, tmp_path) as made:
+        yield made
+
+
+def test_without_any_plan_partitions_are_shared_evenly_and_stay_where_they_are(group):
+    group.start("payment-0")
+    group.wait_for_owners(dict.fromkeys(range(6), "payment-0"))
+    group.start("payment-1")
+    wait_for(
+        lambda: sorted(list(group.owners().values()).count(name) for name in ("payment-0", "payment-1")) == [3, 3],
+        "three partitions each",
+    )
+    before = group.owners()
+
+    assert group.stop("payment-1") == 0
+
+    wait_for(lambda: set(group.owners().values()) == {"payment-0"}, "payment-0 serves alone again")
+    assert sum(owner == "payment-0" for owner in before.values()) == 3
+
+
+def test_the_assignment_is_the_one_the_plan_states_and_each_new_plan_moves_partitions(group):
+    first = {0: "payment-0", 1: "payment-0", 2: "payment-0", 3: "payment-0", 4: "payment-1", 5: "payment-0"}
+    epoch = group.plan(["payment-0", "payment-1"], first)
+    group.start("payment-0", "payment-1")
+    group.wait_for_owners(first)
+    group.ask(300)
+
+    second = dict.fromkeys(range(6), "payment-1") | {2: "payment-0"}
+    later = group.plan(["payment-0", "payment-1"], second)
+    group.wait_for_owners(second)
+    group.ask(300)
+
+    settled = group.wait_until_served()
+    assert assert_effects(settled, 600) == 0, "a planned handover repeats nothing"
+    assert {each.timeline.epoch for each in settled} == {epoch, later}
+    for each in settled:
+        owner = first if each.timeline.epoch == epoch else second
+        assert each.timeline.replica == owner[each.timeline.partition]
+
+
+def test_within_a_partition_events_are_settled_in_order_across_handovers(group):
+    names = ["payment-0", "payment-1"]
+    group.plan(names, {partition: names[partition % 2] for partition in range(6)})
+    group.start(*names)
+    group.wait_until(ReplicaState.MEMBER, *names)
+    for shift in range(1, 6):
+        group.ask(60)
+        epoch = group.plan(names, {partition: names[(partition + shift) % 2] for partition in range(6)})
+        group.wait_for_epoch(epoch, *names)
+
+    done = sorted(group.wait_until_served(), key=lambda each: each.timeline.done_us)
+
+    for partition in range(6):
+        offsets = [each.timeline.offset for each in done if each.timeline.partition == partition]
+        assert offsets == sorted(set(offsets))
+
+
+def test_a_replica_is_warm_until_a_plan_names_it_and_drained_when_one_drops_it(group):
+    alone = dict.fromkeys(range(6), "payment-0")
+    group.plan(["payment-0"], alone)
+    group.start("payment-0", "payment-1")
+    group.wait_for_owners(alone)
+    group.wait_until(ReplicaState.WARM, "payment-1")
+    assert len(group.describe().members) == 1
+
+    both = alone | {4: "payment-1", 5: "payment-1"}
+    group.plan(["payment-0", "payment-1"], both)
+    group.wait_for_owners(both)
+    group.ask(200)
+    generation = group.progress["payment-0"].generation
+
+    epoch = group.plan(["payment-0"], alone)
+    group.wait_until(ReplicaState.DRAINED, "payment-1")
+    group.wait_for_epoch(epoch, "payment-0")
+
+    assert group.owners() == alone
+    assert group.progress["payment-0"].generation == generation + 1, "a drain takes one round"
+    assert group.progress["payment-1"].member_id == ""
+    assert group.stop("payment-1") == 0
+    assert assert_effects(group.wait_until_served(), 200) == 0
+    assert group.progress["payment-0"].generation == generation + 1, "the end of an empty replica takes none"
+
+
+def test_a_plan_without_an_assignment_shares_by_count_among_the_replicas_it_names(group):
+    group.plan(["payment-0", "payment-1"], None)
+    group.start("payment-0", "payment-1", "payment-2")
+
+    wait_for(lambda: len(group.owners()) == 6 and set(group.owners().values()) == {"payment-0", "payment-1"}, "shared")
+
+    assert sorted(group.owners().values()).count("payment-0") == 3
+    group.wait_until(ReplicaState.WARM, "payment-2")
+
+
+def test_partitions_of_a_planned_replica_that_is_not_there_are_served_by_the_others(group):
+    planned = {0: "payment-0", 1: "payment-0", 2: "payment-1", 3: "absent", 4: "absent", 5: "payment-1"}
+    group.plan(["payment-0", "payment-1", "absent"], planned)
+    group.start("payment-0", "payment-1")
+
+    group.wait_for_owners(planned | {3: "payment-0", 4: "payment-1"})
+
+
+def test_records_that_are_no_plan_are_skipped(group):
+    group.write(Topic.PLANS, b"not a plan", key=b"x")
+    group.write(Topic.PLANS, b'{"epoch": 99, "v": 2}', key=b"y")
+    group.start("payment-0")
+    group.wait_for_owners(dict.fromkeys(range(6), "payment-0"))
+
+    group.write(Topic.PLANS, b"nor this", key=b"x")
+    epoch = group.plan(["payment-0"], dict.fromkeys(range(6), "payment-0"))
+    group.wait_for_epoch(epoch, "payment-0")
+
+
+def test_a_record_that_cannot_be_settled_becomes_a_dead_letter_and_the_next_ones_are_served(group):
+    group.start("payment-0")
+    group.wait_for_owners(dict.fromkeys(range(6), "payment-0"))
+    group.write(Topic.PAYMENTS_REQUESTED, b'{"v": 99, "order_id": "strange"}', key=b"strange", partition=2)
+    group.write(Topic.PAYMENTS_REQUESTED, b"garbage", key=b"garbage", partition=2)
+    group.ask(30)
+
+    assert assert_effects(group.wait_until_served(), 30) == 0
+    letters = [
+        msgspec.json.decode(record.value(), type=DeadLetter)
+        for record in read_all(group.kafka, group.namespace, Topic.DEAD_LETTERS)
+    ]
+    assert [(each.order_id, each.offset) for each in letters] == [("strange", 0), (None, 1)]
+    assert "version 99" in letters[0].reasons[0]
+
+
+def test_kafkas_own_tools_see_members_owners_and_offsets(group):
+    owners = {partition: f"payment-{partition % 2}" for partition in range(6)}
+    group.plan(["payment-0", "payment-1"], owners)
+    group.start("payment-0", "payment-1")
+    group.wait_for_owners(owners)
+    group.ask(60)
+    group.wait_until_served()
+
+    described = group.describe()
+
+    assert described.state.name == "STABLE"
+    assert described.partition_assignor == "plan"
+    seen = {at.partition: member.client_id for member in described.members for at in member.assignment.topic_partitions}
+    assert seen == owners
+    wait_for(lambda: group.committed() == dict.fromkeys(range(6), 10), "every event committed")
+
+
+def test_one_replica_serves_at_its_service_rate(group):
+    group.start("payment-0")
+    group.wait_for_owners(dict.fromkeys(range(6), "payment-0"))
+    group.ask(800)
+
+    done = sorted(each.timeline.done_us for each in group.wait_until_served())
+
+    rate = (len(done) - 1) / (done[-1] - done[0]) * 1_000_000
+    assert rate >= 0.97 / group.service_time_s
+    report = group.read_progress()["payment-0"]
+    assert report.processed / (report.busy_us / 1e6) == pytest.approx(1 / group.service_time_s, rel=0.03)

@@ -1,0 +1,69 @@
+"""Starting and stopping one Payment replica: what a user sees when something is missing."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from kafka_helpers import create_topics
+from payment_group import PaymentGroup
+
+from contracts.progress import ReplicaState
+
+DEADLINE_S = 45
+
+
+def run_payment(**variables: str) -> "subprocess.CompletedProcess[str]":
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("TAILPACK_")}
+    command = [sys.executable, "-m", "services.payment"]
+    return subprocess.run(
+        command, env=clean | variables, capture_output=True, text=True, timeout=DEADLINE_S, check=False
+    )
+
+
+def test_every_bad_setting_is_named_at_once():
+    ended = run_payment(TAILPACK_SERVICE_TIME_S="soon", TAILPACK_HEARTBEAT_S="-")
+
+    assert ended.returncode == 2
+    assert len(ended.stderr.splitlines()) == 4
+    for name in ("REPLICA", "SERVICE_TIME_S", "HEARTBEAT_S", "BOOTSTRAP_SERVERS"):
+        assert f"TAILPACK_{name}" in ended.stderr
+
+
+def test_a_broker_that_is_not_there_is_one_line_after_the_deadline():
+    ended = run_payment(TAILPACK_REPLICA="payment-0", TAILPACK_BOOTSTRAP_SERVERS="127.0.0.1:1")
+
+    assert ended.returncode == 1
+    assert len(ended.stderr.splitlines()) == 1
+    assert "no Kafka at 127.0.0.1:1 within 30 s" in ended.stderr
+
+
+@pytest.mark.kafka
+def test_a_partition_count_that_differs_from_the_topics_is_one_line(kafka, namespace):
+    create_topics(kafka, namespace, 3)
+
+    ended = run_payment(
+        TAILPACK_REPLICA="payment-0",
+        TAILPACK_BOOTSTRAP_SERVERS=kafka,
+        TAILPACK_NAMESPACE=namespace,
+        TAILPACK_PAYMENT_PARTITIONS="5",
+    )
+
+    assert ended.returncode == 1
+    assert len(ended.stderr.splitlines()) == 1
+    assert f"{namespace}.payments.requested has 3 partitions, TAILPACK_PAYMENT_PARTITIONS says 5" in ended.stderr
+
+
+@pytest.mark.kafka
+def test_a_warm_replica_stops_as_asked_and_says_so(kafka: str, namespace: str, tmp_path: Path):
+    create_topics(kafka, namespace, 2)
+    with PaymentGroup(kafka, namespace, 2, tmp_path) as group:
+        group.plan(["another"], None)
+        group.start("payment-0")
+        group.wait_until(ReplicaState.WARM, "payment-0")
+
+        assert group.stop("payment-0") == 0
+
+        group.wait_until(ReplicaState.STOPPING, "payment-0")
+        assert (tmp_path / "payment-0.log").read_text() == ""

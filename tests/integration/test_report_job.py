@@ -1,0 +1,194 @@
+"""The report job on a run that went wrong in every way that it must notice, and on input that it must refuse."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from kafka_helpers import create_topics, produce, read_all
+from spark_helpers import SPARK, spark
+
+from bench.latency_job.errors import ReportError
+from bench.latency_job.gather import EVENTS, JOURNAL
+from bench.latency_job.job import Cluster, report_run, report_topic
+from bench.latency_job.publishing import publish, run_info
+from bench.latency_job.samples import PARTITIONS, MadeUpRun, made_up_run
+from bench.report.result import Effects, Result
+from bench.run_info import RunInfo
+from contracts.connection import Connection
+from contracts.events import DeadLetter
+from contracts.journal import PartitionSeen, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
+from contracts.topics import Topic, qualified
+from tailpack.jars import ensure
+
+pytestmark = [pytest.mark.kafka, *SPARK]
+STARTED_US = 1_700_000_000_000_000
+LOST, SETTLED_TWICE, SHIPPED_TWICE, NEVER_NOTIFIED, REFUSED = 11, 22, 33, 44, 55
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    yield from spark(tmp_path_factory.mktemp("spark"))
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    return Cluster("local[2]", [ensure("spark")])
+
+
+def copies(topic: Topic, k: int) -> int:
+    """How often event k of the damaged run appears on `topic`."""
+    if k in {LOST, REFUSED}:
+        return int(topic is Topic.ORDERS_PLACED)
+    if (topic, k) in {(Topic.PAYMENTS_SETTLED, SETTLED_TWICE), (Topic.SHIPMENTS_SCHEDULED, SHIPPED_TWICE)}:
+        return 2
+    return int((topic, k) != (Topic.NOTIFICATIONS_SENT, NEVER_NOTIFIED))
+
+
+def damaged_run(kafka: str, namespace: str, folder: Path) -> MadeUpRun:
+    """100 orders in 2 s of which five met with something; two replicas, the second for half a second."""
+    connection = Connection(bootstrap_servers=kafka, namespace=namespace)
+    run = made_up_run(100, rate=50.0, started_us=STARTED_US, seed=5)
+    create_topics(kafka, namespace, PARTITIONS)
+    publish(connection, run, pipeline=True, copies=copies)
+    partition, offset = place_of(kafka, namespace, REFUSED)
+    letter = DeadLetter(
+        letter_id="x",
+        stage="order",
+        topic=qualified(namespace, Topic.ORDERS_PLACED),
+        partition=partition,
+        offset=offset,
+        reasons=("currency: unknown",),
+        order_id=None,
+        payload="",
+        at_us=STARTED_US,
+    )
+    produce(kafka, namespace, Topic.DEAD_LETTERS, [msgspec.json.encode(letter)])
+    produce(kafka, namespace, Topic.JOURNAL, [msgspec.json.encode(entry) for entry in journal()])
+    run_info(connection, run, pipeline=True).save(folder)
+    return run
+
+
+def place_of(kafka: str, namespace: str, k: int) -> tuple[int, int]:
+    """Return where order k lies."""
+    found = [r for r in read_all(kafka, namespace, Topic.ORDERS_PLACED) if r.key() == f"o-{k:08d}".encode()]
+    return found[0].partition(), found[0].offset()
+
+
+def journal() -> list[object]:
+    def change(replica: str, kind: ReplicaChange, at_s: float) -> ReplicaChanged:
+        return ReplicaChanged(at_us=STARTED_US + int(at_s * 1e6), replica=replica, change=kind)
+
+    return [
+        change("payment-0", ReplicaChange.REQUESTED, -3.0),
+        change("payment-0", ReplicaChange.READY, -2.0),
+        change("payment-1", ReplicaChange.REQUESTED, 0.5),
+        PlanWritten(
+            at_us=STARTED_US + 600_000,
+            epoch=2,
+            action="up",
+            reason="payment-0 exceeds 0.9·μ",
+            replicas=("payment-0", "payment-1"),
+            assignment=None,
+            moved=2,
+        ),
+        TickRecord(
+            at_us=STARTED_US + 1_100_000,
+            tick=1,
+            policy="static",
+            action="hold",
+            reason="",
+            service_rate=198.0,
+            partitions=(PartitionSeen(partition=0, arrival_rate=9.0, lag=4, owner="payment-0"),),
+            ready_replicas=1,
+            requested_replicas=2,
+            planned_replicas=2,
+            epoch=2,
+        ),
+        change("payment-1", ReplicaChange.LEFT, 1.0),
+    ]
+
+
+def test_a_damaged_run_is_judged_to_the_last_event(
+    kafka: str, namespace: str, tmp_path: Path, cluster: Cluster
+) -> None:
+    damaged_run(kafka, namespace, tmp_path)
+
+    result = report_run(tmp_path, cluster)
+
+    assert (result.events, result.lost, result.refused, result.dead_letters) == (99, 1, 1, 1)
+    assert result.effects == Effects(orders=99, exactly_once=96, missing=2, doubled=1)
+    duplicates = {topic.topic: topic.duplicates for topic in result.topics if topic.duplicates}
+    assert duplicates == {"payments.settled": 1, "shipments.scheduled": 1}
+    assert result.order_violations == 0
+    assert result.in_sla == 98 / 99
+    assert not result.kept
+    assert result.valid, result.problems
+    assert result.replica_minutes == pytest.approx(2.5 / 60)
+    assert (result.scale_ups, result.moved_partitions) == (1, 2)
+    assert result.series.requested_replicas[:2] == (1, 1)
+    assert result.series.lag[:2] == (None, 4)
+    assert Result.load(tmp_path) == result
+
+    away = msgspec.structs.replace(RunInfo.load(tmp_path), bootstrap_servers="127.0.0.1:1")
+    away.save(tmp_path)
+    assert report_run(tmp_path, cluster) == result, "the Parquet files tell the same once the broker is gone"
+
+
+def test_a_bare_timeline_topic_is_reported(kafka: str, namespace: str, tmp_path: Path, cluster: Cluster) -> None:
+    damaged_run(kafka, namespace, tmp_path)
+    topic = qualified(namespace, Topic.NOTIFICATIONS_SENT)
+
+    result = report_topic(tmp_path / "out", topic, Connection(bootstrap_servers=kafka), (0.5, 0.99), cluster)
+
+    assert (result.events, result.duration_s, result.replica_minutes) == (97, 2.0, None)
+    assert {stage.stage for stage in result.stages} >= {"sla", "end-to-end"}
+    assert result.valid
+
+
+def test_an_empty_run_is_refused_and_leaves_nothing_behind(
+    kafka: str, namespace: str, tmp_path: Path, cluster: Cluster
+) -> None:
+    connection = Connection(bootstrap_servers=kafka, namespace=namespace)
+    create_topics(kafka, namespace, PARTITIONS)
+    run_info(connection, made_up_run(10, 10.0, STARTED_US, 1), pipeline=True).save(tmp_path)
+
+    with pytest.raises(ReportError, match="empty"):
+        report_run(tmp_path, cluster)
+
+    assert not [place for place in tmp_path.iterdir() if place.name in {EVENTS, JOURNAL, "result.json"}]
+
+
+def test_what_cannot_be_reported_is_refused_in_one_line(
+    kafka: str, namespace: str, tmp_path: Path, cluster: Cluster
+) -> None:
+    with pytest.raises(ReportError, match=r"run\.json: No such file"):
+        report_run(tmp_path, cluster)
+
+    (tmp_path / "run.json").write_text('{"run": "half')
+    with pytest.raises(ReportError, match=r"run\.json: not a run's description"):
+        report_run(tmp_path, cluster)
+
+    run = run_info(Connection(bootstrap_servers=kafka, namespace=namespace), made_up_run(9, 9.0, 0, 1), pipeline=True)
+    run.save(tmp_path)
+    with pytest.raises(ReportError, match="no such topic"):
+        report_run(tmp_path, cluster)
+
+    msgspec.structs.replace(run, started_us=None).save(tmp_path)
+    with pytest.raises(ReportError, match="the load never began"):
+        report_run(tmp_path, cluster)
+
+
+def test_a_damaged_file_is_named_in_one_line(kafka: str, namespace: str, tmp_path: Path, cluster: Cluster) -> None:
+    run = run_info(Connection(bootstrap_servers=kafka, namespace=namespace), made_up_run(9, 9.0, 0, 1), pipeline=True)
+    run.save(tmp_path)
+    (tmp_path / EVENTS).mkdir()
+    (tmp_path / EVENTS / "part-0.parquet").write_bytes(b"PAR1 half of it")
+    (tmp_path / EVENTS / "_SUCCESS").touch()
+
+    with pytest.raises(ReportError, match="could not read the run") as refused:
+        report_run(tmp_path, cluster)
+
+    assert "\n" not in str(refused.value)
+    assert not (tmp_path / "result.json").exists()

@@ -1,0 +1,200 @@
+"""The report's transforms on frames small enough to judge by eye."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from pyspark.sql import Row
+from pyspark.sql import types as t
+from spark_helpers import SPARK, spark
+
+from bench.latency_job.events import event_rows
+from bench.latency_job.measures import measured_rows, nearest_ranks, order_violations, totals
+from bench.latency_job.records import refused_records, typed_records
+from bench.latency_job.schema import COLUMN_OF
+from contracts.topics import Topic
+
+pytestmark = SPARK
+
+KAFKA_ROW = (
+    "topic string, partition int, offset long, key binary, value binary, timestamp timestamp, "
+    "headers array<struct<key: string, value: binary>>"
+)
+SECOND = 1_000_000
+PLACED, REQUESTED, SETTLED = Topic.ORDERS_PLACED, Topic.PAYMENTS_REQUESTED, Topic.PAYMENTS_SETTLED
+SHIPPED, NOTIFIED = Topic.SHIPMENTS_SCHEDULED, Topic.NOTIFICATIONS_SENT
+NAMES = {f"run.{topic}": topic for topic in COLUMN_OF}
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    yield from spark(tmp_path_factory.mktemp("spark"))
+
+
+def kafka_row(topic: str, offset: int, value: str, *, key: str | None = None, **headers: str) -> tuple[Any, ...]:
+    stamp = datetime(2026, 1, 5, 10, 0, 0, tzinfo=UTC)
+    head = [(name, text.encode()) for name, text in headers.items()]
+    return (f"run.{topic}", 0, offset, key.encode() if key else None, value.encode(), stamp, head)
+
+
+def records(session: Any, *rows: tuple[Any, ...]) -> Any:
+    return typed_records(session.createDataFrame(list(rows), KAFKA_ROW), NAMES)
+
+
+def settled(
+    order: str, offset: int, done_us: int, *, replica: str = "payment-0", accepted: bool = True
+) -> tuple[Any, ...]:
+    timeline = {"intended_us": 0, "placed_us": 10, "received_us": done_us - 5, "done_us": done_us}
+    timeline |= {"partition": 0, "offset": offset, "replica": replica}
+    value = {"order_id": order, "payment_id": "p", "accepted": accepted, "timeline": timeline}
+    return kafka_row(SETTLED, offset, json.dumps(value))
+
+
+def test_a_record_is_known_by_its_order_then_its_key_then_its_place(session: Any) -> None:
+    found = records(
+        session,
+        kafka_row(PLACED, 0, '{"order_id": "o-1"}', key="k-1"),
+        kafka_row(PLACED, 1, "not json", key="k-2"),
+        kafka_row(PLACED, 2, "not json"),
+    ).collect()
+    assert {row.location: row.event_id for row in found} == {
+        "run.orders.placed/0/0": "o-1",
+        "run.orders.placed/0/1": "k-2",
+        "run.orders.placed/0/2": "run.orders.placed/0/2",
+    }
+
+
+def test_intended_is_taken_from_the_timeline_then_the_header_then_the_timestamp(session: Any) -> None:
+    found = records(
+        session,
+        kafka_row(REQUESTED, 0, '{"order_id": "o-1", "timeline": {"intended_us": 7, "placed_us": 8}}', intended_at="1"),
+        kafka_row(PLACED, 1, '{"order_id": "o-2"}', intended_at="9", placed_at="11"),
+        kafka_row(PLACED, 2, '{"order_id": "o-3"}', intended_at="nonsense"),
+    )
+    stamped_us = 1_767_607_200_000_000
+    assert {row.event_id: (row.intended_us, row.placed_us) for row in found.collect()} == {
+        "o-1": (7, 8),
+        "o-2": (9, 11),
+        "o-3": (stamped_us, stamped_us),
+    }
+
+
+def test_the_first_completion_counts_whatever_the_order_in_the_topic(session: Any) -> None:
+    late, early = settled("o-1", 4, 900, replica="payment-1"), settled("o-1", 5, 400, replica="payment-0")
+    event = event_rows(records(session, late, early), None).collect()[0]
+    assert (event.done_us, event.received_us, event.replica) == (400, 395, "payment-0")
+    assert (event.settled_records, event.settled_differ) == (2, False)
+
+
+def test_records_that_disagree_are_seen(session: Any) -> None:
+    event = event_rows(records(session, settled("o-1", 0, 5), settled("o-1", 1, 6, accepted=False)), None).collect()[0]
+    assert event.settled_differ
+
+
+def test_a_refused_record_is_recognised_by_its_place(session: Any) -> None:
+    letters = session.createDataFrame(
+        [kafka_row("dead.letters", 0, '{"topic": "run.orders.placed", "partition": 0, "offset": 1, "stage": "order"}')],
+        KAFKA_ROW,
+    )
+    bad, good = kafka_row(PLACED, 1, "not json"), kafka_row(PLACED, 2, '{"order_id": "o-2"}')
+    events = event_rows(records(session, bad, good), refused_records(letters))
+    assert {row.event_id: row.dead_letters for row in events.collect()} == {"run.orders.placed/0/1": 1, "o-2": 0}
+
+
+def test_nearest_ranks_of_known_values(session: Any) -> None:
+    values = [40, 10, 20, 20, 50]
+    rows = session.createDataFrame([("sla", 0, value) for value in values], "measure string, slot long, value_us long")
+    found = nearest_ranks(rows).collect()[0]
+    assert (found.events, found.p50, found.p90, found.max) == (5, 20, 50, 50)
+
+
+def test_the_median_of_two_is_the_smaller_one_and_nothing_is_interpolated(session: Any) -> None:
+    rows = session.createDataFrame([("sla", 0, 10), ("sla", 0, 20)], "measure string, slot long, value_us long")
+    assert nearest_ranks(rows).collect()[0].p50 == 10
+
+
+EVENT = t.StructType(
+    [t.StructField(name, t.StringType()) for name in ("event_id", "replica")]
+    + [
+        t.StructField(name, t.LongType())
+        for name in (
+            "intended_us",
+            "placed_us",
+            "accepted_us",
+            "received_us",
+            "done_us",
+            "shipped_us",
+            "notified_us",
+            "offset",
+            "dead_letters",
+        )
+    ]
+    + [t.StructField("partition", t.IntegerType()), t.StructField("accepted", t.BooleanType())]
+    + [t.StructField(f"{prefix}_records", t.LongType()) for prefix in COLUMN_OF.values()]
+    + [t.StructField(f"{prefix}_differ", t.BooleanType()) for prefix in COLUMN_OF.values()]
+)
+
+
+def event(name: str, **values: Any) -> Row:
+    """A well served, accepted order; `values` say what is different."""
+    usual: dict[str, Any] = dict.fromkeys(EVENT.names)
+    usual |= {f"{prefix}_records": 1 for prefix in COLUMN_OF.values()}
+    usual |= {f"{prefix}_differ": False for prefix in COLUMN_OF.values()}
+    usual |= {"event_id": name, "intended_us": 0, "placed_us": 1, "done_us": 5, "accepted": True, "dead_letters": 0}
+    return Row(**usual | values)
+
+
+def judged(session: Any, *events: Row) -> Any:
+    return totals(session.createDataFrame(list(events), EVENT), 500_000, pipeline=True).collect()[0]
+
+
+def test_every_event_is_accounted_for_once(session: Any) -> None:
+    nothing = {f"{prefix}_records": 0 for prefix in COLUMN_OF.values()}
+    found = judged(
+        session,
+        event("in time", done_us=500_000),
+        event("late", done_us=500_001),
+        event("declined", accepted=False, shipped_records=0),
+        event("lost", **nothing | {"placed_records": 1, "done_us": None, "accepted": None}),
+        event("refused", **nothing | {"placed_records": 1, "done_us": None, "accepted": None, "dead_letters": 1}),
+    )
+    assert (found.events, found.in_sla, found.lost, found.refused) == (4, 2, 1, 1)
+    assert (found.exactly_once, found.doubled) == (3, 0)
+
+
+def test_effects_that_came_twice_or_not_at_all(session: Any) -> None:
+    found = judged(
+        session,
+        event("settled twice, agreeing", settled_records=2),
+        event("settled twice, disagreeing", settled_records=2, settled_differ=True),
+        event("shipped twice", shipped_records=2),
+        event("declined but shipped", accepted=False),
+        event("never notified", notified_records=0),
+    )
+    assert (found.events, found.exactly_once, found.doubled) == (5, 1, 3)
+    assert (found.settled_records, found.settled_duplicates, found.settled_differing) == (7, 2, 1)
+
+
+def test_an_event_that_overtook_another_in_its_partition_is_a_violation(session: Any) -> None:
+    events = session.createDataFrame(
+        [
+            event("first", partition=0, offset=0, done_us=30),
+            event("overtook", partition=0, offset=1, done_us=20),
+            event("in order", partition=0, offset=2, done_us=40),
+            event("elsewhere", partition=1, offset=0, done_us=10),
+        ],
+        EVENT,
+    )
+    assert order_violations(events).collect()[0].order_violations == 1
+
+
+def test_series_stand_at_the_second_of_intent_and_of_completion(session: Any) -> None:
+    slow = event("slow", intended_us=SECOND - 1, done_us=2 * SECOND)
+    rows = measured_rows(session.createDataFrame([slow], EVENT), 0).collect()
+    slots = {row.measure: (row.slot, row.value_us) for row in rows}
+    assert slots["arrivals"] == (0, 0)
+    assert slots["done"] == (2, 0)
+    assert slots["second"] == (0, SECOND + 1)
+    assert slots["distribution"] == (301, 0)  # ⌈50·log10(1,000,001)⌉

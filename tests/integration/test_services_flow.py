@@ -1,0 +1,89 @@
+"""Order, Shipment and Notification on a real Kafka."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kafka_helpers import produce, read_all, wait_for
+from services_stack import CARD, PARTITIONS, Stack, a_stack, order, order_without_id
+
+from contracts.events import DeadLetter, NotificationSent
+from contracts.topics import Topic
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.fixture
+def stack(kafka: str, namespace: str, tmp_path: Path) -> Iterator[Stack]:
+    with a_stack(kafka, namespace, tmp_path) as running:
+        yield running
+
+
+def test_an_order_goes_through_every_stage_and_its_status_survives_a_restart(stack: Stack) -> None:
+    stack.start("order", "shipment", "notification")
+    code, told = stack.place(order_without_id())
+    assert code == 202
+    (request,) = wait_for(stack.requests, "the payment is requested")
+    assert request.order_id == told["order_id"]
+    assert stack.status(request.order_id) == "accepted"
+
+    stack.settle(request)
+    wait_for(lambda: stack.status(request.order_id) == "notified", "the customer is notified")
+    (notification,) = stack.records(Topic.NOTIFICATIONS_SENT, NotificationSent)
+    times = notification.timeline
+    stages = [times.intended_us, times.accepted_us, times.shipped_us, times.notified_us]
+    assert stages == sorted(stages)
+    assert notification.accepted
+
+    stack.kill("order")
+    stack.start("order")
+    code, after = stack.get("order", told["status_url"])
+    assert (code, after["status"], after["payment_accepted"]) == (200, "notified", True)
+    assert after["shipment_id"] == notification.shipment_id
+    assert stack.get("order", "/orders/unknown")[0] == 404
+    assert [stack.stop(service) for service in ("order", "shipment", "notification")] == [0, 0, 0]
+
+
+def test_a_declined_payment_is_notified_and_not_shipped(stack: Stack) -> None:
+    stack.start("order", "shipment", "notification")
+    produce(stack.kafka, stack.namespace, Topic.ORDERS_PLACED, [order("o-1")], key=b"o-1")
+    (request,) = wait_for(stack.requests, "the payment is requested")
+    stack.settle(request, accepted=False)
+    wait_for(lambda: stack.status("o-1") == "notified", "the customer is notified")
+    (notification,) = stack.records(Topic.NOTIFICATIONS_SENT, NotificationSent)
+    assert (notification.accepted, notification.shipment_id) == (False, None)
+    assert read_all(stack.kafka, stack.namespace, Topic.SHIPMENTS_SCHEDULED) == []
+
+
+def test_repeats_are_dropped_and_refused_records_become_one_dead_letter_each(stack: Stack) -> None:
+    stack.start("order")
+    bad = [b"{", order("o-2", v=9), order("o-3", amount_minor=0, currency="XXX"), order("o-4", customer="x" * 20_000)]
+    produce(stack.kafka, stack.namespace, Topic.ORDERS_PLACED, [order("o-1")] * 3 + bad, key=b"k")
+    produce(
+        stack.kafka,
+        stack.namespace,
+        Topic.ORDERS_PLACED,
+        [order("o-5")],
+        key=b"k",
+        headers={"partition": str(PARTITIONS)},
+    )
+    produce(stack.kafka, stack.namespace, Topic.ORDERS_PLACED, [order("o-6")], key=b"k", headers={"partition": "2"})
+    wait_for(lambda: len(stack.requests()) == 2, "the good orders are accepted")
+    stack.kill("order")
+    stack.start("order")
+    produce(stack.kafka, stack.namespace, Topic.ORDERS_PLACED, [order("o-1"), order("o-7")], key=b"k")
+    wait_for(lambda: "o-7" in {request.order_id for request in stack.requests()}, "the last order is accepted")
+
+    assert sorted(request.order_id for request in stack.requests()) == ["o-1", "o-6", "o-7"]
+    placed = read_all(stack.kafka, stack.namespace, Topic.PAYMENTS_REQUESTED)
+    assert {record.partition() for record in placed if record.key() == b"o-6"} == {2}
+    letters = stack.records(Topic.DEAD_LETTERS, DeadLetter)
+    assert sorted((letter.order_id or "", len(letter.reasons)) for letter in letters) == [
+        ("", 1),
+        ("o-2", 1),
+        ("o-3", 2),
+        ("o-4", 1),
+        ("o-5", 1),
+    ]
+    assert CARD not in "".join(letter.payload for letter in letters)
+    assert stack.status("o-3") == "rejected"

@@ -1,0 +1,140 @@
+"""The autoscaler as a process under test, and what it leaves on its topics."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import msgspec
+import psutil
+from kafka_helpers import read_all, wait_for
+
+from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
+from contracts.plan import PlanRecord
+from contracts.topics import Topic
+
+TESTS = Path(__file__).parent
+EXIT_DEADLINE_S = 30.0
+
+
+def alive(pid: int) -> bool:
+    """Whether the process runs. An orphan that nobody has collected yet is dead all the same."""
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@dataclass
+class Autoscaler:
+    """One autoscaler and its replicas. As a context manager it leaves no process behind."""
+
+    kafka: str
+    namespace: str
+    folder: Path
+    policy: str = "static"
+    partitions: int = 4
+    initial_replicas: int = 2
+    replica_module: str = "stub_replica"
+    more: dict[str, str] = field(default_factory=dict)
+    port: int = field(default_factory=free_port)
+    process: "subprocess.Popen[str] | None" = None
+
+    def __enter__(self) -> "Autoscaler":
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.process.kill()
+        said = "" if self.process is None else self.process.communicate(timeout=EXIT_DEADLINE_S)[1]
+        for pid in self.pids().values():
+            if alive(pid):
+                psutil.Process(pid).kill()
+        if kind is not None:
+            print(f"--- autoscaler\n{said}")  # noqa: T201  # pytest shows it with the failure
+            for log in sorted(self.folder.rglob("*.log")):
+                print(f"--- {log.name}\n{log.read_text()[-2000:]}")  # noqa: T201
+
+    def start(self) -> None:
+        """Start it; returns at once."""
+        settings = {
+            "BOOTSTRAP_SERVERS": self.kafka,
+            "NAMESPACE": self.namespace,
+            "POLICY": self.policy,
+            "PAYMENT_PARTITIONS": str(self.partitions),
+            "INITIAL_REPLICAS": str(self.initial_replicas),
+            "STATE_DIR": str(self.folder),
+            "HTTP_PORT": str(self.port),
+            "REPLICA_MODULE": self.replica_module,
+        }
+        environ = {name: value for name, value in os.environ.items() if not name.startswith("TAILPACK_")}
+        environ |= {f"TAILPACK_{name}": value for name, value in settings.items()}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "autoscaler.live"],
+            env=environ | {"PYTHONPATH": str(TESTS)} | self.more,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def signal(self, number: signal.Signals) -> None:
+        assert self.process is not None
+        self.process.send_signal(number)
+
+    def ended(self) -> tuple[int, str]:
+        """Wait for its end; return exit code and what it said."""
+        assert self.process is not None
+        _, said = self.process.communicate(timeout=EXIT_DEADLINE_S)
+        return self.process.returncode, said
+
+    def pids(self) -> dict[str, int]:
+        """Replica → pid, by the pid files."""
+        files = (self.folder / "replicas").glob("*.json")
+        return {file.stem: json.loads(file.read_text())["pid"] for file in files}
+
+    def get(self, path: str) -> Any:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as answer:
+            return json.loads(answer.read())
+
+    def plans(self) -> list[PlanRecord]:
+        """Every plan that was committed, oldest first."""
+        records = read_all(self.kafka, self.namespace, Topic.PLANS)
+        return [msgspec.json.decode(record.value(), type=PlanRecord) for record in records]
+
+    def journal(self) -> list[JournalEntry]:
+        records = read_all(self.kafka, self.namespace, Topic.JOURNAL)
+        return [msgspec.json.decode(record.value(), type=JournalEntry) for record in records]  # type: ignore[arg-type]
+
+    def changes(self, replica: str) -> list[ReplicaChanged]:
+        return [one for one in self.journal() if isinstance(one, ReplicaChanged) and one.replica == replica]
+
+    def ticks(self) -> list[TickRecord]:
+        return [one for one in self.journal() if isinstance(one, TickRecord)]
+
+    def written(self) -> list[PlanWritten]:
+        return [one for one in self.journal() if isinstance(one, PlanWritten)]
+
+    def wait_for_plan(self, count: int, *, deadline_s: float = 20.0) -> list[PlanRecord]:
+        """Return the plans once there are `count`."""
+
+        def enough() -> list[PlanRecord] | None:
+            assert self.process is not None
+            assert self.process.poll() is None, self.process.communicate()
+            plans = self.plans()
+            return plans if len(plans) >= count else None
+
+        return wait_for(enough, f"{count} plans", deadline_s=deadline_s)

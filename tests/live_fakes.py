@@ -1,0 +1,178 @@
+"""A clock, processes, reports and a plan log under the control of a test."""
+
+import signal
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from autoscaler.live.launcher import Exit, PidFile, ReplicaProcess
+from autoscaler.live.plan_log import FencedError, PlanNotWrittenError
+from autoscaler.model import PartitionLoad
+from autoscaler.ports import NotReadyError
+from contracts.plan import Eviction, PlanRecord
+from contracts.progress import Progress, ReplicaState
+
+
+@dataclass
+class FakeClock:
+    now_s: float = 1000.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+    def advance(self, seconds: float) -> None:
+        self.now_s += seconds
+
+
+@dataclass
+class FakeProcess:
+    pid: int
+    created_s: float
+    ended: Exit | None = None
+    signals: list[signal.Signals] = field(default_factory=list)
+
+    def exit(self) -> Exit | None:
+        return self.ended
+
+    def signal(self, number: signal.Signals) -> None:
+        self.signals.append(number)
+        if number is signal.SIGKILL:
+            self.ended = Exit("killed by SIGKILL", clean=False)
+
+    def finish(self, how: str = "exit status 0") -> None:
+        self.ended = Exit(how, clean=how == "exit status 0")
+
+
+class FakeLauncher:
+    """Remembers every process it started: `processes[name][-1]` is the newest."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        self._clock = clock
+        self.processes: dict[str, list[FakeProcess]] = {}
+        self.files: dict[str, PidFile] = {}
+        self.behind: list[tuple[str, PidFile, ReplicaProcess | None]] = []
+        self.refuses: str | None = None
+        self.log_line = ""
+        self._pids = iter(range(100, 10_000))
+
+    def start(self, name: str) -> ReplicaProcess:
+        if self.refuses is not None:
+            raise OSError(self.refuses)
+        process = FakeProcess(next(self._pids), self._clock())
+        self.processes.setdefault(name, []).append(process)
+        self.remember(name, process)
+        return process
+
+    def remember(self, name: str, process: ReplicaProcess, incarnation: str = "") -> None:
+        self.files[name] = PidFile(pid=process.pid, create_time=process.created_s, incarnation=incarnation)
+
+    def forget(self, name: str) -> None:
+        self.files.pop(name, None)
+
+    def left_behind(self) -> Iterable[tuple[str, PidFile, ReplicaProcess | None]]:
+        return iter(self.behind)
+
+    def last_log_line(self, name: str) -> str:
+        return self.log_line
+
+    def newest(self, name: str) -> FakeProcess:
+        return self.processes[name][-1]
+
+
+class FakeReports:
+    """Stands in for ProgressReader."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        self._clock = clock
+        self.newest: dict[str, Progress] = {}
+
+    def poll(self) -> Mapping[str, Progress]:
+        return self.newest
+
+    def fresh(self, replica: str) -> Progress:
+        if self.age_s(replica) > 2:
+            raise NotReadyError(f"progress of {replica}: stale")
+        return self.newest[replica]
+
+    def age_s(self, replica: str) -> float:
+        report = self.newest.get(replica)
+        return float("inf") if report is None else self._clock() - report.at_us / 1e6
+
+    def highest_epoch(self) -> int:
+        return max((report.epoch for report in self.newest.values()), default=0)
+
+    def tell(
+        self,
+        replica: str,
+        process: ReplicaProcess,
+        state: ReplicaState = ReplicaState.MEMBER,
+        *,
+        partitions: tuple[int, ...] = (),
+        epoch: int = 0,
+        generation: int = 1,
+    ) -> None:
+        member = state is ReplicaState.MEMBER
+        self.newest[replica] = Progress(
+            replica=replica,
+            incarnation=f"life-{process.pid}",
+            pid=process.pid,
+            member_id=f"member-{process.pid}" if member else "",
+            generation=generation if member else -1,
+            epoch=epoch,
+            assigned_epoch=epoch,
+            state=state,
+            partitions=partitions,
+            positions={},
+            processed=0,
+            busy_us=0,
+            rebalances=0,
+            rebalance_us=0,
+            at_us=int(self._clock() * 1e6),
+        )
+
+
+class FakePlanLog:
+    """Stands in for PlanLog; `troubles` are raised by the next writes, one each."""
+
+    def __init__(self, newest: PlanRecord | None = None) -> None:
+        self.newest = newest
+        self.written: list[PlanRecord] = []
+        self.troubles: list[PlanNotWrittenError | FencedError] = []
+        self._epoch = 0 if newest is None else newest.epoch
+
+    def stay_above(self, epoch: int) -> None:
+        self._epoch = max(self._epoch, epoch)
+
+    def write(
+        self,
+        replicas: tuple[str, ...],
+        assignment: Mapping[int, str] | None,
+        reason: str,
+        evictions: tuple[Eviction, ...] = (),
+    ) -> PlanRecord:
+        if self.troubles:
+            raise self.troubles.pop(0)
+        self._epoch += 1
+        self.newest = PlanRecord(
+            epoch=self._epoch,
+            at_us=0,
+            replicas=replicas,
+            assignment=None if assignment is None else dict(assignment),
+            reason=reason,
+            evictions=evictions,
+        )
+        self.written.append(self.newest)
+        return self.newest
+
+
+class FakeLoads:
+    """Stands in for LoadReader."""
+
+    def __init__(self, clock: FakeClock, partitions: int) -> None:
+        self._clock = clock
+        self.loads = tuple(PartitionLoad(number, 10.0, 0) for number in range(partitions))
+        self.missing: str | None = None
+
+    def read(self) -> tuple[float, tuple[PartitionLoad, ...]]:
+        if self.missing is not None:
+            raise NotReadyError(self.missing)
+        return self._clock(), self.loads

@@ -1,0 +1,212 @@
+"""A Payment group for tests: real replicas as processes, plans written by hand, progress read back."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+
+import msgspec
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
+from kafka_helpers import admin, read_all, wait_for
+
+from contracts.events import PaymentRequested, PaymentSettled, Timeline
+from contracts.plan import Eviction, PlanRecord
+from contracts.progress import Progress, ReplicaState
+from contracts.topics import Group, Topic, qualified
+
+STOP_DEADLINE_S = 15.0
+
+
+def now_us() -> int:
+    return time.time_ns() // 1000
+
+
+def request(number: int) -> PaymentRequested:
+    """The `number`-th payment of a test: distinct, valid, accepted."""
+    at = now_us()
+    return PaymentRequested(
+        order_id=str(uuid.UUID(int=number)),
+        customer=f"customer-{number}",
+        merchant="books",
+        country="FR",
+        currency="EUR",
+        amount_minor=1000 + number % 1000,
+        card_token=f"token-{number % 50}",
+        timeline=Timeline(intended_us=at, placed_us=at),
+    )
+
+
+@dataclass
+class PaymentGroup:
+    """The group of one test. As a context manager it leaves no process behind."""
+
+    kafka: str
+    namespace: str
+    partitions: int
+    folder: Path
+    service_time_s: float = 0.005
+    session_s: float = 6.0
+    processes: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
+    progress: dict[str, Progress] = field(default_factory=dict)
+    history: list[Progress] = field(default_factory=list)
+    produced: int = 0
+    _epoch: int = 0
+
+    def __enter__(self) -> "PaymentGroup":
+        self._admin = admin(self.kafka)  # kept: its answers are lost with it
+        self._producer = Producer({"bootstrap.servers": self.kafka, "linger.ms": 0, "enable.idempotence": True})
+        self._reader = Consumer({"bootstrap.servers": self.kafka, "group.id": "unused", "enable.auto.commit": False})
+        self._reader.assign([TopicPartition(qualified(self.namespace, Topic.PROGRESS), 0, 0)])
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for process in self.processes.values():
+            process.kill()
+            process.wait(STOP_DEADLINE_S)
+        self._reader.close()
+        if kind is not None:
+            for log in sorted(self.folder.glob("*.log")):
+                print(f"--- {log.name}\n{log.read_text()}")  # noqa: T201  # pytest shows it with the failure
+
+    @property
+    def group(self) -> str:
+        return qualified(self.namespace, Group.PAYMENT)
+
+    def start(self, *names: str) -> None:
+        """Start replicas and return at once."""
+        for name in names:
+            environment = os.environ | {
+                "TAILPACK_BOOTSTRAP_SERVERS": self.kafka,
+                "TAILPACK_NAMESPACE": self.namespace,
+                "TAILPACK_REPLICA": name,
+                "TAILPACK_SERVICE_TIME_S": str(self.service_time_s),
+                "TAILPACK_SESSION_S": str(self.session_s),
+                "TAILPACK_PAYMENT_PARTITIONS": str(self.partitions),
+            }
+            with (self.folder / f"{name}.log").open("ab") as log:
+                command = [sys.executable, "-m", "services.payment"]
+                self.processes[name] = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+
+    def signal(self, name: str, number: int) -> None:
+        self.processes[name].send_signal(number)
+
+    def stop(self, name: str) -> int:
+        """SIGTERM; return the exit status."""
+        self.signal(name, signal.SIGTERM)
+        return self.processes.pop(name).wait(STOP_DEADLINE_S)
+
+    def kill(self, name: str) -> None:
+        """SIGKILL, as a crash."""
+        self.signal(name, signal.SIGKILL)
+        self.processes.pop(name).wait(STOP_DEADLINE_S)
+
+    def plan(
+        self, replicas: list[str], assignment: dict[int, str] | None = None, evictions: tuple[Eviction, ...] = ()
+    ) -> int:
+        """Write the next plan and return its epoch."""
+        self._epoch += 1
+        record = PlanRecord(
+            epoch=self._epoch,
+            at_us=now_us(),
+            replicas=tuple(replicas),
+            assignment=assignment,
+            reason="a test wants it",
+            evictions=evictions,
+        )
+        self.write(Topic.PLANS, msgspec.json.encode(record), key=self.group.encode())
+        return self._epoch
+
+    def write(self, topic: Topic, value: bytes, *, key: bytes | None = None, partition: int = -1) -> None:
+        self._producer.produce(qualified(self.namespace, topic), value, key=key, partition=partition)
+        assert self._producer.flush(30) == 0
+
+    def ask(self, count: int, *, partition: int | None = None) -> None:
+        """Produce the next `count` payment requests, round robin over the partitions, and wait for the broker."""
+        topic = qualified(self.namespace, Topic.PAYMENTS_REQUESTED)
+        for number in range(self.produced, self.produced + count):
+            payment = request(number)
+            at = number % self.partitions if partition is None else partition
+            value = msgspec.json.encode(payment)
+            self._producer.produce(topic, value, key=payment.order_id.encode(), partition=at)
+        self.produced += count
+        assert self._producer.flush(30) == 0
+
+    def ask_steadily(self, rate: float, duration_s: float) -> None:
+        """Produce `rate` requests/s, evenly spaced."""
+        start = time.monotonic()
+        for number in range(int(rate * duration_s)):
+            time.sleep(max(0.0, start + number / rate - time.monotonic()))  # the load's own pace
+            self.ask(1)
+
+    def read_progress(self) -> dict[str, Progress]:
+        """Return the newest report of each replica."""
+        for record in self._reader.consume(500, 0.02):
+            if record.error() is None:
+                report = msgspec.json.decode(record.value(), type=Progress)
+                self.history.append(report)
+                self.progress[report.replica] = report
+        return self.progress
+
+    def owners(self) -> dict[int, str]:
+        """Partition → name, by the newest reports of present members."""
+        members = [each for each in self.read_progress().values() if each.state is ReplicaState.MEMBER]
+        return {partition: each.replica for each in members for partition in each.partitions}
+
+    def wait_until(self, state: ReplicaState, *names: str, deadline_s: float = 20.0) -> None:
+        wait_for(
+            lambda: all(name in self.read_progress() and self.progress[name].state is state for name in names),
+            f"{names} in state {state}",
+            deadline_s=deadline_s,
+        )
+
+    def wait_for_owners(self, expected: dict[int, str], *, deadline_s: float = 20.0) -> None:
+        wait_for(lambda: self.owners() == expected, f"the assignment {expected}", deadline_s=deadline_s)
+
+    def wait_for_epoch(self, epoch: int, *names: str, deadline_s: float = 20.0) -> None:
+        wait_for(
+            lambda: all(self.read_progress()[name].assigned_epoch >= epoch for name in names),
+            f"{names} serve under epoch {epoch}",
+            deadline_s=deadline_s,
+        )
+
+    def settled(self) -> list[PaymentSettled]:
+        """Every settled payment so far, in the order of each partition."""
+        records = read_all(self.kafka, self.namespace, Topic.PAYMENTS_SETTLED)
+        return [msgspec.json.decode(record.value(), type=PaymentSettled) for record in records]
+
+    def wait_until_served(self, *, deadline_s: float = 60.0) -> list[PaymentSettled]:
+        """Wait until every payment asked for is settled; return all records."""
+        wait_for(
+            lambda: len({each.order_id for each in self.settled()}) >= self.produced,
+            f"{self.produced} distinct payments settled",
+            deadline_s=deadline_s,
+            every_s=0.3,
+        )
+        return self.settled()
+
+    def describe(self):  # type: ignore[no-untyped-def]  # confluent-kafka ships no types
+        """What Kafka's own tools see of the group."""
+        return self._admin.describe_consumer_groups([self.group])[self.group].result(10)
+
+    def committed(self) -> dict[int, int]:
+        """Partition → committed offset, as the group coordinator has it."""
+        wanted = ConsumerGroupTopicPartitions(self.group)
+        found = self._admin.list_consumer_group_offsets([wanted])[self.group].result(10)
+        return {each.partition: each.offset for each in found.topic_partitions}
+
+
+def assert_effects(settled: list[PaymentSettled], produced: int) -> int:
+    """Every payment id is there, and repeats say the same; return how many records are repeats."""
+    counts = Counter(each.payment_id for each in settled)
+    assert len(counts) == produced
+    verdicts: dict[str, tuple[object, ...]] = {}
+    for each in settled:
+        said = (each.order_id, each.accepted, each.decline_reason, each.risk_score, each.timeline.offset)
+        assert verdicts.setdefault(each.payment_id, said) == said, "a repeat must be identical"
+    return len(settled) - produced

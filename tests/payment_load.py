@@ -1,0 +1,70 @@
+"""A steady stream of payments beside a test, and who was served in the end."""
+
+import threading
+import time
+from itertools import pairwise
+from types import TracebackType
+
+import msgspec
+from confluent_kafka import Producer
+from kafka_helpers import read_all
+from payment_group import request
+
+from contracts.events import PaymentSettled
+from contracts.topics import Topic, qualified
+
+
+class PaymentLoad:
+    """Produces `rate` payments/s, round robin over the partitions, until the context ends."""
+
+    def __init__(self, kafka: str, namespace: str, *, rate: float, partitions: int) -> None:
+        self._kafka = kafka
+        self._namespace = namespace
+        self._interval_s = 1 / rate
+        self._partitions = partitions
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="payment-load")
+        self.orders: list[str] = []
+
+    def __enter__(self) -> "PaymentLoad":
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.finish()
+
+    def finish(self) -> None:
+        """Stop producing; return when the brokers have everything."""
+        self._stop.set()
+        self._thread.join(90)
+        assert not self._thread.is_alive(), "the brokers did not take the load"
+
+    def _run(self) -> None:
+        producer = Producer(
+            {"bootstrap.servers": self._kafka, "enable.idempotence": True, "linger.ms": 1, "log_level": 0}
+        )
+        topic = qualified(self._namespace, Topic.PAYMENTS_REQUESTED)
+        due_s = time.monotonic()
+        while not self._stop.wait(max(0.0, due_s - time.monotonic())):
+            payment = request(len(self.orders))
+            value = msgspec.json.encode(payment)
+            producer.produce(topic, value, key=payment.order_id, partition=len(self.orders) % self._partitions)
+            producer.poll(0)
+            self.orders.append(payment.order_id)
+            due_s += self._interval_s
+        assert producer.flush(80) == 0
+
+    def settled(self) -> list[PaymentSettled]:
+        """Every record of payments.settled, repeats included."""
+        records = read_all(self._kafka, self._namespace, Topic.PAYMENTS_SETTLED)
+        return [msgspec.json.decode(record.value(), type=PaymentSettled) for record in records]
+
+    def unserved(self) -> set[str]:
+        """Orders that nobody has settled yet."""
+        return set(self.orders) - {one.order_id for one in self.settled()}
+
+
+def longest_silence_s(settled: list[PaymentSettled]) -> float:
+    """Return the longest time in which no replica finished anything."""
+    done = sorted(one.timeline.done_us or 0 for one in settled)
+    return max((after - before) / 1e6 for before, after in pairwise(done))

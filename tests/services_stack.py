@@ -1,0 +1,156 @@
+"""Services as processes under test; Payment is played by the test."""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from kafka_helpers import create_topics, produce, read_all, wait_for
+
+from contracts.events import PaymentRequested, PaymentSettled
+from contracts.topics import Topic
+
+PARTITIONS = 3
+CARD = "4111111111111111"
+
+
+def order(order_id: str | None = None, **fields: Any) -> bytes:
+    told = {"v": 1, "order_id": order_id or str(uuid.uuid4()), "customer": "ada", "merchant": "books", "country": "DE"}
+    return json.dumps({**told, "currency": "EUR", "amount_minor": 1250, "card_number": CARD, **fields}).encode()
+
+
+def order_without_id(**fields: Any) -> bytes:
+    told = json.loads(order(**fields))
+    del told["order_id"]
+    return json.dumps(told).encode()
+
+
+def settled(order_id: str, *, accepted: bool) -> bytes:
+    told = {
+        "v": 1,
+        "payment_id": f"p-{order_id}",
+        "order_id": order_id,
+        "customer": "ada",
+        "merchant": "books",
+        "country": "DE",
+        "currency": "EUR",
+        "amount_minor": 1250,
+        "accepted": accepted,
+        "decline_reason": None if accepted else "card limit",
+        "risk_score": 0.5,
+        "timeline": {"intended_us": 1, "placed_us": 2},
+    }
+    return json.dumps(told).encode()
+
+
+@dataclass
+class Stack:
+    """Services under test: processes that the test starts, kills and stops."""
+
+    kafka: str
+    namespace: str
+    folder: Path
+    settings: dict[str, str] = field(default_factory=dict)
+    """TAILPACK_… of every service, without the prefix, besides those that the stack sets."""
+    processes: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
+    ports: dict[str, int] = field(default_factory=dict)
+
+    def start(self, *services: str) -> None:
+        for service in services:
+            with socket.socket() as free:
+                free.bind(("127.0.0.1", 0))
+                self.ports[service] = free.getsockname()[1]
+            settings = {
+                "BOOTSTRAP_SERVERS": self.kafka,
+                "NAMESPACE": self.namespace,
+                "DATA_DIR": str(self.folder),
+                "HTTP_PORT": str(self.ports[service]),
+                "PAYMENT_PARTITIONS": str(PARTITIONS),
+                "GROUPING": "explicit",
+                **self.settings,
+            }
+            environ = os.environ | {f"TAILPACK_{name}": value for name, value in settings.items()}
+            command = [sys.executable, "-m", f"services.{service}"]
+            log = (self.folder / f"{service}.log").open("ab")
+            self.processes[service] = subprocess.Popen(command, env=environ, stdout=log, stderr=log)
+            log.close()
+        for service in services:
+            wait_for(
+                lambda service=service: self.get(service, "/healthz")[0] == 200, f"{service} is healthy", deadline_s=40
+            )
+
+    def get(self, service: str, path: str, body: bytes | None = None, **headers: str) -> tuple[int, Any]:
+        """Return status code and JSON of an HTTP call; 0 while nobody listens."""
+        request = urllib.request.Request(f"http://127.0.0.1:{self.ports[service]}{path}", body, headers)
+        try:
+            with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310 loopback
+                return answer.status, json.load(answer)
+        except urllib.error.HTTPError as refused:
+            return refused.code, json.load(refused)
+        except OSError:
+            return 0, None
+
+    def place(self, body: bytes, **headers: str) -> tuple[int, Any]:
+        return self.get("order", "/orders", body, **headers)
+
+    def status(self, order_id: str) -> str | None:
+        code, told = self.get("order", f"/orders/{order_id}")
+        return told["status"] if code == 200 else None
+
+    def kill(self, service: str) -> None:
+        self.processes[service].kill()
+        self.processes.pop(service).wait(10)
+
+    def stop(self, service: str, number: int = signal.SIGTERM) -> int:
+        self.processes[service].send_signal(number)
+        return self.processes.pop(service).wait(25)
+
+    def requests(self) -> list[PaymentRequested]:
+        return self.records(Topic.PAYMENTS_REQUESTED, PaymentRequested)
+
+    def records(self, topic: Topic, kind: type[Any]) -> list[Any]:
+        return [
+            msgspec.json.decode(record.value(), type=kind) for record in read_all(self.kafka, self.namespace, topic)
+        ]
+
+    def settle(self, request: PaymentRequested, *, accepted: bool = True) -> None:
+        """Do Payment's part."""
+        settled = PaymentSettled(
+            payment_id=f"p-{request.order_id}",
+            order_id=request.order_id,
+            customer=request.customer,
+            merchant=request.merchant,
+            country=request.country,
+            currency=request.currency,
+            amount_minor=request.amount_minor,
+            accepted=accepted,
+            decline_reason=None if accepted else "card limit",
+            risk_score=0.5,
+            timeline=msgspec.structs.replace(request.timeline, received_us=1, done_us=2),
+        )
+        value = msgspec.json.encode(settled)
+        produce(self.kafka, self.namespace, Topic.PAYMENTS_SETTLED, [value], key=request.order_id.encode())
+
+
+@contextlib.contextmanager
+def a_stack(kafka: str, namespace: str, folder: Path) -> Iterator[Stack]:
+    """Topics, and services to be started; whatever still runs at the end is killed."""
+    create_topics(kafka, namespace, PARTITIONS)
+    stack = Stack(kafka, namespace, folder)
+    try:
+        yield stack
+    finally:
+        for process in stack.processes.values():
+            process.kill()
+            process.wait(10)

@@ -1,0 +1,20 @@
+"""What tests on a real Spark share: one session for the whole process, as the job opens it."""
+
+import gc
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from bench.latency_job.session import jar_files, open_session
+from tailpack.jars import ensure
+
+SPARK: Final = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
+"""Marks of a module that uses Spark. PySpark leaves the socket of each `collect()` to the garbage collector."""
+
+
+def spark(log_folder: Path) -> Iterator[Any]:
+    """Yield this process's session, with the Kafka connector; what it left behind is collected under the filter."""
+    yield open_session("local[2]", jar_files([ensure("spark")]), log_folder / "spark.log")
+    gc.collect()

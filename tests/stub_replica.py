@@ -1,0 +1,73 @@
+"""A replica that only reports: warm, then member once a plan names it, drained once none does any more.
+
+Started by the autoscaler's tests in place of services.payment, where a real one would only be slower. While the file
+STUB_FAILS exists it refuses to start; while STUB_HANGS exists it starts and never reports.
+"""
+
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+import msgspec
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from contracts.plan import PlanRecord
+from contracts.progress import Progress, ReplicaState
+from contracts.topics import Topic, qualified
+
+
+def main() -> int:
+    name, namespace = os.environ["TAILPACK_REPLICA"], os.environ.get("TAILPACK_NAMESPACE", "")
+    kafka = {"bootstrap.servers": os.environ["TAILPACK_BOOTSTRAP_SERVERS"]}
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    if Path(os.environ.get("STUB_FAILS", "/nonexistent")).exists():
+        sys.stderr.write("stub: the disk is full\n")
+        return 1
+    if Path(os.environ.get("STUB_HANGS", "/nonexistent")).exists():
+        stop.wait(60)
+        return 0
+    producer = Producer(kafka)
+    plans = Consumer(kafka | {"group.id": "stub", "enable.auto.commit": False, "isolation.level": "read_committed"})
+    plans.assign([TopicPartition(qualified(namespace, Topic.PLANS), 0, 0)])
+    epoch, state = 0, ReplicaState.WARM
+    owned: tuple[int, ...] = ()
+    incarnation = str(time.time_ns())
+    while not stop.is_set():
+        record = plans.poll(0.1)
+        if record is not None and record.error() is None:
+            plan = msgspec.json.decode(record.value(), type=PlanRecord)
+            epoch = plan.epoch
+            if name in plan.replicas:
+                state = ReplicaState.MEMBER
+            elif state is ReplicaState.MEMBER:
+                state = ReplicaState.DRAINED
+            owned = tuple(at for at, owner in (plan.assignment or {}).items() if owner == name)
+        report = Progress(
+            replica=name,
+            incarnation=incarnation,
+            pid=os.getpid(),
+            member_id=f"member-{name}-{incarnation}" if state is ReplicaState.MEMBER else "",
+            generation=epoch if state is ReplicaState.MEMBER else -1,
+            epoch=epoch,
+            assigned_epoch=epoch,
+            state=state,
+            partitions=owned,
+            positions={},
+            processed=0,
+            busy_us=0,
+            rebalances=0,
+            rebalance_us=0,
+            at_us=time.time_ns() // 1000,
+        )
+        producer.produce(qualified(namespace, Topic.PROGRESS), msgspec.json.encode(report), key=name)
+        producer.poll(0)
+    producer.flush(2)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,52 @@
+from threading import Event
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from live_fakes import FakeClock
+
+from autoscaler.live.loop import Loop, next_tick_s
+
+
+@given(st.floats(1.6e9, 2.2e9), st.sampled_from([0.25, 0.5, 1.0, 5.0]), st.floats(0, 0.2))
+def test_the_next_tick_lies_within_one_interval_on_the_beat(now_s: float, interval_s: float, offset_s: float) -> None:
+    due_s = next_tick_s(now_s, interval_s, offset_s)
+    assert now_s - 1e-6 < due_s <= now_s + interval_s + 1e-6
+    beats = (due_s - offset_s) / interval_s
+    assert beats == pytest.approx(round(beats), abs=1e-5)
+
+
+class TestLoop:
+    def test_ticks_once_per_interval_and_advances_in_between(self) -> None:
+        clock, stop = FakeClock(1000.0), Event()
+        ticks: list[float] = []
+        advances: list[float] = []
+
+        def advance() -> None:
+            advances.append(clock.now_s)
+            clock.advance(0.05)
+            if clock.now_s > 1003:
+                stop.set()
+
+        loop = Loop(lambda: ticks.append(clock.now_s), advance, interval_s=1, offset_s=0.1, stop=stop, clock=clock)
+        assert loop.last_tick() == (0, 0.0)
+        clock.advance(0.099)  # the loop itself waits for real, so the test starts just before a beat
+        loop.run()
+        assert [int(at_s) for at_s in ticks] == [1000, 1001, 1002]
+        assert len(advances) > 40
+        count, age_s = loop.last_tick()
+        assert count == 3
+        assert 0 < age_s < 1
+
+    def test_missed_beats_are_not_made_up_for(self) -> None:
+        clock, stop = FakeClock(1000.05), Event()
+        ticks: list[float] = []
+
+        def slow_tick() -> None:
+            ticks.append(clock.now_s)
+            clock.advance(3.5)
+            if len(ticks) == 2:
+                stop.set()
+
+        Loop(slow_tick, lambda: clock.advance(0.05), interval_s=1, offset_s=0.1, stop=stop, clock=clock).run()
+        assert ticks[1] - ticks[0] == pytest.approx(4.0, abs=0.06)

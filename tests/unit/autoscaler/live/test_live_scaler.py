@@ -1,0 +1,261 @@
+"""The life of replicas as their scaler sees it, told as timelines."""
+
+import signal
+
+import pytest
+from live_fakes import FakeClock, FakeLauncher, FakeProcess, FakeReports
+
+from autoscaler.live.launcher import Exit, PidFile
+from autoscaler.live.processes import ProcessScaler
+from autoscaler.live.replica_life import Patience
+from contracts.journal import ReplicaChange, ReplicaChanged
+from contracts.progress import ReplicaState
+
+
+class World:
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.launcher = FakeLauncher(self.clock)
+        self.reports = FakeReports(self.clock)
+        self.journal: list[ReplicaChanged] = []
+        self.scaler = ProcessScaler(self.launcher, self.journal.append, clock=self.clock)
+
+    def step(self, seconds: float = 0.0) -> None:
+        self.clock.advance(seconds)
+        self.scaler.reconcile(self.reports.newest)
+
+    def warm(self, name: str) -> FakeProcess:
+        self.reports.tell(name, self.launcher.newest(name), ReplicaState.WARM)
+        self.step()
+        return self.launcher.newest(name)
+
+    def member(self, name: str) -> FakeProcess:
+        self.reports.tell(name, self.launcher.newest(name), ReplicaState.MEMBER)
+        self.step()
+        return self.launcher.newest(name)
+
+    def changes(self, name: str = "payment-0") -> list[str]:
+        return [entry.change.value for entry in self.journal if entry.replica == name]
+
+    def detail(self, change: ReplicaChange) -> str:
+        return [entry.detail for entry in self.journal if entry.change is change][-1]
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_a_requested_replica_starts_at_once_and_is_ready_with_its_first_report(world: World) -> None:
+    world.scaler.request(["payment-0"])
+    assert world.scaler.requested == ("payment-0",)
+    assert not world.scaler.ready("payment-0")
+    world.warm("payment-0")
+    assert world.scaler.ready("payment-0")
+    assert world.changes() == ["requested", "started", "ready"]
+    assert world.launcher.files["payment-0"].incarnation == "life-100", "a later autoscaler must be able to evict it"
+
+
+def test_requesting_twice_starts_once(world: World) -> None:
+    world.scaler.request(["payment-0"])
+    world.scaler.request(["payment-0"])
+    assert len(world.launcher.processes["payment-0"]) == 1
+
+
+def test_reports_of_an_earlier_process_of_that_name_make_nobody_ready(world: World) -> None:
+    world.reports.tell("payment-0", FakeProcess(7, world.clock()))
+    world.scaler.request(["payment-0"])
+    world.step(1)
+    assert not world.scaler.ready("payment-0")
+
+
+def test_a_released_member_is_stopped_only_after_it_has_given_everything_back(world: World) -> None:
+    world.scaler.request(["payment-0"])
+    process = world.member("payment-0")
+    world.scaler.release("payment-0")
+    world.step(1)
+    assert process.signals == []
+    assert world.scaler.requested == (), "a replica on its way out is not requested any more"
+    world.reports.tell("payment-0", process, ReplicaState.DRAINED)
+    world.step()
+    assert process.signals == [signal.SIGTERM]
+    assert "left" not in world.changes(), "it costs money until it is gone"
+    process.finish()
+    world.step()
+    assert world.changes() == ["requested", "started", "ready", "drained", "left"]
+    assert world.scaler.running == ()
+    assert world.launcher.files == {}
+    assert world.scaler.evictions == []
+
+
+def test_a_member_that_does_not_drain_is_stopped_at_the_deadline(world: World) -> None:
+    world.scaler.request(["payment-0"])
+    process = world.member("payment-0")
+    world.scaler.release("payment-0")
+    world.step(Patience().drain_s - 0.1)
+    assert process.signals == []
+    world.step(0.1)
+    assert process.signals == [signal.SIGTERM]
+
+
+def test_a_replica_that_ignores_sigterm_is_killed_and_evicted(world: World) -> None:
+    world.scaler.request(["payment-0"])
+    process = world.member("payment-0")
+    world.scaler.release("payment-0")
+    world.step(Patience().drain_s)
+    world.step(Patience().stop_s)
+    assert process.signals == [signal.SIGTERM, signal.SIGKILL]
+    world.step()
+    assert world.changes()[-1] == "left"
+    assert "8 s after SIGTERM" in world.detail(ReplicaChange.LEFT)
+    assert [eviction.member_id for eviction in world.scaler.evictions] == ["member-100"]
+
+
+def test_a_death_is_evidence_and_the_replacement_has_the_same_name(world: World) -> None:
+    world.scaler.request(["payment-0"])
+    process = world.member("payment-0")
+    world.step(60)
+    world.launcher.log_line = "out of memory"
+    process.finish("killed by SIGKILL")
+    world.step()
+    assert world.changes()[-2:] == ["died", "requested"]
+    assert world.detail(ReplicaChange.DIED) == "killed by SIGKILL; last log line: out of memory"
+    (eviction,) = world.scaler.evictions
+    assert (eviction.replica, eviction.member_id, eviction.incarnation) == ("payment-0", "member-100", "life-100")
+    assert not world.scaler.ready("payment-0")
+    world.step()
+    assert len(world.launcher.processes["payment-0"]) == 2
+    world.warm("payment-0")
+    assert world.scaler.ready("payment-0")
+
+
+def test_a_warm_replica_that_dies_was_no_member_and_evicts_nobody(world: World) -> None:
+    world.scaler.request(["payment-0"])
+    world.warm("payment-0").finish("exit status 1")
+    world.step()
+    assert world.scaler.evictions == []
+
+
+def test_failed_starts_are_repeated_ever_more_slowly_and_shown(world: World) -> None:
+    world.launcher.log_line = "no such topic"
+    world.scaler.request(["payment-0"])
+    waits = []
+    for _ in range(8):
+        world.launcher.newest("payment-0").finish("exit status 1")
+        world.step()
+        assert world.scaler.failing("payment-0")
+        started, waited = len(world.launcher.processes["payment-0"]), 0.0
+        while len(world.launcher.processes["payment-0"]) == started:
+            world.step(0.5)
+            waited += 0.5
+        waits.append(waited)
+    assert waits == [0.5, 1, 2, 4, 8, 16, 30, 30]
+    assert world.detail(ReplicaChange.START_FAILED) == (
+        "exit status 1; last log line: no such topic; attempt 9 in 30 s"
+    )
+    assert world.changes().count("requested") == 1, "it was requested once and costs since"
+
+
+def test_a_start_that_hangs_is_killed_and_repeated(world: World) -> None:
+    world.scaler.request(["payment-0"])
+    first = world.launcher.newest("payment-0")
+    world.step(Patience().start_s)
+    assert first.signals == [signal.SIGKILL]
+    world.step()
+    assert "not warm within 20 s" in world.detail(ReplicaChange.START_FAILED)
+    world.step(0.5)
+    assert world.launcher.newest("payment-0") is not first
+
+
+def test_a_system_that_starts_no_process_is_a_failed_start(world: World) -> None:
+    world.launcher.refuses = "Resource temporarily unavailable"
+    world.scaler.request(["payment-0"])
+    assert world.detail(ReplicaChange.START_FAILED).startswith("Resource temporarily unavailable")
+    world.launcher.refuses = None
+    world.step(0.5)
+    world.warm("payment-0")
+    assert world.scaler.ready("payment-0")
+
+
+def test_a_replica_that_dies_soon_after_each_start_waits_its_back_off(world: World) -> None:
+    world.scaler.request(["payment-0"])
+    for wait_s in (0.5, 1.0, 2.0):
+        world.warm("payment-0").finish("exit status 1")
+        started = len(world.launcher.processes["payment-0"])
+        world.step(1)
+        world.step(wait_s - 0.1)
+        assert len(world.launcher.processes["payment-0"]) == started
+        world.step(0.1)
+        assert len(world.launcher.processes["payment-0"]) == started + 1
+
+
+def test_a_later_decision_takes_a_draining_replica_back(world: World) -> None:
+    world.scaler.request(["payment-0"])
+    process = world.member("payment-0")
+    world.scaler.release("payment-0")
+    world.scaler.request(["payment-0"])
+    assert world.scaler.ready("payment-0")
+    world.step(60)
+    assert process.signals == []
+
+
+def test_a_replica_wanted_again_while_it_stops_is_started_anew_when_it_has_gone(world: World) -> None:
+    world.scaler.request(["payment-0"])
+    process = world.warm("payment-0")
+    world.scaler.release("payment-0")
+    world.step()
+    assert process.signals == [signal.SIGTERM]
+    world.scaler.request(["payment-0"])
+    assert world.scaler.requested == ("payment-0",)
+    assert not world.scaler.ready("payment-0")
+    process.finish()
+    world.step()
+    assert world.changes()[-3:] == ["left", "requested", "started"]
+
+
+def test_releasing_what_waits_for_its_next_attempt_is_the_end_of_it(world: World) -> None:
+    world.scaler.request(["payment-0"])
+    world.launcher.newest("payment-0").finish("exit status 1")
+    world.step()
+    world.scaler.release("payment-0")
+    world.step(60)
+    assert world.changes()[-1] == "left"
+    assert len(world.launcher.processes["payment-0"]) == 1
+
+
+def test_after_a_restart_the_living_are_adopted_and_the_dead_evicted(world: World) -> None:
+    alive = FakeProcess(41, 900.0)
+    world.launcher.behind = [
+        ("payment-0", PidFile(pid=41, create_time=900.0, incarnation="life-41"), alive),
+        ("payment-1", PidFile(pid=42, create_time=900.0, incarnation="life-42"), None),
+    ]
+    world.reports.tell("payment-0", alive)
+    world.reports.tell("payment-1", FakeProcess(42, 900.0))
+    world.scaler.adopt(world.reports.newest)
+    assert world.scaler.ready("payment-0")
+    assert world.changes("payment-0") == ["adopted", "ready"]
+    assert world.changes("payment-1") == ["died"]
+    assert world.scaler.requested == ("payment-0",)
+    assert [eviction.member_id for eviction in world.scaler.evictions] == ["member-42"]
+
+
+def test_a_hung_replica_that_is_killed_counts_as_dead(world: World) -> None:
+    world.scaler.request(["payment-0"])
+    world.member("payment-0")
+    world.scaler.kill("payment-0", "hung")
+    world.step()
+    assert world.detail(ReplicaChange.DIED).startswith("hung")
+    assert len(world.scaler.evictions) == 1
+
+
+def test_stopping_all_signals_all_and_ends_with_nobody(world: World) -> None:
+    world.scaler.request(["payment-0", "payment-1", "payment-2"])
+    first, second = world.member("payment-0"), world.member("payment-1")
+    third = world.launcher.newest("payment-2")
+    world.scaler.stop_all()
+    assert [process.signals for process in (first, second, third)] == [[signal.SIGTERM]] * 3
+    for process in (first, second, third):
+        process.ended = Exit("exit status 0", clean=True)
+    world.step()
+    assert world.scaler.running == ()
+    assert world.changes("payment-2") == ["requested", "started", "left"]

@@ -1,0 +1,69 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from autoscaler.live.composition import StateDirTakenError, lock
+from autoscaler.live.settings import AutoscalerSettings
+from contracts.validation import InvalidSettingsError, from_environment
+
+GOOD = {"TAILPACK_POLICY": "algorithm-2", "TAILPACK_PAYMENT_PARTITIONS": "5", "TAILPACK_STATE_DIR": "state"}
+
+
+def test_the_defaults_stand_for_the_papers_setting() -> None:
+    settings = from_environment(GOOD, AutoscalerSettings)
+    assert (settings.latency_target_s, settings.f_up, settings.f_down) == (0.5, 0.9, 0.4)
+    assert (settings.decision_interval_s, settings.tick_offset_s) == (1.0, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("PAYMENT_PARTITIONS", "0"),
+        ("SERVICE_TIME_S", "0"),
+        ("DECISION_INTERVAL_S", "0.01"),
+        ("TICK_OFFSET_S", "1.0"),
+        ("INITIAL_REPLICAS", "6"),
+        ("HTTP_PORT", "70000"),
+        ("REBALANCE_TIME_S", "-1"),
+    ],
+)
+def test_values_out_of_range_are_named(name: str, value: str) -> None:
+    with pytest.raises(InvalidSettingsError, match=name.lower()):
+        from_environment(GOOD | {f"TAILPACK_{name}": value}, AutoscalerSettings)
+
+
+def test_the_process_names_every_mistake_on_its_own_line_and_exits_with_2() -> None:
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("TAILPACK_")}
+    wrong = {"TAILPACK_PAYMENT_PARTITIONS": "many", "TAILPACK_HTTP_PORT": "x", "TAILPACK_STATE_DIR": "state"}
+    ended = subprocess.run(
+        [sys.executable, "-m", "autoscaler.live"],
+        env=environ | wrong,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert ended.returncode == 2
+    assert len(ended.stderr.splitlines()) == 4
+    for name in ("BOOTSTRAP_SERVERS", "POLICY", "PAYMENT_PARTITIONS", "HTTP_PORT"):
+        assert f"TAILPACK_{name}" in ended.stderr
+
+
+def test_an_unknown_policy_is_refused_with_those_there_are() -> None:
+    environ = dict(os.environ) | GOOD | {"TAILPACK_POLICY": "oracle", "TAILPACK_BOOTSTRAP_SERVERS": "127.0.0.1:1"}
+    ended = subprocess.run(
+        [sys.executable, "-m", "autoscaler.live"], env=environ, capture_output=True, text=True, timeout=30, check=False
+    )
+    assert ended.returncode == 2
+    assert "oracle" in ended.stderr
+    assert "algorithm-2" in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+
+
+def test_a_state_folder_belongs_to_one_autoscaler_at_a_time(tmp_path: Path) -> None:
+    with lock(tmp_path / "state"), pytest.raises(StateDirTakenError, match="another autoscaler"):
+        lock(tmp_path / "state")
+    lock(tmp_path / "state").close()

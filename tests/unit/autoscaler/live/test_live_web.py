@@ -1,0 +1,99 @@
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from autoscaler.live.metrics import Metrics
+from autoscaler.live.web import Answer, PortTakenError, Source, WebServer, respond
+
+
+@dataclass
+class State:
+    ticks: int = 5
+    age_s: float = 0.4
+    decisions: list[dict[str, int]] = field(default_factory=lambda: [{"tick": n} for n in range(100, 0, -1)])
+
+
+@pytest.fixture
+def state() -> State:
+    return State()
+
+
+@pytest.fixture
+def source(state: State) -> Source:
+    return Source(
+        last_tick=lambda: (state.ticks, state.age_s),
+        plan=lambda: {"in_force": None, "wanted": None},
+        decisions=lambda limit: state.decisions[:limit],
+        registry=Metrics().registry,
+        tick_limit_s=3.0,
+    )
+
+
+def get(source: Source, path: str, query: str = "", method: str = "GET") -> tuple[str, Any]:
+    answer: Answer = respond(source, method, path, query)
+    return answer.status, json.loads(answer.body)
+
+
+def test_healthy_while_ticks_are_recent(source: Source) -> None:
+    status, body = get(source, "/healthz")
+    assert status == "200 OK"
+    assert body == {"status": "ok", "ticks": 5, "last_tick_age_s": 0.4, "limit_s": 3.0}
+
+
+@pytest.mark.parametrize(("ticks", "age_s"), [(0, 0.1), (5, 3.1)])
+def test_unwell_before_the_first_tick_and_when_ticks_stop(
+    source: Source, state: State, ticks: int, age_s: float
+) -> None:
+    state.ticks, state.age_s = ticks, age_s
+    status, body = get(source, "/healthz")
+    assert status == "503 Service Unavailable"
+    assert body["last_tick_age_s"] == age_s
+
+
+def test_decisions_are_limited(source: Source) -> None:
+    assert len(get(source, "/decisions")[1]) == 100
+    assert get(source, "/decisions", "limit=2")[1] == [{"tick": 100}, {"tick": 99}]
+
+
+@pytest.mark.parametrize("limit", ["0", "101", "-1", "ten", "1.5", "²"])
+def test_a_senseless_limit_is_refused_in_words(source: Source, limit: str) -> None:
+    status, body = get(source, "/decisions", f"limit={limit}")
+    assert status == "400 Bad Request"
+    assert "whole number from 1 to 100" in body["error"]
+
+
+def test_the_root_lists_the_pages(source: Source) -> None:
+    assert set(get(source, "/")[1]) == {"/", "/healthz", "/plan", "/decisions", "/metrics"}
+
+
+def test_unknown_pages_and_other_methods(source: Source) -> None:
+    assert get(source, "/admin")[0] == "404 Not Found"
+    assert get(source, "/plan", method="POST")[0] == "405 Method Not Allowed"
+
+
+@pytest.fixture
+def server(source: Source) -> Iterator[WebServer]:
+    server = WebServer(source, 0, "127.0.0.1")
+    server.start()
+    yield server
+    server.close()
+
+
+def test_over_http(server: WebServer) -> None:
+    with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics", timeout=5) as answer:
+        assert answer.headers["Content-Type"].startswith("text/plain")
+        assert b"tailpack_service_rate_events_per_second" in answer.read()
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(f"http://127.0.0.1:{server.port}/nothing", timeout=5)
+    assert refused.value.code == 404
+    refused.value.close()
+
+
+def test_a_taken_port_is_an_error_at_once(server: WebServer, source: Source) -> None:
+    with pytest.raises(PortTakenError, match=f"port {server.port} is taken"):
+        WebServer(source, server.port, "127.0.0.1")

@@ -1,0 +1,129 @@
+"""Who owns what: as planned, and sensibly where the plan leaves the choice."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contracts.plan import PlanRecord
+from services.consumer.placement import Member, place
+
+NAMES = [f"payment-{number}" for number in range(6)]
+
+
+def plan(replicas: list[str], assignment: dict[int, str] | None) -> PlanRecord:
+    return PlanRecord(epoch=1, at_us=0, replicas=tuple(replicas), assignment=assignment, reason="")
+
+
+def members(*names: str) -> list[Member]:
+    return [Member(f"{name}-id", name) for name in names]
+
+
+def moves(owners: dict[str, list[int]], previous: dict[int, str]) -> int:
+    return sum(1 for owner, mine in owners.items() for each in mine if previous.get(each, owner) != owner)
+
+
+groups = st.lists(
+    st.builds(
+        Member, member_id=st.uuids().map(str), name=st.sampled_from(NAMES), incarnation=st.sampled_from(["1", "2", "3"])
+    ),
+    min_size=1,
+    max_size=8,
+    unique_by=lambda each: each.member_id,
+)
+plans = st.none() | st.builds(
+    plan,
+    replicas=st.lists(st.sampled_from(NAMES), unique=True),
+    assignment=st.none() | st.dictionaries(st.integers(0, 20), st.sampled_from(NAMES)),
+)
+partition_lists = st.integers(0, 20).map(lambda count: list(range(count)))
+
+
+@given(plans, groups, partition_lists, st.data())
+def test_every_partition_has_exactly_one_owner_and_every_member_an_entry(the_plan, group, partitions, data):
+    ids = [member.member_id for member in group]
+    previous = data.draw(st.dictionaries(st.sampled_from(partitions or [0]), st.sampled_from([*ids, "gone"])))
+
+    owners = place(the_plan, group, partitions, previous)
+
+    assert sorted(owners) == sorted(ids)
+    assert sorted(partition for mine in owners.values() for partition in mine) == partitions
+
+
+@given(plans, groups, partition_lists, st.randoms())
+def test_the_order_in_which_members_are_listed_changes_nothing(the_plan, group, partitions, random):
+    shuffled = list(group)
+    random.shuffle(shuffled)
+
+    assert place(the_plan, group, partitions, {}) == place(the_plan, shuffled, partitions, {})
+
+
+@given(groups, partition_lists, st.data())
+def test_present_members_own_what_the_plan_gives_them(group, partitions, data):
+    assignment = data.draw(st.fixed_dictionaries({each: st.sampled_from(NAMES) for each in partitions}))
+    by_name = {member.name: member for member in sorted(group, key=lambda each: (each.incarnation, each.member_id))}
+
+    owners = place(plan(NAMES, assignment), group, partitions, {})
+
+    for partition, name in assignment.items():
+        if name in by_name:
+            assert partition in owners[by_name[name].member_id]
+
+
+@given(st.integers(1, 6), partition_lists, st.data())
+def test_without_an_assignment_counts_are_even_and_moves_are_few(count, partitions, data):
+    group = members(*NAMES[:count])
+    ids = [member.member_id for member in group]
+    previous = data.draw(st.fixed_dictionaries({each: st.sampled_from(ids) for each in partitions}))
+
+    owners = place(None, group, partitions, previous)
+
+    sizes = sorted(len(mine) for mine in owners.values())
+    assert sizes[-1] - sizes[0] <= 1
+    held = sorted((sum(1 for owner in previous.values() if owner == each) for each in ids), reverse=True)
+    share, larger = divmod(len(partitions), count)
+    unavoidable = sum(max(0, mine - share - (rank < larger)) for rank, mine in enumerate(held))
+    assert moves(owners, previous) == unavoidable
+
+
+@given(st.integers(1, 6), partition_lists)
+def test_sticky_placement_repeated_moves_nothing(count, partitions):
+    group = members(*NAMES[:count])
+    once = place(None, group, partitions, {})
+    previous = {partition: owner for owner, mine in once.items() for partition in mine}
+
+    assert place(None, group, partitions, previous) == once
+
+
+def test_partitions_of_an_absent_replica_go_to_the_least_loaded():
+    assignment = {0: "payment-0", 1: "payment-0", 2: "payment-1", 3: "payment-2"}
+
+    owners = place(plan(NAMES[:3], assignment), members("payment-0", "payment-1"), [0, 1, 2, 3], {})
+
+    assert owners == {"payment-0-id": [0, 1], "payment-1-id": [2, 3]}
+
+
+def test_partitions_that_the_plan_does_not_mention_are_owned_too():
+    owners = place(plan(["payment-0"], {0: "payment-0"}), members("payment-0"), [0, 1, 2], {})
+
+    assert owners == {"payment-0-id": [0, 1, 2]}
+
+
+def test_a_member_that_the_plan_does_not_name_owns_nothing_while_a_named_one_is_here():
+    owners = place(plan(["payment-0"], None), members("payment-0", "payment-1"), [0, 1], {0: "payment-1-id"})
+
+    assert owners == {"payment-0-id": [0, 1], "payment-1-id": []}
+
+
+def test_with_no_named_replica_here_the_others_serve():
+    owners = place(plan(["payment-5"], {0: "payment-5", 1: "payment-5"}), members("payment-0", "payment-1"), [0, 1], {})
+
+    assert owners == {"payment-0-id": [0], "payment-1-id": [1]}
+
+
+def test_of_two_incarnations_with_one_name_the_later_one_owns():
+    group = [Member("b-old", "payment-0", "0001"), Member("a-new", "payment-0", "0002")]
+
+    assert place(plan(["payment-0"], {0: "payment-0"}), group, [0], {0: "b-old"}) == {"b-old": [], "a-new": [0]}
+
+
+def test_nobody_here_owns_nothing():
+    assert place(None, [], [0, 1], {}) == {}

@@ -1,0 +1,104 @@
+"""The Order app without a broker: Faust's own agents, a producer that remembers."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from contracts.connection import Connection
+from contracts.events import DeadLetter, PaymentRequested
+from services.common.service import Service
+from services.order.app import build
+from services.order.settings import OrderSettings
+
+ORDER = {
+    "v": 1,
+    "order_id": "o-1",
+    "customer": "ada",
+    "merchant": "books",
+    "country": "DE",
+    "currency": "EUR",
+    "amount_minor": 1250,
+    "card_number": "4111111111111111",
+}
+
+
+class Memory:
+    """Stands in for Faust's producer: remembers each record and acknowledges it at once."""
+
+    def __init__(self) -> None:
+        self.records: list[tuple[str, bytes | None, bytes | None, int | None]] = []
+
+    async def send(
+        self, topic: str, key: bytes | None, value: bytes | None, partition: int | None, *_: Any
+    ) -> "asyncio.Future[None]":
+        self.records.append((topic, key, value, partition))
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        done.set_result(None)
+        return done
+
+    def on(self, topic: str) -> list[tuple[bytes, int | None]]:
+        return [(value or b"", partition) for name, _, value, partition in self.records if name == topic]
+
+
+def with_order_agent(folder: Path, tell: Callable[[Service, Any, Memory], Awaitable[None]]) -> None:
+    async def told() -> None:
+        settings = OrderSettings(data_dir=str(folder), payment_partitions=9, grouping="explicit")
+        service = build(Connection(bootstrap_servers="127.0.0.1:1", namespace="t"), settings)
+        memory = Memory()
+        service.app.producer = memory
+        service.stage.assigned([])
+        agent = service.app.agents["t.order-t.orders.placed"]
+        async with agent.test_context() as context:
+            await tell(service, context, memory)
+
+    asyncio.run(told())
+
+
+async def put(context: Any, value: bytes | None, **headers: bytes) -> None:
+    await context.put(value, key=b"o-1", headers=headers or None)
+    for _ in range(5):  # lets the acknowledgements be called; no time passes
+        await asyncio.sleep(0)
+
+
+def test_an_order_becomes_a_payment_request_in_its_partition(tmp_path: Path) -> None:
+    async def tell(service: Service, context: Any, memory: Memory) -> None:
+        await put(context, msgspec.json.encode(ORDER), partition=b"7", intended_at=b"123", placed_at=b"456")
+        ((value, partition),) = memory.on("t.payments.requested")
+        request = msgspec.json.decode(value, type=PaymentRequested)
+        assert partition == 7
+        assert (request.timeline.intended_us, request.timeline.placed_us) == (123, 456)
+        assert request.timeline.accepted_us is not None
+        assert service.stage.open.count == 0
+        assert len(memory.on("t.order-orders-changelog")) == 1
+
+    with_order_agent(tmp_path, tell)
+
+
+def test_a_repeated_order_is_requested_once(tmp_path: Path) -> None:
+    async def tell(service: Service, context: Any, memory: Memory) -> None:
+        for _ in range(3):
+            await put(context, msgspec.json.encode(ORDER))
+        assert len(memory.on("t.payments.requested")) == 1
+        assert service.stage.duplicates == 2
+
+    with_order_agent(tmp_path, tell)
+
+
+def test_what_cannot_be_accepted_becomes_a_dead_letter(tmp_path: Path) -> None:
+    async def tell(service: Service, context: Any, memory: Memory) -> None:
+        for value in (b"{", None, msgspec.json.encode({**ORDER, "v": 2}), b" " * 20_000):
+            await put(context, value)
+        await put(context, msgspec.json.encode(ORDER), partition=b"9")
+        await put(context, msgspec.json.encode(ORDER), intended_at=b"soon")
+        letters = [msgspec.json.decode(value, type=DeadLetter) for value, _ in memory.on("t.dead.letters")]
+        found = [letter.reasons[0] for letter in letters]
+        told = ["not JSON", "no value", "version 2 is unknown", "20000 bytes", "partition is 9", "intended_at"]
+        assert all(part in reason for part, reason in zip(told, found, strict=True))
+        assert [letter.offset for letter in letters] == list(range(6))
+        assert memory.on("t.payments.requested") == []
+        assert service.stage.open.count == 0
+
+    with_order_agent(tmp_path, tell)

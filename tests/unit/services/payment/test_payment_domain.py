@@ -1,0 +1,81 @@
+"""The rules of payment."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contracts.catalogue import COUNTRIES, MAX_AMOUNT_MINOR, MERCHANTS
+from services.payment.domain import (
+    CARD_LIMITS_MINOR,
+    OVER_LIMIT,
+    RISK_LIMIT,
+    TOO_RISKY,
+    authorise,
+    card_limit_minor,
+    payment_id,
+    risk_score,
+)
+
+amounts = st.integers(1, MAX_AMOUNT_MINOR)
+payments = st.fixed_dictionaries(
+    {
+        "order_id": st.text(max_size=40),
+        "card_token": st.text(max_size=40),
+        "amount_minor": amounts,
+        "country": st.sampled_from(COUNTRIES) | st.text(max_size=3),
+        "merchant": st.sampled_from(MERCHANTS) | st.text(max_size=12),
+    }
+)
+
+
+@given(payments)
+def test_the_same_request_always_has_the_same_verdict(payment):
+    assert authorise(**payment) == authorise(**payment)
+
+
+@given(payments)
+def test_a_decline_has_exactly_one_reason_and_an_acceptance_none(payment):
+    verdict = authorise(**payment)
+
+    assert verdict.accepted == (verdict.decline_reason is None)
+    assert verdict.decline_reason in {None, OVER_LIMIT, TOO_RISKY}
+    if verdict.accepted:
+        assert payment["amount_minor"] <= card_limit_minor(payment["card_token"])
+        assert verdict.risk_score <= RISK_LIMIT
+
+
+@given(amounts, amounts, st.sampled_from(COUNTRIES), st.sampled_from(MERCHANTS))
+def test_a_larger_amount_is_never_less_risky(one, other, country, merchant):
+    low, high = sorted((one, other))
+
+    assert 0 <= risk_score(low, country, merchant) <= risk_score(high, country, merchant) <= 1
+
+
+@given(amounts, st.sampled_from(COUNTRIES), st.sampled_from(MERCHANTS))
+def test_what_is_not_in_the_catalogue_is_never_less_risky(amount, country, merchant):
+    assert risk_score(amount, "??", merchant) >= risk_score(amount, country, merchant)
+    assert risk_score(amount, country, "??") >= risk_score(amount, country, merchant)
+
+
+@given(st.text(max_size=40), st.text(max_size=40))
+def test_payment_ids_differ_exactly_where_orders_do(one, other):
+    assert (payment_id(one) == payment_id(other)) == (one == other)
+
+
+def test_cards_have_all_kinds_of_limits():
+    assert {card_limit_minor(f"token-{number}") for number in range(100)} == set(CARD_LIMITS_MINOR)
+
+
+def test_a_card_is_declined_one_cent_above_its_limit():
+    limit = card_limit_minor("token-1")
+    harmless = {"order_id": "o", "card_token": "token-1", "country": "FR", "merchant": "books"}
+
+    assert authorise(amount_minor=limit, **harmless).accepted
+    assert authorise(amount_minor=limit + 1, **harmless).decline_reason == OVER_LIMIT
+
+
+def test_a_large_purchase_of_jewellery_from_nowhere_is_too_risky():
+    generous = next(f"t{n}" for n in range(100) if card_limit_minor(f"t{n}") == CARD_LIMITS_MINOR[-1])
+
+    verdict = authorise(order_id="o", card_token=generous, amount_minor=2_000_000, country="??", merchant="jewellery")
+
+    assert verdict.decline_reason == TOO_RISKY

@@ -1,0 +1,116 @@
+"""From a record to a settled payment or a dead letter; nothing that arrives can stop a replica."""
+
+import re
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from payment_group import request
+
+from contracts.events import DeadLetter, PaymentRequested, PaymentSettled
+from contracts.topics import Topic
+from services.consumer.event import Event, Outgoing
+from services.payment.app import MAX_REQUEST_BYTES, payment_handler
+from services.payment.dead_letters import PAYLOAD_BYTES, masked
+from services.payment.domain import payment_id
+
+DONE_US = 1_700_000_000_000_000
+
+
+def handled(value: bytes | None, *, key: bytes | None = b"key") -> Outgoing:
+    event = Event("payments.requested", 3, 41, key, value, received_us=DONE_US - 9000, epoch=7)
+    return payment_handler("payment-2")(event, DONE_US)
+
+
+def changed(**fields: object) -> bytes:
+    return msgspec.json.encode(msgspec.to_builtins(request(1)) | fields)
+
+
+def test_a_good_request_is_settled_under_its_order_id_with_its_timeline():
+    asked = request(1)
+
+    outgoing = handled(msgspec.json.encode(asked))
+
+    settled = msgspec.json.decode(outgoing.value, type=PaymentSettled)
+    assert (outgoing.topic, outgoing.key) == (Topic.PAYMENTS_SETTLED, asked.order_id.encode())
+    assert (settled.payment_id, settled.accepted) == (payment_id(asked.order_id), True)
+    timeline = settled.timeline
+    assert (timeline.intended_us, timeline.placed_us) == (asked.timeline.intended_us, asked.timeline.placed_us)
+    assert (timeline.received_us, timeline.done_us) == (DONE_US - 9000, DONE_US)
+    assert (timeline.partition, timeline.offset, timeline.replica, timeline.epoch) == (3, 41, "payment-2", 7)
+
+
+def test_a_request_from_an_older_or_newer_writer_with_unknown_fields_is_settled():
+    assert handled(changed(colour="blue")).topic == Topic.PAYMENTS_SETTLED
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (None, "no value"),
+        (b"", "truncated"),
+        (b"\xff\xfe", "malformed"),
+        (b"[]", "object"),
+        (b"{}", "version 0 is unknown"),
+        (changed(v=99), "version 99 is unknown"),
+        (changed(amount_minor=0), "amount_minor 0"),
+        (changed(amount_minor=10**25), "amount_minor|out of range"),
+        (changed(amount_minor="12"), "amount_minor"),
+        (changed(timeline={}), "intended_us"),
+        (b"x" * (MAX_REQUEST_BYTES + 1), "bytes"),
+        (b'{"v": 1, "a": ' + b"[" * 30_000, "recursion|truncated"),
+    ],
+)
+def test_what_cannot_be_settled_is_a_dead_letter_with_the_reason(value, reason):
+    outgoing = handled(value)
+
+    letter = msgspec.json.decode(outgoing.value, type=DeadLetter)
+    assert (outgoing.topic, outgoing.key) == (Topic.DEAD_LETTERS, b"key")
+    assert (letter.stage, letter.partition, letter.offset) == ("payment", 3, 41)
+    assert letter.letter_id == "payments.requested-3-41"
+    assert len(letter.reasons) == 1
+    assert re.search(reason, letter.reasons[0]), letter.reasons
+    assert len(letter.payload.encode()) <= PAYLOAD_BYTES
+
+
+def test_a_dead_letter_names_the_order_where_it_can_be_read():
+    letter = msgspec.json.decode(handled(changed(v=99)).value, type=DeadLetter)
+
+    assert letter.order_id == request(1).order_id
+
+
+def test_a_card_number_does_not_reach_the_dead_letters():
+    letter = msgspec.json.decode(handled(changed(v=99, note="4111 1111 1111 1111")).value, type=DeadLetter)
+
+    assert "4111" not in letter.payload
+    assert "**** **** **** 1111" in letter.payload
+
+
+@pytest.mark.parametrize("text", ["4111111111111111", "4111-1111-1111-1111", "378282246310005"])
+def test_card_numbers_are_masked_but_for_four_digits(text):
+    assert sum(character.isdigit() for character in masked(f"card {text}.")) == 4
+
+
+@given(st.binary(max_size=300))
+def test_no_bytes_can_make_the_handler_raise(value):
+    assert handled(value).topic in {Topic.DEAD_LETTERS, Topic.PAYMENTS_SETTLED}
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(st.sampled_from([each.name for each in msgspec.structs.fields(PaymentRequested)]), json_values)
+def test_no_value_of_any_field_can_make_the_handler_raise(field, value):
+    assert handled(changed(**{field: value})).topic in {Topic.DEAD_LETTERS, Topic.PAYMENTS_SETTLED}
+
+
+def test_lone_surrogates_do_not_stop_a_replica():
+    value = msgspec.json.encode(request(1)).replace(b'"customer-1"', b'"\\ud800"')
+    assert handled(value).topic in {Topic.DEAD_LETTERS, Topic.PAYMENTS_SETTLED}
+    value = msgspec.json.encode(request(1)).replace(request(1).order_id.encode(), b"\\ud800")
+    assert handled(value).topic in {Topic.DEAD_LETTERS, Topic.PAYMENTS_SETTLED}

@@ -1,0 +1,214 @@
+"""What a user sees: help everywhere, and one clear line with exit status 2 for everything that can be mended."""
+
+import json
+import re
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import typer
+
+from autoscaler.policies.registry import POLICIES
+from bench.report.example import example
+from bench.report.result import Effects, Result
+from bench.run_info import RUN_FILE
+from bench.scenario import scenario_names
+from tailpack import cli, reporting
+
+FIVE_MISTAKES = """
+name = "own"
+description = "mine"
+topology = "payment-only"
+duration_s = 601
+[load]
+workload = "w1"
+speed = 2
+spacing = "bursts"
+split = "random"
+[payment]
+partitions = "five"
+[autoscaler]
+policy = "algorithm-7"
+"""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How `tailpack …` ended and what it printed."""
+
+    status: int
+    out: str
+    err: str
+
+
+Command = Callable[..., Ended]
+
+
+@pytest.fixture
+def tailpack(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Iterator[Command]:
+    """The command line as the installed command runs it, in an empty folder, with no broker started by anybody."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("COLUMNS", "200")
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+
+    def run(*words: str) -> Ended:
+        monkeypatch.setattr(sys, "argv", ["tailpack", *words])
+        status = 0
+        try:
+            cli.main()
+        except SystemExit as ended:
+            status = int(ended.code or 0)
+        said = capsys.readouterr()
+        return Ended(status, said.out, said.err)
+
+    yield run
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def every_command() -> list[tuple[str, ...]]:
+    """Return the words of every command and group, found by walking the command line."""
+
+    def below(command: Any, words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+        yield words
+        for name, child in getattr(command, "commands", {}).items():
+            yield from below(child, (*words, name))
+
+    return list(below(typer.main.get_command(cli.app), ()))
+
+
+@pytest.mark.parametrize("words", every_command(), ids=" ".join)
+def test_every_command_explains_itself(tailpack: Command, words: tuple[str, ...]) -> None:
+    ended = tailpack(*words, "--help")
+    assert (ended.status, ended.err) == (0, "")
+    usage, _, explanation = ended.out.strip().partition("\n")
+    assert " ".join(["tailpack", *words, "[OPTIONS]"]) in usage
+    assert re.search(r"^ [A-Z].{15,}", explanation, re.MULTILINE), "a sentence that says what it does"
+
+
+def test_the_commands_of_the_readme_are_there() -> None:
+    wanted = {("demo",), ("run",), ("report",), ("scenarios",), ("policies",), ("load",), ("topics", "create")}
+    wanted |= {("kafka", name) for name in ("start", "stop", "status", "consumer-groups")}
+    assert wanted <= set(every_command())
+
+
+def test_scenarios_are_listed_for_people_and_for_programs(tailpack: Command) -> None:
+    table, listed = tailpack("scenarios"), json.loads(tailpack("scenarios", "--json").out)
+    assert [one["name"] for one in listed] == scenario_names()
+    assert listed[0]["autoscaler"]["policy"] in POLICIES
+    for name in scenario_names():
+        assert re.search(rf"^ *{name} ", table.out, re.MULTILINE)
+
+
+def test_policies_are_listed_for_people_and_for_programs(tailpack: Command) -> None:
+    table, listed = tailpack("policies"), json.loads(tailpack("policies", "--json").out)
+    assert listed == {name: factory.description for name, factory in POLICIES.items()}
+    for name in POLICIES:
+        assert re.search(rf"^ *{name} ", table.out, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("run", "--scenario", "dmo"), r"scenario 'dmo' is unknown; known are demo, .*; or name a \.toml file"),
+        (("demo", "--policy", "best"), r"demo\.toml: autoscaler\.policy: 'best' is unknown; known are algorithm-1, .*"),
+        (("run", "--scenario", "none.toml"), r"none\.toml: cannot be read \(No such file or directory\)"),
+        (("run", "--scenario", "w1", "--duration-s", "601"), r"w1\.toml: duration_s: 601 is too long: .* 600 s"),
+        (("run",), r"Missing option '--scenario'\.?"),
+        (("run", "--scenario", "w1", "--seed", "x"), r"Invalid value for '--seed': .*integer.*"),
+        (
+            ("report", "no.such.topic"),
+            r"no\.such\.topic is no folder; .* --bootstrap-servers, or .*tailpack kafka start",
+        ),
+        (("kafka", "consumer-groups"), r"no broker runs; name one with --bootstrap-servers, or .*tailpack kafka start"),
+        (("jars", "flink"), r"Invalid value for .*'flink' is not one of 'kafka', 'spark'\."),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_what_can_be_mended_is_one_line_and_status_2(
+    tailpack: Command, tmp_path: Path, words: tuple[str, ...], line: str
+) -> None:
+    ended = tailpack(*words)
+    assert ended.status == 2
+    assert ended.out == ""
+    assert re.fullmatch(f"tailpack: {line}\n", ended.err)
+    assert list(tmp_path.iterdir()) == [], "nothing was begun"
+
+
+def test_five_mistakes_in_a_scenario_file_are_five_lines(tailpack: Command, tmp_path: Path) -> None:
+    (tmp_path / "own.toml").write_text(FIVE_MISTAKES, encoding="utf-8")
+    ended = tailpack("run", "--scenario", "own.toml")
+    lines = ended.err.splitlines()
+    assert ended.status == 2
+    assert len(lines) == 5
+    for key in ("load.speed", "load.spacing", "payment.partitions", "duration_s", "autoscaler.policy"):
+        assert len([line for line in lines if line.startswith(f"tailpack: own.toml: {key}")]) == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_report_of_a_folder_that_is_no_run(tailpack: Command, tmp_path: Path) -> None:
+    (tmp_path / "holiday").mkdir()
+    ended = tailpack("report", "holiday")
+    assert ended == Ended(2, "", "tailpack: holiday is not the folder of a run: it holds no run.json\n")
+
+
+def test_the_command_alone_shows_its_help(tailpack: Command) -> None:
+    ended = tailpack()
+    assert "demo" in ended.out + ended.err
+    assert not re.search(r"^tailpack: *$", ended.err, re.MULTILINE), "no empty error after it"
+
+
+def test_the_status_of_a_broker_that_does_not_run(tailpack: Command) -> None:
+    ended = tailpack("kafka", "status")
+    assert ended.status == 3
+    assert "start one: tailpack kafka start" in ended.out
+    assert tailpack("kafka", "stop").status == 0
+
+
+@pytest.fixture
+def judged(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[Effects], str]:
+    """Make a folder of a run whose judgement, instead of by Spark, will be one with these effects."""
+
+    def make(effects: Effects) -> str:
+        folder = tmp_path / "a-run"
+        folder.mkdir()
+        (folder / RUN_FILE).write_text("{}")
+        result = msgspec.structs.replace(example(), effects=effects)
+        monkeypatch.setattr(reporting, "judge", lambda run, **_: result.save(run))
+        return str(folder)
+
+    return make
+
+
+WHOLE = Effects(orders=10, exactly_once=10, missing=0, doubled=0)
+DAMAGED = Effects(orders=10, exactly_once=9, missing=1, doubled=0)
+EMPTY = Effects(orders=0, exactly_once=0, missing=0, doubled=0)
+
+
+@pytest.mark.parametrize(("effects", "status"), [(WHOLE, 0), (DAMAGED, 1), (EMPTY, 1)])
+def test_a_strict_report_succeeds_only_if_every_order_had_each_effect_once(
+    tailpack: Command, judged: Callable[[Effects], str], effects: Effects, status: int
+) -> None:
+    folder = judged(effects)
+    assert tailpack("report", folder).status == 0
+    assert tailpack("report", folder, "--strict").status == status
+
+
+def test_json_alone_is_on_standard_output(tailpack: Command, judged: Callable[[Effects], str]) -> None:
+    ended = tailpack("report", judged(WHOLE), "--json")
+    assert msgspec.json.decode(ended.out, type=Result).effects == WHOLE
+    assert "report.html" in ended.err
+
+
+def test_ctrl_c_is_one_line_and_status_130(tailpack: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "app", lambda **_: interrupted())
+    assert tailpack("demo") == Ended(130, "", "tailpack: stopped\n")

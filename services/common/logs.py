@@ -46,3 +46,6 @@ def configure() -> None:
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     for name in ("aiokafka", "faust", "mode"):
         logging.getLogger(name).setLevel(logging.WARNING)
+    logging.getLogger("mode.timers").setLevel(
+        logging.ERROR
+    )  # it warns whenever a commit takes longer than its interval

@@ -3,8 +3,12 @@
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from services.common.errors import RefusedError
+
+MAX_DIGITS: Final = 16
+"""Of a number in a header. Microseconds of that length reach to the year 2286; longer ones are no dates."""
 
 
 def now_us() -> int:
@@ -38,8 +42,8 @@ class Incoming:
         text = self.headers.get(name)
         if text is None:
             return None
-        if not text.isdigit() or len(text) > 18:
-            raise RefusedError((f"header {name} is not a decimal number: {text[:40]!r}",))
+        if not text.isdigit() or len(text) > MAX_DIGITS:
+            raise RefusedError((f"header {name} is no decimal number of at most {MAX_DIGITS} digits: {text[:40]!r}",))
         return int(text)
 
 

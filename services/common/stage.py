@@ -49,11 +49,17 @@ class Stage:
         try:
             effects = tuple(decide(record))
         except RefusedError as refused:
-            self.refused += 1
-            effects = (*refused.effects, dead_letter(self.name, self.letters_topic, record, refused))
+            effects = self._refuse(record, refused)
+        except Exception as unforeseen:  # a record that no rule foresaw must not stop all the records behind it
+            reason = f"{self.name} cannot process it: {type(unforeseen).__name__}: {unforeseen}"
+            effects = self._refuse(record, RefusedError((reason,)))
         for effect in effects:
             await self._write(effect, slot)
         slot.confirm()
+
+    def _refuse(self, record: Incoming, refused: RefusedError) -> tuple[Effect, ...]:
+        self.refused += 1
+        return (*refused.effects, dead_letter(self.name, self.letters_topic, record, refused))
 
     async def _write(self, effect: Effect, slot: Slot) -> None:
         if effect.id is not None:

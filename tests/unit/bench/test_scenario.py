@@ -142,7 +142,9 @@ def test_an_unknown_section_and_a_section_that_is_a_number(tmp_path: Path) -> No
 
 
 def test_a_scenario_that_is_not_there(tmp_path: Path) -> None:
-    assert problems_of("dmo")[0].startswith("scenario 'dmo' is unknown; known are demo, smoke, steady-150, steady-350, w1, w1-skew9")
+    assert problems_of("dmo")[0].startswith(
+        "scenario 'dmo' is unknown; known are demo, smoke, steady-150, steady-350, w1, w1-skew9"
+    )
     missing = str(tmp_path / "none.toml")
     assert problems_of(missing) == [f"{missing}: cannot be read (No such file or directory)"]
 

@@ -47,7 +47,7 @@ def test_a_good_run_says_what_was_promised_and_paid() -> None:
 def test_a_missed_promise_and_broken_effects_are_named() -> None:
     text = verdict(in_sla=0.9899, lost=1, effects=Effects(orders=100, exactly_once=97, missing=1, doubled=2))
     assert text.startswith("Promise missed: 98.99 %")
-    assert text.endswith("1 events were lost, 1 orders miss an effect, 2 orders had an effect twice.")
+    assert text.endswith("1 event lost, 1 order without all effects, 2 orders with an effect twice.")
 
 
 def test_a_generator_late_by_more_than_a_twentieth_of_the_target_measures_itself() -> None:

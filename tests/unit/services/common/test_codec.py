@@ -56,7 +56,7 @@ def test_times_come_from_the_header_or_else_from_the_record() -> None:
     assert record(b"").header_us("intended_at") == 1_000
 
 
-@pytest.mark.parametrize("text", [b"soon", b"", b"-1", b"1.5", b"9" * 19])
+@pytest.mark.parametrize("text", [b"soon", b"", b"-1", b"1.5", b"9" * 17])
 def test_a_header_that_is_no_number_is_refused(text: bytes) -> None:
     with pytest.raises(RefusedError, match="intended_at"):
         record(b"", intended_at=text).header_us("intended_at")

@@ -139,6 +139,21 @@ def test_a_refused_record_becomes_one_dead_letter_with_all_reasons() -> None:
     story(tell)
 
 
+def test_a_record_that_no_rule_foresaw_does_not_stop_those_behind_it() -> None:
+    def stumble(record: Incoming) -> Iterator[Effect]:
+        raise OverflowError("date value out of range")
+
+    async def tell(bench: Bench) -> None:
+        await bench.take(0, b"a", stumble)
+        await bench.take(1, b"b")
+        letter = msgspec.json.decode(bench.broker.taken[0].value or b"", type=DeadLetter)
+        assert letter.reasons == ("shipment cannot process it: OverflowError: date value out of range",)
+        await bench.broker.acknowledge(0, 1)
+        assert bench.acknowledged == [0, 1]
+
+    story(tell)
+
+
 @pytest.mark.parametrize("failure", [OSError("gone"), None], ids=["refused", "cancelled"])
 def test_a_record_that_cannot_be_written_ends_the_stage_and_is_not_acknowledged(failure: Exception | None) -> None:
     async def tell(bench: Bench) -> None:

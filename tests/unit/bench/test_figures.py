@@ -1,0 +1,102 @@
+"""Figures survive the file in which they are committed, and say what the run said."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from bench import figures
+from bench.figures import LiveRow, Origin, ProcessRow, ServiceRateRow, SparkRow, StartupRow, load, save
+from bench.report.example import example
+from bench.run_info import RunInfo
+from tailpack import bench_cli
+from tailpack.resources import Usage
+
+ORIGIN = Origin(command="tailpack bench all", commit="0123abc", machine="2 cores", measured_on="2026-01-05")
+ROWS: dict[type[msgspec.Struct], Any] = {
+    ServiceRateRow: ServiceRateRow(
+        service_time_s=0.005,
+        events=4000,
+        service_rate=198.2,
+        share_of_ideal=0.991,
+        cpu_per_event_s=0.0004,
+        peak_mib=30.5,
+        origin=ORIGIN,
+    ),
+    ProcessRow: ProcessRow(rate=150, topology="pipeline", name="order", cores=0.21, peak_mib=59.9, origin=ORIGIN),
+    StartupRow: StartupRow(step="Kafka answers", at_s=4.5, origin=ORIGIN),
+    SparkRow: SparkRow(events=1_000_000, wall_s=61.3, events_per_s=16_313.2, peak_mib=1_402.0, origin=ORIGIN),
+}
+
+
+@pytest.fixture(autouse=True)
+def _measured_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench_cli, "origin", lambda: ORIGIN)
+
+
+@pytest.mark.parametrize("kind", ROWS, ids=lambda kind: kind.__name__)
+def test_rows_come_back_as_they_were_saved(kind: type[msgspec.Struct], tmp_path: Path) -> None:
+    folder = tmp_path / "reference"
+    assert load(kind, folder) == [], "nothing was measured yet"
+    save([ROWS[kind], ROWS[kind]], kind, folder)
+    assert load(kind, folder) == [ROWS[kind], ROWS[kind]]
+    save([ROWS[kind]], kind, folder)
+    assert load(kind, folder) == [ROWS[kind]]
+
+
+def test_every_kind_of_row_has_a_file_of_its_own() -> None:
+    assert set(figures.FILES) == {*ROWS, LiveRow}
+    assert len(set(figures.FILES.values())) == len(figures.FILES)
+
+
+@pytest.mark.parametrize("kind", figures.FILES, ids=lambda kind: kind.__name__)
+def test_the_committed_figures_can_be_read_and_say_where_they_come_from(kind: type[msgspec.Struct]) -> None:
+    for row in load(kind):
+        origin = row.origin  # type: ignore[attr-defined]
+        assert origin.command.startswith("tailpack bench ")
+        assert all((origin.commit, origin.machine, origin.measured_on))
+
+
+def test_a_live_row_says_what_the_result_says(tmp_path: Path) -> None:
+    result = example()
+    row = bench_cli.live_row(result)
+    assert row.origin == ORIGIN
+    assert row.lateness_p99_s == result.lateness.p99_s
+    for name in set(msgspec.structs.asdict(row)) - {"origin", "lateness_p99_s"}:
+        assert getattr(row, name) == getattr(result, name)
+    save([row], LiveRow, tmp_path)
+    assert load(LiveRow, tmp_path) == [row]
+
+
+def test_a_run_that_finished_nothing_is_a_row_too(tmp_path: Path) -> None:
+    nothing = msgspec.structs.replace(
+        example(), in_sla=0.0, p50_s=None, p99_s=None, p999_s=None, max_s=None, replica_minutes=None
+    )
+    row = bench_cli.live_row(nothing)
+    save([row], LiveRow, tmp_path)
+    assert load(LiveRow, tmp_path) == [row]
+
+
+def test_process_rows_leave_out_spark(tmp_path: Path) -> None:
+    RunInfo(
+        run="r",
+        scenario={},
+        policy="p",
+        seed=1,
+        topology="payment-only",
+        bootstrap_servers="",
+        client_properties="",
+        payment_partitions=5,
+        latency_target_s=0.5,
+        percentile=0.999,
+        duration_s=60.0,
+    ).save(tmp_path)
+    used = [
+        Usage(name="spark driver", cpu_s=9.0, watched_s=9.0, peak_mib=500.0),
+        Usage(name="payment-0", cpu_s=12.0, watched_s=60.0, peak_mib=30.06),
+    ]
+    (tmp_path / "processes.json").write_bytes(msgspec.json.encode(used))
+    assert bench_cli.process_rows(tmp_path, 150) == [
+        ProcessRow(rate=150, topology="payment-only", name="payment-0", cores=0.2, peak_mib=30.1, origin=ORIGIN)
+    ]

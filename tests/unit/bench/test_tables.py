@@ -1,0 +1,140 @@
+"""Tables of a Markdown file are made from the figures, between their markers and nowhere else."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from bench import tables
+from bench.figures import LiveRow, Origin, ProcessRow, SparkRow
+from bench.tables import TABLES, renew, renew_file
+
+README = Path(__file__).parents[3] / "README.md"
+ORIGIN = Origin(command="tailpack bench all", commit="0123abc", machine="2 cores", measured_on="2026-01-05")
+TEXT = """# Title
+
+Before.
+
+<!-- table: spark -->
+| typed by hand |
+<!-- end -->
+
+Between; a table of its own:
+
+| a |
+|---|
+
+<!-- table: startup -->
+<!-- end -->
+"""
+
+
+def live(policy: str, *, valid: bool = True) -> LiveRow:
+    return LiveRow(
+        scenario="w1",
+        policy=policy,
+        seed=1,
+        events=109_053,
+        in_sla=0.99951,
+        p50_s=0.0301,
+        p99_s=0.2104,
+        p999_s=0.4812,
+        max_s=1.2345,
+        replica_minutes=23.456,
+        scale_ups=6,
+        scale_downs=5,
+        reassignments=4,
+        lost=0,
+        lateness_p99_s=0.002,
+        valid=valid,
+        origin=ORIGIN,
+    )
+
+
+def process(name: str, topology: str, rate: int, cores: float, peak_mib: float) -> ProcessRow:
+    return ProcessRow(rate=rate, topology=topology, name=name, cores=cores, peak_mib=peak_mib, origin=ORIGIN)
+
+
+MEASURED: dict[type[msgspec.Struct], list[Any]] = {
+    LiveRow: [live("own", valid=False), live("algorithm-2")],
+    ProcessRow: [
+        process("order", "pipeline", 150, 0.2, 60.0),
+        process("payment-0", "pipeline", 150, 0.1, 30.0),
+        process("payment-0", "payment-only", 150, 0.125, 31.0),
+    ],
+    SparkRow: [SparkRow(events=100_000, wall_s=20.04, events_per_s=4_990.0, peak_mib=1_234.5, origin=ORIGIN)],
+}
+
+
+@pytest.fixture
+def _measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "load", lambda kind: MEASURED.get(kind, []))
+
+
+def cells(table: str) -> list[list[str]]:
+    """Return header and rows."""
+    lines = [line for line in table.splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
+
+
+def test_the_readme_shows_the_committed_figures() -> None:
+    text = README.read_text(encoding="utf-8")
+    assert all(f"<!-- table: {name} -->" in text for name in TABLES)
+    assert renew(text) == text, "run `make tables`"
+
+
+@pytest.mark.usefixtures("_measured")
+def test_only_what_stands_between_the_markers_is_made_anew() -> None:
+    after = renew(TEXT)
+    assert "typed by hand" not in after
+    assert "| 100,000 | 20.0 | 4,990 | 1,234 |" in after
+    kept = [line for line in TEXT.splitlines() if line and "typed" not in line]
+    found = iter(after.splitlines())
+    assert all(line in found for line in kept), "all else is there, in its order"
+
+
+@pytest.mark.usefixtures("_measured")
+def test_tables_made_anew_twice_are_the_same() -> None:
+    assert renew(renew(TEXT)) == renew(TEXT)
+
+
+@pytest.mark.usefixtures("_measured")
+def test_a_file_is_written_only_when_something_changed(tmp_path: Path) -> None:
+    path = tmp_path / "page.md"
+    path.write_text(TEXT, encoding="utf-8")
+    assert renew_file(path)
+    written_ns = path.stat().st_mtime_ns
+    assert not renew_file(path)
+    assert path.stat().st_mtime_ns == written_ns
+
+
+@pytest.mark.usefixtures("_measured")
+@pytest.mark.parametrize("name", TABLES)
+def test_every_table_has_as_many_cells_in_each_row_as_in_its_header(name: str) -> None:
+    header, *rows = cells(TABLES[name]())
+    assert all(len(row) == len(header) for row in rows)
+
+
+@pytest.mark.usefixtures("_measured")
+def test_live_runs_stand_beside_the_papers_rows() -> None:
+    _, ours, own = cells(tables.live())
+    assert ours == ["w1, algorithm-2", "99.95", "30 / 210 / 481 / 1,234", "23.46", "6/5/4", "97.4 / 30.21, 6/6"]
+    assert own[0] == "w1, own (invalid)", "a run that is no measurement says so"
+    assert own[-1] == "–", "the paper has no such row"
+
+
+@pytest.mark.usefixtures("_measured")
+def test_processes_are_added_up_for_each_load() -> None:
+    assert cells(tables.processes()) == [
+        ["cores / peak PSS MiB", "pipeline, 150/s", "payment-only, 150/s"],
+        ["order", "0.20 / 60", "–"],
+        ["payment-0", "0.10 / 30", "0.12 / 31"],
+        ["together", "0.30 / 90", "0.12 / 31"],
+    ]
+
+
+@pytest.mark.usefixtures("_measured")
+def test_a_table_says_once_where_its_figures_come_from() -> None:
+    assert tables.processes().splitlines()[-1] == "`tailpack bench all`, commit 0123abc, 2 cores, 2026-01-05  "
+    assert tables.processes().count("0123abc") == 1

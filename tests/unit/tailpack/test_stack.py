@@ -1,0 +1,141 @@
+"""Each process of a run is told what the scenario says, in the names that it reads."""
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from autoscaler.live.settings import AutoscalerSettings
+from bench.scenario import Scenario, load_scenario
+from bench.sections import Autoscaler, Payment, Target
+from contracts.connection import Connection
+from contracts.validation import from_environment
+from loadgen.drivers.settings import Settings as GeneratorSettings
+from loadgen.drivers.settings import read_load
+from loadgen.spec import Topology
+from services.common.settings import ServiceSettings
+from services.consumer.settings import ReplicaSettings
+from services.order.settings import OrderSettings
+from tailpack.children import Child, Children
+from tailpack.stack import Stack
+
+CONNECTION = Connection(bootstrap_servers="kafka:9092", client_properties="tls.properties", namespace="run-1")
+READ_BY: dict[str, tuple[type[msgspec.Struct], ...]] = {
+    "order": (OrderSettings,),
+    "shipment": (ServiceSettings,),
+    "notification": (ServiceSettings,),
+    "autoscaler": (AutoscalerSettings, ReplicaSettings),  # replicas inherit its environment
+    "locust": (GeneratorSettings,),
+}
+NOT_READ = {"TAILPACK_PARTITIONS", "TAILPACK_PERCENTILE"}
+"""Told with the section they stand in: PAYMENT_PARTITIONS repeats the first; policies do not plan for the second."""
+
+
+@dataclass
+class NotStarted(Children):
+    """Takes the place of a stack's children and starts none of them."""
+
+    asked: list[Child] = field(default_factory=list)
+
+    def start(self, child: Child) -> Child:
+        self.asked.append(child)
+        return child
+
+
+@pytest.fixture(autouse=True)
+def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("TAILPACK_")]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def unusual() -> Scenario:
+    """A scenario in which nothing that a process is told has its default."""
+    return msgspec.structs.replace(
+        load_scenario("w1", {"topology": "pipeline", "duration_s": 30, "seed": 9}),
+        payment=Payment(partitions=7, service_time_s=0.02, heartbeat_s=0.3, session_s=5.0, commit_interval_s=0.2),
+        target=Target(latency_target_s=0.8, percentile=0.9),
+        autoscaler=Autoscaler(
+            policy="linear",
+            decision_interval_s=2.0,
+            tick_offset_s=0.3,
+            min_replicas=2,
+            max_replicas=6,
+            initial_replicas=3,
+            rebalance_time_s=0.07,
+            f_up=0.8,
+            f_down=0.3,
+        ),
+    )
+
+
+def told(scenario: Scenario, folder: Path, **how: bool) -> tuple[Stack, dict[str, Child]]:
+    """Return the stack and what it would start: name → child."""
+    children = NotStarted()
+    stack = Stack(scenario, CONNECTION, folder, children=children)
+    stack.start(scenario.load_spec(), **how)  # type: ignore[arg-type]
+    return stack, {child.name: child for child in children.asked}
+
+
+def test_every_variable_is_one_that_the_process_reads(unusual: Scenario, tmp_path: Path) -> None:
+    _, started = told(unusual, tmp_path)
+    assert set(started) == set(READ_BY)
+    for name, child in started.items():
+        kinds = (Connection, *READ_BY[name])
+        known = {f"TAILPACK_{one.name.upper()}" for kind in kinds for one in msgspec.structs.fields(kind)}
+        given = {variable for variable in child.environ if variable.startswith("TAILPACK_")}
+        assert given - NOT_READ <= known, f"{name} does not read all that it is told"
+        assert from_environment(child.environ, Connection) == CONNECTION
+
+
+def test_the_autoscaler_and_its_replicas_are_told_what_the_scenario_says(unusual: Scenario, tmp_path: Path) -> None:
+    stack, started = told(unusual, tmp_path)
+    environ = started["autoscaler"].environ
+    payment, target, scaling = unusual.payment, unusual.target, unusual.autoscaler
+    autoscaler = from_environment(environ, AutoscalerSettings)
+    for section in (target, scaling):
+        for name, value in msgspec.structs.asdict(section).items():
+            assert name == "percentile" or getattr(autoscaler, name) == value
+    assert (autoscaler.payment_partitions, autoscaler.service_time_s) == (7, 0.02)
+    assert (autoscaler.state_dir, autoscaler.http_port) == (str(stack.replica_folder), stack.ports["autoscaler"])
+    replica = from_environment({**environ, "TAILPACK_REPLICA": "payment-0"}, ReplicaSettings)
+    assert replica == ReplicaSettings(
+        replica="payment-0",
+        payment_partitions=payment.partitions,
+        service_time_s=payment.service_time_s,
+        heartbeat_s=payment.heartbeat_s,
+        session_s=payment.session_s,
+        commit_interval_s=payment.commit_interval_s,
+    )
+
+
+def test_the_services_listen_on_ports_of_their_own(unusual: Scenario, tmp_path: Path) -> None:
+    stack, started = told(unusual, tmp_path)
+    order = from_environment(started["order"].environ, OrderSettings)
+    assert (order.grouping, order.payment_partitions) == ("explicit", 7)
+    read = [order] + [from_environment(started[name].environ, ServiceSettings) for name in ("shipment", "notification")]
+    assert {one.http_port for one in read} == {stack.ports[name] for name in ("order", "shipment", "notification")}
+    assert len(set(stack.ports.values())) == 4
+    assert len({one.data_dir for one in read}) == 3
+
+
+def test_the_generator_finds_its_load(unusual: Scenario, tmp_path: Path) -> None:
+    stack, started = told(unusual, tmp_path)
+    settings = from_environment(started["locust"].environ, GeneratorSettings)
+    assert read_load(settings) == unusual.load_spec()
+    assert (settings.out_dir, settings.start_file, settings.web_port) == (str(tmp_path), str(stack.start_file), 0)
+
+
+def test_modules_and_topologies(unusual: Scenario, tmp_path: Path) -> None:
+    payment_only = msgspec.structs.replace(unusual, topology=Topology.PAYMENT_ONLY)
+    assert {name: child.module for name, child in told(unusual, tmp_path)[1].items()} == {
+        "order": "services.order",
+        "shipment": "services.shipment",
+        "notification": "services.notification",
+        "autoscaler": "autoscaler.live",
+        "locust": "loadgen.drivers",
+    }
+    assert set(told(payment_only, tmp_path)[1]) == {"autoscaler", "locust"}
+    assert set(told(unusual, tmp_path, only_load=True)[1]) == {"locust"}

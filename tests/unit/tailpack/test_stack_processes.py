@@ -1,0 +1,114 @@
+"""The processes of a run are found, watched and stopped; none is left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import msgspec
+import psutil
+import pytest
+from kafka_helpers import wait_for
+
+from autoscaler.live.launcher import ProcessLauncher
+from bench.scenario import load_scenario
+from contracts.connection import Connection
+from tailpack.children import Child
+from tailpack.stack import Stack, free_port
+
+
+@pytest.fixture
+def stack(tmp_path: Path) -> Stack:
+    return Stack(load_scenario("smoke"), Connection(bootstrap_servers="kafka:9092", namespace="run-1"), tmp_path)
+
+
+@pytest.fixture
+def sleeper() -> Iterator["subprocess.Popen[bytes]"]:
+    """A process that would stay for ever."""
+    process = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
+    yield process
+    process.kill()
+    process.wait(30)
+
+
+def pid_file_of(stack: Stack, name: str, process: "subprocess.Popen[bytes]") -> Path:
+    """Have the autoscaler's launcher remember `process` as a replica; return the pid file."""
+
+    @dataclass
+    class Known:
+        pid: int
+        created_s: float
+
+    ProcessLauncher(stack.replica_folder, "services.payment", {}).remember(
+        name,
+        Known(process.pid, psutil.Process(process.pid).create_time()),  # type: ignore[arg-type]
+    )
+    (path,) = stack.replica_folder.glob(f"**/{name}.json")
+    return path
+
+
+def test_replicas_are_found_by_the_autoscalers_pid_files(stack: Stack, sleeper: "subprocess.Popen[bytes]") -> None:
+    path = pid_file_of(stack, "payment-0", sleeper)
+    assert stack.processes() == {"payment-0": sleeper.pid}
+
+    older = msgspec.json.decode(path.read_bytes())
+    path.write_bytes(msgspec.json.encode(older | {"create_time": older["create_time"] - 3600}))
+    assert stack.processes() == {}, "another process has that pid now"
+
+    path.write_bytes(b"{")
+    assert stack.processes() == {}, "half written"
+
+
+def test_replicas_that_outlived_their_autoscaler_are_stopped(stack: Stack, sleeper: "subprocess.Popen[bytes]") -> None:
+    pid_file_of(stack, "payment-0", sleeper)
+    stack.stop()
+    wait_for(lambda: sleeper.poll() is not None, "the replica's end")
+    assert stack.processes() == {}
+
+
+def test_a_service_that_ends_is_started_again_but_not_the_generator(stack: Stack, tmp_path: Path) -> None:
+    (tmp_path / "ends.py").write_text("raise SystemExit(1)")
+    environ = os.environ | {"PYTHONPATH": str(tmp_path)}
+    for name in ("order", "locust"):
+        stack.children.start(Child(name, "ends", environ, tmp_path / f"{name}.log"))
+    stack.load = stack.children.started[1]
+    wait_for(lambda: all(child.exit_status is not None for child in stack.children.started), "both ends")
+    assert stack.supervise(0.0) == ["order ended (exit status 1: it said nothing); starting it again in 0.5 s"]
+    stack.stop()
+
+
+class Health(BaseHTTPRequestHandler):
+    """Answers /healthz with `status`."""
+
+    status = 503
+
+    def do_GET(self) -> None:
+        self.send_response(self.status if self.path == "/healthz" else 404)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None: ...
+
+
+def test_a_process_is_well_when_it_says_so(stack: Stack) -> None:
+    with HTTPServer(("127.0.0.1", 0), Health) as server:
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        stack.ports = {"order": server.server_port, "shipment": free_port()}
+        assert stack.unhealthy() == ["order", "shipment"], "the one says no, the other nothing"
+        Health.status = 200
+        assert stack.unhealthy() == ["shipment"]
+        server.shutdown()
+
+
+def test_the_stack_stops_what_it_started(stack: Stack, tmp_path: Path) -> None:
+    (tmp_path / "stays.py").write_text("import signal; signal.pause()")
+    environ = os.environ | {"PYTHONPATH": str(tmp_path)}
+    order = stack.children.start(Child("order", "stays", environ, tmp_path / "order.log"))
+    assert stack.processes() == {"order": order.pid}
+    stack.stop()
+    assert order.exit_status == -signal.SIGTERM
+    assert stack.processes() == {}

@@ -81,6 +81,12 @@ def _smoke() -> IntArray:
     return np.repeat(np.array([10, 60, 10]), 5)
 
 
+def _steady(rate: int) -> Workload:
+    """`rate` events/s, second after second: what the cost of the processes is measured at."""
+    name, description = f"steady-{rate}", f"{rate} events/s for 60 s"
+    return Workload(name, description, 60, None, lambda: np.full(60, rate, dtype=np.int64))
+
+
 WORKLOADS: Final[dict[str, Workload]] = {
     workload.name: workload
     for workload in (
@@ -88,5 +94,7 @@ WORKLOADS: Final[dict[str, Workload]] = {
         Workload("w1-skew9", "w1 with half of its events in 2 of 9 partitions", 600, 9, lambda: skew_9(_w1())),
         Workload("demo", "calm, ramp, surge, dip, spike, calm in 120 s, skewed over 9 partitions", 120, 9, _demo),
         Workload("smoke", "10, 60, 10 events/s, five seconds each", 15, None, _smoke),
+        _steady(150),
+        _steady(350),
     )
 }

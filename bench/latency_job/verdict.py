@@ -3,7 +3,7 @@
 from typing import Final
 
 from bench.report.result import Effects, Lateness
-from bench.report.wording import duration, share
+from bench.report.wording import duration, several, share
 from bench.run_info import RunInfo
 
 LATENESS_SHARE: Final = 0.05
@@ -56,9 +56,9 @@ def sentence(
 
 def integrity(lost: int, effects: Effects) -> str:
     """Return what became of the orders, in words."""
-    loss = "nothing was lost" if lost == 0 else f"{lost:,} events were lost"
+    loss = "nothing was lost" if lost == 0 else f"{several(lost, 'event')} lost"
     if effects.exactly_once == effects.orders:
         return f"{loss}, every order had each of its effects exactly once"
-    wrong = [f"{effects.missing:,} orders miss an effect"] if effects.missing else []
-    wrong += [f"{effects.doubled:,} orders had an effect twice"] if effects.doubled else []
+    wrong = [f"{several(effects.missing, 'order')} without all effects"] if effects.missing else []
+    wrong += [f"{several(effects.doubled, 'order')} with an effect twice"] if effects.doubled else []
     return ", ".join([loss, *wrong])

@@ -79,10 +79,10 @@ def timeline(result: Result, width_in: float) -> str:
         series = result.series
         seconds = np.arange(len(series.arrivals))
         _area(rates, seconds, _floats(series.arrivals), "arrivals")
-        rates.step(seconds, series.done, where="post", color=SECOND, linewidth=1.1, label="done")
+        _line(rates, seconds, _floats(series.done), "done")
         rates.set_title("Events per second")
         _area(replicas, seconds, _floats(series.requested_replicas), "requested")
-        replicas.step(seconds, _floats(series.ready_replicas), where="post", color=SECOND, linewidth=1.1, label="ready")
+        _line(replicas, seconds, _floats(series.ready_replicas), "ready")
         replicas.set_title("Replicas")
         _decisions(replicas, result)
         replicas.yaxis.set_major_locator(MaxNLocator(integer=True))
@@ -161,13 +161,23 @@ def _decisions(axes: Axes, result: Result) -> None:
     for action, (marker, colour) in MARKS.items():
         at_s = [made.at_s for made in result.decisions if made.action == action and made.at_s >= 0]
         if at_s:
-            axes.plot(at_s, [top + 0.55] * len(at_s), marker, color=colour, markersize=5, label=action, clip_on=False)
+            axes.plot(at_s, [top + 0.55] * len(at_s), marker, color=colour, markersize=5, clip_on=False)
     axes.set_ylim(0, top + 1)
 
 
 def _area(axes: Axes, seconds: Any, values: Any, label: str) -> None:
-    axes.fill_between(seconds, values, step="post", color=FIRST, alpha=0.16, linewidth=0)
-    axes.step(seconds, values, where="post", color=FIRST, label=label)
+    ends, held = _steps(seconds, values)
+    axes.fill_between(ends, held, step="post", color=FIRST, alpha=0.16, linewidth=0)
+    axes.step(ends, held, where="post", color=FIRST, label=label)
+
+
+def _line(axes: Axes, seconds: Any, values: Any, label: str) -> None:
+    axes.step(*_steps(seconds, values), where="post", color=SECOND, linewidth=1.1, label=label)
+
+
+def _steps(seconds: Any, values: Any) -> tuple[Any, Any]:
+    """Hold the last value to the end of its second."""
+    return np.append(seconds, len(seconds)), np.append(values, values[-1:])
 
 
 def _decades(axis: Axis, limits: tuple[float, float], *, narrow: bool) -> None:

@@ -34,3 +34,8 @@ def moment(at_s: float) -> str:
     if at_s < 60:
         return f"{at_s:.1f} s"
     return f"{int(at_s // 60)}:{at_s % 60:04.1f}"
+
+
+def several(number: int, noun: str) -> str:
+    """Return "1 event", "2 events"."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rich.columns import Columns
 from rich.console import Group, RenderableType
 from rich.panel import Panel
 from rich.progress_bar import ProgressBar
@@ -44,7 +43,7 @@ def render(state: LiveState, moment: Moment) -> RenderableType:
     """Return the whole view."""
     return Group(
         _header(moment, len(state.finished)),
-        Columns([_load(state), _latency(state)], equal=True, expand=True),
+        _beside(_load(state), _latency(state)),
         _owners(state.tick, state),
         _decisions(state),
     )
@@ -87,6 +86,14 @@ def _header(moment: Moment, done: int) -> RenderableType:
     return table
 
 
+def _beside(left: Panel, right: Panel) -> Table:
+    table = Table.grid(expand=True)
+    table.add_column(ratio=1)
+    table.add_column(ratio=1)
+    table.add_row(left, right)
+    return table
+
+
 def _load(state: LiveState) -> Panel:
     rates = [sum(p.arrival_rate for p in tick.partitions) for tick in state.ticks if tick.partitions]
     lags = [sum(p.lag for p in tick.partitions) for tick in state.ticks if tick.partitions]
@@ -98,7 +105,7 @@ def _load(state: LiveState) -> Panel:
         ("replicas", replicas, "requested", "green"),
     ):
         newest = f"{values[-1]:.0f}" if values else "–"
-        table.add_row(name, Text(f"{newest:>5}", style="bold"), unit, Text(sparkline(values, 34), style=style))
+        table.add_row(name, Text(f"{newest:>5}", style="bold"), unit, Text(sparkline(values, 28), style=style))
     return Panel(table, title="load", border_style="dim")
 
 
@@ -111,7 +118,7 @@ def _latency(state: LiveState) -> Panel:
             table.add_row(name, "    –", "ms", "")
             continue
         style = "green" if value <= state.latency_target_s else "bold red"
-        bar = "█" * min(28, max(1, round(value / state.latency_target_s * 20)))
+        bar = "█" * min(30, max(1, round(value / state.latency_target_s * 20)))
         table.add_row(name, Text(f"{value * 1e3:5.0f}", style="bold " + style), "ms", Text(bar, style=style))
     done = len(state.finished)
     share = f"{100 * state.in_sla / done:.2f} %" if done else "–"

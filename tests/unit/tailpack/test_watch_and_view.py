@@ -70,7 +70,7 @@ def test_the_view_shows_owners_latency_and_reasons(state: LiveState, width: int)
     console = Console(file=StringIO(), width=width, force_terminal=False)
     console.print(render(state, Moment("tailpack demo", "replaying", 12.0, 120.0, 900.0)))
     text = console.file.getvalue()  # type: ignore[attr-defined]
-    for expected in ("payment-0", "p0 30", "p1 12", "700", "p0 is hot", "12/120 s", "66.67 % within 500 ms"):
+    for expected in ("payment-0", "p0 30", "p1 12", "700", "p0 is hot", "12/120 s", "66.67 % in time"):
         assert expected in text
     assert max(len(row) for row in text.splitlines()) <= width
 

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from contracts.journal import TickRecord
-from tailpack.watch import LiveState
+from tailpack.watch import WINDOW_S, LiveState
 
 BLOCKS: Final = " ▁▂▃▄▅▆▇█"
 PALETTE: Final = (
@@ -122,10 +122,12 @@ def _latency(state: LiveState) -> Panel:
         table.add_row(name, Text(f"{value * 1e3:5.0f}", style="bold " + style), "ms", Text(bar, style=style))
     done = len(state.finished)
     share = f"{100 * state.in_sla / done:.2f} %" if done else "–"
-    table.add_row(
-        "", "", "", Text(f"so far {share} within {target_ms:.0f} ms, worst {state.worst_s * 1e3:.0f} ms", style="dim")
+    return Panel(
+        table,
+        title=f"latency, last {WINDOW_S:.0f} s · target {target_ms:.0f} ms",
+        subtitle=f"{share} in time, worst {state.worst_s * 1e3:.0f} ms",
+        border_style="dim",
     )
-    return Panel(table, title=f"latency of the last 5 s · target {target_ms:.0f} ms = {20 * '█'}", border_style="dim")
 
 
 def _owners(tick: TickRecord | None, state: LiveState) -> Panel:

@@ -16,7 +16,7 @@ from typing import Final
 
 import psutil
 
-from bench.latency_job.job import Cluster, report_run
+from bench.latency_job.job import SHORT_EVENTS, Cluster, report_run
 from bench.latency_job.publishing import create_topics, publish, run_info
 from bench.latency_job.samples import made_up_run
 from bench.latency_job.session import LOG_FILE, jar_files, open_session
@@ -37,7 +37,8 @@ def main() -> int:
         folder = Path(temporary)
         run_info(connection, run, pipeline=arguments.pipeline).save(folder)
         _timed("publish", lambda: publish(connection, run, pipeline=arguments.pipeline))
-        _timed("session start", lambda: open_session(cluster.master, jar_files(cluster.jars), folder / LOG_FILE))
+        jars, short = jar_files(cluster.jars), arguments.events <= SHORT_EVENTS
+        _timed("session start", lambda: open_session(cluster.master, jars, folder / LOG_FILE, short=short))
         _timed("report from Kafka", lambda: report_run(folder, cluster))
         _timed("report from Parquet", lambda: report_run(folder, cluster))
         _say(f"{'peak memory':<20} JVM {_jvm_peak_mib():.0f} MiB, Python {_python_peak_mib():.0f} MiB")

@@ -24,6 +24,8 @@ from contracts.connection import Connection
 from contracts.journal import JournalEntry
 from contracts.topics import Topic
 
+SHORT_EVENTS: Final = 300_000
+"""Up to here a run is a short job for Spark."""
 WHOLE: Final = "_SUCCESS"
 """File that Spark adds to a Parquet folder last."""
 
@@ -98,7 +100,8 @@ def load_run(folder: Path) -> RunInfo:
 def _measure(folder: Path, run: RunInfo, connection: Connection, topics: RunTopics | None, cluster: Cluster) -> Result:
     """Gather (unless the files are there), judge, save."""
     options = kafka_options(connection) if topics else {}
-    spark = open_session(cluster.master, jar_files(cluster.jars), folder / LOG_FILE)
+    short = 0 < run.events_scheduled <= SHORT_EVENTS
+    spark = open_session(cluster.master, jar_files(cluster.jars), folder / LOG_FILE, short=short)
     try:
         if topics:
             gather(spark, options, topics, folder)

@@ -4,8 +4,7 @@ import time
 
 import msgspec
 import pytest
-from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
 from kafka_helpers import admin, create_topics, produce, read_all
 
 from autoscaler.live.clients import client
@@ -67,13 +66,14 @@ class TestPlanLog:
 
 
 class TestOffsets:
-    def reader(self, connection: Connection, **more: object) -> OffsetReader:
-        settings: dict[str, object] = {
-            "topic": qualified(connection.namespace, Topic.PAYMENTS_REQUESTED),
-            "group": qualified(connection.namespace, Group.PAYMENT),
-            "partitions": PARTITIONS,
-        }
-        return OffsetReader(lambda: AdminClient(client(connection)), **(settings | more))  # type: ignore[arg-type]
+    def reader(self, connection: Connection, topic: str = "", deadline_s: float = 5.0) -> OffsetReader:
+        group = qualified(connection.namespace, Group.PAYMENT)
+        return OffsetReader(
+            lambda: Consumer(client(connection, group_id=group)),
+            topic=topic or qualified(connection.namespace, Topic.PAYMENTS_REQUESTED),
+            partitions=PARTITIONS,
+            deadline_s=deadline_s,
+        )
 
     def test_lag_of_a_new_group_and_of_one_that_committed(self, connection: Connection) -> None:
         kafka, namespace = connection.bootstrap_servers, connection.namespace
@@ -90,7 +90,7 @@ class TestOffsets:
         assert reader.read().partitions[1].committed == 3
 
     def test_a_topic_that_is_not_there_is_unknown(self, connection: Connection) -> None:
-        with pytest.raises(NotReadyError, match=r"offset of nowhere/0"):
+        with pytest.raises(NotReadyError, match="nowhere"):
             self.reader(connection, topic="nowhere").read()
 
     def test_a_broker_that_does_not_answer_costs_no_more_than_the_deadline(self) -> None:

@@ -21,23 +21,23 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LiveRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One live run of a scenario under a policy. Lengths of time in seconds, in_sla a share."""
+    """One live run of a scenario under a policy. Lengths of time in seconds, in_sla a share; null: not known."""
 
     scenario: str
     policy: str
     seed: int
     events: int
     in_sla: float
-    p50_s: float
-    p99_s: float
-    p999_s: float
-    max_s: float
-    replica_minutes: float
+    p50_s: float | None
+    p99_s: float | None
+    p999_s: float | None
+    max_s: float | None
+    replica_minutes: float | None
     scale_ups: int
     scale_downs: int
     reassignments: int
     lost: int
-    lateness_p99_s: float
+    lateness_p99_s: float | None
     valid: bool
     origin: Origin
 

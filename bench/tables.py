@@ -16,7 +16,7 @@ def live() -> str:
         paper = CLOSER_2024.get((row.scenario, row.policy))
         printed = f"{100 * paper.in_sla:.1f} / {paper.replica_minutes}" if paper else "–"
         printed += f", {paper.scale_ups}/{paper.scale_downs}" if paper and paper.scale_ups is not None else ""
-        milliseconds = " / ".join(f"{1e3 * value:,.0f}" for value in (row.p50_s, row.p99_s, row.p999_s, row.max_s))
+        milliseconds = " / ".join(_known(value, 1e3, ",.0f") for value in (row.p50_s, row.p99_s, row.p999_s, row.max_s))
         actions = f"{row.scale_ups}/{row.scale_downs}/{row.reassignments}"
         verdict = "" if row.valid else " (invalid)"
         rows.append(
@@ -24,7 +24,7 @@ def live() -> str:
                 f"{row.scenario}, {row.policy}{verdict}",
                 f"{100 * row.in_sla:.2f}",
                 milliseconds,
-                f"{row.replica_minutes:.2f}",
+                _known(row.replica_minutes, 1, ".2f"),
                 actions,
                 printed,
             )
@@ -103,8 +103,14 @@ TABLES: Final[dict[str, Callable[[], str]]] = {
 
 
 def renew(text: str) -> str:
-    """Return `text` with every table between its markers made anew: <!-- table: NAME --> … <!-- end -->."""
+    """Return `text` with every table between its markers made anew: <!-- table: NAME --> … <!-- end -->.
+
+    Raises ValueError for a name that is not in TABLES.
+    """
     pattern = re.compile(r"(<!-- table: (?P<name>[a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+    unknown = {found["name"] for found in pattern.finditer(text)} - set(TABLES)
+    if unknown:
+        raise ValueError(f"no table is called {', '.join(sorted(unknown))}; known are {', '.join(TABLES)}")
     return pattern.sub(lambda found: found[1] + TABLES[found["name"]]() + found[3], text)
 
 
@@ -115,6 +121,10 @@ def renew_file(path: Path) -> bool:
     if after != before:
         path.write_text(after, encoding="utf-8")
     return after != before
+
+
+def _known(value: float | None, times: float, how: str) -> str:
+    return "–" if value is None else format(times * value, how)
 
 
 def _usage(row: ProcessRow | None) -> str:

@@ -26,7 +26,7 @@ class Grouping(StrEnum):
     EXPLICIT = "explicit"
     """The schedule; in the pipeline it travels in a header."""
     KEY = "key"
-    """A hash of the order id; the schedule's partition is not used."""
+    """A hash: Order's of the customer, in payment-only runs the Kafka client's of the order id."""
 
 
 class LoadSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

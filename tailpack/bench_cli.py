@@ -113,24 +113,23 @@ def everything(out: Out = Path("out")) -> None:
 
 
 def live_row(result: Result) -> LiveRow:
-    """Return the row that stands for a run. Percentiles of a run that finished nothing are infinite."""
-    missing = float("inf")
+    """Return the row that stands for a run."""
     return LiveRow(
         scenario=result.scenario,
         policy=result.policy,
         seed=result.seed,
         events=result.events,
         in_sla=result.in_sla,
-        p50_s=result.p50_s or missing,
-        p99_s=result.p99_s or missing,
-        p999_s=result.p999_s or missing,
-        max_s=result.max_s or missing,
-        replica_minutes=result.replica_minutes or 0.0,
+        p50_s=result.p50_s,
+        p99_s=result.p99_s,
+        p999_s=result.p999_s,
+        max_s=result.max_s,
+        replica_minutes=result.replica_minutes,
         scale_ups=result.scale_ups,
         scale_downs=result.scale_downs,
         reassignments=result.reassignments,
         lost=result.lost,
-        lateness_p99_s=result.lateness.p99_s or 0.0,
+        lateness_p99_s=result.lateness.p99_s,
         valid=result.valid,
         origin=origin(),
     )

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from contracts.validation import InvalidSettingsError
-from tailpack import kafka_cli, steps_cli
+from tailpack import bench_cli, kafka_cli, steps_cli
 from tailpack.errors import TailpackError
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ app = typer.Typer(
 )
 app.add_typer(kafka_cli.app, name="kafka")
 app.add_typer(steps_cli.app)
+app.add_typer(bench_cli.app, name="bench")
 
 Out = Annotated[Path, typer.Option("--out", help="Folder that takes a folder for each run.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print result.json on standard output; everything else on error.")]
@@ -167,7 +168,7 @@ def main() -> None:
     for stop in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(stop, _interrupt)
     try:
-        app(standalone_mode=False)
+        sys.exit(app(standalone_mode=False))  # without its standalone mode, typer returns a command's exit status
     except (TailpackError, InvalidSettingsError) as wrong:
         problems = wrong.problems if isinstance(wrong, InvalidSettingsError) else [str(wrong)]
         _fail("\n".join(f"tailpack: {problem}" for problem in problems), 2)
@@ -178,7 +179,8 @@ def main() -> None:
     except Exception as wrong:
         if not hasattr(wrong, "format_message"):
             raise
-        _fail(f"tailpack: {wrong.format_message()}", 2)  # click's own: a wrong option or argument
+        message = wrong.format_message()  # click's own: a wrong option or argument; empty after the help
+        _fail(f"tailpack: {message}" if message else "", 2)
 
 
 def _show(result: "Result", folder: Path, console: Console, as_json: bool) -> None:
@@ -199,7 +201,8 @@ def _print_json(value: object) -> None:
 
 
 def _fail(message: str, status: int) -> Never:
-    Console(stderr=True).print(message, highlight=False, soft_wrap=True, markup=False)
+    if message:
+        Console(stderr=True).print(message, highlight=False, soft_wrap=True, markup=False)
     sys.exit(status)
 
 

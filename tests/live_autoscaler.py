@@ -66,7 +66,7 @@ class Autoscaler:
             if alive(pid):
                 psutil.Process(pid).kill()
         if kind is not None:
-            print(f"--- autoscaler\n{said}")  # noqa: T201  # pytest shows it with the failure
+            print(f"--- autoscaler, exit code {self.process and self.process.returncode}\n{said}")  # noqa: T201  # pytest shows it with the failure
             for log in sorted(self.folder.rglob("*.log")):
                 print(f"--- {log.name}\n{log.read_text()[-2000:]}")  # noqa: T201
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from threading import Event
 from typing import IO, Any, Final
 
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Consumer
 
 from autoscaler.controller import Controller
 from autoscaler.estimation import ServiceRate
@@ -99,15 +99,15 @@ class LiveAutoscaler:
         self._scaler = ProcessScaler(
             ProcessLauncher(Path(settings.state_dir), settings.replica_module, environ), self._journal.record
         )
-        offsets = OffsetReader(
-            lambda: AdminClient(client(connection)),
+        group = qualified(connection.namespace, Group.PAYMENT)
+        self._offsets = OffsetReader(
+            lambda: Consumer(client(connection, group_id=group, enable_auto_commit=False)),
             topic=qualified(connection.namespace, Topic.PAYMENTS_REQUESTED),
-            group=qualified(connection.namespace, Group.PAYMENT),
             partitions=settings.payment_partitions,
             deadline_s=min(0.8, settings.decision_interval_s / 2),
         )
         self._group = LiveGroup(
-            loads=LoadReader(offsets.read),
+            loads=LoadReader(self._offsets.read),
             reports=self._reports,
             log=PlanLog(connection),
             scaler=self._scaler,
@@ -146,6 +146,7 @@ class LiveAutoscaler:
         if self._web is not None:
             self._web.close()
         self._reports.close()
+        self._offsets.close()
         return self._journal.close()
 
     def _tick(self) -> None:

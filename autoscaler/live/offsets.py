@@ -1,15 +1,25 @@
-"""Where each partition ends and how far the group has committed, asked of the brokers by admin calls."""
+"""Where each partition ends and how far the group has committed, asked of the brokers.
+
+By a consumer that never joins, not by the admin client: in librdkafka 2.16 an admin request for a group's offsets whose
+connection drops aborts the whole process (use after free, librdkafka pull request 5397).
+"""
 
 import time
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future, wait
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, TopicPartition
 
 from autoscaler.ports import NotReadyError
+
+EARLIEST: Final = -2
+"""In place of a timestamp, Kafka's protocol takes this for the beginning of a partition …"""
+LATEST: Final = -1
+"""… and this for its end."""
+RECONNECT_AFTER: Final = 3
+"""Failed readings in a row before the client is made anew."""
+MIN_WAIT_S: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,88 +52,72 @@ class OffsetReading:
 class OffsetReader:
     """Reads the offsets of one topic and group.
 
-    connect: makes an admin client. It is called again after a broker answered with an error: the client remembers who
-    led which partition in which epoch, and never asks anew, so after a restart of the brokers it would fail for ever.
+    connect: makes a consumer whose group id is the group's. It never subscribes, so it never is a member. It is made
+    anew after errors: a client can hold on to leaders and coordinators of before a restart of the brokers.
     """
 
     def __init__(
         self,
-        connect: Callable[[], AdminClient],
+        connect: Callable[[], Consumer],
         *,
         topic: str,
-        group: str,
         partitions: int,
         deadline_s: float = 0.8,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._connect = connect
-        self._admin: AdminClient | None = None
+        self._consumer: Consumer | None = None
+        self._failures = 0
         self._topic = topic
-        self._group = group
-        self._partitions = tuple(TopicPartition(topic, number) for number in range(partitions))
+        self._partitions = range(partitions)
         self._deadline_s = deadline_s
         self._clock = clock
 
     def read(self) -> OffsetReading:
-        """Ask for everything at once. Raises NotReadyError naming the first number that is unknown at the deadline."""
-        self._admin = self._admin or self._connect()
+        """Ask for everything. Raises NotReadyError naming the first number that is unknown at the deadline."""
+        self._consumer = self._consumer or self._connect()
         try:
-            return self._ask(self._admin)
-        except NotReadyError as unknown:
-            cause = unknown.__cause__
-            if isinstance(cause, KafkaException) and cause.args[0].code() > 0:  # below 0: nobody answered
-                self._admin = None
+            reading = self._ask(self._consumer)
+        except NotReadyError:
+            self._failures += 1
+            if self._failures % RECONNECT_AFTER == 0:
+                self.close()
             raise
+        self._failures = 0
+        return reading
 
-    def _ask(self, admin: AdminClient) -> OffsetReading:
-        asked = ConsumerGroupTopicPartitions(self._group, list(self._partitions))
-        committed = admin.list_consumer_group_offsets([asked], request_timeout=self._deadline_s)
-        beginnings = self._list(admin, OffsetSpec.earliest())
-        ends = self._list(admin, OffsetSpec.latest())
-        futures = [*committed.values(), *beginnings.values(), *ends.values()]
-        wait(futures, timeout=self._deadline_s)
+    def close(self) -> None:
+        """Leave the brokers. The next reading connects again."""
+        if self._consumer is not None:
+            self._consumer.close()
+            self._consumer = None
+
+    def _ask(self, consumer: Consumer) -> OffsetReading:
+        give_up_s = time.monotonic() + self._deadline_s
+
+        def ask(question: Callable[..., list[TopicPartition]], timestamp: int, what: str) -> list[TopicPartition]:
+            places = [TopicPartition(self._topic, number, timestamp) for number in self._partitions]
+            try:
+                return question(places, timeout=max(MIN_WAIT_S, give_up_s - time.monotonic()))
+            except KafkaException as failed:
+                raise NotReadyError(f"{what}s of {self._topic}: {failed.args[0].str()}") from failed
+
+        committed = ask(consumer.committed, OFFSET_INVALID, "committed offset")
+        beginnings = ask(consumer.offsets_for_times, EARLIEST, "beginning offset")
+        ends = ask(consumer.offsets_for_times, LATEST, "end offset")
         at_s = self._clock()
-        group_offsets = _known(committed[self._group], f"committed offsets of group {self._group}")
-        of_group = {entry.partition: entry for entry in group_offsets.topic_partitions}
-        return OffsetReading(
-            at_s=at_s,
-            partitions=tuple(
-                self._partition(
-                    number=place.partition,
-                    beginning=_known(beginnings[place], f"beginning offset of {self._name(place.partition)}").offset,
-                    end=_known(ends[place], f"end offset of {self._name(place.partition)}").offset,
-                    committed=of_group.get(place.partition),
-                )
-                for place in self._partitions
-            ),
-        )
+        return OffsetReading(at_s, tuple(map(self._partition, beginnings, ends, committed)))
 
-    def _list(self, admin: AdminClient, spec: Any) -> Mapping[TopicPartition, "Future[Any]"]:
-        request = dict.fromkeys(self._partitions, spec)
-        futures: Mapping[TopicPartition, Future[Any]] = admin.list_offsets(request, request_timeout=self._deadline_s)
-        return futures
-
-    def _partition(self, *, number: int, beginning: int, end: int, committed: Any) -> PartitionOffsets:
+    def _partition(self, beginning: Any, end: Any, committed: Any) -> PartitionOffsets:
         """Turn the client's markers for "none" into types; what makes no sense is unknown."""
-        if committed is None or committed.error is not None:
-            why = "not in the answer" if committed is None else committed.error.str()
-            raise NotReadyError(f"committed offset of {self._name(number)}: {why}")
-        if beginning < 0 or end < beginning:
-            raise NotReadyError(f"offsets of {self._name(number)}: the broker answered {beginning} to {end}")
-        if committed.offset < 0:
-            return PartitionOffsets(beginning=beginning, end=end, committed=None)
-        if committed.offset > end:
-            raise NotReadyError(f"lag of {self._name(number)}: committed offset {committed.offset} is beyond end {end}")
-        return PartitionOffsets(beginning=beginning, end=end, committed=committed.offset)
-
-    def _name(self, partition: int) -> str:
-        return f"{self._topic}/{partition}"
-
-
-def _known(future: "Future[Any]", what: str) -> Any:
-    if not future.done():
-        raise NotReadyError(f"{what}: no answer before the deadline")
-    try:
-        return future.result()
-    except KafkaException as failed:
-        raise NotReadyError(f"{what}: {failed.args[0].str()}") from failed
+        name = f"{self._topic}/{end.partition}"
+        for entry, what in ((beginning, "beginning"), (end, "end"), (committed, "committed")):
+            if entry.error is not None:
+                raise NotReadyError(f"{what} offset of {name}: {entry.error.str()}")
+        if beginning.offset < 0 or end.offset < beginning.offset:
+            raise NotReadyError(f"offsets of {name}: the broker answered {beginning.offset} to {end.offset}")
+        if committed.offset == OFFSET_INVALID:
+            return PartitionOffsets(beginning=beginning.offset, end=end.offset, committed=None)
+        if not 0 <= committed.offset <= end.offset:
+            raise NotReadyError(f"lag of {name}: committed offset {committed.offset}, end {end.offset}")
+        return PartitionOffsets(beginning=beginning.offset, end=end.offset, committed=committed.offset)

@@ -6,6 +6,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from contracts.events import UnknownVersionError, check_version
+from services.common.dead_letters import order_id_in
 from services.common.errors import RefusedError
 from services.common.history import IdOf
 from services.common.records import Incoming
@@ -13,13 +14,6 @@ from services.common.records import Incoming
 R = TypeVar("R", bound=msgspec.Struct)
 
 encode: Final = msgspec.json.Encoder().encode
-
-
-class _OrderId(msgspec.Struct):
-    order_id: str | None = None
-
-
-_order_id = msgspec.json.Decoder(_OrderId)
 
 
 def decoder(kind: type[R]) -> Callable[[Incoming], R]:
@@ -43,14 +37,6 @@ def decoder(kind: type[R]) -> Callable[[Incoming], R]:
             raise RefusedError((f"not JSON: {wrong}",)) from wrong
 
     return decoded
-
-
-def order_id_in(value: bytes) -> str | None:
-    """Return the order id of a record that may be broken otherwise."""
-    try:
-        return _order_id.decode(value).order_id
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
 
 
 def identity_in(field: str, make: Callable[[str], str] = str) -> IdOf:

@@ -1,10 +1,15 @@
-"""Where refused records go: one dead letter each, with every reason, and without card numbers."""
+"""Where refused records go: one dead letter each, with every reason, and without card numbers.
+
+Payment uses it too, so nothing here imports Faust.
+"""
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
+import msgspec
+
 from contracts.events import DeadLetter
-from services.common.codec import encode
 from services.common.errors import RefusedError
 from services.common.identity import letter_id
 from services.common.records import Effect, Incoming, now_us
@@ -32,18 +37,57 @@ def mask_cards(text: str) -> str:
     return _CARD_DIGITS.sub(hide, text)
 
 
+class _OrderId(msgspec.Struct):
+    order_id: str | None = None
+
+
+_order_id = msgspec.json.Decoder(_OrderId)
+
+
+def order_id_in(value: bytes) -> str | None:
+    """Return the order id of a record that may be broken otherwise."""
+    try:
+        return _order_id.decode(value).order_id
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def letter(
+    stage: str,
+    *,
+    topic: str,
+    partition: int,
+    offset: int,
+    value: bytes | None,
+    reasons: Sequence[str],
+    order_id: str | None,
+    at_us: int,
+) -> DeadLetter:
+    """Return the letter for one refused record. `topic` as the broker names it, so that a reader finds the record."""
+    payload = mask_cards((value or b"")[: 2 * PAYLOAD_LIMIT].decode(errors="replace"))
+    return DeadLetter(
+        letter_id=letter_id(topic, partition, offset),
+        stage=stage,
+        topic=topic,
+        partition=partition,
+        offset=offset,
+        reasons=tuple(map(mask_cards, reasons)),
+        order_id=order_id,
+        payload=payload.encode()[:PAYLOAD_LIMIT].decode(errors="ignore"),
+        at_us=at_us,
+    )
+
+
 def dead_letter(stage: str, topic: str, record: Incoming, refused: RefusedError) -> Effect:
     """Return the dead letter of `record` for `topic`, keyed like the record."""
-    payload = (record.value or b"").decode(errors="replace")
-    letter = DeadLetter(
-        letter_id=letter_id(record.topic, record.partition, record.offset),
-        stage=stage,
+    written = letter(
+        stage,
         topic=record.topic,
         partition=record.partition,
         offset=record.offset,
-        reasons=tuple(map(mask_cards, refused.reasons)),
+        value=record.value,
+        reasons=refused.reasons,
         order_id=refused.order_id,
-        payload=mask_cards(payload)[:PAYLOAD_LIMIT],
         at_us=now_us(),
     )
-    return Effect(id=letter.letter_id, topic=topic, key=record.key, value=encode(letter))
+    return Effect(id=written.letter_id, topic=topic, key=record.key, value=msgspec.json.encode(written))

@@ -9,6 +9,7 @@ class Event:
     """One record of the input topic, as served."""
 
     topic: str
+    """As the broker names it, namespace included."""
     partition: int
     offset: int
     key: bytes | None

@@ -68,7 +68,7 @@ class Replica:
             handler=work.handler,
             service_time_s=settings.service_time_s,
             namespace=connection.namespace,
-            topic=work.input_topic,
+            topic=clients.input_topic,
         )
         self._committer = Committer(clients.coordinator, clients.input_topic, settings.commit_interval_s)
         self._membership = Membership(

@@ -10,7 +10,8 @@ from contracts.events import PARTITION_HEADER, NotificationSent, PaymentSettled,
 from contracts.topics import PIPELINE_PARTITIONS, Group, Topic
 from services.common.app import consume
 from services.common.assembly import assemble
-from services.common.codec import decoder, encode, identity_in, order_id_in
+from services.common.codec import decoder, encode, identity_in
+from services.common.dead_letters import order_id_in
 from services.common.errors import RefusedError
 from services.common.records import Effect, Incoming, now_us
 from services.common.service import Service

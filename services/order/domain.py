@@ -15,7 +15,8 @@ from contracts.events import (
     PaymentRequested,
     Timeline,
 )
-from services.common.codec import decoder, order_id_in
+from services.common.codec import decoder
+from services.common.dead_letters import order_id_in
 from services.common.errors import RefusedError
 from services.common.identity import effect_id
 from services.common.records import Incoming

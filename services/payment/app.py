@@ -5,11 +5,11 @@ from typing import Final
 import msgspec
 
 from contracts.catalogue import MAX_AMOUNT_MINOR, MAX_ORDER_BYTES
-from contracts.events import PaymentRequested, PaymentSettled, UnknownVersionError, check_version
+from contracts.events import DeadLetter, PaymentRequested, PaymentSettled, UnknownVersionError, check_version
 from contracts.topics import Group, Topic
+from services.common.dead_letters import letter, order_id_in
 from services.consumer.clients import Work
 from services.consumer.event import Event, Handler, Outgoing
-from services.payment.dead_letters import dead_letter
 from services.payment.domain import authorise
 
 MAX_REQUEST_BYTES: Final = 4 * MAX_ORDER_BYTES
@@ -40,11 +40,24 @@ def payment_handler(replica: str) -> Handler:
         try:
             settled = settled_payment(requested_payment(event.value), event, replica, done_us)
         except RefusedError as refused:
-            letter = dead_letter(event, (str(refused),), done_us)
-            return Outgoing(Topic.DEAD_LETTERS, event.key, _encoder.encode(letter))
+            return Outgoing(Topic.DEAD_LETTERS, event.key, _encoder.encode(refusal(event, str(refused), done_us)))
         return Outgoing(Topic.PAYMENTS_SETTLED, settled.order_id.encode(), _encoder.encode(settled))
 
     return settle
+
+
+def refusal(event: Event, reason: str, at_us: int) -> DeadLetter:
+    """Return the dead letter of a refused event."""
+    return letter(
+        Group.PAYMENT,
+        topic=event.topic,
+        partition=event.partition,
+        offset=event.offset,
+        value=event.value,
+        reasons=(reason,),
+        order_id=order_id_in(event.value or b""),
+        at_us=at_us,
+    )
 
 
 def requested_payment(value: bytes | None) -> PaymentRequested:

@@ -1,72 +1,64 @@
-"""Offsets from a fake admin client: what is known, what is unknown, and that the two are never mixed up."""
+"""Offsets from a fake client: what is known, what is unknown, and that the two are never mixed up."""
 
-from concurrent.futures import Future
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import pytest
 from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, TopicPartition
 from live_fakes import FakeClock
 
 from autoscaler.live.loads import LoadReader
-from autoscaler.live.offsets import OffsetReader, OffsetReading, PartitionOffsets
+from autoscaler.live.offsets import EARLIEST, RECONNECT_AFTER, OffsetReader, OffsetReading, PartitionOffsets
 from autoscaler.ports import NotReadyError
 
 
 @dataclass
-class Offset:
-    offset: int
-
-
-@dataclass
-class Committed:
-    partition: int
+class Entry:
     offset: int
     error: KafkaError | None = None
+    partition: int = 0
 
 
-@dataclass
-class Answer:
-    topic_partitions: list[Committed]
+Answer = list[Entry] | Exception
 
 
-def done(value: Any) -> "Future[Any]":
-    future: Future[Any] = Future()
-    if isinstance(value, Exception):
-        future.set_exception(value)
-    elif value is not None:
-        future.set_result(value)
-    return future
-
-
-class FakeAdmin:
-    """Answers what the attributes say; None: never."""
+class FakeConsumer:
+    """Answers what the attributes say, or raises them."""
 
     def __init__(self) -> None:
-        self.beginnings: list[Any] = [Offset(0), Offset(10)]
-        self.ends: list[Any] = [Offset(100), Offset(200)]
-        self.committed: Any = Answer([Committed(0, 90), Committed(1, 150)])
-        self._asked = 0
+        self.beginnings: Answer = [Entry(0), Entry(10)]
+        self.ends: Answer = [Entry(100), Entry(200)]
+        self.committed_offsets: Answer = [Entry(90), Entry(150)]
+        self.closed = False
 
-    def list_offsets(self, request: dict[TopicPartition, Any], **_: Any) -> dict[TopicPartition, "Future[Any]"]:
-        self._asked += 1
-        answers = self.beginnings if self._asked % 2 else self.ends
-        return {place: done(answer) for place, answer in zip(request, answers, strict=True)}
+    def committed(self, places: list[TopicPartition], timeout: float) -> list[Entry]:
+        return self._answer(self.committed_offsets, places, timeout)
 
-    def list_consumer_group_offsets(self, request: list[Any], **_: Any) -> dict[str, "Future[Any]"]:
-        return {request[0].group_id: done(self.committed)}
+    def offsets_for_times(self, places: list[TopicPartition], timeout: float) -> list[Entry]:
+        return self._answer(self.beginnings if places[0].offset == EARLIEST else self.ends, places, timeout)
+
+    def close(self) -> None:
+        self.closed = True
+
+    def _answer(self, answer: Answer, places: list[TopicPartition], timeout: float) -> list[Entry]:
+        assert timeout > 0
+        if isinstance(answer, Exception):
+            raise answer
+        return [replace(entry, partition=place.partition) for entry, place in zip(answer, places, strict=True)]
 
 
 @pytest.fixture
-def admin() -> FakeAdmin:
-    return FakeAdmin()
+def consumer() -> FakeConsumer:
+    return FakeConsumer()
+
+
+def reader_of(*consumers: FakeConsumer) -> OffsetReader:
+    several = iter(consumers)
+    return OffsetReader(lambda: next(several), topic="requests", partitions=2, clock=FakeClock())
 
 
 @pytest.fixture
-def reader(admin: FakeAdmin) -> OffsetReader:
-    return OffsetReader(
-        lambda: admin, topic="requests", group="payment", partitions=2, deadline_s=0.01, clock=FakeClock()
-    )
+def reader(consumer: FakeConsumer) -> OffsetReader:
+    return reader_of(consumer)
 
 
 def lags(reader: OffsetReader) -> list[int]:
@@ -77,14 +69,14 @@ def test_lag_is_produced_minus_committed(reader: OffsetReader) -> None:
     assert lags(reader) == [10, 50]
 
 
-def test_a_group_that_never_committed_lags_by_all_that_is_stored(reader: OffsetReader, admin: FakeAdmin) -> None:
-    admin.committed = Answer([Committed(0, OFFSET_INVALID), Committed(1, OFFSET_INVALID)])
+def test_a_group_that_never_committed_lags_by_all_that_is_stored(reader: OffsetReader, consumer: FakeConsumer) -> None:
+    consumer.committed_offsets = [Entry(OFFSET_INVALID), Entry(OFFSET_INVALID)]
     assert lags(reader) == [100, 190]
     assert reader.read().partitions[1].committed is None
 
 
-def test_events_that_retention_took_are_no_lag(reader: OffsetReader, admin: FakeAdmin) -> None:
-    admin.committed = Answer([Committed(0, 90), Committed(1, 3)])
+def test_events_that_retention_took_are_no_lag(reader: OffsetReader, consumer: FakeConsumer) -> None:
+    consumer.committed_offsets = [Entry(90), Entry(3)]
     assert lags(reader) == [10, 190]
 
 
@@ -95,38 +87,44 @@ def failure(code: int) -> KafkaException:
 @pytest.mark.parametrize(
     ("spoil", "named"),
     [
-        ({"ends": [Offset(100), None]}, "end offset of requests/1: no answer before the deadline"),
-        ({"ends": [failure(KafkaError._TIMED_OUT), Offset(1)]}, "end offset of requests/0: Local: Timed out"),
-        ({"beginnings": [Offset(0), None]}, "beginning offset of requests/1: no answer"),
-        ({"ends": [Offset(-1), Offset(200)]}, "offsets of requests/0: the broker answered 0 to -1"),
-        ({"committed": None}, "committed offsets of group payment: no answer"),
-        ({"committed": failure(KafkaError.COORDINATOR_LOAD_IN_PROGRESS)}, "committed offsets of group payment: Broker"),
-        ({"committed": Answer([Committed(0, 1)])}, "committed offset of requests/1: not in the answer"),
-        ({"committed": Answer([Committed(0, 101), Committed(1, 1)])}, "committed offset 101 is beyond end 100"),
+        ({"ends": failure(KafkaError._TIMED_OUT)}, "end offsets of requests: Local: Timed out"),
         (
-            {"committed": Answer([Committed(0, -1001, KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)), Committed(1, 1)])},
+            {"ends": [Entry(100), Entry(-1, KafkaError(KafkaError.FENCED_LEADER_EPOCH))]},
+            "end offset of requests/1: Broker",
+        ),
+        ({"beginnings": failure(KafkaError._TRANSPORT)}, "beginning offsets of requests: Local"),
+        ({"ends": [Entry(-1), Entry(200)]}, "offsets of requests/0: the broker answered 0 to -1"),
+        (
+            {"committed_offsets": failure(KafkaError.COORDINATOR_LOAD_IN_PROGRESS)},
+            "committed offsets of requests: Broker",
+        ),
+        ({"committed_offsets": [Entry(101), Entry(1)]}, "lag of requests/0: committed offset 101, end 100"),
+        ({"committed_offsets": [Entry(-1), Entry(1)]}, "lag of requests/0: committed offset -1, end 100"),
+        (
+            {"committed_offsets": [Entry(OFFSET_INVALID, KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)), Entry(1)]},
             "committed offset of requests/0: Broker: Unknown topic",
         ),
     ],
 )
 def test_what_is_unknown_is_named_and_never_a_number(
-    reader: OffsetReader, admin: FakeAdmin, spoil: dict[str, Any], named: str
+    reader: OffsetReader, consumer: FakeConsumer, spoil: dict[str, Answer], named: str
 ) -> None:
     for name, value in spoil.items():
-        setattr(admin, name, value)
+        setattr(consumer, name, value)
     with pytest.raises(NotReadyError) as missing:
         reader.read()
     assert named in missing.value.missing
 
 
-def test_after_an_error_of_the_broker_the_next_reading_has_a_new_client() -> None:
-    stale, good = FakeAdmin(), FakeAdmin()
-    stale.ends = [failure(KafkaError.FENCED_LEADER_EPOCH), Offset(200)]
-    clients = iter([stale, good])
-    reader = OffsetReader(lambda: next(clients), topic="requests", group="payment", partitions=2, deadline_s=0.01)
-    with pytest.raises(NotReadyError, match="Leader epoch"):
-        reader.read()
-    assert lags(reader) == [10, 50]
+def test_a_client_that_keeps_failing_is_replaced() -> None:
+    stale = FakeConsumer()
+    stale.ends = failure(KafkaError.FENCED_LEADER_EPOCH)
+    reader = reader_of(stale, FakeConsumer())
+    for _ in range(RECONNECT_AFTER):
+        assert not stale.closed
+        with pytest.raises(NotReadyError, match="Leader epoch"):
+            reader.read()
+    assert stale.closed
     assert lags(reader) == [10, 50]
 
 

@@ -3,50 +3,21 @@
 import signal
 
 import pytest
-from live_fakes import FakeClock, FakeLauncher, FakeProcess, FakeReports
+from live_fakes import FakeProcess
+from live_worlds import ScalerWorld
 
 from autoscaler.live.launcher import Exit, PidFile
-from autoscaler.live.processes import ProcessScaler
 from autoscaler.live.replica_life import Patience
-from contracts.journal import ReplicaChange, ReplicaChanged
+from contracts.journal import ReplicaChange
 from contracts.progress import ReplicaState
 
 
-class World:
-    def __init__(self) -> None:
-        self.clock = FakeClock()
-        self.launcher = FakeLauncher(self.clock)
-        self.reports = FakeReports(self.clock)
-        self.journal: list[ReplicaChanged] = []
-        self.scaler = ProcessScaler(self.launcher, self.journal.append, clock=self.clock)
-
-    def step(self, seconds: float = 0.0) -> None:
-        self.clock.advance(seconds)
-        self.scaler.reconcile(self.reports.newest)
-
-    def warm(self, name: str) -> FakeProcess:
-        self.reports.tell(name, self.launcher.newest(name), ReplicaState.WARM)
-        self.step()
-        return self.launcher.newest(name)
-
-    def member(self, name: str) -> FakeProcess:
-        self.reports.tell(name, self.launcher.newest(name), ReplicaState.MEMBER)
-        self.step()
-        return self.launcher.newest(name)
-
-    def changes(self, name: str = "payment-0") -> list[str]:
-        return [entry.change.value for entry in self.journal if entry.replica == name]
-
-    def detail(self, change: ReplicaChange) -> str:
-        return [entry.detail for entry in self.journal if entry.change is change][-1]
-
-
 @pytest.fixture
-def world() -> World:
-    return World()
+def world() -> ScalerWorld:
+    return ScalerWorld()
 
 
-def test_a_requested_replica_starts_at_once_and_is_ready_with_its_first_report(world: World) -> None:
+def test_a_requested_replica_starts_at_once_and_is_ready_with_its_first_report(world: ScalerWorld) -> None:
     world.scaler.request(["payment-0"])
     assert world.scaler.requested == ("payment-0",)
     assert not world.scaler.ready("payment-0")
@@ -56,20 +27,20 @@ def test_a_requested_replica_starts_at_once_and_is_ready_with_its_first_report(w
     assert world.launcher.files["payment-0"].incarnation == "life-100", "a later autoscaler must be able to evict it"
 
 
-def test_requesting_twice_starts_once(world: World) -> None:
+def test_requesting_twice_starts_once(world: ScalerWorld) -> None:
     world.scaler.request(["payment-0"])
     world.scaler.request(["payment-0"])
     assert len(world.launcher.processes["payment-0"]) == 1
 
 
-def test_reports_of_an_earlier_process_of_that_name_make_nobody_ready(world: World) -> None:
+def test_reports_of_an_earlier_process_of_that_name_make_nobody_ready(world: ScalerWorld) -> None:
     world.reports.tell("payment-0", FakeProcess(7, world.clock()))
     world.scaler.request(["payment-0"])
     world.step(1)
     assert not world.scaler.ready("payment-0")
 
 
-def test_a_released_member_is_stopped_only_after_it_has_given_everything_back(world: World) -> None:
+def test_a_released_member_is_stopped_only_after_it_has_given_everything_back(world: ScalerWorld) -> None:
     world.scaler.request(["payment-0"])
     process = world.member("payment-0")
     world.scaler.release("payment-0")
@@ -88,7 +59,7 @@ def test_a_released_member_is_stopped_only_after_it_has_given_everything_back(wo
     assert world.scaler.evictions == []
 
 
-def test_a_member_that_does_not_drain_is_stopped_at_the_deadline(world: World) -> None:
+def test_a_member_that_does_not_drain_is_stopped_at_the_deadline(world: ScalerWorld) -> None:
     world.scaler.request(["payment-0"])
     process = world.member("payment-0")
     world.scaler.release("payment-0")
@@ -98,7 +69,7 @@ def test_a_member_that_does_not_drain_is_stopped_at_the_deadline(world: World) -
     assert process.signals == [signal.SIGTERM]
 
 
-def test_a_replica_that_ignores_sigterm_is_killed_and_evicted(world: World) -> None:
+def test_a_replica_that_ignores_sigterm_is_killed_and_evicted(world: ScalerWorld) -> None:
     world.scaler.request(["payment-0"])
     process = world.member("payment-0")
     world.scaler.release("payment-0")
@@ -111,7 +82,7 @@ def test_a_replica_that_ignores_sigterm_is_killed_and_evicted(world: World) -> N
     assert [eviction.member_id for eviction in world.scaler.evictions] == ["member-100"]
 
 
-def test_a_death_is_evidence_and_the_replacement_has_the_same_name(world: World) -> None:
+def test_a_death_is_evidence_and_the_replacement_has_the_same_name(world: ScalerWorld) -> None:
     world.scaler.request(["payment-0"])
     process = world.member("payment-0")
     world.step(60)
@@ -129,14 +100,14 @@ def test_a_death_is_evidence_and_the_replacement_has_the_same_name(world: World)
     assert world.scaler.ready("payment-0")
 
 
-def test_a_warm_replica_that_dies_was_no_member_and_evicts_nobody(world: World) -> None:
+def test_a_warm_replica_that_dies_was_no_member_and_evicts_nobody(world: ScalerWorld) -> None:
     world.scaler.request(["payment-0"])
     world.warm("payment-0").finish("exit status 1")
     world.step()
     assert world.scaler.evictions == []
 
 
-def test_failed_starts_are_repeated_ever_more_slowly_and_shown(world: World) -> None:
+def test_failed_starts_are_repeated_ever_more_slowly_and_shown(world: ScalerWorld) -> None:
     world.launcher.log_line = "no such topic"
     world.scaler.request(["payment-0"])
     waits = []
@@ -156,7 +127,7 @@ def test_failed_starts_are_repeated_ever_more_slowly_and_shown(world: World) -> 
     assert world.changes().count("requested") == 1, "it was requested once and costs since"
 
 
-def test_a_start_that_hangs_is_killed_and_repeated(world: World) -> None:
+def test_a_start_that_hangs_is_killed_and_repeated(world: ScalerWorld) -> None:
     world.scaler.request(["payment-0"])
     first = world.launcher.newest("payment-0")
     world.step(Patience().start_s)
@@ -167,7 +138,7 @@ def test_a_start_that_hangs_is_killed_and_repeated(world: World) -> None:
     assert world.launcher.newest("payment-0") is not first
 
 
-def test_a_system_that_starts_no_process_is_a_failed_start(world: World) -> None:
+def test_a_system_that_starts_no_process_is_a_failed_start(world: ScalerWorld) -> None:
     world.launcher.refuses = "Resource temporarily unavailable"
     world.scaler.request(["payment-0"])
     assert world.detail(ReplicaChange.START_FAILED).startswith("Resource temporarily unavailable")
@@ -177,7 +148,7 @@ def test_a_system_that_starts_no_process_is_a_failed_start(world: World) -> None
     assert world.scaler.ready("payment-0")
 
 
-def test_a_replica_that_dies_soon_after_each_start_waits_its_back_off(world: World) -> None:
+def test_a_replica_that_dies_soon_after_each_start_waits_its_back_off(world: ScalerWorld) -> None:
     world.scaler.request(["payment-0"])
     for wait_s in (0.5, 1.0, 2.0):
         world.warm("payment-0").finish("exit status 1")
@@ -189,7 +160,7 @@ def test_a_replica_that_dies_soon_after_each_start_waits_its_back_off(world: Wor
         assert len(world.launcher.processes["payment-0"]) == started + 1
 
 
-def test_a_later_decision_takes_a_draining_replica_back(world: World) -> None:
+def test_a_later_decision_takes_a_draining_replica_back(world: ScalerWorld) -> None:
     world.scaler.request(["payment-0"])
     process = world.member("payment-0")
     world.scaler.release("payment-0")
@@ -199,7 +170,7 @@ def test_a_later_decision_takes_a_draining_replica_back(world: World) -> None:
     assert process.signals == []
 
 
-def test_a_replica_wanted_again_while_it_stops_is_started_anew_when_it_has_gone(world: World) -> None:
+def test_a_replica_wanted_again_while_it_stops_is_started_anew_when_it_has_gone(world: ScalerWorld) -> None:
     world.scaler.request(["payment-0"])
     process = world.warm("payment-0")
     world.scaler.release("payment-0")
@@ -213,7 +184,7 @@ def test_a_replica_wanted_again_while_it_stops_is_started_anew_when_it_has_gone(
     assert world.changes()[-3:] == ["left", "requested", "started"]
 
 
-def test_releasing_what_waits_for_its_next_attempt_is_the_end_of_it(world: World) -> None:
+def test_releasing_what_waits_for_its_next_attempt_is_the_end_of_it(world: ScalerWorld) -> None:
     world.scaler.request(["payment-0"])
     world.launcher.newest("payment-0").finish("exit status 1")
     world.step()
@@ -223,7 +194,7 @@ def test_releasing_what_waits_for_its_next_attempt_is_the_end_of_it(world: World
     assert len(world.launcher.processes["payment-0"]) == 1
 
 
-def test_after_a_restart_the_living_are_adopted_and_the_dead_evicted(world: World) -> None:
+def test_after_a_restart_the_living_are_adopted_and_the_dead_evicted(world: ScalerWorld) -> None:
     alive = FakeProcess(41, 900.0)
     world.launcher.behind = [
         ("payment-0", PidFile(pid=41, create_time=900.0, incarnation="life-41"), alive),
@@ -239,7 +210,7 @@ def test_after_a_restart_the_living_are_adopted_and_the_dead_evicted(world: Worl
     assert [eviction.member_id for eviction in world.scaler.evictions] == ["member-42"]
 
 
-def test_a_hung_replica_that_is_killed_counts_as_dead(world: World) -> None:
+def test_a_hung_replica_that_is_killed_counts_as_dead(world: ScalerWorld) -> None:
     world.scaler.request(["payment-0"])
     world.member("payment-0")
     world.scaler.kill("payment-0", "hung")
@@ -248,7 +219,7 @@ def test_a_hung_replica_that_is_killed_counts_as_dead(world: World) -> None:
     assert len(world.scaler.evictions) == 1
 
 
-def test_stopping_all_signals_all_and_ends_with_nobody(world: World) -> None:
+def test_stopping_all_signals_all_and_ends_with_nobody(world: ScalerWorld) -> None:
     world.scaler.request(["payment-0", "payment-1", "payment-2"])
     first, second = world.member("payment-0"), world.member("payment-1")
     third = world.launcher.newest("payment-2")

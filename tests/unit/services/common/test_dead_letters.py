@@ -31,6 +31,7 @@ def test_the_payload_is_cut_and_need_not_be_text() -> None:
 def test_only_the_last_four_digits_of_a_card_stay() -> None:
     assert mask_cards('{"card_number":"4111111111111111"}') == '{"card_number":"************1111"}'
     assert mask_cards("4111 1111-1111 1111!") == "**** ****-**** 1111!"
+    assert mask_cards("378282246310005") == "***********0005"
     assert mask_cards("amount 12345678901") == "amount 12345678901"
 
 

@@ -1,0 +1,109 @@
+"""The scaler and the group in worlds of fakes, for tests that read as timelines."""
+
+from live_fakes import FakeClock, FakeLauncher, FakeLoads, FakePlanLog, FakeProcess, FakeReports
+
+from autoscaler.estimation import ServiceRate
+from autoscaler.live.group import LiveGroup
+from autoscaler.live.processes import ProcessScaler
+from autoscaler.model import Action, Decision, Plan
+from contracts.journal import JournalEntry, PlanWritten, ReplicaChange, ReplicaChanged
+from contracts.plan import PlanRecord
+from contracts.progress import ReplicaState
+
+PARTITIONS = 4
+HALVES = {0: "payment-0", 1: "payment-1", 2: "payment-0", 3: "payment-1"}
+ALL_ON_0 = dict.fromkeys(range(PARTITIONS), "payment-0")
+
+
+class GroupWorld:
+    """A LiveGroup and its scaler, with everything else faked."""
+
+    def __init__(self, in_force: PlanRecord | None = None) -> None:
+        self.clock = FakeClock()
+        self.launcher = FakeLauncher(self.clock)
+        self.reports = FakeReports(self.clock)
+        self.log = FakePlanLog(in_force)
+        self.loads = FakeLoads(self.clock, PARTITIONS)
+        self.journal: list[JournalEntry] = []
+        self.scaler = ProcessScaler(self.launcher, self.journal.append, clock=self.clock)
+        self.group = LiveGroup(
+            loads=self.loads,  # type: ignore[arg-type]
+            reports=self.reports,  # type: ignore[arg-type]
+            log=self.log,  # type: ignore[arg-type]
+            scaler=self.scaler,
+            service_rate=ServiceRate(200.0),
+            record=self.journal.append,
+            partitions=PARTITIONS,
+            rebalance_time_s=0.05,
+            clock=self.clock,
+        )
+
+    def step(self, seconds: float = 0.05) -> None:
+        self.clock.advance(seconds)
+        self.group.advance()
+
+    def tell(self, name: str, state: ReplicaState = ReplicaState.MEMBER, **more: object) -> None:
+        self.reports.tell(name, self.launcher.newest(name), state, **more)  # type: ignore[arg-type]
+        self.step()
+
+    def live(self, seconds: float) -> None:
+        """Let time pass for healthy members."""
+        self.clock.advance(seconds)
+        for name in self.scaler.running:
+            self.reports.tell(name, self.launcher.newest(name))
+        self.group.advance()
+
+    def decide(self, action: Action, replicas: tuple[str, ...], assignment: dict[int, str] | None) -> None:
+        self.group.apply(Decision(action, Plan(replicas, assignment), f"because of {action}"))
+
+    def plans(self) -> list[tuple[str, tuple[str, ...], dict[int, str] | None]]:
+        written = [entry for entry in self.journal if isinstance(entry, PlanWritten)]
+        return [(entry.action, entry.replicas, entry.assignment) for entry in written]
+
+    def changes(self, name: str) -> list[str]:
+        return [
+            entry.change.value for entry in self.journal if isinstance(entry, ReplicaChanged) and entry.replica == name
+        ]
+
+
+def started(replicas: int = 1) -> GroupWorld:
+    """A group whose first plan is in force."""
+    world = GroupWorld()
+    names = tuple(f"payment-{ordinal}" for ordinal in range(replicas))
+    world.group.start(names)
+    for name in names:
+        world.tell(name, ReplicaState.WARM)
+    for name in names:
+        world.tell(name)
+    return world
+
+
+class ScalerWorld:
+    """A scaler whose processes and reports are faked."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.launcher = FakeLauncher(self.clock)
+        self.reports = FakeReports(self.clock)
+        self.journal: list[ReplicaChanged] = []
+        self.scaler = ProcessScaler(self.launcher, self.journal.append, clock=self.clock)
+
+    def step(self, seconds: float = 0.0) -> None:
+        self.clock.advance(seconds)
+        self.scaler.reconcile(self.reports.newest)
+
+    def warm(self, name: str) -> FakeProcess:
+        self.reports.tell(name, self.launcher.newest(name), ReplicaState.WARM)
+        self.step()
+        return self.launcher.newest(name)
+
+    def member(self, name: str) -> FakeProcess:
+        self.reports.tell(name, self.launcher.newest(name), ReplicaState.MEMBER)
+        self.step()
+        return self.launcher.newest(name)
+
+    def changes(self, name: str = "payment-0") -> list[str]:
+        return [entry.change.value for entry in self.journal if entry.replica == name]
+
+    def detail(self, change: ReplicaChange) -> str:
+        return [entry.detail for entry in self.journal if entry.change is change][-1]

@@ -1,0 +1,120 @@
+"""What happens to the plan when replicas die, hang or fail to start, and when the autoscaler itself starts anew."""
+
+import pytest
+from live_fakes import FakeProcess
+from live_worlds import ALL_ON_0, HALVES, GroupWorld, started
+
+from autoscaler.live.group import HUNG_AFTER_S
+from autoscaler.live.launcher import PidFile
+from autoscaler.model import Action
+from autoscaler.ports import NotReadyError
+from contracts.plan import PlanRecord
+from contracts.progress import ReplicaState
+
+
+def test_a_death_is_published_at_once_with_its_eviction_and_again_when_the_replacement_is_warm() -> None:
+    world = started(2)
+    world.live(60)
+    world.launcher.newest("payment-1").finish("killed by SIGKILL")
+    world.step()
+    assert world.plans()[-1] == ("repair", ("payment-0",), ALL_ON_0)
+    evicting = world.log.written[-1]
+    assert [eviction.replica for eviction in evicting.evictions] == ["payment-1"]
+    assert evicting.reason == "without payment-1: dead; its partitions go to the others"
+    world.step(1)
+    assert len(world.plans()) == 2, "an eviction is told once"
+    world.tell("payment-1", ReplicaState.WARM)
+    assert world.plans()[-1] == ("repair", ("payment-0", "payment-1"), HALVES)
+    assert world.log.written[-1].evictions == ()
+    assert world.log.written[-1].reason == "all 2 replicas are ready again"
+
+
+def test_when_the_only_replica_dies_its_eviction_comes_with_the_replacement() -> None:
+    world = started(1)
+    world.live(60)
+    world.launcher.newest("payment-0").finish("killed by SIGKILL")
+    world.step()
+    assert len(world.plans()) == 1, "there is nobody to obey"
+    world.step(1)
+    world.tell("payment-0", ReplicaState.WARM)
+    assert world.plans()[-1] == ("repair", ("payment-0",), ALL_ON_0)
+    assert [eviction.replica for eviction in world.log.written[-1].evictions] == ["payment-0"]
+
+
+def test_a_start_that_fails_does_not_hold_back_those_that_are_ready() -> None:
+    world = started()
+    thirds = {0: "payment-0", 1: "payment-1", 2: "payment-2", 3: "payment-2"}
+    world.decide(Action.UP, ("payment-0", "payment-1", "payment-2"), thirds)
+    world.tell("payment-1", ReplicaState.WARM)
+    assert len(world.plans()) == 1
+    world.launcher.newest("payment-2").finish("exit status 1")
+    world.step()
+    action, replicas, assignment = world.plans()[-1]
+    assert (action, replicas) == ("repair", ("payment-0", "payment-1"))
+    assert assignment == {0: "payment-0", 1: "payment-1", 2: "payment-0", 3: "payment-1"}
+    assert "not starting" in world.log.written[-1].reason
+    world.step(0.5)
+    world.tell("payment-2", ReplicaState.WARM)
+    assert world.plans()[-1] == ("up", ("payment-0", "payment-1", "payment-2"), thirds)
+
+
+def test_a_restart_keeps_the_plan_and_the_replicas() -> None:
+    plan = PlanRecord(epoch=7, at_us=0, replicas=("payment-0", "payment-1"), assignment=HALVES, reason="")
+    world = GroupWorld(plan)
+    for ordinal in (0, 1):
+        process = FakeProcess(40 + ordinal, 900.0)
+        world.launcher.behind.append((f"payment-{ordinal}", PidFile(pid=process.pid, create_time=900.0), process))
+        world.reports.tell(f"payment-{ordinal}", process, epoch=7)
+    world.group.start(("payment-0",))
+    assert world.log.written == []
+    assert world.launcher.processes == {}
+    assert world.group.observe().assignment == HALVES
+    assert world.group.status().epoch == 7
+
+
+def test_a_restart_replaces_who_died_meanwhile() -> None:
+    plan = PlanRecord(epoch=7, at_us=0, replicas=("payment-0", "payment-1"), assignment=HALVES, reason="")
+    world = GroupWorld(plan)
+    alive = FakeProcess(40, 900.0)
+    world.launcher.behind = [
+        ("payment-0", PidFile(pid=40, create_time=900.0), alive),
+        ("payment-1", PidFile(pid=41, create_time=900.0), None),
+    ]
+    world.reports.tell("payment-0", alive, epoch=9)
+    world.reports.tell("payment-1", FakeProcess(41, 900.0))
+    world.group.start(("payment-0",))
+    assert [eviction.replica for eviction in world.log.written[-1].evictions] == ["payment-1"]
+    assert world.log.written[-1].epoch == 10, "above every epoch that a replica has read"
+    assert "payment-1" in world.launcher.processes
+
+
+def test_a_plan_for_another_number_of_partitions_is_made_anew() -> None:
+    world = GroupWorld(PlanRecord(epoch=3, at_us=0, replicas=("payment-0",), assignment={0: "payment-0"}, reason=""))
+    world.group.start(("payment-0",))
+    world.tell("payment-0")
+    assert world.plans() == [("start", ("payment-0",), ALL_ON_0)]
+
+
+def test_a_silent_replica_is_taken_for_hung_while_the_brokers_answer() -> None:
+    world = started(2)
+    world.clock.advance(1)
+    for _ in range(int(HUNG_AFTER_S)):
+        assert "died" not in world.changes("payment-1")
+        world.clock.advance(1)
+        world.tell("payment-0")
+    world.step()
+    assert "died" in world.changes("payment-1")
+    assert [eviction.replica for eviction in world.log.written[-1].evictions] == ["payment-1"]
+
+
+def test_silence_during_an_outage_of_the_brokers_kills_nobody() -> None:
+    world = started(2)
+    world.loads.missing = "end offset: no broker"
+    for _ in range(60):
+        world.clock.advance(1)
+        with pytest.raises(NotReadyError):
+            world.group.observe()
+        world.group.advance()
+    world.loads.missing = None
+    world.step(HUNG_AFTER_S - 1)
+    assert "died" not in world.changes("payment-0") + world.changes("payment-1")

@@ -1,0 +1,86 @@
+"""A properties file in librdkafka's names carries TLS and SASL to every client."""
+
+from pathlib import Path
+
+import pytest
+
+from contracts.connection import Connection, Security
+from contracts.validation import InvalidSettingsError, from_environment
+
+PROPERTIES = """
+# who we are
+security.protocol = SASL_SSL
+  sasl.mechanism=SCRAM-SHA-512
+sasl.username=ada
+sasl.password=a=b # not a comment
+
+   # indented
+ssl.ca.location=/etc/ca.pem
+"""
+
+
+def connection(folder: Path, properties: str) -> Connection:
+    path = folder / "client.properties"
+    path.write_text(properties, encoding="utf-8")
+    return Connection(bootstrap_servers="kafka:9093", client_properties=str(path))
+
+
+def problems_of(wanted: Connection) -> list[str]:
+    with pytest.raises(InvalidSettingsError) as wrong:
+        wanted.security()
+    return wrong.value.problems
+
+
+def test_comments_and_blanks_are_passed_over_and_values_keep_their_equals_signs(tmp_path: Path) -> None:
+    assert connection(tmp_path, PROPERTIES).security() == Security(
+        security_protocol="SASL_SSL",
+        sasl_mechanism="SCRAM-SHA-512",
+        sasl_username="ada",
+        sasl_password="a=b # not a comment",
+        ssl_ca_location="/etc/ca.pem",
+    )
+
+
+def test_librdkafka_is_told_what_is_set_and_nothing_else(tmp_path: Path) -> None:
+    assert connection(tmp_path, PROPERTIES).librdkafka() == {
+        "bootstrap.servers": "kafka:9093",
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.username": "ada",
+        "sasl.password": "a=b # not a comment",
+        "ssl.ca.location": "/etc/ca.pem",
+    }
+
+
+def test_without_a_file_there_is_no_security() -> None:
+    plain = Connection(bootstrap_servers="kafka:9092")
+    assert plain.security() == Security()
+    assert plain.librdkafka() == {"bootstrap.servers": "kafka:9092", "security.protocol": "PLAINTEXT"}
+
+
+def test_every_unknown_key_is_named_with_the_file(tmp_path: Path) -> None:
+    wanted = connection(tmp_path, "sasl.user=ada\nssl.ca.location=/ca.pem\nno equals sign\n")
+    problems = problems_of(wanted)
+    assert len(problems) == 2
+    assert problems[0].startswith(f"{tmp_path}/client.properties: sasl.user: unknown; known are security.protocol,")
+    assert problems[1].startswith(f"{tmp_path}/client.properties: no equals sign: unknown")
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    absent = Connection(bootstrap_servers="kafka:9092", client_properties=str(tmp_path / "absent"))
+    assert problems_of(absent) == [f"{tmp_path}/absent: cannot be read (No such file or directory)"]
+    folder = Connection(bootstrap_servers="kafka:9092", client_properties=str(tmp_path))
+    assert problems_of(folder) == [f"{tmp_path}: cannot be read (Is a directory)"]
+
+
+def test_the_environment_names_broker_file_and_namespace() -> None:
+    environ = {
+        "TAILPACK_BOOTSTRAP_SERVERS": "one:1,two:2",
+        "TAILPACK_CLIENT_PROPERTIES": "tls.properties",
+        "TAILPACK_NAMESPACE": "run-1",
+    }
+    assert from_environment(environ, Connection) == Connection(
+        bootstrap_servers="one:1,two:2", client_properties="tls.properties", namespace="run-1"
+    )
+    with pytest.raises(InvalidSettingsError, match=r"^TAILPACK_BOOTSTRAP_SERVERS: missing$"):
+        from_environment({}, Connection)

@@ -1,0 +1,88 @@
+"""What one process writes, another reads as the same; what a newer one adds, an older one passes over."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from record_strategies import records
+
+from contracts import events, journal, plan, progress
+from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
+from contracts.plan import PlanRecord
+from contracts.progress import Progress
+
+
+def structs_in(module: Any) -> list[type[msgspec.Struct]]:
+    """Return the public records that a module defines."""
+    found = [value for name, value in vars(module).items() if isinstance(value, type) and not name.startswith("_")]
+    return [kind for kind in found if issubclass(kind, msgspec.Struct) and kind.__module__ == module.__name__]
+
+
+RECORDS = [kind for module in (events, journal, plan, progress) for kind in structs_in(module)]
+TOPIC_RECORDS = [kind for kind in RECORDS if "v" in kind.__struct_fields__]
+
+
+@pytest.mark.parametrize("kind", RECORDS, ids=lambda kind: kind.__name__)
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_a_record_is_read_as_it_was_written(kind: type[msgspec.Struct], data: st.DataObject) -> None:
+    record = data.draw(records(kind))
+    assert msgspec.json.decode(msgspec.json.encode(record), type=kind) == record
+
+
+@pytest.mark.parametrize("kind", [TickRecord, PlanWritten, ReplicaChanged], ids=lambda kind: kind.__name__)
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_an_entry_of_the_journal_says_itself_what_it_is(kind: type[msgspec.Struct], data: st.DataObject) -> None:
+    entry = data.draw(records(kind))
+    assert msgspec.json.decode(msgspec.json.encode(entry), type=JournalEntry) == entry
+
+
+@pytest.mark.parametrize("kind", TOPIC_RECORDS, ids=lambda kind: kind.__name__)
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_fields_of_a_newer_version_are_passed_over(kind: type[msgspec.Struct], data: st.DataObject) -> None:
+    record = data.draw(records(kind))
+    newer = msgspec.to_builtins(record, str_keys=True) | {"colour": "blue", "nested": {"deep": [1]}}
+    assert msgspec.json.decode(msgspec.json.encode(newer), type=kind) == record
+
+
+@settings(max_examples=40, deadline=None)
+@given(records(PlanRecord))
+def test_a_plan_of_tomorrow_is_obeyed_today(record: PlanRecord) -> None:
+    tomorrow = msgspec.to_builtins(record, str_keys=True) | {"v": 2, "weights": {"0": 0.5}}
+    read = msgspec.json.decode(msgspec.json.encode(tomorrow), type=PlanRecord)
+    assert msgspec.structs.replace(read, v=record.v) == record
+
+
+@pytest.mark.parametrize("kind", TOPIC_RECORDS, ids=lambda kind: kind.__name__)
+def test_every_record_carries_its_version(kind: type[msgspec.Struct]) -> None:
+    versions = {"events": events.SCHEMA_VERSION, "journal": 1, "plan": plan.PLAN_VERSION, "progress": 1}
+    defaults = {field.name: field.default for field in msgspec.structs.fields(kind)}
+    assert defaults["v"] == versions[kind.__module__.rpartition(".")[2]]
+    assert not kind.__struct_config__.omit_defaults, "the version would be left out"
+
+
+@pytest.mark.parametrize("kind", RECORDS, ids=lambda kind: kind.__name__)
+def test_records_never_change(kind: type[msgspec.Struct]) -> None:
+    assert kind.__struct_config__.frozen
+
+
+def test_times_that_are_not_yet_known_are_absent() -> None:
+    timeline = events.Timeline(intended_us=1, placed_us=2)
+    assert msgspec.json.encode(timeline) == b'{"intended_us":1,"placed_us":2}'
+
+
+def test_partitions_are_numbers_again_when_read() -> None:
+    record = PlanRecord(epoch=1, at_us=1, replicas=("payment-0",), assignment={3: "payment-0"}, reason="")
+    assert b'"assignment":{"3":"payment-0"}' in msgspec.json.encode(record)
+    assert msgspec.json.decode(msgspec.json.encode(record), type=PlanRecord).assignment == {3: "payment-0"}
+
+
+def test_a_state_that_nobody_knows_is_refused() -> None:
+    assert set(progress.ReplicaState) == {"warm", "member", "drained", "stopping"}
+    with pytest.raises(msgspec.ValidationError, match="state"):
+        msgspec.json.decode(b'{"replica":"","incarnation":"","pid":1,"member_id":"","generation":0,"epoch":0,'
+                            b'"assigned_epoch":0,"state":"asleep"}', type=Progress)  # fmt: skip

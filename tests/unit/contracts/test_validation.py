@@ -1,0 +1,107 @@
+"""Settings are read whole or not at all, and every mistake in them is named at once."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from contracts.validation import InvalidSettingsError, from_environment, parse
+
+
+class Pump(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings made up for these tests."""
+
+    name: str
+    litres: Annotated[int, msgspec.Meta(ge=1)]
+    pressure_bar: float = 1.5
+    mode: Literal["slow", "fast"] = "slow"
+    dry_run: bool = False
+    inlet: str = msgspec.field(default="", name="inlet.valve")
+
+    def __post_init__(self) -> None:
+        if self.mode == "fast" and self.pressure_bar > 5:
+            raise ValueError(f"mode fast needs pressure_bar at most 5, not {self.pressure_bar:g}")
+
+
+def problems_of(values: dict[str, Any], **how: Any) -> list[str]:
+    with pytest.raises(InvalidSettingsError) as wrong:
+        parse(values, Pump, **how)
+    assert str(wrong.value) == "; ".join(wrong.value.problems)
+    return wrong.value.problems
+
+
+def test_good_values_become_a_record() -> None:
+    assert parse({"name": "a", "litres": 3, "inlet.valve": "north"}, Pump) == Pump(name="a", litres=3, inlet="north")
+
+
+def test_every_mistake_is_named_at_once() -> None:
+    values = {"litres": 0, "pressure_bar": "high", "mode": "medium", "colour": "red", "dry_run": 1}
+    problems = problems_of(values, where="pump.")
+    assert [problem.partition(" ")[0].rstrip(":") for problem in problems] == [
+        "pump.colour",
+        "pump.name",
+        "pump.litres",
+        "pump.pressure_bar",
+        "pump.mode",
+        "pump.dry_run",
+    ]
+    assert problems[0].endswith("unknown; known are name, litres, pressure_bar, mode, dry_run, inlet.valve")
+    assert problems[1] == "pump.name: missing"
+    assert problems[2].startswith("pump.litres = 0: Expected `int` >= 1")
+
+
+def test_a_rule_across_fields_is_a_problem_too() -> None:
+    values = {"name": "a", "litres": 1, "mode": "fast", "pressure_bar": 6.0}
+    assert problems_of(values, where="pump.") == ["pump: mode fast needs pressure_bar at most 5, not 6"]
+
+
+def test_text_stands_for_numbers_only_where_it_must() -> None:
+    text = {"name": "a", "litres": "3", "pressure_bar": "2.5", "dry_run": "true"}
+    assert parse(text, Pump, strict=False) == Pump(name="a", litres=3, pressure_bar=2.5, dry_run=True)
+    assert len(problems_of(text)) == 3
+
+
+def test_the_environment_names_fields_in_capitals_behind_a_prefix() -> None:
+    environ = {"TAILPACK_NAME": "a", "TAILPACK_LITRES": "3", "TAILPACK_DRY_RUN": "false", "HOME": "/"}
+    assert from_environment(environ, Pump) == Pump(name="a", litres=3)
+    assert from_environment({"P_NAME": "b", "P_LITRES": "1"}, Pump, prefix="P_").name == "b"
+
+
+def test_other_processes_variables_are_none_of_our_business() -> None:
+    environ = {"TAILPACK_NAME": "a", "TAILPACK_LITRES": "3", "TAILPACK_POLICY": "linear", "NAME": "z"}
+    assert from_environment(environ, Pump).name == "a"
+
+
+def test_an_empty_variable_is_one_that_is_not_set() -> None:
+    assert from_environment({"TAILPACK_NAME": "a", "TAILPACK_LITRES": "3", "TAILPACK_MODE": ""}, Pump).mode == "slow"
+    with pytest.raises(InvalidSettingsError, match=r"^TAILPACK_NAME: missing$"):
+        from_environment({"TAILPACK_NAME": "", "TAILPACK_LITRES": "3"}, Pump)
+
+
+def test_problems_of_the_environment_name_the_variable() -> None:
+    environ = {"TAILPACK_LITRES": "x = 3: y", "TAILPACK_MODE": "medium", "TAILPACK_PRESSURE_BAR": "1:2"}
+    with pytest.raises(InvalidSettingsError) as wrong:
+        from_environment(environ, Pump)
+    assert wrong.value.problems == [
+        "TAILPACK_NAME: missing",
+        "TAILPACK_LITRES = 'x = 3: y': Expected `int`, got `str`",
+        "TAILPACK_PRESSURE_BAR = '1:2': Expected `float`, got `str`",
+        "TAILPACK_MODE = 'medium': Invalid enum value 'medium'",
+    ]
+
+
+NAMES = st.sampled_from([f"TAILPACK_{name}" for name in ("NAME", "LITRES", "MODE")])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.dictionaries(NAMES, st.text() | st.integers().map(str) | st.just("fast")))
+def test_whatever_the_environment_holds_is_read_or_refused_by_name(environ: dict[str, str]) -> None:
+    problems: list[str] = []
+    try:
+        name = from_environment(environ, Pump).name
+    except InvalidSettingsError as wrong:
+        name, problems = "", wrong.problems
+    assert (name != "") != bool(problems)
+    assert all(problem.startswith("TAILPACK_") for problem in problems)

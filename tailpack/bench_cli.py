@@ -48,7 +48,7 @@ def processes(
     out: Out = Path("out"),
     into: Into = figures.FOLDER,
 ) -> None:
-    """CPU and memory of every process under steady loads, through the whole pipeline and payment-only."""
+    """Measure CPU and memory of every process under steady loads, through the whole pipeline and payment-only."""
     rows: list[ProcessRow] = []
     for topology in ("pipeline", "payment-only"):
         for rate in rates.split(","):
@@ -59,7 +59,7 @@ def processes(
 
 @app.command()
 def startup(out: Out = Path("out"), into: Into = figures.FOLDER) -> None:
-    """When each step of a (second) start is reached, from the command to the report of a short run."""
+    """Time each step of a (second) start, from the command to the report of a short run."""
     phases = RunInfo.load(_run("smoke", {}, out)).phases_s
     figures.save([StartupRow(step=step, at_s=at_s, origin=origin()) for step, at_s in phases.items()], StartupRow, into)
 
@@ -68,7 +68,7 @@ def startup(out: Out = Path("out"), into: Into = figures.FOLDER) -> None:
 def service_rate(
     events: Annotated[int, typer.Option(help="Size of the standing backlog.")] = 4000, into: Into = figures.FOLDER
 ) -> None:
-    """μ_eff: what one Payment replica sustains with a standing backlog, at several service times."""
+    """What one Payment replica sustains with a standing backlog (μ_eff), at two service times."""
     from tailpack.service_rate import measure  # noqa: PLC0415
 
     console = Console()

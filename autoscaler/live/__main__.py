@@ -8,7 +8,7 @@ from threading import Event
 
 from confluent_kafka import KafkaException
 
-from autoscaler.live.composition import LiveAutoscaler, StateDirTakenError, lock, policy_from
+from autoscaler.live.composition import LiveAutoscaler, StateDirTakenError, only_one, policy_from
 from autoscaler.live.plan_log import FencedError, PlanNotWrittenError
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.web import PortTakenError
@@ -32,7 +32,7 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     try:
-        with lock(Path(settings.state_dir)):
+        with only_one(Path(settings.state_dir)):
             return _run(settings, connection, policy, stop)
     except (StateDirTakenError, PortTakenError) as taken:
         return _refuse([str(taken)])

@@ -1,11 +1,13 @@
 """Puts the live autoscaler together and takes it apart again."""
 
 import fcntl
+import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
-from typing import IO, Any, Final
+from typing import Any, Final
 
 from confluent_kafka import Consumer
 
@@ -41,18 +43,21 @@ class StateDirTakenError(Exception):
     """Another autoscaler uses the state folder."""
 
 
-def lock(state_dir: Path) -> IO[str]:
+@contextmanager
+def only_one(state_dir: Path) -> Iterator[None]:
     """Claim the folder for this process until it ends, however it ends. Raises StateDirTakenError or OSError."""
     state_dir.mkdir(parents=True, exist_ok=True)
-    handle = (state_dir / "lock").open("w")
+    handle = os.open(state_dir, os.O_RDONLY)  # the folder itself: no file is left behind
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as taken:
-        handle.close()
-        raise StateDirTakenError(
-            f"another autoscaler runs on {state_dir}; stop it, or set TAILPACK_STATE_DIR"
-        ) from taken
-    return handle
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as taken:
+            raise StateDirTakenError(
+                f"another autoscaler runs on {state_dir}; stop it, or set TAILPACK_STATE_DIR"
+            ) from taken
+        yield
+    finally:
+        os.close(handle)
 
 
 def policy_from(settings: AutoscalerSettings) -> Policy:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.live.composition import StateDirTakenError, lock
+from autoscaler.live.composition import StateDirTakenError, only_one
 from autoscaler.live.settings import AutoscalerSettings
 from contracts.validation import InvalidSettingsError, from_environment
 
@@ -64,6 +64,8 @@ def test_an_unknown_policy_is_refused_with_those_there_are() -> None:
 
 
 def test_a_state_folder_belongs_to_one_autoscaler_at_a_time(tmp_path: Path) -> None:
-    with lock(tmp_path / "state"), pytest.raises(StateDirTakenError, match="another autoscaler"):
-        lock(tmp_path / "state")
-    lock(tmp_path / "state").close()
+    state = tmp_path / "state"
+    with only_one(state), pytest.raises(StateDirTakenError, match="another autoscaler"), only_one(state):
+        pass
+    with only_one(state):
+        assert list(state.iterdir()) == [], "no lock file"

@@ -14,6 +14,7 @@ import psutil
 from confluent_kafka.admin import AdminClient
 
 from tailpack.errors import TailpackError
+from tailpack.interrupts import uninterrupted
 from tailpack.jars import classpath, ensure
 from tailpack.java import java
 
@@ -75,6 +76,8 @@ class Broker:
     """A broker whose configuration, data and log live in `folder`."""
 
     folder: Path
+    properties: str = PROPERTIES
+    """server.properties, with places for {port}, {controller_port} and {logs}."""
     _started: "list[subprocess.Popen[bytes]]" = field(default_factory=list, repr=False)
     """Kept so that a broker we stop is reaped."""
 
@@ -96,16 +99,16 @@ class Broker:
         if not (self.folder / "data" / "meta.properties").exists():
             self._format(jars)
         self.folder.mkdir(parents=True, exist_ok=True)
-        with self.log.open("ab") as log:
-            command = [*self._java(jars), *HEAP, "kafka.Kafka", "server.properties"]
-            process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd=self.folder
-            )
-        self._started.append(process)
-        state = msgspec.structs.replace(state, pid=process.pid, create_time=psutil.Process(process.pid).create_time())
-        self._save(state)
         address = f"127.0.0.1:{state.port}"
         try:
+            with uninterrupted(), self.log.open("ab") as log:
+                command = [*self._java(jars), *HEAP, "kafka.Kafka", "server.properties"]
+                process = subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd=self.folder
+                )
+                self._started.append(process)
+                born = psutil.Process(process.pid).create_time()
+                self._save(msgspec.structs.replace(state, pid=process.pid, create_time=born))
             self._wait_until_ready(process, address)
         except BaseException:  # Ctrl-C included: a half-started broker is never left behind
             self.stop()
@@ -171,7 +174,7 @@ class Broker:
         before = self._saved()
         wanted = port or (before.port if before else 0)
         state = _State(pid=0, create_time=0.0, port=_free_port(wanted), controller_port=_free_port(0))
-        properties = PROPERTIES.format(
+        properties = self.properties.format(
             port=state.port, controller_port=state.controller_port, logs=self.folder.resolve() / "data"
         )
         (self.folder / "server.properties").write_text(properties, encoding="utf-8")

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from tailpack.interrupts import uninterrupted
+
 STOP_DEADLINE_S: Final = 10.0
 RESTART_BACKOFF_S: Final = (0.5, 1.0, 2.0, 4.0, 8.0)
 
@@ -27,7 +29,7 @@ class Child:
 
     def start(self) -> None:
         """Start `python -m module`, in a session of its own: Ctrl-C reaches the parent alone, which stops in order."""
-        with self.log.open("ab") as log:
+        with uninterrupted(), self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", self.module, *self.arguments],
                 env=dict(self.environ),

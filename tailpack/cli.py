@@ -14,6 +14,7 @@ from rich.table import Table
 from contracts.validation import InvalidSettingsError
 from tailpack import bench_cli, kafka_cli, steps_cli
 from tailpack.errors import TailpackError
+from tailpack.interrupts import STOPPING
 
 if TYPE_CHECKING:
     from bench.report.result import Result
@@ -165,7 +166,7 @@ def policies(as_json: AsJson = False) -> None:
 
 def main() -> None:
     """Run the command line; errors the user can mend are one line and exit status 2."""
-    for stop in (signal.SIGTERM, signal.SIGHUP):
+    for stop in STOPPING:
         signal.signal(stop, _interrupt)
     try:
         sys.exit(app(standalone_mode=False))  # without its standalone mode, typer returns a command's exit status

@@ -9,6 +9,7 @@ from typing import Final
 import psutil
 
 from tailpack.errors import TailpackError
+from tailpack.interrupts import uninterrupted
 from tailpack.jars import ensure
 from tailpack.java import java
 
@@ -42,10 +43,13 @@ def judge(
     ]
     log = run / "logs" / "report.log" if run.is_dir() else Path("/dev/null")
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("wb") as output:
-        job = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)
+    job: subprocess.Popen[bytes] | None = None
     waited_s = 0.0
     try:
+        with uninterrupted(), log.open("wb") as output:
+            job = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+            )
         while waited_s < DEADLINE_S:
             try:
                 status = job.wait(0.5)
@@ -58,7 +62,9 @@ def judge(
             return
         raise TailpackError(f"the report was not ready within {DEADLINE_S:.0f} s; see {log}")
     finally:
-        _end(job)
+        if job:
+            with uninterrupted():
+                _end(job)
 
 
 def _family(pid: int) -> dict[str, int]:

@@ -17,6 +17,7 @@ from loadgen.result import READY_FILE, RESULT_FILE, GeneratorResult
 from tailpack import provenance
 from tailpack.broker import Broker
 from tailpack.errors import TailpackError
+from tailpack.interrupts import uninterrupted
 from tailpack.jars import ensure
 from tailpack.judge import judge
 from tailpack.places import default_broker_folder, named_folder, new_folder
@@ -81,7 +82,8 @@ class Run:
             self._record_peak()
         finally:
             if self._own_broker:
-                self._own_broker.stop()
+                with uninterrupted():
+                    self._own_broker.stop()
         if self._own_broker:
             shutil.rmtree(self._own_broker.folder, ignore_errors=True)  # events.parquet and journal hold all of it
         return self.folder
@@ -127,9 +129,10 @@ class Run:
             self._say(f"stopped; what was measured is kept: tailpack report {self.folder}")
             raise
         finally:
-            stack.stop()
-            watcher.close()
-            self._finish()
+            with uninterrupted():
+                stack.stop()
+                watcher.close()
+                self._finish()
 
     def _until_ready(self, stack: Stack, screen: Screen) -> None:
         deadline = time.monotonic() + READY_DEADLINE_S

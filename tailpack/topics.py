@@ -1,5 +1,6 @@
-"""Create a run's topics."""
+"""Create a run's topics. The first thing a run does on a Kafka, so what keeps it out is found and told here."""
 
+import time
 from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException
@@ -10,10 +11,16 @@ from contracts.topics import Topic, partitions_of, qualified
 from tailpack.errors import TailpackError
 
 DEADLINE_S: Final = 30.0
+POLL_S: Final = 0.1
 SETTINGS: Final[dict[Topic, dict[str, str]]] = {
     Topic.PLANS: {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.5"},
     Topic.PROGRESS: {"retention.ms": "600000"},
 }
+ADVICE: Final[dict[int, str]] = {
+    KafkaError._AUTHENTICATION: "correct sasl.mechanism, sasl.username or sasl.password",
+    KafkaError._SSL: "correct security.protocol or ssl.ca.location",
+}
+"""What no patience mends: librdkafka itself would go on trying."""
 
 
 def create_topics(connection: Connection, payment_partitions: int, replication: int = -1) -> None:
@@ -21,7 +28,8 @@ def create_topics(connection: Connection, payment_partitions: int, replication: 
 
     replication: -1 takes the broker's default. Raises TailpackError when the broker refuses or does not answer.
     """
-    admin = AdminClient(connection.librdkafka() | {"log_level": "0"})
+    errors: list[KafkaError] = []
+    admin = _admin(connection, errors)
     topics = [
         NewTopic(
             qualified(connection.namespace, topic),
@@ -31,15 +39,48 @@ def create_topics(connection: Connection, payment_partitions: int, replication: 
         )
         for topic in Topic
     ]
-    for name, future in admin.create_topics(topics, request_timeout=DEADLINE_S).items():
-        try:
-            future.result(DEADLINE_S + 5)  # librdkafka gives its own answer at the deadline
-        except TimeoutError as silent:
+    creations = admin.create_topics(topics, request_timeout=DEADLINE_S)
+    deadline = time.monotonic() + DEADLINE_S
+    while not all(creation.done() for creation in creations.values()) and time.monotonic() < deadline:
+        admin.poll(POLL_S)  # errors are told in here
+        _raise_hopeless(connection, errors)
+    for name, creation in creations.items():
+        if not creation.done():
+            raise TailpackError(_silent(connection, errors))
+        refused = creation.exception()
+        if isinstance(refused, KafkaException) and refused.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+            if refused.args[0].code() == KafkaError._TIMED_OUT:
+                raise TailpackError(_silent(connection, errors)) from refused
             raise TailpackError(
-                f"Kafka at {connection.bootstrap_servers} did not answer in {DEADLINE_S:.0f} s"
-            ) from silent
-        except KafkaException as refused:
-            if refused.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise TailpackError(
-                    f"topic {name} could not be created on {connection.bootstrap_servers}: {refused.args[0].str()}"
-                ) from refused
+                f"topic {name} could not be created on {connection.bootstrap_servers}: {refused.args[0].str()}"
+            ) from refused
+
+
+def _admin(connection: Connection, errors: list[KafkaError]) -> AdminClient:
+    try:
+        return AdminClient(connection.librdkafka() | {"log_level": "0", "error_cb": errors.append})
+    except KafkaException as unusable:
+        raise TailpackError(
+            f"{_source(connection)} cannot be used ({unusable.args[0].str()}); correct what it names"
+        ) from unusable
+
+
+def _raise_hopeless(connection: Connection, errors: list[KafkaError]) -> None:
+    for error in errors:
+        if advice := ADVICE.get(error.code()):
+            raise TailpackError(
+                f"Kafka at {connection.bootstrap_servers} cannot be entered ({error.str()}); "
+                f"{advice} in {_source(connection)}"
+            )
+
+
+def _silent(connection: Connection, errors: list[KafkaError]) -> str:
+    reason = f" ({errors[-1].str()})" if errors else ""
+    return (
+        f"Kafka at {connection.bootstrap_servers} did not answer in {DEADLINE_S:.0f} s{reason}; start it, or correct "
+        "--bootstrap-servers and --client-properties"
+    )
+
+
+def _source(connection: Connection) -> str:
+    return connection.client_properties or "the client properties (--client-properties)"

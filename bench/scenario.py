@@ -49,7 +49,7 @@ def load_scenario(name_or_path: str, overrides: Mapping[str, Any] | None = None)
     """Read a scenario by its name, or by the path of a .toml file.
 
     overrides: dotted key ("autoscaler.policy") → value, put over what the file says; the section may be left out
-    where only one has that key ("policy").
+    where only one has that key ("policy"). None leaves the file's value.
     Raises InvalidSettingsError with one sentence for every mistake, each with file and dotted key.
     """
     path = _path(name_or_path)
@@ -97,6 +97,8 @@ def _override(raw: dict[str, Any], overrides: Mapping[str, Any]) -> list[str]:
     problems = []
     keys = [f"{section}.{name}".lstrip(".") for section, into in SECTIONS.items() for name in into.__struct_fields__]
     for key, value in overrides.items():
+        if value is None:
+            continue
         matching = [known for known in keys if key in (known, known.rpartition(".")[2])]
         if len(matching) != 1:
             known = ", ".join(matching or keys)

@@ -1,10 +1,15 @@
 """How a process reaches Kafka: an address, and a properties file where TLS or SASL is wanted."""
 
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
 from contracts.validation import InvalidSettingsError, parse
+
+PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+"""What librdkafka, aiokafka, Faust and Java's clients all know, spelt as all of them take it."""
 
 
 class Security(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,7 +36,7 @@ class Connection(msgspec.Struct, frozen=True, kw_only=True):
     def security(self) -> Security:
         """Read the properties file (KEY=VALUE lines, # comments).
 
-        Raises InvalidSettingsError naming every line that is not understood, or the file that cannot be read.
+        Raises InvalidSettingsError naming every line that is wrong or missing, or the file that cannot be read.
         """
         if not self.client_properties:
             return Security()
@@ -41,9 +46,28 @@ class Connection(msgspec.Struct, frozen=True, kw_only=True):
         except OSError as missing:
             raise InvalidSettingsError([f"{path}: cannot be read ({missing.strerror})"]) from missing
         pairs = [line.partition("=") for line in map(str.strip, lines) if line and not line.startswith("#")]
-        return parse({key.strip(): value.strip() for key, _, value in pairs}, Security, where=f"{path}: ")
+        security = parse({key.strip(): value.strip() for key, _, value in pairs}, Security, where=f"{path}: ")
+        if problems := _problems(security):
+            raise InvalidSettingsError([f"{path}: {problem}" for problem in problems])
+        return security
 
     def librdkafka(self) -> dict[str, str]:
         """Return the configuration that confluent-kafka clients take."""
         named = msgspec.to_builtins(self.security())
         return {"bootstrap.servers": self.bootstrap_servers} | {key: value for key, value in named.items() if value}
+
+
+def _problems(security: Security) -> list[str]:
+    protocol, mechanism = security.security_protocol, security.sasl_mechanism
+    if protocol not in PROTOCOLS:
+        return [f"security.protocol = {protocol}: unknown; known are {', '.join(PROTOCOLS)}"]
+    if not protocol.startswith("SASL"):
+        return []
+    unknown = [f"sasl.mechanism = {mechanism}: unknown; known are {', '.join(MECHANISMS)}"]
+    needed = {
+        "sasl.mechanism": mechanism,
+        "sasl.username": security.sasl_username,
+        "sasl.password": security.sasl_password,
+    }
+    missing = [f"{name}: missing; {protocol} needs it" for name, value in needed.items() if not value]
+    return missing + (unknown if mechanism and mechanism not in MECHANISMS else [])

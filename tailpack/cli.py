@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Never
 
 import msgspec
 import typer
+from confluent_kafka import KafkaException
 from rich.console import Console
 from rich.table import Table
 
@@ -79,8 +80,7 @@ def run(
     from tailpack.runner import Options, Run  # noqa: PLC0415
 
     console = Console(stderr=as_json)
-    overrides = {"autoscaler.policy": policy, "seed": seed, "duration_s": duration_s}
-    chosen = load_scenario(scenario, {key: value for key, value in overrides.items() if value is not None})
+    chosen = load_scenario(scenario, {"autoscaler.policy": policy, "seed": seed, "duration_s": duration_s})
     options = Options(
         out=out,
         command=shlex.join(["tailpack", *sys.argv[1:]]),
@@ -173,6 +173,8 @@ def main() -> None:
     except (TailpackError, InvalidSettingsError) as wrong:
         problems = wrong.problems if isinstance(wrong, InvalidSettingsError) else [str(wrong)]
         _fail("\n".join(f"tailpack: {problem}" for problem in problems), 2)
+    except KafkaException as failed:
+        _fail(f"tailpack: Kafka: {failed.args[0].str()}", 2)
     except typer.Exit as done:
         sys.exit(done.exit_code)
     except (KeyboardInterrupt, typer.Abort):

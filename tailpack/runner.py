@@ -76,10 +76,12 @@ class Run:
             self.info = self._describe(connection)
             self.info.save(self.folder)
             self._load(connection)
+            self._record_peak()
             with self.console.status("Spark computes the report"):
                 judge(self.folder, announce=self._say, while_waiting=self._meter_spark)
             self._reached("report written")
             self._record_peak()
+            self._say(f"peak memory {self.meter.peak_mib / 1024:.2f} GiB (PSS of every process, Spark included)")
         finally:
             if self._own_broker:
                 with uninterrupted():
@@ -120,7 +122,7 @@ class Run:
                 stack.start(spec, web_port=self.options.web_port, only_load=only_load)
                 self._until_ready(stack, screen)
                 self._reached("services and first replica ready")
-                self._say(" · ".join(f"{name} http://127.0.0.1:{port}" for name, port in stack.ports.items()))
+                self._tell_addresses(stack)
                 self._go(stack)
                 self._until_sent(stack, screen)
                 self._until_drained(stack, screen)
@@ -158,6 +160,10 @@ class Run:
         temporary = stack.start_file.with_suffix(".tmp")
         temporary.write_text(str(self.info.started_us), encoding="utf-8")
         temporary.replace(stack.start_file)
+
+    def _tell_addresses(self, stack: Stack) -> None:
+        pages = [f"{name} http://127.0.0.1:{port}" for name, port in stack.ports.items()]
+        self._say(" · ".join([f"kafka {self.info.bootstrap_servers}", *pages]))
 
     def _until_sent(self, stack: Stack, screen: Screen) -> None:
         screen.phase = "replaying"

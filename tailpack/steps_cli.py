@@ -75,8 +75,7 @@ def load(
     from bench.scenario import load_scenario  # noqa: PLC0415
     from tailpack.runner import Options, Run  # noqa: PLC0415
 
-    overrides = {"autoscaler.policy": policy, "seed": seed, "duration_s": duration_s}
-    chosen = load_scenario(scenario, {key: value for key, value in overrides.items() if value is not None})
+    chosen = load_scenario(scenario, {"autoscaler.policy": policy, "seed": seed, "duration_s": duration_s})
     options = Options(
         out=out,
         command=shlex.join(["tailpack", *sys.argv[1:]]),

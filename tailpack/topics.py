@@ -1,6 +1,7 @@
 """Create a run's topics. The first thing a run does on a Kafka, so what keeps it out is found and told here."""
 
 import time
+from concurrent.futures import Future
 from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException
@@ -45,14 +46,21 @@ def create_topics(connection: Connection, payment_partitions: int, replication: 
         admin.poll(POLL_S)  # errors are told in here
         _raise_hopeless(connection, errors)
     for name, creation in creations.items():
-        if not creation.done():
-            raise TailpackError(_silent(connection, errors))
-        refused = creation.exception()
-        if isinstance(refused, KafkaException) and refused.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-            if refused.args[0].code() == KafkaError._TIMED_OUT:
-                raise TailpackError(_silent(connection, errors)) from refused
+        _check(connection, name, creation, errors)
+
+
+def _check(connection: Connection, name: str, creation: "Future[None]", errors: list[KafkaError]) -> None:
+    if not creation.done():
+        raise TailpackError(_silent(connection, errors))
+    try:
+        creation.result()
+    except KafkaException as refused:
+        reason = refused.args[0]
+        if reason.code() == KafkaError._TIMED_OUT:
+            raise TailpackError(_silent(connection, errors)) from refused
+        if reason.code() != KafkaError.TOPIC_ALREADY_EXISTS:
             raise TailpackError(
-                f"topic {name} could not be created on {connection.bootstrap_servers}: {refused.args[0].str()}"
+                f"topic {name} could not be created on {connection.bootstrap_servers}: {reason.str()}"
             ) from refused
 
 
@@ -75,7 +83,8 @@ def _raise_hopeless(connection: Connection, errors: list[KafkaError]) -> None:
 
 
 def _silent(connection: Connection, errors: list[KafkaError]) -> str:
-    reason = f" ({errors[-1].str()})" if errors else ""
+    telling = [error for error in errors if error.code() != KafkaError._ALL_BROKERS_DOWN]  # that one gives no reason
+    reason = f" ({telling[-1].str()})" if telling else ""
     return (
         f"Kafka at {connection.bootstrap_servers} did not answer in {DEADLINE_S:.0f} s{reason}; start it, or correct "
         "--bootstrap-servers and --client-properties"

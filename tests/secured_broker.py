@@ -116,8 +116,7 @@ def _grant(admin: AdminClient, prefix: str) -> None:
 def _certificates(folder: Path) -> tuple[Path, Path]:
     """Return the CA's certificate, and a PEM file with the broker's key and certificate."""
     ca, ca_key, key, request, extensions, certificate, keystore = (
-        folder / name
-        for name in ("ca.pem", "ca.key", "kafka.key", "kafka.csr", "kafka.ext", "kafka.crt", "kafka.pem")
+        folder / name for name in ("ca.pem", "ca.key", "kafka.key", "kafka.csr", "kafka.ext", "kafka.crt", "kafka.pem")
     )
     extensions.write_text("subjectAltName=IP:127.0.0.1\nextendedKeyUsage=serverAuth\n", encoding="ascii")
     new = ("req", "-newkey", "rsa:2048", "-nodes")

@@ -4,6 +4,7 @@ import logging
 from typing import Any
 
 from contracts.connection import Connection
+from contracts.topics import qualified
 
 _log = logging.getLogger("autoscaler.librdkafka")
 _log.addHandler(logging.NullHandler())
@@ -22,7 +23,7 @@ def client(connection: Connection, **settings: Any) -> dict[str, Any]:
 
 def reader(connection: Connection, **settings: Any) -> dict[str, Any]:
     """Return a configuration for reading single partitions by hand, without joining a group."""
-    unused_group = "autoscaler.reader"  # librdkafka demands a name
+    unused_group = qualified(connection.namespace, "autoscaler.reader")  # librdkafka demands a name
     return client(
         connection,
         group_id=unused_group,

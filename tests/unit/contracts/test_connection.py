@@ -66,6 +66,27 @@ def test_every_unknown_key_is_named_with_the_file(tmp_path: Path) -> None:
     assert problems[1].startswith(f"{tmp_path}/client.properties: no equals sign: unknown")
 
 
+@pytest.mark.parametrize(
+    ("properties", "told"),
+    [
+        ("security.protocol=sasl_ssl", ["security.protocol = sasl_ssl: unknown"]),
+        ("security.protocol=SASL_SSL", ["sasl.mechanism: missing", "sasl.username: missing", "sasl.password: missing"]),
+        (
+            "security.protocol=SASL_SSL\nsasl.mechanism=GSSAPI\nsasl.username=ada\nsasl.password=secret",
+            ["sasl.mechanism = GSSAPI: unknown"],
+        ),
+    ],
+)
+def test_what_some_client_would_not_understand_is_refused_for_all(
+    tmp_path: Path, properties: str, told: list[str]
+) -> None:
+    problems = problems_of(connection(tmp_path, properties))
+    assert len(problems) == len(told)
+    for problem, expected in zip(problems, told, strict=True):
+        assert problem.startswith(f"{tmp_path}/client.properties: {expected}; ")
+    assert "secret" not in str(problems)
+
+
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     absent = Connection(bootstrap_servers="kafka:9092", client_properties=str(tmp_path / "absent"))
     assert problems_of(absent) == [f"{tmp_path}/absent: cannot be read (No such file or directory)"]

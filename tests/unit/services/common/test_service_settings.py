@@ -6,6 +6,7 @@ import pytest
 
 from contracts.connection import Connection
 from contracts.validation import InvalidSettingsError
+from services.common.errors import ServiceError
 from services.common.security import aiokafka_options, faust_options
 from services.common.settings import ServiceSettings, read_settings
 from services.order.settings import OrderSettings
@@ -50,3 +51,12 @@ def test_a_password_reaches_both_client_libraries(tmp_path: Path) -> None:
     assert ours["ssl_context"] is not None
     assert (credentials.mechanism.value, credentials.username) == ("SCRAM-SHA-512", "ada")
     assert credentials.protocol.value == "SASL_SSL"
+
+
+def test_a_certificate_that_is_not_there_is_named_by_both(tmp_path: Path) -> None:
+    properties = tmp_path / "client.properties"
+    properties.write_text("security.protocol=SSL\nssl.ca.location=/nowhere/ca.pem\n")
+    connection = Connection(bootstrap_servers="one:1", client_properties=str(properties))
+    for options in (aiokafka_options, faust_options):
+        with pytest.raises(ServiceError, match=r"client\.properties: certificates cannot be loaded"):
+            options(connection)

@@ -169,5 +169,8 @@ def _command(arguments: Sequence[str]) -> str:
 
 
 def _run(scenario: str, overrides: dict[str, object], out: Path) -> Path:
+    console = Console()
     options = Options(out=out, command=_command(sys.argv[1:]))
-    return Run(load_scenario(scenario, overrides), options, Console()).execute()
+    folder = Run(load_scenario(scenario, overrides), options, console).execute()
+    console.print(Result.load(folder).verdict, highlight=False, soft_wrap=True)
+    return folder

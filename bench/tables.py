@@ -22,7 +22,7 @@ def live() -> str:
         rows.append(
             (
                 f"{row.scenario}, {row.policy}{verdict}",
-                f"{100 * row.in_sla:.2f}",
+                f"{100 * row.in_sla:.3f}",
                 milliseconds,
                 _known(row.replica_minutes, 1, ".2f"),
                 actions,

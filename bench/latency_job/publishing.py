@@ -39,7 +39,8 @@ def publish(
 
     Raises TimeoutError when the broker does not acknowledge in time.
     """
-    producer = Producer({**connection.librdkafka(), "enable.idempotence": True, "linger.ms": 20})
+    quiet = {"log_level": 3}  # a broker that has just started makes an idempotent producer wait, and say so
+    producer = Producer({**connection.librdkafka(), "enable.idempotence": True, "linger.ms": 20, **quiet})
     for topic, k, value in _records(run):
         if not pipeline and topic not in PAYMENT_ONLY:
             continue

@@ -119,7 +119,7 @@ def test_every_table_has_as_many_cells_in_each_row_as_in_its_header(name: str) -
 @pytest.mark.usefixtures("_measured")
 def test_live_runs_stand_beside_the_papers_rows() -> None:
     _, ours, own = cells(tables.live())
-    assert ours == ["w1, algorithm-2", "99.95", "30 / 210 / 481 / 1,234", "23.46", "6/5/4", "97.4 / 30.21, 6/6"]
+    assert ours == ["w1, algorithm-2", "99.951", "30 / 210 / 481 / 1,234", "23.46", "6/5/4", "97.4 / 30.21, 6/6"]
     assert own[0] == "w1, own (invalid)", "a run that is no measurement says so"
     assert own[-1] == "–", "the paper has no such row"
 

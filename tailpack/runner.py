@@ -10,12 +10,11 @@ from typing import Final
 import msgspec
 from rich.console import Console
 
-from bench.run_info import RunInfo
 from bench.scenario import Scenario
 from contracts.connection import Connection
 from loadgen.result import READY_FILE, RESULT_FILE, GeneratorResult
-from tailpack import provenance
 from tailpack.broker import Broker
+from tailpack.description import describe
 from tailpack.errors import TailpackError
 from tailpack.interrupts import uninterrupted
 from tailpack.jars import ensure
@@ -73,7 +72,7 @@ class Run:
             connection = self._connect()
             self._reached("Kafka answers")
             create_topics(connection, self.scenario.payment.partitions, self.options.replication)
-            self.info = self._describe(connection)
+            self.info = describe(self.scenario, connection, self.options.command)
             self.info.save(self.folder)
             self._load(connection)
             self._record_peak()
@@ -93,7 +92,7 @@ class Run:
     def replay(self) -> Path:
         """Send the load to services and an autoscaler that run elsewhere, until all is finished; no report."""
         connection = self._connection(self.options.bootstrap_servers)
-        self.info = self._describe(connection)
+        self.info = describe(self.scenario, connection, self.options.command)
         self.info.save(self.folder)
         self._load(connection, only_load=True)
         return self.folder
@@ -217,26 +216,6 @@ class Run:
             elapsed_s=time.time() - started / 1e6 if started else self._began - time.monotonic(),
             duration_s=self.scenario.duration_s,
             memory_mib=self._memory_mib,
-        )
-
-    def _describe(self, connection: Connection) -> RunInfo:
-        scenario = self.scenario
-        return RunInfo(
-            run=self.folder.name,
-            scenario=msgspec.to_builtins(scenario),
-            policy=scenario.autoscaler.policy,
-            seed=scenario.seed,
-            topology=scenario.topology.value,
-            bootstrap_servers=connection.bootstrap_servers,
-            client_properties=connection.client_properties,
-            payment_partitions=scenario.payment.partitions,
-            latency_target_s=scenario.target.latency_target_s,
-            percentile=scenario.target.percentile,
-            duration_s=scenario.duration_s,
-            commit=provenance.commit(),
-            command=self.options.command,
-            versions=provenance.versions(),
-            machine=provenance.machine(),
         )
 
     def _reached(self, phase: str, at: float | None = None) -> None:

@@ -1,5 +1,6 @@
 """Fixtures: one real Kafka for the whole test session, and a namespace for each test so that none meets another."""
 
+import sys
 import uuid
 from collections.abc import Iterator
 
@@ -33,3 +34,10 @@ def private_broker(tmp_path: "pytest.TempPathFactory") -> Iterator[Broker]:
 def namespace() -> str:
     """A fresh prefix for topics and groups."""
     return f"test-{uuid.uuid4().hex[:10]}"
+
+
+def pytest_sessionfinish() -> None:
+    """Spark's JVM is shared by all tests of the process; it ends with them."""
+    session = sys.modules.get("bench.latency_job.session")
+    if session:
+        session.end_jvm()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from bench.latency_job.errors import ReportError
 from bench.latency_job.job import Cluster, report_run, report_topic
+from bench.latency_job.session import end_jvm
 from bench.report import page
 from contracts.connection import Connection
 from contracts.validation import InvalidSettingsError
@@ -31,6 +32,8 @@ def main() -> int:
         for problem in wrong.problems:
             sys.stderr.write(f"report: {problem}\n")
         return 2
+    finally:
+        end_jvm()
     page.write(result, arguments.folder / page.PAGE_FILE)
     sys.stdout.write(result.verdict + "\n")
     return 0

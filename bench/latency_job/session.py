@@ -2,17 +2,20 @@
 
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from bench.latency_job.errors import ReportError
 
 LOG_FILE: Final = "spark.log"
+END_DEADLINE_S: Final = 30.0
 CONFIGURATION: Final = {
     "spark.sql.shuffle.partitions": "4",  # a run's events fit in one task; more tasks cost more than they save
     "spark.driver.memory": "1g",
@@ -64,6 +67,26 @@ def open_session(master: str, jars: Sequence[Path], log: Path, *, short: bool) -
             return builder.getOrCreate()
     except Exception as failed:  # Py4J and PySpark share no base class below Exception
         raise ReportError(f"Spark did not start on {master}: {_first_line(failed)}; {log} says more") from failed
+
+
+def end_jvm() -> None:
+    """Stop this process's Spark, if it has one, and wait until its JVM is gone; by force after 30 s.
+
+    PySpark leaves the JVM to notice by itself that its parent has ended, some time later.
+    """
+    gateway = SparkContext._gateway
+    if gateway is None:
+        return
+    if SparkContext._active_spark_context is not None:
+        SparkContext._active_spark_context.stop()
+    gateway.shutdown()
+    gateway.proc.stdin.close()  # what the JVM takes for the end of its parent
+    try:
+        gateway.proc.wait(END_DEADLINE_S)
+    except subprocess.TimeoutExpired:
+        gateway.proc.kill()
+        gateway.proc.wait()
+    SparkContext._gateway = SparkContext._jvm = None
 
 
 @contextmanager

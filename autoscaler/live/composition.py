@@ -144,7 +144,7 @@ class LiveAutoscaler:
         self._scaler.stop_all()
         while self._scaler.running and time.monotonic() < give_up_s:
             self._scaler.reconcile(self._reports.poll())
-            time.sleep(STEP_S)
+            time.sleep(STEP_S)  # replicas that are not our children (adopted) signal nobody when they end
 
     def close(self) -> int:
         """Leave the brokers. Returns how many journal entries were lost."""

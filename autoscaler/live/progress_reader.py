@@ -52,7 +52,7 @@ class ProgressReader:
             except KafkaException:
                 if time.monotonic() >= give_up_s:
                     raise
-            time.sleep(_ASK_AGAIN_S)
+            time.sleep(_ASK_AGAIN_S)  # a broker that has just started refuses at once; do not ask in a busy loop
 
     def _read_to_end(self, deadline_s: float) -> None:
         """Read what is there already, so that nobody decides on half the past."""

@@ -76,13 +76,8 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka s
             try:
                 await asyncio.wait_for(self._plans.news.wait(), PATIENCE_S)
             except TimeoutError:
-                if (
-                    self.state is ReplicaState.WARM
-                    and not self._subscribed
-                    and await self._coordinator.group_is_empty()
-                ):
-                    log.warning("no plan names this replica, but the group is empty: it serves until a plan comes")
-                    self._join()
+                if self.state is ReplicaState.WARM and not self._subscribed:
+                    await self._help_out()
                 continue
             self._plans.news.clear()
             await self._obey(self._plans.newest)

@@ -27,4 +27,6 @@ class PlanRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Partition → replica. None: the group's own assignor places the partitions (sticky by count)."""
     reason: str
     evictions: tuple[Eviction, ...] = ()
+    grace_s: float = 0.0
+    """How long the partitions of a planned replica that is absent wait for its return before others take them."""
     v: int = PLAN_VERSION

@@ -13,13 +13,58 @@ class ReplicaState(StrEnum):
     """Where a replica stands in its life."""
 
     WARM = "warm"
-    """Connected and up to date with the plan, not a member: the plan does not name it yet."""
+    """Connected and up to date with the plan, owning nothing: the plan does not name it yet."""
     MEMBER = "member"
-    """In the group."""
+    """In the group, with what the plan gives it."""
+    DRAINING = "draining"
+    """Asks to be drained: it was told to stop, and serves until others have taken its partitions."""
     DRAINED = "drained"
     """Was a member, gave everything back and left the group."""
     STOPPING = "stopping"
     """About to exit."""
+
+
+class RoundKind(StrEnum):
+    """Why the group rebalanced."""
+
+    PLAN = "plan"
+    """A new plan."""
+    DEATH = "death"
+    """A plan that evicts a dead member."""
+    MEMBERSHIP = "membership"
+    """A member came, left or was lost, and no plan said so."""
+
+
+class Round(msgspec.Struct, frozen=True, kw_only=True):
+    """One rebalance that gave this replica partitions or took some away, as this replica saw it."""
+
+    generation: int
+    epoch: int
+    """Plan epoch that the assignment was made from; 0 without a plan."""
+    kind: RoundKind
+    members: int
+    """Members of the group."""
+    moved: int
+    """Partitions of the whole group that were granted to another replica than their last owner."""
+    taken: int
+    """Partitions that this replica took over."""
+    released: int
+    """Partitions that this replica gave up."""
+    pause_us: int
+    """Longest time that a partition taken here was served by nobody: from the moment its last owner stopped serving it
+    until this replica could start. 0: nothing was taken, or nobody said when it was given up (a crash)."""
+    plan_us: int
+    """From the moment the plan was written until this round was complete; 0 without a plan."""
+    at_us: int
+    """When it was complete."""
+
+
+class ServiceTimes(msgspec.Struct, frozen=True, kw_only=True):
+    """How long events took to handle since the report before (µs); all 0 when none was handled."""
+
+    events: int = 0
+    mean_us: int = 0
+    max_us: int = 0
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,7 +91,9 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     busy_us: int
     """Time spent serving them, waiting for input left out."""
     rebalances: int
-    rebalance_us: int
-    """How long the last rebalance kept this replica from serving."""
+    """Rounds it took part in."""
     at_us: int
+    service: ServiceTimes = ServiceTimes()
+    rounds: tuple[Round, ...] = ()
+    """Rounds since the report before that changed what this replica owns, oldest first."""
     v: int = PROGRESS_VERSION

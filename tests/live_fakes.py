@@ -9,7 +9,7 @@ from autoscaler.live.plan_log import FencedError, PlanNotWrittenError
 from autoscaler.model import PartitionLoad
 from autoscaler.ports import NotReadyError
 from contracts.plan import Eviction, PlanRecord
-from contracts.progress import Progress, ReplicaState
+from contracts.progress import Progress, ReplicaState, Round
 
 
 @dataclass
@@ -84,9 +84,14 @@ class FakeReports:
     def __init__(self, clock: FakeClock) -> None:
         self._clock = clock
         self.newest: dict[str, Progress] = {}
+        self.rounds: list[Round] = []
 
     def poll(self) -> Mapping[str, Progress]:
         return self.newest
+
+    def take_rounds(self) -> tuple[Round, ...]:
+        taken, self.rounds = tuple(self.rounds), []
+        return taken
 
     def fresh(self, replica: str) -> Progress:
         if self.age_s(replica) > 2:
@@ -109,8 +114,10 @@ class FakeReports:
         partitions: tuple[int, ...] = (),
         epoch: int = 0,
         generation: int = 1,
+        in_group: bool | None = None,
     ) -> None:
-        member = state is ReplicaState.MEMBER
+        """in_group: whether it has a member id; by default only a member and one that asks to be drained do."""
+        member = state in (ReplicaState.MEMBER, ReplicaState.DRAINING) if in_group is None else in_group
         self.newest[replica] = Progress(
             replica=replica,
             incarnation=f"life-{process.pid}",
@@ -125,7 +132,6 @@ class FakeReports:
             processed=0,
             busy_us=0,
             rebalances=0,
-            rebalance_us=0,
             at_us=int(self._clock() * 1e6),
         )
 
@@ -148,6 +154,7 @@ class FakePlanLog:
         assignment: Mapping[int, str] | None,
         reason: str,
         evictions: tuple[Eviction, ...] = (),
+        grace_s: float = 0.0,
     ) -> PlanRecord:
         if self.troubles:
             raise self.troubles.pop(0)
@@ -159,6 +166,7 @@ class FakePlanLog:
             assignment=None if assignment is None else dict(assignment),
             reason=reason,
             evictions=evictions,
+            grace_s=grace_s,
         )
         self.written.append(self.newest)
         return self.newest
@@ -171,6 +179,16 @@ class FakeLoads:
         self._clock = clock
         self.loads = tuple(PartitionLoad(number, 10.0, 0) for number in range(partitions))
         self.missing: str | None = None
+
+    @property
+    def partitions(self) -> int:
+        return len(self.loads)
+
+    def count(self) -> int:
+        return self.partitions
+
+    def rates(self) -> Mapping[int, float]:
+        return {load.partition: load.arrival_rate for load in self.loads if load.arrival_rate > 0}
 
     def read(self) -> tuple[float, tuple[PartitionLoad, ...]]:
         if self.missing is not None:

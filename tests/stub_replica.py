@@ -46,12 +46,13 @@ def main() -> int:
             elif state is ReplicaState.MEMBER:
                 state = ReplicaState.DRAINED
             owned = tuple(at for at, owner in (plan.assignment or {}).items() if owner == name)
+        in_group = state in (ReplicaState.WARM, ReplicaState.MEMBER)
         report = Progress(
             replica=name,
             incarnation=incarnation,
             pid=os.getpid(),
-            member_id=f"member-{name}-{incarnation}" if state is ReplicaState.MEMBER else "",
-            generation=epoch if state is ReplicaState.MEMBER else -1,
+            member_id=f"member-{name}-{incarnation}" if in_group else "",
+            generation=epoch if in_group else -1,
             epoch=epoch,
             assigned_epoch=epoch,
             state=state,
@@ -60,7 +61,6 @@ def main() -> int:
             processed=0,
             busy_us=0,
             rebalances=0,
-            rebalance_us=0,
             at_us=time.time_ns() // 1000,
         )
         producer.produce(qualified(namespace, Topic.PROGRESS), msgspec.json.encode(report), key=name)

@@ -1,5 +1,6 @@
-"""The group's assignor: members introduce themselves, the leader places partitions by the newest plan it has read."""
+"""The group's assignor: members introduce themselves, the leader decides the round by the newest plan it has read."""
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
@@ -8,29 +9,10 @@ from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment, ConsumerProtocolMemberMetadata
 
 from contracts.plan import PlanRecord
-from services.consumer.placement import Member, place
+from services.consumer.rounds import Given, Introduction, Origin, decide
 
 PROTOCOL_VERSION: Final = 0
 """Of Kafka's ConsumerProtocolSubscription and -Assignment: the one in which user data alone is ours."""
-
-
-class Introduction(msgspec.Struct, frozen=True, kw_only=True):
-    """User data of a member's subscription. Unknown fields are tolerated."""
-
-    name: str
-    incarnation: str = ""
-    epoch: int = 0
-    """Newest plan epoch it has read; 0 without a plan."""
-    owned: tuple[int, ...] = ()
-    """Partitions of its last assignment: the sticky fallback leaves them where they are."""
-    generation: int = -1
-    """Generation of that assignment: of two claims the later one holds."""
-
-
-class Origin(msgspec.Struct, frozen=True, kw_only=True):
-    """User data of an assignment: the plan it was made from."""
-
-    epoch: int = 0
 
 
 class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka ships no types
@@ -38,58 +20,100 @@ class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka
 
     name = "plan"
 
-    def __init__(self, replica: str, incarnation: str, newest_plan: Callable[[], PlanRecord | None]) -> None:
+    def __init__(
+        self,
+        replica: str,
+        incarnation: str,
+        newest_plan: Callable[[], PlanRecord | None],
+        *,
+        eager: bool,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._replica = replica
         self._incarnation = incarnation
         self._newest_plan = newest_plan
-        self.owned: tuple[int, ...] = ()
-        """Partitions of the present assignment, or the last one while joining."""
+        self._eager = eager
+        self._clock = clock
+        self._missed_s: dict[str, float] = {}
+        self.claims: Callable[[], Iterable[int]] = tuple
+        """Says which partitions this replica holds."""
+        self.group_generation: Callable[[], int] = lambda: -1
+        """Says which generation the group is in: on the leader, the one that the round begins."""
+        self.partitions_wanted: Callable[[], None] = lambda: None
+        """Called when the plan names partitions that this client has not heard of."""
         self.generation = -1
-        """Generation of that assignment; the membership keeps it, because aiokafka does not tell the assignor."""
-        self.epoch = 0
-        """Plan epoch it was made from."""
+        """Generation of the present assignment."""
+        self.given: dict[int, Given] = {}
+        """What was given up since."""
+        self.draining = False
+        self.asked_to_drain = False
+        """The group knows that this member is draining."""
+        self.last = Origin()
+        """What the present assignment was made from."""
 
     def metadata(self, topics: Iterable[str]) -> Any:
         """Return this member's introduction. Called for each JoinGroup."""
-        plan = self._newest_plan()
+        self.asked_to_drain = self.draining
         introduction = Introduction(
             name=self._replica,
             incarnation=self._incarnation,
-            epoch=plan.epoch if plan else 0,
-            owned=self.owned,
+            epoch=self.last.epoch,
+            owned=tuple(sorted(self.claims())),
             generation=self.generation,
+            given=self.given,
+            draining=self.draining,
+            eager=self._eager,
+            follows=self.last.kind if self.last.again else None,
+            follow_ups=self.last.follow_ups,
         )
         return ConsumerProtocolMemberMetadata(PROTOCOL_VERSION, sorted(topics), msgspec.json.encode(introduction))
 
     def assign(self, cluster: Any, members: Mapping[str, Any]) -> dict[str, Any]:
-        """Place the partitions of the one topic this group reads. Called on the group's leader."""
+        """Decide the round for the one topic this group reads. Called on the group's leader."""
         introductions = {member_id: introduced(member_id, each.user_data) for member_id, each in members.items()}
-        topics = sorted({topic for each in members.values() for topic in each.subscription})
+        (topic,) = {topic for each in members.values() for topic in each.subscription}  # one plan, one topic
+        partitions = sorted(cluster.partitions_for_topic(topic) or ())
         plan = self._newest_plan()
-        origin = msgspec.json.encode(Origin(epoch=plan.epoch if plan else 0))
-        (topic,) = topics  # one plan, one topic: partition numbers alone name the partitions
-        owners = place(
-            plan,
-            [Member(member_id, each.name, each.incarnation) for member_id, each in introductions.items()],
-            sorted(cluster.partitions_for_topic(topic) or ()),
-            last_owners(introductions),
-        )
+        if plan is not None and plan.assignment and max(plan.assignment) > max(partitions, default=-1):
+            self.partitions_wanted()
+        awaited = self._awaited(plan, {each.name for each in introductions.values()})
+        shares = decide(plan, introductions, partitions, self.group_generation(), awaited)
         return {
-            member_id: ConsumerProtocolMemberAssignment(PROTOCOL_VERSION, [(topic, mine)] if mine else [], origin)
-            for member_id, mine in owners.items()
+            member_id: ConsumerProtocolMemberAssignment(
+                PROTOCOL_VERSION,
+                [(topic, list(share.partitions))] if share.partitions else [],
+                msgspec.json.encode(share.origin),
+            )
+            for member_id, share in shares.items()
         }
 
     def on_assignment(self, assignment: Any) -> None:
-        """Take note of this member's own assignment. Called after each rebalance, before partitions are handed out."""
-        self.owned = tuple(sorted(partition for _, partitions in assignment.assignment for partition in partitions))
+        """Take note of what this member's assignment was made from."""
         try:
-            self.epoch = msgspec.json.decode(assignment.user_data or b"{}", type=Origin).epoch
+            self.last = msgspec.json.decode(assignment.user_data or b"{}", type=Origin)
         except msgspec.DecodeError:  # a leader of another make: the assignment holds, its origin is unknown
-            self.epoch = 0
+            self.last = Origin()
 
     def forget(self) -> None:
         """The group has been left: nothing is owned any more."""
-        self.owned, self.generation, self.epoch = (), -1, 0
+        self.generation, self.given, self.last = -1, {}, Origin()
+
+    def grace_left_s(self) -> float:
+        """Return how long until partitions that wait for an absent replica are given to others; 0: none wait.
+
+        Known on the member that led the last round.
+        """
+        plan = self._newest_plan()
+        if plan is None or not self._missed_s:
+            return 0.0
+        return max(0.0, max(self._missed_s.values()) + plan.grace_s - self._clock())
+
+    def _awaited(self, plan: PlanRecord | None, present: set[str]) -> list[str]:
+        """Return the absent planned replicas for whose return there is still time."""
+        missing = set(plan.replicas) - present if plan is not None and plan.grace_s > 0 else set()
+        now_s = self._clock()
+        self._missed_s = {name: self._missed_s.get(name, now_s) for name in missing}
+        return [name for name, since_s in self._missed_s.items() if plan and now_s - since_s < plan.grace_s]
 
 
 def introduced(member_id: str, user_data: bytes | None) -> Introduction:
@@ -98,12 +122,3 @@ def introduced(member_id: str, user_data: bytes | None) -> Introduction:
         return msgspec.json.decode(user_data or b"", type=Introduction)
     except msgspec.DecodeError:
         return Introduction(name=member_id)
-
-
-def last_owners(introductions: Mapping[str, Introduction]) -> dict[int, str]:
-    """Return partition → member id of the last owner. A claim from an older generation never beats a newer one."""
-    claims: dict[int, tuple[int, str]] = {}
-    for member_id, each in introductions.items():
-        for partition in each.owned:
-            claims[partition] = max(claims.get(partition, (-2, "")), (each.generation, member_id))
-    return {partition: member_id for partition, (_, member_id) in claims.items()}

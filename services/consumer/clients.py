@@ -1,77 +1,86 @@
-"""The three connections of a replica, with the settings that make a handover quick: events in, output, plans."""
+"""The three connections of a replica, with the settings that make a handover quick: events in, records out, plans."""
 
 import asyncio
 import logging
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
 from aiokafka import AIOKafkaConsumer
 
 from contracts.connection import Connection
-from contracts.topics import AUTO_OFFSET_RESET, Group, Topic, qualified
+from contracts.topics import AUTO_OFFSET_RESET
 from services.consumer.assignor import PlanAssignor
 from services.consumer.connection import START_DEADLINE_S, aiokafka_arguments, patiently, together
-from services.consumer.coordinator import PlanCoordinator
+from services.consumer.coordinator import FETCH_WAIT_MS, PlanCoordinator
 from services.consumer.errors import ReplicaError
-from services.consumer.event import Handler
 from services.consumer.output import Output
 from services.consumer.plan_reader import PlanReader
-from services.consumer.settings import ReplicaSettings
+from services.consumer.settings import Delivery, Options
 
 log = logging.getLogger(__name__)
 
-REBALANCE_TIMEOUT_MS: Final = 10_000
-FETCH_WAIT_MS: Final = 50
-"""A fetch under way at a handover occupies the connection this long: a latency of the partition's new owner."""
 FETCHER_IDLE_MS: Final = 20
 """aiokafka's fetcher can miss an assignment and sleep this long; its default is 200."""
 PARTITION_FETCH_BYTES: Final = 64 * 1024
+METADATA_MAX_AGE_MS: Final = 5_000
+"""How long partitions that were added to the topic stay unseen, unless a plan names them."""
 POLL_INTERVAL_MS: Final = 24 * 3600 * 1000
-"""Polls pause while the inbox is full, and slow service may keep it full; heartbeats tell whether the replica lives."""
+"""Slow service may keep every partition paused; heartbeats tell whether the replica lives."""
 CLOSE_DEADLINE_S: Final = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
-    """What the group does. Names without the run's namespace."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topics:
+    """What the consumer reads and writes, by the names the broker knows."""
 
-    group: Group
-    input_topic: Topic
-    output_topics: tuple[Topic, ...]
-    handler: Handler
+    group: str
+    events: str
+    """The one topic whose partitions are planned."""
+    plans: str
+    """PlanRecord; one partition, compacted."""
+    progress: str
+    """Progress; one partition."""
+    others: Mapping[str, int] = field(default_factory=dict)
+    """Further topics that must be there before it starts, with the least number of partitions they must have."""
 
 
 class Clients:
     """Made inside a running event loop, started once, closed once."""
 
-    def __init__(self, settings: ReplicaSettings, connection: Connection, work: Work, incarnation: str) -> None:
-        self._settings = settings
-        self._connection = connection
-        self._work = work
-        self.input_topic = qualified(connection.namespace, work.input_topic)
+    def __init__(
+        self, replica: str, incarnation: str, connection: Connection, topics: Topics, options: Options
+    ) -> None:
+        self._where = connection.bootstrap_servers
+        self._topics = topics
+        self._options = options
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Gets the first error that the replica cannot survive."""
-        shared = aiokafka_arguments(connection) | {"client_id": settings.replica}
-        self.plans = PlanReader(shared, qualified(connection.namespace, Topic.PLANS))
+        shared = aiokafka_arguments(connection) | {"client_id": replica}
+        self.plans = PlanReader(shared, topics.plans)
         self.output = Output(shared, self.failed)
-        self.assignor = PlanAssignor(settings.replica, incarnation, lambda: self.plans.newest)
+        self.assignor = PlanAssignor(
+            replica, incarnation, lambda: self.plans.newest, eager=options.delivery is Delivery.EAGER
+        )
         self.consumer = self._new_consumer(shared)
         self.coordinator: PlanCoordinator
         """Known once started."""
 
     def _new_consumer(self, shared: dict[str, Any]) -> Any:
+        options = self._options
         return AIOKafkaConsumer(
             **shared,
-            group_id=qualified(self._connection.namespace, self._work.group),
+            group_id=self._topics.group,
             partition_assignment_strategy=[self.assignor],
             auto_offset_reset=AUTO_OFFSET_RESET,
             enable_auto_commit=False,
-            session_timeout_ms=int(self._settings.session_s * 1000),
-            heartbeat_interval_ms=int(self._settings.heartbeat_s * 1000),
-            rebalance_timeout_ms=REBALANCE_TIMEOUT_MS,
+            session_timeout_ms=int(options.session_s * 1000),
+            heartbeat_interval_ms=int(options.heartbeat_s * 1000),
+            rebalance_timeout_ms=int(options.rebalance_timeout_s * 1000),
             max_poll_interval_ms=POLL_INTERVAL_MS,
+            metadata_max_age_ms=METADATA_MAX_AGE_MS,
             fetch_max_wait_ms=FETCH_WAIT_MS,
             consumer_timeout_ms=FETCHER_IDLE_MS,
             max_partition_fetch_bytes=PARTITION_FETCH_BYTES,
@@ -80,27 +89,26 @@ class Clients:
     async def start(self) -> None:
         """Connect, find every topic and the group's coordinator, read the plans. Raises ReplicaError after 30 s."""
         deadline = time.monotonic() + START_DEADLINE_S
-        where = self._connection.bootstrap_servers
+        where = self._where
         unreachable = f"no Kafka at {where} within {START_DEADLINE_S:.0f} s; start it or set TAILPACK_BOOTSTRAP_SERVERS"
         starts = (self.consumer.start, self.output.start, self.plans.connect)
         await together(*(patiently(start, unreachable, deadline=deadline) for start in starts))
         await self._check_topics(deadline)
-        self.coordinator = PlanCoordinator.adopt(self.consumer)
+        self.coordinator = PlanCoordinator.adopt(self.consumer, self._topics.events)
+        self.assignor.group_generation = lambda: int(self.coordinator.generation)
+        self.assignor.partitions_wanted = self.coordinator.look_for_partitions
         await together(
             patiently(self.plans.read_to_end, f"the plan topic on {where} cannot be read", deadline=deadline),
             patiently(self.coordinator.ensure_coordinator_known, f"no group coordinator on {where}", deadline=deadline),
         )
 
     async def _check_topics(self, deadline: float) -> None:
-        for topic in (self._work.input_topic, *self._work.output_topics, Topic.PROGRESS, Topic.PLANS):
-            name = qualified(self._connection.namespace, topic)
-            missing = f"topic {name} is not on {self._connection.bootstrap_servers}; create the run's topics first"
+        own = (self._topics.events, self._topics.progress, self._topics.plans)
+        for name, least in (dict.fromkeys(own, 1) | dict(self._topics.others)).items():
+            missing = f"topic {name} is not on {self._where}; create the run's topics first"
             count = await patiently(partial(self.output.partitions_of, name), missing, deadline=deadline)
-            expected = self._settings.payment_partitions
-            if topic is self._work.input_topic and expected not in {0, count}:
-                raise ReplicaError(
-                    f"topic {name} has {count} partitions, TAILPACK_PAYMENT_PARTITIONS says {expected}; let them agree"
-                )
+            if count < least:
+                raise ReplicaError(f"topic {name} has {count} partitions, the settings say {least}; let them agree")
 
     async def close(self) -> None:
         """Disconnect; the group is left first where that has not happened."""

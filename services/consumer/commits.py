@@ -3,12 +3,14 @@
 import asyncio
 import logging
 import time
+from collections.abc import Collection
 from typing import Any, Final
 
 from aiokafka import errors
 from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
-from services.consumer.ledger import Ledger
+from services.consumer.lane import Lane
+from services.consumer.lanes import Lanes
 
 log = logging.getLogger(__name__)
 
@@ -25,40 +27,28 @@ RETRY_S: Final = 0.05
 
 
 class Committer:
-    """Commits a ledger's offsets. Held: no commit leaves.
+    """Commits what the lanes have done. Held: no commit leaves.
 
     aiokafka sends JoinGroup and OffsetCommit on one connection, which the broker serves in order. A commit made while
     joining is answered after the round, as one of an old generation, and aiokafka then throws its member id away.
     A member without a generation must be silent too: an empty group would accept its commit.
     """
 
-    def __init__(self, coordinator: Any, topic: str, interval_s: float) -> None:
+    def __init__(self, coordinator: Any, lanes: Lanes, topic: str, interval_s: float) -> None:
         self._coordinator = coordinator
+        self._lanes = lanes
         self._topic = topic
         self._interval_s = interval_s
         self._lock = asyncio.Lock()
         self._generation = -1
-        self.ledger = Ledger()
-        """Of the present assignment."""
 
-    def open(self, generation: int) -> Ledger:
-        """Begin an assignment made in `generation`; return its empty ledger."""
+    def open(self, generation: int) -> None:
+        """Commit in the name of `generation` from now on."""
         self._generation = generation
-        self.ledger = Ledger()
-        return self.ledger
 
-    async def close(self) -> bool:
-        """Commit what may be committed, then hold until the next assignment; return whether all of it is committed."""
-        deadline = time.monotonic() + LAST_COMMIT_S
-        while not (done := await self.commit()) and self._may_commit():
-            if time.monotonic() > deadline:
-                break
-            await asyncio.sleep(RETRY_S)  # the coordinator moves or the broker restarts; nothing tells when it is back
+    def hold(self) -> None:
+        """Commit nothing until the next `open`."""
         self._generation = -1
-        return done
-
-    def _may_commit(self) -> bool:
-        return bool(0 < self._generation == self._coordinator.generation)
 
     async def run(self) -> None:
         """Commit at every interval, until cancelled."""
@@ -66,11 +56,22 @@ class Committer:
             await asyncio.sleep(self._interval_s)
             await self.commit()
 
-    async def commit(self) -> bool:
-        """Commit the ledger; return whether all of it is now with the group. A refusal loses nothing: events repeat."""
+    async def last_commit(self, partitions: Collection[int]) -> bool:
+        """Commit what `partitions` have done before others take them; return whether that is with the group."""
+        deadline = time.monotonic() + LAST_COMMIT_S
+        while not (done := await self.commit(partitions)) and self._may_commit():
+            if time.monotonic() > deadline:
+                break
+            await asyncio.sleep(RETRY_S)  # the coordinator moves or the broker restarts; nothing tells when it is back
+        return done
+
+    async def commit(self, partitions: Collection[int] | None = None) -> bool:
+        """Commit; return whether all that is done is now with the group. A refusal loses nothing: events repeat.
+
+        partitions: None for all that are held.
+        """
         async with self._lock:
-            ledger = self.ledger
-            offsets = ledger.committable()
+            lanes, offsets = self._committable(partitions)
             if not offsets:
                 return True
             # Checked and sent without a pause between: aiokafka's own commit() may wait for a coordinator first, and
@@ -89,5 +90,14 @@ class Committer:
                 if not away.retriable:
                     raise
                 return False
-            ledger.committed(offsets)
+            for partition, offset in offsets.items():
+                lanes[partition].committed(offset)
             return True
+
+    def _committable(self, partitions: Collection[int] | None) -> tuple[dict[int, Lane], dict[int, int]]:
+        lanes = {p: lane for p, lane in self._lanes.items() if partitions is None or p in partitions}
+        offsets = {p: offset for p, lane in lanes.items() if (offset := lane.committable) is not None}
+        return lanes, offsets
+
+    def _may_commit(self) -> bool:
+        return bool(0 < self._generation == self._coordinator.generation and not self._coordinator.joining)

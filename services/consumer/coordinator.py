@@ -1,61 +1,147 @@
-"""aiokafka's group coordinator with what a planned group needs: fenced commits, leaving while joining, evictions.
+"""aiokafka's group coordinator with what a planned group needs: rounds that stop nobody, fenced commits, evictions.
 
 aiokafka builds its coordinator itself; `adopt` swaps the class of the fresh instance. Everything private that this
-package uses of aiokafka 0.14 is named in tests/contract/test_aiokafka_private_surface.py.
+package uses of aiokafka 0.14 is named in `private_surface`.
 """
 
 import asyncio
 import logging
 import time
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Collection, Mapping
+from typing import Any, Final, Protocol
 
 from aiokafka.client import ConnectionGroup
 from aiokafka.consumer.group_coordinator import GroupCoordinator
+from aiokafka.coordinator.protocol import ConsumerProtocol
 from aiokafka.errors import KafkaError, RebalanceInProgressError
 from aiokafka.protocol.admin import DescribeGroupsRequest
 from aiokafka.protocol.group import LeaveGroupRequest
+from aiokafka.structs import TopicPartition
+
+from services.consumer.assignment import change
 
 log = logging.getLogger(__name__)
 
 LEAVE_DEADLINE_S: Final = 2.0
 """A leave that is not answered is left to the session time-out."""
 POLL_S: Final = 0.005
+FETCH_WAIT_MS: Final = 25
+"""How long the broker may keep an empty fetch waiting. A partition that is taken waits for the fetch under way …"""
+ROUND_FETCH_WAIT_MS: Final = 5
+"""… which is why fetches are kept short while a round is on."""
 NO_MEMBERS: Final = ("Empty", "Dead")
 """Group states in which nobody is a member; Kafka calls a group that does not exist Dead."""
 
 
+class Conduct(Protocol):
+    """What a replica does around each round."""
+
+    async def before_round(self) -> None:
+        """The group is about to be joined (once per sequence of attempts)."""
+
+    async def carry_out(self, partitions: frozenset[int], generation: int) -> None:
+        """The round is complete: these are this member's partitions. Never raises."""
+
+    def lost(self) -> None:
+        """The group no longer knows this member: what it owned is gone, now."""
+
+    def confirmed(self) -> None:
+        """The group has just confirmed the membership."""
+
+    def waits(self, *, on: bool) -> None:
+        """The member waits for the round to complete, or no longer does."""
+
+
 class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships no types
-    """Kafka's classic protocol, eager."""
+    """Kafka's classic protocol; what is stopped and handed over is the conduct's affair."""
 
     joining = False
     """From just before JoinGroup is sent until the assignment is known."""
+    conduct: Conduct
+    _consumer: Any
+    _topic: str
 
     @classmethod
-    def adopt(cls, consumer: Any) -> "PlanCoordinator":
+    def adopt(cls, consumer: Any, topic: str) -> "PlanCoordinator":
         """Return the consumer's coordinator as one of ours. Call between start() and the first subscribe()."""
         assert consumer._subscription.subscription is None, "adopt the coordinator before subscribing"
         coordinator: PlanCoordinator = consumer._coordinator
         coordinator.__class__ = cls
+        coordinator._consumer, coordinator._topic = consumer, topic
         return coordinator
+
+    # What aiokafka calls.
+
+    async def _on_join_prepare(self, previous_assignment: Any) -> None:
+        self._group_subscription = None
+        self.set_fetch_wait(ROUND_FETCH_WAIT_MS)
+        await self.conduct.before_round()
 
     async def _do_rejoin_group(self, subscription: Any) -> bool:
         if not subscription.active:  # left meanwhile; stock aiokafka would still join, and the group would wait for it
             return False
-        self.joining = True
+        self._wait(on=True)
         try:
             return bool(await super()._do_rejoin_group(subscription))
         finally:
-            self.joining = False
+            self._wait(on=False)
 
     async def _on_join_complete(self, generation: int, member_id: str, protocol: str, assignment: bytes) -> None:
-        self.joining = False  # SyncGroup is answered: commits are legal again
-        await super()._on_join_complete(generation, member_id, protocol, assignment)
+        self._wait(on=False)  # SyncGroup is answered: commits are legal again
+        decoded = ConsumerProtocol.ASSIGNMENT.decode(assignment)
+        self._lookup_assignor(protocol).on_assignment(decoded)
+        mine = frozenset(partition for _, partitions in decoded.assignment for partition in partitions)
+        await self.conduct.carry_out(mine, generation)
+        self.conduct.confirmed()
 
     async def _do_commit_offsets(self, assignment: Any, offsets: Any) -> None:
         if self.joining:  # it would queue behind JoinGroup and arrive with a stale generation
             raise RebalanceInProgressError(self.group_id)
         await super()._do_commit_offsets(assignment, offsets)
+        self.conduct.confirmed()
+
+    async def _do_heartbeat(self) -> bool:
+        if known := bool(await super()._do_heartbeat()):
+            self.conduct.confirmed()
+        return known
+
+    def reset_generation(self) -> None:
+        """Forget the membership: evicted, fenced, or left."""
+        if self.generation > 0 and not self._closing.done():
+            if self.fetched:
+                change(self._consumer, set(), {})
+            self.conduct.lost()
+        super().reset_generation()
+
+    # What the replica calls.
+
+    async def probe(self) -> None:
+        """Ask the group whether a round is on, without waiting for the next heartbeat."""
+        if not self.joining and self.generation > 0 and self.coordinator_id is not None:
+            await self._do_heartbeat()
+
+    @property
+    def fetched(self) -> frozenset[int]:
+        """Partitions that are fetched now."""
+        return frozenset(at.partition for at in self._subscription.assigned_partitions())
+
+    async def fetch(self, partitions: Collection[int], positions: Mapping[int, int]) -> None:
+        """Fetch exactly `partitions`, those in `positions` from there."""
+        at = {TopicPartition(self._topic, partition): offset for partition, offset in positions.items()}
+        if change(self._consumer, {TopicPartition(self._topic, partition) for partition in partitions}, at):
+            await self._stop_commit_offsets_refresh_task()
+            self.start_commit_offsets_refresh_task(self._subscription.subscription.assignment)
+
+    async def committed(self, partitions: Collection[int]) -> dict[int, int]:
+        """Return the group's offsets of `partitions`, where there are any. Empty when the broker does not say now."""
+        if not partitions:
+            return {}
+        try:
+            found = await self._do_fetch_commit_offsets({TopicPartition(self._topic, one) for one in partitions})
+        except KafkaError as unanswered:
+            log.warning("committed offsets are not known yet (%r); the fetcher asks again", unanswered)
+            return {}
+        return {at.partition: offset.offset for at, offset in found.items()}
 
     async def leave(self) -> None:
         """Leave the group at once, also in the middle of a join. The subscription is gone afterwards."""
@@ -74,6 +160,7 @@ class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships
     async def evict(self, member_id: str) -> None:
         """Leave the group on behalf of a member known to be dead: nobody waits for its session. Idempotent."""
         if member_id != self.member_id:
+            await self.ensure_coordinator_known()
             await self._leave_for(member_id, ConnectionGroup.DEFAULT)
 
     async def group_is_empty(self) -> bool:
@@ -86,6 +173,18 @@ class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships
         error_code, _, state, *_ = answer.groups[0]
         return bool(error_code == 0 and state in NO_MEMBERS)
 
+    def set_fetch_wait(self, wait_ms: int) -> None:
+        """Let the broker keep the following fetches waiting that long."""
+        self._consumer._fetcher._fetch_max_wait_ms = wait_ms
+
+    def look_for_partitions(self) -> None:
+        """Ask for the topic's metadata: there are more partitions than this client knows."""
+        self._client.force_metadata_update()
+
+    def _wait(self, *, on: bool) -> None:
+        self.joining = on
+        self.conduct.waits(on=on)
+
     async def _leave_for(self, member_id: str, way: Any) -> None:
         if self.coordinator_id is None:
             return
@@ -96,10 +195,3 @@ class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships
             log.warning(
                 "leaving the group for %s was not answered (%r); its session will run out", member_id, unanswered
             )
-
-
-def unseen(evictions: Iterable[Any], seen: set[str]) -> list[str]:
-    """Return the member ids of `evictions` that are not in `seen`, and add them to it."""
-    fresh = [each.member_id for each in evictions if each.member_id and each.member_id not in seen]
-    seen.update(fresh)
-    return fresh

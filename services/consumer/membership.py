@@ -2,19 +2,18 @@
 
 import asyncio
 import logging
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from aiokafka.abc import ConsumerRebalanceListener
-from aiokafka.structs import TopicPartition
+from aiokafka.errors import KafkaError
 
-from contracts.plan import PlanRecord
+from contracts.plan import Eviction, PlanRecord
 from contracts.progress import ReplicaState
-from services.consumer.clients import Clients
-from services.consumer.commits import Committer
-from services.consumer.coordinator import unseen
-from services.consumer.worker import Worker
+from services.consumer.assignor import PlanAssignor
+from services.consumer.coordinator import FETCH_WAIT_MS, PlanCoordinator
+from services.consumer.handover import Handover
+from services.consumer.lease import Lease
+from services.consumer.plan_reader import PlanReader
 
 log = logging.getLogger(__name__)
 
@@ -22,42 +21,45 @@ PATIENCE_S: Final = 10.0
 """How long a replica that no plan names waits before it looks whether the group is empty, and serves if it is."""
 BEHIND_S: Final = (0.005, 0.05, 0.1, 0.2, 0.5, 1.0)
 """Pauses before rejoining because the leader placed by an older plan than ours: it reads the newer one any moment."""
-SETTLE_S: Final = 5.0
-"""How long a rebalance waits for outstanding outputs: below the rebalance time-out, which costs the membership."""
+GRACE_MARGIN_S: Final = 0.05
+"""The grace of an absent replica is surely over this long after."""
+PROBE_S: Final = 0.4
+"""How often a member asks whether a round is on, where heartbeats are rarer. Plans are news by themselves; this is for
+what no plan announced: a member that asks to be drained, comes, leaves, or whose session has run out."""
 
 
-class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka ships no types
-    """Joins, rejoins and leaves. aiokafka calls the two hooks around each rebalance, one after the other."""
+class Membership:
+    """Joins, rejoins and leaves. The coordinator's Conduct: it is told of each round, one after the other."""
 
     def __init__(
         self,
         *,
         replica: str,
-        clients: Clients,
-        worker: Worker,
-        committer: Committer,
+        subscribe: Callable[[], None],
+        coordinator: PlanCoordinator,
+        assignor: PlanAssignor,
+        handover: Handover,
+        lease: Lease,
+        plans: PlanReader,
         changed: Callable[[], None],
+        failed: "asyncio.Future[None]",
     ) -> None:
         self._replica = replica
-        self._topic = clients.input_topic
-        self._consumer = clients.consumer
-        self._coordinator = clients.coordinator
-        self._assignor = clients.assignor
-        self._plans = clients.plans
-        self._failed = clients.failed
-        self._worker = worker
-        self._committer = committer
+        self._subscribe = subscribe
+        self._coordinator = coordinator
+        self._assignor = assignor
+        self._handover = handover
+        self._lease = lease
+        self._plans = plans
         self._changed = changed
+        self._failed = failed
         self._leaving = asyncio.Lock()
+        self._empty = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
         self._subscribed = False
         self._evicted: set[str] = set()
         self._behind = 0
-        self._gave_up_s: float | None = None
-        self._before: tuple[str, int, tuple[int, ...]] | None = None
         self.state = ReplicaState.WARM
-        self.rebalances = 0
-        self.rebalance_us = 0
-        """How long the last rebalance kept this replica from serving."""
 
     @property
     def member_id(self) -> str:
@@ -76,108 +78,174 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka s
             try:
                 await asyncio.wait_for(self._plans.news.wait(), PATIENCE_S)
             except TimeoutError:
-                if self.state is ReplicaState.WARM and not self._subscribed:
-                    await self._help_out()
+                await self._help_out()
                 continue
             self._plans.news.clear()
             await self._obey(self._plans.newest)
 
-    async def _obey(self, plan: PlanRecord | None) -> None:
-        named = plan is None or self._replica in plan.replicas
-        for member_id in unseen(plan.evictions if plan else (), self._evicted):
-            await self._coordinator.ensure_coordinator_known()
-            await self._coordinator.evict(member_id)
-        if not named:
+    async def probe(self) -> None:
+        """Ask the group for news until cancelled."""
+        while True:
+            await asyncio.sleep(PROBE_S)
+            try:
+                await self._coordinator.probe()
+            except KafkaError as refused:
+                log.info("probe: %r", refused)  # the next heartbeat meets the same and deals with it
+
+    async def drain(self, drain_s: float) -> None:
+        """Ask the others to take over and serve until they have, for `drain_s` at most; then leave the group.
+
+        Eager: leave at once; asking would stop everybody, and the leaving again.
+        """
+        if self._handover.lanes.held and not self._handover.eager and self.state is not ReplicaState.STOPPING:
+            self._become(ReplicaState.DRAINING)
+            self._assignor.draining = True
+            self._empty.clear()
+            self._coordinator.request_rejoin()
+            try:
+                await asyncio.wait_for(self._empty.wait(), drain_s)
+            except TimeoutError:
+                log.warning("nobody has taken over within %g s; leaving all the same", drain_s)
+        await self.leave(ReplicaState.STOPPING)
+
+    async def leave(self, state: ReplicaState) -> None:
+        """Finish the events in flight, commit, leave the group; `state` is what the replica is afterwards."""
+        async with self._leaving:  # a leave under way is completed before the replica stops
             if self._subscribed:
-                await self.leave(ReplicaState.DRAINED)
-        elif not self._subscribed:
-            self._join()
-        elif plan is not None and plan.epoch > self._assignor.epoch and not self._coordinator.joining:
-            self._coordinator.request_rejoin()  # while joining, the epochs are compared at its end
+                self._subscribed = False  # from here on, a round under way hands out nothing
+                await self._handover.give_up_all(self._handover.release_s)
+                await self._coordinator.leave()
+            self._assignor.forget()
+        self._become(state)
+
+    # What the coordinator calls.
+
+    async def before_round(self) -> None:
+        """Eager: stop serving. Incremental: go on."""
+        try:
+            if self._handover.eager and self._subscribed:
+                await self._handover.stop()
+        except Exception as wrong:  # aiokafka would log it and go on with a replica that serves nothing
+            self._fail(wrong)
+
+    async def carry_out(self, partitions: frozenset[int], generation: int) -> None:
+        """Serve what this generation assigned, and see whether that is the last word."""
+        async with self._leaving:
+            if not self._subscribed:
+                return
+            try:
+                again = await self._handover.carry_out(partitions, generation)
+            except Exception as wrong:
+                self._fail(wrong)
+                return
+        self._settle(partitions)
+        if again:
+            self._coordinator.request_rejoin()
+            return
+        self._coordinator.set_fetch_wait(FETCH_WAIT_MS)
+        self._compare_epochs()
+        if grace_s := self._assignor.grace_left_s():
+            asyncio.get_running_loop().call_later(grace_s + GRACE_MARGIN_S, self._coordinator.request_rejoin)
+
+    def lost(self) -> None:
+        """Drop everything: somebody else owns it."""
+        if lost := sorted(self._handover.lose()):
+            self._start(self._handover.listeners.on_partitions_lost, lost)
         self._changed()
 
+    def confirmed(self) -> None:
+        """Renew the lease."""
+        self._lease.renew()
+
+    def waits(self, *, on: bool) -> None:
+        """Hold the lease's clock while the broker holds its answer."""
+        self._lease.waits = on
+
+    # What follows from plans and rounds.
+
+    async def _obey(self, plan: PlanRecord | None) -> None:
+        await self._evict(plan.evictions if plan else ())
+        named = self._is_named(plan)
+        if self._subscribed and not named and self._handover.eager:
+            await self.leave(ReplicaState.DRAINED)
+        elif self._subscribed:
+            if plan is not None and plan.epoch > self._assignor.last.epoch and not self._coordinator.joining:
+                self._coordinator.request_rejoin()  # while joining, the epochs are compared at its end
+        elif named or (self.state is ReplicaState.WARM and not self._handover.eager):
+            self._join()
+        self._changed()
+
+    async def _evict(self, evictions: Sequence[Eviction]) -> None:
+        for member_id in unseen(evictions, self._evicted):
+            await self._coordinator.evict(member_id)
+
     async def _help_out(self) -> None:
-        if await self._coordinator.group_is_empty():
+        """Nothing has happened for long: serve, if nobody does."""
+        if (
+            not self._subscribed
+            and self.state is not ReplicaState.STOPPING
+            and await self._coordinator.group_is_empty()
+        ):
             log.warning("no plan names this replica, but the group is empty: it serves until a plan comes")
             self._join()
 
     def _join(self) -> None:
-        if self.state is ReplicaState.STOPPING:
-            return
-        self._subscribed = True
-        self._consumer.subscribe([self._topic], listener=self)
+        if self.state not in (ReplicaState.STOPPING, ReplicaState.DRAINING):
+            self._subscribed = True
+            self._lease.renew()
+            self._subscribe()
 
-    async def leave(self, state: ReplicaState) -> None:
-        """Finish the event in flight, commit, leave the group; `state` is what the replica is afterwards."""
-        async with self._leaving:  # a drain under way is completed before the replica stops
-            if self._subscribed:
-                self._subscribed = False  # from here on, a rebalance under way hands out nothing
-                await self._give_up()
-                await self._coordinator.leave()
-            self._assignor.forget()
-            self._before = None
-            self.state = state
+    def _settle(self, partitions: frozenset[int]) -> None:
+        """Become what the round made of this replica."""
+        plan, assignor = self._plans.newest, self._assignor
+        is_behind = plan is not None and plan.epoch > assignor.last.epoch
+        # What was given up now is handed on in the next round.
+        is_empty = not self._handover.lanes.held and not (assignor.given and assignor.last.again)
+        self._behind = self._behind if is_behind else 0
+        if self.state is ReplicaState.DRAINING:
+            if is_empty or (partitions and assignor.asked_to_drain):  # asked, and still assigned: nobody can take over
+                self._empty.set()
+            elif not assignor.asked_to_drain:
+                self._coordinator.request_rejoin()
+        elif self._handover.lanes.held or self._is_named(plan):
+            self.state = ReplicaState.MEMBER
+        elif self.state is ReplicaState.MEMBER and is_empty and not is_behind:
+            self._start(self.leave, ReplicaState.DRAINED)
         self._changed()
-
-    async def _give_up(self) -> bool:
-        """Stop serving and commit; return whether all that was served is acknowledged and committed."""
-        if self._gave_up_s is None:
-            self._gave_up_s = time.monotonic()
-        try:
-            await asyncio.wait_for(self._worker.pause(), SETTLE_S)
-        except TimeoutError:
-            log.warning("outputs are not acknowledged within %.0f s; their events will be served again", SETTLE_S)
-            await self._committer.close()
-            return False
-        return await self._committer.close()
-
-    async def on_partitions_revoked(self, revoked: Any) -> None:
-        """Stop serving before the group is joined again: eager, so everything is given up, and mostly given back."""
-        try:
-            before = (self.member_id, self.generation, self._assignor.owned)
-            self._before = before if await self._give_up() else None
-        except Exception as wrong:  # aiokafka would log it and go on with a replica that serves nothing
-            self._fail(wrong)
-
-    async def on_partitions_assigned(self, assigned: Any) -> None:
-        """Serve what this generation assigned."""
-        try:
-            if self._subscribed:
-                self._take_up()
-        except Exception as wrong:
-            self._fail(wrong)
-
-    def _take_up(self) -> None:
-        generation, partitions = self.generation, self._assignor.owned
-        kept = self._kept(generation, partitions)
-        for partition in kept:
-            self._consumer.seek(TopicPartition(self._topic, partition), self._worker.inbox.fetched_to(partition))
-        self._assignor.generation = generation
-        self._worker.resume(partitions, kept, self._committer.open(generation), self._assignor.epoch)
-        if self._gave_up_s is not None:
-            self.rebalance_us = int((time.monotonic() - self._gave_up_s) * 1_000_000)
-            self._gave_up_s = None
-        self.rebalances += 1
-        self.state = ReplicaState.MEMBER
-        self._compare_epochs()
-        self._changed()
-
-    def _kept(self, generation: int, partitions: tuple[int, ...]) -> set[int]:
-        """Return the partitions nobody else can have owned since; what was fetched of them is still good."""
-        if self._before is None or self._before[:2] != (self.member_id, generation - 1):
-            return set()
-        before = self._before[2]
-        return {p for p in partitions if p in before and self._worker.inbox.fetched_to(p) is not None}
 
     def _compare_epochs(self) -> None:
         plan = self._plans.newest
-        if plan is None or plan.epoch <= self._assignor.epoch:
-            self._behind = 0
-            return
-        pause_s = BEHIND_S[min(self._behind, len(BEHIND_S) - 1)]
-        self._behind += 1
-        asyncio.get_running_loop().call_later(pause_s, self._plans.news.set)
+        if plan is not None and plan.epoch > self._assignor.last.epoch:
+            pause_s = BEHIND_S[min(self._behind, len(BEHIND_S) - 1)]
+            self._behind += 1
+            asyncio.get_running_loop().call_later(pause_s, self._plans.news.set)
 
-    def _fail(self, wrong: Exception) -> None:
+    def _is_named(self, plan: PlanRecord | None) -> bool:
+        return plan is None or self._replica in plan.replicas
+
+    def _become(self, state: ReplicaState) -> None:
+        self.state = state
+        self._changed()
+
+    def _start(self, duty: Callable[[Any], Any], argument: Any) -> None:
+        """Do something beside the round, which waits for its end."""
+
+        def ended(task: "asyncio.Task[None]") -> None:
+            self._tasks.discard(task)
+            if not task.cancelled() and (wrong := task.exception()):
+                self._fail(wrong)
+
+        task = asyncio.get_running_loop().create_task(duty(argument))
+        self._tasks.add(task)
+        task.add_done_callback(ended)
+
+    def _fail(self, wrong: BaseException) -> None:
         if not self._failed.done():
             self._failed.set_exception(wrong)
+
+
+def unseen(evictions: Sequence[Eviction], seen: set[str]) -> list[str]:
+    """Return the member ids of `evictions` that are not in `seen`, and add them to it."""
+    fresh = [each.member_id for each in evictions if each.member_id and each.member_id not in seen]
+    seen.update(fresh)
+    return fresh

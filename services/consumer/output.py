@@ -1,7 +1,7 @@
 """What the replica writes: idempotent, acknowledged by all in-sync copies, many in flight at once."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from aiokafka import AIOKafkaProducer
@@ -30,25 +30,13 @@ class Output:
         """Return how many partitions `topic` has. Raises KafkaError when it does not exist."""
         return len(await self._producer.partitions_for(topic))
 
-    async def send(self, topic: str, key: bytes | None, value: bytes, acknowledged: Callable[[], None]) -> None:
-        """Hand one record to the producer; `acknowledged` is called once the broker has it."""
-        future = await self._producer.send(topic, value=value, key=key)
+    async def send(self, topic: str, key: bytes | None, value: bytes) -> "asyncio.Future[None]":
+        """Hand one record to the producer; the future is done once the broker has it."""
+        future: asyncio.Future[None] = await self._producer.send(topic, value=value, key=key)
         self._outstanding += 1
         self._drained.clear()
-
-        def settled(sent: "asyncio.Future[Any]") -> None:
-            self._outstanding -= 1
-            if self._outstanding == 0:
-                self._drained.set()
-            if sent.cancelled():
-                return
-            if error := sent.exception():
-                if not self._failed.done():
-                    self._failed.set_exception(error)
-            else:
-                acknowledged()
-
-        future.add_done_callback(settled)
+        future.add_done_callback(self._settled)
+        return future
 
     async def drained(self) -> None:
         """Wait until everything sent so far is acknowledged."""
@@ -58,7 +46,9 @@ class Output:
         """Send what is left and disconnect."""
         await self._producer.stop()
 
-
-async def require_topics(output: Output, topics: Iterable[str]) -> dict[str, int]:
-    """Return topic → partition count, so that no first record has to wait for metadata."""
-    return {topic: await output.partitions_of(topic) for topic in topics}
+    def _settled(self, sent: "asyncio.Future[None]") -> None:
+        self._outstanding -= 1
+        if self._outstanding == 0:
+            self._drained.set()
+        if not sent.cancelled() and (error := sent.exception()) and not self._failed.done():
+            self._failed.set_exception(error)

@@ -1,6 +1,6 @@
 """Members, plan → owners. Pure and deterministic: any member that leads the group comes to the same result."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -16,15 +16,22 @@ class Member:
     name: str
     incarnation: str = ""
     """Sorts by start time, so that the newest of one name is known."""
+    draining: bool = False
+    """It is about to leave and asks to be given nothing."""
 
 
 def place(
-    plan: PlanRecord | None, members: Sequence[Member], partitions: Sequence[int], previous: Mapping[int, str]
+    plan: PlanRecord | None,
+    members: Sequence[Member],
+    partitions: Sequence[int],
+    previous: Mapping[int, str],
+    awaited: Collection[str] = (),
 ) -> dict[str, list[int]]:
-    """Return member id → partitions, ascending; each partition has exactly one owner, each member an entry.
+    """Return member id → partitions, ascending; each partition has at most one owner, each member an entry.
 
     previous: partition → member id of the last owner, where known; used only where the plan leaves the choice.
-    With an assignment: as planned, and the partitions of absent members to the least loaded.
+    awaited: absent replicas for whose return their partitions wait, unless another member still has them.
+    With an assignment: as planned; what belongs to absent members stays where it is, else the least loaded takes it.
     Without an assignment, or without a plan: sticky by count. No members: an empty dict.
     """
     owned: dict[str, list[int]] = {member.member_id: [] for member in members}
@@ -34,28 +41,37 @@ def place(
     if plan is None or plan.assignment is None:
         _sticky(eligible, partitions, previous, owned)
     else:
-        _as_planned(plan.assignment, eligible, partitions, owned)
+        here = {member.member_id for member in eligible}
+        waits = {p for p, name in plan.assignment.items() if name in awaited and previous.get(p) not in here}
+        _as_planned(plan.assignment, eligible, [p for p in partitions if p not in waits], previous, owned)
     for mine in owned.values():
         mine.sort()
     return owned
 
 
 def _eligible(plan: PlanRecord | None, members: Sequence[Member]) -> list[Member]:
-    """Return who may own something, by name: the newest of each name, and only planned replicas if one is here."""
+    """Return who may own something, by name: the newest of each name; of those who stay and are planned, if any is."""
     newest: dict[str, Member] = {}
     for member in sorted(members, key=lambda each: (each.incarnation, each.member_id)):
         newest[member.name] = member
-    planned = [member for member in newest.values() if plan is not None and member.name in plan.replicas]
-    return sorted(planned or newest.values(), key=lambda each: each.name)
+    staying = [member for member in newest.values() if not member.draining] or list(newest.values())
+    planned = [member for member in staying if plan is not None and member.name in plan.replicas]
+    return sorted(planned or staying, key=lambda each: each.name)
 
 
 def _as_planned(
-    assignment: Mapping[int, str], eligible: Sequence[Member], partitions: Sequence[int], owned: dict[str, list[int]]
+    assignment: Mapping[int, str],
+    eligible: Sequence[Member],
+    partitions: Sequence[int],
+    previous: Mapping[int, str],
+    owned: dict[str, list[int]],
 ) -> None:
     ids = {member.name: member.member_id for member in eligible}
     orphans: list[int] = []
     for partition in sorted(partitions):
         owner = ids.get(assignment.get(partition, ""))
+        if owner is None and previous.get(partition) in ids.values():
+            owner = previous[partition]
         if owner is None:
             orphans.append(partition)
         else:

@@ -17,7 +17,7 @@ class ProgressReporter:
         self._topic = topic
         self._snapshot = snapshot
         self._changed = asyncio.Event()
-        self._under_way = False
+        self._under_way: asyncio.Future[None] | None = None
 
     def changed(self) -> None:
         """Report at once: the replica's state has changed."""
@@ -29,7 +29,7 @@ class ProgressReporter:
             try:
                 await asyncio.wait_for(self._changed.wait(), PROGRESS_INTERVAL_S)
             except TimeoutError:
-                if self._under_way:
+                if self._under_way is not None and not self._under_way.done():
                     continue
             self._changed.clear()
             await self.report()
@@ -37,8 +37,5 @@ class ProgressReporter:
     async def report(self) -> None:
         """Write one report."""
         progress = self._snapshot()
-        self._under_way = True
-        await self._output.send(self._topic, progress.replica.encode(), msgspec.json.encode(progress), self._written)
-
-    def _written(self) -> None:
-        self._under_way = False
+        value = msgspec.json.encode(progress)
+        self._under_way = await self._output.send(self._topic, progress.replica.encode(), value)

@@ -1,30 +1,51 @@
-"""What a replica is told. Defaults that no deployment changes stand in the modules that use them."""
+"""How a consumer behaves. Defaults that no deployment changes stand in the modules that use them."""
+
+from enum import StrEnum
 
 import msgspec
 
 
-class ReplicaSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Environment: TAILPACK_REPLICA, TAILPACK_SERVICE_TIME_S, … Lengths of time in seconds."""
+class Delivery(StrEnum):
+    """How a plan is carried out inside the group. All members use the same."""
 
-    replica: str
-    """Name in the plan, such as payment-0. Of two live processes of one name the later one owns the partitions."""
-    service_time_s: float = 0.005
-    """What serving one event takes; μ = 1 / service_time_s."""
-    payment_partitions: int = 0
-    """Expected partition count of the input topic; another count is an error. 0: whatever the topic has."""
+    INCREMENTAL = "incremental"
+    """Only the partitions that move stop being served."""
+    EAGER = "eager"
+    """Every round stops every replica, and one round is enough."""
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """Lengths of time in seconds. Raises ValueError naming what is wrong."""
+
     heartbeat_s: float = 0.5
-    """Bounds how long a change that no plan announced stays unnoticed."""
+    """How often the member shows that it lives. Plans do not wait for it."""
     session_s: float = 6.0
     """After this long without a heartbeat the group takes a member for dead."""
+    rebalance_timeout_s: float = 10.0
+    """A member that does not rejoin within it is out of the group."""
     commit_interval_s: float = 0.1
     """Pause between two commits: what a crash repeats at most, apart from events in flight."""
+    drain_s: float = 8.0
+    """When told to stop: how long it serves on until others have taken its partitions; then it leaves all the same."""
+    delivery: Delivery = Delivery.INCREMENTAL
+    concurrency: int = 1
+    """Events (or batches) handled side by side, over all partitions."""
+    concurrency_per_partition: int = 1
+    """… of one partition. Above 1 its events still start in order, and those with the same key never overlap."""
+    batch_size: int = 1
+    """Events of one partition that `handle_batch` gets at most; it never waits for a batch to fill."""
 
     def __post_init__(self) -> None:
-        if not self.replica:
-            raise ValueError("replica must not be empty")
-        if self.service_time_s < 0 or self.payment_partitions < 0:
-            raise ValueError("service_time_s and payment_partitions must not be negative")
         if not 0 < self.heartbeat_s < self.session_s:
             raise ValueError(f"heartbeat_s {self.heartbeat_s} must lie between 0 and session_s {self.session_s}")
-        if self.commit_interval_s <= 0:
-            raise ValueError(f"commit_interval_s {self.commit_interval_s} must be positive")
+        for name in (
+            "commit_interval_s",
+            "rebalance_timeout_s",
+            "concurrency",
+            "concurrency_per_partition",
+            "batch_size",
+        ):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} {getattr(self, name)} must be positive")
+        if self.drain_s < 0:
+            raise ValueError(f"drain_s {self.drain_s} must not be negative")

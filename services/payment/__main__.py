@@ -2,25 +2,13 @@
 
 import asyncio
 import os
-import signal
 import sys
 
 from contracts.connection import Connection
 from contracts.validation import InvalidSettingsError, from_environment
-from services.consumer import logs
-from services.consumer.errors import ReplicaError
-from services.consumer.replica import run_replica
-from services.consumer.settings import ReplicaSettings
-from services.payment.app import payment_work
-
-
-async def serve(settings: ReplicaSettings, connection: Connection) -> None:
-    """Run the replica until a signal asks it to stop."""
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for signal_number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(signal_number, stop.set)
-    await run_replica(settings, connection, payment_work(settings.replica), pid=os.getpid(), stop=stop)
+from services.consumer import ReplicaError, logs
+from services.payment.service import PaymentService
+from services.payment.settings import ReplicaSettings
 
 
 def main() -> int:
@@ -40,7 +28,7 @@ def main() -> int:
         return 2
     logs.configure(settings.replica)
     try:
-        asyncio.run(serve(settings, connection))
+        asyncio.run(PaymentService(settings, connection).consumer.run())
     except ReplicaError as ended:
         sys.stderr.write(f"{ended}\n")
         return 1

@@ -1,5 +1,6 @@
-"""Payment as the consumer's handler: decode, authorise, stamp the timeline. The rules are in `domain`."""
+"""One event in, one record out: decode, authorise, stamp the timeline. The rules are in `domain`."""
 
+from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -8,8 +9,7 @@ from contracts.catalogue import MAX_AMOUNT_MINOR, MAX_ORDER_BYTES
 from contracts.events import DeadLetter, PaymentRequested, PaymentSettled, UnknownVersionError, check_version
 from contracts.topics import Group, Topic
 from services.common.dead_letters import letter, order_id_in
-from services.consumer.clients import Work
-from services.consumer.event import Event, Handler, Outgoing
+from services.consumer import Event
 from services.payment.domain import authorise
 
 MAX_REQUEST_BYTES: Final = 4 * MAX_ORDER_BYTES
@@ -23,27 +23,22 @@ class RefusedError(ValueError):
     """The event cannot be settled; the message says why."""
 
 
-def payment_work(replica: str) -> Work:
-    """Return what the Payment group does, for the replica of this name."""
-    return Work(
-        group=Group.PAYMENT,
-        input_topic=Topic.PAYMENTS_REQUESTED,
-        output_topics=(Topic.PAYMENTS_SETTLED, Topic.DEAD_LETTERS),
-        handler=payment_handler(replica),
-    )
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """One record to write before the event counts as done. Topic without the run's namespace."""
+
+    topic: Topic
+    key: bytes | None
+    value: bytes
 
 
-def payment_handler(replica: str) -> Handler:
-    """Return the handler: a settled payment for a good event, a dead letter for any other."""
-
-    def settle(event: Event, done_us: int) -> Outgoing:
-        try:
-            settled = settled_payment(requested_payment(event.value), event, replica, done_us)
-        except RefusedError as refused:
-            return Outgoing(Topic.DEAD_LETTERS, event.key, _encoder.encode(refusal(event, str(refused), done_us)))
-        return Outgoing(Topic.PAYMENTS_SETTLED, settled.order_id.encode(), _encoder.encode(settled))
-
-    return settle
+def settle(event: Event, replica: str, done_us: int) -> Outgoing:
+    """Return a settled payment for a good event, a dead letter for any other. `done_us`: when its service ended."""
+    try:
+        settled = settled_payment(requested_payment(event.value), event, replica, done_us)
+    except RefusedError as refused:
+        return Outgoing(Topic.DEAD_LETTERS, event.key, _encoder.encode(refusal(event, str(refused), done_us)))
+    return Outgoing(Topic.PAYMENTS_SETTLED, settled.order_id.encode(), _encoder.encode(settled))
 
 
 def refusal(event: Event, reason: str, at_us: int) -> DeadLetter:

@@ -117,7 +117,6 @@ def report(replica: str, at_us: int, epoch: int = 0) -> bytes:
             processed=0,
             busy_us=0,
             rebalances=0,
-            rebalance_us=0,
             at_us=at_us,
         )
     )

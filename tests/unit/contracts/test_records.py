@@ -82,7 +82,7 @@ def test_partitions_are_numbers_again_when_read() -> None:
 
 
 def test_a_state_that_nobody_knows_is_refused() -> None:
-    assert set(progress.ReplicaState) == {"warm", "member", "drained", "stopping"}
+    assert set(progress.ReplicaState) == {"warm", "member", "draining", "drained", "stopping"}
     with pytest.raises(msgspec.ValidationError, match="state"):
         msgspec.json.decode(b'{"replica":"","incarnation":"","pid":1,"member_id":"","generation":0,"epoch":0,'
                             b'"assigned_epoch":0,"state":"asleep"}', type=Progress)  # fmt: skip

@@ -1,4 +1,4 @@
-"""One server with a constant service time, kept on a running deadline."""
+"""One server whose service times are kept on a running deadline."""
 
 from typing import Final
 
@@ -13,18 +13,17 @@ class Pace:
     A deadline for each event alone would lose up to 1 ms to the event loop's rounding: 190 events/s instead of 200.
     """
 
-    __slots__ = ("_deadline_s", "_service_time_s", "busy_s")
+    __slots__ = ("_deadline_s", "busy_s")
 
-    def __init__(self, service_time_s: float) -> None:
-        self._service_time_s = service_time_s
+    def __init__(self) -> None:
         self._deadline_s = 0.0
         self.busy_s = 0.0
         """Time spent serving, on the running deadline: a sleep's rounding, made up by the next event, is not in it."""
 
-    def begin(self, now_s: float, *, idle: bool) -> float:
+    def begin(self, now_s: float, service_time_s: float, *, idle: bool) -> float:
         """Start one event and return when it shall be finished. `idle`: nothing was waiting when the last one ended."""
         start_s = max(self._deadline_s, now_s if idle else now_s - CATCH_UP_S)
-        finish_s = start_s + self._service_time_s
+        finish_s = start_s + service_time_s
         self.busy_s += finish_s - (start_s if idle else self._deadline_s)
         self._deadline_s = finish_s
         return finish_s

@@ -1,0 +1,47 @@
+"""Changes what aiokafka fetches without a break: partitions come and go, those that stay never notice.
+
+aiokafka replaces its Assignment at every rebalance, and with it throws away what it has fetched and the fetch that is
+under way. Here the one Assignment is changed in place.
+"""
+
+from collections.abc import Mapping, Set
+from typing import Any
+
+from aiokafka.consumer.subscription_state import TopicPartitionState
+from aiokafka.structs import OffsetAndMetadata, TopicPartition
+
+UNKNOWN_OFFSET = -1
+
+
+def change(consumer: Any, partitions: Set[TopicPartition], positions: Mapping[TopicPartition, int]) -> bool:
+    """Fetch exactly `partitions`, those in `positions` from there; return whether the assignment is a new one.
+
+    The others that are new begin where aiokafka finds the group's committed offset, or its reset.
+    """
+    state, fetcher = consumer._subscription, consumer._fetcher
+    subscription = state.subscription
+    fresh = subscription.assignment is None
+    if fresh:
+        state.assign_from_subscribed(set(partitions))
+    assignment = subscription.assignment
+    for left in assignment.tps - partitions:
+        _replace(assignment, left)
+        fetcher._records.pop(left, None)
+    for new in partitions - assignment.tps:
+        _replace(assignment, new)
+    assignment._topic_partitions = frozenset(partitions)
+    for partition, offset in positions.items():
+        assignment.state_value(partition).seek(offset)
+        fetcher._records.pop(partition, None)
+    subscription._reassignment_in_progress = False
+    state._notify_assignment_waiters()
+    fetcher._notify(fetcher._wait_consume_future)
+    return fresh
+
+
+def _replace(assignment: Any, partition: TopicPartition) -> None:
+    """Give the partition a state without a position: a response that is under way for the old one is thrown away."""
+    old = assignment.state_value(partition)
+    if old is not None:
+        old.update_committed(OffsetAndMetadata(UNKNOWN_OFFSET, ""))  # whoever waits for it would wait for ever
+    assignment._tp_state[partition] = TopicPartitionState(assignment)

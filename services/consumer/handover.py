@@ -1,0 +1,176 @@
+"""What a replica does in a round: keeps what stays, takes what is new, finishes and gives up what goes."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from contracts.plan import PlanRecord
+from contracts.progress import Round, RoundKind
+from services.consumer.assignor import PlanAssignor
+from services.consumer.clock import now_us
+from services.consumer.commits import Committer
+from services.consumer.coordinator import PlanCoordinator
+from services.consumer.lanes import Lanes
+from services.consumer.rounds import Given
+
+log = logging.getLogger(__name__)
+
+RELEASE_S: Final = 1.0
+"""How long a round waits for the events in flight of partitions that are to be given up. After that the replica
+rejoins with its claim, and everybody else goes on; below the session time-out and the rebalance time-out."""
+STOP_S: Final = 5.0
+"""Eager: how long everything may take to stop, for everybody waits; below the rebalance time-out."""
+
+Told = Callable[[Sequence[int]], Awaitable[None]]
+
+
+async def _nobody(partitions: Sequence[int]) -> None:
+    """Tell nobody."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listeners:
+    """Whom to tell about partitions, given in ascending order. What a listener raises ends the consumer."""
+
+    on_partitions_taken: Told = _nobody
+    """They are this replica's from now on; no event of them is handled before this returns."""
+    on_partitions_released: Told = _nobody
+    """They are finished and committed; nobody else gets them before this returns."""
+    on_partitions_lost: Told = _nobody
+    """They may be somebody else's already: the group took this replica for dead."""
+
+
+@dataclass(slots=True)
+class Handover:
+    """Carries out one assignment after the other."""
+
+    coordinator: PlanCoordinator
+    assignor: PlanAssignor
+    lanes: Lanes
+    committer: Committer
+    listeners: Listeners
+    newest_plan: Callable[[], PlanRecord | None]
+    eager: bool
+    release_s: float = RELEASE_S
+    rounds: int = 0
+    """Completed so far."""
+    timings: list[Round] = field(default_factory=list)
+    """Of rounds that changed something; whoever reports them empties it."""
+    _watched: "set[asyncio.Future[None]]" = field(default_factory=set)
+    _member: tuple[str, int] = ("", -1)
+
+    async def stop(self) -> None:
+        """Eager: give up everything before the group is joined."""
+        held = self.lanes.held
+        self.lanes.close(held)
+        await self._finish(await self.lanes.settle(held, STOP_S))
+        self.committer.hold()
+        if held:
+            await self.listeners.on_partitions_released(sorted(held))
+
+    async def carry_out(self, partitions: frozenset[int], generation: int) -> bool:
+        """Make `partitions` the ones that are served; return whether the group should be joined again at once."""
+        origin, assignor = self.assignor.last, self.assignor
+        if self.eager and self._member != (self.coordinator.member_id, generation - 1):
+            self.lanes.drop(self.lanes.held)  # somebody else may have served them in the round that was missed
+        self._member = (str(self.coordinator.member_id), generation)
+        assignor.generation, assignor.given = generation, {}
+        self.committer.open(generation)
+        held = self.lanes.held
+        taken, released = partitions - held, held - partitions
+        self.lanes.close(released)
+        pause_us = await self._take(partitions, taken, origin.given, origin.epoch)
+        if self.eager:
+            self.lanes.drop(released)
+        else:
+            await self._release(released)
+        self.rounds += 1
+        if taken or released:
+            self._note(len(taken), len(released), pause_us)
+        return origin.again
+
+    async def give_up_all(self, patience_s: float) -> None:
+        """Before leaving: finish and commit what can be finished in time."""
+        held = self.lanes.held
+        self.lanes.close(held)
+        settled = await self.lanes.settle(held, patience_s)
+        if late := held - settled:
+            log.warning("events of partitions %s are not done; they will be served again", sorted(late))
+        await self._finish(settled)
+        self.committer.hold()
+        if held:
+            await self.listeners.on_partitions_released(sorted(held))
+        self.lanes.drop(self.lanes.held)
+
+    def lose(self) -> frozenset[int]:
+        """The group has given everything away: drop it at once; return what was held."""
+        held = self.lanes.held
+        self.lanes.drop(held)
+        self.committer.hold()
+        self.assignor.forget()
+        return held
+
+    async def _take(self, partitions: frozenset[int], taken: Iterable[int], given: dict[int, Given], epoch: int) -> int:
+        """Open what is new, go on with what stays; return the longest pause (µs) of what was handed over."""
+        offsets: dict[int, int | None] = {p: given[p].offset if p in given else None for p in taken}
+        offsets |= await self.coordinator.committed([p for p, offset in offsets.items() if offset is None])
+        if told := sorted(partitions if self.eager else offsets):
+            await self.listeners.on_partitions_taken(told)
+        self.lanes.open(offsets, epoch)
+        self.lanes.reopen([p for p in partitions if p not in offsets], epoch)
+        fetched = self.coordinator.fetched
+        again = {p: self.lanes[p].expected for p in partitions if p not in fetched} | offsets
+        await self.coordinator.fetch(partitions, {p: at for p, at in again.items() if at is not None})
+        stopped = [given[p].at_us for p in offsets if p in given]
+        return max(0, now_us() - min(stopped)) if stopped else 0
+
+    async def _release(self, partitions: frozenset[int]) -> None:
+        settled = await self.lanes.settle(partitions, self.release_s)
+        still_held = await self._finish(settled)
+        if still_held:
+            await self.listeners.on_partitions_released(sorted(still_held))
+        self.lanes.drop(still_held)
+        for partition in partitions - settled:
+            self._watch(partition)
+
+    async def _finish(self, settled: set[int]) -> set[int]:
+        """Commit what these have done and note where to go on; return those that were not lost meanwhile."""
+        stopped_us = now_us()
+        await self.committer.last_commit(settled)
+        still_held = settled & self.lanes.held
+        positions = {p: self.lanes[p].position for p in still_held}
+        self.assignor.given |= {p: Given(at, stopped_us) for p, at in positions.items() if at is not None}
+        return still_held
+
+    def _watch(self, partition: int) -> None:
+        """Ask for another round once the partition's events in flight are done: it is claimed until then."""
+
+        async def ask() -> None:
+            await lane.idle()
+            if partition in self.lanes.held and self.lanes[partition] is lane and not lane.is_open:
+                self.coordinator.request_rejoin()
+
+        lane = self.lanes[partition]
+        task = asyncio.ensure_future(ask())
+        self._watched.add(task)
+        task.add_done_callback(self._watched.discard)
+
+    def _note(self, taken: int, released: int, pause_us: int) -> None:
+        origin, plan, at_us = self.assignor.last, self.newest_plan(), now_us()
+        planned = origin.kind is not RoundKind.MEMBERSHIP and plan is not None and plan.epoch == origin.epoch
+        self.timings.append(
+            Round(
+                generation=self.assignor.generation,
+                epoch=origin.epoch,
+                kind=origin.kind,
+                members=origin.members,
+                moved=origin.moved,
+                taken=taken,
+                released=released,
+                pause_us=pause_us,
+                plan_us=max(0, at_us - plan.at_us) if planned and plan is not None else 0,
+                at_us=at_us,
+            )
+        )

@@ -1,0 +1,219 @@
+"""PlanConsumer: a Kafka consumer whose share of the partitions follows a plan, and moves without a break."""
+
+import asyncio
+import logging
+import os
+import secrets
+import signal
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any, Final
+
+from aiokafka.errors import KafkaError
+
+from contracts.connection import Connection
+from contracts.progress import Progress, ReplicaState
+from services.consumer import logs
+from services.consumer.clients import Clients, Topics
+from services.consumer.clock import now_us
+from services.consumer.commits import Committer
+from services.consumer.errors import ReplicaError
+from services.consumer.event import BatchHandler, Handler, Later
+from services.consumer.handover import Handover, Listeners
+from services.consumer.lanes import Lanes
+from services.consumer.lease import Lease
+from services.consumer.membership import PROBE_S, Membership
+from services.consumer.poller import Poller
+from services.consumer.progress import ProgressReporter
+from services.consumer.server import OnError, Server
+from services.consumer.settings import Delivery, Options
+
+log = logging.getLogger(__name__)
+
+LEAVE_DEADLINE_S: Final = 4.0
+"""Beyond the drain. What is not committed by then is served again: a stop never waits for Kafka's return."""
+
+
+class PlanConsumer:
+    """One replica of a group: connects, warms up, serves under the plan, and leaves in order.
+
+    replica: its name in plans. Of two live processes of one name the later one owns the partitions.
+    handle, or handle_batch: what to do with events. May return an awaitable, such as the future of `send`: the event
+        is committed once that is done, and the next one need not wait.
+    on_error: gets an event and what its handler raised (for a batch, each of its events); the event then counts as
+        done. Without it an exception ends the consumer, and the event is served again by whoever comes next.
+    listeners: whom to tell when partitions come and go.
+    busy_s: total seconds of work so far, where the handler knows that better than a clock around it.
+    """
+
+    def __init__(
+        self,
+        replica: str,
+        connection: Connection,
+        topics: Topics,
+        handle: Handler | None = None,
+        *,
+        handle_batch: BatchHandler | None = None,
+        options: Options | None = None,
+        listeners: Listeners | None = None,
+        on_error: OnError | None = None,
+        busy_s: Callable[[], float] | None = None,
+    ) -> None:
+        if not replica:
+            raise ValueError("replica must not be empty")
+        if (handle is None) == (handle_batch is None):
+            raise ValueError("give either handle or handle_batch")
+        self._replica = replica
+        self._connection = connection
+        self._topics = topics
+        self._options = options or Options()
+        if handle is not None and self._options.batch_size != 1:
+            raise ValueError(f"batch_size {self._options.batch_size} is for handle_batch; handle gets one event")
+        self._handle = handle_batch or _each(handle)
+        self._listeners = listeners or Listeners()
+        self._on_error = on_error
+        self._busy_s = busy_s
+        self._incarnation = f"{now_us():016d}-{secrets.token_hex(4)}"  # sorts by start time
+        self._lanes = Lanes(per_partition=self._options.concurrency_per_partition, batch_size=self._options.batch_size)
+
+    async def run(self, stop: asyncio.Event | None = None) -> None:
+        """Serve until `stop` is set; without one, until SIGTERM or SIGINT. Raises ReplicaError: cannot start or go on.
+
+        Then: asks the others to take over, serves until they have, commits and leaves the group.
+        """
+        if stop is None:
+            stop = asyncio.Event()
+            for number in (signal.SIGTERM, signal.SIGINT):
+                asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        self._clients = Clients(self._replica, self._incarnation, self._connection, self._topics, self._options)
+        try:
+            await self._clients.start()
+            logs.connected()
+            self._put_together()
+            await self._serve(stop)
+        except KafkaError as wrong:
+            raise ReplicaError(f"{self._replica} cannot go on: {wrong!r}") from wrong
+        finally:
+            await self._clients.close()
+
+    async def send(self, topic: str, key: bytes | None, value: bytes) -> "asyncio.Future[None]":
+        """Write a record with the replica's own producer; the future is done once all in-sync copies have it."""
+        return await self._clients.output.send(topic, key, value)
+
+    def pause(self, partition: int) -> None:
+        """Start no further event of a partition that is owned. A partition that moves starts unpaused."""
+        self._lanes[partition].paused = True
+
+    def resume(self, partition: int) -> None:
+        """Undo `pause`."""
+        self._lanes[partition].paused = False
+        self._lanes.look()
+
+    @property
+    def partitions(self) -> tuple[int, ...]:
+        """Partitions that are served now, ascending."""
+        return self._lanes.serving
+
+    def _put_together(self) -> None:
+        clients, options, lanes = self._clients, self._options, self._lanes
+        self._lease = Lease(options.session_s)
+        self._progress = ProgressReporter(clients.output, self._topics.progress, self._snapshot)
+        self._server = Server(lanes, self._lease, self._handle, self._on_error)
+        self._committer = Committer(clients.coordinator, lanes, self._topics.events, options.commit_interval_s)
+        self._handover = Handover(
+            coordinator=clients.coordinator,
+            assignor=clients.assignor,
+            lanes=lanes,
+            committer=self._committer,
+            listeners=self._listeners,
+            newest_plan=lambda: clients.plans.newest,
+            eager=options.delivery is Delivery.EAGER,
+            release_s=min(1.0, options.session_s / 3, options.rebalance_timeout_s / 3),
+        )
+        self._membership = Membership(
+            replica=self._replica,
+            subscribe=lambda: clients.consumer.subscribe([self._topics.events]),
+            coordinator=clients.coordinator,
+            assignor=clients.assignor,
+            handover=self._handover,
+            lease=self._lease,
+            plans=clients.plans,
+            changed=self._progress.changed,
+            failed=clients.failed,
+        )
+        clients.assignor.claims = lambda: lanes.held
+        clients.coordinator.conduct = self._membership
+
+    async def _serve(self, stop: asyncio.Event) -> None:
+        await self._progress.report()
+        duties: list[Coroutine[Any, Any, Any]] = [
+            stop.wait(),
+            Poller(self._clients.consumer, self._lanes, self._topics.events).run(),
+            *(self._server.run() for _ in range(self._options.concurrency)),
+            self._server.watch(),
+            self._committer.run(),
+            self._clients.plans.follow(),
+            self._progress.run(),
+            self._membership.run(),
+        ]
+        if self._options.heartbeat_s > PROBE_S:
+            duties.append(self._membership.probe())
+        tasks = [asyncio.ensure_future(duty) for duty in duties]
+        try:
+            await self._watch([*tasks, self._clients.failed])
+            part = asyncio.ensure_future(self._part())
+            await self._watch([part, *tasks[1:], self._clients.failed])
+        finally:
+            for task in tasks:
+                task.cancel()
+            with suppress(asyncio.CancelledError):
+                await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _watch(self, tasks: "list[asyncio.Future[Any]]") -> None:
+        """Return when the first of `tasks` is done; only that one may end without an error."""
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for ended in done:
+            ended.result()
+
+    async def _part(self) -> None:
+        try:
+            await asyncio.wait_for(self._leave(), self._options.drain_s + LEAVE_DEADLINE_S)
+        except TimeoutError:
+            log.warning("left without an answer from Kafka; what was not committed will be served again")
+
+    async def _leave(self) -> None:
+        await self._membership.drain(self._options.drain_s)
+        await self._progress.report()
+        await self._clients.output.drained()
+
+    def _snapshot(self) -> Progress:
+        lanes, membership, plan = self._lanes, self._membership, self._clients.plans.newest
+        busy_s = self._busy_s() if self._busy_s else self._server.busy_s
+        rounds, self._handover.timings = tuple(self._handover.timings), []
+        serves = membership.state in (ReplicaState.MEMBER, ReplicaState.DRAINING)
+        return Progress(
+            replica=self._replica,
+            incarnation=self._incarnation,
+            pid=os.getpid(),
+            member_id=membership.member_id,
+            generation=membership.generation,
+            epoch=plan.epoch if plan else 0,
+            assigned_epoch=self._clients.assignor.last.epoch,
+            state=membership.state,
+            partitions=lanes.serving if serves else (),
+            positions={p: at for p, lane in lanes.items() if (at := lane.position) is not None} if serves else {},
+            processed=self._server.processed,
+            busy_us=int(busy_s * 1_000_000),
+            rebalances=self._handover.rounds,
+            at_us=now_us(),
+            service=self._server.service_times(),
+            rounds=rounds,
+        )
+
+
+def _each(handle: Handler | None) -> BatchHandler:
+    async def one(events: Any) -> Later:
+        assert handle is not None
+        return await handle(events[0])
+
+    return one

@@ -1,0 +1,151 @@
+"""Runtime `faust`: a stock Faust worker, with the settings its documentation offers for low latency."""
+
+import asyncio
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, Final
+
+import faust
+import msgspec
+
+from contracts.connection import Connection
+from contracts.progress import PROGRESS_INTERVAL_S
+from contracts.topics import AUTO_OFFSET_RESET, Group, Topic, qualified
+from services.common.driver import KafkaTransport, RawSchema
+from services.common.errors import ServiceError
+from services.common.records import now_us
+from services.common.security import faust_options
+from services.comparators.payment import Work, event_of
+from services.comparators.stop import SIGNALS, Stop
+from services.comparators.tally import Tally
+from services.payment.settings import ReplicaSettings
+
+STOP_DEADLINE_S: Final = 10.0
+"""Waiting for the event in flight, committing, leaving."""
+
+
+def run(settings: ReplicaSettings, connection: Connection, stop: Stop) -> None:
+    """Serve as one member of the group until asked to stop. Raises ServiceError when Faust crashes."""
+    with tempfile.TemporaryDirectory(prefix="tailpack-faust-") as folder:
+        # Not asyncio.run: it waits for every task to end, and some of Faust's never do while the broker is away.
+        loop = asyncio.new_event_loop()
+        stopped = loop.run_until_complete(FaustReplica(settings, connection, Path(folder)).run(stop))
+    if not stopped:
+        sys.stderr.write(f"{settings.replica}: left without an answer from Kafka; what was not committed is repeated\n")
+        os._exit(0)  # for the same reason, with Faust's threads
+
+
+def make_app(settings: ReplicaSettings, connection: Connection, folder: Path) -> faust.App:
+    """Return the app, not started. `folder`: where Faust may write; nothing in it needs to survive."""
+    app = faust.App(
+        qualified(connection.namespace, Group.PAYMENT),
+        **faust_options(connection),
+        store="memory://",
+        datadir=folder,
+        autodiscover=False,
+        web_enabled=False,
+        topic_disable_leader=True,
+        consumer_auto_offset_reset=AUTO_OFFSET_RESET,
+        broker_heartbeat_interval=settings.heartbeat_s,
+        broker_session_timeout=settings.session_s,
+        broker_rebalance_timeout=settings.rebalance_timeout_s,
+        broker_request_timeout=max(15.0, 2 * settings.session_s),
+        broker_commit_interval=settings.commit_interval_s,
+        producer_acks=-1,
+        producer_linger=0.0,
+    )
+    app.finalize()
+    # Fetches of 50 ms, as in all other runtimes (Faust's own are 1.5 s, and not to be set), an idempotent producer.
+    app.transport = KafkaTransport(app.conf.broker_consumer, app)
+    app.producer_transport = KafkaTransport(app.conf.broker_producer, app)
+    return app
+
+
+class FaustReplica:
+    """One worker: an agent without concurrency is a server of one event at a time."""
+
+    def __init__(self, settings: ReplicaSettings, connection: Connection, folder: Path) -> None:
+        self._namespace = connection.namespace
+        self._work = Work(settings, time.monotonic)
+        self._tally = Tally(settings.replica)
+        self._app = make_app(settings, connection, folder)
+        self._progress = self._topic(Topic.PROGRESS)
+        self._outputs = {topic: self._topic(topic) for topic in (Topic.PAYMENTS_SETTLED, Topic.DEAD_LETTERS)}
+        self._app.agent(self._topic(Topic.PAYMENTS_REQUESTED), name=self._app.conf.id)(self._pay)
+        self._app.on_partitions_assigned.connect(self._on_assigned, weak=False)
+        self._app.on_partitions_revoked.connect(self._on_revoked, weak=False)
+
+    def _topic(self, topic: Topic) -> Any:
+        return self._app.topic(
+            qualified(self._namespace, topic),
+            schema=RawSchema(key_serializer="raw", value_serializer="raw", allow_empty=True),
+        )
+
+    async def run(self, stop: Stop) -> bool:
+        """Serve until asked to stop; return whether the worker left within its deadline. Raises ServiceError."""
+        told = asyncio.Event()
+        for number in SIGNALS:
+            asyncio.get_running_loop().add_signal_handler(number, told.set)
+        if stop.requested:
+            return True
+        starting = asyncio.ensure_future(self._app.start())
+        try:
+            await self._report_until(told, starting)
+        finally:
+            stopping = asyncio.ensure_future(self._end(starting))
+            await asyncio.wait({stopping}, timeout=STOP_DEADLINE_S)  # not wait_for: it waits for what it cancels
+        return stopping.done()
+
+    async def _report_until(self, told: asyncio.Event, starting: "asyncio.Future[Any]") -> None:
+        while not told.is_set():
+            if self._app.crashed:
+                reason = self._app.crash_reason
+                raise ServiceError(f"Faust crashed ({type(reason).__name__}: {reason}); restart me")
+            if starting.done():
+                starting.result()
+                await self._report()
+            await asyncio.wait({asyncio.ensure_future(told.wait())}, timeout=PROGRESS_INTERVAL_S)
+
+    async def _end(self, starting: "asyncio.Future[Any]") -> None:
+        if not starting.done():
+            starting.cancel()
+        elif not self._app.crashed:
+            self._tally.stopping = True
+            await self._report()
+        await self._app.stop()
+
+    async def _report(self) -> None:
+        report = self._tally.report(self._work.busy_s)
+        await self._progress.send(key=report.replica.encode(), value=msgspec.json.encode(report))
+
+    async def _pay(self, stream: Any) -> None:
+        idle = True
+        async for event in stream.events():
+            record, received_us = event.message, now_us()
+            finish_s = self._work.begin(record.key, idle=idle)
+            await asyncio.sleep(max(0.0, finish_s - time.monotonic()))
+            payment = event_of(
+                record.topic,
+                record.partition,
+                record.offset,
+                key=record.key,
+                value=record.value,
+                timestamp_us=round((record.timestamp or 0.0) * 1e6),
+                received_us=received_us,
+            )
+            outgoing, took_s = self._work.finish(payment)
+            self._tally.served(record.partition, record.offset, took_s)
+            written = await self._outputs[outgoing.topic].send(key=outgoing.key, value=outgoing.value)
+            await written  # Faust acknowledges the event when the next one is asked for
+            idle = stream.channel.empty()
+
+    async def _on_assigned(self, _: Any, taken: Any, **__: Any) -> None:
+        self._tally.rebalances += 1
+        self._tally.generation = self._app.consumer_generation_id
+        self._tally.taken(each.partition for each in taken)
+
+    async def _on_revoked(self, _: Any, revoked: Any, **__: Any) -> None:
+        self._tally.given_up(each.partition for each in revoked)

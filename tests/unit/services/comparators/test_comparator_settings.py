@@ -1,0 +1,87 @@
+"""What a comparator replica is told, and what it says when it is told wrongly."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from contracts.connection import Connection
+from contracts.validation import InvalidSettingsError
+from services.comparators import clients
+from services.comparators.__main__ import MODULES
+from services.comparators.groups import group_settings
+from services.comparators.settings import Runtime, runtime_of
+from services.payment.settings import ReplicaSettings
+
+SETTINGS = ReplicaSettings(replica="payment-0")
+CONNECTION = Connection(bootstrap_servers="127.0.0.1:1", namespace="run-1")
+
+
+@pytest.mark.parametrize("name", ["cooperative-sticky", "kip848", "share", "faust"])
+def test_runtimes_have_the_names_that_benchmarks_use(name):
+    assert runtime_of({"TAILPACK_RUNTIME": name}) == name
+
+
+@pytest.mark.parametrize("environ", [{}, {"TAILPACK_RUNTIME": ""}, {"TAILPACK_RUNTIME": "eager"}])
+def test_a_missing_or_unknown_runtime_is_answered_with_the_known_ones(environ):
+    with pytest.raises(InvalidSettingsError) as wrong:
+        runtime_of(environ)
+
+    (problem,) = wrong.value.problems
+    assert problem.startswith("TAILPACK_RUNTIME")
+    assert problem.endswith("known are cooperative-sticky, kip848, share, faust")
+
+
+def test_every_runtime_has_its_module():
+    assert set(MODULES) == set(Runtime)
+
+
+def test_a_process_with_bad_settings_says_each_problem_on_its_line_and_exits_with_2():
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("TAILPACK_")}
+    environ["TAILPACK_SERVICE_TIME_S"] = "soon"
+
+    done = subprocess.run(
+        [sys.executable, "-m", "services.comparators"],
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+
+    assert done.returncode == 2
+    assert [line.split(" ")[0].rstrip(":") for line in done.stderr.splitlines()] == [
+        "TAILPACK_RUNTIME",
+        "TAILPACK_REPLICA",
+        "TAILPACK_SERVICE_TIME_S",
+        "TAILPACK_BOOTSTRAP_SERVERS",
+    ]
+
+
+def test_heartbeat_and_session_are_the_groups_under_the_new_protocols():
+    assert group_settings(Runtime.KIP848, heartbeat_s=0.1, session_s=6) == {
+        "consumer.heartbeat.interval.ms": "100",
+        "consumer.session.timeout.ms": "6000",
+        "consumer.assignment.interval.ms": "0",
+    }
+    assert group_settings(Runtime.SHARE, heartbeat_s=3, session_s=9.5) == {
+        "share.heartbeat.interval.ms": "3000",
+        "share.session.timeout.ms": "9500",
+        "share.assignment.interval.ms": "0",
+        "share.auto.offset.reset": "earliest",
+    }
+
+
+@pytest.mark.parametrize("runtime", [Runtime.COOPERATIVE_STICKY, Runtime.FAUST])
+def test_under_the_classic_protocol_they_are_the_clients(runtime):
+    assert group_settings(runtime, heartbeat_s=0.1, session_s=6) == {}
+
+
+def test_nothing_is_committed_or_stored_behind_the_replicas_back():
+    options = clients.group_consumer(CONNECTION, SETTINGS)
+
+    assert options["group.id"] == "run-1.payment"
+    assert options["enable.auto.commit"] is False
+    assert options["enable.auto.offset.store"] is False
+    assert clients.producer(CONNECTION, SETTINGS)["enable.idempotence"] is True

@@ -5,8 +5,11 @@ from contextlib import suppress
 from typing import Any, Final
 
 from autoscaler.policies.registry import POLICIES
+from bench.sections import RUNTIMES, Delivery
 from loadgen import spec
 
+BY_RATE_ALONE: Final = ("linear", "static")
+"""Policies that look at arrival rates, or at nothing."""
 Values = Mapping[str, Any]
 """Dotted key → value of everything that is well-formed."""
 
@@ -74,8 +77,36 @@ def _heartbeats_in_session(values: Values) -> str | None:
     return None if heartbeat_s < session_s else f"{heartbeat_s:g} is not less than session_s = {session_s:g}"
 
 
+def _known_runtime(values: Values) -> str | None:
+    name = values["payment.runtime"]
+    known = f"known are {', '.join(RUNTIMES)}; empty: our own"
+    return None if name in ("", *RUNTIMES) else f"{name!r} is unknown; {known}"
+
+
+def _delivery_is_ours(values: Values) -> str | None:
+    runtime, delivery = values["payment.runtime"], values["payment.delivery"]
+    means_nothing = runtime and delivery != Delivery.INCREMENTAL
+    return f"{delivery} says nothing about {runtime}, which delivers in its own way" if means_nothing else None
+
+
+def _policy_sees_lag(values: Values) -> str | None:
+    blind = values["payment.runtime"] == "share" and values["autoscaler.policy"] not in BY_RATE_ALONE
+    known = ", ".join(BY_RATE_ALONE)
+    return f"share: no client can read a share group's lag; policies that do without are {known}" if blind else None
+
+
+def _grace_is_ours(values: Values) -> str | None:
+    runtime, grace_s = values["payment.runtime"], values["autoscaler.absence_grace_s"]
+    means_nothing = runtime and grace_s
+    return f"{grace_s:g} cannot be kept by {runtime}, which places partitions itself" if means_nothing else None
+
+
 _RULES: Final[tuple[tuple[str, Callable[[Values], str | None]], ...]] = (
     ("payment.heartbeat_s", _heartbeats_in_session),
+    ("payment.runtime", _known_runtime),
+    ("payment.runtime", _policy_sees_lag),
+    ("payment.delivery", _delivery_is_ours),
+    ("autoscaler.absence_grace_s", _grace_is_ours),
     ("autoscaler.policy", _known_policy),
     ("autoscaler.max_replicas", _enough_partitions),
     ("autoscaler.min_replicas", _minimum_below_maximum),

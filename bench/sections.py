@@ -1,5 +1,6 @@
 """The sections of a scenario file, field by field."""
 
+from enum import StrEnum
 from typing import Annotated, Final
 
 import msgspec
@@ -13,6 +14,19 @@ OptionalSeconds = Annotated[float, msgspec.Meta(ge=0, le=86_400)]
 Share = Annotated[float, msgspec.Meta(gt=0, le=1)]
 Count = Annotated[int, msgspec.Meta(ge=1, le=10_000)]
 CountOrNone = Annotated[int, msgspec.Meta(ge=0, le=10_000)]
+
+
+RUNTIMES: Final = ("cooperative-sticky", "kip848", "share", "faust")
+"""Comparators that can do the work of Payment, by the names that every part of the project uses."""
+
+
+class Delivery(StrEnum):
+    """How our own replicas carry out a plan."""
+
+    INCREMENTAL = "incremental"
+    """Only the partitions that move stop being served."""
+    EAGER = "eager"
+    """Every rebalance stops every replica."""
 
 
 class Load(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +51,11 @@ class Payment(msgspec.Struct, frozen=True, kw_only=True):
     session_s: Annotated[float, msgspec.Meta(ge=1, le=1800)] = 6.0
     """How long a silent member counts as alive. 1 s is the least that our broker accepts."""
     commit_interval_s: Seconds = 0.1
+    drain_s: OptionalSeconds = 8.0
+    """What a replica is given after SIGTERM until others have taken its partitions."""
+    delivery: Delivery = Delivery.INCREMENTAL
+    runtime: str = ""
+    """One of RUNTIMES does the work instead of ours, and places the partitions itself: plans are counts only."""
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,7 +77,11 @@ class Autoscaler(msgspec.Struct, frozen=True, kw_only=True):
     """0: as many as there are partitions."""
     initial_replicas: Count = 1
     rebalance_time_s: OptionalSeconds = 0.05
-    """t_r that policies plan for. CLOSER 2024 measured 50 ms at the 99th percentile."""
+    """t_r that policies plan for until it is learned. CLOSER 2024 measured 50 ms at the 99th percentile."""
+    learn_rebalance_time: bool = True
+    """Policies plan for the t_r that this very group shows. Off where a published experiment is repeated."""
+    absence_grace_s: OptionalSeconds = 0.0
+    """For so long the partitions of a replica that died wait for its return."""
     f_up: Share = 0.9
     f_down: Share = 0.4
 

@@ -3,8 +3,9 @@
 import shlex
 import signal
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Never
+from typing import TYPE_CHECKING, Annotated, Any, Never
 
 import msgspec
 import typer
@@ -59,9 +60,16 @@ def demo(
 
 @app.command()
 def run(
+    name: Annotated[
+        str, typer.Argument(metavar="SCENARIO", help="Name (see `tailpack scenarios`) or path of a TOML file.")
+    ] = "",
     *,
-    scenario: Annotated[str, typer.Option(help="Name (see `tailpack scenarios`) or path of a TOML file.")],
+    scenario: Annotated[str, typer.Option(help="The same, as an option.")] = "",
     policy: Policy = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Put a value over the scenario's: payment.delivery=eager."),
+    ] = None,
     out: Out = Path("out"),
     as_json: AsJson = False,
     bootstrap_servers: Servers = "",
@@ -77,10 +85,14 @@ def run(
     """
     from bench.report.result import Result  # noqa: PLC0415  Spark-side modules only where they are needed
     from bench.scenario import load_scenario  # noqa: PLC0415
+    from tailpack.overrides import parse_overrides  # noqa: PLC0415
     from tailpack.runner import Options, Run  # noqa: PLC0415
 
+    if bool(name) == bool(scenario):
+        raise TailpackError("name one scenario; `tailpack scenarios` lists them")
     console = Console(stderr=as_json)
-    chosen = load_scenario(scenario, {"autoscaler.policy": policy, "seed": seed, "duration_s": duration_s})
+    named = {"autoscaler.policy": policy, "seed": seed, "duration_s": duration_s}
+    chosen = load_scenario(name or scenario, parse_overrides(changes or ()) | _given(named))
     options = Options(
         out=out,
         command=shlex.join(["tailpack", *sys.argv[1:]]),
@@ -193,6 +205,10 @@ def _show(result: "Result", folder: Path, console: Console, as_json: bool) -> No
     console.print(f"report: {folder / 'report.html'}", highlight=False, soft_wrap=True)
     if as_json:
         sys.stdout.write((folder / "result.json").read_text(encoding="utf-8") + "\n")
+
+
+def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in options.items() if value is not None}
 
 
 def _status(result: "Result") -> int:

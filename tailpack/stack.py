@@ -17,6 +17,9 @@ from loadgen.spec import LoadSpec, Topology
 from tailpack.children import Child, Children
 
 HEALTH_TIMEOUT_S: Final = 1.0
+REPLICA_MODULE: Final = "services.payment"
+COMPARATOR_MODULE: Final = "services.comparators"
+"""Does the work of Payment in the runtime that TAILPACK_RUNTIME names."""
 FAUST_SERVICES: Final = ("order", "shipment", "notification")
 
 
@@ -127,6 +130,7 @@ class Stack:
             "PAYMENT_PARTITIONS": str(self.scenario.payment.partitions),
             "HTTP_PORT": str(self.ports["autoscaler"]),
             "STATE_DIR": str(self.replica_folder),
+            "REPLICA_MODULE": COMPARATOR_MODULE if self.scenario.payment.runtime else REPLICA_MODULE,
         }
 
     def _replicas(self) -> dict[str, psutil.Process]:

@@ -1,4 +1,4 @@
-"""The live terminal view of a run: load, lag, who owns what, latency against the target, each decision and why."""
+"""The live terminal view of a run: load, latency against the target, handovers, owners, each decision and why."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from contracts.journal import TickRecord
+from tailpack.handovers import Handovers
 from tailpack.watch import WINDOW_S, LiveState
 
 BLOCKS: Final = " ▁▂▃▄▅▆▇█"
@@ -44,6 +45,7 @@ def render(state: LiveState, moment: Moment) -> RenderableType:
     return Group(
         _header(moment, len(state.finished)),
         _beside(_load(state), _latency(state)),
+        _handovers(state.handovers, state.latency_target_s),
         _owners(state.tick, state),
         _decisions(state),
     )
@@ -58,8 +60,10 @@ def line(state: LiveState, elapsed_s: float) -> str:
         if tick
         else "waiting for the first observation"
     )
+    moves = state.handovers
+    moved = f"  moved {moves.moved}, pause ≤ {moves.longest_pause_s * 1e3:.0f} ms" if moves.moved else ""
     tail = f"  p50 {latency[0] * 1e3:.0f}  p99 {latency[1] * 1e3:.0f}  max {latency[2] * 1e3:.0f} ms" if latency else ""
-    return f"{elapsed_s:5.0f} s  {seen}{tail}  done {len(state.finished)}"
+    return f"{elapsed_s:5.0f} s  {seen}{tail}{moved}  done {len(state.finished)}"
 
 
 def sparkline(values: Iterable[float], width: int, top: float | None = None) -> str:
@@ -130,6 +134,27 @@ def _latency(state: LiveState) -> Panel:
     )
 
 
+def _handovers(handovers: Handovers, latency_target_s: float) -> Panel:
+    """The worst latency of each second, and beneath it how many partitions moved in that second."""
+    latency, moves = Text(), Text()
+    for second in handovers.curve():
+        late = second.worst_s > latency_target_s
+        latency.append(sparkline([second.worst_s], 1, latency_target_s), style="bold red" if late else "green")
+        moves.append(
+            "·" if not second.moved else str(min(second.moved, 9)), style="bold yellow" if second.moved else "dim"
+        )
+    table = Table.grid(padding=(0, 1))
+    table.add_row("worst", latency)
+    table.add_row("moved", moves)
+    pause = f", nobody served one for at most {handovers.longest_pause_s * 1e3:.0f} ms" if handovers.pauses_s else ""
+    return Panel(
+        table,
+        title=f"each second: worst latency (full block {latency_target_s * 1e3:.0f} ms), partitions moved",
+        subtitle=f"{handovers.moved} partitions moved by {handovers.plans} plans{pause}",
+        border_style="dim",
+    )
+
+
 def _owners(tick: TickRecord | None, state: LiveState) -> Panel:
     table = Table.grid(padding=(0, 1), expand=True)
     table.add_column(no_wrap=True)
@@ -159,16 +184,22 @@ def _cells(partitions: Sequence[int], rates: dict[int, float]) -> Text:
 
 def _decisions(state: LiveState) -> Panel:
     table = Table.grid(padding=(0, 1), expand=True)
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
+    for _ in range(3):
+        table.add_column(no_wrap=True)
     table.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
     for plan in list(state.plans)[-6:]:
-        table.add_row(f"epoch {plan.epoch}", Text(plan.action, style=ACTION_STYLES.get(plan.action, "")), plan.reason)
+        pause_s = state.handovers.pauses_s.get(plan.epoch)
+        table.add_row(
+            f"epoch {plan.epoch}",
+            Text(plan.action, style=ACTION_STYLES.get(plan.action, "")),
+            Text(f"{plan.moved} moved" + (f", {pause_s * 1e3:.0f} ms" if pause_s else ""), style="yellow"),
+            plan.reason,
+        )
     newest = state.ticks[-1] if state.ticks else None
     if newest:
         table.add_row(
-            "now", Text(newest.action, style=ACTION_STYLES.get(newest.action, "")), Text(newest.reason, style="dim")
+            "now", Text(newest.action, style=ACTION_STYLES.get(newest.action, "")), "", Text(newest.reason, style="dim")
         )
     for incident in state.incidents:
-        table.add_row("", Text("incident", style="bold red"), incident)
+        table.add_row("", Text("incident", style="bold red"), "", incident)
     return Panel(table, title="decisions", border_style="dim")

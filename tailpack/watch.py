@@ -11,8 +11,10 @@ from confluent_kafka import Consumer, TopicPartition
 from contracts.connection import Connection
 from contracts.events import Timeline
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
+from contracts.progress import Progress
 from contracts.topics import Topic, partitions_of, qualified
 from loadgen.spec import Topology
+from tailpack.handovers import Handovers
 
 WINDOW_S: Final = 5.0
 """Latency is shown over the events finished in the last seconds: long enough for a p99, short enough to see a surge."""
@@ -42,6 +44,7 @@ class LiveState:
     plans: deque[PlanWritten] = field(default_factory=lambda: deque(maxlen=20))
     replicas: dict[str, ReplicaChange] = field(default_factory=dict)
     incidents: deque[str] = field(default_factory=lambda: deque(maxlen=5))
+    handovers: Handovers = field(default_factory=Handovers)
 
     @property
     def tick(self) -> TickRecord | None:
@@ -67,6 +70,7 @@ class LiveState:
         self.in_sla += latency <= self.latency_target_s
         self.worst_s = max(self.worst_s, latency)
         self.recent.append((now, latency))
+        self.handovers.finished(timeline)
 
     def note(self, entry: JournalEntry) -> None:
         """Take in one record of the journal."""
@@ -75,6 +79,7 @@ class LiveState:
                 self.ticks.append(entry)
             case PlanWritten():
                 self.plans.append(entry)
+                self.handovers.planned(entry)
             case ReplicaChanged(change=ReplicaChange.LEFT | ReplicaChange.DIED):
                 self.replicas.pop(entry.replica, None)
             case ReplicaChanged():
@@ -89,12 +94,13 @@ class LiveState:
 
 
 class Watcher:
-    """Reads journal, timeline topic and dead letters of one run into a LiveState. Commits nothing, joins no group."""
+    """Reads what the topics of one run tell into a LiveState. Commits nothing, joins no group."""
 
     def __init__(self, connection: Connection, timeline: Topic, latency_target_s: float) -> None:
         self.state = LiveState(latency_target_s)
         self._names = {
-            qualified(connection.namespace, topic): topic for topic in (timeline, Topic.JOURNAL, Topic.DEAD_LETTERS)
+            qualified(connection.namespace, topic): topic
+            for topic in (timeline, Topic.JOURNAL, Topic.PROGRESS, Topic.DEAD_LETTERS)
         }
         self._consumer = Consumer(
             connection.librdkafka()
@@ -109,6 +115,7 @@ class Watcher:
         )
         self._finished = msgspec.json.Decoder(_Finished)
         self._journal = msgspec.json.Decoder(JournalEntry)
+        self._progress = msgspec.json.Decoder(Progress)
 
     def poll(self, timeout_s: float) -> LiveState:
         """Take in what has arrived within `timeout_s`; never raises for a broker that is away."""
@@ -125,6 +132,8 @@ class Watcher:
     def _take(self, topic: Topic, value: bytes) -> None:
         if topic is Topic.JOURNAL:
             self.state.note(self._journal.decode(value))
+        elif topic is Topic.PROGRESS:
+            self.state.handovers.reported(self._progress.decode(value))
         elif topic is Topic.DEAD_LETTERS:
             self.state.refused.add(msgspec.json.decode(value)["letter_id"])
         else:

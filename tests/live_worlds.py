@@ -5,6 +5,8 @@ from live_fakes import FakeClock, FakeLauncher, FakeLoads, FakePlanLog, FakeProc
 from autoscaler.estimation import ServiceRate
 from autoscaler.live.group import LiveGroup
 from autoscaler.live.processes import ProcessScaler
+from autoscaler.live.publisher import Publisher
+from autoscaler.live.rebalances import Rebalances
 from autoscaler.model import Action, Decision, Plan
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChange, ReplicaChanged
 from contracts.plan import PlanRecord
@@ -18,23 +20,43 @@ ALL_ON_0 = dict.fromkeys(range(PARTITIONS), "payment-0")
 class GroupWorld:
     """A LiveGroup and its scaler, with everything else faked."""
 
-    def __init__(self, in_force: PlanRecord | None = None) -> None:
+    def __init__(
+        self,
+        in_force: PlanRecord | None = None,
+        *,
+        grace_s: float = 0.0,
+        learn: bool = True,
+        joins_warm: bool = False,
+        places_itself: bool = False,
+    ) -> None:
         self.clock = FakeClock()
         self.launcher = FakeLauncher(self.clock)
         self.reports = FakeReports(self.clock)
         self.log = FakePlanLog(in_force)
         self.loads = FakeLoads(self.clock, PARTITIONS)
         self.journal: list[JournalEntry] = []
-        self.scaler = ProcessScaler(self.launcher, self.journal.append, clock=self.clock)
+        self.warnings: list[str] = []
+        self.scaler = ProcessScaler(
+            self.launcher,
+            self.journal.append,
+            joins_warm=joins_warm,
+            obeys_plans=not places_itself,
+            clock=self.clock,
+        )
         self.group = LiveGroup(
             loads=self.loads,  # type: ignore[arg-type]
             reports=self.reports,  # type: ignore[arg-type]
-            log=self.log,  # type: ignore[arg-type]
+            publisher=Publisher(
+                self.log,  # type: ignore[arg-type]
+                self.scaler,
+                self.journal.append,
+                self.clock,
+                grace_s=grace_s,
+            ),
             scaler=self.scaler,
             service_rate=ServiceRate(200.0),
-            record=self.journal.append,
-            partitions=PARTITIONS,
-            rebalance_time_s=0.05,
+            rebalances=Rebalances(0.05, learn=learn, latency_target_s=0.5, warn=self.warnings.append, clock=self.clock),
+            places_itself=places_itself,
             clock=self.clock,
         )
 
@@ -66,9 +88,9 @@ class GroupWorld:
         ]
 
 
-def started(replicas: int = 1) -> GroupWorld:
+def started(replicas: int = 1, **how: object) -> GroupWorld:
     """A group whose first plan is in force."""
-    world = GroupWorld()
+    world = GroupWorld(**how)  # type: ignore[arg-type]
     names = tuple(f"payment-{ordinal}" for ordinal in range(replicas))
     world.group.start(names)
     for name in names:
@@ -81,12 +103,14 @@ def started(replicas: int = 1) -> GroupWorld:
 class ScalerWorld:
     """A scaler whose processes and reports are faked."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, joins_warm: bool = False, obeys_plans: bool = True) -> None:
         self.clock = FakeClock()
         self.launcher = FakeLauncher(self.clock)
         self.reports = FakeReports(self.clock)
         self.journal: list[ReplicaChanged] = []
-        self.scaler = ProcessScaler(self.launcher, self.journal.append, clock=self.clock)
+        self.scaler = ProcessScaler(
+            self.launcher, self.journal.append, joins_warm=joins_warm, obeys_plans=obeys_plans, clock=self.clock
+        )
 
     def step(self, seconds: float = 0.0) -> None:
         self.clock.advance(seconds)

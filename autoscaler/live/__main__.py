@@ -8,9 +8,10 @@ from threading import Event
 
 from confluent_kafka import KafkaException
 
-from autoscaler.live.composition import LiveAutoscaler, StateDirTakenError, only_one, policy_from
+from autoscaler.live.composition import LiveAutoscaler, policy_from
 from autoscaler.live.plan_log import FencedError, PlanNotWrittenError
 from autoscaler.live.settings import AutoscalerSettings
+from autoscaler.live.state_dir import StateDirTakenError, only_one
 from autoscaler.live.web import PortTakenError
 from autoscaler.policies.registry import UnknownPolicyError
 from autoscaler.ports import Policy
@@ -65,7 +66,7 @@ def _read() -> tuple[AutoscalerSettings, Connection, Policy]:
 
 def _run(settings: AutoscalerSettings, connection: Connection, policy: Policy, stop: Event) -> int:
     try:
-        autoscaler = LiveAutoscaler(settings, connection, policy, os.environ, stop)
+        autoscaler = LiveAutoscaler(settings, connection, policy, os.environ, stop, warn=_warn)
     except KafkaException as failed:
         return _say(f"cannot start on {connection.bootstrap_servers}: {failed.args[0].str()}", EXIT_NO_KAFKA)
     except (PlanNotWrittenError, FencedError) as failed:
@@ -86,6 +87,10 @@ def _refuse(problems: list[str]) -> int:
     for problem in problems:
         _say(problem, EXIT_SETTINGS)
     return EXIT_SETTINGS
+
+
+def _warn(sentence: str) -> None:
+    _say(f"warning: {sentence}", 0)
 
 
 def _say(line: str, code: int) -> int:

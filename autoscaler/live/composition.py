@@ -1,10 +1,7 @@
 """Puts the live autoscaler together and takes it apart again."""
 
-import fcntl
-import os
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import Event
 from typing import Any, Final
@@ -24,7 +21,10 @@ from autoscaler.live.offsets import OffsetReader
 from autoscaler.live.plan_log import PlanLog
 from autoscaler.live.processes import ProcessScaler
 from autoscaler.live.progress_reader import ProgressReader
-from autoscaler.live.settings import AutoscalerSettings
+from autoscaler.live.publisher import Publisher
+from autoscaler.live.rebalances import Rebalances
+from autoscaler.live.replica_life import STOP_MARGIN_S, Patience
+from autoscaler.live.settings import AutoscalerSettings, Delivery
 from autoscaler.live.web import Source, WebServer
 from autoscaler.policies.registry import make_policy
 from autoscaler.policies.settings import GuardSettings, PolicySettings
@@ -33,31 +33,10 @@ from contracts.connection import Connection
 from contracts.topics import Group, Topic, qualified
 
 REPLICA_PREFIX: Final = "payment"
-STOP_DEADLINE_S: Final = 20.0
-"""For all replicas together at a clean stop; each has its own, shorter grace before SIGKILL."""
+STOP_SLACK_S: Final = 2.0
+"""At a clean stop, beyond the longest that a replica has before SIGKILL."""
 TICKS_MISSED: Final = 3
 """After so many intervals without a tick the health page says so."""
-
-
-class StateDirTakenError(Exception):
-    """Another autoscaler uses the state folder."""
-
-
-@contextmanager
-def only_one(state_dir: Path) -> Iterator[None]:
-    """Claim the folder for this process until it ends, however it ends. Raises StateDirTakenError or OSError."""
-    state_dir.mkdir(parents=True, exist_ok=True)
-    handle = os.open(state_dir, os.O_RDONLY)  # the folder itself: no file is left behind
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as taken:
-            raise StateDirTakenError(
-                f"another autoscaler runs on {state_dir}; stop it, or set TAILPACK_STATE_DIR"
-            ) from taken
-        yield
-    finally:
-        os.close(handle)
 
 
 def policy_from(settings: AutoscalerSettings) -> Policy:
@@ -76,7 +55,26 @@ def policy_from(settings: AutoscalerSettings) -> Policy:
             maximum=settings.max_replicas,
             cool_down_up_s=settings.cool_down_up_s,
             cool_down_down_s=settings.cool_down_down_s,
+            counts_only=bool(settings.runtime),
         ),
+    )
+
+
+def _scaler(settings: AutoscalerSettings, environ: Mapping[str, str], journal: JournalTopic) -> ProcessScaler:
+    """Return the scaler of the replicas that the settings ask for.
+
+    Replicas are not held to a number of partitions: the topic may have grown since this autoscaler was told one.
+    """
+    launcher = ProcessLauncher(
+        Path(settings.state_dir), settings.replica_module, {**environ, "TAILPACK_PAYMENT_PARTITIONS": "0"}
+    )
+    ours = not settings.runtime
+    return ProcessScaler(
+        launcher,
+        journal.record,
+        patience=Patience(stop_s=settings.drain_s + STOP_MARGIN_S),
+        joins_warm=ours and settings.delivery is Delivery.INCREMENTAL,
+        obeys_plans=ours,
     )
 
 
@@ -90,10 +88,13 @@ class LiveAutoscaler:
         policy: Policy,
         environ: Mapping[str, str],
         stop: Event,
+        *,
+        warn: Callable[[str], None],
     ) -> None:
         """Bind the port, then take over the plan log; nothing is decided or started yet.
 
         In this order: what cannot run must not fence the one that runs.
+        warn: called with sentences that an operator should read.
         Raises PortTakenError, FencedError, PlanNotWrittenError and KafkaException (brokers).
         """
         self._settings = settings
@@ -101,9 +102,7 @@ class LiveAutoscaler:
         self._web = WebServer(self._source(), settings.http_port) if settings.http_port else None
         self._journal = JournalTopic(connection, self._metrics)
         self._reports = ProgressReader(connection)
-        self._scaler = ProcessScaler(
-            ProcessLauncher(Path(settings.state_dir), settings.replica_module, environ), self._journal.record
-        )
+        self._scaler = _scaler(settings, environ, self._journal)
         group = qualified(connection.namespace, Group.PAYMENT)
         self._offsets = OffsetReader(
             lambda: Consumer(client(connection, group_id=group, enable_auto_commit=False)),
@@ -112,14 +111,21 @@ class LiveAutoscaler:
             deadline_s=min(0.8, settings.decision_interval_s / 2),
         )
         self._group = LiveGroup(
-            loads=LoadReader(self._offsets.read),
+            loads=LoadReader(self._offsets),
             reports=self._reports,
-            log=PlanLog(connection),
+            publisher=Publisher(
+                PlanLog(connection), self._scaler, self._journal.record, time.time, grace_s=settings.absence_grace_s
+            ),
             scaler=self._scaler,
             service_rate=ServiceRate(1 / settings.service_time_s),
-            record=self._journal.record,
-            partitions=settings.payment_partitions,
-            rebalance_time_s=settings.rebalance_time_s,
+            rebalances=Rebalances(
+                settings.rebalance_time_s,
+                learn=settings.learn_rebalance_time,
+                latency_target_s=settings.latency_target_s,
+                warn=warn,
+                clock=time.time,
+            ),
+            places_itself=bool(settings.runtime),
         )
         journal = LiveJournal(self._journal.record, self._group.status, policy.name)
         self._controller = Controller(self._group, policy, journal)
@@ -140,7 +146,7 @@ class LiveAutoscaler:
 
     def stop_replicas(self) -> None:
         """Stop every replica and wait until all are gone; each gives back what it owns. The plan stays in force."""
-        give_up_s = time.monotonic() + STOP_DEADLINE_S
+        give_up_s = time.monotonic() + self._settings.drain_s + STOP_MARGIN_S + STOP_SLACK_S
         self._scaler.stop_all()
         while self._scaler.running and time.monotonic() < give_up_s:
             self._scaler.reconcile(self._reports.poll())
@@ -157,6 +163,7 @@ class LiveAutoscaler:
     def _tick(self) -> None:
         with self._metrics.tick_seconds.time():
             self._controller.tick()
+        self._metrics.rebalance_time.set(self._group.rebalance_time_s)
         self._metrics.last_tick.set_to_current_time()
 
     def _source(self) -> Source:
@@ -180,4 +187,8 @@ class LiveAutoscaler:
             "action": intent.action,
             "reason": intent.reason,
         }
-        return {"in_force": self._group.in_force, "wanted": wanted}
+        return {
+            "in_force": self._group.in_force,
+            "wanted": wanted,
+            "rebalance_time": self._group.rebalance_figures(),
+        }

@@ -2,23 +2,21 @@
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from autoscaler.estimation import ServiceRate, WorkCounters
 from autoscaler.live.loads import LoadReader
-from autoscaler.live.plan_log import PlanLog, PlanNotWrittenError
 from autoscaler.live.processes import ProcessScaler
 from autoscaler.live.progress_reader import ProgressReader
-from autoscaler.live.realisation import REPAIR, Intent, feasible, moved, round_robin, says, why_partial
+from autoscaler.live.publisher import Publisher
+from autoscaler.live.realisation import REPAIR, Intent, grown, round_robin
+from autoscaler.live.rebalances import Rebalances
 from autoscaler.model import Decision, GroupObservation, Plan, Replica
 from autoscaler.ports import NotReadyError
-from contracts.journal import JournalEntry, PlanWritten
 from contracts.plan import PlanRecord
 from contracts.progress import Progress, ReplicaState
 
-_WRITE_AGAIN_S: Final = 0.5
-"""Pause before a plan that the brokers did not take is written again."""
 HUNG_AFTER_S: Final = 15.0
 """A replica that has not reported for so long, while the brokers answered all the time, is taken for hung and killed:
 the group has long given its partitions away (session 6 s), and without its report nothing can be decided."""
@@ -38,59 +36,83 @@ class GroupStatus:
 
 
 class LiveGroup:
-    """A consumer group on Kafka whose replicas are processes. Implements autoscaler.ports.ConsumerGroup."""
+    """A consumer group on Kafka whose replicas are processes. Implements autoscaler.ports.ConsumerGroup.
+
+    places_itself: the group obeys no plan but for the count; who owns what is known as far as its members report it.
+    """
 
     def __init__(
         self,
         *,
         loads: LoadReader,
         reports: ProgressReader,
-        log: PlanLog,
+        publisher: Publisher,
         scaler: ProcessScaler,
         service_rate: ServiceRate,
-        record: Callable[[JournalEntry], None],
-        partitions: int,
-        rebalance_time_s: float,
+        rebalances: Rebalances,
+        places_itself: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._loads = loads
         self._reports = reports
-        self._log = log
+        self._publisher = publisher
         self._scaler = scaler
         self._service_rate = service_rate
-        self._record = record
-        self._partitions = partitions
-        self._rebalance_time_s = rebalance_time_s
+        self._rebalances = rebalances
+        self._places_itself = places_itself
         self._clock = clock
-        self._intent: Intent | None = None
-        self._write_after_s = 0.0
         self._blind_s = clock()
         """When the brokers last did not answer."""
 
     @property
     def in_force(self) -> PlanRecord | None:
         """The newest plan on the plan topic."""
-        return self._log.newest
+        return self._publisher.in_force
 
     @property
     def intent(self) -> Intent | None:
         """What the group is on its way to; equal to the plan in force once it has got there."""
-        return self._intent
+        return self._publisher.intent
+
+    @property
+    def rebalance_time_s(self) -> float:
+        """t_r of the group as it is planned now, seconds."""
+        return self._rebalances.rebalance_time_s(*self._typical_round())
+
+    def rebalance_figures(self) -> dict[str, float | int | None]:
+        """Return t_r as it is planned for and as it was learned, in seconds, and how many rounds were seen."""
+        learned = self._rebalances.learned(*self._typical_round())
+        return {
+            "planned_for_s": self.rebalance_time_s,
+            "learned_s": learned.value_s if learned.samples else None,
+            "rounds_seen": self._rebalances.rounds,
+        }
+
+    def _typical_round(self) -> tuple[int, int]:
+        """Members, and partitions that move when one replica comes or goes: a fair share."""
+        members = max(1, 0 if self.intent is None else self.intent.plan.count)
+        return members, -(-self._loads.partitions // members)
 
     def start(self, initial: tuple[str, ...]) -> None:
         """Take over: adopt what runs, keep the plan in force; without any, make one for the `initial` replicas."""
         self._scaler.adopt(self._reports.poll())
-        found = self._log.newest
-        if found is None or not found.replicas:
-            plan, reason = round_robin(initial, self._partitions), "first plan: nothing is known yet"
-        elif found.assignment is not None and set(found.assignment) != set(range(self._partitions)):
-            plan = round_robin(found.replicas, self._partitions)
-            reason = f"plan {found.epoch} was made for {len(found.assignment)} partitions, now {self._partitions}"
-        else:
-            plan, reason = Plan(found.replicas, found.assignment), f"plan {found.epoch} stays in force"
-        self._intent = Intent(plan, "start", reason)
+        plan, reason = self._first_plan(initial, self._loads.count())
+        if self._places_itself:
+            plan = Plan(plan.replicas, None)
+        self._publisher.intent = Intent(plan, "start", reason)
         self._scaler.request(plan.replicas)
         self.advance()
+
+    def _first_plan(self, initial: tuple[str, ...], partitions: int) -> tuple[Plan, str]:
+        found = self.in_force
+        if found is None or not found.replicas:
+            return round_robin(initial, partitions), "first plan: nothing is known yet"
+        kept = Plan(found.replicas, found.assignment)
+        planned = partitions if found.assignment is None else len(found.assignment)
+        if planned == partitions:
+            return kept, f"plan {found.epoch} stays in force"
+        reason = f"plan {found.epoch} was made for {planned} partitions, now {partitions}"
+        return grown(kept, partitions, {}) if planned < partitions else round_robin(found.replicas, partitions), reason
 
     def observe(self) -> GroupObservation:
         """Read offsets and reports. Raises NotReadyError naming the number that is unknown or stale."""
@@ -100,9 +122,9 @@ class LiveGroup:
         except NotReadyError:
             self._blind_s = self._clock()
             raise
-        if self.in_force is None or self._intent is None:
+        if self.in_force is None or self.intent is None:
             raise NotReadyError("plan: none is in force yet")
-        wanted = self._intent.plan
+        wanted = self.intent.plan
         replicas = tuple(
             Replica(name, self._scaler.ready(name)) for name in self._scaler.requested if name in wanted.replicas
         )
@@ -113,14 +135,14 @@ class LiveGroup:
             at_s=at_s,
             partitions=partitions,
             replicas=replicas,
-            assignment=self._owners() if wanted.assignment is None else wanted.assignment,
+            assignment=self._owners(len(partitions)) if wanted.assignment is None else wanted.assignment,
             service_rate=self._service_rate.service_rate,
-            rebalance_time_s=self._rebalance_time_s,
+            rebalance_time_s=self.rebalance_time_s,
         )
 
     def apply(self, decision: Decision) -> None:
         """Replace what is wanted, start what is missing, and go as far as is possible at once."""
-        self._intent = Intent(decision.plan, decision.action.value, decision.reason)
+        self._publisher.intent = Intent(decision.plan, decision.action.value, decision.reason)
         self._scaler.request(decision.plan.replicas)
         self.advance()
 
@@ -130,14 +152,15 @@ class LiveGroup:
         Raises FencedError when another controller has taken over.
         """
         self._scaler.reconcile(self._reports.poll())
+        self._rebalances.observe(self._reports.take_rounds())
         self._kill_hung()
-        if self._intent is None:
+        if self.intent is None:
             return
-        if self._clock() >= self._write_after_s:
-            self._publish_if_due(self._intent)
+        self._place_new_partitions(self.intent.plan)
+        self._publisher.publish_if_due(self._reports.highest_epoch())
         named = () if self.in_force is None else self.in_force.replicas
         for name in self._scaler.requested:
-            if name not in named and name not in self._intent.plan.replicas:
+            if name not in named and name not in self.intent.plan.replicas:
                 self._scaler.release(name)
 
     def status(self) -> GroupStatus:
@@ -146,43 +169,21 @@ class LiveGroup:
         return GroupStatus(
             requested_replicas=len(names),
             ready_replicas=sum(self._scaler.ready(name) for name in names),
-            planned_replicas=0 if self._intent is None else self._intent.plan.count,
+            planned_replicas=0 if self.intent is None else self.intent.plan.count,
             epoch=0 if self.in_force is None else self.in_force.epoch,
             service_rate=self._service_rate.service_rate,
         )
 
-    def _publish_if_due(self, intent: Intent) -> None:
-        """Write the wanted plan once all its replicas could join; if one of them is dead or fails, what is feasible."""
-        able = {name for name in intent.plan.replicas if self._scaler.ready(name)}
-        evictions = tuple(self._scaler.evictions)
-        complete = len(able) == intent.plan.count
-        urgent = bool(evictions) or any(self._scaler.failing(name) for name in intent.plan.replicas)
-        plan = feasible(intent.plan, able) if complete or urgent else None
-        if plan is None or (not evictions and says(self.in_force, plan)):
+    def _place_new_partitions(self, wanted: Plan) -> None:
+        """Where the topic has grown, give the new partitions owners at once; the policy may then think better of it."""
+        if wanted.assignment is None or len(wanted.assignment) >= self._loads.partitions:
             return
-        planned = complete and not intent.carried_out
-        action = intent.action if planned else REPAIR
-        reason = intent.reason if planned else why_partial(intent.plan, able, evictions)
-        before = self.in_force
-        self._log.stay_above(self._reports.highest_epoch())
-        try:
-            written = self._log.write(plan.replicas, plan.assignment, reason, evictions)
-        except PlanNotWrittenError:
-            self._write_after_s = self._clock() + _WRITE_AGAIN_S
-            return
-        del self._scaler.evictions[: len(evictions)]
-        self._intent = replace(intent, carried_out=intent.carried_out or complete)
-        self._record(
-            PlanWritten(
-                at_us=written.at_us,
-                epoch=written.epoch,
-                action=action,
-                reason=reason,
-                replicas=written.replicas,
-                assignment=written.assignment,
-                moved=moved(None if before is None else before.assignment, written.assignment),
-            )
+        reason = (
+            f"the topic grew from {len(wanted.assignment)} to {self._loads.partitions} partitions; "
+            "the new ones go to the least loaded"
         )
+        plan = grown(wanted, self._loads.partitions, self._loads.rates())
+        self._publisher.intent = Intent(plan, REPAIR, reason)
 
     def _kill_hung(self) -> None:
         if self._clock() - self._blind_s < HUNG_AFTER_S:
@@ -195,14 +196,14 @@ class LiveGroup:
     def _learn(self, report: Progress) -> None:
         self._service_rate.observe(WorkCounters(report.replica, report.incarnation, report.processed, report.busy_us))
 
-    def _owners(self) -> Mapping[int, str]:
+    def _owners(self, partitions: int) -> Mapping[int, str]:
         """Who owns what by the members' own reports, for plans that leave that to the group."""
         members = [self._reports.fresh(name) for name in self._scaler.requested if self._scaler.ready(name)]
         owners: dict[int, str] = {}
         for report in sorted(members, key=lambda report: report.generation):  # the later generation has the last word
             if report.state is ReplicaState.MEMBER:
                 owners |= dict.fromkeys(report.partitions, report.replica)
-        for partition in range(self._partitions):
-            if partition not in owners:
-                raise NotReadyError(f"owner of partition {partition}: no replica reports it")
+        unowned = [partition for partition in range(partitions) if partition not in owners]
+        if unowned and not self._places_itself:
+            raise NotReadyError(f"owner of partition {unowned[0]}: no replica reports it")
         return owners

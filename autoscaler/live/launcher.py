@@ -23,6 +23,8 @@ class Exit:
     how: str
     clean: bool
     """By itself, with status 0; or unknown."""
+    known: bool = True
+    """Somebody has seen the exit status."""
 
 
 class ReplicaProcess(Protocol):
@@ -160,7 +162,7 @@ class _Adopted:
         with suppress(psutil.NoSuchProcess):
             if self._process.is_running() and self._process.status() != psutil.STATUS_ZOMBIE:
                 return None
-        return Exit("gone; exit status unknown, because an earlier autoscaler started it", clean=True)
+        return Exit("gone; exit status unknown, because an earlier autoscaler started it", clean=True, known=False)
 
     def signal(self, number: signal.Signals) -> None:
         with suppress(psutil.NoSuchProcess):

@@ -1,6 +1,8 @@
 """From offsets to what policies reason on: λ and lag of each partition."""
 
-from collections.abc import Callable
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Protocol
 
 from autoscaler.estimation import ArrivalRates
 from autoscaler.live.offsets import OffsetReading
@@ -8,19 +10,43 @@ from autoscaler.model import PartitionLoad
 from autoscaler.ports import NotReadyError
 
 
+class Offsets(Protocol):
+    """What reads offsets; see OffsetReader."""
+
+    @property
+    def partitions(self) -> int: ...  # noqa: D102
+    def count(self) -> int: ...  # noqa: D102
+    def read(self) -> OffsetReading: ...  # noqa: D102
+
+
 class LoadReader:
     """Reads offsets once for each call and remembers what λ needs from call to call."""
 
-    def __init__(self, read_offsets: Callable[[], OffsetReading]) -> None:
-        self._read_offsets = read_offsets
+    def __init__(self, offsets: Offsets) -> None:
+        self._offsets = offsets
         self._rates = ArrivalRates()
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions the topic has, as last seen; those of which nothing else is known yet included."""
+        return self._offsets.partitions
+
+    def count(self) -> int:
+        """Ask how many partitions the topic has; without an answer, what was known before stands."""
+        with suppress(NotReadyError):
+            return self._offsets.count()
+        return self.partitions
+
+    def rates(self) -> Mapping[int, float]:
+        """Return λ of the partitions for which it is known, events/s."""
+        return self._rates.rates()
 
     def read(self) -> tuple[float, tuple[PartitionLoad, ...]]:
         """Return when the end offsets were read (seconds since the epoch), and the load of every partition.
 
         Raises NotReadyError naming what is unknown: an offset, or a λ that has only one reading to go by.
         """
-        reading = self._read_offsets()
+        reading = self._offsets.read()
         self._rates.observe(reading.at_s, {number: one.end for number, one in enumerate(reading.partitions)})
         if unknown := self._rates.unknown(range(len(reading.partitions))):
             listed = ", ".join(map(str, unknown[:5])) + (", …" if len(unknown) > 5 else "")

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from threading import Event
 from typing import Final
 
-STEP_S: Final = 0.05
-"""How often what has happened to replicas is looked at between ticks."""
+STEP_S: Final = 0.02
+"""How often what has happened to replicas is looked at between ticks: a replica that dies or asks to be drained waits
+so long, and for the writing of the plan, until the others take over."""
 
 
 def next_tick_s(now_s: float, interval_s: float, offset_s: float) -> float:

@@ -24,6 +24,8 @@ PLANS: Final = "tailpack_plans_total"
 """Counter {action}: plans committed to the plan topic; `repair` is one that no policy asked for."""
 REPLICA_CHANGES: Final = "tailpack_replica_changes_total"
 """Counter {change}: see contracts.journal.ReplicaChange."""
+REBALANCE_TIME: Final = "tailpack_rebalance_time_seconds"
+"""Gauge: t_r that the policy plans for."""
 TICK_SECONDS: Final = "tailpack_tick_seconds"
 """Histogram: wall time of one tick."""
 LAST_TICK: Final = "tailpack_last_tick_timestamp_seconds"
@@ -47,6 +49,7 @@ class Metrics:
         self._blind = Counter(HOLDS_BLIND, "Ticks without an observation", registry=self.registry)
         self._plans = Counter(PLANS, "Plans written", ["action"], registry=self.registry)
         self._changes = Counter(REPLICA_CHANGES, "Changes in the life of replicas", ["change"], registry=self.registry)
+        self.rebalance_time = Gauge(REBALANCE_TIME, "Rebalance time planned for", registry=self.registry)
         self.tick_seconds = Histogram(
             TICK_SECONDS,
             "Wall time of one tick",

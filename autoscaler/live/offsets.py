@@ -4,6 +4,7 @@ By a consumer that never joins, not by the admin client: in librdkafka 2.16 an a
 connection drops aborts the whole process (use after free, librdkafka pull request 5397).
 """
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ LATEST: Final = -1
 """… and this for its end."""
 RECONNECT_AFTER: Final = 3
 """Failed readings in a row before the client is made anew."""
+COUNT_EVERY_S: Final = 2.0
+"""How often the number of partitions is looked at: topics grow rarely, and the question costs a millisecond."""
 MIN_WAIT_S: Final = 0.05
 
 
@@ -52,6 +55,7 @@ class OffsetReading:
 class OffsetReader:
     """Reads the offsets of one topic and group.
 
+    partitions: how many the topic has at least. It may grow: the number is looked at from time to time.
     connect: makes a consumer whose group id is the group's. It never subscribes, so it never is a member. It is made
     anew after errors: a client can hold on to leaders and coordinators of before a restart of the brokers.
     """
@@ -69,15 +73,19 @@ class OffsetReader:
         self._consumer: Consumer | None = None
         self._failures = 0
         self._topic = topic
-        self._partitions = range(partitions)
+        self._least = partitions
+        self._counted_s = -math.inf
+        self.partitions = partitions
+        """How many there are, as last seen."""
         self._deadline_s = deadline_s
         self._clock = clock
 
     def read(self) -> OffsetReading:
         """Ask for everything. Raises NotReadyError naming the first number that is unknown at the deadline."""
-        self._consumer = self._consumer or self._connect()
         try:
-            reading = self._ask(self._consumer)
+            if self._clock() - self._counted_s >= COUNT_EVERY_S:
+                self.count()
+            reading = self._ask(self._connected())
         except NotReadyError:
             self._failures += 1
             if self._failures % RECONNECT_AFTER == 0:
@@ -86,17 +94,33 @@ class OffsetReader:
         self._failures = 0
         return reading
 
+    def count(self) -> int:
+        """Ask how many partitions the topic has, and return it. Raises NotReadyError."""
+        try:
+            described = self._connected().list_topics(self._topic, timeout=self._deadline_s / 2).topics[self._topic]
+        except KafkaException as failed:
+            raise NotReadyError(f"number of partitions of {self._topic}: {failed.args[0].str()}") from failed
+        if described.error is not None:
+            raise NotReadyError(f"number of partitions of {self._topic}: {described.error.str()}")
+        self._counted_s = self._clock()
+        self.partitions = max(self._least, len(described.partitions))
+        return self.partitions
+
     def close(self) -> None:
         """Leave the brokers. The next reading connects again."""
         if self._consumer is not None:
             self._consumer.close()
             self._consumer = None
 
+    def _connected(self) -> Consumer:
+        self._consumer = self._consumer or self._connect()
+        return self._consumer
+
     def _ask(self, consumer: Consumer) -> OffsetReading:
         give_up_s = time.monotonic() + self._deadline_s
 
         def ask(question: Callable[..., list[TopicPartition]], timestamp: int, what: str) -> list[TopicPartition]:
-            places = [TopicPartition(self._topic, number, timestamp) for number in self._partitions]
+            places = [TopicPartition(self._topic, number, timestamp) for number in range(self.partitions)]
             try:
                 return question(places, timeout=max(MIN_WAIT_S, give_up_s - time.monotonic()))
             except KafkaException as failed:

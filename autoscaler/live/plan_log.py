@@ -76,6 +76,7 @@ class PlanLog:
         assignment: Mapping[int, str] | None,
         reason: str,
         evictions: tuple[Eviction, ...] = (),
+        grace_s: float = 0.0,
     ) -> PlanRecord:
         """Commit the next plan and return it.
 
@@ -90,6 +91,7 @@ class PlanLog:
             assignment=None if assignment is None else dict(assignment),
             reason=reason,
             evictions=evictions,
+            grace_s=grace_s,
         )
         what = f"write plan {record.epoch}"
         self._call(self._producer.begin_transaction, what)

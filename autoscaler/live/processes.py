@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from autoscaler.live.launcher import Exit, Launcher
-from autoscaler.live.replica_life import Patience, Phase, Requested
+from autoscaler.live.register import Register
+from autoscaler.live.replica_life import EMPTY, UNASKED, Patience, Phase, Requested
 from contracts.journal import ReplicaChange, ReplicaChanged
 from contracts.plan import Eviction
 from contracts.progress import Progress, ReplicaState
@@ -19,7 +20,11 @@ _CLOCK_GRAIN_S: Final = 1.0
 
 
 class ProcessScaler:
-    """Starts, drains, stops, replaces and adopts replicas."""
+    """Starts, drains, stops, replaces and adopts replicas.
+
+    joins_warm: a replica is in the group, owning nothing, before a plan names it; until then it is not ready.
+    obeys_plans: False where the group places its partitions itself; such a replica is stopped without a drain.
+    """
 
     def __init__(
         self,
@@ -27,21 +32,28 @@ class ProcessScaler:
         record: Callable[[ReplicaChanged], None],
         *,
         patience: Patience | None = None,
+        joins_warm: bool = False,
+        obeys_plans: bool = True,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._launcher = launcher
-        self._record = record
+        self._register = Register(launcher, record, clock)
         self._patience = patience or Patience()
+        self._joins_warm = joins_warm
+        self._obeys_plans = obeys_plans
         self._clock = clock
         self._replicas: dict[str, Requested] = {}
-        self.evictions: list[Eviction] = []
+
+    @property
+    def evictions(self) -> list[Eviction]:
         """Members known dead. Whoever publishes them removes them."""
+        return self._register.evictions
 
     @property
     def requested(self) -> tuple[str, ...]:
         """Replicas that shall run, in the order of their requests."""
-        leaving = (Phase.DRAINING, Phase.STOPPING)
-        return tuple(one.name for one in self._replicas.values() if one.phase not in leaving or one.wanted_again)
+        going = (Phase.DRAINING, Phase.STOPPING)
+        return tuple(one.name for one in self._replicas.values() if one.phase not in going or one.wanted_again)
 
     @property
     def running(self) -> tuple[str, ...]:
@@ -52,10 +64,14 @@ class ProcessScaler:
         """Return whether `name` could serve at once, were it given partitions."""
         return name in self._replicas and self._replicas[name].phase is Phase.READY
 
-    def failing(self, name: str) -> bool:
-        """Return whether the last attempt to run `name` failed."""
+    def absent(self, name: str) -> bool:
+        """Return whether `name` cannot serve although it should: it leaves unasked, has ended, or fails to start."""
+        return name in self._replicas and self._replicas[name].absent
+
+    def died_s(self, name: str) -> float | None:
+        """Return when `name` died (seconds since the epoch), while it has not come back; None if it did not."""
         one = self._replicas.get(name)
-        return one is not None and one.failures > 0 and one.phase in (Phase.WAITING, Phase.STARTING)
+        return one.died_s if one is not None and one.absent else None
 
     def adopt(self, reports: Mapping[str, Progress]) -> None:
         """Take over what an earlier autoscaler left running, and declare dead what is not there any more."""
@@ -63,11 +79,11 @@ class ProcessScaler:
             report = reports.get(name)
             if process is not None:
                 self._replicas[name] = Requested(name, Phase.STARTING, self._clock() + self._patience.start_s, process)
-                self._tell(name, ReplicaChange.ADOPTED, f"pid {entry.pid}")
+                self._register.tell(name, ReplicaChange.ADOPTED, f"pid {entry.pid}")
                 continue
             self._launcher.forget(name)
-            self._tell(name, ReplicaChange.DIED, f"pid {entry.pid} ended while no autoscaler watched")
-            self._evict(report if report is not None and report.pid == entry.pid else None)
+            self._register.tell(name, ReplicaChange.DIED, f"pid {entry.pid} ended while no autoscaler watched")
+            self._register.evict(report if report is not None and report.pid == entry.pid else None)
         self.reconcile(reports)
 
     def request(self, names: Iterable[str]) -> None:
@@ -75,7 +91,7 @@ class ProcessScaler:
         for name in names:
             one = self._replicas.get(name)
             if one is None:
-                self._tell(name, ReplicaChange.REQUESTED)
+                self._register.tell(name, ReplicaChange.REQUESTED)
                 self._replicas[name] = one = Requested(name, Phase.WAITING, self._clock())
                 self._start(one)
             elif one.phase is Phase.DRAINING:
@@ -91,7 +107,7 @@ class ProcessScaler:
         one.wanted_again = False
         if one.process is None:
             self._gone(one, ReplicaChange.LEFT, "had not started")
-        elif one.phase is Phase.STARTING:
+        elif one.phase in (Phase.STARTING, Phase.LEAVING) or (one.phase is Phase.READY and not self._obeys_plans):
             self._stop(one)
         elif one.phase is Phase.READY:
             one.phase, one.due_s = Phase.DRAINING, self._clock() + self._patience.drain_s
@@ -119,39 +135,51 @@ class ProcessScaler:
             ended = one.process.exit() if one.process is not None else None
             if ended is not None:
                 self._ended(one, ended)
-            elif one.phase is Phase.DRAINING and one.report and one.report.state is not ReplicaState.MEMBER:
-                self._tell(one.name, ReplicaChange.DRAINED)
-                self._stop(one)
             elif self._clock() >= one.due_s:
                 self._overdue(one)
 
     def _notice(self, one: Requested, report: Progress | None) -> None:
+        """Take in what the process says of itself; old reports, and those of other processes, say nothing."""
         process = one.process
         if process is None or report is None or report.pid != process.pid:
             return
         if report.at_us < (process.created_s - _CLOCK_GRAIN_S) * 1e6:
-            return  # of an earlier process with this name and pid
+            return
         if one.report is None:
             self._launcher.remember(one.name, process, report.incarnation)
         one.report = report
-        if one.phase is Phase.STARTING and not one.verdict:
+        if one.phase is Phase.STARTING and not one.verdict and self._able(report):
             one.phase, one.due_s, one.ready_s = Phase.READY, float("inf"), self._clock()
-            self._tell(one.name, ReplicaChange.READY, f"pid {process.pid}")
+            one.replaces, one.died_s = False, None
+            self._register.tell(one.name, ReplicaChange.READY, f"pid {process.pid}")
+        elif one.phase is Phase.READY and report.state in UNASKED:
+            one.phase, one.due_s = Phase.LEAVING, self._clock() + self._patience.stop_s
+        elif one.phase is Phase.DRAINING and report.state in (*EMPTY, ReplicaState.DRAINING):
+            if report.state in EMPTY:
+                self._register.tell(one.name, ReplicaChange.DRAINED)
+            self._stop(one)
+
+    def _able(self, report: Progress) -> bool:
+        if report.state is ReplicaState.WARM:
+            return not self._joins_warm or bool(report.member_id)
+        return report.state not in UNASKED  # one that was drained joins again when a plan names it
 
     def _overdue(self, one: Requested) -> None:
         match one.phase:
             case Phase.WAITING:
                 self._start(one)
             case Phase.STARTING:
-                one.due_s, one.verdict = float("inf"), f"not warm within {self._patience.start_s:g} s"
-                self._signal(one, signal.SIGKILL)
+                self._put_down(one, f"not warm within {self._patience.start_s:g} s")
             case Phase.DRAINING:
                 self._stop(one)
-            case Phase.STOPPING:
-                one.due_s, one.verdict = float("inf"), f"killed: still there {self._patience.stop_s:g} s after SIGTERM"
-                self._signal(one, signal.SIGKILL)
+            case Phase.LEAVING | Phase.STOPPING:
+                self._put_down(one, f"killed: still there {self._patience.stop_s:g} s after SIGTERM")
             case Phase.READY:
                 pass
+
+    def _put_down(self, one: Requested, verdict: str) -> None:
+        one.due_s, one.verdict = float("inf"), verdict
+        self._signal(one, signal.SIGKILL)
 
     def _start(self, one: Requested) -> None:
         one.report, one.verdict = None, ""
@@ -161,61 +189,59 @@ class ProcessScaler:
             self._failed(one, str(failed))
             return
         one.phase, one.due_s = Phase.STARTING, self._clock() + self._patience.start_s
-        self._tell(one.name, ReplicaChange.STARTED, f"pid {one.process.pid}")
+        self._register.tell(one.name, ReplicaChange.STARTED, f"pid {one.process.pid}")
 
     def _stop(self, one: Requested) -> None:
+        """Tell it to stop, unless it says that it was told already: a second signal could cut its drain short."""
         one.phase, one.due_s = Phase.STOPPING, self._clock() + self._patience.stop_s
-        self._signal(one, signal.SIGTERM)
+        if one.report is None or one.report.state not in UNASKED:
+            self._signal(one, signal.SIGTERM)
 
     def _ended(self, one: Requested, end: Exit) -> None:
-        """A process is no more: expected, a start that failed, or a death."""
+        """A process is no more: expected, a start that failed, a death, or an end that somebody else asked for."""
         how = one.verdict or end.how
-        leaving = one.phase in (Phase.DRAINING, Phase.STOPPING)
         if one.phase is Phase.STARTING:
             self._failed(one, how)
-        elif leaving:
+        elif one.phase in (Phase.DRAINING, Phase.STOPPING):
             if one.verdict or not end.clean:
-                self._evict(one.report)
+                self._register.evict(one.report)
             self._gone(one, ReplicaChange.LEFT, how)
+        elif end.clean and not one.verdict and (end.known or one.phase is Phase.LEAVING):
+            self._gone(one, ReplicaChange.LEFT, f"{how}; its scaler had not asked it to stop")
+            self._replace(one, died_s=None)
         else:
-            self._evict(one.report)
-            self._gone(one, ReplicaChange.DIED, self._with_last_words(one.name, how))
-            young = self._clock() - one.ready_s < self._patience.healthy_s
-            self._replace(one.name, one.failures + 1 if young else 0)
+            self._register.evict(one.report)
+            self._gone(one, ReplicaChange.DIED, self._register.with_last_words(one.name, how))
+            self._replace(one, died_s=self._clock())
 
-    def _replace(self, name: str, failures: int) -> None:
-        self._tell(name, ReplicaChange.REQUESTED, "in place of the one that died")
-        wait_s = self._patience.backoff(failures)
-        self._replicas[name] = Requested(name, Phase.WAITING, self._clock() + wait_s, failures=failures)
+    def _replace(self, one: Requested, died_s: float | None) -> None:
+        self._register.tell(one.name, ReplicaChange.REQUESTED, f"in place of the one that {_ended_how(died_s)}")
+        young = self._clock() - one.ready_s < self._patience.healthy_s
+        failures = one.failures + 1 if young else 0
+        due_s = self._clock() + self._patience.backoff(failures)
+        self._replicas[one.name] = Requested(
+            one.name, Phase.WAITING, due_s, failures=failures, replaces=True, died_s=died_s
+        )
 
     def _failed(self, one: Requested, how: str) -> None:
         one.failures += 1
         wait_s = self._patience.backoff(one.failures)
         one.process, one.phase, one.due_s = None, Phase.WAITING, self._clock() + wait_s
         self._launcher.forget(one.name)
-        detail = f"{self._with_last_words(one.name, how)}; attempt {one.failures + 1} in {wait_s:g} s"
-        self._tell(one.name, ReplicaChange.START_FAILED, detail)
+        detail = f"{self._register.with_last_words(one.name, how)}; attempt {one.failures + 1} in {wait_s:g} s"
+        self._register.tell(one.name, ReplicaChange.START_FAILED, detail)
 
     def _gone(self, one: Requested, change: ReplicaChange, detail: str) -> None:
-        self._tell(one.name, change, detail)
+        self._register.tell(one.name, change, detail)
         self._launcher.forget(one.name)
         del self._replicas[one.name]
         if one.wanted_again:
             self.request([one.name])
 
-    def _evict(self, report: Progress | None) -> None:
-        if report is not None and report.member_id:
-            self.evictions.append(
-                Eviction(replica=report.replica, member_id=report.member_id, incarnation=report.incarnation)
-            )
-
     def _signal(self, one: Requested, number: signal.Signals) -> None:
         if one.process is not None:
             one.process.signal(number)
 
-    def _with_last_words(self, name: str, how: str) -> str:
-        last = self._launcher.last_log_line(name)
-        return f"{how}; last log line: {last}" if last else how
 
-    def _tell(self, name: str, change: ReplicaChange, detail: str = "") -> None:
-        self._record(ReplicaChanged(at_us=int(self._clock() * 1e6), replica=name, change=change, detail=detail))
+def _ended_how(died_s: float | None) -> str:
+    return "stopped" if died_s is None else "died"

@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from autoscaler.live.clients import reader
 from autoscaler.ports import NotReadyError
 from contracts.connection import Connection
-from contracts.progress import Progress
+from contracts.progress import Progress, Round
 from contracts.topics import Topic, qualified
 
 STALE_AFTER_S: Final = 2.0
@@ -34,6 +34,7 @@ class ProgressReader:
         topic = qualified(connection.namespace, Topic.PROGRESS)
         self._clock = clock
         self._newest: dict[str, Progress] = {}
+        self._rounds: list[Round] = []
         self.rejected = 0
         """Records that were no progress report."""
         self._consumer = Consumer(reader(connection, fetch_wait_max_ms=250))
@@ -64,6 +65,11 @@ class ProgressReader:
         """Take what has arrived; return the newest report of each replica that ever reported."""
         self._take(timeout_s=0)
         return MappingProxyType(self._newest)
+
+    def take_rounds(self) -> tuple[Round, ...]:
+        """Return the rebalances that were reported since the last call, of all replicas."""
+        taken, self._rounds = tuple(self._rounds), []
+        return taken
 
     def fresh(self, replica: str) -> Progress:
         """Return the newest report of `replica`. Raises NotReadyError when there is none or it is stale."""
@@ -101,6 +107,7 @@ class ProgressReader:
             except (msgspec.DecodeError, msgspec.ValidationError):
                 self.rejected += 1
                 continue
+            self._rounds += report.rounds
             known = self._newest.get(report.replica)
             if known is None or report.at_us >= known.at_us:
                 self._newest[report.replica] = report

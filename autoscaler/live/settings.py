@@ -1,6 +1,21 @@
 """What the live autoscaler is told by its environment."""
 
+from enum import StrEnum
+from typing import Final
+
 import msgspec
+
+RUNTIMES: Final = ("cooperative-sticky", "kip848", "share", "faust")
+"""Comparators, by the names that every part of the project uses."""
+
+
+class Delivery(StrEnum):
+    """How our own replicas carry out a plan."""
+
+    INCREMENTAL = "incremental"
+    """In the group from the start; only partitions that move stop being served."""
+    EAGER = "eager"
+    """In the group once a plan names it; every round stops everybody."""
 
 
 class AutoscalerSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -12,7 +27,7 @@ class AutoscalerSettings(msgspec.Struct, frozen=True, kw_only=True):
     policy: str
     """Name of a policy, as `tailpack policies` lists them."""
     payment_partitions: int
-    """Partitions of the topic whose consumers are scaled."""
+    """Partitions that the topic has at least; it may have more, and it may grow."""
     state_dir: str
     """Folder for pid files and logs of the replicas. One autoscaler at a time."""
     service_time_s: float = 0.005
@@ -29,7 +44,18 @@ class AutoscalerSettings(msgspec.Struct, frozen=True, kw_only=True):
     initial_replicas: int = 1
     """With no plan in force, start with so many; `static` keeps them."""
     rebalance_time_s: float = 0.05
-    """t_r that the policy plans for."""
+    """t_r that the policy plans for until it has been learned."""
+    learn_rebalance_time: bool = True
+    """Let policies plan for the t_r of this very group (p99 of what its replicas report). Runs that repeat a published
+    experiment leave it off: there t_r is 50 ms by the text, and figures stay comparable."""
+    absence_grace_s: float = 0.0
+    """For so long the partitions of a replica that died wait for its return. 0: the others take them at once."""
+    drain_s: float = 8.0
+    """What a replica is given after SIGTERM to hand its partitions over; read by the replicas, too."""
+    delivery: Delivery = Delivery.INCREMENTAL
+    """How replicas carry out a plan; read by the replicas, too."""
+    runtime: str = ""
+    """Another runtime than ours carries out the work, and places the partitions itself: plans state a count only."""
     f_up: float = 0.9
     f_down: float = 0.4
     cool_down_up_s: float = 0.0
@@ -67,6 +93,14 @@ class AutoscalerSettings(msgspec.Struct, frozen=True, kw_only=True):
                 ),
                 ("http_port", self.http_port, 0 <= self.http_port <= 65535, "must be 0 to 65535"),
                 ("rebalance_time_s", self.rebalance_time_s, self.rebalance_time_s >= 0, "must be 0 s or more"),
+                ("absence_grace_s", self.absence_grace_s, self.absence_grace_s >= 0, "must be 0 s or more"),
+                ("drain_s", self.drain_s, self.drain_s >= 0, "must be 0 s or more"),
+                (
+                    "runtime",
+                    self.runtime,
+                    self.runtime in ("", *RUNTIMES),
+                    f"is unknown; known are {', '.join(RUNTIMES)}; empty: our own",
+                ),
             )
             if not good
         ]

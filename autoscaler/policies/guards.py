@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 from autoscaler.model import Action, Decision, GroupObservation, Plan
 from autoscaler.packing.least_loaded import spread
@@ -53,6 +54,27 @@ class Bounds:
         if count < min(self.minimum, partitions):
             return min(self.minimum, partitions), f"minimum is {self.minimum}"
         return count, ""
+
+
+class CountsOnly:
+    """For a group that places its partitions itself: takes the count of a decision and drops its assignment."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+
+    @property
+    def name(self) -> str:
+        """Name of the policy inside."""
+        return self.policy.name
+
+    def decide(self, observation: GroupObservation) -> Decision:
+        """Return the inner decision without owners; to reassign is not ours here, so it becomes a hold."""
+        wanted = self.policy.decide(observation)
+        if wanted.action is Action.REASSIGN:
+            return hold(
+                observation, f"{wanted.reason}; vetoed: the group places its partitions itself", counts_only=True
+            )
+        return replace(wanted, plan=Plan(wanted.plan.replicas, None))
 
 
 class CoolDown:

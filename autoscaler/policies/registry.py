@@ -6,7 +6,7 @@ from typing import Final
 
 from autoscaler.policies.bin_packing import BinPacking
 from autoscaler.policies.counting import Linear, Static
-from autoscaler.policies.guards import Bounds, CoolDown, HoldWhileChanging
+from autoscaler.policies.guards import Bounds, CoolDown, CountsOnly, HoldWhileChanging
 from autoscaler.policies.settings import GuardSettings, PolicySettings
 from autoscaler.ports import Policy
 
@@ -42,8 +42,9 @@ POLICIES: Final[dict[str, PolicyFactory]] = {
 def make_policy(name: str, settings: PolicySettings | None = None, guards: GuardSettings | None = None) -> Policy:
     """Return the policy called `name`, inside the guards if any are given.
 
-    Read from the inside out: the count is bounded first, then held while replicas change, then cooled down, so that
-    the cool-down counts only what was really let through. Raises UnknownPolicyError.
+    Read from the inside out: owners are dropped where the group places its partitions itself; the count is bounded
+    first, then held while replicas change, then cooled down, so that the cool-down counts only what was really let
+    through. Raises UnknownPolicyError.
     """
     if name not in POLICIES:
         raise UnknownPolicyError(f"policy {name!r} is unknown; known are {', '.join(POLICIES)}")
@@ -51,6 +52,8 @@ def make_policy(name: str, settings: PolicySettings | None = None, guards: Guard
     policy = POLICIES[name].build(settings)
     if guards is None:
         return policy
+    if guards.counts_only:
+        policy = CountsOnly(policy)
     bounded = Bounds(policy, minimum=guards.minimum, maximum=guards.maximum, replica_prefix=settings.replica_prefix)
     steady = HoldWhileChanging(bounded, limit_s=guards.changing_limit_s)
     if not guards.cool_down_up_s and not guards.cool_down_down_s:

@@ -49,6 +49,8 @@ class GuardSettings:
     changing_limit_s: float = 30.0
     """Seconds for which a replica that is not ready may hold back DOWN and REASSIGN. Ten times a slow start: after
     that it is a fault, and the group must go on without waiting for it."""
+    counts_only: bool = False
+    """The group places its partitions itself: decisions name a count and no owners."""
 
     def __post_init__(self) -> None:
         wrong = []

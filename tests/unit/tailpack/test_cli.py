@@ -120,7 +120,10 @@ def test_policies_are_listed_for_people_and_for_programs(tailpack: Command) -> N
         (("demo", "--policy", "best"), r"demo\.toml: autoscaler\.policy: 'best' is unknown; known are algorithm-1, .*"),
         (("run", "--scenario", "none.toml"), r"none\.toml: cannot be read \(No such file or directory\)"),
         (("run", "--scenario", "w1", "--duration-s", "601"), r"w1\.toml: duration_s: 601 is too long: .* 600 s"),
-        (("run",), r"Missing option '--scenario'\.?"),
+        (("run",), r"name one scenario; `tailpack scenarios` lists them"),
+        (("run", "w1", "--scenario", "demo"), r"name one scenario; `tailpack scenarios` lists them"),
+        (("run", "w1", "--set", "payment.delivery"), r"--set 'payment\.delivery': must be KEY=VALUE, .*"),
+        (("run", "w1", "--set", "payment.delivery=lazy"), r"w1\.toml: payment\.delivery = 'lazy': .*, eager"),
         (("run", "--scenario", "w1", "--seed", "x"), r"Invalid value for '--seed': .*integer.*"),
         (
             ("report", "no.such.topic"),

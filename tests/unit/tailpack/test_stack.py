@@ -16,8 +16,8 @@ from loadgen.drivers.settings import Settings as GeneratorSettings
 from loadgen.drivers.settings import read_load
 from loadgen.spec import Topology
 from services.common.settings import ServiceSettings
-from services.consumer.settings import ReplicaSettings
 from services.order.settings import OrderSettings
+from services.payment.settings import ReplicaSettings
 from tailpack.children import Child, Children
 from tailpack.stack import Stack
 

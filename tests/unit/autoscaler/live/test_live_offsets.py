@@ -6,9 +6,26 @@ import pytest
 from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, TopicPartition
 from live_fakes import FakeClock
 
-from autoscaler.live.loads import LoadReader
-from autoscaler.live.offsets import EARLIEST, RECONNECT_AFTER, OffsetReader, OffsetReading, PartitionOffsets
+from autoscaler.live.offsets import (
+    COUNT_EVERY_S,
+    EARLIEST,
+    RECONNECT_AFTER,
+    OffsetReader,
+)
 from autoscaler.ports import NotReadyError
+
+
+@dataclass
+class Described:
+    """A topic as the client describes it."""
+
+    partitions: range
+    error: KafkaError | None = None
+
+
+@dataclass
+class Metadata:
+    topics: dict[str, Described]
 
 
 @dataclass
@@ -28,7 +45,16 @@ class FakeConsumer:
         self.beginnings: Answer = [Entry(0), Entry(10)]
         self.ends: Answer = [Entry(100), Entry(200)]
         self.committed_offsets: Answer = [Entry(90), Entry(150)]
+        self.described: Described | Exception = Described(range(2))
+        self.counted = 0
         self.closed = False
+
+    def list_topics(self, topic: str, timeout: float) -> Metadata:
+        assert timeout > 0
+        self.counted += 1
+        if isinstance(self.described, Exception):
+            raise self.described
+        return Metadata({topic: self.described})
 
     def committed(self, places: list[TopicPartition], timeout: float) -> list[Entry]:
         return self._answer(self.committed_offsets, places, timeout)
@@ -51,9 +77,9 @@ def consumer() -> FakeConsumer:
     return FakeConsumer()
 
 
-def reader_of(*consumers: FakeConsumer) -> OffsetReader:
+def reader_of(*consumers: FakeConsumer, clock: FakeClock | None = None) -> OffsetReader:
     several = iter(consumers)
-    return OffsetReader(lambda: next(several), topic="requests", partitions=2, clock=FakeClock())
+    return OffsetReader(lambda: next(several), topic="requests", partitions=2, clock=clock or FakeClock())
 
 
 @pytest.fixture
@@ -128,24 +154,38 @@ def test_a_client_that_keeps_failing_is_replaced() -> None:
     assert lags(reader) == [10, 50]
 
 
-def reading(at_s: float, *ends: int) -> OffsetReading:
-    return OffsetReading(at_s, tuple(PartitionOffsets(beginning=0, end=end, committed=0) for end in ends))
+def test_a_topic_that_grows_is_read_whole_from_the_next_count_on(consumer: FakeConsumer) -> None:
+    clock = FakeClock()
+    reader = reader_of(consumer, clock=clock)
+    assert lags(reader) == [10, 50]
+    consumer.described = Described(range(3))
+    consumer.beginnings, consumer.ends = [Entry(0), Entry(10), Entry(0)], [Entry(100), Entry(200), Entry(5)]
+    consumer.committed_offsets = [Entry(90), Entry(150), Entry(OFFSET_INVALID)]
+    clock.advance(COUNT_EVERY_S)
+    assert lags(reader) == [10, 50, 5]
+    assert reader.partitions == 3
 
 
-def test_the_arrival_rate_takes_two_readings_and_the_time_between_them() -> None:
-    readings = iter([reading(10.0, 100, 0), reading(12.0, 180, 1)])
-    loads = LoadReader(lambda: next(readings))
-    with pytest.raises(NotReadyError, match="arrival rate of partition 0, 1"):
-        loads.read()
-    at_s, partitions = loads.read()
-    assert at_s == 12.0
-    assert [(load.arrival_rate, load.lag) for load in partitions] == [(40.0, 180), (0.5, 1)]
+def test_partitions_are_counted_rarely(consumer: FakeConsumer) -> None:
+    clock = FakeClock()
+    reader = reader_of(consumer, clock=clock)
+    for _ in range(10):
+        reader.read()
+        clock.advance(COUNT_EVERY_S / 2)
+    assert consumer.counted == 5
 
 
-def test_a_topic_made_anew_has_no_rate_until_it_was_read_twice() -> None:
-    readings = iter([reading(10.0, 100), reading(11.0, 5), reading(12.0, 25)])
-    loads = LoadReader(lambda: next(readings))
-    for _ in range(2):
-        with pytest.raises(NotReadyError, match="arrival rate"):
-            loads.read()
-    assert loads.read()[1][0].arrival_rate == 20.0
+@pytest.mark.parametrize(
+    "described", [failure(KafkaError._TRANSPORT), Described(range(0), KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))]
+)
+def test_a_count_that_fails_is_named(consumer: FakeConsumer, described: Described | Exception) -> None:
+    consumer.described = described
+    with pytest.raises(NotReadyError, match="number of partitions of requests: "):
+        reader_of(consumer).read()
+
+
+def test_fewer_partitions_than_there_must_be_are_asked_for_all_the_same(consumer: FakeConsumer) -> None:
+    consumer.described = Described(range(1))
+    consumer.ends = [Entry(100), Entry(-1, KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))]
+    with pytest.raises(NotReadyError, match="end offset of requests/1: Broker: Unknown topic"):
+        reader_of(consumer).read()

@@ -41,6 +41,17 @@ def test_when_the_only_replica_dies_its_eviction_comes_with_the_replacement() ->
     assert [eviction.replica for eviction in world.log.written[-1].evictions] == ["payment-0"]
 
 
+def test_a_replica_that_dies_on_its_way_out_is_evicted_by_the_same_plan_once_more() -> None:
+    world = started(2)
+    world.decide(Action.DOWN, ("payment-0",), ALL_ON_0)
+    world.launcher.newest("payment-1").finish("killed by SIGKILL")
+    world.step()
+    assert world.plans()[-1] == ("repair", ("payment-0",), ALL_ON_0)
+    assert world.log.written[-1].reason == "payment-1 died as a member: nobody shall wait for it"
+    assert [eviction.replica for eviction in world.log.written[-1].evictions] == ["payment-1"]
+    assert world.changes("payment-1")[-1] == "left", "nobody wanted it any more"
+
+
 def test_a_start_that_fails_does_not_hold_back_those_that_are_ready() -> None:
     world = started()
     thirds = {0: "payment-0", 1: "payment-1", 2: "payment-2", 3: "payment-2"}

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.live.composition import StateDirTakenError, only_one
 from autoscaler.live.settings import AutoscalerSettings
+from autoscaler.live.state_dir import StateDirTakenError, only_one
 from contracts.validation import InvalidSettingsError, from_environment
 
 GOOD = {"TAILPACK_POLICY": "algorithm-2", "TAILPACK_PAYMENT_PARTITIONS": "5", "TAILPACK_STATE_DIR": "state"}
@@ -28,10 +28,14 @@ def test_the_defaults_stand_for_the_papers_setting() -> None:
         ("INITIAL_REPLICAS", "6"),
         ("HTTP_PORT", "70000"),
         ("REBALANCE_TIME_S", "-1"),
+        ("ABSENCE_GRACE_S", "-1"),
+        ("DRAIN_S", "-1"),
+        ("DELIVERY", "lazy"),
+        ("RUNTIME", "kafka-streams"),
     ],
 )
 def test_values_out_of_range_are_named(name: str, value: str) -> None:
-    with pytest.raises(InvalidSettingsError, match=name.lower()):
+    with pytest.raises(InvalidSettingsError, match=f"(?i){name}"):
         from_environment(GOOD | {f"TAILPACK_{name}": value}, AutoscalerSettings)
 
 

@@ -1,0 +1,98 @@
+"""t_r of this very group: learned from the rounds that its replicas report, told to the policies, compared with W."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from autoscaler.estimation import Estimate, RebalanceTimes, RebalanceTiming
+from contracts.progress import Round, RoundKind
+
+QUANTILE: Final = 0.99
+"""What the papers take of the rebalance time, too (CLOSER 2024: 50 ms)."""
+MERGE_S: Final = 0.5
+"""All who took part in a round report it within two report intervals; then it is complete."""
+_LEAST_PRIOR_S: Final = 0.001
+"""The learner wants a positive time to start from; until it has learned, the setting itself counts."""
+
+
+@dataclass(slots=True)
+class _Reported:
+    """What several replicas say of one round."""
+
+    first_seen_s: float
+    rounds: list[Round] = field(default_factory=list)
+
+    def timing(self) -> RebalanceTiming | None:
+        """The longest lengths of all reports; None where no partition was taken over, or a report makes no sense."""
+        if not any(one.taken for one in self.rounds):
+            return None
+        try:
+            return RebalanceTiming(
+                kind=self.rounds[0].kind.value,
+                members=max(one.members for one in self.rounds),
+                moved=max(one.moved for one in self.rounds),
+                pause_s=max(0, *(one.pause_us for one in self.rounds)) / 1e6,
+                plan_to_ready_s=max(0, *(one.plan_us for one in self.rounds)) / 1e6,
+            )
+        except ValueError:
+            return None
+
+
+class Rebalances:
+    """Says how long a planned handover makes events wait.
+
+    fixed_s: the answer until enough was seen, and always where `learn` is False.
+    warn: called with one sentence when the learned time reaches the latency target, once until it has fallen again.
+    """
+
+    def __init__(
+        self,
+        fixed_s: float,
+        *,
+        learn: bool,
+        latency_target_s: float,
+        warn: Callable[[str], None],
+        clock: Callable[[], float],
+    ) -> None:
+        self._fixed_s = fixed_s
+        self._learn = learn
+        self._latency_target_s = latency_target_s
+        self._warn = warn
+        self._clock = clock
+        self._times = RebalanceTimes(max(fixed_s, _LEAST_PRIOR_S))
+        self._open: dict[tuple[int, int], _Reported] = {}
+        self._warned = False
+        self.rounds = 0
+        """Rounds learned from, of all kinds."""
+
+    def observe(self, rounds: Iterable[Round]) -> None:
+        """Take in what replicas report, and learn from the rounds that all of them have reported."""
+        now_s = self._clock()
+        for one in rounds:
+            self._open.setdefault((one.epoch, one.generation), _Reported(now_s)).rounds.append(one)
+        for key, reported in list(self._open.items()):
+            if now_s - reported.first_seen_s >= MERGE_S:
+                del self._open[key]
+                if (timing := reported.timing()) is not None:
+                    self._times.observe(timing)
+                    self.rounds += 1
+
+    def learned(self, members: int, moved: int) -> Estimate:
+        """Return the p99 of the pause in a planned round; 0 samples: nothing is known but the setting."""
+        return self._times.quantile(QUANTILE, RoundKind.PLAN.value, max(1, members), max(1, moved))
+
+    def rebalance_time_s(self, members: int, moved: int) -> float:
+        """Return the t_r that policies shall plan for, in seconds."""
+        estimate = self.learned(members, moved)
+        if estimate.samples:
+            self._compare(estimate, members, moved)
+        return estimate.value_s if self._learn and estimate.samples else self._fixed_s
+
+    def _compare(self, estimate: Estimate, members: int, moved: int) -> None:
+        late = estimate.value_s >= self._latency_target_s
+        if late and not self._warned:
+            sentence = self._times.warning(
+                self._latency_target_s, q=QUANTILE, members=max(1, members), moved=max(1, moved)
+            )
+            self._warn(sentence or "")
+        self._warned = late

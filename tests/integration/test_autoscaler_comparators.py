@@ -1,0 +1,43 @@
+"""The autoscaler with replicas that obey no plan: it decides how many, and the group places its partitions itself."""
+
+import signal
+from pathlib import Path
+
+import pytest
+from kafka_helpers import create_topics, wait_for
+from live_autoscaler import Autoscaler
+from payment_load import PaymentLoad
+
+from contracts.journal import ReplicaChange
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.mark.parametrize(("runtime", "policy"), [("cooperative-sticky", "algorithm-2"), ("share", "linear")])
+def test_up_under_load_and_down_after_it(kafka: str, namespace: str, tmp_path: Path, runtime: str, policy: str) -> None:
+    create_topics(kafka, namespace, 4)
+    more = {"TAILPACK_RUNTIME": runtime, "TAILPACK_SERVICE_TIME_S": "0.005"}
+    with Autoscaler(
+        kafka,
+        namespace,
+        tmp_path / "state",
+        policy=policy,
+        initial_replicas=1,
+        replica_module="services.comparators",
+        more=more,
+    ) as autoscaler:
+        autoscaler.wait_for_plan(1)
+        with PaymentLoad(kafka, namespace, rate=220, partitions=4) as load:
+            wait_for(lambda: len(load.settled()) > 0, "the first payment served", deadline_s=30)
+            up = autoscaler.wait_for_plan(2, deadline_s=30)[1]
+            assert len(up.replicas) > 1, "one replica serves 200 events/s"
+            wait_for(lambda: autoscaler.ticks()[-1].ready_replicas > 1, "replicas that are ready")
+        wait_for(lambda: not load.unserved(), "every payment served", deadline_s=60)
+        wait_for(lambda: len(autoscaler.plans()[-1].replicas) == 1, "scale-down in silence", deadline_s=30)
+        wait_for(lambda: len(autoscaler.pids()) == 1, "the end of the others", deadline_s=30)
+        assert {plan.assignment for plan in autoscaler.plans()} == {None}
+        changes = [one.change for name in up.replicas for one in autoscaler.changes(name)]
+        assert not {ReplicaChange.DIED, ReplicaChange.START_FAILED} & set(changes)
+        assert ReplicaChange.DRAINED not in changes, "it reads no plan that would tell it"
+        autoscaler.signal(signal.SIGTERM)
+        assert autoscaler.ended() == (0, "")

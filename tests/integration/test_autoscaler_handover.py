@@ -1,0 +1,155 @@
+"""The autoscaler and real replicas, when the group changes without a policy having asked for it."""
+
+import signal
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import msgspec
+import psutil
+import pytest
+from confluent_kafka.admin import NewPartitions
+from kafka_helpers import admin, create_topics, produce, wait_for
+from live_autoscaler import Autoscaler
+from payment_group import request
+from payment_load import PaymentLoad
+
+from contracts.events import PaymentSettled
+from contracts.journal import ReplicaChange
+from contracts.topics import Topic, qualified
+
+pytestmark = pytest.mark.kafka
+RATE = 120.0
+PARTITIONS = 4
+LATENCY_TARGET_S = 0.5
+
+
+def two_replicas(kafka: str, namespace: str, folder: Path, **more: str) -> Autoscaler:
+    create_topics(kafka, namespace, PARTITIONS)
+    return Autoscaler(
+        kafka,
+        namespace,
+        folder / "state",
+        partitions=PARTITIONS,
+        replica_module="services.payment",
+        more={f"TAILPACK_{name}": value for name, value in more.items()},
+    )
+
+
+def longest_gap_s(settled: list[PaymentSettled], since_us: float) -> float:
+    """Return the longest time after `since_us` in which some partition finished nothing."""
+    done: dict[int, list[int]] = {}
+    for one in (one for one in settled if (one.timeline.done_us or 0) >= since_us):
+        done.setdefault(one.timeline.partition or 0, []).append(one.timeline.done_us or 0)
+    return max((after - before) / 1e6 for times in done.values() for before, after in pairwise(sorted(times)))
+
+
+def test_a_replica_that_an_operator_stops_hands_over_first_and_is_replaced(
+    kafka: str, namespace: str, tmp_path: Path
+) -> None:
+    with two_replicas(kafka, namespace, tmp_path) as autoscaler:
+        autoscaler.wait_for_plan(1)
+        with PaymentLoad(kafka, namespace, rate=RATE, partitions=PARTITIONS) as load:
+            wait_for(lambda: len(load.settled()) > RATE, "a second of load served")
+            victim = autoscaler.pids()["payment-1"]
+            told_us = time.time() * 1e6
+            psutil.Process(victim).send_signal(signal.SIGTERM)
+            without, whole = autoscaler.wait_for_plan(3)[1:3]
+            served = len(load.settled())
+            wait_for(lambda: len(load.settled()) > served + RATE, "another second of load served")
+        wait_for(lambda: not load.unserved(), "every payment served")
+        assert autoscaler.get("/plan")["rebalance_time"]["rounds_seen"] >= 2, "what replicas report of it is learned"
+        assert without.replicas == ("payment-0",)
+        assert whole.replicas == ("payment-0", "payment-1")
+        assert (without.at_us - told_us) / 1e6 < 0.3, "the others are told while it still serves"
+        assert without.evictions == whole.evictions == ()
+        changes = [one.change for one in autoscaler.changes("payment-1")]
+        assert ReplicaChange.DIED not in changes
+        assert changes.count(ReplicaChange.READY) == 2
+        assert autoscaler.pids()["payment-1"] != victim
+        settled = load.settled()
+        assert len(settled) == len(load.orders), "nothing was served twice"
+        assert longest_gap_s(settled, told_us) < 0.5, "a partition of 30 events/s never waited for a process to start"
+
+
+def test_all_replicas_are_restarted_one_by_one_without_a_late_event(kafka: str, namespace: str, tmp_path: Path) -> None:
+    with two_replicas(kafka, namespace, tmp_path) as autoscaler:
+        autoscaler.wait_for_plan(1)
+        with PaymentLoad(kafka, namespace, rate=RATE, partitions=PARTITIONS) as load:
+            wait_for(lambda: len(load.settled()) > RATE, "a second of load served")
+            began_us = time.time() * 1e6
+            before = autoscaler.pids()
+            for replica, pid in before.items():
+                plans = len(autoscaler.plans())
+                psutil.Process(pid).send_signal(signal.SIGTERM)
+                without, whole = autoscaler.wait_for_plan(plans + 2)[plans:]
+                assert replica not in without.replicas
+                assert set(whole.replicas) == set(before)
+            served = len(load.settled())
+            wait_for(lambda: len(load.settled()) > served + RATE, "another second of load served")
+        wait_for(lambda: not load.unserved(), "every payment served")
+        assert not set(before.values()) & set(autoscaler.pids().values())
+        settled = load.settled()
+        assert len(settled) == len(load.orders), "nothing was served twice"
+        timelines = [one.timeline for one in settled if one.timeline.intended_us >= began_us]
+        assert max((one.done_us or 0) - one.intended_us for one in timelines) / 1e6 < LATENCY_TARGET_S
+
+
+def test_the_partitions_of_a_dead_replica_wait_for_its_return(kafka: str, namespace: str, tmp_path: Path) -> None:
+    with two_replicas(kafka, namespace, tmp_path, ABSENCE_GRACE_S="30") as autoscaler:
+        first = autoscaler.wait_for_plan(1)[0]
+        with PaymentLoad(kafka, namespace, rate=RATE, partitions=PARTITIONS) as load:
+            wait_for(lambda: len(load.settled()) > RATE, "a second of load served")
+            killed = autoscaler.pids()["payment-1"]
+            psutil.Process(killed).kill()
+            waiting = autoscaler.wait_for_plan(2)[1]
+            ready = [ReplicaChange.READY] * 2
+            wait_for(
+                lambda: [one.change for one in autoscaler.changes("payment-1") if one.change in ready] == ready,
+                "its return",
+            )
+            wait_for(lambda: max(one.timeline.received_us or 0 for one in of(load, 1)) > waiting.at_us, "its events")
+        wait_for(lambda: not load.unserved(), "every payment served")
+        assert (waiting.replicas, waiting.assignment, waiting.grace_s) == (first.replicas, first.assignment, 30.0)
+        assert [one.replica for one in waiting.evictions] == ["payment-1"]
+        assert len(autoscaler.plans()) == 2, "it came back in time, so nothing had to move"
+        owners = {one.timeline.partition: one.timeline.replica for one in load.settled()}
+        assert owners == first.assignment, "nobody else ever served its partitions"
+
+
+def of(load: PaymentLoad, partition: int) -> list[PaymentSettled]:
+    return [one for one in load.settled() if one.timeline.partition == partition]
+
+
+def test_a_topic_that_grows_in_mid_run_is_served_whole(kafka: str, namespace: str, tmp_path: Path) -> None:
+    with two_replicas(kafka, namespace, tmp_path) as autoscaler:
+        first = autoscaler.wait_for_plan(1)[0]
+        with PaymentLoad(kafka, namespace, rate=RATE, partitions=PARTITIONS) as load:
+            wait_for(lambda: len(load.settled()) > RATE, "a second of load served")
+            topic = qualified(namespace, Topic.PAYMENTS_REQUESTED)
+            client = admin(kafka)  # kept: its answers are lost with it
+            client.create_partitions([NewPartitions(topic, 2 * PARTITIONS)])[topic].result(10)
+            plan = autoscaler.wait_for_plan(2)[1]
+            for partition in range(PARTITIONS, 2 * PARTITIONS):
+                events = [request(100_000 + 10 * partition + number) for number in range(10)]
+                produce(
+                    kafka,
+                    namespace,
+                    Topic.PAYMENTS_REQUESTED,
+                    [msgspec.json.encode(event) for event in events],
+                    partition=partition,
+                )
+                load.orders += [event.order_id for event in events]
+            wait_for(lambda: len(autoscaler.ticks()[-1].partitions) == 2 * PARTITIONS, "observations of all partitions")
+        wait_for(lambda: not load.unserved(), "every payment served, those in the new partitions included")
+        assert plan.replicas == first.replicas
+        assert plan.assignment is not None
+        assert first.assignment is not None
+        assert first.assignment.items() <= plan.assignment.items(), "nothing that was served had to move"
+        assert len(plan.assignment) == 2 * PARTITIONS
+        assert {plan.assignment[new] for new in range(PARTITIONS, 2 * PARTITIONS)} == set(plan.replicas)
+        served_by = {one.timeline.partition: one.timeline.replica for one in load.settled()}
+        assert served_by == plan.assignment
+        psutil.Process(autoscaler.pids()["payment-0"]).kill()
+        assert len(autoscaler.wait_for_plan(4)[3].assignment or {}) == 2 * PARTITIONS
+        assert len(load.settled()) == len(load.orders), "nothing was served twice"

@@ -1,0 +1,78 @@
+"""A departed member with a grace period: its partitions wait for its return, as an option."""
+
+from live_worlds import ALL_ON_0, HALVES, GroupWorld, started
+
+from contracts.progress import ReplicaState
+
+
+def dies(world: GroupWorld) -> None:
+    world.live(60)
+    world.launcher.newest("payment-1").finish("killed by SIGKILL")
+    world.step()
+
+
+def test_the_plan_still_names_the_dead_one_and_says_for_how_long() -> None:
+    world = started(2, grace_s=5.0)
+    dies(world)
+    assert world.plans()[-1] == ("repair", ("payment-0", "payment-1"), HALVES)
+    written = world.log.written[-1]
+    assert [one.replica for one in written.evictions] == ["payment-1"]
+    assert written.grace_s == 5.0
+    assert written.reason == "payment-1 died; its partitions wait for its return"
+    assert len(world.launcher.processes["payment-1"]) == 1
+    world.step()
+    assert len(world.launcher.processes["payment-1"]) == 2, "it is started again at once"
+
+
+def test_one_that_comes_back_in_time_takes_up_its_partitions_without_another_plan() -> None:
+    world = started(2, grace_s=5.0)
+    dies(world)
+    written = len(world.plans())
+    world.step(3)
+    world.tell("payment-1", ReplicaState.WARM)
+    world.tell("payment-1")
+    world.step(10)
+    assert len(world.plans()) == written
+
+
+def test_after_the_grace_the_others_take_its_partitions_until_it_is_back() -> None:
+    world = started(2, grace_s=5.0)
+    dies(world)
+    world.step(4.9)
+    assert world.plans()[-1][1] == ("payment-0", "payment-1")
+    world.step(0.2)
+    assert world.plans()[-1] == ("repair", ("payment-0",), ALL_ON_0)
+    assert world.log.written[-1].grace_s == 0.0
+    world.tell("payment-1", ReplicaState.WARM)
+    assert world.plans()[-1] == ("repair", ("payment-0", "payment-1"), HALVES)
+
+
+def test_restarts_that_fail_do_not_prolong_the_grace() -> None:
+    world = started(2, grace_s=5.0)
+    dies(world)
+    for _ in range(20):
+        if world.launcher.newest("payment-1").ended is None:
+            world.launcher.newest("payment-1").finish("exit status 1")
+        world.step(0.25)
+    world.step(0.1)
+    assert world.plans()[-1] == ("repair", ("payment-0",), ALL_ON_0)
+
+
+def test_one_that_stops_in_order_is_not_waited_for() -> None:
+    world = started(2, grace_s=5.0)
+    world.live(60)
+    world.tell("payment-1", ReplicaState.DRAINING)
+    assert world.plans()[-1] == ("repair", ("payment-0",), ALL_ON_0)
+
+
+def test_a_group_that_is_dead_as_a_whole_is_told_of_when_the_first_is_back() -> None:
+    world = started(2, grace_s=5.0)
+    world.live(60)
+    for name in ("payment-0", "payment-1"):
+        world.launcher.newest(name).finish("killed by SIGKILL")
+    world.step()
+    assert len(world.plans()) == 1, "there is nobody to obey"
+    world.step()
+    world.tell("payment-0", ReplicaState.WARM)
+    assert world.plans()[-1] == ("repair", ("payment-0", "payment-1"), HALVES)
+    assert {one.replica for one in world.log.written[-1].evictions} == {"payment-0", "payment-1"}

@@ -1,0 +1,88 @@
+"""The topic gets more partitions in mid-run."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from live_worlds import HALVES, GroupWorld, started
+
+from autoscaler.live.realisation import grown
+from autoscaler.model import Action, PartitionLoad, Plan
+from contracts.journal import PlanWritten
+from contracts.plan import PlanRecord
+
+names = st.lists(st.sampled_from([f"payment-{n}" for n in range(6)]), min_size=1, max_size=6, unique=True)
+
+
+def test_new_partitions_get_owners_at_once() -> None:
+    world = started(2)
+    world.loads.loads += tuple(PartitionLoad(number, 0.0, 0) for number in (4, 5))
+    world.step()
+    action, replicas, assignment = world.plans()[-1]
+    assert (action, replicas) == ("repair", ("payment-0", "payment-1"))
+    assert assignment == HALVES | {4: "payment-0", 5: "payment-1"}
+    assert world.log.written[-1].reason == (
+        "the topic grew from 4 to 6 partitions; the new ones go to the least loaded"
+    )
+    assert world.group.observe().assignment == assignment
+    world.step(1)
+    assert len(world.plans()) == 2
+    (plan,) = [entry for entry in world.journal if isinstance(entry, PlanWritten)][1:]
+    assert plan.moved == 0, "nobody had them before"
+
+
+def test_growth_while_a_replica_starts_is_part_of_the_plan_that_waits_for_it() -> None:
+    world = started(1)
+    world.decide(Action.UP, ("payment-0", "payment-1"), HALVES)
+    world.loads.loads += (PartitionLoad(4, 0.0, 0),)
+    world.step()
+    assert len(world.plans()) == 1
+    world.tell("payment-1")
+    assert set(world.plans()[-1][2] or {}) == {0, 1, 2, 3, 4}
+
+
+def test_a_restart_keeps_what_was_placed_and_places_the_rest() -> None:
+    world = GroupWorld(PlanRecord(epoch=3, at_us=0, replicas=("payment-0",), assignment={0: "payment-0"}, reason=""))
+    world.group.start(("payment-0",))
+    world.tell("payment-0")
+    assert world.plans() == [("start", ("payment-0",), dict.fromkeys(range(4), "payment-0"))]
+    assert world.log.written[-1].reason == "plan 3 was made for 1 partitions, now 4"
+
+
+def test_a_plan_for_more_partitions_than_there_are_is_made_anew() -> None:
+    found = PlanRecord(epoch=3, at_us=0, replicas=("payment-0",), assignment=dict.fromkeys(range(9), "x"), reason="")
+    world = GroupWorld(found)
+    world.group.start(("payment-0",))
+    world.tell("payment-0")
+    assert world.plans() == [("start", ("payment-0",), dict.fromkeys(range(4), "payment-0"))]
+
+
+@given(st.data(), names, st.integers(1, 12), st.integers(0, 12))
+def test_growing_moves_nothing_and_leaves_nothing_without_owner(
+    data: st.DataObject, replicas: list[str], partitions: int, more: int
+) -> None:
+    placed = {at: data.draw(st.sampled_from(replicas)) for at in range(partitions)}
+    rates = data.draw(st.dictionaries(st.integers(0, partitions - 1), st.floats(0, 500), max_size=partitions))
+    larger = grown(Plan(tuple(replicas), placed), partitions + more, rates)
+    assert larger.assignment is not None
+    assert larger.replicas == tuple(replicas)
+    assert set(larger.assignment) == set(range(partitions + more))
+    assert placed.items() <= larger.assignment.items()
+    assert set(larger.assignment.values()) <= set(replicas)
+
+
+@pytest.mark.parametrize(
+    ("rates", "expected"),
+    [
+        ({0: 90.0, 1: 10.0}, {2: "b", 3: "b"}),  # unknown counts as the mean, 50: b has 10, then 60, still below 90
+        ({0: 10.0, 1: 10.0}, {2: "a", 3: "b"}),
+        ({0: 0.0, 1: 0.0}, {2: "a", 3: "b"}),
+        ({}, {2: "a", 3: "b"}),
+    ],
+)
+def test_new_partitions_go_to_the_least_loaded(rates: dict[int, float], expected: dict[int, str]) -> None:
+    larger = grown(Plan(("a", "b"), {0: "a", 1: "b"}), 4, rates)
+    assert larger.assignment == {0: "a", 1: "b"} | expected
+
+
+def test_a_count_needs_no_owners() -> None:
+    assert grown(Plan(("a",), None), 9, {}) == Plan(("a",), None)

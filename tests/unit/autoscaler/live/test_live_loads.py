@@ -1,0 +1,66 @@
+"""λ and lag of each partition from readings of offsets."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from autoscaler.live.loads import LoadReader
+from autoscaler.live.offsets import OffsetReading, PartitionOffsets
+from autoscaler.ports import NotReadyError
+
+
+@dataclass
+class Readings:
+    """Stands in for OffsetReader."""
+
+    readings: list[OffsetReading]
+    unanswered: bool = False
+
+    @property
+    def partitions(self) -> int:
+        return len(self.readings[0].partitions)
+
+    def count(self) -> int:
+        if self.unanswered:
+            raise NotReadyError("no broker")
+        return 7
+
+    def read(self) -> OffsetReading:
+        return self.readings.pop(0)
+
+
+def reading(at_s: float, *ends: int) -> OffsetReading:
+    return OffsetReading(at_s, tuple(PartitionOffsets(beginning=0, end=end, committed=0) for end in ends))
+
+
+def test_the_arrival_rate_takes_two_readings_and_the_time_between_them() -> None:
+    loads = LoadReader(Readings([reading(10.0, 100, 0), reading(12.0, 180, 1)]))
+    with pytest.raises(NotReadyError, match="arrival rate of partition 0, 1"):
+        loads.read()
+    at_s, partitions = loads.read()
+    assert at_s == 12.0
+    assert [(load.arrival_rate, load.lag) for load in partitions] == [(40.0, 180), (0.5, 1)]
+
+
+def test_a_topic_made_anew_has_no_rate_until_it_was_read_twice() -> None:
+    loads = LoadReader(Readings([reading(10.0, 100), reading(11.0, 5), reading(12.0, 25)]))
+    for _ in range(2):
+        with pytest.raises(NotReadyError, match="arrival rate"):
+            loads.read()
+    assert loads.read()[1][0].arrival_rate == 20.0
+
+
+def test_new_partitions_hold_one_observation_and_the_others_keep_their_rates() -> None:
+    loads = LoadReader(Readings([reading(10.0, 100), reading(11.0, 120, 0), reading(12.0, 140, 30)]))
+    for _ in range(2):
+        with pytest.raises(NotReadyError, match="arrival rate"):
+            loads.read()
+    assert loads.rates() == {0: 20.0}
+    assert [load.arrival_rate for load in loads.read()[1]] == [20.0, 30.0]
+
+
+def test_without_an_answer_the_last_known_count_stands() -> None:
+    readings = Readings([reading(10.0, 0, 0)])
+    assert LoadReader(readings).count() == 7
+    readings.unanswered = True
+    assert LoadReader(readings).count() == 2

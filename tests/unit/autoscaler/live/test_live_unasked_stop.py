@@ -1,0 +1,171 @@
+"""Replicas that somebody else than their scaler tells to stop: a rolling restart, an operator, a node that goes."""
+
+import signal
+
+from live_worlds import ALL_ON_0, HALVES, GroupWorld, ScalerWorld, started
+
+from autoscaler.live.launcher import Exit, PidFile
+from autoscaler.live.replica_life import Patience
+from autoscaler.model import Action
+from contracts.journal import ReplicaChange
+from contracts.progress import ReplicaState
+
+
+def asks_to_be_drained(world: GroupWorld) -> None:
+    world.live(60)
+    world.tell("payment-1", ReplicaState.DRAINING)
+
+
+def test_its_partitions_go_to_the_others_at_once_and_it_is_left_alone_until_it_ends() -> None:
+    world = started(2)
+    asks_to_be_drained(world)
+    assert world.plans()[-1] == ("repair", ("payment-0",), ALL_ON_0)
+    assert (
+        world.log.written[-1].reason == "without payment-1: stopping or not starting; its partitions go to the others"
+    )
+    world.tell("payment-1", ReplicaState.DRAINED)
+    world.tell("payment-1", ReplicaState.STOPPING)
+    assert world.launcher.newest("payment-1").signals == [], "a second signal could cut its drain short"
+    assert len(world.plans()) == 2
+
+
+def test_it_is_replaced_when_it_has_ended_and_gets_its_partitions_back() -> None:
+    world = started(2)
+    asks_to_be_drained(world)
+    world.launcher.newest("payment-1").finish()
+    world.step()
+    assert world.changes("payment-1")[-2:] == ["left", "requested"]
+    assert world.group.status().requested_replicas == 2
+    world.step()
+    world.tell("payment-1", ReplicaState.WARM)
+    assert world.plans()[-1] == ("repair", ("payment-0", "payment-1"), HALVES)
+    assert [plan.evictions for plan in world.log.written] == [(), (), ()], "nobody has died"
+
+
+def test_a_clean_end_that_was_over_before_it_was_seen_evicts_nobody_either() -> None:
+    world = started(2)
+    world.live(60)
+    world.launcher.newest("payment-1").finish()
+    world.step()
+    assert world.plans()[-1] == ("repair", ("payment-0",), ALL_ON_0)
+    assert world.log.written[-1].evictions == ()
+
+
+def test_one_that_dies_while_it_drains_is_evicted() -> None:
+    world = started(2)
+    asks_to_be_drained(world)
+    world.launcher.newest("payment-1").finish("killed by SIGKILL")
+    world.step()
+    assert "died" in world.changes("payment-1")
+    assert world.plans()[-1] == ("repair", ("payment-0",), ALL_ON_0)
+    assert [one.member_id for one in world.log.written[-1].evictions] == ["member-101"]
+
+
+def test_the_only_replica_serves_on_until_it_ends_and_then_waits_for_its_successor() -> None:
+    world = started(1)
+    world.live(60)
+    world.tell("payment-0", ReplicaState.DRAINING)
+    assert len(world.plans()) == 1, "there is nobody to hand over to"
+    world.launcher.newest("payment-0").finish()
+    world.step()
+    world.step()
+    world.tell("payment-0", ReplicaState.WARM)
+    assert len(world.plans()) == 1, "the plan that is in force names it already"
+    assert world.group.observe().replicas[0].ready
+
+
+def test_a_replica_that_is_not_wanted_any_more_is_not_replaced() -> None:
+    world = started(2)
+    asks_to_be_drained(world)
+    world.decide(Action.DOWN, ("payment-0",), ALL_ON_0)
+    world.launcher.newest("payment-1").finish()
+    world.step()
+    assert world.changes("payment-1")[-1] == "left"
+    assert world.launcher.newest("payment-1").signals == []
+
+
+def test_all_of_a_rolling_restart_come_back_one_after_the_other() -> None:
+    world = started(2)
+    for name, other in (("payment-0", "payment-1"), ("payment-1", "payment-0")):
+        world.live(60)
+        world.tell(name, ReplicaState.DRAINING)
+        assert set((world.log.written[-1].assignment or {}).values()) == {other}
+        world.launcher.newest(name).finish()
+        world.step()
+        world.step()
+        world.tell(name, ReplicaState.WARM)
+        assert world.log.written[-1].assignment == HALVES
+    assert all(plan.evictions == () for plan in world.log.written)
+
+
+def test_one_that_stops_soon_after_each_start_waits_its_back_off() -> None:
+    world = ScalerWorld()
+    world.scaler.request(["payment-0"])
+    for wait_s in (0.5, 1.0, 2.0):
+        world.warm("payment-0").finish()
+        starts = len(world.launcher.processes["payment-0"])
+        world.step()
+        world.step(wait_s - 0.1)
+        assert len(world.launcher.processes["payment-0"]) == starts
+        world.step(0.1)
+        assert len(world.launcher.processes["payment-0"]) == starts + 1
+
+
+def test_one_that_never_gets_done_with_stopping_is_killed_and_evicted() -> None:
+    world = ScalerWorld()
+    world.scaler.request(["payment-0"])
+    process = world.member("payment-0")
+    world.reports.tell("payment-0", process, ReplicaState.DRAINING)
+    world.step()
+    world.step(Patience().stop_s)
+    assert process.signals == [signal.SIGKILL]
+    world.step()
+    assert world.detail(ReplicaChange.DIED).startswith("killed: still there 14 s")
+    assert len(world.scaler.evictions) == 1
+
+
+def test_a_released_replica_that_says_it_drains_by_itself_is_not_told_again() -> None:
+    world = ScalerWorld()
+    world.scaler.request(["payment-0"])
+    process = world.member("payment-0")
+    world.scaler.release("payment-0")
+    world.reports.tell("payment-0", process, ReplicaState.DRAINING)
+    world.step()
+    assert process.signals == []
+    process.finish()
+    world.step()
+    assert world.changes()[-1] == "left"
+
+
+def test_an_adopted_member_that_is_gone_is_evicted_because_nobody_saw_how_it_ended() -> None:
+    world = ScalerWorld()
+    world.scaler.request(["payment-1"])
+    adopted = world.launcher.newest("payment-1")
+    world.launcher.behind = [("payment-0", PidFile(pid=adopted.pid, create_time=adopted.created_s), adopted)]
+    world.reports.tell("payment-0", adopted)
+    world.scaler.adopt(world.reports.newest)
+    adopted.ended = Exit("gone; exit status unknown", clean=True, known=False)
+    world.step(60)
+    assert world.changes()[-2:] == ["died", "requested"]
+    assert len(world.scaler.evictions) == 1
+
+
+def test_with_incremental_delivery_a_replica_is_ready_once_it_is_in_the_group() -> None:
+    world = ScalerWorld(joins_warm=True)
+    world.scaler.request(["payment-0"])
+    process = world.warm("payment-0")
+    assert not world.scaler.ready("payment-0"), "a plan that named it now would give its partitions to others first"
+    world.reports.tell("payment-0", process, ReplicaState.WARM, in_group=True)
+    world.step()
+    assert world.scaler.ready("payment-0")
+    process.finish("killed by SIGKILL")
+    world.step()
+    assert len(world.scaler.evictions) == 1, "it was a member, though it owned nothing"
+
+
+def test_a_replica_that_reads_no_plans_is_stopped_without_a_drain() -> None:
+    world = ScalerWorld(obeys_plans=False)
+    world.scaler.request(["payment-0"])
+    process = world.member("payment-0")
+    world.scaler.release("payment-0")
+    assert process.signals == [signal.SIGTERM]

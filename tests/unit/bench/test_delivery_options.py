@@ -1,0 +1,57 @@
+"""How plans are delivered, as a scenario says it."""
+
+from pathlib import Path
+
+import pytest
+
+from bench.scenario import load_scenario, scenario_names
+from bench.sections import RUNTIMES, Delivery
+from contracts.validation import InvalidSettingsError
+
+
+def problems_of(overrides: dict[str, object]) -> list[str]:
+    with pytest.raises(InvalidSettingsError) as wrong:
+        load_scenario("w1", overrides)
+    return wrong.value.problems
+
+
+def test_the_published_experiment_under_every_delivery() -> None:
+    for delivery in Delivery:
+        for heartbeat_s in (0.5, 3):
+            one = load_scenario("w1", {"payment.delivery": delivery.value, "payment.heartbeat_s": heartbeat_s})
+            assert (one.payment.delivery, one.payment.heartbeat_s) == (delivery, heartbeat_s)
+            assert one.payment.runtime == ""
+    for runtime in RUNTIMES:
+        policy = "linear" if runtime == "share" else "algorithm-2"
+        assert load_scenario("w1", {"payment.runtime": runtime, "policy": policy}).payment.runtime == runtime
+
+
+@pytest.mark.parametrize("name", scenario_names())
+def test_only_what_was_published_keeps_a_fixed_rebalance_time(name: str) -> None:
+    scaling = load_scenario(name).autoscaler
+    assert scaling.learn_rebalance_time is not name.startswith("w1")
+    assert scaling.rebalance_time_s == 0.05
+
+
+def test_names_that_nobody_knows_are_answered_with_those_there_are() -> None:
+    (delivery,) = problems_of({"payment.delivery": "lazy"})
+    assert delivery.endswith("known are incremental, eager")
+    (runtime,) = problems_of({"payment.runtime": "kafka-streams"})
+    assert "payment.runtime: 'kafka-streams' is unknown; known are cooperative-sticky, kip848, share, faust" in runtime
+
+
+def test_what_only_our_replicas_can_do_is_not_asked_of_others() -> None:
+    wrong = {"payment.runtime": "faust", "payment.delivery": "eager", "autoscaler.absence_grace_s": 5}
+    assert problems_of(wrong) == [
+        "w1.toml: payment.delivery: eager says nothing about faust, which delivers in its own way",
+        "w1.toml: autoscaler.absence_grace_s: 5 cannot be kept by faust, which places partitions itself",
+    ]
+
+
+def test_a_share_group_is_not_scaled_by_a_lag_that_nobody_can_read() -> None:
+    (problem,) = problems_of({"payment.runtime": "share"})
+    assert "payment.runtime: share: no client can read a share group's lag" in problem
+
+
+def test_a_grace_is_asked_for_in_seconds(tmp_path: Path) -> None:
+    assert load_scenario("demo", {"absence_grace_s": 30}).autoscaler.absence_grace_s == 30.0

@@ -1,0 +1,53 @@
+"""Seats and server.properties of embedded nodes, without starting any."""
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from tailpack.broker_config import PROPERTIES, Seat, assign_seats, free_ports, write_configuration
+from tailpack.errors import TailpackError
+
+
+def properties(folder: Path, seat: Seat) -> dict[str, str]:
+    write_configuration(folder, seat, PROPERTIES)
+    lines = (folder / "server.properties").read_text().splitlines()
+    return dict(line.split("=", 1) for line in lines if not line.startswith("#"))
+
+
+def test_three_new_nodes_get_six_different_ports_and_know_each_other() -> None:
+    seats = assign_seats([None, None, None], 0)
+
+    assert [seat.node for seat in seats] == [1, 2, 3]
+    assert all(seat.quorum == seats[0].quorum for seat in seats)
+    assert len({seat.port for seat in seats} | set(seats[0].quorum.values())) == 6
+
+
+def test_nodes_keep_their_port_of_last_time() -> None:
+    first = assign_seats([None, None, None], 0)
+
+    assert [seat.port for seat in assign_seats(first, 0)] == [seat.port for seat in first]
+
+
+def test_a_wanted_port_is_that_of_the_first_node_and_the_next_ones_follow() -> None:
+    (port,) = free_ports([0])
+
+    assert [seat.port for seat in assign_seats([None, None], port)] == [port, port + 1]
+
+
+def test_a_taken_port_is_told() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(TailpackError, match=f"port {port} on 127.0.0.1 is taken; name another with --port"):
+            assign_seats([Seat(port=port)], 0)
+
+
+@pytest.mark.parametrize(("nodes", "copies", "in_sync"), [(1, 1, 1), (2, 2, 1), (3, 3, 2), (5, 3, 2)])
+def test_copies_as_many_as_nodes_up_to_three(tmp_path: Path, nodes: int, copies: int, in_sync: int) -> None:
+    found = properties(tmp_path, Seat(port=1, quorum={node: 100 + node for node in range(1, nodes + 1)}))
+
+    assert {found[key] for key in found if key.endswith("replication.factor")} == {str(copies)}
+    assert {found[key] for key in found if "min.isr" in key or key.startswith("min.insync")} == {str(in_sync)}
+    assert found["controller.quorum.voters"].split(",")[-1] == f"{nodes}@127.0.0.1:{100 + nodes}"

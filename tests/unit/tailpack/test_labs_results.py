@@ -1,0 +1,138 @@
+"""What the experiments print and keep: one flat object, one row for each question, figures on the terminal."""
+
+import io
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+from rich.console import Console
+from unit.bench.handover.story import evidence, steady, step
+
+from bench import figures
+from bench.figures import FILES, BounceRow, FailoverRow, GrowthRow, HandoverRow, Origin, ScaleRow
+from bench.handover.failover import KNOWN, judge_failover
+from bench.handover.judge import judge
+from bench.handover.outcome import (
+    BounceResult,
+    FailoverResult,
+    Faults,
+    GrowthResult,
+    HandoverResult,
+    Outcome,
+    ScaleResult,
+)
+from bench.handover.stretch import stretch
+from tailpack.labs import shown
+from tailpack.labs.generator import Sent
+from tailpack.labs.keep import keep
+from tailpack.labs.lab import Setup
+from tailpack.labs.outcome import outcome
+from tailpack.labs.runtimes import runtime
+
+ORIGIN = Origin(command="tailpack bench handover", commit="0123abc", machine="2 cores", measured_on="2026-01-05")
+ROWS = [*steady(0, "a", begin=0, end=1000), *steady(0, "b", begin=1040, end=4000), *steady(1, "c", begin=10, end=4000)]
+STORY = evidence(ROWS, [step(KNOWN, 999, [(0, "a", "b")])], quiet=[(0, 900)])
+STRETCH = stretch(STORY.served, int(STORY.sent_us[0]), int(STORY.sent_us[-1]), latency_target_s=0.5)
+PROMISED = {
+    "moved_p99_s", "moved_max_s", "unmoved_p99_s", "unmoved_extra_s", "stall_max_s", "plan_to_first_event_s", "lost",
+    "duplicates", "order_violations", "offset_regressions", "handovers",
+}  # fmt: skip
+PROMISED_OF_FAILOVER = {"known_death_max_s", "unknown_death_max_s", "lost", "duplicates", "kills", "sigterm_max_s"}
+
+
+def said(name: str = "incremental", heartbeat_s: float = 3.0, *, problem: str = "", late_us: int = 900) -> Outcome:
+    sent = Sent(
+        started_us=0, rate=150, sent=9, refused=(), lateness_p50_us=1, lateness_p99_us=late_us, lateness_max_us=late_us
+    )
+    setup = Setup(runtime=runtime(name), heartbeat_s=heartbeat_s)
+    return outcome(setup, sent, problem=problem, interrupted=False, quick=False, began_s=0.0)
+
+
+def handover(name: str = "incremental", heartbeat_s: float = 3.0) -> HandoverResult:
+    common = msgspec.structs.asdict(said(name, heartbeat_s))
+    return HandoverResult(**common, steps="mixed", figures=judge(STORY, service_time_s=0.005))
+
+
+def results() -> list[Outcome]:
+    common = msgspec.structs.asdict(said())
+    faults = Faults.of(STORY)
+    return [
+        handover(),
+        FailoverResult(**common, figures=judge_failover(STORY)),
+        ScaleResult(
+            **common, plans=3, moved=50, startup_s=5.0, applied_p50_s=0.2, applied_max_s=0.3, rounds_max=2,
+            pause_p50_s=0.01, pause_max_s=0.02, figures=judge(STORY, service_time_s=0.005),
+        ),
+        GrowthResult(
+            **common, partitions_before=10, step=10, steps=89, startup_s=1.0, growth_s=60.0, stable_p50_s=0.4,
+            stable_max_s=0.5, stable_after_last_s=0.4, rounds=178, shrink_s=0.2, shrink_rounds=2, quiet=STRETCH,
+            growing=STRETCH, throughput_share=1.0, faults=faults,
+        ),
+        BounceResult(**common, bounces=9, latency_target_s=0.5, late=0, quiet=STRETCH, bouncing=STRETCH, faults=faults),
+    ]  # fmt: skip
+
+
+def test_the_json_of_a_handover_run_is_one_flat_object_with_what_is_promised() -> None:
+    printed = json.loads(handover().to_json())
+    assert set(printed) >= PROMISED | {"runtime", "heartbeat_s", "moved_p999_s", "events", "kinds", "worst", "wall_s"}
+    assert printed["valid"] is True
+    assert printed["lateness_p99_s"] == 0.0009
+
+
+def test_the_json_of_a_failover_run_is_one_flat_object_with_what_is_promised() -> None:
+    printed = json.loads(results()[1].to_json())
+    assert set(printed) >= PROMISED_OF_FAILOVER
+
+
+@pytest.mark.parametrize("late_us", [25_001, 400_000])
+def test_a_run_whose_load_was_late_does_not_count_and_says_so(late_us: int) -> None:
+    found = said(late_us=late_us)
+    assert not found.valid
+    assert "the load was late" in found.problem
+
+
+def test_a_step_that_did_not_come_to_its_end_is_the_problem_that_is_told() -> None:
+    found = said(problem="not within 60 s: drain", late_us=400_000)
+    assert (found.valid, found.problem) == (False, "not within 60 s: drain")
+
+
+@pytest.mark.parametrize("result", results(), ids=lambda one: type(one).__name__)
+def test_a_result_is_kept_with_its_origin_and_a_repeat_takes_its_place(result: Outcome, tmp_path: Path) -> None:
+    keep(result, ORIGIN, tmp_path)
+    keep(result, ORIGIN, tmp_path)
+    (file,) = tmp_path.iterdir()
+    kinds = {HandoverRow, FailoverRow, ScaleRow, GrowthRow, BounceRow}
+    kind = next(one for one in kinds if FILES[one] == file.name)
+    (row,) = figures.load(kind, tmp_path)
+    assert row.origin == ORIGIN  # type: ignore[attr-defined]
+    kept = msgspec.structs.asdict(row)
+    assert {name: kept[name] for name in msgspec.structs.asdict(result)} == msgspec.structs.asdict(result)
+
+
+def test_rows_of_other_questions_stay(tmp_path: Path) -> None:
+    for name, heartbeat_s in (("incremental", 3.0), ("incremental", 0.5), ("faust", 3.0), ("incremental", 3.0)):
+        keep(handover(name, heartbeat_s), ORIGIN, tmp_path)
+    rows = figures.load(HandoverRow, tmp_path)
+    assert [(row.runtime, row.heartbeat_s) for row in rows] == [
+        ("faust", 3.0),
+        ("incremental", 0.5),
+        ("incremental", 3.0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("result", "show"),
+    list(
+        zip(
+            results(),
+            (shown.show_handover, shown.show_failover, shown.show_scale, shown.show_growth, shown.show_bounce),
+            strict=True,
+        )
+    ),
+    ids=lambda one: getattr(one, "__name__", ""),
+)
+def test_every_result_can_be_shown(result: Outcome, show: object) -> None:
+    text = io.StringIO()
+    show(result, Console(file=text, width=160))  # type: ignore[operator]
+    assert "incremental, heartbeat 3 s, 3 replicas, 6 partitions, 150 events/s" in text.getvalue()

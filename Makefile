@@ -13,14 +13,14 @@ demo: $(VENV)/.ready ## two minutes of the whole pipeline, scaled live, then the
 	@$(BIN)/tailpack demo
 
 test: $(VENV)/.ready check ## everything, on real Kafka and real Spark (under 15 minutes on 2 cores)
-	@$(PYTEST) tests/contract tests/integration tests/chaos --durations=10
+	@$(PYTEST) tests/theory/exhaustive tests/contract tests/integration tests/chaos --durations=10
 
 check: $(VENV)/.ready ## the fast part: format, lint, types, dependency rules, unit tests (no JVM)
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
-	@$(PYTEST) tests/unit --durations=5
+	@$(PYTEST) tests/unit tests/theory --ignore=tests/theory/exhaustive --durations=5
 
 bench: $(VENV)/.ready ## measure this machine: μ_eff, start-up, processes, Spark (about 10 minutes, quiet machine)
 	@$(BIN)/tailpack bench all

@@ -72,7 +72,9 @@ class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka
         """Decide the round for the one topic this group reads. Called on the group's leader."""
         introductions = {member_id: introduced(member_id, each.user_data) for member_id, each in members.items()}
         (topic,) = {topic for each in members.values() for topic in each.subscription}  # one plan, one topic
-        partitions = sorted(cluster.partitions_for_topic(topic) or ())
+        # A leader without metadata, or with metadata of before the topic grew, takes nothing from its owner.
+        claimed = {partition for each in introductions.values() for partition in each.owned}
+        partitions = sorted(claimed | set(cluster.partitions_for_topic(topic) or ()))
         plan = self._newest_plan()
         if plan is not None and plan.assignment and max(plan.assignment) > max(partitions, default=-1):
             self.partitions_wanted()

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import time
 from collections.abc import Collection
 from typing import Any, Final
 
@@ -58,11 +57,14 @@ class Committer:
 
     async def last_commit(self, partitions: Collection[int]) -> bool:
         """Commit what `partitions` have done before others take them; return whether that is with the group."""
-        deadline = time.monotonic() + LAST_COMMIT_S
-        while not (done := await self.commit(partitions)) and self._may_commit():
-            if time.monotonic() > deadline:
-                break
-            await asyncio.sleep(RETRY_S)  # the coordinator moves or the broker restarts; nothing tells when it is back
+        try:
+            async with asyncio.timeout(LAST_COMMIT_S):
+                # The coordinator moves or restarts, and nothing tells when it is back.
+                while not (done := await self.commit(partitions)) and self._may_commit():  # noqa: ASYNC110
+                    await asyncio.sleep(RETRY_S)
+        except TimeoutError:
+            log.warning("the last commit was not answered within %g s; its events may be served again", LAST_COMMIT_S)
+            return False
         return done
 
     async def commit(self, partitions: Collection[int] | None = None) -> bool:

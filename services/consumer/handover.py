@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -39,7 +39,8 @@ class Listeners:
     on_partitions_released: Told = _nobody
     """They are finished and committed; nobody else gets them before this returns."""
     on_partitions_lost: Told = _nobody
-    """They may be somebody else's already: the group took this replica for dead."""
+    """They are, or will be, somebody else's without having been finished: the group took this replica for dead, or an
+    event took longer than a replica that leaves may wait. Their last events may be served again."""
 
 
 @dataclass(slots=True)
@@ -65,31 +66,33 @@ class Handover:
         """Eager: give up everything before the group is joined."""
         held = self.lanes.held
         self.lanes.close(held)
-        await self._finish(await self.lanes.settle(held, STOP_S))
+        done = await self._finish(await self.lanes.settle(held, STOP_S))
         self.committer.hold()
-        if held:
-            await self.listeners.on_partitions_released(sorted(held))
+        await self._say_goodbye(done, self.lanes.held - done)
 
     async def carry_out(self, partitions: frozenset[int], generation: int) -> bool:
         """Make `partitions` the ones that are served; return whether the group should be joined again at once."""
         origin, assignor = self.assignor.last, self.assignor
-        if self.eager and self._member != (self.coordinator.member_id, generation - 1):
+        if self.eager and self.lanes.held and self._member != (self.coordinator.member_id, generation - 1):
             self.lanes.drop(self.lanes.held)  # somebody else may have served them in the round that was missed
+            await self.coordinator.fetch((), {})  # what waited was fetched already: begin at the group's offsets
         self._member = (str(self.coordinator.member_id), generation)
         assignor.generation, assignor.given = generation, {}
         self.committer.open(generation)
         held = self.lanes.held
         taken, released = partitions - held, held - partitions
         self.lanes.close(released)
-        pause_us = await self._take(partitions, taken, origin.given, origin.epoch)
         if self.eager:
-            self.lanes.drop(released)
-        else:
+            self.lanes.drop(released)  # first: an event that ends late must not be committed over its new owner
+        pause_us = await self._take(partitions, taken, origin.given, origin.epoch)
+        if self._is_lost:
+            return False
+        if not self.eager:
             await self._release(released)
         self.rounds += 1
         if taken or released:
             self._note(len(taken), len(released), pause_us)
-        return origin.again
+        return origin.again or bool(assignor.given)  # what was given up is nobody's until a round grants it
 
     async def give_up_all(self, patience_s: float) -> None:
         """Before leaving: finish and commit what can be finished in time."""
@@ -98,10 +101,9 @@ class Handover:
         settled = await self.lanes.settle(held, patience_s)
         if late := held - settled:
             log.warning("events of partitions %s are not done; they will be served again", sorted(late))
-        await self._finish(settled)
+        done = await self._finish(settled)
         self.committer.hold()
-        if held:
-            await self.listeners.on_partitions_released(sorted(held))
+        await self._say_goodbye(done, self.lanes.held - done)
         self.lanes.drop(self.lanes.held)
 
     def lose(self) -> frozenset[int]:
@@ -112,12 +114,21 @@ class Handover:
         self.assignor.forget()
         return held
 
+    @property
+    def _is_lost(self) -> bool:
+        """Whether the group gave everything away while a round was carried out; `lose` has forgotten it."""
+        return self.assignor.generation < 0
+
     async def _take(self, partitions: frozenset[int], taken: Iterable[int], given: dict[int, Given], epoch: int) -> int:
         """Open what is new, go on with what stays; return the longest pause (µs) of what was handed over."""
         offsets: dict[int, int | None] = {p: given[p].offset if p in given else None for p in taken}
         offsets |= await self.coordinator.committed([p for p, offset in offsets.items() if offset is None])
         if told := sorted(partitions if self.eager else offsets):
             await self.listeners.on_partitions_taken(told)
+        if self._is_lost:
+            if offsets:
+                await self.listeners.on_partitions_lost(sorted(offsets))
+            return 0
         self.lanes.open(offsets, epoch)
         self.lanes.reopen([p for p in partitions if p not in offsets], epoch)
         fetched = self.coordinator.fetched
@@ -131,14 +142,21 @@ class Handover:
         still_held = await self._finish(settled)
         if still_held:
             await self.listeners.on_partitions_released(sorted(still_held))
-        self.lanes.drop(still_held)
-        for partition in partitions - settled:
+        self.lanes.drop(still_held & self.lanes.held)
+        for partition in (partitions - settled) & self.lanes.held:
             self._watch(partition)
 
+    async def _say_goodbye(self, done: Collection[int], late: Collection[int]) -> None:
+        """Tell of partitions that are finished, and of those that must go although they are not."""
+        if done:
+            await self.listeners.on_partitions_released(sorted(done))
+        if late:
+            await self.listeners.on_partitions_lost(sorted(late))
+
     async def _finish(self, settled: set[int]) -> set[int]:
-        """Commit what these have done and note where to go on; return those that were not lost meanwhile."""
+        """Commit what is done and note where to go on with these; return those that were not lost meanwhile."""
         stopped_us = now_us()
-        await self.committer.last_commit(settled)
+        await self.committer.last_commit(self.lanes.held)  # all of it: a partition with an event late loses no more
         still_held = settled & self.lanes.held
         positions = {p: self.lanes[p].position for p in still_held}
         self.assignor.given |= {p: Given(at, stopped_us) for p, at in positions.items() if at is not None}

@@ -60,8 +60,10 @@ class Lane:
         return self.running == 0 or self.queue[0][0].key not in self._keys
 
     def start(self, most: int) -> list[tuple[Any, int]]:
-        """Take up to `most` of the records that come next; they are unfinished from now on."""
-        taken = [self.queue.popleft() for _ in range(min(most, len(self.queue)))]
+        """Take what comes next: up to `most`, and no key that another handler is at work on. Unfinished from now on."""
+        taken: list[tuple[Any, int]] = []
+        while self.queue and len(taken) < most and self.queue[0][0].key not in self._keys:
+            taken.append(self.queue.popleft())
         self._unfinished.extend(record.offset for record, _ in taken)
         self._keys.update(record.key for record, _ in taken if record.key is not None)
         self.running += 1

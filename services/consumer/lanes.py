@@ -37,6 +37,8 @@ class Lanes:
         return tuple(sorted(partition for partition, lane in self._lanes.items() if lane.is_open))
 
     def __getitem__(self, partition: int) -> Lane:
+        if partition not in self._lanes:
+            raise KeyError(f"partition {partition} is not held now; held are {sorted(self._lanes)}")
         return self._lanes[partition]
 
     def items(self) -> Iterable[tuple[int, Lane]]:

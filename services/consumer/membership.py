@@ -176,8 +176,7 @@ class Membership:
         self._changed()
 
     async def _evict(self, evictions: Sequence[Eviction]) -> None:
-        for member_id in unseen(evictions, self._evicted):
-            await self._coordinator.evict(member_id)
+        await asyncio.gather(*map(self._coordinator.evict, unseen(evictions, self._evicted)))
 
     async def _help_out(self) -> None:
         """Nothing has happened for long: serve, if nobody does."""

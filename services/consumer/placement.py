@@ -41,7 +41,7 @@ def place(
     if plan is None or plan.assignment is None:
         _sticky(eligible, partitions, previous, owned)
     else:
-        here = {member.member_id for member in eligible}
+        here = {member.member_id for member in members}
         waits = {p for p, name in plan.assignment.items() if name in awaited and previous.get(p) not in here}
         _as_planned(plan.assignment, eligible, [p for p in partitions if p not in waits], previous, owned)
     for mine in owned.values():

@@ -87,10 +87,10 @@ class PlanConsumer:
                 asyncio.get_running_loop().add_signal_handler(number, stop.set)
         self._clients = Clients(self._replica, self._incarnation, self._connection, self._topics, self._options)
         try:
-            await self._clients.start()
-            logs.connected()
-            self._put_together()
-            await self._serve(stop)
+            if await self._is_started(stop):
+                logs.connected()
+                self._put_together()
+                await self._serve(stop)
         except KafkaError as wrong:
             raise ReplicaError(f"{self._replica} cannot go on: {wrong!r}") from wrong
         finally:
@@ -101,11 +101,11 @@ class PlanConsumer:
         return await self._clients.output.send(topic, key, value)
 
     def pause(self, partition: int) -> None:
-        """Start no further event of a partition that is owned. A partition that moves starts unpaused."""
+        """Start no further event of a partition. One that moves starts unpaused. Raises KeyError: not held now."""
         self._lanes[partition].paused = True
 
     def resume(self, partition: int) -> None:
-        """Undo `pause`."""
+        """Undo `pause`. Raises KeyError: not held now."""
         self._lanes[partition].paused = False
         self._lanes.look()
 
@@ -113,6 +113,19 @@ class PlanConsumer:
     def partitions(self) -> tuple[int, ...]:
         """Partitions that are served now, ascending."""
         return self._lanes.serving
+
+    async def _is_started(self, stop: asyncio.Event) -> bool:
+        """Connect; return False when told to stop before that is done."""
+        starts, stops = asyncio.ensure_future(self._clients.start()), asyncio.ensure_future(stop.wait())
+        try:
+            await asyncio.wait([starts, stops], return_when=asyncio.FIRST_COMPLETED)
+            if not starts.done():
+                return False
+            starts.result()
+            return True
+        finally:
+            starts.cancel()
+            stops.cancel()
 
     def _put_together(self) -> None:
         clients, options, lanes = self._clients, self._options, self._lanes
@@ -161,8 +174,8 @@ class PlanConsumer:
         tasks = [asyncio.ensure_future(duty) for duty in duties]
         try:
             await self._watch([*tasks, self._clients.failed])
-            part = asyncio.ensure_future(self._part())
-            await self._watch([part, *tasks[1:], self._clients.failed])
+            tasks[0] = asyncio.ensure_future(self._part())
+            await self._watch([*tasks, self._clients.failed])
         finally:
             for task in tasks:
                 task.cancel()

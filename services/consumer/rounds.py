@@ -128,6 +128,7 @@ def _is_new(plan: PlanRecord | None, introductions: Mapping[str, Introduction]) 
 
 
 def _kind(plan: PlanRecord | None, introductions: Mapping[str, Introduction]) -> RoundKind:
-    if plan is not None and _is_new(plan, introductions):
+    is_start = all(one.generation < 0 for one in introductions.values())  # the plan may be old by then
+    if plan is not None and _is_new(plan, introductions) and not is_start:
         return RoundKind.DEATH if plan.evictions else RoundKind.PLAN
     return next((one.follows for one in introductions.values() if one.follows), RoundKind.MEMBERSHIP)

@@ -33,7 +33,11 @@ class PaymentService:
                 events=named[Topic.PAYMENTS_REQUESTED],
                 plans=named[Topic.PLANS],
                 progress=named[Topic.PROGRESS],
-                others={named[Topic.PAYMENTS_SETTLED]: 1, named[Topic.DEAD_LETTERS]: 1},
+                others={
+                    named[Topic.PAYMENTS_REQUESTED]: max(1, settings.payment_partitions),
+                    named[Topic.PAYMENTS_SETTLED]: 1,
+                    named[Topic.DEAD_LETTERS]: 1,
+                },
             ),
             self.handle,
             options=options_of(settings),

@@ -1,122 +1,155 @@
-"""What services/consumer uses of aiokafka beyond its documentation. After an upgrade, this fails by name."""
+"""What services/consumer touches of aiokafka beyond its documentation: all there, as listed, and nothing else."""
 
+import ast
+import functools
+import importlib
 import inspect
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import aiokafka
 import pytest
-from aiokafka.client import AIOKafkaClient, ConnectionGroup
-from aiokafka.consumer import consumer as consumer_module
-from aiokafka.consumer.group_coordinator import CoordinatorGroupRebalance, GroupCoordinator
-from aiokafka.consumer.subscription_state import Subscription, SubscriptionState
-from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
-from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment, ConsumerProtocolMemberMetadata
-from aiokafka.producer.sender import SendProduceReqHandler
-from aiokafka.protocol.admin import DescribeGroupsRequest
-from aiokafka.protocol.group import LeaveGroupRequest
+from aiokafka.consumer.group_coordinator import GroupCoordinator
+
+import services.consumer
+from services.consumer import private_surface as surface
+
+PACKAGE = Path(services.consumer.__file__).parent
+DOCUMENTED = {"aiokafka", "aiokafka.abc", "aiokafka.errors", "aiokafka.helpers", "aiokafka.structs"}
+METHODS = (*surface.OVERRIDDEN, *surface.CALLED)
+LISTED = {each.name for each in (*METHODS, *surface.ATTRIBUTES)}
 
 
-def parameters(function: Any) -> list[str]:
-    return list(inspect.signature(function).parameters)
+def found(path: str) -> Any:
+    module, name = path.rsplit(".", 1)
+    return getattr(importlib.import_module(module), name)
 
 
-@pytest.mark.parametrize(
-    ("owner", "name", "expected"),
-    [
-        (GroupCoordinator, "_do_rejoin_group", ["self", "subscription"]),
-        (
-            GroupCoordinator,
-            "_on_join_complete",
-            ["self", "generation", "member_id", "protocol", "member_assignment_bytes"],
-        ),
-        (GroupCoordinator, "_do_commit_offsets", ["self", "assignment", "offsets"]),
-        (GroupCoordinator, "request_rejoin", ["self"]),
-        (GroupCoordinator, "reset_generation", ["self"]),
-        (GroupCoordinator, "ensure_coordinator_known", ["self"]),
-        (SubscriptionState, "unsubscribe", ["self"]),
-        (AIOKafkaClient, "send", ["self", "node_id", "request", "group"]),
-        (LeaveGroupRequest, "__init__", ["self", "group", "member_id"]),
-        (AbstractPartitionAssignor, "metadata", ["topics"]),
-        (AbstractPartitionAssignor, "assign", ["cluster", "members"]),
-        (AbstractPartitionAssignor, "on_assignment", ["assignment"]),
-        (ConsumerProtocolMemberMetadata, "__init__", ["self", "args", "kwargs"]),
-    ],
-)
-def test_a_method_we_override_or_call_has_the_parameters_we_rely_on(owner, name, expected):
-    assert parameters(getattr(owner, name)) == expected
+@functools.cache
+def source_of(owner: type) -> str:
+    """Of the class and of its bases in aiokafka."""
+    return "".join(inspect.getsource(each) for each in owner.__mro__ if each.__module__.startswith("aiokafka"))
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["generation", "member_id", "group_id", "coordinator_id", "_client", "_subscription", "_coordination_task"],
-)
-def test_the_coordinator_has_the_attribute(name):
-    assert f"self.{name} = " in inspect.getsource(inspect.getmodule(GroupCoordinator))
+def called(each: surface.Method | surface.Attribute) -> str:
+    return f"{each.owner.rsplit('.', 1)[1]}.{each.name}"
 
 
-def test_the_consumer_makes_its_coordinator_in_start_and_keeps_its_subscription():
-    source = inspect.getsource(consumer_module.AIOKafkaConsumer)
-    assert "self._coordinator = GroupCoordinator(" in source
-    assert "self._subscription = SubscriptionState(" in source
+def test_the_series_is_the_one_that_was_read():
+    assert aiokafka.__version__.startswith(surface.VERSION)
 
 
-def test_the_coordinator_can_change_its_class():
-    """__slots__ or another layout would forbid what PlanCoordinator.adopt does."""
-    assert not hasattr(GroupCoordinator, "__slots__")
+@pytest.mark.parametrize("method", METHODS, ids=called)
+def test_a_method_has_the_parameters_we_rely_on(method):
+    assert hasattr(found(method.owner), method.name), method.why
+    names = [name for name in inspect.signature(getattr(found(method.owner), method.name)).parameters if name != "self"]
+    assert names == method.parameters.split(), method.why
 
 
-def test_a_subscription_tells_whether_it_is_active():
-    assert isinstance(Subscription.active, property)
+@pytest.mark.parametrize("attribute", surface.ATTRIBUTES, ids=called)
+def test_an_attribute_is_there(attribute):
+    owner = found(attribute.owner)
+    assert f"self.{attribute.name} = " in source_of(owner) or isinstance(
+        getattr(owner, attribute.name, None), property
+    ), attribute.why
 
 
-def test_a_leave_can_take_another_connection_than_a_join():
-    assert ConnectionGroup.DEFAULT != ConnectionGroup.COORDINATION
+@pytest.mark.parametrize("one", surface.IMPORTS, ids=lambda one: f"{one.module}.{one.name}")
+def test_an_import_is_there(one):
+    assert hasattr(importlib.import_module(one.module), one.name), one.why
 
 
-def test_the_offset_commit_is_built_from_the_generation_of_the_moment_and_ignores_the_assignment():
-    source = inspect.getsource(GroupCoordinator._do_commit_offsets)
-    assert "self.generation" in source
-    assert source.count("assignment") == 1, "we pass None"
+def test_nothing_is_listed_twice():
+    everything = [(each.owner, each.name) for each in (*METHODS, *surface.ATTRIBUTES)]
+    assert len(everything) == len(set(everything))
 
 
-def test_the_hooks_run_on_both_sides_of_the_join():
-    before = inspect.getsource(GroupCoordinator._on_join_prepare)
-    after = inspect.getsource(GroupCoordinator._on_join_complete)
-    assert before.index("begin_reassignment()") < before.index("on_partitions_revoked")
-    assert (
-        after.index("assign_from_subscribed")
-        < after.index("assignor.on_assignment")
-        < after.index("on_partitions_assigned")
-    )
+# The list cannot go stale: what the package's own source says.
 
 
-def test_a_join_that_was_left_meanwhile_is_given_up():
-    assert "if not self._subscription.active:" in inspect.getsource(CoordinatorGroupRebalance.perform_group_join)
+def trees() -> Iterator[tuple[str, ast.Module]]:
+    for file in sorted(PACKAGE.glob("*.py")):
+        yield file.name, ast.parse(file.read_text())
 
 
-def test_polls_hand_out_nothing_between_revocation_and_assignment():
-    from aiokafka.consumer.fetcher import Fetcher
-
-    source = inspect.getsource(Fetcher.fetched_records)
-    assert source.index("reassignment_in_progress") < source.index("self._records.keys()")
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
 
 
-def test_an_idempotent_producer_never_gives_up_on_a_batch():
-    assert "_txn_manager is None and batch.expired()" in inspect.getsource(SendProduceReqHandler._can_retry)
+def foreign_attributes(tree: ast.Module) -> set[str]:
+    """Private attributes that the module uses, or overrides, and that are not its own classes'."""
+    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    declared = set().union(*map(declared_in, classes))
+    overridden = {name for each in classes if is_coordinator(each) for name in declared_in(each)}
+    overridden = {name for name in overridden if belongs_to_aiokafka(name)}
+    assigned = set().union(*(assigned_in(each) for each in classes if not is_coordinator(each)))
+    used = set(overridden)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and is_private(node.attr):
+            on_self = isinstance(node.value, ast.Name) and node.value.id == "self"
+            if node.attr not in declared - overridden and not (on_self and node.attr in assigned):
+                used.add(node.attr)
+    return used
 
 
-def test_a_group_description_begins_with_error_name_and_state():
-    built = DescribeGroupsRequest(["group"])
-    assert built is not None
-    from aiokafka.protocol import admin
-
-    for version in (admin.DescribeGroupsResponse_v0, admin.DescribeGroupsResponse_v3):
-        groups = dict(zip(version.SCHEMA.names, version.SCHEMA.fields, strict=True))["groups"]
-        assert list(groups.array_of.names)[:3] == ["error_code", "group", "state"]
+def is_coordinator(node: ast.ClassDef) -> bool:
+    return any(isinstance(base, ast.Name) and base.id == GroupCoordinator.__name__ for base in node.bases)
 
 
-def test_user_data_survives_the_protocol():
-    metadata = ConsumerProtocolMemberMetadata(0, ["topic"], b"said")
-    assert ConsumerProtocolMemberMetadata.decode(metadata.encode()).user_data == b"said"
-    assignment = ConsumerProtocolMemberAssignment(0, [("topic", [1, 2])], b"origin")
-    decoded = ConsumerProtocolMemberAssignment.decode(assignment.encode())
-    assert (decoded.assignment, decoded.user_data) == ([("topic", [1, 2])], b"origin")
+def declared_in(node: ast.ClassDef) -> set[str]:
+    names = {each.name for each in node.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)}
+    fields = [each.target for each in node.body if isinstance(each, ast.AnnAssign)]
+    return {name for name in names | {each.id for each in fields if isinstance(each, ast.Name)} if is_private(name)}
+
+
+def assigned_in(node: ast.ClassDef) -> set[str]:
+    stores = (each for each in ast.walk(node) if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store))
+    return {each.attr for each in stores if isinstance(each.value, ast.Name) and each.value.id == "self"}
+
+
+def belongs_to_aiokafka(name: str) -> bool:
+    return hasattr(GroupCoordinator, name) or f"self.{name} = " in source_of(GroupCoordinator)
+
+
+def test_no_private_attribute_is_used_that_is_not_listed():
+    unlisted = {(name, each) for name, tree in trees() for each in foreign_attributes(tree) - LISTED}
+    assert unlisted == set()
+
+
+def test_no_private_attribute_is_listed_that_is_not_used():
+    used = set().union(*(foreign_attributes(tree) for _, tree in trees()))
+    assert {name for name in LISTED if is_private(name)} - used == set()
+
+
+def test_every_public_name_that_is_listed_is_used():
+    text = " ".join(file.read_text() for file in PACKAGE.glob("*.py") if file.name != "private_surface.py")
+    assert {name for name in LISTED if not name.startswith("_") and f".{name}" not in text} <= {
+        each.name for each in surface.OVERRIDDEN
+    }
+
+
+def test_the_modules_that_are_imported_from_are_documented_or_listed():
+    imported = {
+        (node.module, alias.name)
+        for _, tree in trees()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.partition(".")[0] == "aiokafka"
+        for alias in node.names
+        if node.module not in DOCUMENTED
+    }
+    assert imported == {(each.module, each.name) for each in surface.IMPORTS}
+
+
+def test_a_use_that_is_not_listed_would_be_noticed():
+    ours = """
+class Mine(GroupCoordinator):
+    _own: int
+    def _send_req(self):
+        self._own = fetcher._in_flight
+        self._members = 1
+class Other:
+    def __init__(self, consumer):
+        self._coordinator = consumer._coordinator
+"""
+    assert foreign_attributes(ast.parse(ours)) == {"_send_req", "_in_flight", "_members", "_coordinator"}

@@ -1,14 +1,12 @@
-"""Every state that a scenario can reach, each checked; and from each the way home, with no further trouble, is followed.
+"""Every state that a scenario can reach, each checked; and from each, the way home is followed.
 
 The way home takes, in a fixed order, whatever step is possible that nobody chooses: news arrives, answers are read,
 the dead are evicted. It visits explored states only. If it ends well from every state, then under any fair order of
 steps the group comes to rest: wherever chance leads it, the end stays in reach.
 """
 
-from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cache, partial
 
 from theory.rebalance import broker, leader, member, serving
 from theory.rebalance.serving import ACTIVE, BrokenError
@@ -19,7 +17,8 @@ from services.consumer.placement import Member, place
 Step = Callable[[Scenario, State, int], State | None]
 
 HOMEWARD: tuple[Step, ...] = (
-    member.learn, serving.notice, serving.evict, member.carry_out, serving.close, member.join, serving.leave,
+    member.learn, serving.notice, serving.evict, member.carry_out, serving.close, leader.lead, member.join,
+    serving.leave,
 )  # fmt: skip
 CHOSEN: tuple[Step, ...] = (member.miss, serving.serve, serving.commit, member.start, serving.ask_for_drain)
 FAULTS: tuple[Step, ...] = (serving.crash, serving.expire, serving.close_uncommitted)
@@ -30,20 +29,35 @@ MISHAPS: tuple[Step, ...] = (member.join_while_closing, member.lose_answer, serv
 class Explored:
     """What was found, by number of state."""
 
+    world: Scenario
     states: list[State] = field(default_factory=list)
     numbers: dict[State, int] = field(default_factory=dict)
-    came_from: list[tuple[int, str]] = field(default_factory=list)
+    came_from: list[int] = field(default_factory=list)
     home: list[int] = field(default_factory=list)
     """The next state on the way home; NOBODY at its end."""
     steps: int = 0
+    nodes: dict[Node, Node] = field(default_factory=dict)
+    """One object for equal ones: most of a state is what the state before was."""
+
+    def note(self, state: State, came_from: int) -> int:
+        """Keep a new state; return its number."""
+        shared = tuple(self.nodes.setdefault(node, node) for node in state.nodes)
+        state = state._replace(nodes=shared)
+        number = self.numbers[state] = len(self.states)
+        self.states.append(state)
+        self.came_from.append(came_from)
+        self.home.append(NOBODY)
+        return number
 
     def story(self, number: int) -> str:
         """Return the steps that lead to a state: a shortest way."""
-        steps = []
+        steps: list[str] = []
         while number > 0:
-            number, step = self.came_from[number]
-            steps.append(step)
-        return " → ".join(reversed(steps))
+            before = self.came_from[number]
+            ways = _steps(self.world, self.states[before])
+            steps.append(next(f"{step.__name__}({me})" for step, me, after, _ in ways if after == self.states[number]))
+            number = before
+        return " → ".join(reversed(steps)) or "nothing"
 
 
 def beginning(world: Scenario) -> State:
@@ -69,47 +83,37 @@ def beginning(world: Scenario) -> State:
 
 def explore(world: Scenario) -> Explored:
     """Visit every state, breadth first. Raises BrokenError with a shortest story of how it comes about."""
-    decide = cache(partial(leader.decided, world))
-    found = Explored()
-    queue = deque([_note(found, beginning(world), (0, ""))])
-    while queue:
-        number = queue.popleft()
+    leader.decided.cache_clear()
+    found = Explored(world)
+    found.note(beginning(world), 0)
+    number = 0
+    while number < len(found.states):  # states are numbered in the order in which they are to be visited
         try:
-            _visit(world, number, decide, found, queue)
+            _visit(number, found)
         except BrokenError as broken:
             raise BrokenError(f"{broken}, after {found.story(number)}: {found.states[number]}") from None
+        number += 1
     _check_ways_home(found)
     return found
 
 
-def _visit(world: Scenario, number: int, decide: leader.Decide, found: Explored, queue: deque[int]) -> None:
+def _visit(number: int, found: Explored) -> None:
     state = found.states[number]
-    _check_owners(world, state)
-    for step, after, homeward in _steps(world, state, decide):
+    _check_owners(state)
+    for _, _, after, homeward in _steps(found.world, state):
         found.steps += 1
         known = found.numbers.get(after)
         if known is None:
-            known = _note(found, after, (number, step))
-            queue.append(known)
+            known = found.note(after, number)
         if homeward and found.home[number] == NOBODY:
             found.home[number] = known
     if found.home[number] == NOBODY:
-        _check_rest(world, state)
+        _check_rest(found.world, state)
 
 
-def _note(found: Explored, state: State, came_from: tuple[int, str]) -> int:
-    number = found.numbers[state] = len(found.states)
-    found.states.append(state)
-    found.came_from.append(came_from)
-    found.home.append(NOBODY)
-    return number
-
-
-def _steps(world: Scenario, state: State, decide: leader.Decide) -> Iterator[tuple[str, State, bool]]:
+def _steps(world: Scenario, state: State) -> Iterator[tuple[Step, int, State, bool]]:
+    """Yield all that can happen next: the step, who takes it, the state after it, whether it leads home."""
     everyone = range(len(world.names))
-    for me in everyone:
-        if (after := leader.lead(state, me, decide)) is not None:
-            yield f"lead({me})", after, True
     possible = [(HOMEWARD, state, True), (CHOSEN, state, False)]
     if state.faults:
         possible.append((FAULTS, state._replace(faults=state.faults - 1), False))
@@ -119,10 +123,10 @@ def _steps(world: Scenario, state: State, decide: leader.Decide) -> Iterator[tup
         for step in steps:
             for me in everyone:
                 if (after := step(world, before, me)) is not None:
-                    yield f"{step.__name__}({me})", after, homeward
+                    yield step, me, after, homeward
 
 
-def _check_owners(world: Scenario, state: State) -> None:
+def _check_owners(state: State) -> None:
     """Two whose commits count never have the same partition; nor, which is more, do any two members."""
     taken = 0
     for me, node in enumerate(state.nodes):

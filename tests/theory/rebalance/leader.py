@@ -1,6 +1,6 @@
 """The leader of a round: the real one, `services.consumer.rounds.decide`, fed with the model's members."""
 
-from collections.abc import Callable
+from functools import cache
 
 from theory.rebalance import broker
 from theory.rebalance.state import NEVER, NOBODY, Group, Mail, Node, Phase, Scenario, State, bits, mask
@@ -13,17 +13,16 @@ GENERATION = 1000
 """Stands for the round's own generation; only differences count."""
 
 Members = tuple[tuple[int, Node], ...]
-Decide = Callable[[int, Members], dict[int, Mail]]
 
 
-def lead(state: State, me: int, decide: Decide) -> State | None:
+def lead(world: Scenario, state: State, me: int) -> State | None:
     """Decide the round and send the assignment. Who leads after the leader's loss is the broker's choice: anybody."""
     node = state.nodes[me]
     if state.group is not Group.COMPLETING or node.phase is not Phase.JOINING or not broker.knows(state, me):
         return None
     if state.leader not in {me, NOBODY}:
         return None
-    mails = decide(node.known, tuple((each, _as_introduced(state.nodes[each])) for each in bits(state.joined)))
+    mails = decided(world, node.known, tuple((each, _as_introduced(state.nodes[each])) for each in bits(state.joined)))
     nodes = tuple(
         each._replace(mail=mails[number]) if number in mails and each.phase is Phase.JOINING else each
         for number, each in enumerate(state.nodes)
@@ -36,6 +35,7 @@ def _as_introduced(node: Node) -> Node:
     return node._replace(phase=Phase.JOINING, known=0, at=0, draining=False, mail=None)
 
 
+@cache
 def decided(world: Scenario, epoch: int, members: Members) -> dict[int, Mail]:
     """Ask the real leader. Member ids are the replicas' numbers: a lost member's old id is out of the group by then."""
     plan = world.plans[epoch - 1] if epoch else None

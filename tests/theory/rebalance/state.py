@@ -3,8 +3,10 @@
 Sets of partitions and of replicas are bit masks. Generations are stored as ages (the broker's generation minus the
 member's), so that a group that has been through any number of rounds comes back to the same states.
 
-Offsets never steer the protocol, so one partition with events at a time (`Scenario.tracked`) shows as much as all would.
+Offsets never steer the protocol, so one partition with events at a time (`Scenario.tracked`) shows what all would.
 A pause (SIGSTOP) needs no state of its own: a paused replica is one that takes no steps while the others do.
+
+Left out: a grace for absent replicas, a member that leaves because the plan no longer names it, restarts of the broker.
 """
 
 from dataclasses import dataclass
@@ -15,11 +17,17 @@ from contracts.plan import PlanRecord
 
 NEVER = -1
 OLD = 3
-"""Ages from here on are one: which of two claims is the older matters only where members claim the same, and none do."""
+"""Ages from here on are one: which of two claims is older matters only where members claim the same. None do."""
 NOBODY = -1
 
 
-class Phase(IntEnum):
+class Quick(IntEnum):
+    """Hashes as the number it is: states are hashed by the million."""
+
+    __hash__ = int.__hash__
+
+
+class Phase(Quick):
     """Where a replica stands."""
 
     DOWN = 0
@@ -33,7 +41,7 @@ class Phase(IntEnum):
     LEFT = 5
 
 
-class Group(IntEnum):
+class Group(Quick):
     """The broker's states of a group."""
 
     EMPTY = 0
@@ -101,7 +109,7 @@ class State(NamedTuple):
     """Slow events, lost answers and drain time-outs still to come: they must not even repeat an event."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Scenario:
     """What may happen."""
 

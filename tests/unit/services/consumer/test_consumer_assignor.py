@@ -1,13 +1,16 @@
-"""What members say of themselves, and what the leader makes of it."""
+"""What members say of themselves, what the leader makes of it, and how long it waits for an absent one."""
+
+from typing import Any
 
 import msgspec
 import pytest
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment, ConsumerProtocolMemberMetadata
+from consumer_fakes import TOPIC
 
 from contracts.plan import PlanRecord
-from services.consumer.assignor import Introduction, PlanAssignor, introduced, last_owners
-
-TOPIC = "payments.requested"
+from contracts.progress import RoundKind
+from services.consumer.assignor import PlanAssignor, introduced
+from services.consumer.rounds import Given, Introduction, Origin
 
 
 class Cluster:
@@ -16,85 +19,195 @@ class Cluster:
     def __init__(self, count: int) -> None:
         self.count = count
 
-    def partitions_for_topic(self, topic: str) -> set[int]:
+    def partitions_for_topic(self, topic: str) -> set[int] | None:
         assert topic == TOPIC
-        return set(range(self.count))
+        return set(range(self.count)) or None
 
 
-def plan(epoch: int, assignment: dict[int, str] | None) -> PlanRecord:
+class Clock:
+    def __init__(self) -> None:
+        self.now_s = 1000.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def plan(epoch: int, assignment: dict[int, str] | None, *, grace_s: float = 0.0) -> PlanRecord:
     names = tuple(sorted(set((assignment or {}).values())))
-    return PlanRecord(epoch=epoch, at_us=0, replicas=names, assignment=assignment, reason="")
+    return PlanRecord(epoch=epoch, at_us=0, replicas=names, assignment=assignment, reason="", grace_s=grace_s)
 
 
-def assignor(name: str, newest: PlanRecord | None) -> PlanAssignor:
-    return PlanAssignor(name, f"{name}-incarnation", lambda: newest)
+def assignor(name: str, newest: PlanRecord | None, **keywords: Any) -> PlanAssignor:
+    return PlanAssignor(name, f"{name}-incarnation", lambda: newest, **({"eager": False} | keywords))
 
 
 def over_the_wire(one: PlanAssignor) -> ConsumerProtocolMemberMetadata:
     return ConsumerProtocolMemberMetadata.decode(one.metadata({TOPIC}).encode())
 
 
-def test_the_leader_carries_out_the_plan_it_has_read():
-    newest = plan(7, {0: "a", 1: "b", 2: "b"})
-    group = {"id-a": over_the_wire(assignor("a", newest)), "id-b": over_the_wire(assignor("b", None))}
-    leader, follower = assignor("a", newest), assignor("b", None)
+def lead(leader: PlanAssignor, partitions: int, *members: PlanAssignor) -> dict[str, tuple[int, ...]]:
+    """One round; every member hears its share. Member ids are names. Return name → partitions."""
+    group = {member._replica: over_the_wire(member) for member in members}
+    assigned = leader.assign(Cluster(partitions), group)
+    shares = {}
+    for member in members:
+        decoded = ConsumerProtocolMemberAssignment.decode(assigned[member._replica].encode())
+        member.on_assignment(decoded)
+        shares[member._replica] = tuple(p for _, mine in decoded.assignment for p in mine)
+    return shares
 
-    given = leader.assign(Cluster(3), group)
-    follower.on_assignment(ConsumerProtocolMemberAssignment.decode(given["id-b"].encode()))
 
-    assert follower.owned == (1, 2)
-    assert follower.epoch == 7, "the assignment tells which plan it was made from"
+def test_the_leader_carries_out_the_plan_it_has_read_and_says_which_it_was():
+    leader, follower = assignor("a", plan(7, {0: "a", 1: "b", 2: "b"})), assignor("b", None)
+
+    assert lead(leader, 3, leader, follower) == {"a": (0,), "b": (1, 2)}
+    assert follower.last == Origin(epoch=7, kind=RoundKind.MEMBERSHIP, members=2, moved=3)
 
 
-def test_a_member_introduces_itself_with_what_it_knows_and_owned():
+def test_a_member_introduces_itself_with_what_it_holds_knows_and_has_given_up():
     one = assignor("a", plan(3, {0: "a"}))
-    one.owned, one.generation = (0, 4), 9
+    one.claims = lambda: {4, 0}
+    one.generation, one.given, one.draining = 9, {5: Given(12, 34)}, True
+    one.last = Origin(epoch=3, kind=RoundKind.PLAN, again=True, follow_ups=2)
 
-    said = introduced("id", over_the_wire(one).user_data)
+    assert introduced("id", over_the_wire(one).user_data) == Introduction(
+        name="a",
+        incarnation="a-incarnation",
+        epoch=3,
+        owned=(0, 4),
+        generation=9,
+        given={5: Given(12, 34)},
+        draining=True,
+        follows=RoundKind.PLAN,
+        follow_ups=2,
+    )
+    assert one.asked_to_drain
 
-    assert said == Introduction(name="a", incarnation="a-incarnation", epoch=3, owned=(0, 4), generation=9)
+
+def test_only_what_was_said_in_a_join_counts_as_asked():
+    one = assignor("a", None)
+    one.metadata({TOPIC})
+    one.draining = True
+    assert not one.asked_to_drain
+    one.metadata({TOPIC})
+    assert one.asked_to_drain
 
 
-@pytest.mark.parametrize("user_data", [None, b"", b"\x00\x01", b"[1]", b'{"name": 5}'])
+def test_a_partition_that_moves_is_withheld_then_granted_with_the_offset_of_its_last_owner():
+    newest = plan(2, {0: "b"})
+    old, new = assignor("a", newest), assignor("b", newest)
+    old.claims, old.generation = lambda: {0}, 4
+    old.group_generation = lambda: 5
+
+    assert lead(old, 1, old, new) == {"a": (), "b": ()}
+    assert old.last.again
+    assert new.last.again
+
+    old.claims, old.generation, old.given = tuple, 5, {0: Given(77, 1)}
+    old.group_generation = lambda: 6
+    assert lead(old, 1, old, new) == {"a": (), "b": (0,)}
+    assert new.last.given == {0: Given(77, 1)}
+    assert not new.last.again
+
+
+@pytest.mark.parametrize("user_data", [None, b"", b"\x00\x01", b"[1]", b'{"name": 5}', b'{"name": "a", "owned": 1}'])
 def test_a_member_of_another_make_goes_by_its_member_id(user_data):
     assert introduced("id-x", user_data) == Introduction(name="id-x")
 
 
 def test_unknown_fields_of_a_newer_member_are_tolerated():
-    assert introduced("id", b'{"name": "a", "draining": true}').name == "a"
+    assert introduced("id", b'{"name": "a", "colour": "blue"}').name == "a"
 
 
-def test_an_older_claim_never_beats_a_newer_one():
-    zombie = Introduction(name="a", owned=(0, 1), generation=4)
-    owner = Introduction(name="b", owned=(1,), generation=6)
-
-    assert last_owners({"id-a": zombie, "id-b": owner}) == {0: "id-a", 1: "id-b"}
-
-
-def test_without_a_plan_partitions_stay_where_they_are():
-    old, new = assignor("a", None), assignor("b", None)
-    old.owned, old.generation = (1, 2), 5
-
-    given = old.assign(Cluster(4), {"id-a": over_the_wire(old), "id-b": over_the_wire(new)})
-
-    assert given["id-a"].assignment == [(TOPIC, [1, 2])]
-    assert given["id-b"].assignment == [(TOPIC, [0, 3])]
-
-
-def test_an_assignment_without_origin_counts_as_made_without_a_plan():
+@pytest.mark.parametrize("user_data", [None, b"", b"range", b'{"epoch": "two"}'])
+def test_an_assignment_without_a_readable_origin_holds_but_counts_as_made_without_a_plan(user_data):
     one = assignor("a", None)
-    one.epoch = 8
+    one.last = Origin(epoch=8, again=True)
 
-    one.on_assignment(ConsumerProtocolMemberAssignment(0, [(TOPIC, [1])], b"range"))
+    one.on_assignment(ConsumerProtocolMemberAssignment(0, [(TOPIC, [1])], user_data))
 
-    assert (one.owned, one.epoch) == ((1,), 0)
+    assert one.last == Origin()
 
 
-def test_after_leaving_nothing_is_claimed():
+def test_after_leaving_nothing_is_claimed_to_be_known():
     one = assignor("a", None)
-    one.owned, one.generation, one.epoch = (1,), 4, 2
+    one.generation, one.given, one.last = 4, {0: Given(1, 1)}, Origin(epoch=2)
 
     one.forget()
 
     said = msgspec.json.decode(one.metadata({TOPIC}).user_data)
-    assert (said["owned"], said["generation"]) == ([], -1)
+    assert (said["epoch"], said["generation"], said["given"]) == (0, -1, {})
+
+
+def test_without_metadata_of_the_topic_everything_stays_where_it_is():
+    old, new = assignor("a", None), assignor("b", None)
+    old.claims, old.generation = lambda: {1}, 4
+
+    assert lead(old, 0, old, new) == {"a": (1,), "b": ()}
+
+
+# Partitions that were added
+
+
+def test_a_plan_that_names_unknown_partitions_makes_the_leader_ask_for_them():
+    asked = []
+    leader = assignor("a", plan(1, {0: "a", 5: "a"}))
+    leader.partitions_wanted = lambda: asked.append(True)
+
+    assert lead(leader, 2, leader) == {"a": (0, 1)}
+    assert asked == [True]
+    lead(leader, 6, leader)
+    assert asked == [True]
+
+
+# Grace
+
+
+def test_what_belongs_to_an_absent_replica_waits_for_it_for_its_grace_and_then_goes_to_others():
+    clock = Clock()
+    leader = assignor("a", plan(1, {0: "a", 1: "b"}, grace_s=5.0), clock=clock)
+    assert lead(leader, 2, leader) == {"a": (0,)}
+    assert leader.grace_left_s() == pytest.approx(5.0)
+
+    clock.now_s += 4.0
+    assert lead(leader, 2, leader) == {"a": (0,)}
+    assert leader.grace_left_s() == pytest.approx(1.0), "counted from when it was missed first"
+
+    clock.now_s += 1.0
+    assert leader.grace_left_s() == 0.0
+    assert lead(leader, 2, leader) == {"a": (0, 1)}
+
+
+def test_a_replica_that_came_back_and_is_missed_again_has_its_whole_grace():
+    clock = Clock()
+    newest = plan(1, {0: "a", 1: "b"}, grace_s=5.0)
+    leader, absent = assignor("a", newest, clock=clock), assignor("b", newest)
+    lead(leader, 2, leader)
+    clock.now_s += 4.0
+    assert lead(leader, 2, leader, absent)["b"] == (1,)
+    assert leader.grace_left_s() == 0.0
+    clock.now_s += 4.0
+    assert lead(leader, 2, leader) == {"a": (0,)}
+    assert leader.grace_left_s() == pytest.approx(5.0)
+
+
+@pytest.mark.parametrize("newest", [None, plan(1, {0: "a", 1: "b"})])
+def test_without_grace_nothing_waits(newest):
+    leader = assignor("a", newest)
+
+    assert lead(leader, 2, leader) == {"a": (0, 1)}
+    assert leader.grace_left_s() == 0.0
+
+
+# Eager
+
+
+def test_eager_one_round_is_enough():
+    newest = plan(2, {0: "b"})
+    old, new = assignor("a", newest, eager=True), assignor("b", newest, eager=True)
+    old.claims, old.generation, old.given = lambda: {0}, 4, {0: Given(9, 1)}
+    old.group_generation = lambda: 5
+
+    assert lead(old, 1, old, new) == {"a": (), "b": (0,)}
+    assert new.last.given == {0: Given(9, 1)}
+    assert not new.last.again

@@ -1,106 +1,182 @@
-"""Commits are made by the present generation, never by a member that has none."""
+"""Commits are made by the present generation, never while joining, never by a member that has none."""
 
 import asyncio
-from typing import Any
+from collections.abc import Awaitable, Callable
 
 import pytest
 from aiokafka import errors
-from aiokafka.structs import TopicPartition
+from consumer_fakes import TOPIC, FakeCoordinator, eventually, records
 
+from services.consumer import commits
 from services.consumer.commits import Committer
-
-TOPIC = "payments.requested"
-
-
-class Coordinator:
-    """As much of aiokafka's coordinator as a commit touches."""
-
-    def __init__(self, generation: int = 5) -> None:
-        self.generation = generation
-        self.commits: list[dict[int, int]] = []
-        self.answers: list[Exception] = []
-
-    async def _do_commit_offsets(self, assignment: Any, offsets: dict[TopicPartition, Any]) -> None:
-        await asyncio.sleep(0)
-        if self.answers:
-            raise self.answers.pop(0)
-        self.commits.append({at.partition: offset.offset for at, offset in offsets.items()})
+from services.consumer.lanes import Lanes
 
 
-def committer(coordinator: Coordinator, *, served: int = 3) -> Committer:
-    one = Committer(coordinator, TOPIC, interval_s=0.1)
-    ledger = one.open(5)
-    for offset in range(served):
-        ledger.served(0, offset)
-        ledger.acknowledged(0, offset)
-    return one
+class Story:
+    """Partitions 0 and 1 with three events done in each, held by generation 5."""
+
+    def __init__(self) -> None:
+        self.group = FakeCoordinator(generation=5)
+        self.lanes = Lanes(per_partition=1, batch_size=1)
+        self.lanes.open({0: 0, 1: 0}, epoch=1)
+        self.committer = Committer(self.group, self.lanes, TOPIC, interval_s=0.001)
+        self.committer.open(5)
+        for partition in (0, 1):
+            self.serve(partition, 0, 3)
+
+    def serve(self, partition: int, first: int, count: int) -> None:
+        lane = self.lanes[partition]
+        lane.put(records(first, count), 1)
+        for _ in range(count):
+            taken = lane.start(1)
+            lane.returned(taken)
+            lane.finished(taken)
 
 
-def test_what_is_acknowledged_is_committed_once():
-    coordinator = Coordinator()
-    one = committer(coordinator)
+def told(story: Callable[[Story], Awaitable[None]]) -> None:
+    async def tell() -> None:
+        await story(Story())
 
-    assert asyncio.run(one.commit())
-    assert asyncio.run(one.commit())
-    assert coordinator.commits == [{0: 3}]
+    asyncio.run(tell())
 
 
-@pytest.mark.parametrize("generation", [-1, 6])
-def test_a_member_of_another_generation_is_silent(generation):
-    coordinator = Coordinator(generation)
+def test_what_is_done_is_committed_once_for_all_partitions_together():
+    async def story(s: Story) -> None:
+        assert await s.committer.commit()
+        assert await s.committer.commit()
+        assert s.group.since() == ["commit {0: 3, 1: 3}"]
+        s.serve(1, 3, 1)
+        assert await s.committer.commit()
+        assert s.group.since() == ["commit {1: 4}"]
 
-    assert not asyncio.run(committer(coordinator).commit())
-    assert coordinator.commits == []
-
-
-def test_after_the_commit_before_a_handover_nothing_more_is_committed():
-    coordinator = Coordinator()
-    one = committer(coordinator)
-
-    async def story() -> None:
-        assert await one.close()
-        one.ledger.served(0, 3)
-        one.ledger.acknowledged(0, 3)  # an acknowledgement that came late
-        assert not await one.commit()
-
-    asyncio.run(story())
-    assert coordinator.commits == [{0: 3}]
+    told(story)
 
 
-def test_the_commit_before_a_handover_is_tried_again_while_the_coordinator_moves():
-    coordinator = Coordinator()
-    coordinator.answers = [errors.NotCoordinatorForGroupError(), errors.GroupLoadInProgressError()]
+def test_only_the_partitions_that_are_named_are_committed():
+    async def story(s: Story) -> None:
+        assert await s.committer.commit([1])
+        assert s.group.group == {1: 3}
 
-    assert asyncio.run(committer(coordinator).close())
-    assert coordinator.commits == [{0: 3}]
+    told(story)
 
 
-@pytest.mark.parametrize(
-    "answer", [errors.IllegalGenerationError, errors.UnknownMemberIdError, errors.CommitFailedError]
-)
-def test_a_refused_commit_loses_nothing_but_repeats_events(answer):
-    coordinator = Coordinator()
-    coordinator.answers = [answer()]
+@pytest.mark.parametrize("reason", ["the group is in another generation", "no membership", "held", "joining"])
+def test_nothing_leaves(reason):
+    async def story(s: Story) -> None:
+        if reason == "held":
+            s.committer.hold()
+        elif reason == "joining":
+            s.group.joining = True
+        else:
+            s.group.generation = 6 if "another" in reason else -1
+            s.committer.open(s.group.generation if "no" in reason.split() else 5)
+        assert not await s.committer.commit()
+        assert not await s.committer.last_commit([0, 1])
+        assert s.group.since() == []
 
-    assert not asyncio.run(committer(coordinator).commit())
+    told(story)
+
+
+def test_a_member_that_joined_again_commits_under_its_new_generation():
+    async def story(s: Story) -> None:
+        s.committer.hold()
+        s.group.generation = 6
+        s.committer.open(6)
+        assert await s.committer.commit()
+        assert s.group.since() == ["commit {0: 3, 1: 3}"]
+
+    told(story)
+
+
+@pytest.mark.parametrize("answer", commits.FENCED)
+def test_a_refusal_loses_nothing_and_is_not_taken_for_a_commit(answer):
+    async def story(s: Story) -> None:
+        s.group.answers = [answer()]
+        assert not await s.committer.commit()
+        assert await s.committer.commit()
+        assert s.group.since() == ["commit {0: 3, 1: 3}"], "a later one takes it along"
+
+    told(story)
 
 
 def test_an_error_that_trying_again_cannot_mend_is_raised():
-    coordinator = Coordinator()
-    coordinator.answers = [errors.GroupAuthorizationFailedError("group")]
+    async def story(s: Story) -> None:
+        s.group.answers = [errors.GroupAuthorizationFailedError("group")]
+        with pytest.raises(errors.GroupAuthorizationFailedError):
+            await s.committer.commit()
 
-    with pytest.raises(errors.GroupAuthorizationFailedError):
-        asyncio.run(committer(coordinator).commit())
+    told(story)
 
 
-def test_a_new_assignment_begins_with_an_empty_ledger():
-    coordinator = Coordinator()
-    one = committer(coordinator)
-    old = one.ledger
-    coordinator.generation = 6
-    one.open(6)
-    old.served(0, 9)
-    old.acknowledged(0, 9)
+def test_the_commit_before_a_handover_is_tried_again_while_the_coordinator_moves():
+    async def story(s: Story) -> None:
+        s.group.answers = [errors.NotCoordinatorForGroupError(), errors.GroupLoadInProgressError()]
+        assert await s.committer.last_commit([0])
+        assert s.group.since() == ["commit {0: 3}"]
 
-    assert asyncio.run(one.commit())
-    assert coordinator.commits == [], "a late acknowledgement of the old assignment commits nothing"
+    told(story)
+
+
+def test_it_is_not_tried_again_once_the_group_has_moved_on():
+    async def story(s: Story) -> None:
+        class Fenced(FakeCoordinator):
+            async def _do_commit_offsets(self, assignment, at):
+                self.generation = -1  # aiokafka throws its membership away
+                raise errors.UnknownMemberIdError
+
+        s.committer._coordinator = Fenced(generation=5)
+        async with asyncio.timeout(1):
+            assert not await s.committer.last_commit([0])
+
+    told(story)
+
+
+def test_it_is_given_up_at_its_deadline(monkeypatch):
+    async def story(s: Story) -> None:
+        monkeypatch.setattr(commits, "LAST_COMMIT_S", 0.03)
+        monkeypatch.setattr(commits, "RETRY_S", 0.005)
+        s.group.answers = [errors.NotCoordinatorForGroupError() for _ in range(1000)]
+        async with asyncio.timeout(1):
+            assert not await s.committer.last_commit([0])
+
+    told(story)
+
+
+def test_a_partition_that_was_lost_while_its_commit_was_under_way_commits_nothing_when_it_comes_back():
+    async def story(s: Story) -> None:
+        under_way = asyncio.ensure_future(s.committer.commit([0]))
+        await asyncio.sleep(0)
+        s.lanes.drop([0])
+        s.lanes.open({0: 7}, epoch=2)
+        assert await under_way
+        assert s.lanes[0].committable is None, "the answer belonged to the old lane"
+        assert s.lanes[0].position == 7
+
+    told(story)
+
+
+def test_a_dropped_lane_commits_nothing_even_if_its_event_ends_late():
+    async def story(s: Story) -> None:
+        await s.committer.commit()
+        lane = s.lanes[0]
+        lane.put(records(3, 1), 1)
+        taken = lane.start(1)
+        s.lanes.drop([0])
+        lane.returned(taken)
+        lane.finished(taken)
+        s.group.since()
+        assert await s.committer.commit()
+        assert s.group.since() == []
+
+    told(story)
+
+
+def test_commits_follow_each_other_at_the_interval():
+    async def story(s: Story) -> None:
+        running = asyncio.ensure_future(s.committer.run())
+        await eventually(lambda: s.group.group == {0: 3, 1: 3})
+        s.serve(0, 3, 2)
+        await eventually(lambda: s.group.group[0] == 5)
+        running.cancel()
+
+    told(story)

@@ -1,11 +1,14 @@
 """Who owns what: as planned, and sensibly where the plan leaves the choice."""
 
-from hypothesis import given
+from dataclasses import replace
+
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts.plan import PlanRecord
 from services.consumer.placement import Member, place
 
+PROPERTY = settings(max_examples=100, deadline=None)  # a busy machine is no error
 NAMES = [f"payment-{number}" for number in range(6)]
 
 
@@ -23,7 +26,11 @@ def moves(owners: dict[str, list[int]], previous: dict[int, str]) -> int:
 
 groups = st.lists(
     st.builds(
-        Member, member_id=st.uuids().map(str), name=st.sampled_from(NAMES), incarnation=st.sampled_from(["1", "2", "3"])
+        Member,
+        member_id=st.uuids().map(str),
+        name=st.sampled_from(NAMES),
+        incarnation=st.sampled_from(["1", "2", "3"]),
+        draining=st.booleans(),
     ),
     min_size=1,
     max_size=8,
@@ -37,6 +44,7 @@ plans = st.none() | st.builds(
 partition_lists = st.integers(0, 20).map(lambda count: list(range(count)))
 
 
+@PROPERTY
 @given(plans, groups, partition_lists, st.data())
 def test_every_partition_has_exactly_one_owner_and_every_member_an_entry(the_plan, group, partitions, data):
     ids = [member.member_id for member in group]
@@ -48,6 +56,7 @@ def test_every_partition_has_exactly_one_owner_and_every_member_an_entry(the_pla
     assert sorted(partition for mine in owners.values() for partition in mine) == partitions
 
 
+@PROPERTY
 @given(plans, groups, partition_lists, st.randoms())
 def test_the_order_in_which_members_are_listed_changes_nothing(the_plan, group, partitions, random):
     shuffled = list(group)
@@ -56,8 +65,43 @@ def test_the_order_in_which_members_are_listed_changes_nothing(the_plan, group, 
     assert place(the_plan, group, partitions, {}) == place(the_plan, shuffled, partitions, {})
 
 
+@PROPERTY
+@given(plans, groups, partition_lists, st.sets(st.sampled_from(NAMES)), st.data())
+def test_only_what_a_planned_absent_replica_should_own_and_nobody_has_waits(the_plan, group, partitions, awaited, data):
+    ids = [member.member_id for member in group]
+    previous = data.draw(st.dictionaries(st.sampled_from(partitions or [0]), st.sampled_from([*ids, "gone"])))
+
+    owners = place(the_plan, group, partitions, previous, awaited)
+
+    unowned = set(partitions) - {partition for mine in owners.values() for partition in mine}
+    assignment = (the_plan.assignment if the_plan else None) or {}
+    assert unowned == {p for p in partitions if assignment.get(p) in awaited and previous.get(p) not in ids}
+
+
+@PROPERTY
+@given(plans, groups, partition_lists)
+def test_placement_repeated_moves_nothing(the_plan, group, partitions):
+    once = place(the_plan, group, partitions, {})
+    previous = {partition: owner for owner, mine in once.items() for partition in mine}
+
+    assert place(the_plan, group, partitions, previous) == once
+
+
+@PROPERTY
+@given(plans, groups, partition_lists)
+def test_draining_members_own_nothing_while_somebody_else_can(the_plan, group, partitions):
+    newest = {each.name: each for each in sorted(group, key=lambda each: (each.incarnation, each.member_id))}
+
+    owners = place(the_plan, group, partitions, {})
+
+    if not all(member.draining for member in newest.values()):
+        assert not any(owners[member.member_id] for member in group if member.draining)
+
+
+@PROPERTY
 @given(groups, partition_lists, st.data())
 def test_present_members_own_what_the_plan_gives_them(group, partitions, data):
+    group = [replace(member, draining=False) for member in group]
     assignment = data.draw(st.fixed_dictionaries({each: st.sampled_from(NAMES) for each in partitions}))
     by_name = {member.name: member for member in sorted(group, key=lambda each: (each.incarnation, each.member_id))}
 
@@ -68,6 +112,7 @@ def test_present_members_own_what_the_plan_gives_them(group, partitions, data):
             assert partition in owners[by_name[name].member_id]
 
 
+@PROPERTY
 @given(st.integers(1, 6), partition_lists, st.data())
 def test_without_an_assignment_counts_are_even_and_moves_are_few(count, partitions, data):
     group = members(*NAMES[:count])
@@ -84,6 +129,7 @@ def test_without_an_assignment_counts_are_even_and_moves_are_few(count, partitio
     assert moves(owners, previous) == unavoidable
 
 
+@PROPERTY
 @given(st.integers(1, 6), partition_lists)
 def test_sticky_placement_repeated_moves_nothing(count, partitions):
     group = members(*NAMES[:count])
@@ -99,6 +145,56 @@ def test_partitions_of_an_absent_replica_go_to_the_least_loaded():
     owners = place(plan(NAMES[:3], assignment), members("payment-0", "payment-1"), [0, 1, 2, 3], {})
 
     assert owners == {"payment-0-id": [0, 1], "payment-1-id": [2, 3]}
+
+
+def test_partitions_of_an_absent_replica_stay_with_whom_they_went_to():
+    assignment = {0: "payment-0", 1: "payment-1", 2: "payment-2", 3: "payment-2"}
+    previous = {2: "payment-0-id", 3: "payment-0-id"}
+
+    owners = place(plan(NAMES[:3], assignment), members("payment-0", "payment-1"), [0, 1, 2, 3], previous)
+
+    assert owners == {"payment-0-id": [0, 2, 3], "payment-1-id": [1]}
+
+
+def test_partitions_of_an_awaited_replica_wait_for_its_return():
+    assignment = {0: "payment-0", 1: "payment-1"}
+
+    owners = place(plan(NAMES[:2], assignment), members("payment-0"), [0, 1], {0: "payment-0-id"}, {"payment-1"})
+
+    assert owners == {"payment-0-id": [0]}
+
+
+def test_what_another_member_has_does_not_wait_for_an_awaited_replica():
+    assignment = {0: "payment-0", 1: "payment-1"}
+
+    owners = place(plan(NAMES[:2], assignment), members("payment-0"), [0, 1], {1: "payment-0-id"}, {"payment-1"})
+
+    assert owners == {"payment-0-id": [0, 1]}
+
+
+def test_what_a_member_must_give_up_does_not_wait_for_an_awaited_replica():
+    """payment-2 is planned away and still has partition 1: waiting would stop a partition that is served."""
+    assignment = {0: "payment-0", 1: "payment-1"}
+    group = members("payment-0", "payment-2")
+
+    owners = place(plan(NAMES[:2], assignment), group, [0, 1], {1: "payment-2-id"}, {"payment-1"})
+
+    assert owners == {"payment-0-id": [0, 1], "payment-2-id": []}
+
+
+def test_what_a_draining_member_has_goes_to_the_least_loaded_of_the_others():
+    group = [Member("a", "payment-0", draining=True), *members("payment-1", "payment-2")]
+    assignment = {0: "payment-0", 1: "payment-1", 2: "payment-1", 3: "payment-2"}
+
+    owners = place(plan(NAMES[:3], assignment), group, [0, 1, 2, 3], {0: "a"})
+
+    assert owners == {"a": [], "payment-1-id": [1, 2], "payment-2-id": [0, 3]}
+
+
+def test_members_that_all_drain_serve_until_they_are_gone():
+    group = [Member("a", "payment-0", draining=True), Member("b", "payment-1", draining=True)]
+
+    assert place(plan(NAMES[:2], {0: "payment-0", 1: "payment-1"}), group, [0, 1], {}) == {"a": [0], "b": [1]}
 
 
 def test_partitions_that_the_plan_does_not_mention_are_owned_too():

@@ -11,16 +11,16 @@ from payment_group import request
 from contracts.events import DeadLetter, PaymentRequested, PaymentSettled
 from contracts.topics import Topic
 from services.common.dead_letters import PAYLOAD_LIMIT
-from services.consumer.event import Event, Outgoing
-from services.payment.app import MAX_REQUEST_BYTES, payment_handler
+from services.consumer import Event
+from services.payment.app import MAX_REQUEST_BYTES, Outgoing, settle
 from services.payment.domain import payment_id
 
 DONE_US = 1_700_000_000_000_000
 
 
 def handled(value: bytes | None, *, key: bytes | None = b"key") -> Outgoing:
-    event = Event("run-1.payments.requested", 3, 41, key, value, received_us=DONE_US - 9000, epoch=7)
-    return payment_handler("payment-2")(event, DONE_US)
+    event = Event("run-1.payments.requested", 3, 41, key, value, (), 0, received_us=DONE_US - 9000, epoch=7)
+    return settle(event, "payment-2", DONE_US)
 
 
 def changed(**fields: object) -> bytes:

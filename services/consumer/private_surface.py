@@ -1,0 +1,181 @@
+"""Everything that this package uses of aiokafka beyond its documentation. Data only; a contract test reads it.
+
+An aiokafka of another series is to be trusted only once that test passes: it fails by the names below. What the package
+touches and this list does not name fails it too.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+VERSION: Final = "0.14."
+"""Series that was read; pyproject.toml pins it."""
+
+CONSUMER: Final = "aiokafka.consumer.consumer.AIOKafkaConsumer"
+COORDINATOR: Final = "aiokafka.consumer.group_coordinator.GroupCoordinator"
+REBALANCE: Final = "aiokafka.consumer.group_coordinator.CoordinatorGroupRebalance"
+STATE: Final = "aiokafka.consumer.subscription_state.SubscriptionState"
+SUBSCRIPTION: Final = "aiokafka.consumer.subscription_state.Subscription"
+ASSIGNMENT: Final = "aiokafka.consumer.subscription_state.Assignment"
+PARTITION: Final = "aiokafka.consumer.subscription_state.TopicPartitionState"
+FETCHER: Final = "aiokafka.consumer.fetcher.Fetcher"
+CLIENT: Final = "aiokafka.client.AIOKafkaClient"
+ASSIGNOR: Final = "aiokafka.coordinator.assignors.abstract.AbstractPartitionAssignor"
+PROTOCOL: Final = "aiokafka.coordinator.protocol"
+ADMIN: Final = "aiokafka.protocol.admin"
+GROUP: Final = "aiokafka.protocol.group"
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """Something that is overridden or called."""
+
+    owner: str
+    """Dotted path of the class."""
+    name: str
+    parameters: str
+    """Their names, joined by spaces; `self` left out."""
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """Something that is read or written."""
+
+    owner: str
+    """Dotted path of the class."""
+    name: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """A name of a module that the documentation does not promise."""
+
+    module: str
+    name: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """Behaviour that is relied upon."""
+
+    name: str
+    why: str
+
+
+OVERRIDDEN: Final = (
+    Method(COORDINATOR, "_on_join_prepare", "previous_assignment", "go on serving while the group is joined"),
+    Method(COORDINATOR, "_do_rejoin_group", "subscription", "know when JoinGroup is under way"),
+    Method(
+        COORDINATOR,
+        "_on_join_complete",
+        "generation member_id protocol member_assignment_bytes",
+        "hand over what moves instead of assigning anew",
+    ),
+    Method(COORDINATOR, "_do_commit_offsets", "assignment offsets", "no commit while joining"),
+    Method(COORDINATOR, "_do_heartbeat", "", "an answered heartbeat renews the lease"),
+    Method(COORDINATOR, "reset_generation", "", "what is lost is dropped in the same moment"),
+    Method(ASSIGNOR, "metadata", "topics", "a member introduces itself"),
+    Method(ASSIGNOR, "assign", "cluster members", "the leader decides the round"),
+    Method(ASSIGNOR, "on_assignment", "assignment", "a member learns the origin of its share"),
+)
+
+CALLED: Final = (
+    Method(COORDINATOR, "request_rejoin", "", "a plan starts a round at once"),
+    Method(COORDINATOR, "ensure_coordinator_known", "", "warm before the first join"),
+    Method(COORDINATOR, "_lookup_assignor", "name", "hand the assignment to the assignor"),
+    Method(COORDINATOR, "_do_fetch_commit_offsets", "partitions", "one question for all offsets that nobody handed on"),
+    Method(COORDINATOR, "start_commit_offsets_refresh_task", "assignment", "the fetcher asks it where to begin"),
+    Method(COORDINATOR, "_stop_commit_offsets_refresh_task", "", "one such task for one Assignment"),
+    Method(STATE, "assign_from_subscribed", "assignment", "the first Assignment of a subscription"),
+    Method(STATE, "assigned_partitions", "", "what is fetched now"),
+    Method(STATE, "unsubscribe", "", "leave in the middle of a join"),
+    Method(STATE, "_notify_assignment_waiters", "", "polls and the fetcher wait for it"),
+    Method(ASSIGNMENT, "state_value", "tp", "position of one partition"),
+    Method(PARTITION, "__init__", "assignment", "a state without a position voids a response under way"),
+    Method(PARTITION, "seek", "position", "begin where the last owner ended"),
+    Method(
+        PARTITION, "update_committed", "offset_meta", "release whoever waits for the offset of a partition that left"
+    ),
+    Method(FETCHER, "_notify", "future", "wake the fetcher"),
+    Method(CLIENT, "send", "node_id request group", "leave for another, describe the group"),
+    Method(CLIENT, "force_metadata_update", "", "see partitions that a plan names"),
+    Method(f"{PROTOCOL}.ConsumerProtocolMemberMetadata", "__init__", "args kwargs", "carries our user data"),
+    Method(f"{PROTOCOL}.ConsumerProtocolMemberAssignment", "__init__", "args kwargs", "carries our user data"),
+    Method(f"{GROUP}.LeaveGroupRequest", "__init__", "group member_id", "evict; accepted from anybody"),
+    Method(
+        f"{ADMIN}.DescribeGroupsRequest",
+        "__init__",
+        "groups include_authorized_operations",
+        "see whether the group is empty",
+    ),
+)
+
+ATTRIBUTES: Final = (
+    Attribute(CONSUMER, "_coordinator", "made in start(); its class is swapped before subscribe()"),
+    Attribute(CONSUMER, "_subscription", "the one SubscriptionState"),
+    Attribute(CONSUMER, "_fetcher", "the one Fetcher"),
+    Attribute(COORDINATOR, "generation", "fences commits"),
+    Attribute(COORDINATOR, "member_id", "empty when not a member"),
+    Attribute(COORDINATOR, "group_id", "requests of our own"),
+    Attribute(COORDINATOR, "coordinator_id", "node to send them to; None when unknown"),
+    Attribute(COORDINATOR, "_client", "connection to send them on"),
+    Attribute(COORDINATOR, "_subscription", "the same SubscriptionState"),
+    Attribute(COORDINATOR, "_group_subscription", "None: no rejoin for metadata while joining"),
+    Attribute(COORDINATOR, "_closing", "a close is no loss"),
+    Attribute(COORDINATOR, "_coordination_task", "has it died, polling is hopeless"),
+    Attribute(STATE, "subscription", "None when unsubscribed"),
+    Attribute(SUBSCRIPTION, "active", "left meanwhile?"),
+    Attribute(SUBSCRIPTION, "assignment", "None before the first round"),
+    Attribute(SUBSCRIPTION, "_reassignment_in_progress", "True from subscribe() on; polls hand out nothing"),
+    Attribute(ASSIGNMENT, "tps", "what is fetched now"),
+    Attribute(ASSIGNMENT, "_topic_partitions", "changed in place"),
+    Attribute(ASSIGNMENT, "_tp_state", "changed in place"),
+    Attribute(FETCHER, "_records", "fetched and not yet polled, by partition"),
+    Attribute(FETCHER, "_wait_consume_future", "done: the fetcher looks again at what to fetch"),
+    Attribute(FETCHER, "_fetch_max_wait_ms", "read at every fetch; shorter while a round is on"),
+)
+
+IMPORTS: Final = (
+    Import("aiokafka.client", "ConnectionGroup", "a JoinGroup under way blocks its connection"),
+    Import("aiokafka.consumer.group_coordinator", "GroupCoordinator", "base class"),
+    Import("aiokafka.consumer.subscription_state", "TopicPartitionState", "a fresh one for each taking"),
+    Import("aiokafka.coordinator.assignors.abstract", "AbstractPartitionAssignor", "base class"),
+    Import(PROTOCOL, "ConsumerProtocol", "decode an assignment"),
+    Import(PROTOCOL, "ConsumerProtocolMemberAssignment", "what the leader answers"),
+    Import(PROTOCOL, "ConsumerProtocolMemberMetadata", "what a member says"),
+    Import(ADMIN, "DescribeGroupsRequest", "see whether the group is empty"),
+    Import(GROUP, "LeaveGroupRequest", "leave for another"),
+)
+
+GROUP_FACTS: Final = (
+    Fact("the consumer makes its coordinator in start", "adopt comes after it"),
+    Fact("the coordinator can change its class", "aiokafka offers no way to bring one's own"),
+    Fact("a join learns its generation before the leader decides", "the leader tells which offsets are fresh"),
+    Fact(
+        "a rejoin asked for while joining is forgotten at SyncGroup", "epochs are compared when the round is complete"
+    ),
+    Fact("before the join is called once per sequence of attempts", "a loss inside it is handled in reset_generation"),
+    Fact("heartbeats stop before JoinGroup and start after the round", "handing over has the session time for itself"),
+    Fact("a heartbeat that meets a round asks to rejoin and counts as answered", "members hear of rounds, and stay"),
+    Fact("a join without a subscription is given up", "leave() unsubscribes"),
+    Fact("a commit carries the generation of the moment it is sent", "checked and sent without a pause between"),
+    Fact("a commit does not look at the assignment", "None is passed"),
+    Fact("a commit of an old generation throws the membership away", "so none is sent while joining"),
+    Fact("offsets that nobody committed are left out", "those partitions begin at the reset"),
+    Fact("a leave can take another connection than a join", "it is not kept waiting by it"),
+    Fact("a group description begins with error, group and state", "see whether the group is empty"),
+    Fact("user data survives the protocol", "introductions, origins and offsets travel in it"),
+    Fact("an idempotent producer never gives up on a batch", "REQUEST_TIMEOUT_MS bounds only the wait for a leader"),
+)
+
+FETCH_FACTS: Final = (
+    Fact("polls hand out nothing before the first assignment", "records come when their lanes are open"),
+    Fact("a response for a partition without a position is thrown away", "a partition may leave and come back"),
+    Fact("a response for an earlier position is thrown away", "a kept lane is fetched from where it ended"),
+    Fact("fetched records of another position are thrown away", "nothing is handled twice after a seek"),
+    Fact("fetched records of an assignment changed in place are handed out", "partitions that stay do not pause"),
+    Fact("each fetch reads the wait anew", "it is shortened for a round"),
+    Fact("a partition without a position begins at the committed offset", "where no offset was handed on"),
+)

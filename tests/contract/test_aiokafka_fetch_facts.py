@@ -1,0 +1,105 @@
+"""How aiokafka fetches where services/consumer relies on it. After an upgrade the broken fact is named."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from aiokafka.consumer.fetcher import FetchResult, PartitionRecords
+from aiokafka.record.memory_records import MemoryRecords
+from aiokafka.structs import OffsetAndMetadata
+from aiokafka_bench import ONE, ZERO, Checks, Fetching, batch
+
+from services.consumer.private_surface import FETCH_FACTS
+
+CHECKS = Checks()
+
+
+@pytest.mark.parametrize("name", [each.name for each in FETCH_FACTS])
+def test_aiokafka_still_behaves_as_we_rely_on(name):
+    asyncio.run(CHECKS[name]())
+
+
+def test_every_check_is_of_a_fact_that_is_listed():
+    assert CHECKS.keys() == {each.name for each in FETCH_FACTS}
+
+
+def fetched(assignment: Any, position: int) -> FetchResult:
+    found = PartitionRecords(ZERO, MemoryRecords(batch()), None, position, None, None, True, 0)
+    return FetchResult(ZERO, assignment=assignment, partition_records=found, backoff=0.0)
+
+
+@CHECKS.of("polls hand out nothing before the first assignment")
+async def nothing_yet() -> None:
+    async with Fetching() as f:
+        poll = asyncio.ensure_future(f.fetcher.fetched_records(set(), timeout=0))
+        await asyncio.sleep(0)
+        assert not poll.done()
+        f.change(ZERO)
+        assert await asyncio.wait_for(poll, 1) == {}
+
+
+@CHECKS.of("a response for a partition without a position is thrown away")
+async def voided() -> None:
+    async with Fetching() as f:
+        f.change(ZERO, positions={ZERO: 0})
+
+        def leaves_and_comes_back() -> None:
+            f.change()
+            f.change(ZERO)
+
+        assert await f.respond(leaves_and_comes_back) == {}
+        assert not f.assignment.state_value(ZERO).has_valid_position
+
+
+@CHECKS.of("a response for an earlier position is thrown away")
+async def sought() -> None:
+    async with Fetching() as f:
+        f.change(ZERO, positions={ZERO: 0})
+        assert await f.respond(lambda: f.change(ZERO, positions={ZERO: 2})) == {}
+        assert f.assignment.state_value(ZERO).position == 2
+
+
+@CHECKS.of("fetched records of another position are thrown away")
+async def other_position() -> None:
+    async with Fetching() as f:
+        f.change(ZERO, positions={ZERO: 0})
+        found = fetched(f.assignment, 0)
+        f.assignment.state_value(ZERO).seek(2)
+        assert found.getall() == []
+
+
+@CHECKS.of("fetched records of an assignment changed in place are handed out")
+async def handed_out() -> None:
+    async with Fetching() as f:
+        f.change(ZERO, positions={ZERO: 0})
+        before = f.assignment
+        records = await f.respond(lambda: f.change(ZERO, ONE))
+        assert f.assignment is before
+        assert records.keys() == {ZERO}
+        f.change(ZERO)
+        polled = await f.fetcher.fetched_records(set(), timeout=0)
+        assert [record.offset for record in polled[ZERO]] == [0, 1, 2]
+
+
+@CHECKS.of("each fetch reads the wait anew")
+async def wait_anew() -> None:
+    async with Fetching() as f:
+        f.change(ZERO, positions={ZERO: 0})
+        waits = []
+        for wait_ms in (25, 5):
+            f.fetcher._fetch_max_wait_ms = wait_ms
+            ((_, request),) = f.fetcher._get_actions_per_node(f.assignment)[0]
+            waits.append(request.prepare({request.API_KEY: (4, 4)}).max_wait_time)
+        assert waits == [25, 5]
+
+
+@CHECKS.of("a partition without a position begins at the committed offset")
+async def begins_at_committed() -> None:
+    async with Fetching() as f:
+        f.change(ZERO)
+        updating = asyncio.ensure_future(f.fetcher._update_fetch_positions(f.assignment, 0, [ZERO]))
+        await asyncio.sleep(0)
+        assert f.assignment.requesting_committed() == [ZERO]
+        f.assignment.state_value(ZERO).update_committed(OffsetAndMetadata(33, ""))
+        await asyncio.wait_for(updating, 1)
+        assert f.assignment.state_value(ZERO).position == 33

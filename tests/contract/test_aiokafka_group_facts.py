@@ -1,0 +1,212 @@
+"""How aiokafka joins and commits where services/consumer relies on it. After an upgrade the broken fact is named."""
+
+import asyncio
+import inspect
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from aiokafka.client import ConnectionGroup
+from aiokafka.consumer import consumer as consumer_module
+from aiokafka.consumer.group_coordinator import GroupCoordinator
+from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment, ConsumerProtocolMemberMetadata
+from aiokafka.errors import GroupLoadInProgressError, IllegalGenerationError, RebalanceInProgressError
+from aiokafka.producer.sender import SendProduceReqHandler
+from aiokafka.protocol import admin
+from aiokafka.structs import OffsetAndMetadata
+from aiokafka_bench import ONE, TOPIC, ZERO, Checks, Group, joined, synced
+
+from services.consumer.private_surface import GROUP_FACTS
+
+CHECKS = Checks()
+
+
+@pytest.mark.parametrize("name", [each.name for each in GROUP_FACTS])
+def test_aiokafka_still_behaves_as_we_rely_on(name):
+    asyncio.run(CHECKS[name]())
+
+
+def test_every_check_is_of_a_fact_that_is_listed():
+    assert CHECKS.keys() == {each.name for each in GROUP_FACTS}
+
+
+# Joining
+
+
+@CHECKS.of("the consumer makes its coordinator in start")
+async def start() -> None:
+    source = inspect.getsource(consumer_module.AIOKafkaConsumer.start)
+    assert "self._coordinator = GroupCoordinator(" in source
+    assert "self._fetcher = Fetcher(" in source
+
+
+@CHECKS.of("the coordinator can change its class")
+async def class_swap() -> None:
+    class Ours(GroupCoordinator):  # type: ignore[misc]
+        pass
+
+    async with Group() as g:
+        g.coordinator.__class__ = Ours
+        assert isinstance(g.coordinator, Ours)
+
+
+@CHECKS.of("a join learns its generation before the leader decides")
+async def generation_first() -> None:
+    async with Group() as g:
+        seen = []
+        share = ConsumerProtocolMemberAssignment(0, [], b"")
+        g.assignor.assign = lambda cluster, members: seen.append(g.coordinator.generation) or {"me": share}
+        g.wire.answers = {"JoinGroup": [joined()], "SyncGroup": [synced()]}
+        assert await g.rebalance().perform_group_join()
+        assert seen == [8]
+
+
+@CHECKS.of("a rejoin asked for while joining is forgotten at SyncGroup")
+async def forgotten() -> None:
+    async with Group() as g:
+        at_sync = []
+        g.wire.at = {
+            "JoinGroup": g.coordinator.request_rejoin,
+            "SyncGroup": lambda: at_sync.append(g.coordinator._rejoin_needed_fut.done()),
+        }
+        g.wire.answers = {"JoinGroup": [joined(leader="other")], "SyncGroup": [synced()]}
+        await g.rebalance().perform_group_join()
+        assert at_sync == [False]
+        assert not g.coordinator._rejoin_needed_fut.done()
+
+
+@CHECKS.of("before the join is called once per sequence of attempts")
+async def prepared_once() -> None:
+    async with Group() as g:
+        prepared = []
+
+        async def prepare(previous: Any) -> None:
+            prepared.append(previous)
+
+        g.coordinator._on_join_prepare = prepare
+        g.wire.answers = {
+            "JoinGroup": [joined(GroupLoadInProgressError), joined(leader="other"), joined(leader="other")],
+            "SyncGroup": [synced(), synced()],
+        }
+        subscription = g.state.subscription
+        assert await g.coordinator.ensure_active_group(subscription, None) is None
+        assert await g.coordinator.ensure_active_group(subscription, None) is subscription.assignment
+        assert prepared == [None]
+        await asyncio.sleep(0)  # the heartbeats have begun
+        await g.coordinator.ensure_active_group(subscription, None)
+        assert prepared == [None, None]
+
+
+@CHECKS.of("heartbeats stop before JoinGroup and start after the round")
+async def heartbeats_rest() -> None:
+    async with Group() as g:
+        beating: dict[str, bool] = {}
+
+        async def complete(*_: Any) -> None:
+            beating["handing over"] = g.coordinator._heartbeat_task is not None
+            g.state.assign_from_subscribed({ZERO})
+
+        g.coordinator._on_join_complete = complete
+        g.coordinator._start_heartbeat_task()
+        await asyncio.sleep(0)
+        g.wire.at = {"JoinGroup": lambda: beating.update(joining=g.coordinator._heartbeat_task is not None)}
+        g.wire.answers = {"JoinGroup": [joined(leader="other")], "SyncGroup": [synced()]}
+        await g.coordinator.ensure_active_group(g.state.subscription, None)
+        assert beating == {"joining": False, "handing over": False}
+        assert g.coordinator._heartbeat_task is not None
+
+
+@CHECKS.of("a heartbeat that meets a round asks to rejoin and counts as answered")
+async def heartbeat() -> None:
+    async with Group() as g:
+        g.wire.answers = {"Heartbeat": [SimpleNamespace(error_code=RebalanceInProgressError.errno)]}
+        assert await g.coordinator._do_heartbeat() is True
+        assert g.coordinator._rejoin_needed_fut.done()
+        assert (g.coordinator.generation, g.coordinator.member_id) == (7, "me")
+
+
+@CHECKS.of("a join without a subscription is given up")
+async def given_up() -> None:
+    async with Group() as g:
+        g.wire.at = {"JoinGroup": g.state.unsubscribe}
+        g.wire.answers = {"JoinGroup": [joined()]}
+        assert await g.rebalance().perform_group_join() is None
+        assert g.kinds == ["JoinGroup"]
+
+
+# Commits
+
+
+def committed(error: Any = None) -> SimpleNamespace:
+    return SimpleNamespace(topics=[(TOPIC, [(0, error.errno if error else 0)])])
+
+
+@CHECKS.of("a commit carries the generation of the moment it is sent")
+async def generation_of_the_moment() -> None:
+    async with Group() as g:
+        g.wire.answers = {"OffsetCommit": [committed()]}
+        sending = g.coordinator._do_commit_offsets(None, {ZERO: OffsetAndMetadata(5, "")})
+        g.coordinator.generation = 9
+        await sending
+        ((_, said),) = g.wire.sent
+        assert said.consumer_group_generation_id == 9
+        assert said.consumer_id == "me"
+
+
+@CHECKS.of("a commit does not look at the assignment")
+async def no_assignment() -> None:
+    async with Group() as g:
+        g.wire.answers = {"OffsetCommit": [committed()]}
+        await g.coordinator._do_commit_offsets(None, {ZERO: OffsetAndMetadata(5, "")})
+        ((_, said),) = g.wire.sent
+        assert said.topics == [(TOPIC, [(0, 5, "")])]
+
+
+@CHECKS.of("a commit of an old generation throws the membership away")
+async def thrown_away() -> None:
+    async with Group() as g:
+        g.wire.answers = {"OffsetCommit": [committed(IllegalGenerationError), committed(RebalanceInProgressError)]}
+        with pytest.raises(IllegalGenerationError):
+            await g.coordinator._do_commit_offsets(None, {ZERO: OffsetAndMetadata(5, "")})
+        assert (g.coordinator.generation, g.coordinator.member_id) == (-1, "")
+
+
+@CHECKS.of("offsets that nobody committed are left out")
+async def left_out() -> None:
+    async with Group() as g:
+        g.wire.answers = {"OffsetFetch": [SimpleNamespace(topics=[(TOPIC, [(0, -1, "", 0), (1, 4, "", 0)])])]}
+        found = await g.coordinator._do_fetch_commit_offsets({ZERO, ONE})
+        assert found == {ONE: OffsetAndMetadata(4, "")}
+
+
+# Requests and records
+
+
+@CHECKS.of("a leave can take another connection than a join")
+async def two_connections() -> None:
+    assert ConnectionGroup.DEFAULT != ConnectionGroup.COORDINATION
+
+
+@CHECKS.of("a group description begins with error, group and state")
+async def description() -> None:
+    for version in (admin.DescribeGroupsResponse_v0, admin.DescribeGroupsResponse_v3):
+        groups = dict(zip(version.SCHEMA.names, version.SCHEMA.fields, strict=True))["groups"]
+        assert list(groups.array_of.names)[:3] == ["error_code", "group", "state"]
+
+
+@CHECKS.of("user data survives the protocol")
+async def user_data() -> None:
+    metadata = ConsumerProtocolMemberMetadata(0, [TOPIC], b"said")
+    assert ConsumerProtocolMemberMetadata.decode(metadata.encode()).user_data == b"said"
+    share = ConsumerProtocolMemberAssignment(0, [(TOPIC, [1, 2])], b"origin")
+    decoded = ConsumerProtocolMemberAssignment.decode(share.encode())
+    assert (decoded.assignment, decoded.user_data) == ([(TOPIC, [1, 2])], b"origin")
+
+
+@CHECKS.of("an idempotent producer never gives up on a batch")
+async def never_gives_up() -> None:
+    expired = SimpleNamespace(expired=lambda: True)
+    handler = SimpleNamespace(_sender=SimpleNamespace(_txn_manager=object()))
+    assert SendProduceReqHandler._can_retry(handler, SimpleNamespace(retriable=True), expired)
+    handler._sender._txn_manager = None
+    assert not SendProduceReqHandler._can_retry(handler, SimpleNamespace(retriable=True), expired)

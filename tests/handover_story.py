@@ -1,0 +1,86 @@
+"""One replica in a group that answers at once: rounds are told to it one by one. For the handover's unit tests."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from consumer_fakes import TOPIC, FakeCoordinator, records
+
+from contracts.plan import PlanRecord
+from contracts.progress import RoundKind
+from services.consumer.assignor import PlanAssignor
+from services.consumer.commits import Committer
+from services.consumer.handover import Handover, Listeners
+from services.consumer.lane import Lane
+from services.consumer.lanes import Lanes, Taken
+from services.consumer.rounds import Given, Origin
+
+
+class Story:
+    """One replica that holds nothing yet; `told` is what its listeners heard, in order with its requests."""
+
+    def __init__(self, *, eager: bool = False) -> None:
+        self.group = FakeCoordinator(generation=0)
+        self.lanes = Lanes(per_partition=1, batch_size=1)
+        self.plan: PlanRecord | None = None
+        self.assignor = PlanAssignor("me", "1", lambda: self.plan, eager=eager)
+        self.assignor.claims = lambda: self.lanes.held
+        self.handover = Handover(
+            coordinator=self.group,  # type: ignore[arg-type]
+            assignor=self.assignor,
+            lanes=self.lanes,
+            committer=Committer(self.group, self.lanes, TOPIC, interval_s=60),
+            listeners=Listeners(
+                on_partitions_taken=self.hear("taken"),
+                on_partitions_released=self.hear("released"),
+                on_partitions_lost=self.hear("lost"),
+            ),
+            newest_plan=lambda: self.plan,
+            eager=eager,
+            release_s=0.02,
+        )
+
+    def hear(self, what: str) -> Callable[[Sequence[int]], Awaitable[None]]:
+        async def heard(partitions: Sequence[int]) -> None:
+            self.group.asked.append(f"{what} {list(partitions)}")
+            assert what != "taken" or not set(partitions) & set(self.lanes.serving), "told before any event is handled"
+
+        return heard
+
+    async def round(
+        self,
+        generation: int,
+        *partitions: int,
+        given: dict[int, Given] | None = None,
+        again: bool = False,
+        epoch: int = 1,
+    ) -> bool:
+        """One round as the coordinator runs it: stop where it is eager, then carry out."""
+        if self.handover.eager:
+            await self.handover.stop()
+        self.group.generation = generation
+        self.assignor.last = Origin(
+            epoch=epoch, kind=RoundKind.PLAN, members=2, moved=1, given=given or {}, again=again
+        )
+        return await self.handover.carry_out(frozenset(partitions), generation)
+
+    def start(self, partition: int) -> tuple[Lane, Taken]:
+        """A handler begins with the next event of a partition; the lane's next record is made up."""
+        lane = self.lanes[partition]
+        lane.put(records(lane.expected or 0, 1), 1)
+        return lane, lane.start(1)
+
+    def serve(self, partition: int, count: int = 1) -> None:
+        for _ in range(count):
+            end(*self.start(partition))
+
+
+def end(lane: Lane, taken: Taken) -> None:
+    lane.returned(taken)
+    lane.finished(taken)
+
+
+def told(story: Callable[[Story], Awaitable[None]], *, eager: bool = False) -> None:
+    async def tell() -> None:
+        await story(Story(eager=eager))
+
+    asyncio.run(tell())

@@ -1,0 +1,166 @@
+"""Handing over when the group lets go of the replica, when it leaves, and when everybody stops (eager)."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+from consumer_fakes import eventually, offsets, records
+from handover_story import Story, end, told
+
+from services.consumer import handover as handover_module
+from services.consumer.handover import Listeners
+from services.consumer.rounds import Given
+
+# The group takes this replica for dead
+
+
+def test_what_is_lost_is_dropped_at_once_and_never_committed():
+    async def story(s: Story) -> None:
+        await s.round(1, 0, 1)
+        s.serve(0)
+        assert s.handover.lose() == {0, 1}
+        assert s.lanes.held == frozenset()
+        assert s.assignor.generation == -1
+        s.group.since()
+        assert not await s.handover.committer.commit() or s.group.since() == []
+
+    told(story)
+
+
+def test_losing_everything_while_offsets_are_looked_up_takes_nothing():
+    async def story(s: Story) -> None:
+        await s.round(1, 0)
+        s.group.since()
+        s.group.lookup = asyncio.Event()
+        under_way = asyncio.ensure_future(s.round(2, 0, 1))
+        await eventually(lambda: s.group.asked == ["look up [1]"])
+        s.handover.lose()
+        s.group.lookup.set()
+        assert not await under_way
+        assert s.lanes.held == frozenset()
+        assert s.group.since() == ["look up [1]", "taken [1]", "lost [1]"], "nothing is fetched"
+
+    told(story)
+
+
+def test_losing_everything_while_a_slow_event_is_waited_for_ends_the_round_quietly():
+    async def story(s: Story) -> None:
+        await s.round(1, 0, 1)
+        at_work = s.start(0)
+        under_way = asyncio.ensure_future(s.round(2))
+        await eventually(lambda: s.group.fetched == frozenset())
+        s.handover.lose()
+        await under_way
+        s.group.since()
+        end(*at_work)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert s.group.since() == [], "nothing to commit, to release or to ask for"
+        assert s.assignor.given == {}
+
+    told(story)
+
+
+def test_losing_everything_while_the_release_is_told_ends_the_round_quietly():
+    async def story(s: Story) -> None:
+        await s.round(1, 0)
+
+        async def lose(partitions: Sequence[int]) -> None:
+            s.handover.lose()
+
+        s.handover.listeners = Listeners(on_partitions_released=lose)
+        await s.round(2)
+        assert s.lanes.held == frozenset()
+
+    told(story)
+
+
+# Leaving
+
+
+def test_before_leaving_everything_is_finished_committed_and_released():
+    async def story(s: Story) -> None:
+        await s.round(1, 0, 1)
+        s.serve(0, 2)
+        at_work = s.start(1)
+        s.group.since()
+        leaving = asyncio.ensure_future(s.handover.give_up_all(1.0))
+        await asyncio.sleep(0)
+        assert s.lanes.serving == ()
+        end(*at_work)
+        await leaving
+        assert s.group.since() == ["commit {0: 2, 1: 1}", "released [0, 1]"]
+        assert s.lanes.held == frozenset()
+
+    told(story)
+
+
+def test_an_event_that_is_not_done_in_time_is_left_uncommitted():
+    async def story(s: Story) -> None:
+        await s.round(1, 0)
+        s.serve(0)
+        lane, taken = s.start(0)
+        await s.handover.give_up_all(0.01)
+        assert s.group.group == {0: 1}
+        end(lane, taken)
+        await s.handover.committer.commit()
+        assert s.group.group == {0: 1}
+
+    told(story)
+
+
+# Eager
+
+
+def test_eager_everything_stops_before_the_join_and_what_stays_goes_on_from_its_queue():
+    async def story(s: Story) -> None:
+        await s.round(1, 0, 1)
+        s.serve(0)
+        s.lanes.put(1, records(0, 2), 1)
+        s.group.since()
+        await s.handover.stop()
+        assert s.lanes.serving == ()
+        assert s.group.since() == ["commit {0: 1}", "released [0, 1]"]
+        assert not await s.handover.committer.commit() or s.group.since() == []
+        assert s.lanes.held == {0, 1}, "claimed, so that a sticky leader leaves it here"
+
+        await s.round(2, 1, 2, given={2: Given(9, 0)})
+        assert s.group.since()[-2:] == ["taken [1, 2]", "fetch [1, 2] from {2: 9}"]
+        assert s.lanes.held == {1, 2}
+        assert offsets(s.lanes.take()[1]) == [0]
+
+    told(story, eager=True)
+
+
+@pytest.mark.parametrize(("generation", "member_id"), [(3, "me-1"), (2, "me-2")])
+def test_eager_nothing_is_kept_when_another_may_have_owned_it_in_a_round_that_was_missed(generation, member_id):
+    async def story(s: Story) -> None:
+        await s.round(1, 0)
+        s.lanes.put(0, records(0, 4), 1)
+        s.group.since()
+        s.group.group, s.group.member_id = {0: 2}, member_id
+        await s.round(generation, 0)
+        assert s.group.since() == [
+            "released [0]",
+            "fetch [] from {}",
+            "look up [0]",
+            "taken [0]",
+            "fetch [0] from {0: 2}",
+        ]
+        assert s.lanes.take() is None
+
+    told(story, eager=True)
+
+
+def test_eager_an_event_that_does_not_end_in_time_is_not_waited_for_any_longer(monkeypatch):
+    async def story(s: Story) -> None:
+        monkeypatch.setattr(handover_module, "STOP_S", 0.01)
+        await s.round(1, 0)
+        at_work = s.start(0)
+        await s.round(2)
+        assert s.lanes.held == frozenset(), "it belongs to somebody else now"
+        end(*at_work)
+        await s.handover.committer.commit()
+        assert s.group.group == {}
+
+    told(story, eager=True)

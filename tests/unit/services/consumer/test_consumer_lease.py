@@ -1,0 +1,54 @@
+"""Who has not heard from the group for a session starts nothing new."""
+
+import asyncio
+
+from services.consumer.lease import Lease
+
+SESSION_S = 6.0
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now_s = 50.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def test_a_lease_runs_for_a_session_after_each_renewal():
+    clock = Clock()
+    lease = Lease(SESSION_S, clock)
+
+    clock.now_s += SESSION_S
+    assert not lease.is_out
+    clock.now_s += 0.1
+    assert lease.is_out
+    lease.renew()
+    assert not lease.is_out
+
+
+def test_while_a_round_is_on_the_broker_is_silent_and_the_lease_holds():
+    clock = Clock()
+    lease = Lease(SESSION_S, clock)
+    lease.waits = True
+    clock.now_s += 10 * SESSION_S
+    assert not lease.is_out
+
+    lease.waits = False
+    assert lease.is_out, "the round is over and nobody has confirmed anything"
+
+
+def test_holding_a_lease_that_runs_takes_no_time_and_one_that_is_out_waits_for_its_renewal():
+    async def story() -> None:
+        clock = Clock()
+        lease = Lease(SESSION_S, clock)
+        await asyncio.wait_for(lease.held(), 1)
+
+        clock.now_s += SESSION_S + 1
+        waits = asyncio.ensure_future(lease.held())
+        await asyncio.sleep(0)
+        assert not waits.done()
+        lease.renew()
+        await asyncio.wait_for(waits, 1)
+
+    asyncio.run(story())

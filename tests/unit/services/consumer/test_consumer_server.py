@@ -1,0 +1,234 @@
+"""Handlers at work: what counts as done, what ends the consumer, how many run side by side."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import pytest
+from consumer_fakes import Kitchen, Record, records
+
+from contracts.progress import ServiceTimes
+from services.consumer.event import Event
+
+
+def told(story: Callable[[], Awaitable[None]]) -> None:
+    asyncio.run(story())
+
+
+async def quick(events: Sequence[Event]) -> None:
+    """Done at once."""
+
+
+def test_an_event_carries_what_the_record_said_and_the_epoch_it_was_taken_under():
+    async def story() -> None:
+        seen: list[Event] = []
+
+        async def handle(events: Sequence[Event]) -> None:
+            seen.extend(events)
+
+        kitchen = Kitchen(handle)
+        kitchen.lanes.put(0, [Record(4, timestamp=12, key=b"k", headers=(("h", b"v"),))], 99)
+        await kitchen.serve(lambda: bool(seen))
+        (event,) = seen
+        assert (event.partition, event.offset, event.key, event.value) == (0, 4, b"k", b"value")
+        assert (event.timestamp_us, event.received_us, event.epoch) == (12_000, 99, 7)
+        assert event.headers == (("h", b"v"),)
+
+    told(story)
+
+
+def test_what_the_handler_returned_for_later_is_done_when_that_is_and_the_next_event_does_not_wait():
+    async def story() -> None:
+        acknowledgements: list[asyncio.Future[None]] = []
+
+        async def handle(events: Sequence[Event]) -> Any:
+            acknowledgements.append(asyncio.get_running_loop().create_future())
+            return acknowledgements[-1]
+
+        kitchen = Kitchen(handle)
+        kitchen.lanes.put(0, records(0, 3), 1)
+        await kitchen.serve(lambda: kitchen.server.processed == 3)
+        lane = kitchen.lanes[0]
+        assert lane.committable is None
+
+        acknowledgements[1].set_result(None)
+        await asyncio.sleep(0)
+        assert lane.committable is None, "the first is not acknowledged"
+        acknowledgements[0].set_result(None)
+        await asyncio.sleep(0)
+        assert (lane.committable, lane.is_idle) == (2, False)
+        acknowledgements[2].set_result(None)
+        await asyncio.sleep(0)
+        assert (lane.committable, lane.is_idle) == (3, True)
+
+    told(story)
+
+
+def test_a_coroutine_may_be_returned_for_later_as_well():
+    async def story() -> None:
+        async def later() -> None:
+            await asyncio.sleep(0)
+
+        async def handle(events: Sequence[Event]) -> Any:
+            return later()
+
+        kitchen = Kitchen(handle)
+        kitchen.lanes.put(0, records(0, 1), 1)
+        await kitchen.serve(lambda: kitchen.lanes[0].committable == 1)
+
+    told(story)
+
+
+def test_an_acknowledgement_that_fails_ends_the_consumer_and_its_event_is_never_committed():
+    async def story() -> None:
+        async def handle(events: Sequence[Event]) -> Any:
+            future = asyncio.get_running_loop().create_future()
+            future.set_exception(OSError("the broker refused it"))
+            return future
+
+        kitchen = Kitchen(handle)
+        kitchen.lanes.put(0, records(0, 1), 1)
+        with pytest.raises(OSError, match="refused"):
+            await kitchen.serve(lambda: False)
+        assert kitchen.lanes[0].committable is None
+
+    told(story)
+
+
+def test_without_an_error_callback_what_a_handler_raises_ends_the_consumer_and_the_event_is_served_again():
+    async def story() -> None:
+        async def handle(events: Sequence[Event]) -> None:
+            raise ValueError("bad event")
+
+        kitchen = Kitchen(handle)
+        kitchen.lanes.put(0, records(0, 1), 1)
+        with pytest.raises(ValueError, match="bad event"):
+            await kitchen.serve(lambda: False)
+        assert kitchen.lanes[0].committable is None
+        assert not kitchen.lanes[0].is_idle, "a handover must not take it for done"
+
+    told(story)
+
+
+def test_with_an_error_callback_the_event_counts_as_done_and_the_next_follows():
+    async def story() -> None:
+        wrong: list[tuple[int, str]] = []
+
+        async def handle(events: Sequence[Event]) -> None:
+            if events[0].offset in (0, 1):
+                raise ValueError(f"bad event {events[0].offset}")
+
+        async def on_error(event: Event, error: Exception) -> None:
+            wrong.append((event.offset, str(error)))
+
+        kitchen = Kitchen(handle, on_error=on_error, batch_size=2)
+        kitchen.lanes.put(0, records(0, 3), 1)
+        await kitchen.serve(lambda: kitchen.lanes[0].committable == 3)
+        assert wrong == [(0, "bad event 0"), (1, "bad event 0")], "each event of the batch"
+
+    told(story)
+
+
+def test_an_error_callback_that_fails_itself_ends_the_consumer():
+    async def story() -> None:
+        async def handle(events: Sequence[Event]) -> None:
+            raise ValueError("bad event")
+
+        async def on_error(event: Event, error: Exception) -> None:
+            raise OSError("nowhere to put it")
+
+        kitchen = Kitchen(handle, on_error=on_error)
+        kitchen.lanes.put(0, records(0, 1), 1)
+        with pytest.raises(OSError, match="nowhere"):
+            await kitchen.serve(lambda: False)
+        assert kitchen.lanes[0].committable is None
+
+    told(story)
+
+
+@pytest.mark.parametrize(("cooks", "per_partition", "most"), [(1, 3, 1), (3, 1, 1), (3, 2, 2), (2, 3, 2)])
+def test_events_overlap_as_far_as_both_limits_allow(cooks, per_partition, most):
+    async def story() -> None:
+        at_work: set[int] = set()
+        peak = 0
+
+        async def handle(events: Sequence[Event]) -> None:
+            nonlocal peak
+            at_work.add(events[0].offset)
+            peak = max(peak, len(at_work))
+            await asyncio.sleep(0.001)
+            at_work.discard(events[0].offset)
+
+        kitchen = Kitchen(handle, per_partition=per_partition)
+        kitchen.lanes.put(0, records(0, 8), 1)
+        await kitchen.serve(lambda: kitchen.lanes[0].committable == 8, cooks=cooks)
+        assert peak == most
+
+    told(story)
+
+
+def test_partitions_are_served_side_by_side():
+    async def story() -> None:
+        started: list[int] = []
+        both = asyncio.Event()
+
+        async def handle(events: Sequence[Event]) -> None:
+            started.append(events[0].offset)
+            if len(started) == 2:
+                both.set()
+            await both.wait()
+
+        kitchen = Kitchen(handle)
+        kitchen.lanes.open({1: 10}, epoch=7)
+        kitchen.lanes.put(0, records(0, 1), 1)
+        kitchen.lanes.put(1, records(10, 1), 1)
+        await kitchen.serve(lambda: kitchen.server.processed == 2, cooks=2)
+        assert sorted(started) == [0, 10]
+
+    told(story)
+
+
+def test_while_the_lease_is_out_nothing_is_started_until_the_group_confirms_the_membership():
+    async def story() -> None:
+        kitchen = Kitchen(quick)
+        kitchen.now_s += 6.1
+        kitchen.lanes.put(0, records(0, 1), 1)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await kitchen.server.run()
+        assert kitchen.server.processed == 0
+
+        asyncio.get_running_loop().call_soon(kitchen.lease.renew)
+        await kitchen.serve(lambda: kitchen.server.processed == 1)
+
+    told(story)
+
+
+def test_service_times_are_those_since_the_last_look():
+    async def story() -> None:
+        async def handle(events: Sequence[Event]) -> None:
+            await asyncio.sleep(0.002 if events[0].offset == 0 else 0)
+
+        kitchen = Kitchen(handle)
+        assert kitchen.server.service_times() == ServiceTimes()
+        kitchen.lanes.put(0, records(0, 3), 1)
+        await kitchen.serve(lambda: kitchen.server.processed == 3)
+
+        times = kitchen.server.service_times()
+        assert times.events == 3
+        assert 2000 <= times.max_us <= 1e6 * kitchen.server.busy_s + 1
+        assert times.mean_us == pytest.approx(1e6 * kitchen.server.busy_s / 3, abs=2)
+        assert kitchen.server.service_times() == ServiceTimes()
+
+    told(story)
+
+
+def test_a_batch_counts_each_of_its_events():
+    async def story() -> None:
+        kitchen = Kitchen(quick, batch_size=5)
+        kitchen.lanes.put(0, records(0, 5), 1)
+        await kitchen.serve(lambda: kitchen.server.processed == 5)
+
+        assert kitchen.lanes[0].committable == 5
+
+    told(story)

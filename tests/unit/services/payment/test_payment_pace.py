@@ -1,0 +1,69 @@
+"""The server's clock: a running deadline loses nothing to timers that ring late."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.payment.pace import CATCH_UP_S, Pace
+
+SERVICE_S = 0.005
+
+
+def test_an_idle_server_takes_the_service_time_from_now():
+    assert Pace().begin(10.0, SERVICE_S, idle=True) == pytest.approx(10.005)
+
+
+def test_events_that_wait_follow_without_a_gap_however_late_the_timer_rings():
+    pace, now_s = Pace(), 10.0
+    for _ in range(200):
+        now_s = pace.begin(now_s, SERVICE_S, idle=now_s == 10.0) + 0.0009
+
+    assert now_s == pytest.approx(10.0 + 200 * SERVICE_S + 0.0009), "200 events take 1 s, the last timer's delay aside"
+
+
+def test_an_event_that_comes_before_the_last_deadline_has_passed_waits_for_it():
+    pace = Pace()
+    pace.begin(10.0, SERVICE_S, idle=True)
+
+    assert pace.begin(10.001, SERVICE_S, idle=True) == pytest.approx(10.010)
+
+
+def test_events_may_take_different_times():
+    pace = Pace()
+    pace.begin(10.0, 1.0, idle=True)
+
+    assert pace.begin(11.0, SERVICE_S, idle=False) == pytest.approx(11.005)
+    assert pace.busy_s == pytest.approx(1.005)
+
+
+def test_after_a_freeze_only_a_little_is_made_up():
+    pace = Pace()
+    pace.begin(10.0, SERVICE_S, idle=True)
+
+    frozen_until_s = 15.0
+    served_at_once = 0
+    while pace.begin(frozen_until_s, SERVICE_S, idle=False) <= frozen_until_s:
+        served_at_once += 1
+
+    assert served_at_once == pytest.approx(CATCH_UP_S / SERVICE_S, abs=1)
+
+
+@given(st.lists(st.tuples(st.floats(0.0, 0.004), st.floats(0.0, 0.02)), min_size=1, max_size=50))
+def test_busy_time_is_the_service_time_of_what_was_served(events):
+    pace, now_s = Pace(), 0.0
+    for gap_s, service_s in events:
+        now_s = pace.begin(now_s + gap_s, service_s, idle=True)
+
+    assert pace.busy_s == pytest.approx(sum(service_s for _, service_s in events))
+
+
+def test_time_lost_while_events_waited_counts_as_busy_so_that_the_rate_learned_is_the_real_one():
+    pace = Pace()
+    pace.begin(10.0, SERVICE_S, idle=True)
+    finish_s = pace.begin(11.0, SERVICE_S, idle=False)
+
+    assert pace.busy_s == pytest.approx(finish_s - 10.0)
+
+
+def test_no_service_time_means_no_waiting():
+    assert Pace().begin(3.0, 0.0, idle=True) == 3.0

@@ -52,6 +52,8 @@ class PaymentGroup:
     folder: Path
     service_time_s: float = 0.005
     session_s: float = 6.0
+    settings: dict[str, str] = field(default_factory=dict)
+    """Further environment of each replica."""
     processes: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
     progress: dict[str, Progress] = field(default_factory=dict)
     history: list[Progress] = field(default_factory=list)
@@ -60,8 +62,9 @@ class PaymentGroup:
 
     def __enter__(self) -> "PaymentGroup":
         self._admin = admin(self.kafka)  # kept: its answers are lost with it
-        self._producer = Producer({"bootstrap.servers": self.kafka, "linger.ms": 0, "enable.idempotence": True})
-        self._reader = Consumer({"bootstrap.servers": self.kafka, "group.id": "unused", "enable.auto.commit": False})
+        client = {"bootstrap.servers": self.kafka, "log_level": 0}
+        self._producer = Producer(client | {"linger.ms": 0, "enable.idempotence": True})
+        self._reader = Consumer(client | {"group.id": "unused", "enable.auto.commit": False})
         self._reader.assign([TopicPartition(qualified(self.namespace, Topic.PROGRESS), 0, 0)])
         return self
 
@@ -88,6 +91,7 @@ class PaymentGroup:
                 "TAILPACK_SERVICE_TIME_S": str(self.service_time_s),
                 "TAILPACK_SESSION_S": str(self.session_s),
                 "TAILPACK_PAYMENT_PARTITIONS": str(self.partitions),
+                **self.settings,
             }
             with (self.folder / f"{name}.log").open("ab") as log:
                 command = [sys.executable, "-m", "services.payment"]
@@ -137,6 +141,13 @@ class PaymentGroup:
         self.produced += count
         assert self._producer.flush(30) == 0
 
+    def ask_slow(self, partition: int) -> str:
+        """Produce a request that takes a second where TAILPACK_SLOW_EVENTS is set; return its order id."""
+        order_id = f"slow-{partition}-{now_us()}"
+        payment = msgspec.structs.replace(request(0), order_id=order_id)
+        self.write(Topic.PAYMENTS_REQUESTED, msgspec.json.encode(payment), key=order_id.encode(), partition=partition)
+        return order_id
+
     def ask_steadily(self, rate: float, duration_s: float) -> None:
         """Produce `rate` requests/s, evenly spaced."""
         start = time.monotonic()
@@ -154,8 +165,10 @@ class PaymentGroup:
         return self.progress
 
     def owners(self) -> dict[int, str]:
-        """Partition → name, by the newest reports of present members."""
-        members = [each for each in self.read_progress().values() if each.state is ReplicaState.MEMBER]
+        """Partition → name, by the newest reports of those who serve."""
+        serving = (ReplicaState.MEMBER, ReplicaState.DRAINING)
+        members = [each for each in self.read_progress().values() if each.state in serving]
+        members = [each for each in members if each.replica in self.processes]  # the last report of others is history
         return {partition: each.replica for each in members for partition in each.partitions}
 
     def wait_until(self, state: ReplicaState, *names: str, deadline_s: float = 20.0) -> None:

@@ -64,6 +64,30 @@ class PaymentLoad:
         return set(self.orders) - {one.order_id for one in self.settled()}
 
 
+def repeats(settled: list[PaymentSettled]) -> list[PaymentSettled]:
+    """Return the records of payments that were settled before, in the order of their ends."""
+    known: set[str] = set()
+    again: list[PaymentSettled] = []
+    for one in sorted(settled, key=lambda each: each.timeline.done_us or 0):
+        if one.order_id in known:
+            again.append(one)
+        known.add(one.order_id)
+    return again
+
+
+def assert_in_order(settled: list[PaymentSettled]) -> None:
+    """Fail when a payment was settled for the first time after a later one of its partition."""
+    latest: dict[int, PaymentSettled] = {}
+    known: set[str] = set()
+    for one in sorted(settled, key=lambda each: (each.timeline.done_us or 0, each.timeline.offset or 0)):
+        if one.order_id in known:
+            continue
+        known.add(one.order_id)
+        before = latest.setdefault(one.timeline.partition or 0, one)
+        assert (before.timeline.offset or 0) <= (one.timeline.offset or 0), f"out of order: {before} {one}"
+        latest[one.timeline.partition or 0] = one
+
+
 def longest_silence_s(settled: list[PaymentSettled]) -> float:
     """Return the longest time in which no replica finished anything."""
     done = sorted(one.timeline.done_us or 0 for one in settled)

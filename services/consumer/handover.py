@@ -18,8 +18,10 @@ from services.consumer.rounds import Given
 log = logging.getLogger(__name__)
 
 RELEASE_S: Final = 1.0
-"""How long a round waits for the events in flight of partitions that are to be given up. After that the replica
+"""How long a round waits at most for the events in flight of partitions that are to be given up. After that the replica
 rejoins with its claim, and everybody else goes on; below the session time-out and the rebalance time-out."""
+FIRST_RELEASE_S: Final = 0.05
+"""… and in the first round of a plan: what else the plan moves waits as long. Doubled with each round that follows."""
 STOP_S: Final = 5.0
 """Eager: how long everything may take to stop, for everybody waits; below the rebalance time-out."""
 
@@ -138,7 +140,8 @@ class Handover:
         return max(0, now_us() - min(stopped)) if stopped else 0
 
     async def _release(self, partitions: frozenset[int]) -> None:
-        settled = await self.lanes.settle(partitions, self.release_s)
+        patience_s = min(self.release_s, FIRST_RELEASE_S * 2**self.assignor.last.follow_ups)
+        settled = await self.lanes.settle(partitions, patience_s)
         still_held = await self._finish(settled)
         if still_held:
             await self.listeners.on_partitions_released(sorted(still_held))

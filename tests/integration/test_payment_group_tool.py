@@ -2,36 +2,70 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kafka_helpers import create_topics
+from kafka_helpers import create_topics, wait_for
 from payment_group import PaymentGroup
 
 from contracts.topics import Topic, qualified
 
 pytestmark = pytest.mark.kafka
 
+NAMES = ["payment-0", "payment-1"]
+PLANNED = {0: "payment-0", 1: "payment-1", 2: "payment-1"}
+MOVED = {0: "payment-0", 1: "payment-0", 2: "payment-1"}
 
-def test_kafka_consumer_groups_describes_the_planned_group(kafka: str, namespace: str, tmp_path: Path) -> None:
+
+@pytest.fixture
+def group(kafka: str, namespace: str, tmp_path: Path) -> Iterator[PaymentGroup]:
     create_topics(kafka, namespace, 3)
-    with PaymentGroup(kafka, namespace, 3, tmp_path) as group:
-        planned = {0: "payment-0", 1: "payment-1", 2: "payment-1"}
-        group.start("payment-0", "payment-1")
-        group.plan(["payment-0", "payment-1"], planned)
+    with PaymentGroup(kafka, namespace, 3, tmp_path) as made:
+        made.start(*NAMES)
+        made.plan(NAMES, PLANNED)
+        made.wait_for_owners(PLANNED)
+        made.ask(30)
+        made.wait_until_served()
+        wait_for(lambda: sum(made.committed().values()) == 30, "every event is committed")
+        yield made
+
+
+def described(group: PaymentGroup, *options: str) -> list[dict[str, str]]:
+    """The table that `kafka-consumer-groups --describe` prints: column → text, one for each row."""
+    command = [sys.executable, "-m", "tailpack", "kafka", "consumer-groups", "--bootstrap-servers", group.kafka]
+    said = subprocess.run(
+        [*command, "--describe", *options, "--group", group.group],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    ).stdout
+    heading, *rows = [line.split() for line in said.splitlines() if line.strip()]
+    return [dict(zip(heading, row, strict=True)) for row in rows]
+
+
+def test_it_names_the_owner_and_the_lag_of_each_partition(group: PaymentGroup) -> None:
+    rows = described(group)
+
+    assert {int(row["PARTITION"]): row["CLIENT-ID"] for row in rows} == PLANNED
+    assert {(row["CURRENT-OFFSET"], row["LOG-END-OFFSET"], row["LAG"]) for row in rows} == {("10", "10", "0")}
+
+
+def test_it_names_each_member_with_what_it_says_it_serves(group: PaymentGroup) -> None:
+    for planned in (PLANNED, MOVED):
+        epoch = group.plan(NAMES, planned)
         group.wait_for_owners(planned)
-        group.ask(30)
-        group.wait_until_served()
+        group.wait_for_epoch(epoch, *NAMES)
 
-        command = [sys.executable, "-m", "tailpack", "kafka", "consumer-groups", "--bootstrap-servers", kafka]
-        described = subprocess.run(
-            [*command, "--describe", "--group", group.group], capture_output=True, text=True, timeout=60, check=True
-        )
+        rows = described(group, "--members", "--verbose")
 
-    rows = [
-        line.split() for line in described.stdout.splitlines() if qualified(namespace, Topic.PAYMENTS_REQUESTED) in line
-    ]
-    columns = next(line for line in described.stdout.splitlines() if line.startswith("GROUP")).split()
-    seen = {int(row[columns.index("PARTITION")]): row[columns.index("CLIENT-ID")] for row in rows}
-    assert seen == planned
-    assert sum(int(row[columns.index("LOG-END-OFFSET")]) for row in rows) == 30
+        topic = qualified(group.namespace, Topic.PAYMENTS_REQUESTED)
+        served = {
+            (each.member_id, name, f"{topic}:{','.join(map(str, sorted(each.partitions)))}")
+            for name, each in group.read_progress().items()
+        }
+        assert {(row["CONSUMER-ID"], row["CLIENT-ID"], row["CURRENT-ASSIGNMENT"]) for row in rows} == served
+        assert {row["CLIENT-ID"]: int(row["#PARTITIONS"]) for row in rows} == {
+            name: list(planned.values()).count(name) for name in NAMES
+        }

@@ -40,7 +40,7 @@ def test_a_broker_that_is_not_there_is_one_line_after_the_deadline():
 
 
 @pytest.mark.kafka
-def test_a_partition_count_that_differs_from_the_topics_is_one_line(kafka, namespace):
+def test_a_topic_with_fewer_partitions_than_it_shall_have_is_one_line(kafka, namespace):
     create_topics(kafka, namespace, 3)
 
     ended = run_payment(
@@ -52,7 +52,7 @@ def test_a_partition_count_that_differs_from_the_topics_is_one_line(kafka, names
 
     assert ended.returncode == 1
     assert len(ended.stderr.splitlines()) == 1
-    assert f"{namespace}.payments.requested has 3 partitions, TAILPACK_PAYMENT_PARTITIONS says 5" in ended.stderr
+    assert f"{namespace}.payments.requested has 3 partitions, the settings say 5" in ended.stderr
 
 
 @pytest.mark.kafka
@@ -60,6 +60,8 @@ def test_a_warm_replica_stops_as_asked_and_says_so(kafka: str, namespace: str, t
     create_topics(kafka, namespace, 2)
     with PaymentGroup(kafka, namespace, 2, tmp_path) as group:
         group.plan(["another"], None)
+        group.start("another")
+        group.wait_for_owners({0: "another", 1: "another"})
         group.start("payment-0")
         group.wait_until(ReplicaState.WARM, "payment-0")
 

@@ -1,0 +1,118 @@
+"""Replicas freeze, die or come twice while nobody writes plans about it: nothing is lost, the order is kept."""
+
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from handover_trial import NAMES, SESSION_S, SPREAD, seconds_until, trial
+from kafka_helpers import wait_for
+
+from contracts.progress import Progress, ReplicaState
+
+pytestmark = pytest.mark.kafka
+
+BACKLOG = 200
+"""A second's worth of one partition."""
+COMMIT_REPEATS = 60
+"""At most: what a replica serves between two commits, a loaded machine allowed for."""
+both_deliveries = pytest.mark.parametrize("delivery", ["incremental", "eager"])
+
+
+@both_deliveries
+def test_a_replica_frozen_past_its_session_wakes_to_serve_nothing_that_others_have_served(
+    kafka: str, namespace: str, tmp_path: Path, delivery: str
+) -> None:
+    with trial(kafka, namespace, tmp_path, delivery=delivery) as run:
+        group = run.group
+        run.wait_until_serving()
+        run.ask(BACKLOG, partition=1)
+        begun = group.read_progress()["payment-1"].processed
+        wait_for(lambda: group.read_progress()["payment-1"].processed > begun + 20, "it is at work on its backlog")
+        group.signal("payment-1", signal.SIGSTOP)
+        wait_for(lambda: len(group.describe().members) == 2, "the group goes on without it")
+        wait_for(lambda: group.committed().get(1, 0) >= BACKLOG, "the others serve its backlog")
+        woken_us = time.time_ns() // 1000
+        group.signal("payment-1", signal.SIGCONT)
+        group.wait_for_owners(SPREAD)
+        wait_for(
+            lambda: (
+                group.read_progress()["payment-1"].at_us > woken_us and group.progress["payment-1"].partitions == (1, 4)
+            ),
+            "it is given its partitions again",
+        )
+        run.wait_until_serving()
+        settled = run.finish(most_repeats=COMMIT_REPEATS)
+
+    first_us: dict[str, int] = {}
+    for one in sorted(settled, key=lambda each: each.timeline.done_us):
+        first_us.setdefault(one.order_id, one.timeline.done_us)
+    stale = [
+        one
+        for one in settled
+        if one.timeline.replica == "payment-1" and one.timeline.done_us > max(woken_us, first_us[one.order_id])
+    ]
+    assert len(stale) <= 1, "the event it was at work on, and no other"
+
+
+@both_deliveries
+def test_without_a_controller_the_rest_takes_over_after_the_session_time_out_in_a_known_way(
+    kafka: str, namespace: str, tmp_path: Path, delivery: str
+) -> None:
+    with trial(kafka, namespace, tmp_path, delivery=delivery) as run:
+        group = run.group
+        run.wait_until_serving()
+        group.kill("payment-1")
+        rest = SPREAD | {1: "payment-0", 4: "payment-2"}
+
+        took_s = seconds_until(lambda: group.owners() == rest, f"the assignment {rest}", deadline_s=10.0)
+
+        assert took_s < SESSION_S + 2.0
+        group.start("payment-7")
+        group.wait_until(ReplicaState.WARM, "payment-7")
+        run.wait_until_serving()
+        assert group.owners() == rest, "whom no plan names, that owns nothing"
+        run.finish(most_repeats=COMMIT_REPEATS)
+
+
+def test_of_two_incarnations_with_one_name_the_later_one_serves_until_it_ends(
+    kafka: str, namespace: str, tmp_path: Path
+) -> None:
+    with trial(kafka, namespace, tmp_path) as run:
+        group = run.group
+        older = group.processes["payment-1"]
+        group.processes["the older payment-1"] = older
+
+        def newest_of(pid: int) -> Progress | None:
+            group.read_progress()
+            return next((one for one in reversed(group.history) if one.pid == pid), None)
+
+        def serves(pid: int, *partitions: int) -> None:
+            wait_for(
+                lambda: (report := newest_of(pid)) is not None and report.partitions == partitions,
+                f"process {pid} serves {partitions}",
+            )
+
+        group.start("payment-1")
+        later = group.processes["payment-1"]
+        serves(later.pid, 1, 4)
+        serves(older.pid)
+        run.wait_until_serving()
+        assert group.stop("payment-1") == 0
+        serves(older.pid, 1, 4)
+        run.finish()
+
+
+def test_a_replica_that_leaves_while_another_starts_hands_over_without_a_repeat(
+    kafka: str, namespace: str, tmp_path: Path
+) -> None:
+    with trial(kafka, namespace, tmp_path) as run:
+        group = run.group
+        group.start("payment-3")
+        run.wait_until_serving()
+        planned = {p: name.replace("payment-1", "payment-3") for p, name in SPREAD.items()}
+        group.plan(["payment-0", "payment-2", "payment-3"], planned)
+        assert group.stop("payment-1") == 0
+        group.wait_for_owners(planned)
+        run.finish()
+        assert set(NAMES) - {"payment-1"} <= group.processes.keys()

@@ -1,0 +1,90 @@
+"""A Payment group under load that meets a fault, and what must hold when it is over."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+from commit_history import assert_no_commit_goes_back
+from kafka_helpers import create_topics, produce, wait_for
+from payment_group import PaymentGroup, request
+from payment_load import PaymentLoad, assert_in_order, repeats
+
+from contracts.events import PaymentSettled
+from contracts.topics import Topic
+
+RATE = 100
+PARTITIONS = 6
+NAMES = ["payment-0", "payment-1", "payment-2"]
+SPREAD = {partition: NAMES[partition % 3] for partition in range(PARTITIONS)}
+SESSION_S = 2.0
+BESIDE = 1_000_000
+"""First number of the payments that do not come from the load."""
+
+
+@dataclass
+class Trial:
+    """Three replicas that carry out SPREAD and serve 100 payments/s."""
+
+    group: PaymentGroup
+    load: PaymentLoad
+    extra: set[str] = field(default_factory=set)
+    """Orders that were placed beside the load."""
+
+    def wait_until_serving(self, seconds: float = 0.5) -> None:
+        """Let the group serve that much of the load."""
+        before = len(self.load.orders)
+        wait_for(lambda: len(self.load.orders) >= before + RATE * seconds, "the load goes on")
+        wait_for(lambda: self.group.read_progress() and self.served() >= before, "the group serves", deadline_s=20.0)
+
+    def ask(self, count: int, partition: int) -> None:
+        """Place payments beside the load."""
+        first = BESIDE + self.group.produced
+        asked = [request(number) for number in range(first, first + count)]
+        self.group.produced += count
+        self.extra |= {one.order_id for one in asked}
+        values = [msgspec.json.encode(one) for one in asked]
+        produce(self.group.kafka, self.group.namespace, Topic.PAYMENTS_REQUESTED, values, partition=partition)
+
+    def served(self) -> int:
+        return sum(each.processed for each in self.group.progress.values())
+
+    def finish(self, *, most_repeats: int = 0) -> list[PaymentSettled]:
+        """End the load. Nothing may be lost or out of order, and no commit may have gone back."""
+        self.load.finish()
+        asked = set(self.load.orders) | self.extra
+        settled = wait_for(lambda: self._all_of(asked), "every payment is settled", deadline_s=30.0, every_s=0.2)
+        assert_in_order(settled)
+        ends = {p: 1 + max(one.timeline.offset for one in settled if one.timeline.partition == p) for p in SPREAD}
+        wait_for(lambda: self.group.committed().items() >= ends.items(), "every event is committed", deadline_s=10.0)
+        assert_no_commit_goes_back(self.group.kafka, self.group.group)
+        assert len(repeats(settled)) <= most_repeats
+        return settled
+
+    def _all_of(self, asked: set[str]) -> list[PaymentSettled] | None:
+        settled = self.load.settled()
+        return settled if {one.order_id for one in settled} >= asked else None
+
+
+@contextmanager
+def trial(
+    kafka: str, namespace: str, folder: Path, *, session_s: float = SESSION_S, **settings: object
+) -> Iterator[Trial]:
+    """Start three replicas; `settings` are those of the replica, such as delivery."""
+    create_topics(kafka, namespace, PARTITIONS)
+    told = {f"TAILPACK_{name.upper()}": str(value) for name, value in settings.items()}
+    with PaymentGroup(kafka, namespace, PARTITIONS, folder, session_s=session_s, settings=told) as group:
+        group.plan(NAMES, SPREAD)
+        group.start(*NAMES)
+        group.wait_for_owners(SPREAD)
+        with PaymentLoad(kafka, namespace, rate=RATE, partitions=PARTITIONS) as load:
+            yield Trial(group, load)
+
+
+def seconds_until(condition: Callable[[], object], what: str, *, deadline_s: float) -> float:
+    """Return how long it took until `condition` held; fail at the deadline."""
+    began_s = time.monotonic()
+    wait_for(condition, what, deadline_s=deadline_s)
+    return time.monotonic() - began_s

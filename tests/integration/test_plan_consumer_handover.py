@@ -1,0 +1,189 @@
+"""Partitions move between PlanConsumers of one process: state goes with them, and nobody waits for a slow one."""
+
+import asyncio
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kafka_helpers import wait_for
+from plan_consumers import Playground, running, until
+
+from contracts.plan import Eviction
+from services.consumer import Event, Listeners, Options, PlanConsumer, Topics
+from services.consumer.handover import Told
+
+pytestmark = pytest.mark.kafka
+
+DOC = Path(__file__).parents[2] / "docs" / "consumer.md"
+GREETERS = Topics(group="greeters", events="names", plans="greeters.plans", progress="greeters.progress")
+SLOW_S = 4.0
+
+
+def blocks(kafka: str) -> list[str]:
+    """The Python examples of docs/consumer.md, for this Kafka."""
+    found = re.findall(r"```python\n(.*?)```", DOC.read_text(), re.DOTALL)
+    return [block.replace("127.0.0.1:9092", kafka) for block in found]
+
+
+class Greeters(Playground):
+    """The group of docs/consumer.md, which has names of its own."""
+
+    topics = GREETERS  # type: ignore[assignment]
+
+
+def test_the_service_of_the_documentation_greets_and_stops_when_told(kafka: str, tmp_path: Path) -> None:
+    service, plan, _ = blocks(kafka)
+    assert len([line for line in service.splitlines() if line.strip()]) <= 20
+    ground = Greeters(kafka, "greeters", 3)
+    subprocess.run([sys.executable, "-c", plan], timeout=15, check=True)
+    (tmp_path / "service.py").write_text(service)
+    said = tmp_path / "said"
+    with said.open("wb") as output:
+        process = subprocess.Popen([sys.executable, str(tmp_path / "service.py")], stdout=output)
+    try:
+        ground.put(1, "Ada")
+        wait_for(said.read_text, "it greets")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(15) == 0
+    finally:
+        process.kill()
+    assert said.read_text() == "hello Ada (partition 1, offset 0)\n"
+    assert ground.committed(1) == 1
+
+
+class Store:
+    """What the documentation's example keeps its counts in."""
+
+    def __init__(self) -> None:
+        self.counts: dict[int, int] = {}
+
+    async def read(self, partition: int) -> int:
+        return self.counts.get(partition, 0)
+
+    async def write(self, partition: int, count: int) -> None:
+        self.counts[partition] = count
+
+
+class Counting:
+    """A replica that counts its events by partition; the documentation's listeners hand the counts on."""
+
+    def __init__(self, ground: Playground, replica: str, store: Store) -> None:
+        example = blocks(ground.kafka)[2]
+        names: dict[str, Any] = {"store": store}
+        exec(compile(example, str(DOC), "exec"), names)  # noqa: S102  # the example itself is what is tested
+        self.counts: dict[int, int] = names["counts"]
+        self.told: list[tuple[str, list[int]]] = []
+        listeners = Listeners(
+            on_partitions_taken=self.noting("taken", names["listeners"].on_partitions_taken),
+            on_partitions_released=self.noting("released", names["listeners"].on_partitions_released),
+            on_partitions_lost=self.noting("lost", names["listeners"].on_partitions_lost),
+        )
+        self.consumer = PlanConsumer(replica, ground.connection, ground.topics, self.count, listeners=listeners)
+
+    async def count(self, event: Event) -> None:
+        self.counts[event.partition] += 1
+
+    def noting(self, what: str, listener: Told) -> Told:
+        async def told(partitions: Sequence[int]) -> None:
+            self.told.append((what, list(partitions)))
+            await listener(partitions)
+
+        return told
+
+
+def test_state_is_handed_over_with_its_partition(kafka: str, namespace: str) -> None:
+    ground, store = Playground(kafka, namespace, 2), Store()
+    one, two = Counting(ground, "one", store), Counting(ground, "two", store)
+
+    async def story() -> None:
+        ground.plan({0: "one", 1: "two"})
+        async with running(one.consumer, two.consumer):
+            ground.put(0, *"abcde")
+            await until(lambda: one.counts.get(0) == 5 and 1 in two.counts, "both serve")
+            ground.plan({0: "two", 1: "two"})
+            ground.put(0, *"fgh")
+            await until(lambda: two.counts.get(0) == 8, "the other one counts on")
+            assert 0 not in one.counts
+
+    asyncio.run(story())
+    assert ("released", [0]) in one.told
+    assert two.told.index(("taken", [0])) > 0
+    assert store.counts == {0: 8, 1: 0}
+
+
+def test_a_replica_that_the_group_takes_for_dead_loses_its_partitions_and_takes_them_again(
+    kafka: str, namespace: str
+) -> None:
+    ground, store = Playground(kafka, namespace, 2), Store()
+    one, two = Counting(ground, "one", store), Counting(ground, "two", store)
+
+    async def story() -> None:
+        ground.plan({0: "one", 1: "two"})
+        async with running(one.consumer, two.consumer):
+            await until(lambda: 0 in one.counts and 1 in two.counts, "both serve")
+            evicted = Eviction(replica="one", member_id=ground.member_ids()["one"], incarnation="")
+            ground.plan({0: "one", 1: "two"}, (evicted,))
+            await until(lambda: ("lost", [0]) in one.told, "it hears of it")
+            await until(lambda: one.told[-1] == ("taken", [0]) and 0 in one.counts, "it takes it again")
+            ground.put(0, "a")
+            await until(lambda: one.counts.get(0) == 1, "it serves")
+
+    asyncio.run(story())
+    before = one.told.index(("lost", [0]))
+    assert ("released", [0]) not in one.told[:before], "what may be somebody else's is not saved"
+
+
+def test_an_event_longer_than_the_rebalance_time_out_delays_its_own_partition_only(kafka: str, namespace: str) -> None:
+    ground = Playground(kafka, namespace, 4)
+    handled: list[tuple[str, int, str, float]] = []
+    started = asyncio.Event()
+
+    def replica(name: str) -> PlanConsumer:
+        async def handle(event: Event) -> None:
+            value = (event.value or b"").decode()
+            if value == "slow":
+                started.set()
+                await asyncio.sleep(SLOW_S)
+            handled.append((name, event.partition, value, time.monotonic()))
+
+        options = Options(concurrency=2, rebalance_timeout_s=2.0)
+        return PlanConsumer(name, ground.connection, ground.topics, handle, options=options)
+
+    async def stream() -> None:
+        for number in range(10_000):
+            for partition in (1, 2, 3):
+                ground.producer.produce(ground.topics.events, str(number), partition=partition)
+            ground.producer.poll(0)
+            await asyncio.sleep(0.02)
+
+    async def story() -> None:
+        one, two = replica("one"), replica("two")
+        ground.plan({0: "one", 1: "one", 2: "two", 3: "two"})
+        async with running(one, two):
+            await until(lambda: one.partitions == (0, 1) and two.partitions == (2, 3), "both serve")
+            load = asyncio.create_task(stream())
+            ground.put(0, "slow", "next")
+            await started.wait()
+            begun_s = time.monotonic()
+            ground.plan({0: "two", 1: "one", 2: "two", 3: "two"})
+            await until(lambda: two.partitions == (0, 2, 3), "the partition has moved")
+            assert time.monotonic() - begun_s > SLOW_S - 1.0, "not before the event was done"
+            await until(lambda: any(value == "next" for _, _, value, _ in handled), "the next one is handled")
+            load.cancel()
+
+        in_0 = [(name, value) for name, partition, value, _ in handled if partition == 0]
+        assert in_0 == [("one", "slow"), ("two", "next")]
+        for partition in (1, 2, 3):
+            at = [at_s for _, where, _, at_s in handled if where == partition and begun_s < at_s < begun_s + SLOW_S]
+            assert max(after - before for before, after in pairwise(at)) < 1.0, f"partition {partition} was held up"
+        assert max(Counter((partition, value) for _, partition, value, _ in handled).values()) == 1, "none twice"
+
+    asyncio.run(story())

@@ -1,0 +1,99 @@
+"""PlanConsumers inside the test's own event loop, and a group's topics for them."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import msgspec
+from confluent_kafka import ConsumerGroupTopicPartitions, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from contracts.connection import Connection
+from contracts.plan import Eviction, PlanRecord
+from services.consumer import PlanConsumer, Topics
+
+DEADLINE_S = 15.0
+BATCH_BYTES = 16_384
+"""As Java's producers have it: a fetch brings whole batches, however little was asked for."""
+
+
+@dataclass
+class Playground:
+    """Topics of one group, and what a test does with them."""
+
+    kafka: str
+    name: str
+    partitions: int
+    epoch: int = 0
+
+    def __post_init__(self) -> None:
+        self.admin = AdminClient({"bootstrap.servers": self.kafka})
+        self.producer = Producer(
+            {"bootstrap.servers": self.kafka, "linger.ms": 0, "enable.idempotence": True, "batch.size": BATCH_BYTES}
+        )
+        made = [NewTopic(self.topics.events, self.partitions)]
+        made += [NewTopic(name, 1) for name in (self.topics.plans, self.topics.progress)]
+        for creation in self.admin.create_topics(made).values():
+            creation.result(DEADLINE_S)
+
+    @property
+    def connection(self) -> Connection:
+        return Connection(bootstrap_servers=self.kafka)
+
+    @property
+    def topics(self) -> Topics:
+        name = self.name
+        return Topics(group=name, events=f"{name}.events", plans=f"{name}.plans", progress=f"{name}.progress")
+
+    def put(self, partition: int, *values: str, key: str | None = None) -> None:
+        """Produce events."""
+        for value in values:
+            self.producer.produce(self.topics.events, value.encode(), key=key, partition=partition)
+        assert self.producer.flush(DEADLINE_S) == 0
+
+    def plan(self, assignment: dict[int, str], evictions: tuple[Eviction, ...] = ()) -> None:
+        """Write the next plan."""
+        self.epoch += 1
+        record = PlanRecord(
+            epoch=self.epoch,
+            at_us=time.time_ns() // 1000,
+            replicas=tuple(sorted(set(assignment.values()))),
+            assignment=assignment,
+            reason="a test wants it",
+            evictions=evictions,
+        )
+        self.producer.produce(self.topics.plans, msgspec.json.encode(record))
+        assert self.producer.flush(DEADLINE_S) == 0
+
+    def committed(self, partition: int) -> int:
+        """The group's offset; -1001 without one."""
+        wanted = ConsumerGroupTopicPartitions(self.name)
+        found = self.admin.list_consumer_group_offsets([wanted])[self.name].result(DEADLINE_S)
+        return next((each.offset for each in found.topic_partitions if each.partition == partition), -1001)
+
+    def member_ids(self) -> dict[str, str]:
+        """Replica → member id, as Kafka has them."""
+        described = self.admin.describe_consumer_groups([self.name])[self.name].result(DEADLINE_S)
+        return {member.client_id: member.member_id for member in described.members}
+
+
+@asynccontextmanager
+async def running(*consumers: PlanConsumer) -> AsyncIterator[None]:
+    """Run them, and stop them in order; the first error comes out at once."""
+    stop = asyncio.Event()
+    tasks = [asyncio.ensure_future(consumer.run(stop)) for consumer in consumers]
+    try:
+        yield
+    finally:
+        stop.set()
+        await asyncio.wait_for(asyncio.gather(*tasks), DEADLINE_S)
+
+
+async def until(condition: Callable[[], object], what: str, *, deadline_s: float = DEADLINE_S) -> None:
+    """Let the consumers go on until the condition holds; fail with `what` at the deadline."""
+    deadline = time.monotonic() + deadline_s
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {deadline_s} s: {what}"
+        await asyncio.sleep(0.01)

@@ -6,6 +6,8 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from bench.handover.outcome import BounceResult, FailoverResult, GrowthResult, HandoverResult, ScaleResult
+
 RowT = TypeVar("RowT", bound=msgspec.Struct)
 FOLDER: Final = Path(__file__).parent / "reference"
 
@@ -86,12 +88,47 @@ class SparkRow(msgspec.Struct, frozen=True, kw_only=True):
     origin: Origin
 
 
+class HandoverRow(HandoverResult, frozen=True, kw_only=True):
+    """Handovers of one runtime."""
+
+    origin: Origin
+
+
+class FailoverRow(FailoverResult, frozen=True, kw_only=True):
+    """Replicas that died or were stopped."""
+
+    origin: Origin
+
+
+class ScaleRow(ScaleResult, frozen=True, kw_only=True):
+    """Plans that move a lot in a large group."""
+
+    origin: Origin
+
+
+class GrowthRow(GrowthResult, frozen=True, kw_only=True):
+    """A topic that grew."""
+
+    origin: Origin
+
+
+class BounceRow(BounceResult, frozen=True, kw_only=True):
+    """Replicas replaced one by one."""
+
+    origin: Origin
+
+
 FILES: Final[dict[type[msgspec.Struct], str]] = {
     LiveRow: "live.json",
     ServiceRateRow: "service-rate.json",
     ProcessRow: "processes.json",
     StartupRow: "startup.json",
     SparkRow: "spark.json",
+    HandoverRow: "handover.json",
+    FailoverRow: "handover-failover.json",
+    ScaleRow: "handover-scale.json",
+    GrowthRow: "handover-growth.json",
+    BounceRow: "handover-bounce.json",
 }
 
 

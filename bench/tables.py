@@ -1,11 +1,13 @@
-"""The README's tables, made from the committed figures; never typed."""
+"""Tables of Markdown files, made from the committed figures; never typed."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from bench.figures import LiveRow, Origin, ProcessRow, ServiceRateRow, SparkRow, StartupRow, load
+from bench.figures import LiveRow, ProcessRow, ServiceRateRow, SparkRow, StartupRow, load
+from bench.handover_tables import HANDOVER_TABLES
+from bench.markdown import known, table
 from bench.published import CLOSER_2024
 
 
@@ -16,7 +18,7 @@ def live() -> str:
         paper = CLOSER_2024.get((row.scenario, row.policy))
         printed = f"{100 * paper.in_sla:.1f} / {paper.replica_minutes}" if paper else "–"
         printed += f", {paper.scale_ups}/{paper.scale_downs}" if paper and paper.scale_ups is not None else ""
-        milliseconds = " / ".join(_known(value, 1e3, ",.0f") for value in (row.p50_s, row.p99_s, row.p999_s, row.max_s))
+        milliseconds = " / ".join(known(value, 1e3, ",.0f") for value in (row.p50_s, row.p99_s, row.p999_s, row.max_s))
         actions = f"{row.scale_ups}/{row.scale_downs}/{row.reassignments}"
         verdict = "" if row.valid else " (invalid)"
         rows.append(
@@ -24,7 +26,7 @@ def live() -> str:
                 f"{row.scenario}, {row.policy}{verdict}",
                 f"{100 * row.in_sla:.3f}",
                 milliseconds,
-                _known(row.replica_minutes, 1, ".2f"),
+                known(row.replica_minutes, 1, ".2f"),
                 actions,
                 printed,
             )
@@ -37,7 +39,7 @@ def live() -> str:
         "ups/downs/reassigns",
         "paper: in SLA % / r-m, ups/downs",
     )
-    return _table(header, rows, (row.origin for row in load(LiveRow)))
+    return table(header, rows, (row.origin for row in load(LiveRow)))
 
 
 def service_rate() -> str:
@@ -52,7 +54,7 @@ def service_rate() -> str:
         )
         for row in load(ServiceRateRow)
     ]
-    return _table(
+    return table(
         ("service time", "μ_eff", "of 1/service time", "CPU per event", "peak PSS, MiB"),
         rows,
         (row.origin for row in load(ServiceRateRow)),
@@ -75,13 +77,13 @@ def processes() -> str:
         )
     )
     header = ("cores / peak PSS MiB", *(f"{topology}, {rate}/s" for topology, rate in loads))
-    return _table(header, rows, (row.origin for row in found))
+    return table(header, rows, (row.origin for row in found))
 
 
 def startup() -> str:
     """Return when each step of the demo was reached."""
     rows = [(row.step, f"{row.at_s:.1f}") for row in load(StartupRow)]
-    return _table(("step", "seconds after the command"), rows, (row.origin for row in load(StartupRow)))
+    return table(("step", "seconds after the command"), rows, (row.origin for row in load(StartupRow)))
 
 
 def spark() -> str:
@@ -90,28 +92,29 @@ def spark() -> str:
         (f"{row.events:,}", f"{row.wall_s:.1f}", f"{row.events_per_s:,.0f}", f"{row.peak_mib:,.0f}")
         for row in load(SparkRow)
     ]
-    return _table(("events", "wall, s", "events/s", "peak PSS, MiB"), rows, (row.origin for row in load(SparkRow)))
+    return table(("events", "wall, s", "events/s", "peak PSS, MiB"), rows, (row.origin for row in load(SparkRow)))
 
 
-TABLES: Final[dict[str, Callable[[], str]]] = {
+TABLES: Final[dict[str, Callable[[], str]]] = {  # the README's
     "live": live,
     "service-rate": service_rate,
     "processes": processes,
     "startup": startup,
     "spark": spark,
 }
+EVERY_TABLE: Final = TABLES | HANDOVER_TABLES
 
 
 def renew(text: str) -> str:
     """Return `text` with every table between its markers made anew: <!-- table: NAME --> … <!-- end -->.
 
-    Raises ValueError for a name that is not in TABLES.
+    Raises ValueError for a name that is not in EVERY_TABLE.
     """
     pattern = re.compile(r"(<!-- table: (?P<name>[a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
-    unknown = {found["name"] for found in pattern.finditer(text)} - set(TABLES)
+    unknown = {found["name"] for found in pattern.finditer(text)} - set(EVERY_TABLE)
     if unknown:
-        raise ValueError(f"no table is called {', '.join(sorted(unknown))}; known are {', '.join(TABLES)}")
-    return pattern.sub(lambda found: found[1] + TABLES[found["name"]]() + found[3], text)
+        raise ValueError(f"no table is called {', '.join(sorted(unknown))}; known are {', '.join(EVERY_TABLE)}")
+    return pattern.sub(lambda found: found[1] + EVERY_TABLE[found["name"]]() + found[3], text)
 
 
 def renew_file(path: Path) -> bool:
@@ -123,17 +126,5 @@ def renew_file(path: Path) -> bool:
     return after != before
 
 
-def _known(value: float | None, times: float, how: str) -> str:
-    return "–" if value is None else format(times * value, how)
-
-
 def _usage(row: ProcessRow | None) -> str:
     return f"{row.cores:.2f} / {row.peak_mib:.0f}" if row else "–"
-
-
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]], origins: Iterable[Origin]) -> str:
-    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
-    lines += ["| " + " | ".join(row) + " |" for row in rows]
-    sources = sorted({(one.command, one.commit, one.machine, one.measured_on) for one in origins})
-    lines += ["", *(f"`{command}`, commit {commit}, {machine}, {day}  " for command, commit, machine, day in sources)]
-    return "\n".join(lines) + "\n"

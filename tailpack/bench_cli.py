@@ -15,12 +15,13 @@ from bench.figures import LiveRow, Origin, ProcessRow, StartupRow
 from bench.report.result import Result
 from bench.run_info import RunInfo
 from bench.scenario import load_scenario
-from tailpack import provenance
+from tailpack import handover_cli, provenance
 from tailpack.runner import Options, Run
 
 app = typer.Typer(
     no_args_is_help=True, help="Measure this machine. Figures go to bench/reference, tables to the README."
 )
+app.add_typer(handover_cli.app)
 
 Out = Annotated[Path, typer.Option("--out", help="Folder that takes a folder for each run.")]
 Into = Annotated[Path, typer.Option("--into", help="Folder that takes the figures.")]
@@ -101,6 +102,15 @@ def tables(file: Annotated[Path, typer.Argument(help="Markdown file with table m
     from bench.tables import renew_file  # noqa: PLC0415
 
     Console().print(f"{file}: {'renewed' if renew_file(file) else 'up to date'}", highlight=False)
+
+
+@app.command("plot")
+def plot(file: Annotated[Path, typer.Argument(help="SVG file to write.")] = Path("docs/handover.svg")) -> None:
+    """Draw the comparison of runtimes from the committed figures."""
+    from bench.handover.plot import draw  # noqa: PLC0415
+
+    draw([row for row in figures.load(figures.HandoverRow) if row.steps == "mixed"], file)
+    Console().print(f"{file}: drawn", highlight=False)
 
 
 @app.command("all")

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from tailpack.broker import Broker
+from tailpack.cluster import Cluster
 from tailpack.errors import TailpackError
 from tailpack.jars import classpath, ensure
 from tailpack.java import java
@@ -23,37 +23,47 @@ Folder = Annotated[Path | None, typer.Option("--folder", help="Where its data, c
 @app.command()
 def start(
     folder: Folder = None,
-    port: Annotated[int, typer.Option(help="Port on 127.0.0.1; 0: that of last time, or a free one.")] = 0,
+    port: Annotated[
+        int, typer.Option(help="Port on 127.0.0.1, and those after it for further brokers; 0: as last time, or free.")
+    ] = 0,
+    brokers: Annotated[
+        int | None,
+        typer.Option(min=1, max=9, help="How many; with 3, each event has 3 copies.", show_default="1, or as before"),
+    ] = None,
 ) -> None:
-    """Start a broker (one KRaft node) that stays until `tailpack kafka stop`; print its address."""
+    """Start brokers (KRaft nodes) that stay until `tailpack kafka stop`; print their addresses."""
     console = Console()
+    cluster = Cluster(folder or default_broker_folder(), brokers)
     ensure("kafka", lambda sentence: console.print(sentence, highlight=False))
-    broker = Broker(folder or default_broker_folder())
     with console.status("starting Apache Kafka"):
-        address = broker.start(port)
-    console.print(f"{address}  (log: {broker.log})", highlight=False, soft_wrap=True)
+        address = cluster.start(port)
+    console.print(f"{address}  (log: {cluster.logs})", highlight=False, soft_wrap=True)
 
 
 @app.command()
 def stop(folder: Folder = None) -> None:
-    """Stop the broker cleanly; its data stay."""
-    broker = Broker(folder or default_broker_folder())
-    if broker.address() is None:
-        Console().print(f"no broker runs from {broker.folder}", highlight=False)
+    """Stop every broker cleanly; their data stay."""
+    cluster = Cluster(folder or default_broker_folder())
+    if cluster.address() is None:
+        Console().print(f"no broker runs from {cluster.folder}", highlight=False)
         return
-    broker.stop()
+    cluster.stop()
     Console().print("stopped", highlight=False)
 
 
 @app.command()
 def status(folder: Folder = None) -> None:
-    """Tell whether the broker runs, and where. Exit status 3 when it does not."""
-    broker = Broker(folder or default_broker_folder())
-    address = broker.address()
-    if address is None:
-        Console().print(f"no broker runs from {broker.folder}; start one: tailpack kafka start", highlight=False)
+    """Tell of each broker whether it runs, and where. Exit status 3 unless all of them do."""
+    cluster = Cluster(folder or default_broker_folder())
+    if cluster.address() is None:
+        Console().print(f"no broker runs from {cluster.folder}; start one: tailpack kafka start", highlight=False)
         raise typer.Exit(3)
-    Console().print(f"{address}  pid {broker.pid}  (log: {broker.log})", highlight=False, soft_wrap=True)
+    for number, broker in cluster.nodes.items():
+        state = f"up    pid {broker.pid}" if broker.pid else "down"
+        line = f"{cluster.addresses[number]}  {state}  (log: {broker.log})"
+        Console().print(line, highlight=False, soft_wrap=True)
+    if not all(broker.pid for broker in cluster.nodes.values()):
+        raise typer.Exit(3)
 
 
 @app.command("consumer-groups", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
@@ -64,7 +74,7 @@ def consumer_groups(
     ] = "",
 ) -> None:
     """Kafka's own kafka-consumer-groups; its options follow, such as --describe --all-groups --members."""
-    address = bootstrap_servers or Broker(default_broker_folder()).address()
+    address = bootstrap_servers or Cluster(default_broker_folder()).address()
     if not address:
         raise TailpackError("no broker runs; name one with --bootstrap-servers, or start one: tailpack kafka start")
     tool = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"

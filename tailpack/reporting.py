@@ -6,6 +6,7 @@ from rich.console import Console
 
 from bench.run_info import RUN_FILE
 from tailpack.broker import Broker
+from tailpack.cluster import Cluster
 from tailpack.errors import TailpackError
 from tailpack.judge import judge
 from tailpack.places import default_broker_folder, new_folder
@@ -35,7 +36,7 @@ def report_topic(
     topic: str, out: Path, console: Console, *, bootstrap_servers: str, client_properties: str, master: str
 ) -> Path:
     """Judge a timeline topic into a new folder under `out`."""
-    address = bootstrap_servers or Broker(default_broker_folder()).address()
+    address = bootstrap_servers or Cluster(default_broker_folder()).address()
     if not address:
         raise TailpackError(
             f"{topic} is no folder; to read it as a topic, name a Kafka with --bootstrap-servers, "

@@ -14,6 +14,7 @@ from bench.scenario import Scenario
 from contracts.connection import Connection
 from loadgen.result import READY_FILE, RESULT_FILE, GeneratorResult
 from tailpack.broker import Broker
+from tailpack.cluster import Cluster
 from tailpack.description import describe
 from tailpack.errors import TailpackError
 from tailpack.interrupts import uninterrupted
@@ -103,7 +104,7 @@ class Run:
         )
 
     def _connect(self) -> Connection:
-        address = self.options.bootstrap_servers or Broker(default_broker_folder()).address()
+        address = self.options.bootstrap_servers or Cluster(default_broker_folder()).address()
         if not address:
             ensure("kafka", self._say)
             ensure("spark", self._say)

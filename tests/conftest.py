@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tailpack.broker import Broker
+from tailpack.cluster import Cluster
 
 
 @pytest.fixture(scope="session")
@@ -28,6 +29,18 @@ def private_broker(tmp_path: "pytest.TempPathFactory") -> Iterator[Broker]:
         yield broker
     finally:
         broker.stop()
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Three nodes, started. Whoever kills one brings it back."""
+    started = Cluster(tmp_path_factory.mktemp("cluster"), brokers=3)
+    started.start()
+    try:
+        yield started
+    finally:
+        for node in started.nodes:
+            started.kill(node)  # its data go too: a clean stop would only take time
 
 
 @pytest.fixture

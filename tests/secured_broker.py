@@ -23,7 +23,8 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from tailpack.broker import PROPERTIES, Broker
+from tailpack.broker import Broker
+from tailpack.broker_config import PROPERTIES
 
 USER: Final = "tailpack"
 PASSWORD: Final = 'k=v # "quoted" \\ and more'

@@ -1,6 +1,6 @@
 """t_r of this very group: learned from the rounds that its replicas report, told to the policies, compared with W."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -22,20 +22,24 @@ class _Reported:
     first_seen_s: float
     rounds: list[Round] = field(default_factory=list)
 
-    def timing(self) -> RebalanceTiming | None:
-        """The longest lengths of all reports; None where no partition was taken over, or a report makes no sense."""
-        if not any(one.taken for one in self.rounds):
-            return None
-        try:
-            return RebalanceTiming(
-                kind=self.rounds[0].kind.value,
-                members=max(one.members for one in self.rounds),
-                moved=max(one.moved for one in self.rounds),
-                pause_s=max(0, *(one.pause_us for one in self.rounds)) / 1e6,
-                plan_to_ready_s=max(0, *(one.plan_us for one in self.rounds)) / 1e6,
-            )
-        except ValueError:
-            return None
+
+def timing_of(reports: Sequence[Round]) -> RebalanceTiming | None:
+    """Return what the reports of one round say together: the longest lengths.
+
+    None where no partition was taken over, or a report makes no sense.
+    """
+    if not any(one.taken for one in reports):
+        return None
+    try:
+        return RebalanceTiming(
+            kind=reports[0].kind.value,
+            members=max(one.members for one in reports),
+            moved=max(one.moved for one in reports),
+            pause_s=max(0, *(one.pause_us for one in reports)) / 1e6,
+            plan_to_ready_s=max(0, *(one.plan_us for one in reports)) / 1e6,
+        )
+    except ValueError:
+        return None
 
 
 class Rebalances:
@@ -73,7 +77,7 @@ class Rebalances:
         for key, reported in list(self._open.items()):
             if now_s - reported.first_seen_s >= MERGE_S:
                 del self._open[key]
-                if (timing := reported.timing()) is not None:
+                if (timing := timing_of(reported.rounds)) is not None:
                     self._times.observe(timing)
                     self.rounds += 1
 

@@ -5,12 +5,15 @@ under way. Here the one Assignment is changed in place.
 """
 
 from collections.abc import Mapping, Set
-from typing import Any
+from typing import Any, Final
 
 from aiokafka.consumer.subscription_state import TopicPartitionState
 from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
-UNKNOWN_OFFSET = -1
+UNKNOWN_OFFSET: Final = -1
+NOWHERE: Final = -1
+"""Position of a partition that was let go. No fetch has it, so no response fits. Without any position the fetcher's
+search for positions, if it is under way, would wait for ever for one that nobody looks up any more."""
 
 
 def change(consumer: Any, partitions: Set[TopicPartition], positions: Mapping[TopicPartition, int]) -> bool:
@@ -26,6 +29,7 @@ def change(consumer: Any, partitions: Set[TopicPartition], positions: Mapping[To
     assignment = subscription.assignment
     for left in assignment.tps - partitions:
         _replace(assignment, left)
+        assignment.state_value(left).seek(NOWHERE)
         fetcher._records.pop(left, None)
     for new in partitions - assignment.tps:
         _replace(assignment, new)
@@ -40,7 +44,7 @@ def change(consumer: Any, partitions: Set[TopicPartition], positions: Mapping[To
 
 
 def _replace(assignment: Any, partition: TopicPartition) -> None:
-    """Give the partition a state without a position: a response that is under way for the old one is thrown away."""
+    """Give the partition a fresh state: a response that is under way for the old one is thrown away."""
     old = assignment.state_value(partition)
     if old is not None:
         old.update_committed(OffsetAndMetadata(UNKNOWN_OFFSET, ""))  # whoever waits for it would wait for ever

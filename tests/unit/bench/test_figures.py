@@ -7,7 +7,21 @@ import msgspec
 import pytest
 
 from bench import figures
-from bench.figures import LiveRow, Origin, ProcessRow, ServiceRateRow, SparkRow, StartupRow, load, save
+from bench.figures import (
+    BounceRow,
+    FailoverRow,
+    GrowthRow,
+    HandoverRow,
+    LiveRow,
+    Origin,
+    ProcessRow,
+    ScaleRow,
+    ServiceRateRow,
+    SparkRow,
+    StartupRow,
+    load,
+    save,
+)
 from bench.report.example import example
 from bench.run_info import RunInfo
 from tailpack import bench_cli
@@ -46,7 +60,8 @@ def test_rows_come_back_as_they_were_saved(kind: type[msgspec.Struct], tmp_path:
 
 
 def test_every_kind_of_row_has_a_file_of_its_own() -> None:
-    assert set(figures.FILES) == {*ROWS, LiveRow}
+    experiments = {HandoverRow, FailoverRow, ScaleRow, GrowthRow, BounceRow}
+    assert set(figures.FILES) == {*ROWS, LiveRow, *experiments}
     assert len(set(figures.FILES.values())) == len(figures.FILES)
 
 

@@ -1,0 +1,124 @@
+"""What an experiment on handovers leaves behind: events served, steps taken, offsets seen. Times are µs since 1970."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int64]
+OFFSET_BITS: Final = 40
+UNKNOWN: Final = -1
+"""A committed offset that was not there, or not told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """Records of the timeline topic in order of `done_us`: columns of one length."""
+
+    intended_us: IntArray
+    done_us: IntArray
+    partition: IntArray
+    offset: IntArray
+    replica: IntArray
+    """Index into `names`."""
+    names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.done_us)
+
+    @property
+    def latency_us(self) -> IntArray:
+        """Finished minus intended."""
+        return self.done_us - self.intended_us
+
+    def first_completions(self) -> "Served":
+        """Return the same without repeats: the first completion of an event counts."""
+        _, first = np.unique(self.places, return_index=True)
+        return self.rows(np.sort(first))
+
+    @property
+    def places(self) -> IntArray:
+        """Partition and offset of each event in one number: what identifies it."""
+        return (self.partition << OFFSET_BITS) + self.offset
+
+    def rows(self, chosen: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> "Served":
+        """Return some of the rows."""
+        return Served(
+            self.intended_us[chosen],
+            self.done_us[chosen],
+            self.partition[chosen],
+            self.offset[chosen],
+            self.replica[chosen],
+            self.names,
+        )
+
+
+class Row(NamedTuple):
+    """One record of the timeline topic."""
+
+    intended_us: int
+    done_us: int
+    partition: int
+    offset: int
+    replica: str
+
+
+def as_served(rows: Sequence[Row]) -> Served:
+    """Return rows as columns, in order of `done_us`."""
+    ordered = sorted(rows, key=lambda row: row.done_us)
+    names = tuple(sorted({row.replica for row in ordered}))
+    index = {name: number for number, name in enumerate(names)}
+
+    def column(values: list[int]) -> IntArray:
+        return np.array(values, dtype=np.int64)
+
+    return Served(
+        column([row.intended_us for row in ordered]),
+        column([row.done_us for row in ordered]),
+        column([row.partition for row in ordered]),
+        column([row.offset for row in ordered]),
+        column([index[row.replica] for row in ordered]),
+        names,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One partition that a step gives from `source` to `target`."""
+
+    partition: int
+    source: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One change made to the group while it served."""
+
+    kind: str
+    at_us: int
+    """When the plan's record was written, the signal sent or the process started."""
+    until_us: int
+    """When the experiment went on: nothing later belongs to this step."""
+    moves: tuple[Move, ...] | None = None
+    """What the plan moves. None: nobody planned it, the owners seen tell."""
+    apart: tuple[int, ...] = ()
+    """Partitions that suffer for a reason of their own: counted neither as moved nor with the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """All of one experiment."""
+
+    sent_us: IntArray
+    """Intended times of the events that the broker acknowledged to the generator; no two are equal."""
+    served: Served
+    steps: tuple[Step, ...]
+    quiet: tuple[tuple[int, int], ...]
+    """Stretches (from, to) in which nothing was changed."""
+    committed: IntArray
+    """Committed offsets over time, shape (samples, partitions); UNKNOWN where there was none."""
+    owned: bool = True
+    """Partitions have owners. False for a share group, where every member may take any event."""

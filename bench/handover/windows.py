@@ -1,0 +1,159 @@
+"""Which events a step may have touched: its moves, its window, and who was moved in it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from bench.handover.evidence import Evidence, IntArray, Move, Served, Step
+
+Mask = npt.NDArray[np.bool_]
+TAIL_US: Final = 1_000_000
+"""A window goes on for this long after the last first event."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """One partition that changed its owner: the last event finished at the old one, the first at the new one."""
+
+    kind: str
+    at_us: int
+    move: Move
+    left_us: int
+    """Finished last at the old owner; the step's own time where nothing was."""
+    first_us: int
+    """Finished first at the new owner."""
+    first_intended_us: int
+
+    @property
+    def plan_to_first_event_us(self) -> int:
+        """From the plan's record to the first event finished at the new owner."""
+        return self.first_us - self.at_us
+
+    def pause_us(self, service_time_s: float) -> int:
+        """Time that nobody served the partition while an event was waiting."""
+        started_us = self.first_us - round(service_time_s * 1e6)
+        return max(0, started_us - max(self.left_us, self.first_intended_us))
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """One step with what came of it."""
+
+    step: Step
+    ended_us: int
+    """One second after the last first event; `until_us` of the step where one never came."""
+    handovers: tuple[Handover, ...]
+    missing: tuple[Move, ...] = ()
+    """Planned moves whose new owner was never seen."""
+    superseded: tuple[Move, ...] = ()
+    """Planned moves whose new owner was not seen before another plan moved the partition again."""
+
+    @property
+    def moved(self) -> IntArray:
+        """Partitions that this step moved, or meant to."""
+        moves = (*(one.move for one in self.handovers), *self.missing, *self.superseded)
+        numbers = {move.partition for move in moves} - set(self.step.apart)
+        return np.array(sorted(numbers), dtype=np.int64)
+
+
+def find_windows(evidence: Evidence) -> tuple[Window, ...]:
+    """Return the window of each step, in order of time."""
+    first = evidence.served.first_completions()
+    rows = {int(number): np.flatnonzero(first.partition == number) for number in np.unique(first.partition)}
+    steps = sorted(evidence.steps, key=lambda step: step.at_us)
+    moved_again = _moved_again(steps)
+    return tuple(_window(step, first, rows, moved_again, owned=evidence.owned) for step in steps)
+
+
+def overlapping(served: Served, from_us: int, to_us: int) -> IntArray:
+    """Return the rows of events that were waiting or being served at any time within [from_us, to_us]."""
+    start = int(np.searchsorted(served.done_us, from_us))
+    longest_us = int(served.latency_us.max(initial=0))
+    stop = int(np.searchsorted(served.done_us, to_us + longest_us, side="right"))
+    return np.asarray(start + np.flatnonzero(served.intended_us[start:stop] <= to_us), dtype=np.int64)
+
+
+def stall_us(served: Served, from_us: int, to_us: int) -> int:
+    """Return the longest time within [from_us, to_us] in which nobody finished an event although one was waiting."""
+    if not len(served):
+        return 0
+    oldest_waiting = np.minimum.accumulate(served.intended_us[::-1])[::-1]
+    begins = np.maximum(np.concatenate(([from_us], served.done_us[:-1])), oldest_waiting)
+    length = np.minimum(served.done_us, to_us) - np.maximum(begins, from_us)
+    return int(max(length.max(initial=0), 0))
+
+
+def _moved_again(steps: Sequence[Step]) -> dict[tuple[int, int], int]:
+    """(at_us of a step, partition) → at_us of the next step that moves this partition."""
+    following: dict[tuple[int, int], int] = {}
+    last: dict[int, int] = {}
+    for step in steps:
+        for move in step.moves or ():
+            if move.partition in last:
+                following[last[move.partition], move.partition] = step.at_us
+            last[move.partition] = step.at_us
+    return following
+
+
+def _window(
+    step: Step, first: Served, rows: dict[int, IntArray], again: dict[tuple[int, int], int], *, owned: bool
+) -> Window:
+    if not owned:
+        return Window(step, step.until_us, ())
+    found: list[Handover] = []
+    missing: list[Move] = []
+    superseded: list[Move] = []
+    if step.moves is None:
+        for number, mine in rows.items():
+            found += _observed(step, number, first, mine)
+    else:
+        for move in step.moves:
+            again_us = again.get((step.at_us, move.partition), step.until_us + 1)
+            mine = rows.get(move.partition, np.array([], dtype=np.int64))
+            handover = _planned(step, move, first, mine, min(again_us, step.until_us))
+            if handover is not None:
+                found.append(handover)
+            else:
+                (superseded if again_us <= step.until_us else missing).append(move)
+    last_us = max((one.first_us for one in found), default=step.at_us)
+    ended_us = step.until_us if missing else min(last_us + TAIL_US, step.until_us)
+    return Window(step, ended_us, tuple(found), tuple(missing), tuple(superseded))
+
+
+def _planned(step: Step, move: Move, first: Served, mine: IntArray, limit_us: int) -> Handover | None:
+    if move.target not in first.names:
+        return None
+    target = first.names.index(move.target)
+    begin = int(np.searchsorted(first.done_us[mine], step.at_us))
+    later = mine[begin:]
+    hits = later[first.replica[later] == target][:1]
+    if not len(hits) or first.done_us[hits[0]] > limit_us:
+        return None
+    return _handover(step, move, first, mine, int(hits[0]))
+
+
+def _observed(step: Step, number: int, first: Served, mine: IntArray) -> list[Handover]:
+    """Return every change of owner of one partition within the step."""
+    done = first.done_us[mine]
+    begin, end = int(np.searchsorted(done, step.at_us)), int(np.searchsorted(done, step.until_us, side="right"))
+    owners = first.replica[mine]
+    changes = [row for row in range(max(begin, 1), end) if owners[row] != owners[row - 1]]
+    return [
+        _handover(
+            step,
+            Move(number, first.names[owners[row - 1]], first.names[owners[row]]),
+            first,
+            mine,
+            int(mine[row]),
+        )
+        for row in changes
+    ]
+
+
+def _handover(step: Step, move: Move, first: Served, mine: IntArray, hit: int) -> Handover:
+    before = mine[: int(np.searchsorted(mine, hit))]
+    left_us = max(int(first.done_us[before[-1]]), step.at_us) if len(before) else step.at_us
+    return Handover(step.kind, step.at_us, move, left_us, int(first.done_us[hit]), int(first.intended_us[hit]))

@@ -1,0 +1,126 @@
+"""Configuration of an embedded Kafka node: where it and the other controllers listen, and its server.properties."""
+
+import socket
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from tailpack.errors import TailpackError
+
+LOOPBACK: Final = "127.0.0.1"
+REPLICATION: Final = 3
+"""Copies of each partition, where there are as many nodes."""
+
+PROPERTIES: Final = """\
+process.roles=broker,controller
+node.id={node}
+controller.quorum.voters={voters}
+controller.listener.names=CONTROLLER
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+log.dirs={logs}
+auto.create.topics.enable=false
+num.partitions=1
+num.network.threads=2
+num.io.threads=4
+default.replication.factor={replication}
+min.insync.replicas={in_sync}
+offsets.topic.num.partitions=4
+offsets.topic.replication.factor={replication}
+transaction.state.log.num.partitions=4
+transaction.state.log.replication.factor={replication}
+transaction.state.log.min.isr={in_sync}
+share.coordinator.state.topic.num.partitions=4
+share.coordinator.state.topic.replication.factor={replication}
+share.coordinator.state.topic.min.isr={in_sync}
+# a dead node is noticed after 3 s, not 9: experiments last minutes
+broker.heartbeat.interval.ms=500
+broker.session.timeout.ms=3000
+# the nodes stop all together: nobody is left to take a leadership over
+controlled.shutdown.enable=false
+group.initial.rebalance.delay.ms=0
+# each kind of group may be as quick to notice a change as the others
+group.min.session.timeout.ms=1000
+group.consumer.min.heartbeat.interval.ms=100
+group.consumer.min.session.timeout.ms=1000
+group.share.min.heartbeat.interval.ms=100
+group.share.min.session.timeout.ms=1000
+log.cleaner.dedupe.buffer.size=4194304
+"""
+
+LOG4J: Final = """\
+rootLogger.level = warn
+rootLogger.appenderRef.out.ref = out
+appender.out.type = Console
+appender.out.name = out
+appender.out.layout.type = PatternLayout
+appender.out.layout.pattern = %d %-5p %c{1}: %m%n
+"""
+
+
+class Seat(msgspec.Struct, frozen=True, kw_only=True):
+    """A node's place in its cluster. All ports are on loopback."""
+
+    port: int
+    """Where clients find it."""
+    node: int = 1
+    quorum: dict[int, int] = {}
+    """Every node of the cluster → the port of its controller."""
+
+    @property
+    def address(self) -> str:
+        """Where clients find it, host:port."""
+        return f"{LOOPBACK}:{self.port}"
+
+    @property
+    def heap(self) -> str:
+        """Java's limit: three small nodes fit where one ample node does not thrice."""
+        return "-Xmx384m" if len(self.quorum) == 1 else "-Xmx256m"
+
+
+def assign_seats(before: Sequence[Seat | None], port: int) -> list[Seat]:
+    """Return seats for the nodes of a cluster that does not run, numbered from 1.
+
+    before: each node's seat of last time, whose port it keeps. port: wanted for the first node; the others take the
+    ports that follow. 0: that of last time, or a free one. Raises TailpackError when a port is taken.
+    """
+    last = [seat.port if seat else 0 for seat in before]
+    wanted = [port + offset for offset in range(len(before))] if port else last
+    ports = free_ports([*wanted, *(0 for _ in before)])  # nobody outside has to know the controllers' ports
+    quorum = dict(enumerate(ports[len(before) :], start=1))
+    return [Seat(node=node, port=mine, quorum=quorum) for node, mine in zip(quorum, ports, strict=False)]
+
+
+def free_ports(wanted: Sequence[int]) -> list[int]:
+    """Return these ports of loopback, a free one for each 0. Raises TailpackError when one is taken."""
+    with ExitStack() as held:  # all at once, so that no free port is given out twice
+        ports = []
+        for port in wanted:
+            probe = held.enter_context(socket.socket())
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as Kafka does: TIME_WAIT is no obstacle
+            try:
+                probe.bind((LOOPBACK, port))
+            except OSError as taken:
+                raise TailpackError(f"port {port} on {LOOPBACK} is taken; name another with --port") from taken
+            ports.append(int(probe.getsockname()[1]))
+        return ports
+
+
+def write_configuration(folder: Path, seat: Seat, properties: str) -> None:
+    """Write server.properties and log4j2.properties. `properties`: as PROPERTIES, with the same places."""
+    replication = min(REPLICATION, len(seat.quorum))
+    text = properties.format(
+        node=seat.node,
+        voters=",".join(f"{node}@{LOOPBACK}:{port}" for node, port in seat.quorum.items()),
+        port=seat.port,
+        controller_port=seat.quorum[seat.node],
+        logs=folder.resolve() / "data",
+        replication=replication,
+        in_sync=max(1, replication - 1),
+    )
+    (folder / "server.properties").write_text(text, encoding="utf-8")
+    (folder / "log4j2.properties").write_text(LOG4J, encoding="utf-8")

@@ -1,0 +1,115 @@
+"""Three brokers: each event has three copies, one node may die, and the folder remembers that they are three."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cluster_helpers import bootstrap, wait_until_whole
+from confluent_kafka.admin import ConfigResource, ResourceType
+from kafka_helpers import admin, create_topics, produce, read_all
+
+from contracts.topics import Topic, qualified
+from tailpack.cluster import Cluster
+from tailpack.errors import TailpackError
+
+pytestmark = pytest.mark.kafka
+
+
+def minimum_in_sync(kafka: str, topic: str) -> str:
+    client = admin(kafka)  # kept: its answers are lost with it
+    (answer,) = client.describe_configs([ConfigResource(ResourceType.TOPIC, topic)]).values()
+    return str(answer.result(10)["min.insync.replicas"].value)
+
+
+def test_every_topic_has_three_copies_and_needs_two(cluster: Cluster, namespace: str) -> None:
+    kafka = bootstrap(cluster)
+    create_topics(kafka, namespace, 6)
+    produce(kafka, namespace, Topic.JOURNAL, [b"one"])
+    read_all(kafka, namespace, Topic.JOURNAL)
+
+    topics = admin(kafka).list_topics(timeout=10).topics
+    copies = {(name, len(each.replicas)) for name, topic in topics.items() for each in topic.partitions.values()}
+    assert copies == {(name, 3) for name in topics}
+    assert {minimum_in_sync(kafka, name) for name in topics} == {"2"}
+
+
+@pytest.mark.parametrize("node", [1, 2, 3])
+def test_with_any_node_dead_nothing_is_lost_and_writing_goes_on(cluster: Cluster, namespace: str, node: int) -> None:
+    kafka = bootstrap(cluster)
+    create_topics(kafka, namespace, 3)
+    wait_until_whole(cluster)
+    produce(kafka, namespace, Topic.PAYMENTS_REQUESTED, [b"before-%d" % number for number in range(30)])
+
+    cluster.kill(node)
+    try:
+        assert bootstrap(cluster) == kafka, "clients keep all addresses"
+        produce(kafka, namespace, Topic.PAYMENTS_REQUESTED, [b"after-%d" % number for number in range(30)])
+        found = read_all(kafka, namespace, Topic.PAYMENTS_REQUESTED, deadline_s=20)
+        assert len({record.value() for record in found}) == len(found) == 60
+    finally:
+        cluster.restart(node)
+    wait_until_whole(cluster)
+
+
+def tailpack_kafka(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "tailpack", "kafka", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_the_commands_handle_all_three_as_one(tmp_path: Path, namespace: str) -> None:
+    where = ("--folder", str(tmp_path))
+    cluster = Cluster(tmp_path, brokers=3)
+    try:
+        started = tailpack_kafka("start", "--brokers", "3", *where)
+        assert started.returncode == 0, started.stderr
+        kafka = bootstrap(cluster)
+        assert started.stdout.split()[0] == kafka
+        create_topics(kafka, namespace, 1)
+        produce(kafka, namespace, Topic.JOURNAL, [b"kept"])
+        wait_until_whole(cluster)
+
+        status = tailpack_kafka("status", *where)
+        assert (status.returncode, [line.split()[:2] for line in status.stdout.splitlines()]) == (
+            0,
+            [[address, "up"] for address in kafka.split(",")],
+        )
+        other = tailpack_kafka("start", "--brokers", "1", *where)
+        assert other.returncode == 2
+        assert other.stderr.splitlines() == [
+            f"tailpack: {tmp_path} holds a Kafka of 3 brokers, not 1; leave --brokers out, or name another --folder"
+        ]
+
+        pids = {node: broker.pid for node, broker in cluster.nodes.items()}
+        os.kill(pids[2] or 0, signal.SIGKILL)
+        status = tailpack_kafka("status", *where)
+        assert status.returncode == 3
+        assert [line.split()[1] for line in status.stdout.splitlines()] == ["up", "down", "up"]
+        assert tailpack_kafka("start", *where).returncode == 0, "starts what is missing"
+        again = {node: broker.pid for node, broker in cluster.nodes.items()}
+        assert (again[1], again[3]) == (pids[1], pids[3])
+        assert again[2] not in {None, pids[2]}
+
+        assert tailpack_kafka("stop", *where).returncode == 0
+        assert [broker.pid for broker in cluster.nodes.values()] == [None, None, None]
+        assert tailpack_kafka("status", *where).returncode == 3
+        assert tailpack_kafka("start", *where).stdout.split()[0] == kafka, "the folder remembers three, and their ports"
+        assert [record.value() for record in read_all(kafka, namespace, Topic.JOURNAL)] == [b"kept"]
+    finally:
+        for node in cluster.nodes:
+            cluster.kill(node)
+
+
+def test_one_broker_is_a_cluster_of_one(tmp_path: Path, namespace: str) -> None:
+    cluster = Cluster(tmp_path)
+    try:
+        kafka = cluster.start()
+        assert cluster.addresses == {1: kafka}
+        create_topics(kafka, namespace, 1)
+        assert minimum_in_sync(kafka, qualified(namespace, Topic.JOURNAL)) == "1"
+        with pytest.raises(TailpackError, match="holds a Kafka of 1 broker, not 3; leave --brokers out"):
+            Cluster(tmp_path, brokers=3)
+    finally:
+        cluster.stop()

@@ -1,0 +1,35 @@
+"""The harness on real Kafka: a few handovers, judged, and nothing left behind."""
+
+import psutil
+import pytest
+
+from tailpack.labs.handover import Course, Steps, run
+from tailpack.labs.lab import Setup
+from tailpack.labs.runtimes import runtime
+
+pytestmark = pytest.mark.kafka
+
+
+def children() -> set[int]:
+    return {process.pid for process in psutil.Process().children(recursive=True)}
+
+
+def test_partitions_move_under_load_and_every_event_is_accounted_for(kafka: str) -> None:
+    before = children()
+    said: list[tuple[str, int]] = []
+    setup = Setup(
+        runtime=runtime("incremental"), replicas=2, partitions=4, rate=60, heartbeat_s=1.0, bootstrap_servers=kafka
+    )
+    course = Course(setup=setup, handovers=3, steps=Steps.MIXED)
+    result = run(course, lambda words, done: said.append((words, done)))
+    figures = result.figures
+    assert figures.handovers >= 3
+    assert {one.kind for one in figures.kinds} == {"move 1", "move 2"}, "with two replicas two partitions change places"
+    assert (figures.lost, figures.duplicates, figures.order_violations, figures.offset_regressions) == (0, 0, 0, 0)
+    assert figures.unfinished == 0
+    assert figures.moved_p99_s is not None
+    assert 0 < figures.moved_p99_s <= (figures.moved_max_s or 0)
+    assert figures.worst is not None
+    assert figures.worst.latency_s == figures.moved_max_s
+    assert said[-1][1] >= 3, "the progress line heard of all"
+    assert children() == before, "no process is left behind"

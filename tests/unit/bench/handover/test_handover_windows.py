@@ -1,0 +1,89 @@
+"""A window runs from the plan's record until a second after the last first event; the events show who owns what."""
+
+import numpy as np
+from unit.bench.handover.story import at, evidence, row, steady, step
+
+from bench.handover.evidence import Move
+from bench.handover.windows import find_windows, overlapping, stall_us
+
+BEFORE = steady(0, "a", begin=0, end=1000)
+AFTER = steady(0, "b", begin=1040, end=4000)
+OTHER = steady(1, "a", begin=10, end=4000)
+
+
+def test_a_planned_move_ends_with_the_first_event_at_the_new_owner() -> None:
+    story = evidence([*BEFORE, *AFTER, *OTHER], [step("move 1", 990, [(0, "a", "b")])])
+    (window,) = find_windows(story)
+    (handover,) = window.handovers
+    assert handover.plan_to_first_event_us == 55_000, "plan at 990, first event intended at 1040 and done at 1045"
+    assert window.ended_us == at(1045 + 1000)
+    assert window.moved.tolist() == [0]
+    assert window.missing == ()
+
+
+def test_the_pause_is_counted_only_while_an_event_waits() -> None:
+    waiting = row(1000, 0, 50, "b", latency_ms=80)
+    story = evidence([*BEFORE, waiting, *steady(0, "b", begin=1100, end=4000)], [step("move 1", 970, [(0, "a", "b")])])
+    (handover,) = find_windows(story)[0].handovers
+    assert handover.left_us == at(985), "the old owner finished the event of 980"
+    assert handover.pause_us(service_time_s=0.005) == 75_000, "waiting since 1000, started at 1075"
+
+
+def test_an_old_owner_that_serves_on_after_the_plan_does_not_end_the_window() -> None:
+    story = evidence([*BEFORE, *AFTER], [step("move 1", 500, [(0, "a", "b")])])
+    (handover,) = find_windows(story)[0].handovers
+    assert handover.first_us == at(1045)
+
+
+def test_a_move_that_never_happened_is_missing_and_its_window_lasts_until_the_experiment_went_on() -> None:
+    story = evidence([*BEFORE, *OTHER], [step("move 1", 990, [(0, "a", "b")], until=3000)])
+    (window,) = find_windows(story)
+    assert window.handovers == ()
+    assert window.missing == (Move(0, "a", "b"),)
+    assert window.ended_us == at(3000)
+
+
+def test_a_move_that_the_next_plan_overtook_is_superseded() -> None:
+    rows = [*BEFORE, *steady(0, "c", begin=1040, end=3000)]
+    steps = [step("random", 990, [(0, "a", "b")]), step("random", 1000, [(0, "b", "c")])]
+    first, second = find_windows(evidence(rows, steps))
+    assert first.superseded == (Move(0, "a", "b"),)
+    assert first.missing == ()
+    assert [one.move.target for one in second.handovers] == ["c"]
+
+
+def test_what_nobody_planned_is_seen_from_the_owners() -> None:
+    rows = [*BEFORE, *AFTER, *OTHER]
+    (window,) = find_windows(evidence(rows, [step("sigterm", 990, None)]))
+    assert [one.move for one in window.handovers] == [Move(0, "a", "b")]
+    assert window.handovers[0].first_us == at(1045)
+
+
+def test_a_change_of_owner_outside_the_step_is_not_its_own() -> None:
+    rows = [*BEFORE, *AFTER, *OTHER]
+    (window,) = find_windows(evidence(rows, [step("sigterm", 1500, None)]))
+    assert window.handovers == ()
+
+
+def test_without_owners_nothing_is_handed_over() -> None:
+    (window,) = find_windows(evidence([*BEFORE, *AFTER], [step("start", 990, None, until=2500)], owned=False))
+    assert window.handovers == ()
+    assert window.ended_us == at(2500)
+
+
+def test_an_event_belongs_to_a_window_if_it_waited_at_any_time_in_it() -> None:
+    before = row(100, 0, 0, "a", latency_ms=5)
+    across = row(110, 0, 1, "a", latency_ms=400)
+    inside = row(300, 0, 2, "a")
+    after = row(600, 0, 3, "a")
+    served = evidence([before, across, inside, after]).served
+    chosen = overlapping(served, at(200), at(550))
+    assert sorted(served.intended_us[chosen].tolist()) == [at(110), at(300)]
+
+
+def test_a_stall_is_the_longest_time_without_a_completion_while_an_event_waits() -> None:
+    rows = [row(0, 0, 0, "a"), row(100, 0, 1, "a", latency_ms=60), row(400, 1, 0, "b")]
+    served = evidence(rows).served
+    assert stall_us(served, at(0), at(1000)) == 60_000, "idle time between events is no stall"
+    assert stall_us(served, at(130), at(1000)) == 30_000, "only what lies within counts"
+    assert stall_us(served.rows(np.array([], dtype=np.int64)), at(0), at(1000)) == 0

@@ -52,6 +52,8 @@ class Story:
             plans=self.plans,  # type: ignore[arg-type]
             changed=lambda: self.states.append(self.me.state),
             failed=self.failed,
+            completed=lambda: None,
+            linger_s=0.0,
         )
 
     def hear(self, what: str) -> Callable[[Sequence[int]], Awaitable[None]]:

@@ -5,8 +5,6 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from aiokafka.errors import KafkaError
-
 from contracts.plan import Eviction, PlanRecord
 from contracts.progress import ReplicaState
 from services.consumer.assignor import PlanAssignor
@@ -23,9 +21,9 @@ BEHIND_S: Final = (0.005, 0.05, 0.1, 0.2, 0.5, 1.0)
 """Pauses before rejoining because the leader placed by an older plan than ours: it reads the newer one any moment."""
 GRACE_MARGIN_S: Final = 0.05
 """The grace of an absent replica is surely over this long after."""
-PROBE_S: Final = 0.4
-"""How often a member asks whether a round is on, where heartbeats are rarer. Plans are news by themselves; this is for
-what no plan announced: a member that asks to be drained, comes, leaves, or whose session has run out."""
+LINGER_S: Final = 0.25
+"""How long a replica that has given everything away stays a member: were it to leave while others still fetch what the
+round gave them, they would have to join again."""
 
 
 class Membership:
@@ -42,7 +40,9 @@ class Membership:
         lease: Lease,
         plans: PlanReader,
         changed: Callable[[], None],
+        completed: Callable[[], None],
         failed: "asyncio.Future[None]",
+        linger_s: float = LINGER_S,
     ) -> None:
         self._replica = replica
         self._subscribe = subscribe
@@ -52,7 +52,9 @@ class Membership:
         self._lease = lease
         self._plans = plans
         self._changed = changed
+        self._completed = completed
         self._failed = failed
+        self._linger_s = linger_s
         self._leaving = asyncio.Lock()
         self._empty = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -83,27 +85,20 @@ class Membership:
             self._plans.news.clear()
             await self._obey(self._plans.newest)
 
-    async def probe(self) -> None:
-        """Ask the group for news until cancelled."""
-        while True:
-            await asyncio.sleep(PROBE_S)
-            try:
-                await self._coordinator.probe()
-            except KafkaError as refused:
-                log.info("probe: %r", refused)  # the next heartbeat meets the same and deals with it
-
     async def drain(self, drain_s: float) -> None:
         """Ask the others to take over and serve until they have, for `drain_s` at most; then leave the group.
 
         Eager: leave at once; asking would stop everybody, and the leaving again.
         """
         if self._handover.lanes.held and not self._handover.eager and self.state is not ReplicaState.STOPPING:
-            self._become(ReplicaState.DRAINING)
-            self._assignor.draining = True
+            self.state, self._assignor.draining = ReplicaState.DRAINING, True
+            self._changed()
             self._empty.clear()
             self._coordinator.request_rejoin()
             try:
                 await asyncio.wait_for(self._empty.wait(), drain_s)
+                if self._assignor.last.members > 1:
+                    await asyncio.sleep(self._linger_s)
             except TimeoutError:
                 log.warning("nobody has taken over within %g s; leaving all the same", drain_s)
         await self.leave(ReplicaState.STOPPING)
@@ -116,7 +111,8 @@ class Membership:
                 await self._handover.give_up_all(self._handover.release_s)
                 await self._coordinator.leave()
             self._assignor.forget()
-        self._become(state)
+        self.state = state
+        self._changed()
 
     # What the coordinator calls.
 
@@ -139,6 +135,7 @@ class Membership:
                 self._fail(wrong)
                 return
         self._settle(partitions)
+        self._completed()
         if again:
             self._coordinator.request_rejoin()
             return
@@ -188,6 +185,11 @@ class Membership:
             log.warning("no plan names this replica, but the group is empty: it serves until a plan comes")
             self._join()
 
+    async def _leave_later(self, state: ReplicaState) -> None:
+        await asyncio.sleep(self._linger_s)
+        if not self._handover.lanes.held and not self._is_named(self._plans.newest):
+            await self.leave(state)
+
     def _join(self) -> None:
         if self.state not in (ReplicaState.STOPPING, ReplicaState.DRAINING):
             self._subscribed = True
@@ -209,7 +211,7 @@ class Membership:
         elif self._handover.lanes.held or self._is_named(plan):
             self.state = ReplicaState.MEMBER
         elif self.state is ReplicaState.MEMBER and is_empty and not is_behind:
-            self._start(self.leave, ReplicaState.DRAINED)
+            self._start(self._leave_later, ReplicaState.DRAINED)
         self._changed()
 
     def _compare_epochs(self) -> None:
@@ -221,10 +223,6 @@ class Membership:
 
     def _is_named(self, plan: PlanRecord | None) -> bool:
         return plan is None or self._replica in plan.replicas
-
-    def _become(self, state: ReplicaState) -> None:
-        self.state = state
-        self._changed()
 
     def _start(self, duty: Callable[[Any], Any], argument: Any) -> None:
         """Do something beside the round, which waits for its end."""

@@ -22,8 +22,9 @@ from services.consumer.event import BatchHandler, Handler, Later
 from services.consumer.handover import Handover, Listeners
 from services.consumer.lanes import Lanes
 from services.consumer.lease import Lease
-from services.consumer.membership import PROBE_S, Membership
+from services.consumer.membership import Membership
 from services.consumer.poller import Poller
+from services.consumer.prober import Prober
 from services.consumer.progress import ProgressReporter
 from services.consumer.server import OnError, Server
 from services.consumer.settings import Delivery, Options
@@ -143,6 +144,7 @@ class PlanConsumer:
             eager=options.delivery is Delivery.EAGER,
             release_s=min(1.0, options.session_s / 3, options.rebalance_timeout_s / 3),
         )
+        self._prober = Prober(clients.coordinator.probe)
         self._membership = Membership(
             replica=self._replica,
             subscribe=lambda: clients.consumer.subscribe([self._topics.events]),
@@ -152,6 +154,7 @@ class PlanConsumer:
             lease=self._lease,
             plans=clients.plans,
             changed=self._progress.changed,
+            completed=self._prober.round_completed,
             failed=clients.failed,
         )
         clients.assignor.claims = lambda: lanes.held
@@ -168,9 +171,8 @@ class PlanConsumer:
             self._clients.plans.follow(),
             self._progress.run(),
             self._membership.run(),
+            self._prober.run(),
         ]
-        if self._options.heartbeat_s > PROBE_S:
-            duties.append(self._membership.probe())
         tasks = [asyncio.ensure_future(duty) for duty in duties]
         try:
             await self._watch([*tasks, self._clients.failed])

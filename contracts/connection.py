@@ -1,11 +1,14 @@
 """How a process reaches Kafka: an address, and a properties file where TLS or SASL is wanted."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
-from contracts.validation import InvalidSettingsError, parse
+from contracts.validation import InvalidSettingsError, from_environment, parse
+
+T = TypeVar("T", bound=msgspec.Struct)
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -55,6 +58,25 @@ class Connection(msgspec.Struct, frozen=True, kw_only=True):
         """Return the configuration that confluent-kafka clients take."""
         named = msgspec.to_builtins(self.security())
         return {"bootstrap.servers": self.bootstrap_servers} | {key: value for key, value in named.items() if value}
+
+
+def read_settings(environ: Mapping[str, str], kind: type[T]) -> tuple[Connection, T]:
+    """Return the connection and the process's own settings. Raises InvalidSettingsError with every problem of both."""
+    problems: list[str] = []
+    connection: Connection | None = None
+    settings: T | None = None
+    try:
+        connection = from_environment(environ, Connection)
+        connection.security()
+    except InvalidSettingsError as wrong:
+        problems += wrong.problems
+    try:
+        settings = from_environment(environ, kind)
+    except InvalidSettingsError as wrong:
+        problems += wrong.problems
+    if problems or connection is None or settings is None:
+        raise InvalidSettingsError(problems)
+    return connection, settings
 
 
 def _problems(security: Security) -> list[str]:

@@ -5,8 +5,8 @@ import signal
 import sys
 from pathlib import Path
 
-from contracts.connection import Connection
-from contracts.validation import InvalidSettingsError, from_environment
+from contracts.connection import Connection, read_settings
+from contracts.validation import InvalidSettingsError
 from loadgen.drivers.settings import Settings, read_load
 
 
@@ -16,7 +16,6 @@ def main() -> int:
     try:
         settings, connection = _settings()
         spec = read_load(settings)
-        connection.security()
     except InvalidSettingsError as wrong:
         print(*wrong.problems, sep="\n", file=sys.stderr)  # noqa: T201
         return 2
@@ -37,18 +36,7 @@ def main() -> int:
 
 def _settings() -> tuple[Settings, Connection]:
     """Read the environment. Raises InvalidSettingsError with the problems of both records."""
-    problems: list[str] = []
-    settings = connection = None
-    try:
-        settings = from_environment(os.environ, Settings)
-    except InvalidSettingsError as wrong:
-        problems += wrong.problems
-    try:
-        connection = from_environment(os.environ, Connection)
-    except InvalidSettingsError as wrong:
-        problems += wrong.problems
-    if settings is None or connection is None:
-        raise InvalidSettingsError(problems)
+    connection, settings = read_settings(os.environ, Settings)
     if not Path(settings.out_dir).is_dir():
         raise InvalidSettingsError([f"TAILPACK_OUT_DIR: {settings.out_dir} is not a folder"])
     return settings, connection

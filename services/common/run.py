@@ -9,13 +9,13 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Final, NoReturn
 
-from contracts.connection import Connection
+from contracts.connection import Connection, read_settings
 from contracts.validation import InvalidSettingsError
 from services.common import logs, preflight
 from services.common.errors import ServiceError
 from services.common.http import serve_http
 from services.common.service import Service
-from services.common.settings import S, read_settings
+from services.common.settings import S
 
 Build = Callable[[Connection, S], Service]
 

@@ -1,12 +1,8 @@
 """Settings that every Faust service reads from its environment (TAILPACK_<FIELD>)."""
 
-from collections.abc import Mapping
 from typing import Annotated, TypeVar
 
 import msgspec
-
-from contracts.connection import Connection
-from contracts.validation import InvalidSettingsError, from_environment
 
 S = TypeVar("S", bound="ServiceSettings")
 
@@ -26,22 +22,3 @@ class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
     """A crash repeats what this long a time brought, and the repeats are dropped; each commit costs some ms of CPU."""
     broker_deadline_s: Annotated[float, msgspec.Meta(ge=0)] = 20.0
     """How long a start waits for the broker and for the run's topics."""
-
-
-def read_settings(environ: Mapping[str, str], kind: type[S]) -> tuple[Connection, S]:
-    """Return the connection and the service's own settings. Raises InvalidSettingsError with every problem of both."""
-    problems: list[str] = []
-    connection: Connection | None = None
-    settings: S | None = None
-    try:
-        connection = from_environment(environ, Connection)
-        connection.security()
-    except InvalidSettingsError as wrong:
-        problems += wrong.problems
-    try:
-        settings = from_environment(environ, kind)
-    except InvalidSettingsError as wrong:
-        problems += wrong.problems
-    if problems or connection is None or settings is None:
-        raise InvalidSettingsError(problems)
-    return connection, settings

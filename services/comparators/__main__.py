@@ -8,8 +8,8 @@ from typing import Final
 
 from confluent_kafka import KafkaException
 
-from contracts.connection import Connection
-from contracts.validation import InvalidSettingsError, from_environment
+from contracts.connection import Connection, read_settings
+from contracts.validation import InvalidSettingsError
 from services.common import logs
 from services.common.errors import ServiceError
 from services.comparators import preflight
@@ -37,12 +37,7 @@ def main() -> int:
     except InvalidSettingsError as wrong:
         problems += wrong.problems
     try:
-        settings = from_environment(os.environ, ReplicaSettings)
-    except InvalidSettingsError as wrong:
-        problems += wrong.problems
-    try:
-        connection = from_environment(os.environ, Connection)
-        connection.security()
+        connection, settings = read_settings(os.environ, ReplicaSettings)
     except InvalidSettingsError as wrong:
         problems += wrong.problems
     if problems:

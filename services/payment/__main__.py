@@ -4,8 +4,8 @@ import asyncio
 import os
 import sys
 
-from contracts.connection import Connection
-from contracts.validation import InvalidSettingsError, from_environment
+from contracts.connection import read_settings
+from contracts.validation import InvalidSettingsError
 from services.consumer import ReplicaError, logs
 from services.payment.service import PaymentService
 from services.payment.settings import ReplicaSettings
@@ -13,18 +13,10 @@ from services.payment.settings import ReplicaSettings
 
 def main() -> int:
     """Return the exit status: 0 stopped as asked, 1 could not go on, 2 bad settings."""
-    problems: list[str] = []
     try:
-        settings = from_environment(os.environ, ReplicaSettings)
+        connection, settings = read_settings(os.environ, ReplicaSettings)
     except InvalidSettingsError as wrong:
-        problems += wrong.problems
-    try:
-        connection = from_environment(os.environ, Connection)
-        connection.security()
-    except InvalidSettingsError as wrong:
-        problems += wrong.problems
-    if problems:
-        sys.stderr.write("".join(f"{problem}\n" for problem in problems))
+        sys.stderr.write("".join(f"{problem}\n" for problem in wrong.problems))
         return 2
     logs.configure(settings.replica)
     try:

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from contracts.connection import Connection
+from contracts.connection import Connection, read_settings
 from contracts.validation import InvalidSettingsError
 from services.common.errors import ServiceError
 from services.common.security import aiokafka_options, faust_options
-from services.common.settings import ServiceSettings, read_settings
+from services.common.settings import ServiceSettings
 from services.order.settings import OrderSettings
 
 

@@ -53,9 +53,9 @@ def test_a_process_with_bad_settings_says_each_problem_on_its_line_and_exits_wit
     assert done.returncode == 2
     assert [line.split(" ")[0].rstrip(":") for line in done.stderr.splitlines()] == [
         "TAILPACK_RUNTIME",
+        "TAILPACK_BOOTSTRAP_SERVERS",
         "TAILPACK_REPLICA",
         "TAILPACK_SERVICE_TIME_S",
-        "TAILPACK_BOOTSTRAP_SERVERS",
     ]
 
 

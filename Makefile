@@ -13,7 +13,7 @@ demo: $(VENV)/.ready ## two minutes of the whole pipeline, scaled live, then the
 	@$(BIN)/tailpack demo
 
 test: $(VENV)/.ready check ## everything, on real Kafka and real Spark (under 15 minutes on 2 cores)
-	@$(PYTEST) tests/theory/exhaustive tests/contract tests/integration tests/chaos --durations=10
+	@$(PYTEST) -n 2 --dist loadfile tests/theory/exhaustive tests/contract tests/integration tests/chaos --durations=25
 
 check: $(VENV)/.ready ## the fast part: format, lint, types, dependency rules, unit tests (no JVM)
 	@$(BIN)/ruff format --check .

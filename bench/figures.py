@@ -44,6 +44,13 @@ class LiveRow(msgspec.Struct, frozen=True, kw_only=True):
     origin: Origin
 
 
+class DeliveryRow(LiveRow, frozen=True, kw_only=True):
+    """A live run under one way to deliver plans, and one heartbeat interval."""
+
+    runtime: str
+    heartbeat_s: float
+
+
 class ServiceRateRow(msgspec.Struct, frozen=True, kw_only=True):
     """What one Payment replica sustains with a standing backlog."""
 
@@ -120,6 +127,7 @@ class BounceRow(BounceResult, frozen=True, kw_only=True):
 
 FILES: Final[dict[type[msgspec.Struct], str]] = {
     LiveRow: "live.json",
+    DeliveryRow: "delivery.json",
     ServiceRateRow: "service-rate.json",
     ProcessRow: "processes.json",
     StartupRow: "startup.json",

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from bench.figures import BounceRow, FailoverRow, GrowthRow, HandoverRow, ScaleRow, load
+from bench.figures import BounceRow, DeliveryRow, FailoverRow, GrowthRow, HandoverRow, ScaleRow, load
 from bench.markdown import known, table
 
 MIXED: Final = "mixed"
@@ -183,6 +183,33 @@ def bounce() -> str:
     return table(header, rows, (row.origin for row in found))
 
 
+def delivery() -> str:
+    """Return live runs under each way to deliver plans."""
+    found = load(DeliveryRow)
+    rows = [
+        (
+            f"{row.scenario}, {row.policy}",
+            f"{row.runtime}, {row.heartbeat_s:g} s" + ("" if row.valid else " (invalid)"),
+            f"{100 * row.in_sla:.3f}",
+            ms(row.p50_s, row.p99_s, row.p999_s, row.max_s),
+            known(row.replica_minutes, 1, ".2f"),
+            f"{row.scale_ups}/{row.scale_downs}/{row.reassignments}",
+            str(row.lost),
+        )
+        for row in found
+    ]
+    header = (
+        "scenario, policy",
+        "runtime, heartbeat",
+        "in SLA %",
+        "p50 / p99 / p99.9 / max",
+        "r-m",
+        "ups/downs/reassigns",
+        "lost",
+    )
+    return table(header, rows, (row.origin for row in found))
+
+
 def ms(*values_s: float | None) -> str:
     """Return seconds as milliseconds."""
     return " / ".join(known(value, 1e3, ",.0f") for value in values_s)
@@ -203,4 +230,5 @@ HANDOVER_TABLES: Final[dict[str, Callable[[], str]]] = {
     "handover-scale": scale,
     "handover-growth": growth,
     "handover-bounce": bounce,
+    "handover-delivery": delivery,
 }

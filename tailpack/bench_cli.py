@@ -15,13 +15,14 @@ from bench.figures import LiveRow, Origin, ProcessRow, StartupRow
 from bench.report.result import Result
 from bench.run_info import RunInfo
 from bench.scenario import load_scenario
-from tailpack import handover_cli, provenance
+from tailpack import delivery_cli, handover_cli, provenance
 from tailpack.runner import Options, Run
 
 app = typer.Typer(
     no_args_is_help=True, help="Measure this machine. Figures go to bench/reference, tables to the README."
 )
 app.add_typer(handover_cli.app)
+app.add_typer(delivery_cli.app)
 
 Out = Annotated[Path, typer.Option("--out", help="Folder that takes a folder for each run.")]
 Into = Annotated[Path, typer.Option("--into", help="Folder that takes the figures.")]
@@ -37,7 +38,7 @@ def live(
     """Run scenarios live under policies, one after the other: ten minutes each. Keep the machine quiet."""
     for scenario in scenarios.split(","):
         for policy in policies.split(","):
-            folder = _run(scenario, {"autoscaler.policy": policy}, out)
+            folder = run_scenario(scenario, {"autoscaler.policy": policy}, out)
             row = live_row(Result.load(folder))
             kept = [one for one in figures.load(LiveRow, into) if (one.scenario, one.policy) != (scenario, policy)]
             figures.save([*kept, row], LiveRow, into)  # after each run: an interruption keeps what was measured
@@ -53,7 +54,7 @@ def processes(
     rows: list[ProcessRow] = []
     for topology in ("pipeline", "payment-only"):
         for rate in rates.split(","):
-            folder = _run(f"steady-{rate}", {"topology": topology}, out)
+            folder = run_scenario(f"steady-{rate}", {"topology": topology}, out)
             rows += process_rows(folder, int(rate))
             figures.save(rows, ProcessRow, into)
 
@@ -61,7 +62,7 @@ def processes(
 @app.command()
 def startup(out: Out = Path("out"), into: Into = figures.FOLDER) -> None:
     """Time each step of a (second) start, from the command to the report of a short run."""
-    phases = RunInfo.load(_run("smoke", {}, out)).phases_s
+    phases = RunInfo.load(run_scenario("smoke", {}, out)).phases_s
     figures.save([StartupRow(step=step, at_s=at_s, origin=origin()) for step, at_s in phases.items()], StartupRow, into)
 
 
@@ -178,7 +179,8 @@ def _command(arguments: Sequence[str]) -> str:
     return shlex.join(["tailpack", *arguments])
 
 
-def _run(scenario: str, overrides: dict[str, object], out: Path) -> Path:
+def run_scenario(scenario: str, overrides: dict[str, object], out: Path) -> Path:
+    """Run a scenario, say its verdict, return its folder."""
     console = Console()
     options = Options(out=out, command=_command(sys.argv[1:]))
     folder = Run(load_scenario(scenario, overrides), options, console).execute()

@@ -9,6 +9,7 @@ import pytest
 from bench import figures
 from bench.figures import (
     BounceRow,
+    DeliveryRow,
     FailoverRow,
     GrowthRow,
     HandoverRow,
@@ -61,7 +62,7 @@ def test_rows_come_back_as_they_were_saved(kind: type[msgspec.Struct], tmp_path:
 
 def test_every_kind_of_row_has_a_file_of_its_own() -> None:
     experiments = {HandoverRow, FailoverRow, ScaleRow, GrowthRow, BounceRow}
-    assert set(figures.FILES) == {*ROWS, LiveRow, *experiments}
+    assert set(figures.FILES) == {*ROWS, LiveRow, DeliveryRow, *experiments}
     assert len(set(figures.FILES.values())) == len(figures.FILES)
 
 

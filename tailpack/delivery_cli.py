@@ -15,6 +15,7 @@ app = typer.Typer()
 
 @app.command()
 def delivery(
+    *,
     scenario: Annotated[str, typer.Option(help="Name of a scenario.")] = "w1",
     policy: Annotated[str, typer.Option(help="Name of a policy.")] = "algorithm-2",
     runtimes: Annotated[
@@ -39,9 +40,8 @@ def delivery(
                 heartbeat_s=float(heartbeat),
             )
             kept = [one for one in figures.load(DeliveryRow, into) if question(one) != question(row)]
-            figures.save(
-                sorted([*kept, row], key=question), DeliveryRow, into
-            )  # kept also when the next is interrupted
+            # After each run: an interruption keeps what was measured.
+            figures.save(sorted([*kept, row], key=question), DeliveryRow, into)
 
 
 def delivered_by(runtime: str) -> dict[str, object]:

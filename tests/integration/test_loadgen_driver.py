@@ -253,9 +253,9 @@ def test_wrong_settings_are_all_named_at_once(tmp_path: Path) -> None:
         assert generator.wait() == 2
         said = generator.said().splitlines()
     assert [line.split(":")[0].split(" ")[0] for line in said] == [
+        "TAILPACK_BOOTSTRAP_SERVERS",
         "TAILPACK_START_FILE",
         "TAILPACK_WEB_PORT",
-        "TAILPACK_BOOTSTRAP_SERVERS",
     ]
 
 

@@ -139,7 +139,7 @@ class Generator:
         if self.stopping:
             raise _StoppedError
         self._producer.poll(0)
-        time.sleep(pause_s)
+        time.sleep(pause_s)  # the load's own pace
 
 
 def main() -> int:

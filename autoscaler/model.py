@@ -1,9 +1,12 @@
 """The vocabulary of deciding: what is known, what is wanted. Values only, frozen: nobody reasons on a changed copy."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,18 @@ class Replica:
 
     name: str
     ready: bool
+    service_rate: float | None = None
+    """Its own μ, events/s, as far as it is known to differ; None: as the group's."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecentArrivals:
+    """How the events since the observation before lay in time: a rate over the interval hides bursts."""
+
+    slot_s: float
+    """Length of a slot, seconds."""
+    counts: NDArray[np.int64]
+    """Events by slot and partition, shape (slots, partitions): oldest slot first, the last ends at the observation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +79,8 @@ class GroupObservation:
     """μ, events/s of one replica that is never idle."""
     rebalance_time_s: float
     """t_r, seconds."""
+    recent: RecentArrivals | None = field(default=None, compare=False)
+    """Where the world samples offsets between ticks; None: it does not."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "assignment", MappingProxyType(dict(self.assignment)))

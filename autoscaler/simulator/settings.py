@@ -1,0 +1,121 @@
+"""What a simulated world is told. Defaults are those under which policies are compared (docs/model.md)."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from autoscaler.model import Action
+
+
+class Delivery(StrEnum):
+    """How a plan is carried out; `delivery.py` has one model for each."""
+
+    INCREMENTAL = "incremental"
+    EAGER = "eager"
+    COOPERATIVE_STICKY = "cooperative-sticky"
+    KIP848 = "kip848"
+    SHARE = "share"
+    FAUST = "faust"
+
+
+class Assignor(StrEnum):
+    """Who gets what under a plan that states a count only."""
+
+    STICKY = "sticky"
+    """Equal counts, and as few moves as that allows."""
+    RANGE = "range"
+    """Consecutive partitions, counts that differ by one at most."""
+    UNIFORM = "uniform"
+    """KIP-848's default: equal counts, sticky from then on."""
+
+
+class Distribution(StrEnum):
+    """Of the service time of an event."""
+
+    DETERMINISTIC = "deterministic"
+    EXPONENTIAL = "exponential"
+    PARETO = "pareto"
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceSettings:
+    """How long serving takes. Times in seconds."""
+
+    service_time_s: float = 0.005
+    """Mean of what the distribution gives."""
+    distribution: Distribution = Distribution.DETERMINISTIC
+    overhead_s: float = 0.0
+    """Added to each; CLOSER 2024 served 5 ms with 0.7 ms of it (μ about 174)."""
+    pareto_shape: float = 2.5
+    """Tail index; above 2, so that the variance exists."""
+    speeds: tuple[float, ...] = (1.0,)
+    """Replica number r has speeds[r mod len]: two of them make every other replica a slow one."""
+    slow_from_s: float = 0.0
+    slow_until_s: float = 0.0
+    """While service starts in [from, until) it takes `slow_factor` times as long."""
+    slow_factor: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class DeliverySettings:
+    """Parameters of the delivery models, seconds."""
+
+    delivery: Delivery = Delivery.INCREMENTAL
+    pause_s: float = 0.05
+    """Incremental: of a moved partition, from the last event finished to the next one that can start."""
+    rebalance_time_s: float = 0.05
+    """t_r of the others: how long a round takes once everybody has joined it."""
+    heartbeat_s: float = 0.0
+    """Members learn of a round at their next heartbeat; 0: at once."""
+    whole_batches: bool = False
+    """Share: a consumer acquires whole producer batches, as measured, instead of single events."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A replica dies."""
+
+    at_s: float
+    known: bool = True
+    """The scaler sees it at once and the others evict it after `eviction_s`; else its session must expire."""
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationSettings:
+    """One world. Raises ValueError naming every value that is out of range."""
+
+    service: ServiceSettings = field(default_factory=ServiceSettings)
+    delivery: DeliverySettings = field(default_factory=DeliverySettings)
+    startup_s: float | None = 0.0
+    """From the request of a replica until it could serve; None: sampled as measured on GKE, 88 % in 10 to 50 s."""
+    decision_interval_s: float = 1.0
+    tick_offset_s: float = 0.1
+    observation_delay_s: float = 0.0
+    """Offsets are seen as they were so long ago."""
+    observation_loss: float = 0.0
+    """Share of ticks at which nothing can be observed."""
+    slot_s: float = 0.1
+    """Resolution of `GroupObservation.recent`."""
+    poll_events: int = 1
+    """Events polled and committed together at most; 1: each is committed when it is finished."""
+    initial_replicas: int = 1
+    replica_prefix: str = "payment"
+    assignor: Assignor = Assignor.STICKY
+    planned_rebalance_time_s: float | None = None
+    """t_r that policies are told; None: the delivery's own (pause_s under incremental, else rebalance_time_s)."""
+    failures: tuple[Failure, ...] = ()
+    """Each kills the ready replica that holds most partitions then."""
+    session_s: float = 6.0
+    eviction_s: float = 0.1
+    seed: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One decision that was carried out."""
+
+    at_s: float
+    action: Action
+    replicas: int
+    """Planned count from then on."""
+    moved: int
+    """Partitions that change their owner by it."""

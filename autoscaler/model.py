@@ -79,6 +79,8 @@ class GroupObservation:
     """μ, events/s of one replica that is never idle."""
     rebalance_time_s: float
     """t_r, seconds."""
+    overhead_s: float = 0.0
+    """What an event's latency has beside waiting and being served: the way through the broker, seconds."""
     recent: RecentArrivals | None = field(default=None, compare=False)
     """Where the world samples offsets between ticks; None: it does not."""
 

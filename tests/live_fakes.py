@@ -190,6 +190,12 @@ class FakeLoads:
     def rates(self) -> Mapping[int, float]:
         return {load.partition: load.arrival_rate for load in self.loads if load.arrival_rate > 0}
 
+    def sample(self, now_s: float) -> None:
+        self.sampled_s = now_s
+
+    def recent(self) -> None:
+        return None
+
     def read(self) -> tuple[float, tuple[PartitionLoad, ...]]:
         if self.missing is not None:
             raise NotReadyError(self.missing)

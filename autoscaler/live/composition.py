@@ -126,6 +126,7 @@ class LiveAutoscaler:
                 clock=time.time,
             ),
             places_itself=bool(settings.runtime),
+            overhead_s=settings.overhead_s,
         )
         journal = LiveJournal(self._journal.record, self._group.status, policy.name)
         self._controller = Controller(self._group, policy, journal)

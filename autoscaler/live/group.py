@@ -51,6 +51,7 @@ class LiveGroup:
         service_rate: ServiceRate,
         rebalances: Rebalances,
         places_itself: bool = False,
+        overhead_s: float = 0.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._loads = loads
@@ -60,6 +61,7 @@ class LiveGroup:
         self._service_rate = service_rate
         self._rebalances = rebalances
         self._places_itself = places_itself
+        self._overhead_s = overhead_s
         self._clock = clock
         self._blind_s = clock()
         """When the brokers last did not answer."""
@@ -138,6 +140,8 @@ class LiveGroup:
             assignment=self._owners(len(partitions)) if wanted.assignment is None else wanted.assignment,
             service_rate=self._service_rate.service_rate,
             rebalance_time_s=self.rebalance_time_s,
+            overhead_s=self._overhead_s,
+            recent=self._loads.recent(),
         )
 
     def apply(self, decision: Decision) -> None:
@@ -151,6 +155,7 @@ class LiveGroup:
 
         Raises FencedError when another controller has taken over.
         """
+        self._loads.sample(self._clock())
         self._scaler.reconcile(self._reports.poll())
         self._rebalances.observe(self._reports.take_rounds())
         self._kill_hung()

@@ -94,6 +94,21 @@ class OffsetReader:
         self._failures = 0
         return reading
 
+    def ends(self) -> tuple[float, tuple[int, ...]]:
+        """Ask for the end offsets only: when they arrived (seconds since the epoch), and each partition's.
+
+        Raises NotReadyError; an answer that makes no sense is one, too.
+        """
+        places = [TopicPartition(self._topic, number, LATEST) for number in range(self.partitions)]
+        try:
+            answered = self._connected().offsets_for_times(places, timeout=self._deadline_s / 4)
+        except KafkaException as failed:
+            raise NotReadyError(f"end offsets of {self._topic}: {failed.args[0].str()}") from failed
+        at_s = self._clock()
+        if any(one.error is not None or one.offset < 0 for one in answered):
+            raise NotReadyError(f"end offsets of {self._topic}: not all are known")
+        return at_s, tuple(one.offset for one in answered)
+
     def count(self) -> int:
         """Ask how many partitions the topic has, and return it. Raises NotReadyError."""
         try:

@@ -45,6 +45,9 @@ class AutoscalerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """With no plan in force, start with so many; `static` keeps them."""
     rebalance_time_s: float = 0.05
     """t_r that the policy plans for until it has been learned."""
+    overhead_s: float = 0.015
+    """What an event's latency has beside waiting and being served. On one machine, quiet: 6 ms at the 99th percentile;
+    what exceeds that under load is what the rest is for."""
     learn_rebalance_time: bool = True
     """Let policies plan for the t_r of this very group (p99 of what its replicas report). Runs that repeat a published
     experiment leave it off: there t_r is 50 ms by the text, and figures stay comparable."""

@@ -1,6 +1,6 @@
 """λ and lag of each partition from readings of offsets."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pytest
 
@@ -15,6 +15,7 @@ class Readings:
 
     readings: list[OffsetReading]
     unanswered: bool = False
+    sampled: list[tuple[float, tuple[int, ...]]] = field(default_factory=list)
 
     @property
     def partitions(self) -> int:
@@ -27,6 +28,11 @@ class Readings:
 
     def read(self) -> OffsetReading:
         return self.readings.pop(0)
+
+    def ends(self) -> tuple[float, tuple[int, ...]]:
+        if self.unanswered:
+            raise NotReadyError("no broker")
+        return self.sampled.pop(0)
 
 
 def reading(at_s: float, *ends: int) -> OffsetReading:
@@ -64,3 +70,25 @@ def test_without_an_answer_the_last_known_count_stands() -> None:
     assert LoadReader(readings).count() == 7
     readings.unanswered = True
     assert LoadReader(readings).count() == 2
+
+
+def test_samples_between_two_readings_tell_how_the_events_lay() -> None:
+    samples = [(10.05 + tenth / 10, (100 + 80 * (tenth >= 9),)) for tenth in range(10)]
+    loads = LoadReader(Readings([reading(9.0, 100), reading(10.0, 100), reading(11.0, 180)], sampled=samples))
+    with pytest.raises(NotReadyError):
+        loads.read()
+    loads.read()
+    assert loads.recent().counts.sum() == 0
+    for tenth in range(10):
+        loads.sample(10.06 + tenth / 10)
+    loads.read()
+    assert loads.recent().counts[:, 0].tolist() == [0] * 9 + [80]
+
+
+def test_what_was_not_sampled_counts_as_one_burst() -> None:
+    loads = LoadReader(Readings([reading(9.0, 100), reading(10.0, 150)], unanswered=True))
+    loads.sample(9.5)
+    with pytest.raises(NotReadyError):
+        loads.read()
+    assert loads.read()[1][0].arrival_rate == 50.0
+    assert sorted(loads.recent().counts[:, 0].tolist()) == [0] * 9 + [50]

@@ -10,8 +10,9 @@ Rules of both:
   the replica that began it. A command at t is carried out before anything starts at t. Events of a partition that is
   attached nowhere wait; order within a partition is always kept, for the next owner is attached later than that.
 - Work is polled in batches: a free replica with work polls up to `poll_events` of the events that have arrived and
-  commits them all when the last of them is finished. What is detached leaves its batch. poll_events = 1: each event is
-  committed when it is finished.
+  commits them all when the last of them is finished. A command that gives a replica a partition or takes one from it
+  closes its batch: what was polled and has not begun is polled again. poll_events = 1: each event is committed when it
+  is finished.
 - Service of event k by replica r, started at s, takes `ServiceTimes.service_us(k, r, s)` µs, at least 1.
 """
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from math import inf
 
 from autoscaler.model import Action
 
@@ -107,6 +108,31 @@ class SimulationSettings:
     session_s: float = 6.0
     eviction_s: float = 0.1
     seed: int = 1
+
+    def __post_init__(self) -> None:
+        delivery = self.delivery
+        lengths_s = {
+            "pause_s": delivery.pause_s,
+            "rebalance_time_s": delivery.rebalance_time_s,
+            "heartbeat_s": delivery.heartbeat_s,
+            "startup_s": self.startup_s or 0.0,
+            "tick_offset_s": self.tick_offset_s,
+            "observation_delay_s": self.observation_delay_s,
+            "planned_rebalance_time_s": self.planned_rebalance_time_s or 0.0,
+            "session_s": self.session_s,
+            "eviction_s": self.eviction_s,
+        } | {f"failures[{index}].at_s": failure.at_s for index, failure in enumerate(self.failures)}
+        wrong = [f"{name} = {value}: must be 0 s or more" for name, value in lengths_s.items() if not 0 <= value < inf]
+        for name in ("decision_interval_s", "slot_s"):
+            if not 0 < getattr(self, name) < inf:
+                wrong.append(f"{name} = {getattr(self, name)}: must be more than 0 s")
+        for name in ("poll_events", "initial_replicas"):
+            if getattr(self, name) < 1:
+                wrong.append(f"{name} = {getattr(self, name)}: must be at least 1")
+        if not 0 <= self.observation_loss <= 1:
+            wrong.append(f"observation_loss = {self.observation_loss}: must be a share, 0 to 1")
+        if wrong:
+            raise ValueError("; ".join(wrong))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,89 @@
+"""Deliveries in which each partition moves on its own and the others never pause: ours, and KIP-848."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from autoscaler.simulator.agenda import Agenda
+from autoscaler.simulator.deliveries.base import Handover, Holdings
+from autoscaler.simulator.engine import NOBODY, Engine
+
+Timing = Callable[[int, int], int]
+"""(replica, µs from when on) → µs."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Move:
+    """A partition on its way. Replaced, never changed: what the agenda holds for an old one has lost its point."""
+
+    partition: int
+    to: int
+
+
+class Handovers:
+    """Implements PlanDelivery. An event in service is always finished before its partition starts elsewhere.
+
+    stops_us: (owner, now) → when the owner stops. starts_us: (new owner, when the partition is free) → when it starts.
+    A newer plan overrides a move that has not begun; one that has is redirected, and its pause begins anew.
+    """
+
+    def __init__(self, engine: Engine, agenda: Agenda, *, stops_us: Timing, starts_us: Timing) -> None:
+        self._engine = engine
+        self._agenda = agenda
+        self._stops_us = stops_us
+        self._starts_us = starts_us
+        self._moves: dict[int, _Move] = {}
+        self._held: Holdings
+
+    @property
+    def handovers(self) -> Sequence[Handover]:
+        """Those that are complete, in order of time."""
+        return self._held.handovers
+
+    def begin(self, owners: Sequence[int], members: frozenset[int]) -> None:
+        """Start a run: the owners are in place at once."""
+        self._held = Holdings(self._engine, owners)
+
+    def carry_out(self, owners: Sequence[int], members: frozenset[int]) -> None:
+        """From now on work towards `owners`; that replaces what was wanted before."""
+        for partition, to in enumerate(owners):
+            move = self._moves.get(partition)
+            if to != (self._held.holder[partition] if move is None else move.to):
+                self._head_for(partition, to)
+
+    def lost(self, replica: int, evicted_us: int) -> None:
+        """Keep what `replica` served, which died now, from starting elsewhere before `evicted_us`."""
+        for partition in self._held.lost(replica, evicted_us):
+            if partition in self._moves:
+                self._pause(partition, self._moves[partition].to)
+
+    def released_us(self, replica: int) -> int | None:
+        """Return when `replica` has finished all it was given; None while it holds something or is to get something."""
+        if replica in self._held.holder or any(move.to == replica for move in self._moves.values()):
+            return None
+        return self._held.busy_us.get(replica, 0)
+
+    def _head_for(self, partition: int, to: int) -> None:
+        owner = self._held.holder[partition]
+        self._moves.pop(partition, None)
+        if to == owner or self._held.gone(to):
+            return
+        if owner == NOBODY:
+            self._pause(partition, to)
+            return
+        move = self._moves[partition] = _Move(partition, to)
+        self._agenda.at(self._stops_us(owner, self._engine.now_us), lambda: self._stop(move))
+
+    def _stop(self, move: _Move) -> None:
+        if self._moves.get(move.partition) is move:
+            self._held.stop(move.partition)
+            self._pause(move.partition, move.to)
+
+    def _pause(self, partition: int, to: int) -> None:
+        move = self._moves[partition] = _Move(partition, to)
+        free_us = max(self._engine.now_us, self._held.free_us[partition])
+        self._agenda.at(self._starts_us(to, free_us), lambda: self._start(move))
+
+    def _start(self, move: _Move) -> None:
+        if self._moves.get(move.partition) is move:
+            del self._moves[move.partition]
+            self._held.start(move.partition, move.to)

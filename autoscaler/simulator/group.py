@@ -1,0 +1,243 @@
+"""The simulated side of the ConsumerGroup port: observe by counting, act by telling the delivery."""
+
+from functools import partial
+from typing import Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from autoscaler.model import Decision, GroupObservation, Plan, Replica
+from autoscaler.ports import NotReadyError
+from autoscaler.simulator.agenda import Agenda
+from autoscaler.simulator.chance import Cause, chance_of
+from autoscaler.simulator.deliveries.base import PlanDelivery
+from autoscaler.simulator.delivery import own_rebalance_time_s
+from autoscaler.simulator.learned import LearnedRates
+from autoscaler.simulator.members import Member, Members
+from autoscaler.simulator.outcome import Kill
+from autoscaler.simulator.placement import aimed_at, first_placement, moved, placed
+from autoscaler.simulator.settings import Change, Failure, SimulationSettings
+from autoscaler.simulator.sight import Sight
+from autoscaler.simulator.startup import StartUp
+from contracts.journal import PlanWritten, ReplicaChange
+
+REPAIR: Final = "repair"
+"""Action of a plan that no policy asked for."""
+
+
+class Server(Protocol):
+    """What the group needs of an engine."""
+
+    @property
+    def now_us(self) -> int:
+        """The present moment."""
+        ...
+
+    def add_replica(self) -> int:
+        """Return the number of a new replica."""
+        ...
+
+    def kill(self, replica: int) -> None:
+        """End it now."""
+        ...
+
+    def committed(self) -> NDArray[np.int64]:
+        """Events committed, by partition."""
+        ...
+
+
+class SimulatedGroup:
+    """Implements autoscaler.ports.ConsumerGroup. Whoever turns the world calls `release` after each timed action."""
+
+    def __init__(
+        self,
+        server: Server,
+        agenda: Agenda,
+        delivery: PlanDelivery,
+        sight: Sight,
+        settings: SimulationSettings,
+        *,
+        partitions: int,
+    ) -> None:
+        self._server = server
+        self._agenda = agenda
+        self._delivery = delivery
+        self._sight = sight
+        self._settings = settings
+        self._start_up = StartUp(settings.startup_s, settings.seed)
+        self._loss = chance_of(Cause.LOSS, settings.seed)
+        self._rates = LearnedRates(settings.service)
+        told_s = settings.planned_rebalance_time_s
+        self._rebalance_time_s = own_rebalance_time_s(settings.delivery) if told_s is None else told_s
+        self._dying: frozenset[int] = frozenset()
+        self._dead: frozenset[int] = frozenset()
+        self.members = Members()
+        self.plans: list[PlanWritten] = []
+        """at_us: µs since the start of the run."""
+        self.changes: list[Change] = []
+        self.kills: list[Kill] = []
+        names = tuple(f"{settings.replica_prefix}-{ordinal}" for ordinal in range(settings.initial_replicas))
+        self._plan = Plan(names, None)
+        first = [self._request(name) for name in names]
+        for member in first:
+            self.members.make_ready(member, 0)
+        self._placement = first_placement(settings.assignor, partitions, first)
+        self._delivery.begin(self._placement.now, frozenset(member.number for member in first))
+        self._write("start", "first plan: nothing is known yet", partitions)
+        self._replicas: tuple[Replica, ...] = ()
+        self.release()
+        for failure in settings.failures:
+            agenda.at(round(failure.at_s * 1e6), partial(self._fail, failure))
+
+    @property
+    def epoch(self) -> int:
+        """Of the plan in force."""
+        return len(self.plans)
+
+    @property
+    def now_us(self) -> int:
+        """µs since the start of the run."""
+        return self._server.now_us
+
+    @property
+    def replicas(self) -> tuple[Replica, ...]:
+        """Requested and not being removed, in the order of their requests."""
+        return self._replicas
+
+    @property
+    def service_rate(self) -> float:
+        """μ as learned, events/s."""
+        return self._rates.group
+
+    def observe(self) -> GroupObservation:
+        """Look at offsets and members. Raises NotReadyError at the share of moments at which nothing can be seen."""
+        loads, recent = self._sight.see()
+        if self._settings.observation_loss and self._loss.random() < self._settings.observation_loss:
+            raise NotReadyError("offsets: the brokers did not answer")
+        return GroupObservation(
+            at_s=self._server.now_us / 1e6,
+            partitions=loads,
+            replicas=self._replicas,
+            assignment=self._placement.aim,
+            service_rate=self._rates.group,
+            rebalance_time_s=self._rebalance_time_s,
+            recent=recent,
+        )
+
+    def apply(self, decision: Decision) -> None:
+        """Request what is new, and begin to carry out the plan. Raises ValueError where the plan contradicts itself."""
+        before, self._plan = self._placement, decision.plan
+        self._placement = aimed_at(before, decision.plan)
+        self.members.plan(decision.plan.replicas)
+        starting: dict[int, list[Member]] = {}
+        for name in decision.plan.replicas:
+            if self.members.get(name) is None:
+                seconds = self._start_up.seconds(len(self.members.names))
+                starting.setdefault(round(seconds * 1e6), []).append(self._request(name))
+        for after_us, members in starting.items():
+            if after_us:
+                self._agenda.at(self._server.now_us + after_us, partial(self._become_ready, members))
+            for member in members if not after_us else ():
+                self.members.make_ready(member, self._server.now_us)
+        self._place()
+        count = moved(before, self._placement)
+        at_s = self._server.now_us / 1e6
+        self.changes.append(Change(at_s, decision.action, decision.plan.count, count))
+        self._write(decision.action.value, decision.reason, count)
+        self.release()
+
+    def release(self) -> None:
+        """Let go of every replica that is to be removed and has finished all it was given."""
+        now_us = self._server.now_us
+        for member in self.members.leaving:
+            until_us = self._delivery.released_us(member.number) if member.ready else now_us
+            if until_us is None:
+                continue
+            if until_us <= now_us:
+                self.members.remove(member, now_us, ReplicaChange.LEFT)
+            else:
+                self._agenda.at(until_us, lambda: None)  # this is called again then
+        self._replicas = self._as_seen()
+
+    @property
+    def unserved(self) -> bool:
+        """Some partition is to be served by a replica that is dead."""
+        return not self._dead.isdisjoint(self._placement.now)
+
+    def _request(self, name: str) -> Member:
+        return self.members.request(name, self._server.add_replica(), self._server.now_us)
+
+    def _become_ready(self, starting: list[Member]) -> None:
+        awaited = [member for member in starting if member in self.members]
+        for member in awaited:
+            self.members.make_ready(member, self._server.now_us)
+        if awaited:
+            self._place_anew()
+
+    def _place_anew(self) -> None:
+        """Place again under the same plan; what a group moves by itself then belongs to the decision that led to it."""
+        before = self._placement
+        self._place()
+        if self._plan.assignment is None and self.changes and (more := moved(before, self._placement)):
+            last = self.changes[-1]
+            self.changes[-1] = Change(last.at_s, last.action, last.replicas, last.moved + more)
+
+    def _place(self) -> None:
+        members = self.members.planned
+        by = self._settings.assignor if self._plan.assignment is None else None
+        self._placement = placed(self._placement, members, by=by, dying=self._dying, dead=self._dead)
+        ready = [member.number for member in members if member.ready]
+        self._delivery.carry_out(self._placement.now, frozenset(ready).union(self._placement.now) - self._dead)
+
+    def _fail(self, failure: Failure) -> None:
+        """Kill the ready replica that is to serve most partitions; of equal ones the oldest."""
+        alive = [member for member in self.members.planned + self.members.leaving if member.ready]
+        alive = [member for member in alive if member.number not in self._dying]
+        if not alive:
+            return
+        victim = max(alive, key=lambda member: self._placement.now.count(member.number))
+        now_us = self._server.now_us
+        after_s = self._settings.eviction_s if failure.known else self._settings.session_s
+        evicted_us = now_us + round(after_s * 1e6)
+        self._server.kill(victim.number)
+        self.kills.append(Kill(now_us, victim.number, self._server.committed()))
+        self._dying |= {victim.number}
+        self._delivery.lost(victim.number, evicted_us)
+        if failure.known:
+            self._bury(victim)
+        self._agenda.at(evicted_us, partial(self._evict, victim))
+
+    def _bury(self, victim: Member) -> None:
+        """The scaler sees that it is dead."""
+        if victim in self.members:
+            self.members.remove(victim, self._server.now_us, ReplicaChange.DIED)
+            names = tuple(name for name in self._plan.replicas if name != victim.name)
+            self._plan = Plan(names, self._plan.assignment)
+
+    def _evict(self, victim: Member) -> None:
+        """The group sees that it is dead, so others may have what it held."""
+        self._bury(victim)
+        self._dying -= {victim.number}
+        self._dead |= {victim.number}
+        before = self._placement
+        self._place()
+        self._write(REPAIR, f"{victim.name} died: its partitions go to the others", moved(before, self._placement))
+
+    def _write(self, action: str, reason: str, count: int) -> None:
+        owners = None if self._plan.assignment is None else dict(self._placement.aim)
+        self.plans.append(
+            PlanWritten(
+                at_us=self._server.now_us,
+                epoch=len(self.plans) + 1,
+                action=action,
+                reason=reason,
+                replicas=self._plan.replicas,
+                assignment=owners,
+                moved=count,
+            )
+        )
+
+    def _as_seen(self) -> tuple[Replica, ...]:
+        return tuple(
+            Replica(member.name, member.ready, self._rates.of(member.number)) for member in self.members.planned
+        )

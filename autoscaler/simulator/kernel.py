@@ -1,0 +1,215 @@
+"""The loops of `fast.FastEngine`, compiled.
+
+Between commands the owners are fixed, so an event's outcome is known when it arrives (Lindley's recursion): it starts
+when it has arrived and its replica is free, which is when the replica's former event is done. One step per event.
+
+Each replica keeps a chain of its events that are not committed, in the order of service; each partition that nobody
+serves keeps a chain of those that wait. A command at t takes back what has not started before t at the replicas that
+it concerns, and hands it out again in the order of numbers. Chains link event numbers; event e lies in row e − base.
+"""
+# ruff: noqa: PLR0917  # compiled functions take numbers and arrays one by one, by position
+
+import numpy as np
+
+from autoscaler.jit import compiled
+from autoscaler.simulator.rows import NEVER, NONE, Rows
+
+
+@compiled
+def assign(events: Rows, base: int, replicas: Rows, partitions: Rows, service: Rows, event: int, until_us: int) -> None:
+    """Give the events linked from `event` on that arrive before `until_us` to their partitions' owners.
+
+    Each is later in number than what waits or has not started where it comes to. One function,
+    because a call for each event would take longer than the work.
+    """
+    while event != NONE and events[event - base].intended_us < until_us:
+        row = event - base
+        following = events[row].next
+        events[row].next = NONE
+        partition = events[row].partition
+        owner = partitions[partition].owner
+        if owner == NONE:
+            events[row].done_us = NEVER
+            if partitions[partition].first == NONE:
+                partitions[partition].first = event
+            else:
+                events[partitions[partition].last - base].next = event
+            partitions[partition].last = event
+        else:
+            started_us = max(replicas[owner].free_us, events[row].intended_us)
+            slow = 1.0
+            if service[0].slow_from_us <= started_us < service[0].slow_until_us:
+                slow = service[0].slow_factor
+            done_us = started_us + max(1, int(events[row].demand_us * slow / replicas[owner].speed + 0.5))
+            events[row].started_us = started_us
+            events[row].done_us = done_us
+            events[row].replica = owner
+            replicas[owner].free_us = done_us
+            polls = replicas[owner].room == 0 or events[row].intended_us > replicas[owner].polled_us
+            if polls:
+                replicas[owner].polled_us = started_us
+                replicas[owner].room = service[0].poll_events
+            replicas[owner].room -= 1
+            events[row].polls = polls
+            if replicas[owner].first == NONE:
+                replicas[owner].first = event
+            else:
+                events[replicas[owner].last - base].next = event
+            replicas[owner].last = event
+        event = following
+
+
+@compiled
+def arrive(events: Rows, base: int, replicas: Rows, partitions: Rows, service: Rows, event: int, until_us: int) -> int:
+    """Count and assign the events linked from `event` on that arrive before `until_us`; return the first one left."""
+    arrived = event
+    while arrived != NONE and events[arrived - base].intended_us < until_us:
+        partitions[events[arrived - base].partition].produced += 1
+        arrived = events[arrived - base].next
+    assign(events, base, replicas, partitions, service, event, until_us)
+    return arrived
+
+
+@compiled
+def commit(events: Rows, base: int, replicas: Rows, partitions: Rows, replica: int, now_us: int) -> None:
+    """Commit the batches of a replica that are finished now."""
+    first = replicas[replica].first
+    while first != NONE:
+        last = first
+        after = events[first - base].next
+        while after != NONE and not events[after - base].polls:
+            last = after
+            after = events[after - base].next
+        if events[last - base].done_us > now_us:
+            break
+        while first != after:
+            partitions[events[first - base].partition].committed += 1
+            first = events[first - base].next
+        replicas[replica].done_us = events[last - base].done_us
+    replicas[replica].first = first
+
+
+@compiled
+def commit_all(events: Rows, base: int, replicas: Rows, partitions: Rows, now_us: int) -> None:
+    """Commit every batch that is finished now."""
+    for replica in range(len(replicas)):
+        commit(events, base, replicas, partitions, replica, now_us)
+
+
+@compiled
+def _take_back(events: Rows, base: int, replicas: Rows, partitions: Rows, replica: int, now_us: int) -> int:
+    """Return the chain of what a replica has not started; what it has started stays, as a closed batch."""
+    commit(events, base, replicas, partitions, replica, now_us)
+    last, unstarted = NONE, int(replicas[replica].first)
+    while unstarted != NONE and events[unstarted - base].started_us < now_us:
+        last = unstarted
+        unstarted = events[unstarted - base].next
+    replicas[replica].free_us = now_us
+    replicas[replica].room = 0
+    replicas[replica].last = last
+    if last == NONE:
+        replicas[replica].first = NONE
+    else:
+        events[last - base].next = NONE
+        replicas[replica].free_us = events[last - base].done_us  # not before now, or it were committed
+    return unstarted
+
+
+@compiled
+def begun(events: Rows, base: int, replicas: Rows, partitions: Rows, replica: int, now_us: int) -> int:
+    """Cut off and return the chain of what a replica has started and not committed."""
+    unstarted: int = _take_back(events, base, replicas, partitions, replica, now_us)
+    first = int(replicas[replica].first)
+    replicas[replica].first = unstarted
+    return first
+
+
+@compiled
+def _merged(events: Rows, base: int, one: int, other: int) -> int:
+    """Return one chain, by number, of two that are."""
+    first = last = NONE
+    while min(one, other) != NONE:
+        if one < other:
+            event, one = one, events[one - base].next
+        else:
+            event, other = other, events[other - base].next
+        if last == NONE:
+            first = event
+        else:
+            events[last - base].next = event
+        last = event
+    rest = other if one == NONE else one
+    if last == NONE:
+        return rest
+    events[last - base].next = rest
+    return first
+
+
+@compiled
+def reassign(
+    events: Rows, base: int, replicas: Rows, partitions: Rows, service: Rows, now_us: int, returned: int
+) -> None:
+    """Carry out the commands given now: hand out again what the replicas and partitions concerned have not started.
+
+    returned: chain, by number, of what a replica that was killed had not committed; its partitions are concerned.
+    """
+    heads = np.full(len(replicas) + len(partitions) + 1, returned)
+    count = 1
+    for replica in range(len(replicas)):
+        if replicas[replica].concerned:
+            replicas[replica].concerned = False
+            heads[count] = _take_back(events, base, replicas, partitions, replica, now_us)
+            count += 1
+    for partition in range(len(partitions)):
+        if partitions[partition].concerned:
+            partitions[partition].concerned = False
+            heads[count] = partitions[partition].first
+            partitions[partition].first = NONE
+            count += 1
+    while count > 1:
+        half = count // 2
+        for chain in range(half):
+            heads[chain] = _merged(events, base, heads[chain], heads[count - 1 - chain])
+        count -= half
+    assign(events, base, replicas, partitions, service, heads[0], NEVER)
+
+
+@compiled
+def in_service_until(events: Rows, base: int, replicas: Rows, partitions: Rows, partition: int, now_us: int) -> int:
+    """Return when the event of `partition` that is in service is finished; `now_us` if there is none."""
+    until_us = now_us
+    for replica in range(len(replicas)):
+        commit(events, base, replicas, partitions, replica, now_us)
+        event = replicas[replica].first
+        while event != NONE and events[event - base].started_us < now_us:
+            if events[event - base].partition == partition:
+                until_us = max(until_us, events[event - base].done_us)
+            event = events[event - base].next
+    return until_us
+
+
+@compiled
+def first_unfinished(events: Rows, base: int, first: int, end: int, now_us: int) -> int:
+    """Return the first event from `first` on that is not finished now, at most `end`."""
+    for event in range(first, end):
+        if events[event - base].done_us > now_us:
+            return event
+    return end
+
+
+@compiled
+def oldest_needed(events: Rows, base: int, replicas: Rows, partitions: Rows, end: int, now_us: int) -> int:
+    """Return the smallest number in any chain, at most `end`."""
+    oldest = end
+    for partition in range(len(partitions)):
+        if partitions[partition].first != NONE:
+            oldest = min(oldest, partitions[partition].first)
+    for replica in range(len(replicas)):
+        commit(events, base, replicas, partitions, replica, now_us)
+        event = replicas[replica].first
+        while event != NONE:  # what has started need not be in order; from there on it is
+            oldest = min(oldest, event)
+            if events[event - base].started_us >= now_us:
+                break
+            event = events[event - base].next
+    return oldest

@@ -1,0 +1,103 @@
+"""What became of the events, gathered while the run goes on, so that a long one need not fit into memory twice."""
+
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from autoscaler.simulator.arrivals import Arrivals
+from autoscaler.simulator.engine import Served
+
+Times = NDArray[np.int64]
+SHORT_US = 1 << 32
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Events:
+    """Every event by its number; times in µs since the start of the run."""
+
+    intended_us: Times
+    partition: NDArray[np.int32]
+    started_us: Times
+    done_us: Times
+    replica: NDArray[np.int32]
+    """Number of the replica that finished it first."""
+
+    def __len__(self) -> int:
+        return len(self.intended_us)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kill:
+    """A replica was killed at `at_us`, when `committed` events of each partition were committed."""
+
+    at_us: int
+    replica: int
+    committed: Times
+
+
+class Outcomes:
+    """Takes events as they are fed, and outcomes in the same order. keep: everything, else latencies only."""
+
+    def __init__(self, *, keep: bool) -> None:
+        self._keep = keep
+        self._arrivals: list[Arrivals] = []
+        self._served: list[Served] = []
+        self._latencies: list[NDArray[np.int64] | NDArray[np.uint32]] = []
+        self._unmatched: deque[Times] = deque()
+
+    def fed(self, arrivals: Arrivals) -> None:
+        """Take note of the next events."""
+        self._unmatched.append(arrivals.intended_us)
+        if self._keep:
+            self._arrivals.append(arrivals)
+
+    def add(self, served: Served) -> None:
+        """Take note of what became of the next ones."""
+        done_us = served.done_us
+        while len(done_us):
+            intended_us = self._unmatched.popleft()
+            count = min(len(done_us), len(intended_us))
+            latency_us = done_us[:count] - intended_us[:count]
+            short = not self._keep and int(latency_us.max()) < SHORT_US
+            self._latencies.append(latency_us.astype(np.uint32) if short else latency_us)
+            done_us = done_us[count:]
+            if count < len(intended_us):
+                self._unmatched.appendleft(intended_us[count:])
+        if self._keep:
+            self._served.append(served)
+
+    def latency_us(self) -> Times:
+        """Return done − intended by event number."""
+        assert not self._unmatched, "everything was drained"
+        return _joined([*self._latencies])
+
+    def events(self) -> Events:
+        """Return every event; none where they are not kept."""
+        return Events(
+            intended_us=_joined([one.intended_us for one in self._arrivals]),
+            partition=_joined([one.partition for one in self._arrivals], np.int32),
+            started_us=_joined([one.started_us for one in self._served]),
+            done_us=_joined([one.done_us for one in self._served]),
+            replica=_joined([one.replica for one in self._served], np.int32),
+        )
+
+
+def repeated(events: Events, kills: list[Kill]) -> Times:
+    """Return the numbers of events that were served again although they had been finished: their replica died before
+    the commit. Each repetition counts, also that of an event that had been repeated before.
+    """
+    found = [np.empty(0, np.int64)]
+    for kill in kills:
+        for partition in np.unique(events.partition[events.replica == kill.replica]):
+            uncommitted = np.flatnonzero(events.partition == partition)[kill.committed[partition] :]
+            theirs = uncommitted[events.replica[uncommitted] == kill.replica]
+            found.append(theirs[events.done_us[theirs] <= kill.at_us])
+    return np.sort(np.concatenate(found))
+
+
+def _joined(parts: list[NDArray], dtype: type = np.int64) -> NDArray:  # type: ignore[type-arg]  # integers of any width
+    if len(parts) == 1:
+        return parts[0]
+    return np.concatenate(parts) if parts else np.empty(0, dtype)

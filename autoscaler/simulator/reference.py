@@ -1,0 +1,213 @@
+"""The engine to be read: one deque for each partition, one loop for each replica, nothing done before its time."""
+
+import heapq
+from collections import deque
+from dataclasses import dataclass, field
+from itertools import islice, takewhile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from autoscaler.simulator.arrivals import Arrivals
+from autoscaler.simulator.engine import NOBODY, Served
+from autoscaler.simulator.service import ServiceTimes
+
+
+@dataclass(slots=True)
+class _Replica:
+    number: int
+    speed: float
+    alive: bool = True
+    attached: set[int] = field(default_factory=set)
+    serving: int = NOBODY
+    """The event that it began last."""
+    free_us: int = 0
+    """When that one is finished."""
+    polled: int = 0
+    """Events of the batch that are still to begin."""
+    uncommitted: list[int] = field(default_factory=list)
+    """Events of the batch that have begun."""
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """First completion of an event, as far as is known."""
+
+    started_us: int
+    done_us: int
+    replica: int
+
+
+class ReferenceEngine:
+    """`engine.Engine`, written for the reader: between two commands each replica is a loop over its events."""
+
+    def __init__(self, partitions: int, service: ServiceTimes, *, poll_events: int = 1) -> None:
+        if partitions < 1 or poll_events < 1:
+            raise ValueError(f"{partitions} partitions and polls of {poll_events} events: both must be at least 1")
+        self._service = service
+        self._poll_events = poll_events
+        self._now_us = 0
+        self._intended_us: list[int] = []
+        self._partition: list[int] = []
+        self._waiting: list[deque[int]] = [deque() for _ in range(partitions)]
+        """Events that have not begun, those that are yet to arrive included, by number."""
+        self._owner = [NOBODY] * partitions
+        self._replicas: list[_Replica] = []
+        self._outcomes: dict[int, _Outcome] = {}
+        self._arrived = 0
+        self._taken = 0
+        self._produced = np.zeros(partitions, np.int64)
+        self._committed = np.zeros(partitions, np.int64)
+        self._last_done_us = 0
+
+    @property
+    def now_us(self) -> int:
+        """See `Engine`."""
+        return self._now_us
+
+    def add_replica(self, speed: float = 1.0) -> int:
+        """See `Engine`. Raises ValueError for a speed that is not positive."""
+        if not speed > 0:
+            raise ValueError(f"a replica's speed must be above 0, not {speed}")
+        self._replicas.append(_Replica(len(self._replicas), speed))
+        return len(self._replicas) - 1
+
+    def feed(self, arrivals: Arrivals) -> None:
+        """See `Engine`. Raises ValueError for events out of order, of the past, or of no partition."""
+        earliest_us = max([self._now_us, *self._intended_us[-1:]])
+        if len(arrivals) and arrivals.intended_us[0] < earliest_us:
+            raise ValueError(f"an event at {arrivals.intended_us[0]} µs comes too late: {earliest_us} µs has been")
+        if len(arrivals) and not 0 <= arrivals.partition.min() <= arrivals.partition.max() < len(self._waiting):
+            raise ValueError(f"events name partitions outside 0 … {len(self._waiting) - 1}")
+        for intended_us, partition in zip(arrivals.intended_us.tolist(), arrivals.partition.tolist(), strict=True):
+            self._waiting[partition].append(len(self._intended_us))
+            self._intended_us.append(intended_us)
+            self._partition.append(partition)
+
+    def advance(self, until_us: int) -> None:
+        """See `Engine`. Raises ValueError for a moment before `now_us`."""
+        if until_us < self._now_us:
+            raise ValueError(f"time does not go back from {self._now_us} to {until_us} µs")
+        for replica in self._replicas:
+            self._serve(replica, until_us)
+        self._now_us = until_us
+
+    def attach(self, partition: int, replica: int) -> None:
+        """See `Engine`. Raises ValueError for a replica that does not exist or was killed."""
+        owner = self._living(replica)
+        if self._owner[partition] == replica:
+            return
+        self.detach(partition)
+        self._owner[partition] = replica
+        owner.attached.add(partition)
+        owner.polled = 0
+
+    def detach(self, partition: int) -> None:
+        """See `Engine`."""
+        if self._owner[partition] != NOBODY:
+            owner = self._replicas[self._owner[partition]]
+            owner.attached.discard(partition)
+            owner.polled = 0
+            self._owner[partition] = NOBODY
+
+    def owner(self, partition: int) -> int:
+        """See `Engine`."""
+        return self._owner[partition]
+
+    def in_service_until_us(self, partition: int) -> int:
+        """See `Engine`. The last one, should a new owner have been attached too early."""
+        serving = (r for r in self._replicas if r.serving != NOBODY and self._partition[r.serving] == partition)
+        return max([self._now_us, *(replica.free_us for replica in serving)])
+
+    def produced(self) -> NDArray[np.int64]:
+        """See `Engine`."""
+        while self._arrived < len(self._intended_us) and self._intended_us[self._arrived] < self._now_us:
+            self._produced[self._partition[self._arrived]] += 1
+            self._arrived += 1
+        return self._produced.copy()
+
+    def committed(self) -> NDArray[np.int64]:
+        """See `Engine`."""
+        for replica in self._replicas:
+            self._commit_finished_batch(replica)
+        return self._committed.copy()
+
+    def kill(self, replica: int) -> None:
+        """See `Engine`. Raises ValueError for a replica that does not exist or was killed."""
+        dead = self._living(replica)
+        self._commit_finished_batch(dead)
+        for partition in tuple(dead.attached):
+            self.detach(partition)
+        for event in dead.uncommitted:
+            waiting = self._waiting[self._partition[event]]
+            self._waiting[self._partition[event]] = deque(sorted([event, *waiting]))
+            if self._outcomes[event].done_us > self._now_us:
+                del self._outcomes[event]
+        dead.uncommitted.clear()
+        dead.serving = NOBODY
+        dead.alive = False
+
+    def drain(self) -> int:
+        """See `Engine`. Raises ValueError if events are left in partitions that are attached nowhere."""
+        forgotten = [p for p, waiting in enumerate(self._waiting) if waiting and self._owner[p] == NOBODY]
+        if forgotten:
+            raise ValueError(f"nobody serves what is left in partitions {forgotten}")
+        for replica in self._replicas:
+            self._serve(replica, None)
+        self._now_us = max([self._now_us, *(replica.free_us for replica in self._replicas if replica.alive)])
+        self.committed()
+        return self._last_done_us
+
+    def take(self) -> Served:
+        """See `Engine`."""
+        first = self._taken
+        while self._taken in self._outcomes and self._outcomes[self._taken].done_us <= self._now_us:
+            self._taken += 1
+        taken = [self._outcomes[event] for event in range(first, self._taken)]
+        return Served(
+            first,
+            np.array([outcome.started_us for outcome in taken], np.int64),
+            np.array([outcome.done_us for outcome in taken], np.int64),
+            np.array([outcome.replica for outcome in taken], np.int32),
+        )
+
+    def _living(self, replica: int) -> _Replica:
+        if not (0 <= replica < len(self._replicas) and self._replicas[replica].alive):
+            raise ValueError(f"replica {replica} does not live")
+        return self._replicas[replica]
+
+    def _serve(self, replica: _Replica, until_us: int | None) -> None:
+        """Let `replica` begin whatever begins before `until_us`; None: everything."""
+        while waiting := [self._waiting[p] for p in replica.attached if self._waiting[p]]:
+            queue = min(waiting, key=lambda events: events[0])
+            event = queue[0]
+            started_us = max(replica.free_us, self._intended_us[event], self._now_us)
+            if until_us is not None and started_us >= until_us:
+                return
+            if replica.polled == 0:
+                self._commit(replica)
+                replica.polled = self._poll(waiting, started_us)
+            queue.popleft()
+            replica.polled -= 1
+            replica.uncommitted.append(event)
+            replica.serving = event
+            replica.free_us = started_us + self._service.service_us(
+                event, replica.number, started_us, speed=replica.speed
+            )
+            self._outcomes.setdefault(event, _Outcome(started_us, replica.free_us, replica.number))
+
+    def _poll(self, waiting: list[deque[int]], at_us: int) -> int:
+        """Return how many events a poll finds then."""
+        arrived = (takewhile(lambda event: self._intended_us[event] <= at_us, events) for events in waiting)
+        return len(list(islice(heapq.merge(*arrived), self._poll_events)))
+
+    def _commit_finished_batch(self, replica: _Replica) -> None:
+        if replica.polled == 0 and replica.free_us <= self._now_us:
+            self._commit(replica)
+
+    def _commit(self, replica: _Replica) -> None:
+        """Everything in the batch is finished."""
+        for event in replica.uncommitted:
+            self._committed[self._partition[event]] += 1
+            self._last_done_us = max(self._last_done_us, replica.free_us)
+        replica.uncommitted.clear()

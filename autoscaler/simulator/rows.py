@@ -1,0 +1,60 @@
+"""What the fast engine keeps of each event, replica and partition: arrays of records, which compiled loops can use."""
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Rows = NDArray[np.void]
+"""An array of records: one row per event, replica or partition."""
+
+NONE: Final = -1
+NEVER: Final = 1 << 62
+
+EVENT: Final = np.dtype(
+    [
+        ("intended_us", np.int64),
+        ("demand_us", np.float64),
+        ("started_us", np.int64),
+        ("done_us", np.int64),  # NEVER until it has been assigned
+        ("next", np.int64),  # the next one in its chain
+        ("partition", np.int32),
+        ("replica", np.int32),
+        ("polls", np.bool_),  # it is the first of a batch
+    ],
+    align=True,
+)
+REPLICA: Final = np.dtype(
+    [
+        ("speed", np.float64),
+        ("free_us", np.int64),  # nothing more starts before
+        ("first", np.int64),  # chain of events that are not committed
+        ("last", np.int64),
+        ("polled_us", np.int64),  # when the newest batch was polled
+        ("room", np.int64),  # events that it can still hold; 0: it is closed
+        ("done_us", np.int64),  # end of the newest committed batch
+        ("concerned", np.bool_),  # by a command that has not been carried out
+        ("alive", np.bool_),
+    ],
+    align=True,
+)
+PARTITION: Final = np.dtype(
+    [
+        ("owner", np.int64),
+        ("first", np.int64),  # chain of events that nobody serves
+        ("last", np.int64),
+        ("produced", np.int64),
+        ("committed", np.int64),
+        ("concerned", np.bool_),
+    ],
+    align=True,
+)
+SERVICE: Final = np.dtype(
+    [
+        ("poll_events", np.int64),
+        ("slow_from_us", np.int64),
+        ("slow_until_us", np.int64),
+        ("slow_factor", np.float64),
+    ],
+    align=True,
+)

@@ -1,0 +1,194 @@
+"""A whole run: a workload through the controller, its policy and a simulated group, to the last event."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from heapq import merge
+from math import ceil
+from typing import Final, Protocol
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from autoscaler.controller import Controller
+from autoscaler.model import Decision, GroupObservation
+from autoscaler.ports import Policy
+from autoscaler.simulator.arrivals import Workload
+from autoscaler.simulator.deliveries.base import Handover
+from autoscaler.simulator.engine import Engine
+from autoscaler.simulator.fast import FastEngine
+from autoscaler.simulator.journal import SimulatedJournal
+from autoscaler.simulator.outcome import Events, repeated
+from autoscaler.simulator.service import ServiceTimes
+from autoscaler.simulator.settings import Change, SimulationSettings
+from autoscaler.simulator.world import World
+from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged
+
+TICKS_TO_RECOVER: Final = 1000
+"""A policy that does not replace a replica which died at the very end within so many further ticks never will."""
+
+
+class EngineFactory(Protocol):
+    """Makes an engine."""
+
+    def __call__(self, partitions: int, service: ServiceTimes, *, poll_events: int = 1) -> Engine:
+        """Return a new one at the start of time."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """What came out. Times in µs since the start of the run; events by number, replicas by number."""
+
+    policy: str
+    partitions: int
+    duration_s: float
+    events: Events
+    """Empty where only latencies are kept."""
+    latency_us: NDArray[np.int64]
+    """From the intended time to the first completion."""
+    replica_names: tuple[str, ...]
+    changes: tuple[Change, ...]
+    """Decisions that were carried out."""
+    requested: tuple[tuple[int, int], ...]
+    """(µs, replicas paid for from then on): what `bench.measures.replica_minutes` reads."""
+    handovers: tuple[Handover, ...]
+    drained_us: int
+    """When the last event was finished."""
+    repeated: NDArray[np.int64]
+    """Numbers of events that were served again after they had been finished; each as often as that happened."""
+    policy_s: float
+    """Spent in Policy.decide, by the caller's clock; 0 without one."""
+    plans: tuple[PlanWritten, ...]
+    """at_us: µs since the start."""
+    replica_changes: tuple[ReplicaChanged, ...]
+    """at_us: µs since the start."""
+    _journal: SimulatedJournal = field(repr=False)
+
+    @property
+    def duplicates(self) -> int:
+        """How often an event was served again."""
+        return len(self.repeated)
+
+    @property
+    def started_us(self) -> NDArray[np.int64]:
+        """When serving began, by event; empty where events are not kept."""
+        return self.events.started_us
+
+    @property
+    def done_us(self) -> NDArray[np.int64]:
+        """When serving ended, by event; empty where events are not kept."""
+        return self.events.done_us
+
+    @property
+    def replica(self) -> NDArray[np.int32]:
+        """Who served, by event; empty where events are not kept."""
+        return self.events.replica
+
+    def entries(self, started_us: int = 0) -> Iterator[JournalEntry]:
+        """Yield the journal in order of time, as a live run writes it. started_us: epoch µs of second 0."""
+        own: list[PlanWritten | ReplicaChanged] = [*self.plans, *self.replica_changes]
+        shifted = [msgspec.structs.replace(entry, at_us=started_us + entry.at_us) for entry in own]
+        shifted.sort(key=_at_us)
+        yield from merge(shifted, self._journal.ticks(started_us), key=_at_us)
+
+
+def simulate(
+    workload: Workload,
+    policy: Policy,
+    settings: SimulationSettings,
+    *,
+    engine: EngineFactory = FastEngine,
+    keep_events: bool = True,
+    clock: Callable[[], float] | None = None,
+) -> Run:
+    """Run `workload` under `policy` until its last event is finished.
+
+    keep_events: off, and only latencies are kept, in 4 bytes each, and no ticks. clock: seconds; times the policy.
+    Raises ValueError for settings or a workload that make no sense, and for plans that contradict themselves.
+    """
+    failures = tuple(failure for failure in settings.failures if failure.at_s < workload.duration_s)
+    settings = replace(settings, failures=failures)
+    may_repeat = bool(failures) and settings.poll_events > 1
+    world = World(workload, settings, engine, keep_events=keep_events or may_repeat)
+    timed = _Timed(policy, clock)
+    journal = SimulatedJournal(world.group, policy.name, keep=keep_events)
+    controller = Controller(world.group, timed, journal)
+    ticks = _ticks_us(settings, workload.duration_s)
+    for at_us in ticks:
+        world.look_for(at_us)
+    for at_us in ticks:
+        world.advance(at_us)
+        controller.tick()
+    world.finish_changes()
+    _replace_the_dead(world, controller, settings)
+    drained_us = world.drain()
+    events = world.outcomes.events()
+    group = world.group
+    return Run(
+        policy=policy.name,
+        partitions=workload.partitions,
+        duration_s=workload.duration_s,
+        events=events,
+        latency_us=world.outcomes.latency_us(),
+        replica_names=tuple(group.members.names),
+        changes=tuple(group.changes),
+        requested=tuple(group.members.requested),
+        handovers=tuple(world.delivery.handovers),
+        drained_us=drained_us,
+        repeated=repeated(events, group.kills if may_repeat else []),
+        policy_s=timed.spent_s,
+        plans=tuple(group.plans),
+        replica_changes=tuple(group.members.changes),
+        _journal=journal,
+    )
+
+
+def _ticks_us(settings: SimulationSettings, duration_s: float) -> list[int]:
+    """Return i·interval + offset for i = 0, 1, … below `duration_s`, µs."""
+    count = max(0, ceil((duration_s - settings.tick_offset_s) / settings.decision_interval_s) + 1)
+    ticks = (round((i * settings.decision_interval_s + settings.tick_offset_s) * 1e6) for i in range(count))
+    return [at_us for at_us in ticks if at_us < duration_s * 1e6]
+
+
+def _replace_the_dead(world: World, controller: Controller, settings: SimulationSettings) -> None:
+    """Where the last replica died near the end, go on deciding until another one serves what is left.
+
+    Raises ValueError if the policy never asks for one.
+    """
+    for _ in range(TICKS_TO_RECOVER):
+        if not world.group.unserved:
+            return
+        at_us = world.engine.now_us + round(settings.decision_interval_s * 1e6)
+        world.look_for(at_us)
+        world.advance(at_us)
+        controller.tick()
+        world.finish_changes()
+    raise ValueError("all replicas died and the policy asks for no other: what is left cannot be served")
+
+
+def _at_us(entry: JournalEntry) -> int:
+    return entry.at_us
+
+
+class _Timed:
+    """A policy, and how long it thinks."""
+
+    def __init__(self, policy: Policy, clock: Callable[[], float] | None) -> None:
+        self._policy = policy
+        self._clock = clock
+        self.spent_s = 0.0
+
+    @property
+    def name(self) -> str:
+        """Name of the policy inside."""
+        return self._policy.name
+
+    def decide(self, observation: GroupObservation) -> Decision:
+        """Return the inner decision."""
+        if self._clock is None:
+            return self._policy.decide(observation)
+        began_s = self._clock()
+        decision = self._policy.decide(observation)
+        self.spent_s += self._clock() - began_s
+        return decision

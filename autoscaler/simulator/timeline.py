@@ -1,0 +1,63 @@
+"""A simulated run as rows, one for each event: the columns in which live runs are judged (events.parquet)."""
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from autoscaler.simulator.run import Run
+
+UNUSED_TOPICS: Final = ("placed", "shipped", "notified")
+"""Prefixes of the topics that a payment-only run does not have."""
+
+
+def timeline(run: Run, started_us: int = 0) -> dict[str, NDArray[Any]]:
+    """Return column → values by event number; a masked array where a payment-only run has no value.
+
+    started_us: epoch µs of second 0. Raises ValueError for a run whose events were not kept.
+    """
+    events = run.events
+    count = len(events)
+    if count != len(run.latency_us):
+        raise ValueError("this run kept latencies only: its events have no timeline")
+    never = np.ma.array(np.zeros(count, np.int64), mask=True)
+    names = np.array(run.replica_names)
+    written_us = np.array([plan.at_us for plan in run.plans])
+    times: dict[str, NDArray[Any]] = {
+        "intended_us": started_us + events.intended_us,
+        "placed_us": started_us + events.intended_us,  # a simulated generator is never late
+        "accepted_us": never,
+        "received_us": started_us + events.started_us,
+        "done_us": started_us + events.done_us,
+        "shipped_us": never,
+        "notified_us": never,
+    }
+    places: dict[str, NDArray[Any]] = {
+        "partition": events.partition,
+        "offset": _offsets(events.partition),
+        "replica": names[events.replica],
+        "epoch": np.searchsorted(written_us, events.started_us, side="right"),
+        "accepted": np.ones(count, bool),
+        "dead_letters": np.zeros(count, np.int64),
+    }
+    return {"event_id": np.char.mod("event-%08d", np.arange(count)), **times, **places, **_records(run, count)}
+
+
+def _offsets(partition: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Return the rank of each event in its partition."""
+    order = np.argsort(partition, kind="stable")
+    counts = np.bincount(partition)
+    offsets = np.empty(len(partition), np.int64)
+    offsets[order] = np.arange(len(partition)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return offsets
+
+
+def _records(run: Run, count: int) -> dict[str, NDArray[Any]]:
+    """Return how often each topic carried the event, and whether its records differ: they never do."""
+    carried = {prefix: np.zeros(count, np.int64) for prefix in UNUSED_TOPICS}
+    carried["requested"] = np.ones(count, np.int64)
+    carried["settled"] = 1 + np.bincount(run.repeated, minlength=count)
+    columns: dict[str, NDArray[Any]] = {}
+    for prefix in ("placed", "requested", "settled", "shipped", "notified"):
+        columns |= {f"{prefix}_records": carried[prefix], f"{prefix}_differ": np.zeros(count, bool)}
+    return columns

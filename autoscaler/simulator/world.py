@@ -1,0 +1,83 @@
+"""Puts a simulated world together and turns it: the engine up to each timed action, then the action."""
+
+from collections.abc import Callable
+
+from autoscaler.simulator.agenda import Agenda
+from autoscaler.simulator.arrivals import Arrivals, Workload
+from autoscaler.simulator.delivery import make_delivery
+from autoscaler.simulator.engine import Engine
+from autoscaler.simulator.feed import Feed
+from autoscaler.simulator.group import SimulatedGroup
+from autoscaler.simulator.outcome import Outcomes
+from autoscaler.simulator.pooled import PooledEngine
+from autoscaler.simulator.service import ServiceTimes
+from autoscaler.simulator.settings import Delivery, SimulationSettings
+from autoscaler.simulator.sight import Sight
+
+
+class World:
+    """Everything but the controller. Time is that of the engine.
+
+    make: makes the engine; a share group brings its own.
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        settings: SimulationSettings,
+        make: Callable[..., Engine],
+        *,
+        keep_events: bool = True,
+    ) -> None:
+        service = ServiceTimes(settings.service, settings.seed)
+        self.engine: Engine | PooledEngine = (
+            PooledEngine(workload.partitions, service, whole_batches=settings.delivery.whole_batches)
+            if settings.delivery.delivery is Delivery.SHARE
+            else make(workload.partitions, service, poll_events=settings.poll_events)
+        )
+        self.outcomes = Outcomes(keep=keep_events)
+        self.agenda = Agenda()
+        self.delivery = make_delivery(settings.delivery, self.engine, self.agenda, settings.seed)
+        look_back_us = round((settings.decision_interval_s + settings.observation_delay_s) * 1e6)
+        self._feed = Feed(workload, self._take_in, look_back_us=look_back_us)
+        self._sight = Sight(self.engine, self._feed.slots, settings)
+        self.group = SimulatedGroup(
+            self.engine, self.agenda, self.delivery, self._sight, settings, partitions=workload.partitions
+        )
+        self._delay_us = round(settings.observation_delay_s * 1e6)
+        self._ended_us = round(workload.duration_s * 1e6)
+
+    def advance(self, until_us: int) -> None:
+        """Let everything happen that is due at or before `until_us`, and serve what starts before."""
+        while (due_us := self.agenda.next_us()) is not None and due_us <= until_us:
+            self._serve(due_us)
+            self.agenda.pop()()
+            self.group.release()
+        self._serve(until_us)
+
+    def finish_changes(self) -> None:
+        """Go to the end of the workload, and on until everything has happened that has been set going."""
+        self.advance(max(self.engine.now_us, self._ended_us))
+        while (due_us := self.agenda.next_us()) is not None:
+            self.advance(due_us)
+
+    def look_for(self, tick_us: int) -> None:
+        """Read the offsets in time for a tick that sees them late."""
+        if self._delay_us:
+            self.agenda.at(max(self.engine.now_us, tick_us - self._delay_us), self._sight.look)
+
+    def drain(self) -> int:
+        """Serve all that is left; return when the last event was finished, µs."""
+        drained_us = self.engine.drain()
+        self.outcomes.add(self.engine.take())
+        return drained_us
+
+    def _serve(self, until_us: int) -> None:
+        self._feed.until(until_us)
+        if until_us > self.engine.now_us:
+            self.engine.advance(until_us)
+
+    def _take_in(self, arrivals: Arrivals) -> None:
+        self.outcomes.add(self.engine.take())
+        self.engine.feed(arrivals)
+        self.outcomes.fed(arrivals)

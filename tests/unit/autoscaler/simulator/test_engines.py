@@ -1,0 +1,194 @@
+"""What an engine does, by hand; each story holds for both engines."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from engine_stories import US, arrivals, outcome
+
+from autoscaler.simulator import window
+from autoscaler.simulator.arrivals import Arrivals
+from autoscaler.simulator.engine import NOBODY
+from autoscaler.simulator.fast import FastEngine
+from autoscaler.simulator.reference import ReferenceEngine
+from autoscaler.simulator.rows import EVENT
+from autoscaler.simulator.service import ServiceTimes
+from autoscaler.simulator.settings import ServiceSettings
+
+
+@pytest.fixture(params=[ReferenceEngine, FastEngine])
+def engine_of(request):
+    """An engine whose events take 10 µs each."""
+
+    def build(partitions, *, replicas=1, service=None, **variants):
+        engine = request.param(
+            partitions, ServiceTimes(service or ServiceSettings(service_time_s=10 * US), seed=1), **variants
+        )
+        for _ in range(replicas):
+            engine.add_replica()
+        return engine
+
+    return build
+
+
+def test_a_handover_by_hand(engine_of):
+    engine = engine_of(2, replicas=2)
+    engine.attach(0, 0)
+    engine.attach(1, 0)
+    engine.feed(arrivals((0, 0), (0, 1), (0, 0), (0, 1), (100, 1)))
+
+    engine.advance(15)  # event 0 was served, event 1 is in service until 20
+    assert engine.produced().tolist() == [2, 2]
+    assert engine.committed().tolist() == [1, 0]
+    assert engine.in_service_until_us(0) == 15
+    assert engine.in_service_until_us(1) == 20
+    engine.detach(1)
+    assert engine.owner(1) == NOBODY
+
+    engine.advance(28)  # its events wait, and event 2 came forward
+    engine.attach(1, 1)
+    assert engine.drain() == 110
+
+    assert outcome(engine) == [(0, 10, 0), (10, 20, 0), (20, 30, 0), (28, 38, 1), (100, 110, 1)]
+    assert engine.committed().tolist() == [2, 3]
+
+
+def test_nothing_starts_before_a_command_of_the_same_moment(engine_of):
+    engine = engine_of(1, replicas=2)
+    engine.attach(0, 0)
+    engine.feed(arrivals((0, 0), (10, 0)))
+
+    engine.advance(10)
+    assert engine.committed().tolist() == [1]
+    assert engine.produced().tolist() == [1]
+    engine.attach(0, 1)
+    engine.drain()
+
+    assert outcome(engine) == [(0, 10, 0), (10, 20, 1)]
+
+
+def test_an_older_event_that_is_attached_goes_before_newer_ones(engine_of):
+    engine = engine_of(2)
+    engine.feed(arrivals((0, 1), (0, 0), (0, 0)))
+    engine.attach(0, 0)
+    engine.advance(5)
+    engine.attach(1, 0)
+    engine.drain()
+
+    assert outcome(engine) == [(10, 20, 0), (0, 10, 0), (20, 30, 0)]
+
+
+def test_a_batch_is_committed_when_its_last_event_is_finished(engine_of):
+    engine = engine_of(1, poll_events=3)
+    engine.attach(0, 0)
+    engine.feed(arrivals((0, 0), (0, 0), (1, 0), (2, 0), (2, 0), (2, 0)))
+    committed = []
+    for now_us in range(10, 70, 10):
+        engine.advance(now_us)
+        committed += engine.committed().tolist()
+
+    # The first poll finds the two events of moment 0, the second one three of the four that came in the meantime.
+    assert committed == [0, 2, 2, 2, 5, 6]
+
+
+def test_a_handover_commits_what_its_replica_had_finished(engine_of):
+    engine = engine_of(2, replicas=2, poll_events=10)
+    engine.attach(0, 0)
+    engine.attach(1, 0)
+    engine.feed(arrivals((0, 0), (0, 1), (0, 0), (0, 1)))
+
+    engine.advance(20)
+    assert engine.committed().tolist() == [0, 0]
+    engine.detach(1)
+    assert engine.committed().tolist() == [1, 1], "what was polled and not begun is not waited for"
+
+    engine.advance(25)
+    engine.attach(1, 1)
+    engine.detach(0)
+    assert engine.committed().tolist() == [1, 1], "event 2 is in service"
+    engine.advance(30)
+    assert engine.committed().tolist() == [2, 1]
+
+
+def test_what_a_killed_replica_had_not_committed_is_served_again(engine_of):
+    engine = engine_of(1, replicas=2, poll_events=3)
+    engine.attach(0, 0)
+    engine.feed(arrivals((0, 0), (0, 0), (0, 0), (0, 0)))
+
+    engine.advance(15)
+    engine.kill(0)
+    assert engine.owner(0) == NOBODY
+    assert engine.in_service_until_us(0) == 15, "nobody serves any more"
+    engine.advance(100)
+    engine.attach(0, 1)
+    assert engine.drain() == 140
+
+    # Event 0 was finished, and its repetition takes until 110; event 1 was not.
+    assert outcome(engine) == [(0, 10, 0), (110, 120, 1), (120, 130, 1), (130, 140, 1)]
+    assert engine.committed().tolist() == [4]
+
+
+def test_outcomes_are_handed_out_once_and_in_order(engine_of):
+    engine = engine_of(2, replicas=2)
+    engine.attach(1, 1)
+    engine.feed(arrivals((0, 1), (0, 0), (0, 1)))
+    engine.advance(50)
+    assert len(engine.take().done_us) == 1, "event 1 waits"
+    engine.attach(0, 0)
+    engine.advance(60)
+    served = engine.take()
+
+    assert (served.first, served.done_us.tolist()) == (1, [60, 20])
+    assert len(engine.take().done_us) == 0
+
+
+def test_a_slow_replica_and_a_slow_time(engine_of):
+    service = ServiceSettings(
+        service_time_s=10 * US, speeds=(1.0, 0.5), slow_from_s=20 * US, slow_until_s=40 * US, slow_factor=3.0
+    )
+    engine = engine_of(2, replicas=2, service=service)
+    engine.attach(0, 0)
+    engine.attach(1, 1)
+    engine.attach(0, engine.add_replica(speed=2.0))
+    engine.feed(arrivals((0, 0), (0, 1), (19, 0), (20, 0), (20, 1), (80, 0)))
+    engine.drain()
+
+    assert [done - started for started, done, _ in outcome(engine)] == [5, 20, 5, 15, 60, 5]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda engine: engine.advance(9), "time does not go back from 10 to 9 µs"),
+        (lambda engine: engine.feed(arrivals((9, 0))), "an event at 9 µs comes too late: 10 µs has been"),
+        (lambda engine: engine.feed(arrivals((10, 2))), "events name partitions outside 0 … 1"),
+        (lambda engine: engine.attach(0, 1), "replica 1 does not live"),
+        (lambda engine: (engine.kill(0), engine.kill(0)), "replica 0 does not live"),
+        (lambda engine: engine.add_replica(speed=0), "a replica's speed must be above 0, not 0"),
+        (lambda engine: (engine.feed(arrivals((10, 1))), engine.drain()), r"nobody serves .* partitions \[1\]"),
+    ],
+)
+def test_what_cannot_be(engine_of, wrong, message):
+    engine = engine_of(2)
+    engine.attach(0, 0)
+    engine.advance(10)
+
+    with pytest.raises(ValueError, match=message):
+        wrong(engine)
+
+
+def test_a_long_chunk_is_held_a_stretch_at_a_time():
+    count = 10 * window.LOADED_AT_ONCE
+    engine = FastEngine(1, ServiceTimes(ServiceSettings(service_time_s=1 * US), seed=1))
+    engine.attach(0, engine.add_replica())
+    engine.feed(Arrivals(np.arange(count, dtype=np.int64), np.zeros(count, np.int32)))
+
+    tracemalloc.start()
+    engine.drain()
+    peak_bytes = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    outcomes_bytes = 20 * count
+    stretch_bytes = 4 * window.LOADED_AT_ONCE * EVENT.itemsize
+    assert peak_bytes < outcomes_bytes + stretch_bytes < EVENT.itemsize * count
+    assert len(engine.take().done_us) == count

@@ -1,0 +1,92 @@
+"""Replicas that die: who notices when, and who serves on."""
+
+from unit.autoscaler.simulator.worlds import Story
+
+from autoscaler.model import Action
+from autoscaler.simulator.settings import Failure
+from contracts.journal import ReplicaChange
+
+STEADY = [(at, at // 20 % 2) for at in range(0, 2000, 20)]
+"""Partition 0 at 0, 40, 80, …; partition 1 at 20, 60, …"""
+
+
+def dying(at_s=0.105, *, known=True, **how):
+    """Two replicas, partition p on replica p, but for one death: of the older, as both hold one."""
+    return Story(STEADY, initial_replicas=2, failures=(Failure(at_s, known=known),), pause_s=0.05, **how)
+
+
+def test_a_death_that_is_known_costs_the_eviction_and_the_pause():
+    story = dying(eviction_s=0.1)
+    story.at(104)
+    assert story.names() == ("payment-0", "payment-1")
+    story.at(110)
+    assert story.names() == ("payment-1",), "the policy sees it at once"
+    story.at(205)
+    assert dict(story.observe().assignment) == {0: "payment-1", 1: "payment-1"}
+    served = story.served()
+    assert story.paid_ms() == [(0, 2), (105, 1)]
+    assert [served[k] for k in (4, 6, 8)] == [(80, 0), (255, 1), (265, 1)], "evicted at 205, and the pause"
+    assert {by for _, by in served[6::2]} == {1}
+
+
+def test_an_event_in_service_at_a_death_is_served_again():
+    story = dying(at_s=0.125, eviction_s=0.1)
+    served = story.served()
+    assert served[6] == (275, 1), "it had begun at 120"
+
+
+def test_a_death_that_nobody_sees_shows_when_the_session_has_expired():
+    story = dying(known=False, session_s=0.5)
+    story.at(600)
+    assert story.names() == ("payment-0", "payment-1")
+    assert story.lags()[0] > 10
+    story.at(610)
+    assert story.names() == ("payment-1",)
+    served = story.served()
+    assert story.paid_ms() == [(0, 2), (605, 1)]
+    assert served[6] == (655, 1)
+
+
+def test_a_plan_cannot_hand_over_what_a_dead_member_holds_before_it_is_evicted():
+    story = dying(eviction_s=0.3).at(110).plan([2, 1], replicas=[1, 2])
+    assert story.served()[6] == (455, 2), "evicted at 405, and the pause"
+
+
+def test_the_newest_plan_decides_who_takes_over():
+    story = dying(eviction_s=0.3, startup_s=1.0).at(110).plan([2, 1], replicas=[1, 2])
+    served = story.served()
+    assert served[6] == (455, 1), "replica 2 is not ready yet: somebody serves until it is"
+    assert served[60][1] == 2
+    assert [one.change for one in story.group.members.changes if one.replica == "payment-0"] == [
+        ReplicaChange.REQUESTED,
+        ReplicaChange.READY,
+        ReplicaChange.DIED,
+    ]
+
+
+def test_a_name_may_come_back_as_another_replica():
+    story = dying(eviction_s=0.1).at(300).plan([0, 1])
+    served = story.served()
+    assert story.group.members.names == ["payment-0", "payment-1", "payment-0"]
+    assert served[-2][1] == 2
+    assert story.paid_ms() == [(0, 2), (105, 1), (300, 2)]
+
+
+def test_the_replica_with_most_partitions_dies():
+    story = Story(STEADY, partitions=3, initial_replicas=2, failures=(Failure(0.2),)).at(50).plan([1, 1, 0]).at(300)
+    assert story.names() == ("payment-0",)
+
+
+def test_under_a_counts_only_plan_the_group_places_again():
+    story = Story(STEADY, partitions=4, initial_replicas=3, failures=(Failure(0.2),))
+    story.at(50).plan(None, replicas=[0, 1, 2], action=Action.REASSIGN).at(400)
+    assert dict(story.observe().assignment) == {0: "payment-1", 1: "payment-1", 2: "payment-2", 3: "payment-2"}
+
+
+def test_what_is_on_its_way_to_a_replica_that_dies_goes_elsewhere():
+    story = Story(STEADY, failures=(Failure(0.12),), pause_s=0.05, eviction_s=0.1)
+    story.at(100).plan([1, 1], replicas=[0, 1])  # in their pause until 150 when replica 1 dies
+    served = story.served()
+    assert {by for _, by in served} == {0}
+    # the group gives them to replica 1 at 150 all the same, and to replica 0 when it has been evicted at 220
+    assert min(at for at, _ in served[5:]) == 270

@@ -1,0 +1,89 @@
+"""Incremental delivery and KIP-848 by hand: which event starts when, and at whom."""
+
+from unit.autoscaler.simulator.worlds import Story
+
+from autoscaler.simulator.deliveries.heartbeats import Heartbeats
+from autoscaler.simulator.settings import Delivery
+
+BURST = [(0, 0), (0, 1), (0, 0), (0, 1), (0, 0), (0, 1)]
+"""Replica 0 alone would start event k at 10·k ms."""
+
+
+def test_a_moved_partition_pauses_and_the_other_does_not():
+    story = Story(BURST, pause_s=0.05).at(15).plan([0, 1])
+    # event 1, of the moved partition, is in service until 20: the next one of it may start at 20 + 50
+    assert story.served() == [(0, 0), (10, 0), (20, 0), (70, 1), (30, 0), (80, 1)]
+    assert story.pauses_ms() == [(1, 50.0)]
+
+
+def test_a_partition_with_nothing_in_service_pauses_from_the_plan_on():
+    story = Story(BURST, pause_s=0.05).at(5).plan([0, 1])
+    assert story.served() == [(0, 0), (55, 1), (10, 0), (65, 1), (20, 0), (75, 1)]
+
+
+def test_the_old_owner_serves_on_until_the_new_one_is_ready():
+    story = Story(BURST, pause_s=0.05, startup_s=0.025).at(5).plan([0, 1])
+    # ready at 30, when event 3 is about to start at replica 0: it does not
+    assert story.served() == [(0, 0), (10, 0), (20, 0), (80, 1), (30, 0), (90, 1)]
+    assert story.paid_ms() == [(0, 1), (5, 2)]
+
+
+def test_a_replica_that_is_left_out_costs_until_its_last_event_is_finished():
+    story = Story([(0, 0), (0, 1), (0, 0), (0, 1)], initial_replicas=2, pause_s=0.05).at(15).plan([0, 0])
+    assert story.names() == ("payment-0",)
+    # replica 1 finishes event 3 at 20; partition 1 has nothing left to serve
+    assert story.served() == [(0, 0), (0, 1), (10, 0), (10, 1)]
+    assert story.paid_ms() == [(0, 2), (20, 1)]
+
+
+def test_a_newer_plan_overrides_a_move_that_has_not_begun():
+    story = Story(BURST, startup_s=0.025).at(5).plan([0, 1]).at(10).plan([0, 0])
+    assert story.served() == [(10.0 * k, 0) for k in range(6)]
+    assert story.pauses_ms() == []
+    assert story.paid_ms() == [(0, 1), (5, 2), (10, 1)], "who was never ready leaves at once"
+
+
+def test_a_partition_in_its_pause_is_redirected_and_pauses_anew():
+    story = Story(BURST, pause_s=0.05, initial_replicas=1).at(5).plan([0, 1]).at(25).plan([0, 2])
+    assert story.served() == [(0, 0), (75, 2), (10, 0), (85, 2), (20, 0), (95, 2)]
+    assert story.paid_ms() == [(0, 1), (5, 2)], "one came at 25, and one that had got nothing yet left"
+
+
+def test_a_newer_plan_with_the_same_destination_does_not_prolong_the_pause():
+    story = Story(BURST, pause_s=0.05).at(5).plan([0, 1]).at(25).plan([0, 1], replicas=[2])
+    assert story.served()[1] == (55, 1)
+
+
+def test_a_partition_can_be_sent_back_in_its_pause():
+    story = Story(BURST, pause_s=0.05).at(15).plan([0, 1]).at(18).plan([0, 0])
+    # event 1 is in service until 20 still; the pause to the old owner counts from there
+    assert story.served() == [(0, 0), (10, 0), (20, 0), (70, 0), (30, 0), (80, 0)]
+    assert story.paid_ms() == [(0, 1), (15, 2), (18, 1)]
+
+
+def test_while_the_next_destination_starts_a_paused_partition_goes_to_the_last_one_that_is_ready():
+    story = Story(BURST, pause_s=0.05, startup_s=0.05, initial_replicas=2)
+    story.at(5).plan([1, 1]).at(15).plan([2, 1], replicas=[1, 2])
+    # partition 0: finished at 10, at replica 1 from 60 on; from 65 on, when replica 2 is ready, on its way there
+    served = story.served()
+    assert [served[2], served[4]] == [(60, 1), (120, 2)]
+    assert story.paid_ms() == [(0, 2), (10, 1), (15, 2)], "replica 0 left when it had finished its last event"
+
+
+def test_kip848_stops_at_a_heartbeat_of_the_owner_and_starts_at_one_of_the_new_owner():
+    beats = Heartbeats(500_000, seed=1)
+    story = Story([(at, at // 20 % 2) for at in range(0, 3000, 20)], delivery=Delivery.KIP848, heartbeat_s=0.5)
+    story.at(100).plan([0, 1])
+    served = story.served()
+    stops_ms = beats.next_us(0, 100_000) / 1000
+    moved = [(at, by) for (at, by), k in zip(served, range(len(served)), strict=True) if k % 2]
+    last_ms = max(at for at, by in moved if by == 0) + 10
+    first_ms = min(at for at, by in moved if by == 1)
+    assert stops_ms - 40 <= last_ms - 10 < stops_ms
+    assert first_ms == beats.next_us(1, round(max(stops_ms, last_ms) * 1000)) / 1000
+    assert all(at - 20.0 * (2 * k) < 10 for k, (at, _) in enumerate(served[0::2])), "the other partition never waits"
+
+
+def test_kip848_moves_at_once_where_heartbeats_cost_nothing():
+    story = Story(BURST, delivery=Delivery.KIP848).at(15).plan([0, 1])
+    assert story.served() == [(0, 0), (10, 0), (20, 0), (20, 1), (30, 0), (30, 1)]

@@ -1,0 +1,122 @@
+"""What the controller of a simulated group may see, and when."""
+
+import numpy as np
+import pytest
+from unit.autoscaler.simulator.worlds import TEN_MS, Story
+
+from autoscaler.model import Replica
+from autoscaler.ports import NotReadyError
+from autoscaler.simulator.settings import Delivery, ServiceSettings
+
+SECONDS = [(1000 * second, k % 2) for second in range(4) for k in range(10)]
+"""A burst of ten events at the start of each second."""
+
+
+def test_the_first_tick_sees_the_burst_of_second_0_as_events_per_interval():
+    observation = Story(SECONDS).at(100).observe()
+    assert observation.at_s == 0.1
+    assert [(one.partition, one.arrival_rate, one.lag) for one in observation.partitions] == [(0, 5, 0), (1, 5, 0)]
+
+
+def test_lag_is_what_was_produced_and_is_not_committed():
+    story = Story(SECONDS).at(45)
+    assert story.lags() == [3, 3], "four are finished, the fifth is in service"
+    assert Story(SECONDS, poll_events=8).at(45).lags() == [5, 5], "a batch is committed when it is finished"
+
+
+def test_recent_arrivals_lie_in_the_slots_before_the_observation():
+    recent = Story([(0, 0), (50, 1), (100, 0), (149, 0), (150, 1)]).at(150).observe().recent
+    assert recent.slot_s == 0.1
+    assert recent.counts.shape == (10, 2)
+    assert recent.counts[-2:].tolist() == [[1, 0], [2, 1]], "slots end at 50 and at 150; an event at 150 is to come"
+    assert recent.counts[:-2].sum() == 0
+
+
+def test_rates_are_those_of_the_last_interval_only():
+    story = Story([(0, 0), (900, 0), (950, 1)]).at(1001)
+    assert [one.arrival_rate for one in story.observe().partitions] == [1, 1]
+
+
+def test_slots_that_do_not_divide_the_interval_are_stretched():
+    recent = Story(SECONDS, slot_s=0.3).at(1100).observe().recent
+    assert recent.slot_s == pytest.approx(1 / 3)
+    assert recent.counts.sum(axis=1).tolist() == [0, 0, 10]
+
+
+def test_an_observation_shows_offsets_as_they_were_a_delay_ago_and_members_as_they_are():
+    story = Story(SECONDS, observation_delay_s=0.07)
+    for tick_ms in (100, 1100):
+        story.world.look_for(tick_ms * 1000)
+    early = story.at(100).observe()
+    assert [(one.arrival_rate, one.lag) for one in early.partitions] == [(5, 3), (5, 4)], "as at 30"
+    story.plan([0, 1])
+    later = story.at(1100).observe()
+    assert later.replica_names == ("payment-0", "payment-1")
+    assert [one.lag for one in later.partitions] == [2, 2], "as at 1030, with two replicas"
+
+
+def test_a_delay_of_several_intervals_shows_silence_first():
+    story = Story(SECONDS, observation_delay_s=1.5)
+    for tick_ms in (100, 1100, 2100):
+        story.world.look_for(tick_ms * 1000)
+    rates = [sum(one.arrival_rate for one in story.at(at).observe().partitions) for at in (100, 1100, 2100)]
+    assert rates == [0, 0, 10]
+
+
+def test_a_seeded_share_of_observations_is_lost():
+    story = Story(SECONDS, observation_loss=0.3)
+    lost = 0
+    for _ in range(1000):
+        try:
+            story.observe()
+        except NotReadyError:
+            lost += 1
+    assert 250 < lost < 350
+
+
+def test_replicas_are_seen_in_the_order_of_their_requests_ready_or_not():
+    story = Story(SECONDS, startup_s=5.0).at(100).plan([0, 0], replicas=[0, 2]).at(200).plan([0, 0], replicas=[0, 1, 2])
+    assert story.observe().replicas == (
+        Replica("payment-0", True),
+        Replica("payment-2", False),
+        Replica("payment-1", False),
+    )
+
+
+def test_the_assignment_is_what_the_plan_leads_to():
+    story = Story(SECONDS, startup_s=5.0).at(100).plan([0, 1])
+    assert dict(story.observe().assignment) == {0: "payment-0", 1: "payment-1"}
+
+
+def test_service_rates_are_as_learned():
+    plain = Story(SECONDS, service=ServiceSettings(service_time_s=0.005, overhead_s=0.0007)).at(100).observe()
+    assert plain.service_rate == pytest.approx(175.4, abs=0.1)
+    assert plain.replicas[0].service_rate is None
+    mixed = Story(SECONDS, service=ServiceSettings(speeds=(1.0, 0.5)), initial_replicas=2).at(100).observe()
+    assert [one.service_rate for one in mixed.replicas] == [200, 100]
+    assert mixed.service_rate == 150
+
+
+@pytest.mark.parametrize(
+    ("how", "seen_s"),
+    [
+        ({"pause_s": 0.07}, 0.07),
+        ({"delivery": Delivery.EAGER, "rebalance_time_s": 2.0}, 2.0),
+        ({"planned_rebalance_time_s": 0.5}, 0.5),
+    ],
+)
+def test_policies_are_told_the_rebalance_time_of_the_delivery_unless_another_is_planned_for(how, seen_s):
+    assert Story(SECONDS, **how).at(100).observe().rebalance_time_s == seen_s
+
+
+def test_counts_are_the_arrivals_and_nothing_is_lost_between_pieces(monkeypatch):
+    monkeypatch.setattr("autoscaler.simulator.feed.PIECE", 3)
+    chance = np.random.default_rng(3)
+    events = [(at, k % 2) for k, at in enumerate(sorted(chance.integers(0, 5000, 500).tolist()))]
+    story = Story(events, service=TEN_MS)
+    seen = [story.at(at).observe().recent.counts for at in range(1000, 6000, 1000)]
+    assert sum(counts.sum() for counts in seen) == 500
+    assert seen[2].tolist() == [
+        [sum(2000 + 100 * slot <= at < 2100 + 100 * slot and p == q for at, q in events) for p in (0, 1)]
+        for slot in range(10)
+    ]

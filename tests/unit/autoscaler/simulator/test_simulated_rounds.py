@@ -1,0 +1,108 @@
+"""Eager and cooperative-sticky delivery by hand: who stands still, and for how long."""
+
+import math
+
+from unit.autoscaler.simulator.worlds import Story
+
+from autoscaler.simulator.deliveries.heartbeats import Heartbeats
+from autoscaler.simulator.settings import Delivery, Failure
+
+BURST = [(0, 0), (0, 1), (0, 0), (0, 1), (0, 0), (0, 1)]
+EAGER = {"delivery": Delivery.EAGER, "rebalance_time_s": 0.1}
+COOPERATIVE = {"delivery": Delivery.COOPERATIVE_STICKY, "rebalance_time_s": 0.1}
+
+
+def test_eager_stops_the_whole_group_for_the_rebalance_time():
+    story = Story(BURST, **EAGER).at(15).plan([0, 1])
+    # event 1 is in service until 20: only then the member joins the round, which takes 100
+    assert story.served() == [(0, 0), (10, 0), (120, 0), (120, 1), (130, 0), (130, 1)]
+
+
+def test_faust_rebalances_as_eager_does():
+    eager, faust = (Story(BURST, delivery=one, rebalance_time_s=0.1) for one in (Delivery.EAGER, Delivery.FAUST))
+    assert eager.at(15).plan([0, 1]).served() == faust.at(15).plan([0, 1]).served()
+
+
+def test_eager_members_serve_until_their_own_heartbeat_and_start_together():
+    beats = Heartbeats(500_000, seed=1)
+    backlog = [(0, k % 2) for k in range(400)]
+    story = Story(backlog, **EAGER, heartbeat_s=0.5, initial_replicas=2).at(1000).plan([1, 0])
+    served = story.served()
+    joins_ms = []
+    for member in (0, 1):
+        notices_ms = beats.next_us(member, 1_000_000) / 1000
+        joins_ms.append(math.ceil(notices_ms / 10) * 10)  # it serves on until then: an event ends every 10 ms
+    assert joins_ms[0] != joins_ms[1]
+    restart_ms = max(joins_ms) + 100
+    for member in (0, 1):
+        own = [at for at, by in served if by == member]
+        assert max(at for at in own if at < restart_ms) == joins_ms[member] - 10
+        assert min(at for at in own if at >= restart_ms) == restart_ms
+
+
+def test_under_eager_a_joining_replica_costs_a_round_when_it_is_ready():
+    story = Story(BURST, **EAGER, startup_s=0.025).at(5).plan([0, 1])
+    # ready at 30; events 0, 1, 2 are finished then
+    assert story.served() == [(0, 0), (10, 0), (20, 0), (130, 1), (130, 0), (140, 1)]
+
+
+def test_under_eager_a_replica_leaves_with_the_round():
+    story = Story([(0, 0), (0, 1)], **EAGER, initial_replicas=2).at(15).plan([0, 0])
+    story.served()
+    assert story.paid_ms() == [(0, 2), (115, 1)]
+
+
+def test_a_plan_during_a_round_is_delivered_by_the_next_round():
+    story = Story(BURST, **EAGER).at(15).plan([0, 1]).at(50).plan([1, 0])
+    # the first round ends at 120, the second follows at once: everybody stops again
+    served = story.served()
+    assert served[2:] == [(220, 1), (220, 0), (230, 1), (230, 0)]
+
+
+def test_a_plan_that_comes_before_all_have_joined_is_delivered_by_the_same_round():
+    story = Story(BURST, **EAGER).at(15).plan([0, 1]).at(18).plan([1, 0])
+    assert story.served() == [(0, 0), (10, 0), (120, 1), (120, 0), (130, 1), (130, 0)]
+
+
+def test_a_plan_that_changes_nothing_costs_no_round():
+    story = Story(BURST, **EAGER, initial_replicas=2).at(5).plan([0, 1])
+    assert story.served() == [(0, 0), (0, 1), (10, 0), (10, 1), (20, 0), (20, 1)]
+
+
+def test_cooperative_sticky_stops_what_moves_after_a_first_round_and_only_that():
+    steady = [(at, at // 20 % 2) for at in range(0, 400, 20)]
+    story = Story(steady, **COOPERATIVE).at(5).plan([0, 1])
+    served = story.served()
+    # the first round ends at 105: event 5 (intended 100) of the moved partition is in service until 110 then
+    assert served[5] == (100, 0)
+    assert served[7] == (210, 1), "the second round: all have joined at 110, and it takes 100"
+    assert [at for at, _ in served[0::2]] == [40.0 * k for k in range(10)]
+    assert story.pauses_ms() == [(1, 100.0)]
+
+
+def test_cooperative_sticky_needs_one_round_where_nothing_is_taken_away():
+    story = Story([(at, at // 20 % 2) for at in range(0, 400, 20)], **COOPERATIVE, initial_replicas=3)
+    story.at(5).plan([0, 1], replicas=[0, 1])
+    assert {at % 20 for at, _ in story.served()} == {0.0}
+    assert story.paid_ms() == [(0, 3), (105, 2)]
+
+
+def test_what_cooperative_sticky_cannot_move_yet_moves_in_further_rounds():
+    story = Story([(at, at // 20 % 2) for at in range(0, 1000, 20)], **COOPERATIVE)
+    story.at(5).plan([0, 1]).at(110).plan([1, 0])
+    served = story.served()
+    assert {by for at, by in served[0::2] if at > 600} == {1}
+    assert {by for at, by in served[1::2] if at > 600} == {0}
+
+
+def test_a_round_waits_for_a_member_that_died_until_it_is_evicted():
+    story = Story(
+        [(at, at // 20 % 2) for at in range(0, 1000, 20)],
+        **EAGER,
+        initial_replicas=3,
+        session_s=0.3,
+        failures=(Failure(0.0, known=False),),
+    )
+    story.at(50).plan([2, 1], replicas=[1, 2])
+    starts = [at for at, _ in story.served() if at > 50]
+    assert min(starts) == 400, "evicted at 300, and the round takes 100"

@@ -1,0 +1,198 @@
+"""Whole runs: the controller, a policy and a simulated group, and what is said of them afterwards."""
+
+import itertools
+
+import msgspec
+import numpy as np
+import pytest
+from unit.autoscaler.builders import Wants
+from unit.autoscaler.simulator.worlds import workload_of
+
+from autoscaler.model import Action, Decision, Plan
+from autoscaler.policies.registry import make_policy
+from autoscaler.policies.settings import GuardSettings, PolicySettings
+from autoscaler.simulator.arrivals import Arrivals, Workload
+from autoscaler.simulator.fast import FastEngine
+from autoscaler.simulator.reference import ReferenceEngine
+from autoscaler.simulator.run import simulate
+from autoscaler.simulator.settings import Change, Delivery, DeliverySettings, Failure, SimulationSettings
+from bench.latency_job.group_history import only, paid
+from bench.latency_job.group_history import replica_minutes as minutes_of_spans
+from bench.measures import replica_minutes
+from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
+
+EPOCH_US = 1_700_000_000_000_000
+
+
+class Scripted:
+    """A policy that applies what is written for a second: replica ordinal by partition."""
+
+    name = "scripted"
+
+    def __init__(self, plans):
+        self.plans = plans
+
+    def decide(self, observation):
+        owners = self.plans.get(int(observation.at_s))
+        if owners is None:
+            return Decision(Action.HOLD, Plan(observation.replica_names, observation.assignment), "as written")
+        count = len(set(owners))
+        now = observation.requested_replicas
+        action = Action.UP if count > now else Action.DOWN if count < now else Action.REASSIGN
+        named = {partition: f"payment-{owner}" for partition, owner in enumerate(owners)}
+        return Decision(action, Plan(tuple(sorted(set(named.values()))), named), f"second {int(observation.at_s)}")
+
+
+def bursts(per_second, *, partitions=5):
+    """per_second: events at the start of each second, dealt round robin."""
+    second = np.repeat(np.arange(len(per_second)), per_second)
+    places = np.arange(len(second)) % partitions
+    arrivals = Arrivals(second.astype(np.int64) * 1_000_000, places.astype(np.int32))
+    return Workload.whole(arrivals, partitions=partitions, duration_s=len(per_second))
+
+
+def test_replica_minutes_by_hand():
+    plans = {1: [0, 1, 0, 1, 0], 3: [0] * 5}
+    run = simulate(bursts([60, 60, 60, 60, 60]), Scripted(plans), SimulationSettings(tick_offset_s=0.102))
+    # the one that goes finishes the event that it began at 3.1
+    assert run.requested == ((0, 1), (1_102_000, 2), (3_105_000, 1))
+    assert replica_minutes(run.requested, 0, 5) == pytest.approx((1.102 + 2 * 2.003 + 1.895) / 60)
+    spans = paid(only(run.entries(EPOCH_US), ReplicaChanged))
+    assert minutes_of_spans(spans, EPOCH_US, EPOCH_US + 5_000_000) == replica_minutes(run.requested, 0, 5)
+    assert run.changes == (Change(1.102, Action.UP, 2, 2), Change(3.102, Action.DOWN, 1, 2))
+    assert sorted((one.partition, one.pause_us) for one in run.handovers) == [(1, 50_000)] * 2 + [(3, 50_000)] * 2
+
+
+def test_ticks_fall_at_the_offset_and_the_last_before_the_end():
+    times = []
+
+    class Watching(Wants):
+        def decide(self, observation):
+            times.append(observation.at_s)
+            return super().decide(observation)
+
+    simulate(bursts([1, 1, 1]), Watching(1), SimulationSettings(decision_interval_s=0.75, tick_offset_s=0.25))
+    assert times == [0.25, 1.0, 1.75, 2.5]
+
+
+def test_events_that_are_served_after_the_end_count():
+    run = simulate(bursts([0, 400]), Wants(1), SimulationSettings())
+    assert run.latency_us.tolist() == [5000 * (k + 1) for k in range(400)]
+    assert run.drained_us == 3_000_000
+    assert replica_minutes(run.requested, 0, 2) == 2 / 60
+
+
+def test_handovers_that_are_pending_at_the_end_are_carried_out():
+    settings = SimulationSettings(delivery=DeliverySettings(pause_s=30.0))
+    run = simulate(bursts([1, 400]), Scripted({1: [0, 1, 0, 1, 0]}), settings)
+    assert [(one.partition, one.attached_us > 31_000_000) for one in run.handovers] == [(1, True), (3, True)]
+    assert run.drained_us == 31_100_000 + 152 * 5000, "of the 160 events of these two, 8 were served before the plan"
+
+
+def test_the_journal_is_that_of_a_live_run():
+    settings = SimulationSettings(observation_loss=0.4, startup_s=0.5)
+    run = simulate(bursts([60] * 6), Scripted({1: [0, 1, 0, 1, 0], 4: [0] * 5}), settings)
+    entries = list(run.entries(EPOCH_US))
+    assert msgspec.json.decode(msgspec.json.encode(entries), type=list[JournalEntry]) == entries
+    assert [one.at_us for one in entries] == sorted(one.at_us for one in entries)
+    ticks = only(entries, TickRecord)
+    assert [one.tick for one in ticks] == [1, 2, 3, 4, 5, 6]
+    assert [one.at_us - EPOCH_US for one in ticks] == [k * 1_000_000 + 100_000 for k in range(6)]
+    lost = [one for one in ticks if one.missing]
+    assert lost
+    assert all(one.action == "hold" and not one.partitions for one in lost)
+    seen = next(one for one in ticks if not one.missing)
+    assert sum(load.arrival_rate for load in seen.partitions) == 60
+    assert {load.owner for load in seen.partitions} <= {"payment-0", "payment-1"}
+    plans = only(entries, PlanWritten)
+    assert [one.epoch for one in plans] == list(range(1, len(plans) + 1))
+    assert plans[0].action == "start"
+    assert max(one.epoch for one in ticks) == len(plans)
+
+
+def test_the_policy_is_timed_by_the_callers_clock():
+    ticking = itertools.count()
+    run = simulate(bursts([1] * 4), Wants(1), SimulationSettings(), clock=lambda: float(next(ticking)))
+    assert run.policy_s == 4
+    assert simulate(bursts([1] * 4), Wants(1), SimulationSettings()).policy_s == 0
+
+
+def test_latencies_alone_take_four_bytes_each_and_are_the_same():
+    whole = simulate(bursts([90] * 9), Wants(2), SimulationSettings())
+    slim = simulate(bursts([90] * 9), Wants(2), SimulationSettings(), keep_events=False)
+    assert slim.latency_us.dtype == np.uint32
+    assert slim.latency_us.tolist() == whole.latency_us.tolist() == (whole.done_us - whole.events.intended_us).tolist()
+    assert len(slim.started_us) == len(slim.events) == 0
+    assert not any(isinstance(entry, TickRecord) for entry in slim.entries())
+    assert slim.requested == whole.requested
+
+
+def test_a_workload_in_chunks_gives_the_same_run():
+    whole = bursts([120, 30, 200, 80])
+    (all_of_it,) = whole.chunks
+    cuts = [0, 120, 350, 430]
+    chunks = [Arrivals(all_of_it.intended_us[a:b], all_of_it.partition[a:b]) for a, b in itertools.pairwise(cuts)]
+    parts = Workload(5, 4.0, [Arrivals(np.empty(0, np.int64), np.empty(0, np.int32)), *chunks])
+    one, other = (simulate(each, Wants(2), SimulationSettings()) for each in (whole, parts))
+    assert one.done_us.tolist() == other.done_us.tolist()
+    assert list(one.entries()) == list(other.entries())
+
+
+@pytest.mark.parametrize(
+    ("chunks", "why"),
+    [
+        ([([5_000_000], [0]), ([4_000_000], [0])], "does not follow"),
+        ([([9_000_000], [0])], "outside a run of 6"),
+        ([([1_000_000], [2])], "outside 0 … 1"),
+    ],
+)
+def test_a_workload_that_contradicts_itself_is_refused(chunks, why):
+    arrivals = [Arrivals(np.array(at, np.int64), np.array(to, np.int32)) for at, to in chunks]
+    with pytest.raises(ValueError, match=why):
+        simulate(Workload(2, 6.0, arrivals), Wants(1), SimulationSettings())
+
+
+def test_a_plan_for_a_stranger_is_refused():
+    class Confused(Wants):
+        def decide(self, observation):
+            return Decision(Action.UP, Plan(("payment-0",), {0: "payment-9"}), "confused")
+
+    with pytest.raises(ValueError, match="payment-9"):
+        simulate(bursts([1]), Confused(1), SimulationSettings())
+
+
+def test_the_last_replica_may_die_near_the_end_and_is_replaced():
+    settings = SimulationSettings(failures=(Failure(0.5, known=True),))
+    run = simulate(bursts([200]), Scripted({0: None, 1: [0] * 5, 2: [0] * 5}), settings)
+    assert len(run.done_us) == 200
+    assert run.replica_names == ("payment-0", "payment-0")
+    assert run.drained_us > 1_000_000
+
+
+def test_events_that_were_finished_but_not_committed_are_served_twice():
+    settings = SimulationSettings(initial_replicas=2, poll_events=100, failures=(Failure(0.101),))
+    run = simulate(workload_of([(0, k % 2) for k in range(100)]), Wants(2), settings, engine=ReferenceEngine)
+    # replica 0 had finished 20 of its 50 by 100 ms and committed none of them
+    assert run.duplicates == 20
+    assert run.repeated.tolist() == list(range(0, 40, 2))
+    assert len(run.done_us) == 100
+
+
+RAMP = [int(10 + 3.5 * second) for second in range(60)] + [int(220 - 4 * second) for second in range(50)]
+
+
+@pytest.mark.parametrize("delivery", Delivery)
+def test_both_engines_give_the_same_run_to_the_last_event(delivery):
+    settings = SimulationSettings(
+        delivery=DeliverySettings(delivery=delivery, heartbeat_s=0.5), startup_s=2.0, failures=(Failure(40.0),)
+    )
+    fast, reference = (
+        simulate(bursts(RAMP), make_policy("algorithm-2", PolicySettings(), GuardSettings()), settings, engine=engine)
+        for engine in (FastEngine, ReferenceEngine)
+    )
+    assert len(fast.changes) >= 5
+    assert fast.started_us.tolist() == reference.started_us.tolist()
+    assert fast.done_us.tolist() == reference.done_us.tolist()
+    assert fast.replica.tolist() == reference.replica.tolist()
+    assert list(fast.entries()) == list(reference.entries())
+    assert fast.requested == reference.requested

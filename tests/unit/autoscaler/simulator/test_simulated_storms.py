@@ -1,0 +1,114 @@
+"""Whatever plans come, and however often: nothing is lost, nothing overtakes, nothing is served for free."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from unit.autoscaler.simulator.worlds import decision
+
+from autoscaler.model import Action, Decision
+from autoscaler.simulator.arrivals import Arrivals, Workload
+from autoscaler.simulator.reference import ReferenceEngine
+from autoscaler.simulator.run import simulate
+from autoscaler.simulator.settings import Assignor, Delivery, DeliverySettings, Failure, SimulationSettings
+
+PARTITIONS = 3
+DURATION_S = 4.0
+KEEPS_ORDER = [one for one in Delivery if one is not Delivery.SHARE]
+
+
+class Storm:
+    """A policy that wants another plan, or none, at each tick; whatever it is, it starts what has died anew."""
+
+    name = "storm"
+
+    def __init__(self, plans):
+        self.plans = iter(plans)
+        self.last = decision((0,) * PARTITIONS)
+
+    def decide(self, observation):
+        wanted = next(self.plans, None)
+        if wanted is None and observation.replicas:
+            return Decision(Action.HOLD, self.last.plan, "calm")
+        if wanted is not None:
+            owners, counts_only = wanted
+            self.last = decision(None if counts_only else owners, replicas=owners, action=Action.UP)
+        return self.last
+
+
+plan = st.none() | st.tuples(st.tuples(*[st.integers(0, 3)] * PARTITIONS), st.booleans())
+events = st.lists(st.tuples(st.integers(0, 3_999_999), st.integers(0, PARTITIONS - 1)), max_size=150).map(sorted)
+worlds = st.builds(
+    SimulationSettings,
+    delivery=st.just(DeliverySettings()),
+    startup_s=st.sampled_from([0.0, 0.3, None]),
+    decision_interval_s=st.sampled_from([0.05, 0.25]),
+    assignor=st.sampled_from(Assignor),
+    initial_replicas=st.integers(1, 3),
+    poll_events=st.sampled_from([1, 4]),
+    failures=st.lists(st.builds(Failure, st.floats(0, 3.9), st.booleans()), max_size=2).map(tuple),
+    session_s=st.just(0.5),
+    observation_loss=st.sampled_from([0.0, 0.3]),
+    observation_delay_s=st.sampled_from([0.0, 0.33]),
+    seed=st.integers(0, 5),
+)
+deliveries = st.builds(
+    dict,
+    pause_s=st.sampled_from([0.0, 0.05, 0.4]),
+    rebalance_time_s=st.sampled_from([0.0, 0.1, 1.0]),
+    heartbeat_s=st.sampled_from([0.0, 0.5]),
+    whole_batches=st.booleans(),
+)
+
+
+def run_of(delivery, events, plans, world, how):
+    times = np.array([at for at, _ in events], np.int64)
+    places = np.array([partition for _, partition in events], np.int32)
+    workload = Workload.whole(Arrivals(times, places), partitions=PARTITIONS, duration_s=DURATION_S)
+    world = replace(world, delivery=DeliverySettings(delivery=delivery, **how))
+    return simulate(workload, Storm(plans), world, engine=ReferenceEngine)
+
+
+@pytest.mark.parametrize("delivery", Delivery)
+@settings(max_examples=40, deadline=None)
+@given(events=events, plans=st.lists(plan, max_size=40), world=worlds, how=deliveries)
+def test_every_event_is_served_once_by_somebody_who_is_paid(delivery, events, plans, world, how):
+    run = run_of(delivery, events, plans, world, how)
+    assert len(run.latency_us) == len(run.done_us) == len(events)
+    assert (run.started_us >= run.events.intended_us).all()
+    assert (run.done_us - run.started_us == 5000).all()
+    for replica in np.unique(run.replica):
+        busy = np.sort(run.started_us[run.replica == replica])
+        assert (np.diff(busy) >= 5000).all(), "one event at a time"
+    assert all(count >= 0 for _, count in run.requested)
+    assert [at for at, _ in run.requested] == sorted({at for at, _ in run.requested})
+    for number, (from_us, until_us) in enumerate(lives(run)):
+        served = run.replica == number
+        assert (run.started_us[served] >= from_us).all()
+        assert (run.done_us[served] <= until_us).all(), "nobody serves for free"
+    assert sorted(entry.at_us for entry in run.entries()) == [entry.at_us for entry in run.entries()]
+
+
+@pytest.mark.parametrize("delivery", KEEPS_ORDER)
+@settings(max_examples=40, deadline=None)
+@given(events=events, plans=st.lists(plan, max_size=40), world=worlds, how=deliveries)
+def test_the_order_of_each_partition_is_kept(delivery, events, plans, world, how):
+    run = run_of(delivery, events, plans, world, how)
+    for partition in range(PARTITIONS):
+        own = run.events.partition == partition
+        assert (run.started_us[own][1:] >= run.done_us[own][:-1]).all()
+
+
+def lives(run):
+    """(from, until) of each replica by number, µs."""
+    spans, open_ = [], {}
+    for change in run.replica_changes:
+        if change.change.value == "requested":
+            open_[change.replica] = len(spans)
+            spans.append((change.at_us, 1 << 62))
+        elif change.change.value in ("left", "died"):
+            number = open_.pop(change.replica)
+            spans[number] = (spans[number][0], change.at_us)
+    return spans

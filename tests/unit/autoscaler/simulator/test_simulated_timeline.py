@@ -1,0 +1,52 @@
+"""A simulated run in the columns of a live one."""
+
+import numpy as np
+import pytest
+from unit.autoscaler.builders import Wants
+from unit.autoscaler.simulator.worlds import workload_of
+
+from autoscaler.simulator.reference import ReferenceEngine
+from autoscaler.simulator.run import simulate
+from autoscaler.simulator.settings import Failure, SimulationSettings
+from autoscaler.simulator.timeline import timeline
+from bench.latency_job.schema import COLUMN_OF
+
+EPOCH_US = 1_700_000_000_000_000
+EVENTS = [(0, 1), (0, 0), (10, 1), (1500, 1)]
+COLUMNS = [
+    "event_id", "intended_us", "placed_us", "accepted_us", "received_us", "done_us", "shipped_us", "notified_us",
+    "partition", "offset", "replica", "epoch", "accepted", "dead_letters",
+    *[f"{prefix}_{what}" for prefix in COLUMN_OF.values() for what in ("records", "differ")],
+]  # fmt: skip
+"""Of `bench.latency_job.events.event_rows`."""
+
+
+def run_of(events=EVENTS, **how):
+    return simulate(workload_of(events), Wants(2), SimulationSettings(**how), engine=ReferenceEngine)
+
+
+def test_each_event_is_a_row_with_the_columns_of_live_runs():
+    rows = timeline(run_of(), EPOCH_US)
+    assert list(rows) == COLUMNS
+    assert {len(values) for values in rows.values()} == {4}
+    assert (rows["done_us"] - EPOCH_US).tolist() == [5000, 10_000, 15_000, 1_505_000]
+    assert (rows["received_us"] - EPOCH_US).tolist() == [0, 5000, 10_000, 1_500_000]
+    assert rows["partition"].tolist() == [1, 0, 1, 1]
+    assert rows["offset"].tolist() == [0, 0, 1, 2]
+    assert rows["epoch"].tolist() == [1, 1, 1, 2], "the first decision is taken at 0.1 s"
+    assert set(rows["replica"]) == {"payment-0"}
+    assert len(set(rows["event_id"])) == 4
+    assert rows["requested_records"].tolist() == rows["settled_records"].tolist() == [1, 1, 1, 1]
+    assert rows["accepted_us"].tolist() == [None] * 4
+
+
+def test_what_was_served_again_has_more_than_one_record():
+    events = [(0, k % 2) for k in range(100)]
+    rows = timeline(run_of(events, initial_replicas=2, poll_events=100, failures=(Failure(0.05),)))
+    assert np.flatnonzero(rows["settled_records"] == 2).tolist() == list(range(0, 20, 2))
+
+
+def test_latencies_alone_make_no_timeline():
+    run = simulate(workload_of(EVENTS), Wants(1), SimulationSettings(), engine=ReferenceEngine, keep_events=False)
+    with pytest.raises(ValueError, match="latencies only"):
+        timeline(run)

@@ -1,0 +1,70 @@
+"""Simulated worlds that read as a story: times in milliseconds, 10 ms to serve an event, plans as owners."""
+
+import numpy as np
+
+from autoscaler.model import Action, Decision, Plan
+from autoscaler.simulator.arrivals import Arrivals, Workload
+from autoscaler.simulator.reference import ReferenceEngine
+from autoscaler.simulator.settings import Delivery, DeliverySettings, ServiceSettings, SimulationSettings
+from autoscaler.simulator.world import World
+
+TEN_MS = ServiceSettings(service_time_s=0.01)
+
+
+def workload_of(events_ms, *, partitions=2, duration_s=10.0):
+    """events_ms: (intended ms, partition) for each event, in order of time."""
+    times = np.array([at for at, _ in events_ms], dtype=float) * 1000
+    places = np.array([partition for _, partition in events_ms], dtype=np.int32)
+    return Workload.whole(
+        Arrivals(times.round().astype(np.int64), places), partitions=partitions, duration_s=duration_s
+    )
+
+
+def decision(owners, replicas=None, action=Action.REASSIGN):
+    """owners: replica ordinal by partition; None: the group places `replicas` (ordinals) itself."""
+    ordinals = sorted({*(owners or ()), *(replicas or ())})
+    assignment = None if owners is None else {p: f"payment-{owner}" for p, owner in enumerate(owners)}
+    return Decision(action, Plan(tuple(f"payment-{one}" for one in ordinals), assignment), "because")
+
+
+class Story:
+    """One world on the reference engine, turned by hand."""
+
+    def __init__(self, events_ms, *, partitions=2, delivery=Delivery.INCREMENTAL, settings=None, **how):
+        """how: of DeliverySettings, where they belong there, else of SimulationSettings."""
+        of_delivery = {name: how.pop(name) for name in tuple(how) if name in DeliverySettings.__dataclass_fields__}
+        how = {"service": TEN_MS, "startup_s": 0.0} | how
+        self.settings = SimulationSettings(delivery=DeliverySettings(delivery=delivery, **of_delivery), **how)
+        self.world = World(workload_of(events_ms, partitions=partitions), self.settings, ReferenceEngine)
+        self.group = self.world.group
+
+    def at(self, ms):
+        self.world.advance(round(ms * 1000))
+        return self
+
+    def plan(self, owners, replicas=None, action=Action.REASSIGN):
+        self.group.apply(decision(owners, replicas, action))
+        return self
+
+    def observe(self):
+        return self.group.observe()
+
+    def names(self):
+        return self.observe().replica_names
+
+    def lags(self):
+        return [load.lag for load in self.observe().partitions]
+
+    def served(self):
+        """Let everything end; return (started ms, replica number) of each event."""
+        self.world.finish_changes()
+        self.world.drain()
+        events = self.world.outcomes.events()
+        return list(zip((events.started_us / 1000).tolist(), events.replica.tolist(), strict=True))
+
+    def paid_ms(self):
+        """(ms, replicas paid for) for each step."""
+        return [(at / 1000, count) for at, count in self.group.members.requested]
+
+    def pauses_ms(self):
+        return [(one.partition, one.pause_us / 1000) for one in self.world.delivery.handovers]

@@ -5,8 +5,11 @@ from contextlib import suppress
 from typing import Any, Final
 
 from autoscaler.policies.registry import POLICIES
-from bench.sections import RUNTIMES, Delivery
+from autoscaler.simulator.settings import Delivery
+from bench.sections import RUNTIMES
 from loadgen import spec
+from loadgen.schedule import Split
+from loadgen.workloads import WORKLOADS
 
 BY_RATE_ALONE: Final = ("linear", "static")
 """Policies that look at arrival rates, or at nothing."""
@@ -85,7 +88,7 @@ def _known_runtime(values: Values) -> str | None:
 
 def _delivery_is_ours(values: Values) -> str | None:
     runtime, delivery = values["payment.runtime"], values["payment.delivery"]
-    means_nothing = runtime and delivery != Delivery.INCREMENTAL
+    means_nothing = runtime and delivery not in (Delivery.INCREMENTAL, runtime)
     return f"{delivery} says nothing about {runtime}, which delivers in its own way" if means_nothing else None
 
 
@@ -101,6 +104,22 @@ def _grace_is_ours(values: Values) -> str | None:
     return f"{grace_s:g} cannot be kept by {runtime}, which places partitions itself" if means_nothing else None
 
 
+def _simulated_split_fits(values: Values) -> str | None:
+    workload, split = WORKLOADS[values["load.workload"]], values["simulation.split"]
+    fits = split is None or (workload.partitions is None) == (split is not Split.TABLE)
+    return None if fits else f"'{split}' does not fit {workload.name}; leave it out, or say load.split"
+
+
+def _slow_in_order(values: Values) -> str | None:
+    begin_s, end_s = values["simulation.slow_from_s"], values["simulation.slow_until_s"]
+    return None if begin_s <= end_s else f"{end_s:g} is before slow_from_s = {begin_s:g}"
+
+
+def _failures_in_time(values: Values) -> str | None:
+    late = [at_s for at_s in values["simulation.failures_s"] if at_s >= values["duration_s"]]
+    return f"{late[0]:g} is not before the end at {values['duration_s']} s" if late else None
+
+
 _RULES: Final[tuple[tuple[str, Callable[[Values], str | None]], ...]] = (
     ("payment.heartbeat_s", _heartbeats_in_session),
     ("payment.runtime", _known_runtime),
@@ -113,4 +132,7 @@ _RULES: Final[tuple[tuple[str, Callable[[Values], str | None]], ...]] = (
     ("autoscaler.initial_replicas", _initial_within_bounds),
     ("autoscaler.f_down", _down_below_up),
     ("autoscaler.tick_offset_s", _tick_inside_interval),
+    ("simulation.split", _simulated_split_fits),
+    ("simulation.slow_until_s", _slow_in_order),
+    ("simulation.failures_s", _failures_in_time),
 )

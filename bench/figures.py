@@ -6,7 +6,11 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from bench.comparison.rows import PolicyFigures
 from bench.handover.outcome import BounceResult, FailoverResult, GrowthResult, HandoverResult, ScaleResult
+from bench.paper.claim import PaperFigures
+from bench.simulator_speed import SpeedRow
+from bench.sweeps.sweep import SweepFigures
 
 RowT = TypeVar("RowT", bound=msgspec.Struct)
 FOLDER: Final = Path(__file__).parent / "reference"
@@ -125,6 +129,30 @@ class BounceRow(BounceResult, frozen=True, kw_only=True):
     origin: Origin
 
 
+class ComparisonRow(PolicyFigures, frozen=True, kw_only=True):
+    """A policy in a simulated scenario, beside others."""
+
+    origin: Origin
+
+
+class PaperRow(PaperFigures, frozen=True, kw_only=True):
+    """What a paper printed, ours beside it."""
+
+    origin: Origin
+
+
+class SimulatorRow(SpeedRow, frozen=True, kw_only=True):
+    """How fast the simulator serves a workload."""
+
+    origin: Origin
+
+
+class SweepRow(SweepFigures, frozen=True, kw_only=True):
+    """A policy at one point of a sweep."""
+
+    origin: Origin
+
+
 FILES: Final[dict[type[msgspec.Struct], str]] = {
     LiveRow: "live.json",
     DeliveryRow: "delivery.json",
@@ -137,6 +165,10 @@ FILES: Final[dict[type[msgspec.Struct], str]] = {
     ScaleRow: "handover-scale.json",
     GrowthRow: "handover-growth.json",
     BounceRow: "handover-bounce.json",
+    ComparisonRow: "comparison.json",
+    PaperRow: "paper.json",
+    SimulatorRow: "simulator.json",
+    SweepRow: "sweeps.json",
 }
 
 

@@ -63,8 +63,18 @@ def bound_replica_minutes(counts: IntArray, *, service_rate: float, latency_targ
     a partition above that has a bin of its own. Nothing is lost to start-up, handover or hysteresis.
     counts: events, shape (seconds, partitions). service_rate: μ in events/s.
     """
+    capacity = bin_capacity(service_rate=service_rate, latency_target_s=latency_target_s, bursts=bursts)
+    rows, seconds = np.unique(np.sort(counts, axis=1)[:, ::-1], axis=0, return_counts=True)
+    bins = [max(1, least_bins(tuple(row), capacity)) for row in rows.tolist()]
+    return int(np.dot(bins, seconds)) / 60
+
+
+def bin_capacity(*, service_rate: float, latency_target_s: float, bursts: bool) -> int:
+    """Return the events of one second that the bound lets a replica hold; see `bound_replica_minutes`.
+
+    Raises ValueError where that is not a single one.
+    """
     capacity = floor(service_rate * (latency_target_s if bursts and latency_target_s <= 1 else 1.0) + 1e-9)
     if capacity < 1:
         raise ValueError(f"μ = {service_rate} events/s and W = {latency_target_s} s leave no room for one event")
-    bins = sum(max(1, least_bins(tuple(row), capacity)) for row in np.sort(counts, axis=1)[:, ::-1].tolist())
-    return bins / 60
+    return capacity

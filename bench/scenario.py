@@ -8,12 +8,25 @@ from typing import Any, Final
 
 import msgspec
 
+from autoscaler.policies.registry import make_policy
+from autoscaler.simulator.settings import Delivery
 from bench.contradictions import contradictions
-from bench.sections import SECTIONS, Autoscaler, Heading, Load, Payment, Target
+from bench.sections import (
+    OPTIONS,
+    RUNTIMES,
+    SECTIONS,
+    Autoscaler,
+    Heading,
+    Load,
+    Payment,
+    Simulation,
+    Target,
+)
 from contracts.validation import InvalidSettingsError, parse
 from loadgen.spec import LoadSpec
 
 FOLDER: Final = Path(__file__).parent / "scenarios"
+SIMULATION: Final = "simulation"
 
 
 class Scenario(Heading, frozen=True, kw_only=True):
@@ -23,6 +36,9 @@ class Scenario(Heading, frozen=True, kw_only=True):
     payment: Payment
     target: Target
     autoscaler: Autoscaler
+    simulation: Simulation
+    policy: dict[str, Any] = msgspec.field(default_factory=dict)
+    """Options of the policy, which checks them itself."""
 
     def load_spec(self) -> LoadSpec:
         """Return what the generator needs."""
@@ -38,6 +54,36 @@ class Scenario(Heading, frozen=True, kw_only=True):
             latency_target_s=self.target.latency_target_s,
             invalid_share=self.load.invalid_share,
         )
+
+    def for_live(self) -> "Scenario":
+        """Return the scenario as live processes understand it: where the delivery names a runtime, that runtime.
+
+        Raises InvalidSettingsError for what can only be simulated.
+        """
+        payment = self.payment
+        if payment.delivery in RUNTIMES:
+            payment = msgspec.structs.replace(payment, runtime=str(payment.delivery), delivery=Delivery.INCREMENTAL)
+        live = msgspec.structs.replace(self, payment=payment)
+        if problems := contradictions(live._values()) + self._only_simulated():
+            raise InvalidSettingsError([f"{self.name}: {key}: {problem}" for key, problem in problems])
+        return live
+
+    def _only_simulated(self) -> list[tuple[str, str]]:
+        """Return what live processes cannot be told."""
+        if self.policy:
+            return [(OPTIONS, "options of a policy can only be simulated")]
+        try:
+            make_policy(self.autoscaler.policy)
+        except ValueError as wrong:
+            return [("autoscaler.policy", f"can only be simulated: {wrong}")]
+        return []
+
+    def _values(self) -> dict[str, Any]:
+        """Return dotted key → value of every field."""
+        return {
+            f"{section}.{name}".lstrip("."): getattr(getattr(self, section) if section else self, name)
+            for section, name in _fields()
+        }
 
 
 def scenario_names() -> list[str]:
@@ -55,6 +101,11 @@ def load_scenario(name_or_path: str, overrides: Mapping[str, Any] | None = None)
     path = _path(name_or_path)
     raw = _read(path)
     problems = _override(raw, overrides or {})
+    options = raw.pop(OPTIONS, {})
+    if not isinstance(options, dict):
+        problems.append(
+            f"{OPTIONS} = {options!r}: must be a section, [{OPTIONS}]; the policy's name is autoscaler.policy"
+        )
     parts: dict[str, msgspec.Struct] = {}
     good: dict[str, Any] = {}
     for section, into, values in _sections(raw):
@@ -71,7 +122,7 @@ def load_scenario(name_or_path: str, overrides: Mapping[str, Any] | None = None)
     if problems:
         raise InvalidSettingsError([f"{path.name}: {problem}" for problem in problems])
     heading = msgspec.structs.asdict(parts.pop(""))
-    return msgspec.convert(heading | parts, Scenario)
+    return msgspec.convert(heading | parts | {OPTIONS: options}, Scenario)
 
 
 def _path(name_or_path: str) -> Path:
@@ -95,20 +146,31 @@ def _read(path: Path) -> dict[str, Any]:
 def _override(raw: dict[str, Any], overrides: Mapping[str, Any]) -> list[str]:
     """Change `raw`; return a problem for each key that names no field, or more than one."""
     problems = []
-    keys = [f"{section}.{name}".lstrip(".") for section, into in SECTIONS.items() for name in into.__struct_fields__]
     for key, value in overrides.items():
         if value is None:
             continue
-        matching = [known for known in keys if key in (known, known.rpartition(".")[2])]
+        matching = [(OPTIONS, key.removeprefix(f"{OPTIONS}."))] if key.startswith(f"{OPTIONS}.") else _matching(key)
         if len(matching) != 1:
-            known = ", ".join(matching or keys)
+            known = ", ".join(f"{section}.{name}".lstrip(".") for section, name in matching or _fields())
             problems.append(f"override {key}: {'is ambiguous' if matching else 'unknown'}; known are {known}")
             continue
-        section, _, name = matching[0].rpartition(".")
+        section, name = matching[0]
         table = raw.setdefault(section, {}) if section else raw
         if isinstance(table, dict):
             table[name] = value
+        if section != SIMULATION and isinstance(simulation := raw.get(SIMULATION), dict):
+            simulation.pop(name, None)  # what is asked for holds in the simulated world too
     return problems
+
+
+def _matching(key: str) -> list[tuple[str, str]]:
+    """Return (section, field) of all that `key` may mean; a field that [simulation] repeats means the other one."""
+    found = [(section, name) for section, name in _fields() if key in (f"{section}.{name}".lstrip("."), name)]
+    return found if len(found) < 2 else [one for one in found if one[0] != SIMULATION]
+
+
+def _fields() -> list[tuple[str, str]]:
+    return [(section, name) for section, into in SECTIONS.items() for name in into.__struct_fields__]
 
 
 def _sections(raw: dict[str, Any]) -> Iterator[tuple[str, type[msgspec.Struct], Any]]:
@@ -140,5 +202,5 @@ def _choices(problem: str, into: type[msgspec.Struct], prefix: str) -> str:
         if isinstance(field.type, EnumMeta) and problem.startswith(f"{prefix}{field.name} ="):
             return f"; known are {', '.join(field.type.__members__.values())}"
     if not prefix and ": unknown;" in problem:
-        return f", and the sections {', '.join(filter(None, SECTIONS))}"
+        return f", and the sections {', '.join([*filter(None, SECTIONS), OPTIONS])}"
     return ""

@@ -1,10 +1,10 @@
 """The sections of a scenario file, field by field."""
 
-from enum import StrEnum
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import msgspec
 
+from autoscaler.simulator.settings import Assignor, Delivery, Distribution
 from loadgen.schedule import Spacing, Split
 from loadgen.spec import Grouping, Topology
 
@@ -15,18 +15,10 @@ Share = Annotated[float, msgspec.Meta(gt=0, le=1)]
 Count = Annotated[int, msgspec.Meta(ge=1, le=10_000)]
 CountOrNone = Annotated[int, msgspec.Meta(ge=0, le=10_000)]
 
-
-RUNTIMES: Final = ("cooperative-sticky", "kip848", "share", "faust")
+OUR_DELIVERIES: Final = (Delivery.INCREMENTAL, Delivery.EAGER)
+"""What our own replicas can do."""
+RUNTIMES: Final = tuple(str(one) for one in Delivery if one not in OUR_DELIVERIES)
 """Comparators that can do the work of Payment, by the names that every part of the project uses."""
-
-
-class Delivery(StrEnum):
-    """How our own replicas carry out a plan."""
-
-    INCREMENTAL = "incremental"
-    """Only the partitions that move stop being served."""
-    EAGER = "eager"
-    """Every rebalance stops every replica."""
 
 
 class Load(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,6 +46,7 @@ class Payment(msgspec.Struct, frozen=True, kw_only=True):
     drain_s: OptionalSeconds = 8.0
     """What a replica is given after SIGTERM until others have taken its partitions."""
     delivery: Delivery = Delivery.INCREMENTAL
+    """How plans are carried out. A runtime's name means that runtime."""
     runtime: str = ""
     """One of RUNTIMES does the work instead of ours, and places the partitions itself: plans are counts only."""
 
@@ -84,6 +77,47 @@ class Autoscaler(msgspec.Struct, frozen=True, kw_only=True):
     """For so long the partitions of a replica that died wait for its return."""
     f_up: Share = 0.9
     f_down: Share = 0.4
+    cool_down_up_s: OptionalSeconds = 0.0
+    """After any scaling no replica is added for so long. The experiments of CLOSER 2024 ran with 10."""
+    cool_down_down_s: OptionalSeconds = 0.0
+    """After any scaling no replica is removed for so long."""
+
+
+class Simulation(msgspec.Struct, frozen=True, kw_only=True):
+    """What only a simulated run can choose, or must be told. Where it repeats another section's key, it wins there."""
+
+    split: Split | None = None
+    """None: as in [load]."""
+    startup_s: OptionalSeconds | Literal["gke"] = 0.0
+    """From the request of a replica until it could serve; "gke": sampled as measured there, mostly 10 to 50 s."""
+    pause_s: OptionalSeconds | None = None
+    """Of a partition that moves under incremental delivery; None: autoscaler.rebalance_time_s, which is the stop of
+    the group under the others."""
+    observation_delay_s: OptionalSeconds = 0.0
+    """Offsets are seen as they were so long ago."""
+    observation_loss: Annotated[float, msgspec.Meta(ge=0, lt=1)] = 0.0
+    """Share of ticks at which nothing can be observed."""
+    poll_events: Count = 1
+    """Events that are polled and committed together at most."""
+    distribution: Distribution = Distribution.DETERMINISTIC
+    """Of the time to serve an event."""
+    overhead_s: OptionalSeconds = 0.0
+    """Added to each event's time; the replicas of CLOSER 2024 had 0.0007."""
+    pareto_shape: Annotated[float, msgspec.Meta(gt=2)] = 2.5
+    speeds: Annotated[tuple[Annotated[float, msgspec.Meta(gt=0)], ...], msgspec.Meta(min_length=1)] = (1.0,)
+    """Of replicas number 0, 1, …, and again from the first."""
+    slow_from_s: OptionalSeconds = 0.0
+    slow_until_s: OptionalSeconds = 0.0
+    slow_factor: Annotated[float, msgspec.Meta(gt=0)] = 1.0
+    """How many times as long serving takes in [slow_from_s, slow_until_s)."""
+    assignor: Assignor = Assignor.STICKY
+    """Who gets what under a policy that states a count only."""
+    whole_batches: bool = False
+    """Share: whole producer batches are acquired, instead of single events."""
+    failures_s: tuple[OptionalSeconds, ...] = ()
+    """When the replica with most partitions dies."""
+    failures_known: bool = True
+    """The scaler sees it at once; else the session must expire."""
 
 
 class Heading(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,5 +138,8 @@ SECTIONS: Final[dict[str, type[msgspec.Struct]]] = {
     "payment": Payment,
     "target": Target,
     "autoscaler": Autoscaler,
+    "simulation": Simulation,
 }
 """Name in the file → record; the nameless one is what stands above the sections."""
+OPTIONS: Final = "policy"
+"""One more section: options of the policy, which alone knows them."""

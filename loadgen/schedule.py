@@ -1,5 +1,6 @@
 """A schedule: each event of a workload with its intended time and its partition. Pure and seeded."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -7,7 +8,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from loadgen.workloads import IntArray
+from loadgen.curves import IntArray
 
 SECOND_US: Final = 1_000_000
 
@@ -52,21 +53,49 @@ def build_schedule(counts: IntArray, *, spacing: Spacing, split: Split, partitio
     counts: shape (seconds,), or (seconds, partitions) with `Split.TABLE`.
     Raises ValueError where the shape of `counts` does not fit the split.
     """
+    everything = int(counts.sum()) + 1
+    chunks = list(schedule_chunks(counts, everything, spacing=spacing, split=split, partitions=partitions, seed=seed))
+    return chunks[0] if chunks else Schedule(np.zeros(0, np.int64), np.zeros(0, np.int32))
+
+
+def schedule_chunks(
+    counts: IntArray, chunk_events: int, *, spacing: Spacing, split: Split, partitions: int, seed: int
+) -> Iterator[Schedule]:
+    """Yield the very events of `build_schedule` in parts of whole seconds, so that a run may exceed the memory.
+
+    chunk_events: a part ends with the second in which it reaches so many events; events/s should be far below it.
+    Raises ValueError where the shape of `counts` does not fit the split.
+    """
     if counts.shape[1:] != ((partitions,) if split is Split.TABLE else ()):
         raise ValueError(f"split {split} over {partitions} partitions does not fit counts of shape {counts.shape}")
-    spacing_seed, split_seed = np.random.SeedSequence(seed).spawn(2)
+    inside, among = (np.random.default_rng(one) for one in np.random.SeedSequence(seed).spawn(2))
     per_second = counts.sum(axis=1) if split is Split.TABLE else counts
-    second = np.repeat(np.arange(len(counts)), per_second)
-    labels = _interleaved(counts) if split is Split.TABLE else None
-    inside_us = _inside_us(per_second, spacing, np.random.default_rng(spacing_seed))
-    offset_us = second * SECOND_US + inside_us
-    if spacing is Spacing.POISSON:
-        order = np.argsort(offset_us, kind="stable")
-        offset_us = offset_us[order]
-        labels = None if labels is None else labels[order]  # each event keeps its own random time
-    if labels is None:
-        labels = _labels(len(offset_us), split, partitions, np.random.default_rng(split_seed))
-    return Schedule(offset_us, labels.astype(np.int32))
+    first = 0
+    for begin, end in _parts(per_second, chunk_events):
+        total = per_second[begin:end]
+        offset_us = np.repeat(np.arange(begin, end), total) * SECOND_US + _inside_us(total, spacing, inside)
+        if split is Split.TABLE:
+            labels = _interleaved(counts[begin:end])
+        elif split is Split.RANDOM:
+            labels = among.integers(0, partitions, len(offset_us))
+        else:
+            labels = np.arange(first, first + len(offset_us)) % partitions
+        if spacing is Spacing.POISSON:
+            order = np.argsort(offset_us, kind="stable")
+            offset_us = offset_us[order]
+            labels = labels[order] if split is Split.TABLE else labels  # a table's event keeps its own random time
+        first += len(offset_us)
+        yield Schedule(offset_us, labels.astype(np.int32))
+
+
+def _parts(per_second: IntArray, chunk_events: int) -> Iterator[tuple[int, int]]:
+    """Yield [begin, end) of successive seconds, as few as hold `chunk_events`."""
+    reached = np.cumsum(per_second)
+    begin, before = 0, 0
+    while begin < len(reached):
+        end = min(int(np.searchsorted(reached, before + chunk_events)) + 1, len(reached))
+        yield begin, end
+        begin, before = end, int(reached[end - 1])
 
 
 def _rank(group_sizes: IntArray) -> IntArray:
@@ -95,9 +124,3 @@ def _interleaved(counts: IntArray) -> IntArray:
     second, partition = np.divmod(np.repeat(np.arange(flat.size), flat), counts.shape[1])
     place = second + (_rank(flat) + 0.5) / np.repeat(flat, flat)
     return np.asarray(partition[np.argsort(place, kind="stable")])
-
-
-def _labels(total: int, split: Split, partitions: int, random: np.random.Generator) -> IntArray:
-    if split is Split.RANDOM:
-        return random.integers(0, partitions, total)
-    return np.arange(total) % partitions

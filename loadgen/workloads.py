@@ -1,14 +1,14 @@
-"""Workloads: how many events each second of a run sends, as pure functions. Sources: CLOSER 2024 figures 2 and 6."""
+"""Workloads by name: how many events each second of a run sends, as pure functions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
+from loadgen import papers, shapes, taxi
+from loadgen.curves import IntArray, half_cosine, whole_events
+from loadgen.papers import skew_9
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,8 @@ class Workload:
     """Number of partitions of the workload's own table; None where the split decides who gets what."""
     counts: Callable[[], IntArray]
     """Events per second: shape (duration_s,), or (duration_s, partitions) with an own table."""
+    rule: Callable[[IntArray], IntArray] | None = None
+    """How the own table is made of events per second, where it is; shape (seconds,) → (seconds, partitions)."""
 
     def events(self, duration_s: int) -> IntArray:
         """Return the counts of the first `duration_s` seconds. Raises ValueError where the workload is shorter."""
@@ -29,32 +31,29 @@ class Workload:
             raise ValueError(f"workload {self.name} lasts {self.duration_s} s; {duration_s} s were asked for")
         return np.asarray(self.counts()[:duration_s])
 
+    def spread(self, totals: IntArray) -> IntArray:
+        """Spread other events per second as the own table does: by its rule, or else in the proportions of its rows.
 
-def half_cosine(knots: tuple[tuple[float, float], ...]) -> FloatArray:
-    """Return the rate (events/s) in the middle of each second of a curve that eases from knot to knot.
+        After its last row the table begins again. Shape (seconds,) → (seconds, partitions). Raises ValueError where
+        there is no table.
+        """
+        if self.partitions is None:
+            raise ValueError(f"workload {self.name} has no partition table of its own")
+        if self.rule is not None:
+            return self.rule(totals)
+        return shared_out(totals, self.counts()[np.arange(len(totals)) % self.duration_s])
 
-    knots: (t in s, rate in events/s), t growing from 0. Between two of them the rate is
-    r0 + (r1 − r0)·(1 − cos(π·(t − t0)/(t1 − t0)))/2.
+
+def shared_out(totals: IntArray, weights: IntArray) -> IntArray:
+    """Divide each total in the proportions of its row of weights; what does not divide goes to the largest remainders.
+
+    A row of zeros means equal weights. Shapes (seconds,), (seconds, partitions) → (seconds, partitions).
     """
-    times, rates = np.array(knots, dtype=np.float64).T
-    t = np.arange(0.5, times[-1])
-    left = np.searchsorted(times, t, side="right") - 1
-    t0, t1, r0, r1 = times[left], times[left + 1], rates[left], rates[left + 1]
-    return np.asarray(r0 + (r1 - r0) * (1 - np.cos(np.pi * (t - t0) / (t1 - t0))) / 2)
+    weights = np.where(weights.sum(axis=1, keepdims=True) > 0, weights, 1)
+    whole, remainder = np.divmod(totals[:, None] * weights, weights.sum(axis=1, keepdims=True))
+    rank = np.argsort(np.argsort(-remainder, axis=1, kind="stable"), axis=1, kind="stable")
+    return np.asarray(whole + (rank < (totals - whole.sum(axis=1))[:, None]))
 
-
-def whole_events(rate: npt.NDArray[np.floating[Any]]) -> IntArray:
-    """Return n(t) = ⌈rate⌉."""
-    return np.asarray(np.ceil(rate), dtype=np.int64)
-
-
-def skew_9(n: IntArray) -> IntArray:
-    """Spread n(t) over nine partitions: two get ⌈0.25·n⌉ each, seven ⌈0.5·n/7⌉ each. Shape (seconds, 9)."""
-    hot, cold = whole_events(0.25 * n), whole_events(0.5 * n / 7)
-    return np.column_stack([hot] * 2 + [cold] * 7)
-
-
-W1_KNOTS: Final = ((0, 0), (125, 200), (212.5, 150), (300, 275), (387.5, 150), (475, 350), (600, 0))
 
 DEMO_LIMIT: Final = 200
 """Events/s that `demo` never exceeds: three Faust services, the broker and the rest share two cores."""
@@ -69,12 +68,8 @@ DEMO_SHAPE: Final = (
 )  # fmt: skip
 
 
-def _w1() -> IntArray:
-    return whole_events(half_cosine(W1_KNOTS))
-
-
 def _demo() -> IntArray:
-    return skew_9(whole_events(half_cosine(tuple((t, share * DEMO_PEAK) for t, share in DEMO_SHAPE))))
+    return whole_events(half_cosine(tuple((t, share * DEMO_PEAK) for t, share in DEMO_SHAPE)))
 
 
 def _smoke() -> IntArray:
@@ -87,14 +82,43 @@ def _steady(rate: int) -> Workload:
     return Workload(name, description, 60, None, lambda: np.full(60, rate, dtype=np.int64))
 
 
+def _shape(name: str, description: str, counts: Callable[[], IntArray]) -> Workload:
+    return Workload(name, description, shapes.SHAPE_S, None, counts)
+
+
+def _ruled(
+    name: str, description: str, duration_s: int, counts: Callable[[], IntArray], rule: Callable[[IntArray], IntArray]
+) -> Workload:
+    """`counts`, spread over partitions by `rule`."""
+    partitions = rule(np.zeros(1, dtype=np.int64)).shape[1]
+    return Workload(name, description, duration_s, partitions, lambda: rule(counts()), rule)
+
+
 WORKLOADS: Final[dict[str, Workload]] = {
     workload.name: workload
     for workload in (
-        Workload("w1", "three growing waves to 350 events/s in 600 s", 600, None, _w1),
-        Workload("w1-skew9", "w1 with half of its events in 2 of 9 partitions", 600, 9, lambda: skew_9(_w1())),
-        Workload("demo", "calm, ramp, surge, dip, spike, calm in 120 s, skewed over 9 partitions", 120, 9, _demo),
+        Workload("w1", "three growing waves to 350 events/s in 600 s", 600, None, papers.w1),
+        _ruled("w1-skew9", "w1 with half of its events in 2 of 9 partitions", 600, papers.w1, skew_9),
+        Workload("taxi", "New York's taxi trips, 3.3 days in two hours", taxi.DURATION_S, None, taxi.taxi),
+        _ruled("taxi-skew9", "taxi with half of its events in 2 of 9 partitions", taxi.DURATION_S, taxi.taxi, skew_9),
+        Workload("w3", "four of five partitions grow fourfold, one after the other", 600, 5, papers.w3),
+        _ruled("w4", "w1 with 54 % of its events in 2 of 5 partitions", 600, papers.w1, papers.w4_shares),
+        _ruled("demo", "calm, ramp, surge, dip, spike, calm in 120 s, skewed over 9 partitions", 120, _demo, skew_9),
         Workload("smoke", "10, 60, 10 events/s, five seconds each", 15, None, _smoke),
         _steady(150),
         _steady(350),
+        _shape("step", "80, 330, 130 events/s, 200 s each", shapes.step),
+        _shape("ramp", "30 to 450 events/s in a straight line, and down again twice as fast", shapes.ramp),
+        _shape("sine", "five periods of two minutes between 40 and 400 events/s", shapes.sine),
+        _shape("spike", "60 events/s with spikes of 30 s, 5 s and one second to 400 and more", shapes.spike),
+        _shape("silence", "three minutes and ten seconds of nothing amid 100 to 300 events/s", shapes.silence),
+        Workload("diurnal-week", "seven days in 84 minutes", 7 * shapes.DAY_S, None, shapes.diurnal_week),
+        Workload(
+            "hot-key",
+            "a key with 70 of 232 events/s wanders among 9 partitions, one each minute",
+            shapes.SHAPE_S,
+            shapes.HOT_PARTITIONS,
+            shapes.hot_key,
+        ),
     )
 }

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from contracts.validation import InvalidSettingsError
-from tailpack import bench_cli, kafka_cli, steps_cli
+from tailpack import bench_cli, compare_cli, kafka_cli, packing_cli, paper_cli, simulate_cli, steps_cli, sweep_cli
 from tailpack.errors import TailpackError
 from tailpack.interrupts import STOPPING
 
@@ -31,8 +31,13 @@ app = typer.Typer(
     "Start with [b]tailpack demo[/b]: two minutes, nothing to set up but Java.",
 )
 app.add_typer(kafka_cli.app, name="kafka")
+app.add_typer(simulate_cli.app)
 app.add_typer(steps_cli.app)
 app.add_typer(bench_cli.app, name="bench")
+app.add_typer(compare_cli.app)
+app.add_typer(paper_cli.app)
+app.add_typer(sweep_cli.app)
+app.add_typer(packing_cli.app, name="packing")
 
 Out = Annotated[Path, typer.Option("--out", help="Folder that takes a folder for each run.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print result.json on standard output; everything else on error.")]

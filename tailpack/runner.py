@@ -54,7 +54,7 @@ class Run:
     """One execution. `execute` returns the folder with its report; whatever happens, no process stays behind."""
 
     def __init__(self, scenario: Scenario, options: Options, console: Console) -> None:
-        self.scenario = scenario
+        self.scenario = scenario.for_live()
         self.options = options
         self.console = console
         self.folder = (

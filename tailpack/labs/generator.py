@@ -24,7 +24,7 @@ from loadgen.events import Event, PaymentEvent, Record
 from loadgen.orders import Orders
 from loadgen.pacing import Pacer
 from loadgen.result import lateness_percentile_us
-from loadgen.workloads import IntArray
+from loadgen.curves import IntArray
 from tailpack.labs.clients import producer
 
 LEAD_US: Final = 300_000

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from autoscaler.simulator.settings import Delivery
 from bench.scenario import load_scenario, scenario_names
-from bench.sections import RUNTIMES, Delivery
+from bench.sections import RUNTIMES
 from contracts.validation import InvalidSettingsError
 
 
@@ -29,13 +30,13 @@ def test_the_published_experiment_under_every_delivery() -> None:
 @pytest.mark.parametrize("name", scenario_names())
 def test_only_what_was_published_keeps_a_fixed_rebalance_time(name: str) -> None:
     scaling = load_scenario(name).autoscaler
-    assert scaling.learn_rebalance_time is not name.startswith("w1")
+    assert scaling.learn_rebalance_time is not name.startswith(("w1", "taxi", "w3", "w4"))
     assert scaling.rebalance_time_s == 0.05
 
 
 def test_names_that_nobody_knows_are_answered_with_those_there_are() -> None:
     (delivery,) = problems_of({"payment.delivery": "lazy"})
-    assert delivery.endswith("known are incremental, eager")
+    assert delivery.endswith("known are incremental, eager, cooperative-sticky, kip848, share, faust")
     (runtime,) = problems_of({"payment.runtime": "kafka-streams"})
     assert "payment.runtime: 'kafka-streams' is unknown; known are cooperative-sticky, kip848, share, faust" in runtime
 
@@ -46,6 +47,22 @@ def test_what_only_our_replicas_can_do_is_not_asked_of_others() -> None:
         "w1.toml: payment.delivery: eager says nothing about faust, which delivers in its own way",
         "w1.toml: autoscaler.absence_grace_s: 5 cannot be kept by faust, which places partitions itself",
     ]
+
+
+def test_live_a_delivery_that_names_a_runtime_means_that_runtime() -> None:
+    for runtime in RUNTIMES:
+        asked = load_scenario("w1", {"delivery": runtime, "policy": "linear"})
+        live = asked.for_live().payment
+        assert (asked.payment.delivery, asked.payment.runtime) == (runtime, "")
+        assert (live.delivery, live.runtime) == ("incremental", runtime)
+    ours = load_scenario("w1", {"delivery": "eager"})
+    assert ours.for_live() == ours
+
+
+def test_a_share_group_whose_lag_a_policy_sees_can_only_be_simulated() -> None:
+    shared = load_scenario("w1", {"delivery": "share"})
+    with pytest.raises(InvalidSettingsError, match=r"w1: payment\.runtime: share: no client can read"):
+        shared.for_live()
 
 
 def test_a_share_group_is_not_scaled_by_a_lag_that_nobody_can_read() -> None:

@@ -9,17 +9,21 @@ import pytest
 from bench import figures
 from bench.figures import (
     BounceRow,
+    ComparisonRow,
     DeliveryRow,
     FailoverRow,
     GrowthRow,
     HandoverRow,
     LiveRow,
     Origin,
+    PaperRow,
     ProcessRow,
     ScaleRow,
     ServiceRateRow,
+    SimulatorRow,
     SparkRow,
     StartupRow,
+    SweepRow,
     load,
     save,
 )
@@ -62,7 +66,8 @@ def test_rows_come_back_as_they_were_saved(kind: type[msgspec.Struct], tmp_path:
 
 def test_every_kind_of_row_has_a_file_of_its_own() -> None:
     experiments = {HandoverRow, FailoverRow, ScaleRow, GrowthRow, BounceRow}
-    assert set(figures.FILES) == {*ROWS, LiveRow, DeliveryRow, *experiments}
+    simulated = {ComparisonRow, PaperRow, SimulatorRow, SweepRow}
+    assert set(figures.FILES) == {*ROWS, LiveRow, DeliveryRow, *experiments, *simulated}
     assert len(set(figures.FILES.values())) == len(figures.FILES)
 
 
@@ -70,7 +75,7 @@ def test_every_kind_of_row_has_a_file_of_its_own() -> None:
 def test_the_committed_figures_can_be_read_and_say_where_they_come_from(kind: type[msgspec.Struct]) -> None:
     for row in load(kind):
         origin = row.origin  # type: ignore[attr-defined]
-        assert origin.command.startswith("tailpack bench ")
+        assert origin.command.startswith("tailpack ")
         assert all((origin.commit, origin.machine, origin.measured_on))
 
 

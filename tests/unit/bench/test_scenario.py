@@ -137,17 +137,64 @@ def test_an_unknown_section_and_a_section_that_is_a_number(tmp_path: Path) -> No
     problems = problems_of(write(tmp_path, text))
     assert len(problems) == 2
     assert "laod: unknown" in problems[0]
-    assert "load, payment, target, autoscaler" in problems[0]
+    assert "load, payment, target, autoscaler, simulation, policy" in problems[0]
     assert problems[1] == "own.toml: target = 3: must be a section, [target]"
 
 
 def test_a_scenario_that_is_not_there(tmp_path: Path) -> None:
-    assert problems_of("dmo")[0].startswith(
-        "scenario 'dmo' is unknown; known are demo, smoke, steady-150, steady-350, w1, w1-skew9"
-    )
+    assert problems_of("dmo")[0].startswith("scenario 'dmo' is unknown; known are demo, diurnal-week, hot-key, ramp")
     missing = str(tmp_path / "none.toml")
     assert problems_of(missing) == [f"{missing}: cannot be read (No such file or directory)"]
 
 
 def test_what_is_not_toml(tmp_path: Path) -> None:
     assert "is not TOML" in problems_of(write(tmp_path, "name = "))[0]
+
+
+def test_the_scenarios_that_measuring_names_are_all_there() -> None:
+    named = "w1 w1-skew9 taxi taxi-skew9 w3 w4 demo step ramp sine spike diurnal-week hot-key silence"
+    assert set(named.split()) <= set(scenario_names())
+
+
+@pytest.mark.parametrize("name", scenario_names())
+def test_every_scenario_that_is_delivered_can_be_run_live(name: str) -> None:
+    assert load_scenario(name).for_live() == load_scenario(name)
+
+
+def test_options_of_a_policy_are_a_section_and_one_line_each(tmp_path: Path) -> None:
+    path = write(tmp_path, GOOD + '[policy]\nsync_s = 15\nbusy = "max"\n')
+    assert load_scenario(path).policy == {"sync_s": 15, "busy": "max"}
+    changed = load_scenario(path, {"policy.sync_s": 30, "policy": "linear"})
+    assert (changed.policy["sync_s"], changed.autoscaler.policy) == (30, "linear")
+    assert "policy = 3: must be a section, [policy]" in problems_of(write(tmp_path, "policy = 3\n" + GOOD))[0]
+
+
+def test_what_live_processes_cannot_be_told_is_only_simulated() -> None:
+    for policy, why in (("clairvoyant", "schedule: must be told"), ("overprovisioned", "the peak must be told")):
+        with pytest.raises(InvalidSettingsError, match=why):
+            load_scenario("w1", {"policy": policy}).for_live()
+    with pytest.raises(InvalidSettingsError, match="w1: policy: options of a policy can only be simulated"):
+        load_scenario("w1", {"policy.f_up": 0.8}).for_live()
+
+
+def test_what_is_asked_for_holds_in_the_simulated_world_too() -> None:
+    assert load_scenario("w1").simulation.split is Split.EVEN
+    assert load_scenario("w1", {"split": "random"}).simulation.split is None
+    assert load_scenario("w1", {"simulation.split": "random"}).load.split is Split.RANDOM
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"simulation.split": "table"}, "w1.toml: simulation.split: 'table' does not fit w1"),
+        ({"startup_s": "soon"}, "w1.toml: simulation.startup_s = 'soon'"),
+        ({"startup_s": -1}, "w1.toml: simulation.startup_s = -1"),
+        ({"observation_loss": 1}, "w1.toml: simulation.observation_loss = 1"),
+        ({"speeds": []}, "w1.toml: simulation.speeds = []"),
+        ({"slow_from_s": 9, "slow_until_s": 5}, "w1.toml: simulation.slow_until_s: 5 is before slow_from_s = 9"),
+        ({"failures_s": [600]}, "w1.toml: simulation.failures_s: 600 is not before the end at 600 s"),
+        ({"assignor": "luck"}, "w1.toml: simulation.assignor = 'luck': Invalid enum value"),
+    ],
+)
+def test_what_cannot_be_simulated_is_named(changes: dict[str, object], problem: str) -> None:
+    assert problems_of("w1", changes)[0].startswith(problem)

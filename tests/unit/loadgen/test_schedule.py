@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from loadgen.schedule import SECOND_US, Schedule, Spacing, Split, build_schedule
+from loadgen.schedule import SECOND_US, Schedule, Spacing, Split, build_schedule, schedule_chunks
 
 counts_1d = arrays(np.int64, st.integers(1, 8), elements=st.integers(0, 40))
 counts_2d = arrays(np.int64, st.tuples(st.integers(1, 6), st.integers(1, 5)), elements=st.integers(0, 20))
@@ -52,6 +52,16 @@ def test_the_same_seed_gives_the_same_schedule(counts, spacing, seed) -> None:
     )
     assert np.array_equal(first.offset_us, second.offset_us)
     assert np.array_equal(first.partition, second.partition)
+
+
+@given(counts_2d, spacings, st.sampled_from(Split), st.integers(1, 60), st.integers(0, 100))
+def test_the_parts_of_a_schedule_are_the_schedule(table, spacing, split, chunk_events, seed) -> None:
+    counts = table if split is Split.TABLE else table.sum(axis=1)
+    how = {"spacing": spacing, "split": split, "partitions": table.shape[1], "seed": seed}
+    whole, parts = build_schedule(counts, **how), list(schedule_chunks(counts, chunk_events, **how))
+    assert np.concatenate([part.offset_us for part in parts]).tolist() == whole.offset_us.tolist()
+    assert np.concatenate([part.partition for part in parts]).tolist() == whole.partition.tolist()
+    assert all(len(part) >= chunk_events for part in parts[:-1])
 
 
 def test_another_seed_gives_another_random_split() -> None:

@@ -2,8 +2,11 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from loadgen.workloads import DEMO_LIMIT, DEMO_PEAK, WORKLOADS, half_cosine
+from loadgen.curves import half_cosine
+from loadgen.workloads import DEMO_LIMIT, DEMO_PEAK, WORKLOADS, shared_out
 
 
 def test_w1_has_the_papers_counts() -> None:
@@ -25,6 +28,57 @@ def test_skew_9_puts_half_of_w1_into_two_partitions() -> None:
     assert counts.sum() == 111_449
     assert counts.max() == 88
     assert counts[:, :2].sum() / counts.sum() == pytest.approx(0.5, abs=0.02)
+
+
+def test_the_taxi_trips_are_those_of_the_fitted_curve() -> None:
+    counts = WORKLOADS["taxi"].counts()
+    assert (len(counts), counts.sum(), counts.max(), counts.min()) == (7207, 1_326_203, 361, 21)
+    assert abs(int(counts.argmax()) - 6058) < 10
+    skewed = WORKLOADS["taxi-skew9"].counts()
+    assert (skewed[:, 0] == np.ceil(counts / 4)).all()
+    assert (skewed[:, 8] == np.ceil(counts / 14)).all()
+
+
+def test_w3_grows_one_partition_after_the_other() -> None:
+    counts = WORKLOADS["w3"].counts()
+    assert (counts.shape, counts.sum(), counts.sum(axis=1).max()) == ((600, 5), 89_460, 255)
+    assert counts[[0, 119, 120, 121, 164, 165, 479, 480], 0].tolist() == [15, 15, 15, 16, 59, 60, 60, 15]
+    assert [int(np.argmax(counts[:, partition] == 60)) for partition in (1, 2, 3)] == [165, 285, 405]
+    assert (counts[:, 4] == 15).all()
+
+
+def test_w4_puts_w1_mostly_into_two_partitions() -> None:
+    counts = WORKLOADS["w4"].counts()
+    assert (counts.shape, counts.sum()) == ((600, 5), 107_503)
+    assert counts[475].tolist() == [94, 94, 53, 53, 53]
+
+
+def test_other_rates_are_spread_by_the_rule_of_the_table() -> None:
+    assert WORKLOADS["w1-skew9"].spread(np.array([100])).tolist() == [[25, 25] + [8] * 7]
+    assert WORKLOADS["w4"].spread(np.array([100])).tolist() == [[27, 27, 15, 15, 15]]
+
+
+def test_without_a_rule_other_rates_are_spread_as_the_rows_are_and_the_table_begins_again() -> None:
+    w3 = WORKLOADS["w3"]
+    longer = w3.spread(np.full(601, 255))
+    assert longer[420].tolist() == w3.counts()[420].tolist()
+    assert longer[600].tolist() == longer[0].tolist() == [51] * 5
+
+
+@given(
+    st.lists(st.integers(0, 10_000), min_size=1, max_size=5),
+    st.lists(st.integers(0, 50), min_size=1, max_size=6),
+)
+def test_what_is_shared_out_is_all_and_proportional(totals, weights) -> None:
+    shared = shared_out(np.array(totals), np.tile(weights, (len(totals), 1)))
+    assert shared.sum(axis=1).tolist() == totals
+    fair = np.array(weights) / sum(weights) if sum(weights) else np.full(len(weights), 1 / len(weights))
+    assert (abs(shared - np.outer(totals, fair)) < 1).all()
+
+
+def test_a_workload_without_a_table_cannot_spread() -> None:
+    with pytest.raises(ValueError, match="w1 has no partition table"):
+        WORKLOADS["w1"].spread(np.array([1]))
 
 
 def test_the_demo_surges_and_stays_within_what_two_cores_carry() -> None:

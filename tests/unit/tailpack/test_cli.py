@@ -123,7 +123,7 @@ def test_policies_are_listed_for_people_and_for_programs(tailpack: Command) -> N
         (("run",), r"name one scenario; `tailpack scenarios` lists them"),
         (("run", "w1", "--scenario", "demo"), r"name one scenario; `tailpack scenarios` lists them"),
         (("run", "w1", "--set", "payment.delivery"), r"--set 'payment\.delivery': must be KEY=VALUE, .*"),
-        (("run", "w1", "--set", "payment.delivery=lazy"), r"w1\.toml: payment\.delivery = 'lazy': .*, eager"),
+        (("run", "w1", "--set", "payment.delivery=lazy"), r"w1\.toml: payment\.delivery = 'lazy': .*, eager, .*"),
         (("run", "--scenario", "w1", "--seed", "x"), r"Invalid value for '--seed': .*integer.*"),
         (
             ("report", "no.such.topic"),

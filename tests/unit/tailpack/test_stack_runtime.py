@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from autoscaler.live import settings as live
+from autoscaler.simulator.settings import Delivery
 from bench import sections
 from bench.scenario import load_scenario
 from contracts.connection import Connection
@@ -62,4 +63,5 @@ def test_a_comparator_takes_their_place(runtime: str, tmp_path: Path) -> None:
 
 def test_every_part_uses_the_same_names() -> None:
     assert sections.RUNTIMES == live.RUNTIMES == tuple(Runtime)
-    assert list(sections.Delivery) == list(live.Delivery) == list(consumer.Delivery)
+    assert list(sections.OUR_DELIVERIES) == list(live.Delivery) == list(consumer.Delivery)
+    assert (*live.Delivery, *live.RUNTIMES) == tuple(Delivery), "the simulated world has them all"

@@ -1,0 +1,97 @@
+"""From a scenario to what the simulator is told: settings of the world, and the policy inside its guards."""
+
+from dataclasses import replace
+from typing import Final
+
+from autoscaler.policies.registry import make_policy
+from autoscaler.policies.settings import GuardSettings, PolicySettings
+from autoscaler.ports import Policy
+from autoscaler.simulator.settings import Delivery, DeliverySettings, Failure, ServiceSettings, SimulationSettings
+from bench.scenario import Scenario
+from bench.sections import RUNTIMES
+from bench.simulation.foresight import told
+from bench.simulation.sent import Sent
+from contracts.validation import InvalidSettingsError
+
+REPLICA_PREFIX: Final = "payment"
+CLAIRVOYANT: Final = "clairvoyant"
+
+
+def delivery_of(scenario: Scenario) -> Delivery:
+    """Return how plans are carried out, whichever of its two keys says so; the schedule of the bound has its own."""
+    if scenario.autoscaler.policy == CLAIRVOYANT:
+        return Delivery.INCREMENTAL
+    return Delivery(scenario.payment.runtime or scenario.payment.delivery)
+
+
+def settings_of(scenario: Scenario) -> SimulationSettings:
+    """Return the world that the scenario describes. Raises InvalidSettingsError."""
+    world, scaling, payment = scenario.simulation, scenario.autoscaler, scenario.payment
+    try:
+        settings = SimulationSettings(
+            service=ServiceSettings(
+                service_time_s=payment.service_time_s,
+                distribution=world.distribution,
+                overhead_s=world.overhead_s,
+                pareto_shape=world.pareto_shape,
+                speeds=world.speeds,
+                slow_from_s=world.slow_from_s,
+                slow_until_s=world.slow_until_s,
+                slow_factor=world.slow_factor,
+            ),
+            delivery=DeliverySettings(
+                delivery=delivery_of(scenario),
+                pause_s=scaling.rebalance_time_s if world.pause_s is None else world.pause_s,
+                rebalance_time_s=scaling.rebalance_time_s,
+                heartbeat_s=payment.heartbeat_s,
+                whole_batches=world.whole_batches,
+            ),
+            startup_s=None if world.startup_s == "gke" else world.startup_s,
+            decision_interval_s=scaling.decision_interval_s,
+            tick_offset_s=scaling.tick_offset_s,
+            observation_delay_s=world.observation_delay_s,
+            observation_loss=world.observation_loss,
+            poll_events=world.poll_events,
+            initial_replicas=scaling.initial_replicas,
+            replica_prefix=REPLICA_PREFIX,
+            assignor=world.assignor,
+            planned_rebalance_time_s=None if scaling.learn_rebalance_time else scaling.rebalance_time_s,
+            failures=tuple(Failure(at_s, world.failures_known) for at_s in world.failures_s),
+            session_s=payment.session_s,
+            seed=scenario.seed,
+        )
+    except ValueError as wrong:
+        raise InvalidSettingsError([f"{scenario.name}: {wrong}"]) from wrong
+    return _free_of_charge(settings) if scaling.policy == CLAIRVOYANT else settings
+
+
+def policy_of(scenario: Scenario, sent: Sent) -> Policy:
+    """Return the scenario's policy inside its guards, as a live run has it. Raises InvalidSettingsError.
+
+    sent: the reference policies are told about it beforehand.
+    """
+    scaling = scenario.autoscaler
+    try:
+        settings = PolicySettings(
+            latency_target_s=scenario.target.latency_target_s,
+            f_up=scaling.f_up,
+            f_down=scaling.f_down,
+            replica_prefix=REPLICA_PREFIX,
+            static_replicas=scaling.initial_replicas,
+        )
+        guards = GuardSettings(
+            minimum=scaling.min_replicas,
+            maximum=scaling.max_replicas,
+            cool_down_up_s=scaling.cool_down_up_s,
+            cool_down_down_s=scaling.cool_down_down_s,
+            counts_only=delivery_of(scenario) in RUNTIMES,
+        )
+        return make_policy(scaling.policy, settings, guards, options=told(scenario, sent) | scenario.policy)
+    except ValueError as wrong:
+        raise InvalidSettingsError([f"{scenario.name}: {wrong}"]) from wrong
+
+
+def _free_of_charge(settings: SimulationSettings) -> SimulationSettings:
+    """Return the world of the schedule of the bound: each second is arranged at its very start, and at no cost."""
+    delivery = replace(settings.delivery, pause_s=0.0)
+    return replace(settings, delivery=delivery, startup_s=0.0, decision_interval_s=1.0, tick_offset_s=0.0)

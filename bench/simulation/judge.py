@@ -1,0 +1,47 @@
+"""From a simulated run to figures, by the measures that live runs are judged by."""
+
+from autoscaler.model import Action
+from autoscaler.simulator.run import Run
+from bench.measures import bound_replica_minutes, in_sla_share, percentile_us, replica_minutes
+from bench.scenario import Scenario
+from bench.simulation.foresight import true_service_rate
+from bench.simulation.result import SimulationResult
+from bench.simulation.sent import Sent
+from loadgen.schedule import Spacing
+
+
+def judge(scenario: Scenario, sent: Sent, run: Run, *, wall_s: float) -> SimulationResult:
+    """Return the figures of `run`."""
+    target = scenario.target
+    lost = sent.events - len(run.latency_us)
+    taken = [change.action for change in run.changes]
+    return SimulationResult(
+        scenario=scenario.name,
+        policy=run.policy,
+        seed=scenario.seed,
+        events=sent.events,
+        in_sla=in_sla_share(run.latency_us, target.latency_target_s, lost),
+        p50_s=_percentile_s(run, 0.5),
+        p99_s=_percentile_s(run, 0.99),
+        p999_s=_percentile_s(run, 0.999),
+        max_s=_percentile_s(run, 1.0),
+        replica_minutes=replica_minutes(run.requested, 0, sent.duration_s),
+        bound_replica_minutes=bound_replica_minutes(
+            sent.table(),
+            service_rate=true_service_rate(scenario),
+            latency_target_s=target.latency_target_s,
+            bursts=sent.spacing is Spacing.BURST,
+        ),
+        scale_ups=taken.count(Action.UP),
+        scale_downs=taken.count(Action.DOWN),
+        reassignments=taken.count(Action.REASSIGN),
+        moved_partitions=sum(change.moved for change in run.changes),
+        wall_s=wall_s,
+        policy_s=run.policy_s,
+        lost=lost,
+        duplicates=run.duplicates,
+    )
+
+
+def _percentile_s(run: Run, percentile: float) -> float | None:
+    return percentile_us(run.latency_us, percentile) / 1e6 if len(run.latency_us) else None

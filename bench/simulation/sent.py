@@ -1,0 +1,116 @@
+"""What a simulated run sends: the scenario's workload or a trace, as events in chunks and as a table."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from autoscaler.simulator.arrivals import Arrivals, Workload
+from bench.scenario import Scenario
+from contracts.validation import InvalidSettingsError
+from loadgen.curves import IntArray
+from loadgen.schedule import SECOND_US, Schedule, Spacing, Split, schedule_chunks
+from loadgen.trace import Trace
+from loadgen.workloads import WORKLOADS
+
+CHUNK_EVENTS: Final = 200_000
+"""Events that are in memory before their time: a few megabytes, and a hundredth of a second of simulation."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sent:
+    """Events of one run, made anew from the seed whenever they are asked for."""
+
+    counts: IntArray
+    """Per second, shape (seconds,), or (seconds, partitions) with Split.TABLE."""
+    spacing: Spacing
+    split: Split
+    partitions: int
+    seed: int
+
+    @property
+    def duration_s(self) -> int:
+        """Seconds in which events are sent."""
+        return len(self.counts)
+
+    @property
+    def events(self) -> int:
+        """Events in all."""
+        return int(self.counts.sum())
+
+    def workload(self, passed: Callable[[int], None] | None = None) -> Workload:
+        """Return what the simulator takes. passed: told how many more events it has asked for."""
+        return Workload(self.partitions, float(self.duration_s), _Chunks(self, passed))
+
+    def chunks(self) -> Iterator[Schedule]:
+        """Yield the events in parts of whole seconds."""
+        return schedule_chunks(
+            self.counts,
+            CHUNK_EVENTS,
+            spacing=self.spacing,
+            split=self.split,
+            partitions=self.partitions,
+            seed=self.seed,
+        )
+
+    def table(self) -> IntArray:
+        """Return the events of each second and partition, shape (seconds, partitions)."""
+        if self.split is Split.TABLE:
+            return self.counts
+        if self.split is Split.EVEN:
+            reached = np.concatenate([[0], np.cumsum(self.counts)])[:, None]
+            return np.diff((reached - np.arange(self.partitions) + self.partitions - 1) // self.partitions, axis=0)
+        table = np.zeros((self.duration_s, self.partitions), dtype=np.int64)
+        for chunk in self.chunks():
+            begin, end = chunk.offset_us[[0, -1]] // SECOND_US if len(chunk) else (0, 0)
+            cell = (chunk.offset_us // SECOND_US - begin) * self.partitions + chunk.partition
+            size = (end + 1 - begin) * self.partitions
+            table[begin : end + 1] += np.bincount(cell, minlength=size).reshape(-1, self.partitions)
+        return table
+
+
+def sent_by(scenario: Scenario, trace: Trace | None = None) -> Sent:
+    """Return what the scenario sends; a trace replaces its rate and duration.
+
+    Partitions and split stay the scenario's: a workload with a table of its own spreads the trace's events as it does
+    its own. A trace with a column for each partition sets partitions and split itself.
+    Raises InvalidSettingsError where the scenario's replicas do not fit the columns.
+    """
+    workload = WORKLOADS[scenario.load.workload]
+    split, partitions = scenario.simulation.split or scenario.load.split, scenario.payment.partitions
+    if trace is None:
+        counts = workload.events(scenario.duration_s)
+    elif trace.partitions is not None:
+        counts, split, partitions = trace.counts, Split.TABLE, trace.partitions
+        _fits(scenario, trace.name, partitions)
+    else:
+        counts = workload.spread(trace.counts) if split is Split.TABLE else trace.counts
+    return Sent(counts, scenario.load.spacing, split, partitions, scenario.seed)
+
+
+def _fits(scenario: Scenario, name: str, partitions: int) -> None:
+    """Raise InvalidSettingsError where limits of the scenario exceed the trace's partitions."""
+    scaling = scenario.autoscaler
+    limits = {key: getattr(scaling, key) for key in ("min_replicas", "max_replicas", "initial_replicas")}
+    problems = [
+        f"{name}: its {partitions} columns are the partitions, and autoscaler.{key} = {value} is more"
+        for key, value in limits.items()
+        if value > partitions
+    ]
+    if problems:
+        raise InvalidSettingsError(problems)
+
+
+class _Chunks:
+    """Iterable as often as it is wanted, unlike a generator."""
+
+    def __init__(self, sent: Sent, passed: Callable[[int], None] | None) -> None:
+        self._sent = sent
+        self._passed = passed
+
+    def __iter__(self) -> Iterator[Arrivals]:
+        for chunk in self._sent.chunks():
+            yield Arrivals(chunk.offset_us, chunk.partition)
+            if self._passed is not None:
+                self._passed(len(chunk))

@@ -1,0 +1,157 @@
+"""A trace: somebody's own events per second, as comma-separated text. Every mistake is named by its line."""
+
+import csv
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from loadgen.curves import IntArray
+
+MOST_EVENTS: Final = 10_000_000
+"""In one second of one column; more is taken for a mistake."""
+NAMED_PROBLEMS: Final = 5
+FORM: Final = "second,events or second,p0,p1,…"
+
+
+class TraceError(ValueError):
+    """The text is no trace. `problems` names each mistake by its line, the first few of them."""
+
+    def __init__(self, problems: list[str]) -> None:
+        self.problems = problems
+        super().__init__("; ".join(problems))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trace:
+    """Events per second from second 0 on."""
+
+    name: str
+    counts: IntArray
+    """Shape (seconds,), or (seconds, partitions) where the trace has a column for each partition."""
+
+    @property
+    def duration_s(self) -> int:
+        """Seconds that it lasts."""
+        return len(self.counts)
+
+    @property
+    def partitions(self) -> int | None:
+        """Number of its columns; None where it states the total alone."""
+        return None if self.counts.ndim == 1 else self.counts.shape[1]
+
+
+def parse_trace(name: str, lines: Iterable[str]) -> Trace:
+    """Read `second,events` (the second name is free), or `second,p0,p1,…` with a column for each partition.
+
+    Seconds count from 0, one line each; events are whole and not negative. A byte order mark, either kind of line end
+    and empty lines at the end do no harm. Raises TraceError.
+    """
+    table = _rows(lines)
+    _, header = next(table, (1, []))
+    if problem := _wrong_header(header):
+        raise TraceError([f"line 1: {problem}"])
+    rows: list[list[int]] = []
+    problems: list[str] = []
+    second, blank = -1, 0
+    for line, row in table:
+        if not any(cell.strip() for cell in row):
+            blank = blank or line
+            continue
+        if blank:
+            problems.append(f"line {blank}: is empty")
+            blank = 0
+        values, wrong = _read(row, header, second)
+        problems += [f"line {line}: {one}" for one in wrong]
+        rows.append(values[1:])
+        second = max(second, values[0])
+        if len(problems) >= NAMED_PROBLEMS:
+            break
+    if not rows and not problems:
+        problems.append("line 2: is missing; there is no second in it")
+    if problems:
+        raise TraceError(problems[:NAMED_PROBLEMS])
+    counts = np.array(rows, dtype=np.int64)
+    return Trace(name, counts[:, 0] if len(header) == 2 else counts)
+
+
+def _rows(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
+    """Yield line number and cells. Raises TraceError for what is no comma-separated text."""
+    table = csv.reader(line.replace("\0", "�") for line in _without_mark(lines))
+    try:
+        for row in table:
+            yield table.line_num, row
+    except csv.Error as wrong:
+        raise TraceError([f"line {table.line_num}: {wrong}"]) from wrong
+
+
+def _without_mark(lines: Iterable[str]) -> Iterator[str]:
+    for number, line in enumerate(lines):
+        yield line.removeprefix("\ufeff") if number == 0 else line
+
+
+def _wrong_header(header: list[str]) -> str | None:
+    names = [name.strip() for name in header]
+    if not any(names):
+        return f"is empty; must be {FORM}"
+    if names[0].lower() != "second" or len(names) < 2:
+        return f"{','.join(names)!r} is not the header; must be {FORM}"
+    wanted = [f"p{number}" for number in range(len(names) - 1)]
+    if len(names) > 2 and names[1:] != wanted:
+        number, (found, right) = next(
+            (number, pair) for number, pair in enumerate(zip(names[1:], wanted, strict=True), 2) if pair[0] != pair[1]
+        )
+        return f"column {number} is {found!r} where {right!r} belongs; with several columns they are partitions"
+    return None
+
+
+def _read(row: list[str], header: list[str], before: int) -> tuple[list[int], list[str]]:
+    """Return second and events of a line, and what is wrong with it. before: the second of the line before."""
+    expected = before + 1
+    if len(row) != len(header):
+        return [expected], [f"has {len(row)} of {len(header)} columns"]
+    values, wrong = [], []
+    for name, cell in zip(header, row, strict=True):
+        try:
+            values.append(_whole(name.strip(), cell.strip()))
+        except ValueError as problem:
+            wrong.append(str(problem))
+            values.append(0 if values else expected)  # one mistake is named once
+    if problem_of_order := _out_of_order(values[0], before):
+        wrong.insert(0, problem_of_order)
+    return values, wrong
+
+
+def _out_of_order(second: int, before: int) -> str | None:
+    if second == before + 1:
+        return None
+    if before < 0:
+        return f"begins at second {second}; must begin at 0"
+    if second <= before:
+        return f"second {second} is there twice" if second == before else f"second {second} after {before}: wrong order"
+    missing = f"{before + 1}" if second == before + 2 else f"{before + 1} to {second - 1}"
+    return f"gap: second {second} comes after {before}; {missing} missing"
+
+
+def _whole(what: str, text: str) -> int:
+    """Return a whole number that is not negative; "12.0" is one. Raises ValueError."""
+    plain = text.isascii() and text.isdigit() and len(text) < 16
+    number = int(text) if plain else _from_float(what, text)
+    if what.lower() != "second" and number > MOST_EVENTS:
+        raise ValueError(f"{what} = {text}: more than {MOST_EVENTS:,} in a second")
+    return number
+
+
+def _from_float(what: str, text: str) -> int:
+    try:
+        value = float(text)
+    except ValueError:
+        raise ValueError(f"{what} = {text!r}: is not a number" if text else f"{what} is empty") from None
+    if "_" in text or not abs(value) < 1e15:  # also true of NaN
+        raise ValueError(f"{what} = {text}: is not a whole number")
+    if value < 0:
+        raise ValueError(f"{what} = {text}: is negative")
+    if not value.is_integer():
+        raise ValueError(f"{what} = {text}: is a fraction")
+    return int(value)

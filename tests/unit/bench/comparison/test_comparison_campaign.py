@@ -1,0 +1,101 @@
+"""What was measured is measured once: jobs, their keys, the folder that keeps results, and going on after a stop."""
+
+from pathlib import Path
+
+import comparison_work
+import pytest
+
+from bench.comparison.campaign import Campaign
+from bench.comparison.job import Job, job
+from bench.comparison.store import FILE, Store
+from bench.comparison.version import code_version
+from contracts.validation import InvalidSettingsError
+
+JOBS = [job("w1", "linear", seed=seed) for seed in (1, 2, 3)]
+
+
+def test_a_key_stands_for_scenario_policy_seed_settings_and_code() -> None:
+    same = job("w1", "linear", changes={"payment.heartbeat_s": 3, "split": "even"})
+    keys = [
+        job("w1", "linear", changes={"split": "even", "payment.heartbeat_s": 3}),
+        job("w1", "linear", changes={"split": "even"}),
+        job("w1", "algorithm-2", changes={"split": "even"}),
+        job("w1", "algorithm-2", seed=2, changes={"split": "even"}),
+        job("w1-skew9", "linear"),
+    ]
+    assert keys[0].key("1") == same.key("1"), "the order makes no difference"
+    assert len({one.key("1") for one in keys}) == len(keys)
+    assert same.key("1") != same.key("2")
+
+
+def test_a_setting_that_is_there_already_is_no_other_question() -> None:
+    assert job("w1", "linear").key("1") == job("w1", "linear", changes={"payment.service_time_s": 0.005}).key("1")
+
+
+def test_wrong_settings_are_named_before_anything_is_computed(tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path, work=comparison_work.refused)
+    with pytest.raises(InvalidSettingsError, match="unknown"):
+        campaign.run([*JOBS, job("w1", "linear", changes={"no-such-thing": 1})])
+
+
+def test_results_are_there_after_a_restart(tmp_path: Path) -> None:
+    first = Store(tmp_path)
+    first.add("a", comparison_work.told(JOBS[0]))
+    again = Store(tmp_path)
+    assert len(again) == 1
+    assert again.get("a") == comparison_work.told(JOBS[0])
+    assert again.get("b") is None
+
+
+def test_a_line_that_was_cut_off_is_measured_again(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.add("a", comparison_work.told(JOBS[0]))
+    store.add("b", comparison_work.told(JOBS[1]))
+    whole = (tmp_path / FILE).read_bytes()
+    (tmp_path / FILE).write_bytes(whole[:-40])  # the machine went down while it was written
+    again = Store(tmp_path)
+    assert again.get("a") is not None
+    assert again.get("b") is None
+    again.add("c", comparison_work.told(JOBS[2]))
+    assert Store(tmp_path).get("c") == comparison_work.told(JOBS[2]), "the next line is not lost with it"
+
+
+def test_a_campaign_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    said: list[tuple[str, int, int]] = []
+    Campaign(tmp_path, 1, work=comparison_work.quick).run(JOBS[:2])
+    third = Campaign(tmp_path, 1, lambda *told: said.append(told), comparison_work.quick).run(JOBS)
+    assert said == [("", 2, 3), ("w1, linear, seed 3", 3, 3)], "two were there, one was computed"
+    assert Campaign(tmp_path, 1, work=comparison_work.refused).run(JOBS) == third
+
+
+def test_equal_jobs_are_done_once(tmp_path: Path) -> None:
+    found = Campaign(tmp_path, 1, work=comparison_work.quick).run([JOBS[0], JOBS[0]])
+    assert list(found.results) == [JOBS[0]]
+    assert len((tmp_path / FILE).read_bytes().splitlines()) == 1
+
+
+def test_failed_jobs_are_named_and_tried_again(tmp_path: Path) -> None:
+    failed = Campaign(tmp_path, 1, work=comparison_work.eventful).run(JOBS)
+    assert failed.failed[JOBS[1]] == "ZeroDivisionError: no replica left"
+    mended = Campaign(tmp_path, 1, work=comparison_work.quick).run(JOBS)
+    assert not mended.failed
+    assert set(mended.results) == set(JOBS)
+
+
+def test_other_code_is_another_version(tmp_path: Path) -> None:
+    (tmp_path / "autoscaler" / "policies").mkdir(parents=True)
+    policy = tmp_path / "autoscaler" / "policies" / "mine.py"
+    policy.write_text("up = 1")
+    before = code_version(tmp_path)
+    (tmp_path / "README.md").write_text("what it is")
+    code_version.cache_clear()
+    assert code_version(tmp_path) == before, "nothing follows from the README"
+    policy.write_text("up = 2")
+    code_version.cache_clear()
+    assert code_version(tmp_path) != before
+
+
+def test_a_job_reads_as_a_phrase() -> None:
+    assert str(job("w1", "linear", seed=3, changes={"split": "even"})) == "w1, linear, seed 3, split=even"
+    assert isinstance(hash(job("w1", "linear", changes={"failures_s": [10, 20]})), int)
+    assert Job(scenario="w1", policy="linear").seed == 1

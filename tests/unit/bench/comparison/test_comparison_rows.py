@@ -1,0 +1,147 @@
+"""What follows from many runs: means, differences, the front, and how it is said."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import comparison_work
+import msgspec
+import numpy as np
+import pytest
+
+from bench.comparison.campaign import Outcomes
+from bench.comparison.compare import Comparison, compare, reference_of, world
+from bench.comparison.job import Job, job
+from bench.comparison.page import against, estimate, page
+from bench.comparison.plot import draw
+from bench.comparison.randomness import random_parts
+from bench.comparison.rows import Against, PolicyFigures
+from bench.figures import Origin
+from bench.simulation.result import SimulationResult
+from bench.statistics import Interval
+
+ORIGIN = Origin(command="tailpack compare", commit="0123abc", machine="2 cores", measured_on="2026-01-05")
+WORLDS = np.random.default_rng(1).normal(0, 1, 100)
+"""How hard each seed is, for every policy alike."""
+
+
+class Told:
+    """A campaign whose results are known: `algorithm-2` is better and dearer than `linear`, `static` fails once."""
+
+    def __init__(self) -> None:
+        self.asked: list[Job] = []
+
+    def run(self, jobs: Iterable[Job]) -> Outcomes:
+        self.asked = list(jobs)
+        failed = {one: "it broke" for one in self.asked if one.policy == "static" and one.seed == 2}
+        return Outcomes({one: self.result(one) for one in self.asked if one not in failed}, failed)
+
+    def result(self, one: Job) -> SimulationResult:
+        world = float(WORLDS[one.seed])
+        in_sla, cost = {"algorithm-2": (0.99, 30.0), "linear": (0.95, 25.5), "algorithm-1": (0.94, 50.0)}.get(
+            one.policy, (0.5, 1.0)
+        )
+        return comparison_work.told(one, in_sla=in_sla + 0.002 * world, replica_minutes=cost + world)
+
+
+def compared(
+    scenarios: list[str], policies: list[str], *, seeds: int = 20, changes: dict[str, object] | None = None
+) -> Comparison:
+    worlds = [world(scenario, changes) for scenario in scenarios]
+    return compare(Told(), worlds=worlds, policies=policies, seeds=seeds)  # type: ignore[arg-type]
+
+
+def rows_of(found: Comparison) -> dict[tuple[str, str], PolicyFigures]:
+    return {(row.scenario, row.policy): row for row in found.rows}
+
+
+def test_seeds_are_run_where_they_make_a_difference() -> None:
+    assert [one.seed for one in world("w1", {"split": "random"}).jobs("linear", 3)] == [1, 2, 3]
+    assert world("w1", {"split": "even"}).jobs("linear", 3) == [job("w1", "linear", changes={"split": "even"})]
+
+
+@pytest.mark.parametrize(
+    ("changes", "parts"),
+    [
+        ({}, ()),
+        ({"split": "random"}, ("split",)),
+        ({"spacing": "poisson"}, ("spacing",)),
+        ({"startup_s": "gke"}, ("start-up",)),
+        ({"startup_s": 20}, ()),
+        ({"distribution": "exponential", "observation_loss": 0.1}, ("service times", "lost observations")),
+    ],
+)
+def test_what_is_random_is_named(changes: dict[str, object], parts: tuple[str, ...]) -> None:
+    assert random_parts(job("w1", "linear", changes={"split": "even", **changes}).question()) == parts
+
+
+def test_differences_are_taken_seed_by_seed() -> None:
+    rows = rows_of(compare_random())
+    ours = rows["w1", "linear"]
+    assert ours.in_sla_difference is not None
+    assert ours.in_sla_difference.mean == pytest.approx(-0.04)
+    assert ours.in_sla_difference.high - ours.in_sla_difference.low < 1e-9, "what the seeds do cancels out"
+    assert ours.in_sla.high - ours.in_sla.low > 1e-4, "the mean itself is less certain"
+    assert rows["w1", "algorithm-2"].in_sla_difference is None, "nobody is compared with himself"
+    assert {row.reference for row in rows.values()} == {"algorithm-2"}
+
+
+def compare_random() -> Comparison:
+    return compared(["w1"], ["linear", "algorithm-2", "algorithm-1", "static"], changes={"split": "random"})
+
+
+def test_the_front_leaves_out_who_is_beaten() -> None:
+    rows = rows_of(compare_random())
+    assert {policy for (_, policy), row in rows.items() if row.on_front} == {"linear", "algorithm-2"}
+
+
+def test_a_policy_that_failed_with_a_seed_has_no_row_but_a_reason() -> None:
+    found = compare_random()
+    assert ("w1", "static") not in rows_of(found)
+    assert [(one.run, one.why) for one in found.missing] == [("w1, static, seed 2, split=random", "it broke")]
+
+
+def test_tail_aware_is_what_others_are_compared_with() -> None:
+    assert reference_of(["linear", "algorithm-2", "tail-aware"]) == "tail-aware"
+    assert reference_of(["linear", "algorithm-2"]) == "algorithm-2"
+    assert reference_of(["linear", "static"]) == "linear"
+
+
+def test_means_are_written_with_their_intervals_and_exact_ones_without() -> None:
+    assert estimate(Interval(0.99, 0.985, 0.995), 100, ".1f") == "99.0 (98.5 to 99.5)"
+    assert estimate(Interval(0.99, 0.99, 0.99), 100, ".1f") == "99.0"
+    assert estimate(None, 1, ".1f") == "–"
+
+
+def test_a_difference_that_may_be_none_is_called_so() -> None:
+    seen = Against(mean=0.5, low=0.2, high=0.8, distinguishable=True)
+    assert against(seen, 1, ".1f") == "+0.5 (+0.2 to +0.8)"
+    unseen = Against(mean=0.1, low=-0.2, high=0.4, distinguishable=False)
+    assert against(unseen, 1, ".1f") == "not distinguishable (-0.2 to +0.4)"
+    assert against(Against(mean=0.0, low=0.0, high=0.0, distinguishable=False), 1, ".1f") == "not distinguishable"
+
+
+def test_the_page_has_a_section_for_each_scenario_and_says_what_is_random() -> None:
+    text = page(compared(["w1", "w1-skew9"], ["linear", "algorithm-2"], changes={"spacing": "burst"}).rows, [ORIGIN])
+    assert [line for line in text.splitlines() if line.startswith("## ")] == ["## w1", "## w1-skew9"]
+    assert "Nothing is left to chance here: one run says all." in text
+    assert "Minus `algorithm-2`, on the same seeds:" in text
+    assert text.splitlines()[-1] == "`tailpack compare`, commit 0123abc, 2 cores, 2026-01-05  "
+    random = page(compared(["w1"], ["linear"], seeds=5, changes={"split": "random"}).rows, [ORIGIN])
+    assert "At random: split; 5 seeds; means with 95 % intervals. Set over the scenario: split=random." in random
+    for table in text.split("\n\n"):
+        lines = [line for line in table.splitlines() if line.startswith("|")]
+        assert len({line.count("|") for line in lines}) <= 1, "every row has as many cells"
+
+
+def test_figures_survive_being_written(tmp_path: Path) -> None:
+    found = compare_random()
+    assert msgspec.json.decode(msgspec.json.encode(found), type=Comparison) == found
+
+
+def test_equal_rows_make_equal_pictures(tmp_path: Path) -> None:
+    found = compared(["w1", "w1-skew9"], ["linear", "algorithm-2"])
+    for name in ("one.svg", "two.svg"):
+        draw(found.rows, tmp_path / name)
+    assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
+    text = (tmp_path / "one.svg").read_text(encoding="utf-8")
+    assert all(name in text for name in ("w1-skew9", "algorithm-2", "linear"))

@@ -1,0 +1,90 @@
+"""What a simulated run sends: the live load's very events, or a trace's."""
+
+import numpy as np
+import pytest
+
+from bench.scenario import load_scenario
+from bench.simulation.sent import CHUNK_EVENTS, sent_by
+from contracts.validation import InvalidSettingsError
+from loadgen.schedule import Spacing, Split
+from loadgen.trace import Trace
+
+TOTALS = Trace("mine.csv", np.array([10, 0, 7]))
+COLUMNS = Trace("mine.csv", np.array([[4, 1], [0, 3]]))
+
+
+def table_of(chunks, seconds, partitions):
+    table = np.zeros((seconds, partitions), dtype=np.int64)
+    for chunk in chunks:
+        np.add.at(table, (chunk.intended_us // 1_000_000, chunk.partition), 1)
+    return table
+
+
+def test_the_events_are_those_that_a_live_run_would_send() -> None:
+    scenario = load_scenario("w1", {"split": "random", "seed": 3})
+    (chunk,) = sent_by(scenario).workload()
+    live = scenario.load_spec().schedule()
+    assert np.array_equal(chunk.intended_us, live.offset_us)
+    assert np.array_equal(chunk.partition, live.partition)
+
+
+def test_w1_is_spread_evenly_in_simulation_and_at_random_live_unless_something_else_is_asked_for() -> None:
+    w1 = load_scenario("w1")
+    assert (sent_by(w1).split, w1.load_spec().split) == (Split.EVEN, Split.RANDOM)
+    for key in ("split", "load.split", "simulation.split"):
+        assert sent_by(load_scenario("w1", {key: "random"})).split is Split.RANDOM
+    assert load_scenario("w1", {"split": "even"}).load_spec().split is Split.EVEN
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [("w1", {}), ("w1", {"split": "random"}), ("w1", {"spacing": "poisson", "split": "random"}), ("w1-skew9", {})],
+)
+def test_the_table_counts_the_events_of_each_second_and_partition(name, changes) -> None:
+    sent = sent_by(load_scenario(name, changes))
+    assert np.array_equal(sent.table(), table_of(sent.workload(), sent.duration_s, sent.partitions))
+    assert sent.events == sent.table().sum()
+
+
+def test_a_long_run_comes_in_parts_and_says_how_far_it_is() -> None:
+    told = []
+    sent = sent_by(load_scenario("taxi"))
+    workload = sent.workload(told.append)
+    assert max(len(chunk) for chunk in workload) < CHUNK_EVENTS + 400
+    assert len(told) > 1
+    assert sum(told) == sent.events == 1_326_203
+    assert sum(len(chunk) for chunk in workload) == sent.events, "it can be sent again"
+
+
+def test_a_trace_replaces_rate_and_duration_and_nothing_else() -> None:
+    sent = sent_by(load_scenario("w1"), TOTALS)
+    assert (sent.duration_s, sent.partitions, sent.split, sent.spacing) == (3, 5, Split.EVEN, Spacing.BURST)
+    assert sent.table().tolist() == [[2] * 5, [0] * 5, [2, 2, 1, 1, 1]]
+
+
+def test_a_trace_of_totals_is_spread_as_the_scenarios_table_spreads() -> None:
+    sent = sent_by(load_scenario("w1-skew9"), Trace("mine.csv", np.array([100])))
+    assert sent.table().tolist() == [[25, 25] + [8] * 7]
+
+
+def test_the_columns_of_a_trace_are_the_partitions() -> None:
+    sent = sent_by(load_scenario("w1"), COLUMNS)
+    assert (sent.duration_s, sent.partitions, sent.split) == (2, 2, Split.TABLE)
+    assert sent.table().tolist() == [[4, 1], [0, 3]]
+
+
+def test_limits_beyond_the_columns_are_named() -> None:
+    scenario = load_scenario("w1", {"initial_replicas": 3, "max_replicas": 4})
+    with pytest.raises(InvalidSettingsError) as wrong:
+        sent_by(scenario, COLUMNS)
+    assert wrong.value.problems == [
+        "mine.csv: its 2 columns are the partitions, and autoscaler.max_replicas = 4 is more",
+        "mine.csv: its 2 columns are the partitions, and autoscaler.initial_replicas = 3 is more",
+    ]
+
+
+def test_silence_is_a_workload_too() -> None:
+    sent = sent_by(load_scenario("w1"), Trace("mine.csv", np.zeros(4, dtype=np.int64)))
+    assert (sent.events, sent.table().shape) == (0, (4, 5))
+    random = sent_by(load_scenario("w1", {"split": "random"}), Trace("mine.csv", np.zeros(4, dtype=np.int64)))
+    assert not random.table().any()

@@ -1,0 +1,89 @@
+"""A scenario's words become the simulated world's settings."""
+
+import pytest
+
+from autoscaler.simulator.settings import Assignor, Delivery, Distribution
+from bench.measures import bound_replica_minutes
+from bench.scenario import load_scenario
+from bench.simulation.build import settings_of
+from bench.simulation.foresight import bound_schedule, told
+from bench.simulation.sent import sent_by
+
+
+def world(**changes: object):
+    return settings_of(load_scenario("w1", {key.replace("__", "."): value for key, value in changes.items()}))
+
+
+def test_what_is_not_said_is_as_policies_are_compared() -> None:
+    plain = world()
+    assert plain.delivery.delivery is Delivery.INCREMENTAL
+    assert (plain.delivery.pause_s, plain.startup_s, plain.initial_replicas) == (0.05, 0.0, 1)
+    assert (plain.decision_interval_s, plain.tick_offset_s) == (1.0, 0.1)
+    assert (plain.observation_delay_s, plain.observation_loss) == (0.0, 0.0)
+    assert (plain.service.service_time_s, plain.service.distribution) == (0.005, Distribution.DETERMINISTIC)
+    assert plain.planned_rebalance_time_s == 0.05
+
+
+def test_the_rebalance_time_is_the_pause_of_a_moved_partition_or_the_stop_of_the_group() -> None:
+    incremental, eager = world(rebalance_time_s=2), world(rebalance_time_s=2, delivery="eager", heartbeat_s=3)
+    assert incremental.delivery.pause_s == 2
+    assert (eager.delivery.delivery, eager.delivery.rebalance_time_s, eager.delivery.heartbeat_s) == ("eager", 2, 3)
+    assert incremental.planned_rebalance_time_s == eager.planned_rebalance_time_s == 2
+
+
+def test_a_pause_of_its_own_leaves_policies_believing_in_the_rebalance_time() -> None:
+    slow = world(pause_s=1.5)
+    assert (slow.delivery.pause_s, slow.planned_rebalance_time_s) == (1.5, 0.05)
+    assert world(pause_s=1.5, learn_rebalance_time=True).planned_rebalance_time_s is None
+
+
+@pytest.mark.parametrize("delivery", Delivery)
+def test_every_delivery_can_be_simulated_by_either_key(delivery) -> None:
+    assert world(delivery=delivery.value).delivery.delivery is delivery
+    if delivery not in ("incremental", "eager"):
+        assert world(runtime=delivery.value, policy="linear").delivery.delivery is delivery
+
+
+def test_the_section_of_the_simulated_world() -> None:
+    told_world = world(
+        startup_s="gke",
+        speeds=[1, 0.5],
+        assignor="range",
+        distribution="pareto",
+        failures_s=[10, 20],
+        overhead_s=0.0007,
+    )
+    assert told_world.startup_s is None
+    assert told_world.service.speeds == (1.0, 0.5)
+    assert (told_world.service.distribution, told_world.service.overhead_s) == (Distribution.PARETO, 0.0007)
+    assert told_world.assignor is Assignor.RANGE
+    assert [(one.at_s, one.known) for one in told_world.failures] == [(10.0, True), (20.0, True)]
+
+
+@pytest.mark.parametrize("name", ["w1", "w1-skew9", "w4", "hot-key"])
+def test_the_schedule_of_the_bound_costs_the_bound(name) -> None:
+    table = sent_by(load_scenario(name)).table()
+    schedule = bound_schedule(table, 100)
+    needed = sum(max(1, len(packing)) for packing in schedule) / 60
+    assert needed == bound_replica_minutes(table, service_rate=200, latency_target_s=0.5, bursts=True)
+    for row, packing in zip(table.tolist(), schedule, strict=True):
+        placed = sorted(partition for content in packing for partition in content)
+        assert placed == [partition for partition, events in enumerate(row) if events]
+        assert all(sum(row[partition] for partition in content) <= 100 for content in packing)
+
+
+def test_the_references_are_told_what_nobody_can_know() -> None:
+    def options(name, policy, **changes):
+        scenario = load_scenario(name, {"policy": policy, **changes})
+        return told(scenario, sent_by(scenario))
+
+    assert options("w1", "algorithm-2") == {}
+    assert options("w3", "linear") == {}
+
+
+def test_a_bin_of_the_paper_is_85_events_at_its_target_and_rate() -> None:
+    from bench.simulation.foresight import _bin
+
+    for name, size in (("w1", 85), ("w3", 85), ("demo", 21.25)):
+        scenario = load_scenario(name)
+        assert _bin(scenario, sent_by(scenario)) == {"bin_events_per_s": size}

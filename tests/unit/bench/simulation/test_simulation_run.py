@@ -1,0 +1,89 @@
+"""Whole runs from a scenario to its figures: short, and such that they can be worked out by hand."""
+
+import time
+
+import numpy as np
+import pytest
+
+from bench.scenario import load_scenario
+from bench.simulation.run import run_scenario, simulate_scenario
+from contracts.validation import InvalidSettingsError
+from loadgen.trace import Trace
+
+
+def simulated(name, trace=None, **changes):
+    return simulate_scenario(load_scenario(name, changes), trace=trace)
+
+
+def test_two_bursts_on_one_replica_by_hand() -> None:
+    """Event number k of a burst waits for k others of 5 ms each: 80 events end after 5, 10, … 400 ms."""
+    result = simulated("w1", Trace("mine.csv", np.array([80, 120])), policy="static")
+    assert result.events == 200
+    assert result.in_sla == (80 + 100) / 200
+    assert (result.p50_s, result.max_s) == (0.25, 0.6)
+    assert result.replica_minutes == 2 / 60
+    assert result.bound_replica_minutes == (1 + 2) / 60
+    assert result.regret == pytest.approx(-1 / 3)
+
+
+def test_a_silent_trace_has_no_latency_and_costs_one_replica() -> None:
+    result = simulated("w1", Trace("mine.csv", np.zeros(60, dtype=np.int64)))
+    assert (result.events, result.in_sla, result.p50_s, result.max_s) == (0, 1.0, None, None)
+    assert result.replica_minutes == result.bound_replica_minutes == 1
+
+
+def test_equal_questions_have_equal_answers_and_another_seed_another() -> None:
+    def figures(seed):
+        found = simulated("w1", split="random", seed=seed, duration_s=100)
+        return found.in_sla, found.p999_s, found.replica_minutes, found.bound_replica_minutes
+
+    assert figures(1) == figures(1)
+    assert figures(1) != figures(2)
+
+
+@pytest.mark.parametrize("name", ["w1", "w1-skew9", "w3", "demo", "hot-key", "silence"])
+def test_the_clairvoyant_keeps_the_promise_at_the_price_of_the_bound(name) -> None:
+    result = simulated(name, policy="clairvoyant")
+    assert result.in_sla == 1.0
+    assert result.regret == pytest.approx(0, abs=1e-4)
+
+
+def test_the_references_of_the_paper_cost_what_it_prints() -> None:
+    assert simulated("w1", policy="overprovisioned").replica_minutes == pytest.approx(50, abs=0.02)
+    assert simulated("w1", policy="paper-optimal").replica_minutes == pytest.approx(32.72, abs=0.1)
+
+
+def test_algorithm_2_is_near_the_bound_and_a_count_alone_is_late_under_skew() -> None:
+    aware, counted = simulated("w1-skew9", policy="algorithm-2"), simulated("w1-skew9", policy="linear")
+    assert aware.in_sla > 0.99
+    assert aware.regret < 0.1
+    assert counted.in_sla < 0.9
+
+
+def test_the_figures_of_a_run_are_those_of_its_events() -> None:
+    scenario = load_scenario("w1", {"duration_s": 120, "policy": "algorithm-2"})
+    run, result = run_scenario(scenario)
+    assert len(run.done_us) == result.events
+    assert result.max_s == (run.done_us - run.events.intended_us).max() / 1e6
+    assert result.scale_ups + result.scale_downs + result.reassignments == len(run.changes)
+    assert simulate_scenario(scenario).p999_s == result.p999_s, "whether events are kept or not"
+
+
+def test_options_reach_the_policy_and_wrong_ones_are_one_line() -> None:
+    assert simulated("w1", duration_s=30, policy="static", **{"policy.static_replicas": 3}).scale_ups == 1
+    with pytest.raises(InvalidSettingsError) as wrong:
+        simulated("w1", policy="static", **{"policy.replicas": 3})
+    assert wrong.value.problems == ["w1: policy static: replicas: unknown; known are static_replicas"]
+
+
+def test_a_target_that_holds_no_event_is_one_line() -> None:
+    with pytest.raises(InvalidSettingsError, match="leave no room for one event"):
+        simulated("w1", duration_s=5, **{"target.latency_target_s": 0.001})
+
+
+def test_the_taxi_trips_take_about_a_second() -> None:
+    simulated("w1", duration_s=1)  # the compiler's time is not the simulator's
+    began_s = time.process_time()
+    result = simulated("taxi", policy="static", initial_replicas=4)
+    assert result.events == 1_326_203
+    assert time.process_time() - began_s < 3.0

@@ -1,0 +1,92 @@
+"""Sweeps: every point is a question that makes sense, and its page shows them all."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import comparison_work
+import msgspec
+import pytest
+
+from bench.comparison.campaign import Outcomes
+from bench.comparison.job import Job, job
+from bench.figures import Origin
+from bench.sweeps.catalogue import SWEEPS
+from bench.sweeps.page import page
+from bench.sweeps.plot import draw
+from bench.sweeps.sweep import Point, Sweep, SweepResult, points, run
+
+ORIGIN = Origin(command="tailpack sweep startup", commit="0123abc", machine="2 cores", measured_on="2026-01-05")
+SMALL = Sweep(
+    name="startup",
+    title="Seconds until a new replica serves",
+    asks="Who sees it coming?",
+    axis="startup_s",
+    points=(*points("startup_s", (0, 10, "gke")), Point("0", (("startup_s", 0), ("f_up", 0.5)), "f_up = 0.5")),
+    scenarios=("w1", "w1-skew9"),
+    policies=("algorithm-2", "linear"),
+)
+
+
+class Told:
+    """A campaign in which late starts cost latency; `linear` fails where start-ups are random."""
+
+    def run(self, jobs: Iterable[Job]) -> Outcomes:
+        asked = list(jobs)
+        failed = {one: "it broke" for one in asked if one.policy == "linear" and ("startup_s", "gke") in one.changes}
+        return Outcomes({one: self.result(one) for one in asked if one not in failed}, failed)
+
+    def result(self, one: Job):  # type: ignore[no-untyped-def]
+        late = {0: 0.001, 10: 0.05}.get(dict(one.changes)["startup_s"], 0.1)
+        return comparison_work.told(one, in_sla=1 - late)
+
+
+@pytest.fixture(scope="module")
+def found() -> SweepResult:
+    return run(Told(), SMALL, seeds=3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", SWEEPS)
+def test_every_point_is_a_question_that_makes_sense(name: str) -> None:
+    sweep = SWEEPS[name]
+    assert sweep.name == name
+    for scenario in sweep.scenarios:
+        for point in sweep.points:
+            question = job(scenario, "linear", changes=dict(point.changes)).question()
+            assert question.name == scenario
+    labels = [(point.label, point.series) for point in sweep.points]
+    assert len(set(labels)) == len(labels), "a point is shown once"
+
+
+def test_f_down_never_exceeds_f_up() -> None:
+    for point in SWEEPS["f"].points:
+        changes = dict(point.changes)
+        assert changes["f_down"] <= changes["f_up"]
+
+
+def test_rows_come_by_scenario_and_point_with_their_labels(found: SweepResult) -> None:
+    seen = [(row.scenario, row.point, row.series, row.policy) for row in found.rows]
+    assert seen[:3] == [("w1", "0", "", "algorithm-2"), ("w1", "0", "", "linear"), ("w1", "10", "", "algorithm-2")]
+    assert ("w1-skew9", "0", "f_up = 0.5", "linear") in seen
+    assert ("w1", "gke", "", "linear") not in seen
+    assert len(found.missing) == 6, "three seeds, two scenarios"
+    assert {row.seeds for row in found.rows if row.point == "gke"} == {3}
+    assert {row.seeds for row in found.rows if row.point != "gke"} == {1}, "nothing is random there"
+
+
+def test_the_page_has_a_row_for_each_point_and_a_column_for_each_line(found: SweepResult) -> None:
+    text = page(SMALL, found.rows, [ORIGIN], picture="startup.svg")
+    assert "| startup_s | algorithm-2 | linear | algorithm-2, f_up = 0.5 | linear, f_up = 0.5 |" in text
+    assert "| 10 | 95.00, 30.0 (1.20 ×) | 95.00, 30.0 (1.20 ×) | – | – |" in text
+    assert "| gke | 90.00, 30.0 (1.20 ×) | – | – | – |" in text
+    assert "![Seconds until a new replica serves](startup.svg)" in text
+    assert text.count("**w1-skew9**") == 1
+
+
+def test_equal_rows_make_equal_pictures(found: SweepResult, tmp_path: Path) -> None:
+    for name in ("one.svg", "two.svg"):
+        draw(SMALL, found.rows, tmp_path / name)
+    assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
+
+
+def test_rows_survive_being_written(found: SweepResult) -> None:
+    assert msgspec.json.decode(msgspec.json.encode(found), type=SweepResult) == found

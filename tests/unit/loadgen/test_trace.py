@@ -1,0 +1,141 @@
+"""A trace is read as it stands, or every mistake in it is named by its line."""
+
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from loadgen.trace import Trace, TraceError, parse_trace
+
+
+def trace(text: str) -> Trace:
+    return parse_trace("mine.csv", text.splitlines(keepends=True))
+
+
+def problems_of(text: str) -> list[str]:
+    with pytest.raises(TraceError) as wrong:
+        trace(text)
+    return wrong.value.problems
+
+
+def test_a_column_of_events_is_the_total_of_each_second() -> None:
+    read = trace("second,events\n0,10\n1,0\n2,30\n")
+    assert read.counts.tolist() == [10, 0, 30]
+    assert (read.duration_s, read.partitions) == (3, None)
+    assert trace("second,trips per second\n0,5\n").counts.tolist() == [5]
+
+
+def test_several_columns_are_partitions() -> None:
+    read = trace("second,p0,p1,p2\n0,1,2,3\n1,4,5,6\n")
+    assert read.counts.tolist() == [[1, 2, 3], [4, 5, 6]]
+    assert read.partitions == 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\ufeffsecond,events\n0,1\n1,2\n",
+        "second,events\r\n0,1\r\n1,2\r\n",
+        "second,events\n0,1\n1,2",
+        "second,events\n0,1\n1,2\n\n\n",
+        "Second , events\n 0 , 1 \n 1 , 2 \n",
+        '"second","events"\n"0","1"\n"1","2"\n',
+        "second,events\n0,1.0\n1.0,2e0\n",
+    ],
+)
+def test_what_other_programs_write_is_read(text: str) -> None:
+    assert trace(text).counts.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("rows", "problem"),
+    [
+        ("0,1\n2,1\n", "line 3: gap: second 2 comes after 0; 1 missing"),
+        ("0,1\n5,1\n", "line 3: gap: second 5 comes after 0; 1 to 4 missing"),
+        ("0,1\n0,1\n", "line 3: second 0 is there twice"),
+        ("0,1\n1,1\n0,1\n2,1\n", "line 4: second 0 after 1: wrong order"),
+        ("3,1\n4,1\n", "line 2: begins at second 3; must begin at 0"),
+        ("0,-1\n", "line 2: events = -1: is negative"),
+        ("0,many\n", "line 2: events = 'many': is not a number"),
+        ("0,nan\n", "line 2: events = nan: is not a whole number"),
+        ("0,NaN\n", "line 2: events = NaN: is not a whole number"),
+        ("0,inf\n", "line 2: events = inf: is not a whole number"),
+        ("0,1.5\n", "line 2: events = 1.5: is a fraction"),
+        ("0,1_0\n", "line 2: events = 1_0: is not a whole number"),
+        ("0,\n", "line 2: events is empty"),
+        ("0,99999999999\n", "line 2: events = 99999999999: more than 10,000,000 in a second"),
+        ("now,1\n", "line 2: second = 'now': is not a number"),
+        ("0.5,1\n", "line 2: second = 0.5: is a fraction"),
+        ("0,1\n1,2,3\n", "line 3: has 3 of 2 columns"),
+        ("0,1\n1\n", "line 3: has 1 of 2 columns"),
+        ("0,1\n\n1,1\n", "line 3: is empty"),
+        ("", "line 2: is missing; there is no second in it"),
+    ],
+)
+def test_one_mistake_is_named_once_with_its_line(rows: str, problem: str) -> None:
+    assert problems_of(f"second,events\n{rows}") == [problem]
+
+
+@pytest.mark.parametrize(
+    ("header", "problem"),
+    [
+        ("", "line 1: is empty; must be second,events or second,p0,p1,…"),
+        ("0,10", "line 1: '0,10' is not the header; must be second,events or second,p0,p1,…"),
+        ("second", "line 1: 'second' is not the header"),
+        ("second;events", "line 1: 'second;events' is not the header"),
+        ("second,p0,p2", "line 1: column 3 is 'p2' where 'p1' belongs"),
+        ("second,a,b", "line 1: column 2 is 'a' where 'p0' belongs"),
+    ],
+)
+def test_a_wrong_header_is_the_one_problem(header: str, problem: str) -> None:
+    (found,) = problems_of(f"{header}\n0,1\n")
+    assert found.startswith(problem)
+
+
+def test_an_empty_file_has_no_header() -> None:
+    assert problems_of("")[0].startswith("line 1: is empty")
+
+
+def test_a_cell_without_an_end_is_named_too() -> None:
+    (problem,) = problems_of("second,events\n0,1\n1," + "1" * 200_000 + "\n")
+    assert problem.startswith("line 3: field larger than")
+
+
+def test_two_mistakes_in_a_line_are_both_named_and_so_is_the_column() -> None:
+    assert problems_of("second,p0,p1\n0,1,1\n2,5,-1\n") == [
+        "line 3: gap: second 2 comes after 0; 1 missing",
+        "line 3: p1 = -1: is negative",
+    ]
+
+
+def test_the_first_five_mistakes_are_named_at_once() -> None:
+    problems = problems_of("second,events\n" + "".join(f"{second},x\n" for second in range(100)))
+    assert [problem.partition(":")[0] for problem in problems] == [f"line {number}" for number in range(2, 7)]
+
+
+@given(st.integers(1, 20), st.integers(1, 4), st.data())
+def test_what_is_written_is_read_back(seconds, partitions, data) -> None:
+    counts = data.draw(arrays(np.int64, (seconds, partitions), elements=st.integers(0, 10_000)))
+    names = ",".join(f"p{number}" for number in range(partitions))
+    rows = "".join(f"{second},{','.join(map(str, row))}\n" for second, row in enumerate(counts.tolist()))
+    expected = counts[:, 0] if partitions == 1 else counts
+    assert trace(f"second,{names}\n{rows}").counts.tolist() == expected.tolist()
+
+
+@given(st.text(max_size=200))
+def test_whatever_the_file_holds_it_is_read_or_refused(text: str) -> None:
+    try:
+        seconds = trace(text).duration_s
+    except TraceError as wrong:
+        seconds = len(wrong.problems)
+    assert seconds > 0
+
+
+def test_a_day_of_seconds_is_read_within_a_second() -> None:
+    text = "second,events\n" + "".join(f"{second},100\n" for second in range(86_400))
+    began_s = time.process_time()
+    assert trace(text).duration_s == 86_400
+    assert time.process_time() - began_s < 1.0

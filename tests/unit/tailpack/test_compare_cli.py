@@ -1,0 +1,95 @@
+"""`tailpack compare`, as somebody at a terminal or a script meets it."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from typer.testing import CliRunner, Result
+
+from contracts.validation import InvalidSettingsError
+from tailpack import compare_cli
+from tailpack.errors import TailpackError
+
+SHORT = ("--scenarios", "w1", "--policies", "algorithm-2,linear", "--set", "duration_s=30", "--processes", "1")
+
+
+def run(*words: str) -> Result:
+    """Run the command; an exception of ours reaches the test, as it reaches `tailpack.cli.main`."""
+    return CliRunner().invoke(compare_cli.app, list(words), catch_exceptions=False)
+
+
+def test_as_json_it_prints_one_object_and_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    words = (*SHORT, "--set", "split=random", "--seeds", "2", "--out", str(tmp_path), "--json")
+    first = run(*words)
+    assert first.exit_code == 0
+    rows = json.loads(first.stdout)["rows"]
+    assert [(row["policy"], row["seeds"]) for row in rows] == [("algorithm-2", 2), ("linear", 2)]
+    assert rows[1]["in_sla_difference"]["distinguishable"] in (True, False)
+    assert {"in_sla", "p99_s", "p999_s", "max_s", "replica_minutes", "regret", "on_front"} <= set(rows[0])
+    assert len((tmp_path / "results.jsonl").read_text().splitlines()) == 4
+    assert run(*words).stdout == first.stdout, "everything was there"
+    assert len((tmp_path / "results.jsonl").read_text().splitlines()) == 4
+
+
+def test_page_plots_and_figures_are_written(tmp_path: Path) -> None:
+    shown = run(*SHORT, "--out", str(tmp_path / "out"), "--into", str(tmp_path / "reference"))
+    assert shown.exit_code == 0
+    page = (tmp_path / "out" / "compare.md").read_text(encoding="utf-8")
+    assert "Nothing is left to chance here" in page
+    assert page.strip() in shown.stdout
+    assert (tmp_path / "out" / "w1.svg").read_text(encoding="utf-8").startswith("<?xml")
+    kept = json.loads((tmp_path / "reference" / "comparison.json").read_text())
+    assert [row["policy"] for row in kept] == ["algorithm-2", "linear"]
+    assert kept[0]["origin"]["command"].startswith("tailpack ")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--scenarios", "w1,nowhere"), "scenario 'nowhere': unknown; known are"),
+        (("--policies", "linear,best"), "policy 'best': unknown; known are"),
+        (("--scenarios", ","), "name at least one scenario"),
+        (("--set", "duration_s"), "must be KEY=VALUE"),
+    ],
+)
+def test_what_can_be_mended_is_one_line(words: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    with pytest.raises(TailpackError, match=re.escape(said)):
+        run(*SHORT[2:], *words, "--out", str(tmp_path))
+
+
+def test_wrong_settings_are_named(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSettingsError) as wrong:
+        run(*SHORT, "--set", "payment.partitions=0", "--out", str(tmp_path))
+    assert "payment.partitions" in wrong.value.problems[0]
+
+
+def test_ctrl_c_keeps_what_was_measured_and_leaves_no_process_behind(tmp_path: Path) -> None:
+    """One process computes long runs; as soon as the first is kept, the terminal's Ctrl-C reaches all of them."""
+    words = ("compare", "--scenarios", "w1", "--policies", "algorithm-2", "--seeds", "400", "--set", "split=random")
+    command = [sys.executable, "-m", "tailpack", *words, "--processes", "2", "--out", str(tmp_path)]
+    running = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    kept = tmp_path / "results.jsonl"
+    deadline = time.monotonic() + 100
+    while not (kept.exists() and kept.read_bytes().count(b"\n")):
+        assert running.poll() is None, running.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    family = psutil.Process(running.pid).children(recursive=True)
+    os.killpg(running.pid, signal.SIGINT)
+    out, err = running.communicate(timeout=30)
+    assert running.returncode == 130
+    assert out == ""
+    assert "finished runs are kept in" in err
+    assert "Traceback" not in err
+    _, alive = psutil.wait_procs(family, timeout=5)
+    assert not alive
+    assert kept.read_bytes().endswith(b"\n")

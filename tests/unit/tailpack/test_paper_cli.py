@@ -1,0 +1,66 @@
+"""`tailpack paper`, as somebody at a terminal or a script meets it."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import comparison_work
+import pytest
+from typer.testing import CliRunner, Result
+
+from bench.comparison import campaign
+from bench.comparison.campaign import Campaign, Outcomes
+from bench.packing.result import Claim
+from bench.paper import landau_2024
+from tailpack import paper_cli
+
+
+def run(*words: str) -> Result:
+    """Run the command; an exception of ours reaches the test, as it reaches `tailpack.cli.main`."""
+    return CliRunner().invoke(paper_cli.app, list(words), catch_exceptions=False)
+
+
+@pytest.fixture(autouse=True)
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Tell results instead of computing them; return which seeds were asked for."""
+    seeds: list[int] = []
+
+    def told(self: Campaign, jobs):  # type: ignore[no-untyped-def]
+        self.folder.mkdir(parents=True, exist_ok=True)
+        some = list(dict.fromkeys(jobs))
+        seeds.extend(one.seed for one in some)
+        return Outcomes({one: comparison_work.told(one) for one in some}, {})
+
+    claim = Claim(claim="MWF moves less", published="-55 %", ours="-53 %", verdict="reproduced", why="NFD")
+    study = SimpleNamespace(streams=3, iterations=101)
+    monkeypatch.setattr(campaign.Campaign, "run", told)
+    monkeypatch.setattr(landau_2024, "compared", lambda *_, **__: SimpleNamespace(claims=(claim,), studies=(study,)))
+    return seeds
+
+
+def test_every_paper_is_in_the_page_and_in_the_object(tmp_path: Path) -> None:
+    result = run("--quick", "--out", str(tmp_path), "--json")
+    assert result.exit_code == 0
+    rows = json.loads(result.stdout)["rows"]
+    assert len({row["paper"] for row in rows}) == 3
+    assert {row["verdict"] for row in rows} <= {"reproduced", "differs", "cannot be checked"}
+    page = (tmp_path / "paper.md").read_text(encoding="utf-8")
+    assert all(f"## {row['paper']}" in page for row in rows)
+    assert "| MWF moves less | -55 % | -53 % | 3 streams of 101 iterations | reproduced: NFD |" in page
+
+
+def test_quick_is_one_seed_and_otherwise_there_are_several(asked: list[int], tmp_path: Path) -> None:
+    run("--quick", "--out", str(tmp_path))
+    assert set(asked) == {1}
+    run("--out", str(tmp_path))
+    assert set(asked) == set(range(1, paper_cli.SEEDS + 1))
+    asked.clear()
+    run("--quick", "--seeds", "2", "--out", str(tmp_path))
+    assert set(asked) == {1, 2}
+
+
+def test_the_rows_of_the_docs_say_where_they_come_from(tmp_path: Path) -> None:
+    run("--quick", "--out", str(tmp_path), "--into", str(tmp_path / "reference"))
+    kept = json.loads((tmp_path / "reference" / "paper.json").read_text())
+    assert {row["origin"]["machine"] for row in kept}
+    assert len(kept) == len(json.loads((tmp_path / "paper.json").read_text())["rows"])

@@ -1,0 +1,110 @@
+"""`tailpack simulate`, as somebody at a terminal or a script meets it."""
+
+import gzip
+import json
+
+import msgspec
+import pytest
+from typer.testing import CliRunner
+
+from contracts.journal import JournalEntry
+from contracts.validation import InvalidSettingsError
+from tailpack import simulate_cli
+from tailpack.errors import TailpackError
+
+SHORT = ["--set", "duration_s=60"]
+
+
+def run(*words):
+    """Run the command; an exception of ours reaches the test, as it reaches `tailpack.cli.main`."""
+    return CliRunner().invoke(simulate_cli.app, list(words), catch_exceptions=False)
+
+
+def test_as_json_it_prints_one_object_and_nothing_else():
+    result = run("w1", "--policy", "algorithm-2", "--seed", "7", "--json", *SHORT)
+
+    found = json.loads(result.stdout)
+    assert result.exit_code == 0
+    assert list(found)[:9] == ["scenario", "policy", "seed", "events", "in_sla", "p50_s", "p99_s", "p999_s", "max_s"]
+    assert {"replica_minutes", "bound_replica_minutes", "scale_ups", "scale_downs", "wall_s", "regret"} <= set(found)
+    assert {"reassignments", "moved_partitions", "policy_s", "lost", "duplicates"} <= set(found)
+    assert (found["scenario"], found["policy"], found["seed"]) == ("w1", "algorithm-2", 7)
+
+
+def test_otherwise_it_prints_a_table():
+    shown = run("w1", "--policy", "linear", *SHORT).stdout
+
+    assert "w1, linear, seed 1" in shown
+    assert "within 0.5 s" in shown
+    assert "replica-minutes" in shown
+
+
+def test_a_trace_of_ones_own(tmp_path):
+    trace = tmp_path / "mine.csv"
+    trace.write_text("second,events\n0,80\n1,120\n")
+
+    found = json.loads(run("w1", "--policy", "static", "--trace", str(trace), "--json").stdout)
+
+    assert (found["events"], found["in_sla"], found["max_s"]) == (200, 0.9, 0.6)
+
+
+def test_a_wrong_trace_is_one_message_with_the_lines(tmp_path):
+    trace = tmp_path / "mine.csv"
+    trace.write_text("second,events\n0,80\n2,-1\n")
+
+    with pytest.raises(InvalidSettingsError) as wrong:
+        run("w1", "--trace", str(trace))
+
+    assert wrong.value.problems == [
+        "mine.csv: line 3: gap: second 2 comes after 0; 1 missing; line 3: events = -1: is negative"
+    ]
+
+
+def test_a_trace_that_is_not_there_or_not_text(tmp_path):
+    with pytest.raises(InvalidSettingsError, match=r"none\.csv: cannot be read \(No such file or directory\)"):
+        run("w1", "--trace", str(tmp_path / "none.csv"))
+    (tmp_path / "mine.csv").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(InvalidSettingsError, match=r"mine\.csv: is not UTF-8 text"):
+        run("w1", "--trace", str(tmp_path / "mine.csv"))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["w9"], "scenario 'w9' is unknown; known are demo"),
+        (["w1", "--policy", "guess"], "'guess' is unknown; known are algorithm-1"),
+        (["w1", "--set", "split"], "must be KEY=VALUE"),
+        (["w1", "--set", "spilt=even"], "override spilt: unknown"),
+        (["w1-skew9", "--set", "split=random"], "'random' contradicts the partition table of w1-skew9"),
+        (["w1", "--set", "policy.foo=1"], "policy algorithm-2: foo: unknown; known are f_up, f_down"),
+    ],
+)
+def test_what_the_user_can_mend_is_said(words, message):
+    with pytest.raises((InvalidSettingsError, TailpackError)) as wrong:
+        run(*words)
+    assert message in str(wrong.value)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "split=random", "spacing=poisson", "rebalance_time_s=2", "startup_s=gke", "decision_interval_s=30",
+        "heartbeat_s=3", "delivery=share", "load.spacing=smooth", "simulation.poll_events=50", "policy.f_up=0.8",
+    ],
+)  # fmt: skip
+def test_every_part_of_the_question_can_be_set(change):
+    assert run("w1", "--set", change, *SHORT, "--json").exit_code == 0
+
+
+def test_the_run_can_be_kept(tmp_path):
+    result = run("w1", *SHORT, "--json", "--out", str(tmp_path / "run"))
+
+    figures = json.loads(result.stdout)
+    assert json.loads((tmp_path / "run" / "result.json").read_bytes())["events"] == figures["events"]
+    entries = msgspec.json.Decoder(JournalEntry).decode_lines((tmp_path / "run" / "journal.jsonl").read_bytes())
+    assert sum(type(entry).__name__ == "TickRecord" for entry in entries) == 60
+    with gzip.open(tmp_path / "run" / "events.jsonl.gz") as lines:
+        events = [json.loads(line) for line in lines]
+    assert len(events) == figures["events"]
+    assert max(event["done_us"] - event["intended_us"] for event in events) == figures["max_s"] * 1e6
+    assert events[0]["shipped_us"] is None

@@ -1,6 +1,8 @@
-"""What is measured of the group, learned: λ and μ from counters, t_r from the rounds that it went through."""
+"""What is measured of the group, learned: λ and its envelope, μ, t_r; and what is to be expected of λ."""
 
 from autoscaler.estimation.calibration import Coverage, coverage
+from autoscaler.estimation.envelope import Envelope
+from autoscaler.estimation.forecast import GuardedForecast, Holt
 from autoscaler.estimation.rates import ArrivalRates, ServiceRate, WorkCounters
 from autoscaler.estimation.rebalance_time import (
     KINDS,
@@ -9,16 +11,22 @@ from autoscaler.estimation.rebalance_time import (
     RebalanceTimes,
     RebalanceTiming,
 )
+from autoscaler.estimation.service_rates import RateEstimate, ServiceRates
 
 __all__ = [
     "KINDS",
     "ArrivalRates",
     "Coverage",
+    "Envelope",
     "Estimate",
+    "GuardedForecast",
+    "Holt",
     "Length",
+    "RateEstimate",
     "RebalanceTimes",
     "RebalanceTiming",
     "ServiceRate",
+    "ServiceRates",
     "WorkCounters",
     "coverage",
 ]

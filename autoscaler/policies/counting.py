@@ -1,8 +1,18 @@
 """Baselines that look at sums only: `linear`, what clouds offer, and `static`, a fixed count."""
 
-from autoscaler.model import Action, Decision, GroupObservation
+from autoscaler.model import Decision, GroupObservation
 from autoscaler.packing.least_loaded import spread
-from autoscaler.policies.planning import change, counted_plan, hold, items_of, number, plan_for, replicas_for, unowned
+from autoscaler.policies.planning import (
+    change,
+    counted_hold,
+    counted_plan,
+    hold,
+    items_of,
+    number,
+    plan_for,
+    replicas_for,
+    unowned,
+)
 from autoscaler.policies.settings import PolicySettings
 
 
@@ -24,12 +34,8 @@ class Linear:
             if beyond(wanted, now):
                 why = f"{number(total)} events/s at {number(allowed)} for each replica (μ·W·{share})"
                 return change(observation, counted_plan(observation, wanted, self.settings.replica_prefix), why)
-        if not observation.assignment:
-            plan = counted_plan(observation, now, self.settings.replica_prefix)
-            return Decision(
-                Action.REASSIGN, plan, f"nobody owns a partition yet: the group's assignor places all on {now}"
-            )
-        return hold(observation, f"{number(total)} events/s suit the present count: hold {now}", counts_only=True)
+        why = f"{number(total)} events/s suit the present count: hold {now}"
+        return counted_hold(observation, self.settings.replica_prefix, why)
 
 
 class Static:

@@ -41,6 +41,16 @@ def hold(observation: GroupObservation, reason: str, *, counts_only: bool = Fals
     return Decision(Action.HOLD, Plan(observation.replica_names, assignment), reason)
 
 
+def counted_hold(observation: GroupObservation, prefix: str, reason: str) -> Decision:
+    """Keep the count; where nobody owns a partition yet, let the group's assignor place them all."""
+    if observation.assignment:
+        return hold(observation, reason, counts_only=True)
+    now = observation.requested_replicas
+    plan = counted_plan(observation, now, prefix)
+    why = f"nobody owns a partition yet: the group's assignor places all on {now}"
+    return Decision(Action.REASSIGN, plan, why)
+
+
 def change(observation: GroupObservation, plan: Plan, why: str) -> Decision:
     """Return the decision for `plan`: the action follows from what it changes, and is a hold if nothing."""
     now = observation.requested_replicas

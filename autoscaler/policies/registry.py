@@ -2,12 +2,23 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from autoscaler.policies.bin_packing import BinPacking
+from autoscaler.policies.clairvoyant import Clairvoyant, ClairvoyantSettings
 from autoscaler.policies.counting import Linear, Static
-from autoscaler.policies.guards import Bounds, CoolDown, CountsOnly, HoldWhileChanging
+from autoscaler.policies.flink_ds2 import FlinkDs2, FlinkDs2Settings
+from autoscaler.policies.guards.composition import guarded
+from autoscaler.policies.keda_hpa import KedaHpa, KedaHpaSettings
+from autoscaler.policies.options import NoOptions, Options, PolicyOption, changed, listed, made, problems_of
+from autoscaler.policies.paper_optimal import (
+    Overprovisioned,
+    OverprovisionedSettings,
+    PaperOptimal,
+    PaperOptimalSettings,
+)
 from autoscaler.policies.settings import GuardSettings, PolicySettings
+from autoscaler.policies.tail_aware import TailAware, TailAwareSettings
 from autoscaler.ports import Policy
 
 
@@ -15,47 +26,105 @@ class UnknownPolicyError(ValueError):
     """No policy has that name; the message lists those there are."""
 
 
+class PolicyOptionsError(ValueError):
+    """A policy was told what it does not understand; the message names every mistake."""
+
+
 @dataclass(frozen=True, slots=True)
 class PolicyFactory:
     """How a named policy is made, and what it is in one line."""
 
     description: str
-    build: Callable[[PolicySettings], Policy]
+    build: Callable[[PolicySettings, Any], Policy]
+    """Takes an instance of `options` beside what all policies share."""
+    options: type = NoOptions
+    """Dataclass of the policy's own settings."""
+    shared: tuple[str, ...] = ()
+    """Which fields of PolicySettings may be told among its options, because it reads them."""
 
 
+F_UP_AND_DOWN: Final = ("f_up", "f_down")
 POLICIES: Final[dict[str, PolicyFactory]] = {
     "algorithm-1": PolicyFactory(
         "packs partitions by arrival rate and lag, and owns the assignment (CLOSER 2024, Algorithm 1)",
-        lambda settings: BinPacking(settings, tail_aware=False),
+        lambda settings, _: BinPacking(settings, tail_aware=False),
+        shared=F_UP_AND_DOWN,
     ),
     "algorithm-2": PolicyFactory(
         "Algorithm 1, planned for the lag that is there after the rebalance (CLOSER 2024, Algorithm 2)",
-        lambda settings: BinPacking(settings, tail_aware=True),
+        lambda settings, _: BinPacking(settings, tail_aware=True),
+        shared=F_UP_AND_DOWN,
     ),
     "linear": PolicyFactory(
-        "total arrival rate over the events that a replica serves within the target; states a count only", Linear
+        "total arrival rate over the events that a replica serves within the target; states a count only",
+        lambda settings, _: Linear(settings),
+        shared=F_UP_AND_DOWN,
     ),
-    "static": PolicyFactory("a fixed count, partitions spread evenly once", Static),
+    "paper-optimal": PolicyFactory(
+        "packs the arrival rates of each tick anew, lag and handovers left out (CLOSER 2024)",
+        PaperOptimal,
+        PaperOptimalSettings,
+    ),
+    "overprovisioned": PolicyFactory(
+        "the packing at the peak, which it must be told, held throughout", Overprovisioned, OverprovisionedSettings
+    ),
+    "keda-hpa": PolicyFactory(
+        "lag over a threshold, through a HorizontalPodAutoscaler (KEDA); states a count only", KedaHpa, KedaHpaSettings
+    ),
+    "flink-ds2": PolicyFactory(
+        "needed capacity over true processing rate, as Flink's autoscaler; states a count only",
+        FlinkDs2,
+        FlinkDs2Settings,
+    ),
+    "static": PolicyFactory(
+        "a fixed count, partitions spread evenly once",
+        lambda settings, _: Static(settings),
+        shared=("static_replicas",),
+    ),
+    "clairvoyant": PolicyFactory(
+        "the schedule of the bound, which it must be told",
+        lambda settings, options: Clairvoyant(options.schedule, settings, ahead_s=options.ahead_s),
+        ClairvoyantSettings,
+    ),
+    "tail-aware": PolicyFactory(
+        "of the plans that could follow, the one whose replicas and late events cost least",
+        TailAware,
+        TailAwareSettings,
+    ),
 }
 
 
-def make_policy(name: str, settings: PolicySettings | None = None, guards: GuardSettings | None = None) -> Policy:
+def policy_options(name: str) -> tuple[PolicyOption, ...]:
+    """Return what the policy called `name` can be told, as `make_policy` takes it. Raises UnknownPolicyError."""
+    factory = _factory(name)
+    return (*listed(PolicySettings, factory.shared), *listed(factory.options))
+
+
+def make_policy(
+    name: str,
+    settings: PolicySettings | None = None,
+    guards: GuardSettings | None = None,
+    options: Options | None = None,
+) -> Policy:
     """Return the policy called `name`, inside the guards if any are given.
 
-    Read from the inside out: owners are dropped where the group places its partitions itself; the count is bounded
-    first, then held while replicas change, then cooled down, so that the cool-down counts only what was really let
-    through. Raises UnknownPolicyError.
+    options: by name, over the defaults of the policy and over `settings`.
+    Raises UnknownPolicyError, or PolicyOptionsError naming every option that is wrong or missing.
     """
+    factory = _factory(name)
+    options = options or {}
+    wrong = problems_of(options, policy_options(name))
+    if wrong:
+        raise PolicyOptionsError(f"policy {name}: {'; '.join(wrong)}")
+    try:
+        settings = changed(settings or PolicySettings(), options, factory.shared)
+        policy = factory.build(settings, made(factory.options, options))
+    except ValueError as refused:
+        raise PolicyOptionsError(f"policy {name}: {refused}") from refused
+    return policy if guards is None else guarded(policy, settings, guards)
+
+
+def _factory(name: str) -> PolicyFactory:
     if name not in POLICIES:
         raise UnknownPolicyError(f"policy {name!r} is unknown; known are {', '.join(POLICIES)}")
-    settings = settings or PolicySettings()
-    policy = POLICIES[name].build(settings)
-    if guards is None:
-        return policy
-    if guards.counts_only:
-        policy = CountsOnly(policy)
-    bounded = Bounds(policy, minimum=guards.minimum, maximum=guards.maximum, replica_prefix=settings.replica_prefix)
-    steady = HoldWhileChanging(bounded, limit_s=guards.changing_limit_s)
-    if not guards.cool_down_up_s and not guards.cool_down_down_s:
-        return steady
-    return CoolDown(steady, up_s=guards.cool_down_up_s, down_s=guards.cool_down_down_s)
+    return POLICIES[name]

@@ -1,6 +1,7 @@
 """What policies and guards can be told."""
 
 from dataclasses import dataclass
+from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,22 @@ class PolicySettings:
             raise ValueError("; ".join(wrong))
 
 
+GUARD_UNITS: Final = (
+    ("cool_down_up_s", " s"),
+    ("cool_down_down_s", " s"),
+    ("changing_limit_s", " s"),
+    ("stabilisation_up_s", " s"),
+    ("stabilisation_down_s", " s"),
+    ("rate_limit", " replicas"),
+    ("rate_window_s", " s"),
+    ("stuck_after_s", " s"),
+    ("judge_s", " s"),
+    ("fallback_after_s", " s"),
+    ("safe_replicas", " replicas"),
+)
+"""Guard settings that must not be negative."""
+
+
 @dataclass(frozen=True, slots=True)
 class GuardSettings:
     """Rails around any policy. Raises ValueError naming every value that is out of range."""
@@ -51,6 +68,30 @@ class GuardSettings:
     that it is a fault, and the group must go on without waiting for it."""
     counts_only: bool = False
     """The group places its partitions itself: decisions name a count and no owners."""
+    stabilisation_up_s: float = 0.0
+    """Up only to the fewest replicas wanted within so many seconds. Off, as in Kubernetes: load does not wait."""
+    stabilisation_down_s: float = 0.0
+    """Down only to the most replicas wanted within so many seconds. Off; Kubernetes has 300."""
+    keep_while_draining: bool = False
+    """No replica goes while one holds more lag than it serves within the latency target."""
+    hold_during_handover: bool = False
+    """Nothing changes for the rebalance time after partitions began to change owners. Off: under incremental delivery
+    a second plan does not disturb the first; for groups that stop as a whole it is worth its delay."""
+    rate_limit: int = 0
+    """Most replicas that come or go, together, within `rate_window_s`; 0: no limit."""
+    rate_window_s: float = 60.0
+    """Window of `rate_limit`, seconds."""
+    stuck_after_s: float = 30.0
+    """A partition with lag but without progress for so many seconds, while its owner lives, is an alert and no reason
+    to scale. 0: off. Far beyond any poll, and beyond the 15 s after which a hung replica is replaced."""
+    judge_s: float = 10.0
+    """A scale-up that did not help is named so many seconds after its replicas were ready. 0: off."""
+    fallback: bool = True
+    """Where the policy fails, the last good plan stays; off, its error ends the loop, as experiments want it."""
+    fallback_after_s: float = 60.0
+    """Seconds of failure after which the last good plan gives way to a safe count."""
+    safe_replicas: int = 0
+    """That count; 0: the most that any good plan had."""
 
     def __post_init__(self) -> None:
         wrong = []
@@ -58,8 +99,10 @@ class GuardSettings:
             wrong.append(f"minimum = {self.minimum}: must be at least 1 replica")
         if self.maximum < 0 or 0 < self.maximum < self.minimum:
             wrong.append(f"maximum = {self.maximum}: must be 0 (the partitions) or at least minimum = {self.minimum}")
-        for name in ("cool_down_up_s", "cool_down_down_s", "changing_limit_s"):
+        for name, unit in GUARD_UNITS:
             if not getattr(self, name) >= 0:
-                wrong.append(f"{name} = {getattr(self, name)}: must be 0 s or more")
+                wrong.append(f"{name} = {getattr(self, name)}: must be 0{unit} or more")
+        if 0 < self.maximum < self.safe_replicas:
+            wrong.append(f"safe_replicas = {self.safe_replicas}: must be at most maximum = {self.maximum}")
         if wrong:
             raise ValueError("; ".join(wrong))

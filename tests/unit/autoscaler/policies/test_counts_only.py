@@ -2,6 +2,7 @@
 
 import pytest
 from unit.autoscaler.builders import Wants, seen
+from unit.autoscaler.policies.timelines import TOLD, Obedient
 
 from autoscaler.model import Action
 from autoscaler.policies.guards import CountsOnly
@@ -30,12 +31,12 @@ def test_to_reassign_is_to_hold():
 @pytest.mark.parametrize("owned", [[0, 0, 1, 1], None])
 def test_every_policy_scales_a_group_whose_owners_may_be_unknown(name, owned):
     """A share group has no owners at all."""
-    policy = make_policy(name, PolicySettings(static_replicas=3), COUNTS_ONLY)
-    busy = seen([150, 150, 150, 150], [80, 80, 80, 80], replicas=2, owned=owned or [])
+    policy = make_policy(name, PolicySettings(static_replicas=3), COUNTS_ONLY, TOLD.get(name))
+    group = Obedient(policy, replicas=2, obeys=False)
 
-    decision = policy.decide(busy)
+    decisions = [group.at(second, [150] * 4, [80] * 4, owned=owned or []) for second in range(10)]
 
-    assert decision.action is Action.UP
+    decision = next(one for one in decisions if one.action is Action.UP)
     assert decision.plan.assignment is None
     assert decision.plan.count >= 3
 

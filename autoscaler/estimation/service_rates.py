@@ -1,0 +1,174 @@
+"""μ of each replica with its doubt: what all replicas show informs what is believed of one.
+
+Three levels, all as logarithms of the seconds that one event takes, because machines differ by factors:
+- the prior, what an operator says, right to a factor e^±`prior_spread`;
+- the group's typical replica, and by how much replicas differ (`typical_replica`);
+- each replica: its own mean where it has served much, the group's where it has served little.
+
+Seconds are busy time per event while there are pauses. Polls, commits and the like are not busy time, and cost events
+only under load: a replica that is never idle shows how much longer than its busy time its work takes, and that ratio,
+of the whole group, divides all rates.
+"""
+
+import math
+from collections.abc import Collection
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Final
+
+import numpy as np
+
+from autoscaler.estimation.order_statistics import CONFIDENCE
+from autoscaler.estimation.rates import WorkCounters
+from autoscaler.estimation.typical_replica import TypicalReplica, fit
+
+Z: Final = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+EXPECTED_VARIATION: Final = 1.0
+"""(Standard deviation / mean)² of one event's service time before any was seen: that of exponential times."""
+EXPECTED_BATCHES: Final = 4.0
+"""For how many readings that counts."""
+LEAST_DOUBT: Final = 1e-12
+"""Variance of a mean that seems certain."""
+
+
+@dataclass(frozen=True, slots=True)
+class RateEstimate:
+    """μ, events/s, and the interval that holds it with 95 %."""
+
+    value: float
+    low: float
+    high: float
+    samples: int
+    """Events of this very replica (of all, for the typical one) that it was learned from; 0: only from others."""
+
+
+@dataclass(slots=True)
+class _Work:
+    """What one replica has done; older events count less."""
+
+    last: WorkCounters
+    seen: int = 0
+    events: float = 0.0
+    busy_s: float = 0.0
+    squares: float = 0.0
+    """Σ weight² over events: how much the forgetting costs in certainty."""
+
+    def add(self, events: int, busy_s: float, remembered: float) -> None:
+        self.seen += events
+        self.events = self.events * remembered + events
+        self.busy_s = self.busy_s * remembered + busy_s
+        self.squares = self.squares * remembered**2 + events
+
+
+class ServiceRates:
+    """Learns μ of each replica and of the typical one.
+
+    prior: events/s believed before anything is seen. memory_events: an event counts half after its replica has served
+    so many more. O(1) to observe; O(replicas) once for the first estimate after that, then O(1).
+    """
+
+    def __init__(
+        self, prior: float, *, prior_spread: float = 0.5, replica_spread: float = 0.1, memory_events: int = 2000
+    ) -> None:
+        if not 0 < prior < math.inf:
+            raise ValueError(f"service rate to start from must be positive, got {prior} events/s")
+        self._prior_log_s = -math.log(prior)
+        self._prior_spread = prior_spread
+        self._replica_spread = replica_spread
+        self._memory_events = memory_events
+        self._work: dict[str, _Work] = {}
+        self._variation = EXPECTED_VARIATION * EXPECTED_BATCHES
+        self._batches = EXPECTED_BATCHES
+        self._saturated_s = 0.0
+        self._saturated_busy_s = 0.0
+        self._typical: TypicalReplica | None = None
+
+    def observe(self, now: WorkCounters, *, saturated_s: float | None = None) -> None:
+        """Take in one reading. An incarnation's first says where its counters stand; one out of order is ignored.
+
+        saturated_s: seconds since the replica's last reading, if it always had work in between; None: it had pauses.
+        """
+        work = self._work.get(now.replica)
+        if work is None:
+            self._work[now.replica] = _Work(now)
+            return
+        if work.last.incarnation != now.incarnation:
+            work.last = now
+            return
+        events, busy_s = now.processed - work.last.processed, (now.busy_us - work.last.busy_us) / 1e6
+        if events <= 0 or busy_s <= 0:
+            return
+        work.last = now
+        remembered = 0.5 ** (events / self._memory_events)
+        if saturated_s is not None:
+            self._saturated_s = self._saturated_s * remembered + max(busy_s, saturated_s)
+            self._saturated_busy_s = self._saturated_busy_s * remembered + busy_s
+        if work.events:
+            self._learn_variation(work, events, busy_s, remembered)
+        work.add(events, busy_s, remembered)
+        self._typical = None
+
+    def keep(self, replicas: Collection[str]) -> None:
+        """Forget all replicas but these."""
+        self._work = {name: work for name, work in self._work.items() if name in replicas}
+        self._typical = None
+
+    def estimate(self, replica: str) -> RateEstimate:
+        """Return μ of one replica; of one that was never seen, what the others suggest."""
+        typical, work = self._fitted(), self._work.get(replica)
+        if work is None or not work.events:
+            return self._rate(typical.value, typical.doubt + typical.spread, 0)
+        own, doubt = math.log(work.busy_s / work.events), self._event_variance * work.squares / work.events**2
+        return self._rate(*typical.estimate(own, doubt), work.seen)
+
+    @property
+    def typical(self) -> RateEstimate:
+        """μ of the typical replica."""
+        typical = self._fitted()
+        return self._rate(typical.value, typical.doubt, sum(work.seen for work in self._work.values()))
+
+    @property
+    def service_rate(self) -> float:
+        """μ of the typical replica, events/s."""
+        return self.typical.value
+
+    @property
+    def overhead(self) -> float:
+        """Seconds that work takes under load per second of busy time, at least 1."""
+        return self._saturated_s / self._saturated_busy_s if self._saturated_busy_s else 1.0
+
+    def _learn_variation(self, work: _Work, events: int, busy_s: float, remembered: float) -> None:
+        """Compare a reading with what its replica's earlier ones predict: how far is the mean of so many events off?"""
+        off = busy_s / events * work.events / work.busy_s - 1
+        expected = 1 / events + work.squares / work.events**2  # of the reading's mean and of what it is compared with
+        self._variation = self._variation * remembered + off * off / expected
+        self._batches = self._batches * remembered + 1
+
+    @property
+    def _event_variance(self) -> float:
+        """Variance of the logarithm of one event's seconds, as far as a mean of many is concerned.
+
+        The variation is an estimate, too: raised so that Z standard deviations are what Student's t asks for
+        (t ≈ z + (z³ + z)/(4ν); Abramowitz, Stegun 26.7.5).
+        """
+        return self._variation / self._batches * (1 + (Z**2 + 1) / (4 * self._batches)) ** 2
+
+    def _fitted(self) -> TypicalReplica:
+        """Return the typical replica, in log seconds of busy time per event."""
+        if self._typical is None:
+            known = [work for work in self._work.values() if work.events]
+            events, busy_s, squares = (
+                np.array([getattr(work, name) for work in known]) for name in ("events", "busy_s", "squares")
+            )
+            self._typical = fit(
+                np.log(busy_s / events),
+                np.maximum(self._event_variance * squares / events**2, LEAST_DOUBT),
+                prior=self._prior_log_s,
+                prior_spread=self._prior_spread,
+                replica_spread=self._replica_spread,
+            )
+        return self._typical
+
+    def _rate(self, log_s: float, variance: float, samples: int) -> RateEstimate:
+        log_s, error = log_s + math.log(self.overhead), Z * math.sqrt(variance)
+        return RateEstimate(math.exp(-log_s), math.exp(-log_s - error), math.exp(-log_s + error), samples)

@@ -1,0 +1,67 @@
+"""Partitions that make no progress although their owner lives: a fault that no number of replicas mends."""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from autoscaler.model import Decision, GroupObservation
+from autoscaler.policies.guards.guard import Guard
+from autoscaler.policies.planning import number
+from autoscaler.ports import Policy
+
+
+class SetStuckAside(Guard):
+    """Alerts for stuck partitions in the reason, and hides their lag from the policy inside, so that nothing scales.
+
+    Stuck: for `after_s` some lag, no progress (λ·Δt − Δlag of less than one event), one owner, and that owner ready.
+    Its λ stays visible: it will have to be served when the fault is mended.
+    """
+
+    def __init__(self, policy: Policy, *, after_s: float = 30.0) -> None:
+        super().__init__(policy)
+        self.after_s = after_s
+        self._seen_s = 0.0
+        self._lag: NDArray[np.float64] = np.empty(0)
+        self._owners: list[str] = []
+        self._since_s: NDArray[np.float64] = np.empty(0)
+        """Since when each partition, in the order of the observation, may be stuck."""
+
+    def decide(self, observation: GroupObservation) -> Decision:
+        """Return what the policy decides without the lag of stuck partitions, and name these."""
+        stuck = self._stuck(observation)
+        if not len(stuck):
+            return self.policy.decide(observation)
+        loads = list(observation.partitions)
+        for index in stuck:
+            loads[index] = replace(loads[index], lag=0)
+        wanted = self.policy.decide(replace(observation, partitions=tuple(loads)))
+        return replace(wanted, reason=f"{wanted.reason}; alert: {self._alert(observation, stuck)}")
+
+    def _stuck(self, observation: GroupObservation) -> NDArray[np.intp]:
+        """Return the places of stuck partitions in the observation."""
+        loads, at_s = observation.partitions, observation.at_s
+        lag = np.fromiter((load.lag for load in loads), np.float64, len(loads))
+        arrived = np.fromiter((load.arrival_rate for load in loads), np.float64, len(loads)) * (at_s - self._seen_s)
+        ready = {one.name for one in observation.replicas if one.ready}
+        owners = [observation.assignment.get(load.partition, "") for load in loads]
+        alive = np.fromiter((owner in ready for owner in owners), np.bool_, len(loads))
+        known = min(len(loads), len(self._owners))  # partitions that are new begin now
+        idle = np.zeros(len(loads), np.bool_)
+        idle[:known] = arrived[:known] - (lag[:known] - self._lag[:known]) < 0.5
+        same = (owner == before for owner, before in zip(owners[:known], self._owners[:known], strict=True))
+        idle[:known] &= np.fromiter(same, np.bool_, known)
+        waits = idle & alive & (lag > 0)
+        since_s = np.full(len(loads), at_s)
+        since_s[:known] = np.where(waits[:known], self._since_s[:known], at_s)
+        self._seen_s, self._lag, self._owners, self._since_s = at_s, lag, owners, since_s
+        return np.flatnonzero(waits & (at_s - since_s >= self.after_s))
+
+    def _alert(self, observation: GroupObservation, stuck: NDArray[np.intp]) -> str:
+        first = observation.partitions[stuck[0]]
+        more = f" and {len(stuck) - 1} more" if len(stuck) > 1 else ""
+        since_s = observation.at_s - self._since_s[stuck[0]]
+        return (
+            f"partition {first.partition}{more} stuck for {number(since_s)} s with {first.lag} events of lag, while "
+            f"its owner {self._owners[stuck[0]]} is ready; more replicas would not help"
+        )

@@ -1,0 +1,116 @@
+"""The two references of CLOSER 2024: `paper-optimal` packs each tick anew, `overprovisioned` packs the peak once."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from autoscaler.model import Decision, GroupObservation
+from autoscaler.packing.bins import Bin, Capacity, Item
+from autoscaler.packing.least_loaded import least_loaded, spread
+from autoscaler.policies.planning import change, hold, number, plan_for, unowned
+from autoscaler.policies.settings import PolicySettings
+
+
+@dataclass(frozen=True, slots=True)
+class PaperOptimalSettings:
+    """How full a bin may be. Raises ValueError for a value out of range."""
+
+    bin_events_per_s: float = 85.0
+    """A bin holds less than this, events/s. 85 gives the printed 32.72 and 414.1 replica-minutes of W1 and taxi; 100,
+    the μ·W that the paper's text names, gives 28.90 and 333.6."""
+
+    def __post_init__(self) -> None:
+        _must_be_positive("bin_events_per_s", self.bin_events_per_s)
+
+
+class PaperOptimal:
+    """Least-Loaded by arrival rate alone, each tick: no lag, and neither start-up nor handover is thought of.
+
+    Owners change only with the count or where a replica holds more than a bin: the paper counts replicas, and a move
+    that changes nothing would cost latency in a world where handovers take time.
+    """
+
+    name = "paper-optimal"
+
+    def __init__(self, settings: PolicySettings, options: PaperOptimalSettings | None = None) -> None:
+        self.settings = settings
+        self.options = options or PaperOptimalSettings()
+
+    def decide(self, observation: GroupObservation) -> Decision:
+        """Ask for the bins of this tick."""
+        now = observation.requested_replicas
+        items = [Item(load.partition, load.arrival_rate, 0.0) for load in observation.partitions]
+        bins = _packed(items, self.options.bin_events_per_s)
+        total = number(sum(item.arrival_rate for item in items))
+        why = f"{total} events/s fit {len(bins)} with less than {number(self.options.bin_events_per_s)} events/s each"
+        if len(bins) == now and not unowned(observation) and self._holds(observation, items):
+            return hold(observation, f"{why}: hold {now}")
+        return change(observation, plan_for(observation, bins, self.settings.replica_prefix), why)
+
+    def _holds(self, observation: GroupObservation, items: Iterable[Item]) -> bool:
+        """Tell whether every replica that serves several partitions has less than a bin holds."""
+        held: dict[str, list[float]] = {}
+        for item in items:
+            held.setdefault(observation.assignment[item.partition], []).append(item.arrival_rate)
+        return all(len(rates) == 1 or sum(rates) < self.options.bin_events_per_s for rates in held.values())
+
+
+@dataclass(frozen=True, slots=True)
+class OverprovisionedSettings:
+    """The peak, which must be told: rates or a count. Raises ValueError where it is not, or a value is out of range."""
+
+    peak_rates: tuple[float, ...] = ()
+    """λ of each partition at the peak, events/s, by partition number; packed once. Whoever knows the workload tells it:
+    the second whose packing needs most bins."""
+    replicas: int = 0
+    """Or the count itself; partitions are then spread by what they hold at the first decision."""
+    bin_events_per_s: float = 85.0
+    """As of `paper-optimal`."""
+
+    def __post_init__(self) -> None:
+        if bool(self.peak_rates) == bool(self.replicas):
+            raise ValueError("the peak must be told, as peak_rates or as replicas")
+        if self.replicas < 0:
+            raise ValueError(f"replicas = {self.replicas}: must be at least 1")
+        if not all(isinstance(rate, int | float) and 0 <= rate < math.inf for rate in self.peak_rates):
+            raise ValueError(f"peak_rates = {self.peak_rates}: must be events/s, 0 or more")
+        _must_be_positive("bin_events_per_s", self.bin_events_per_s)
+
+
+class Overprovisioned:
+    """The packing at the peak, held for the whole run."""
+
+    name = "overprovisioned"
+
+    def __init__(self, settings: PolicySettings, options: OverprovisionedSettings) -> None:
+        self.settings = settings
+        self.options = options
+
+    def decide(self, observation: GroupObservation) -> Decision:
+        """Ask for the packing where it is not in force; otherwise hold."""
+        now = observation.requested_replicas
+        bins = self._bins(observation)
+        why = f"{len(bins)} for the peak"
+        if len(bins) == now and not unowned(observation):
+            return hold(observation, f"{why}: hold {now}")
+        return change(observation, plan_for(observation, bins, self.settings.replica_prefix), why)
+
+    def _bins(self, observation: GroupObservation) -> tuple[Bin, ...]:
+        rates: Mapping[int, float] = dict(enumerate(self.options.peak_rates))
+        items = [
+            Item(load.partition, rates.get(load.partition, 0.0) if rates else load.arrival_rate, 0.0)
+            for load in observation.partitions
+        ]
+        if self.options.replicas:
+            return spread(items, self.options.replicas)
+        return _packed(items, self.options.bin_events_per_s)
+
+
+def _packed(items: Iterable[Item], less_than: float) -> tuple[Bin, ...]:
+    """Pack by rate into bins that hold less than `less_than`; the items have no lag, so its capacity is any."""
+    return least_loaded(tuple(items), Capacity(math.nextafter(less_than, 0.0), 1.0))
+
+
+def _must_be_positive(name: str, value: float) -> None:
+    if not value > 0:
+        raise ValueError(f"{name} = {value}: must be more than 0 events/s")

@@ -1,0 +1,71 @@
+"""How events lie in time: recent slots of every partition, which of their events wait, and the shape of an interval."""
+
+from collections import deque
+from math import ceil
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from autoscaler.model import GroupObservation
+
+Floats = NDArray[np.float64]
+
+SHAPES: Final = 8
+"""Intervals whose shapes are averaged: enough for a pattern to show, few enough to follow when it changes."""
+SLOT_S: Final = 0.1
+"""Of a world that does not say how events lay: all of an interval are taken to be one burst in its last slot."""
+
+
+class ArrivalHistory:
+    """The last intervals, slot by slot."""
+
+    def __init__(self) -> None:
+        self._intervals: deque[Floats] = deque(maxlen=SHAPES)
+        self._last_s: float | None = None
+        self.slot_s = SLOT_S
+
+    @property
+    def interval_s(self) -> float:
+        """Length of the last interval, in whole slots."""
+        return len(self._intervals[-1]) * self.slot_s
+
+    def observe(self, observation: GroupObservation) -> Floats:
+        """Take in one more interval; return its events by partition."""
+        recent = observation.recent
+        if recent is not None and len(recent.counts):
+            slots, self.slot_s = recent.counts.astype(np.float64), recent.slot_s
+        else:
+            elapsed_s = 1.0 if self._last_s is None else observation.at_s - self._last_s
+            rates = np.array([load.arrival_rate for load in observation.partitions])
+            slots = np.zeros((max(1, round(elapsed_s / self.slot_s)), len(rates)))
+            slots[-1] = rates * len(slots) * self.slot_s
+        self._last_s = observation.at_s
+        if self._intervals and self._intervals[-1].shape != slots.shape:
+            self._intervals.clear()  # partitions were added, or ticks were missed: other shapes cannot be averaged
+        self._intervals.append(slots)
+        return np.asarray(slots.sum(axis=0))
+
+    def shape(self) -> Floats:
+        """Return the share of all events of an interval that each slot gets, shape (slots,)."""
+        together = np.sum(self._intervals, axis=0).sum(axis=1)
+        events = together.sum()
+        return np.asarray(together / events if events > 0 else np.full(len(together), 1.0 / len(together)))
+
+    def shapes(self) -> Floats:
+        """Return the same by partition, shape (slots, partitions). One that was silent is taken to be like all."""
+        total = np.sum(self._intervals, axis=0)
+        events = total.sum(axis=0)
+        return np.asarray(np.where(events > 0, total / np.maximum(events, 1.0), self.shape()[:, None]))
+
+    def waiting(self, lag: Floats, reach_s: float) -> Floats:
+        """Return which events wait, by age: the newest `lag` events of each partition, shape (slots, partitions).
+
+        It reaches back over an interval and `reach_s`, as far as is known; older events stand in the first row.
+        """
+        slots = len(self._intervals[-1]) + ceil(reach_s / self.slot_s) + 1
+        arrived = np.concatenate(tuple(self._intervals))[-slots:]
+        behind = np.cumsum(arrived[::-1], axis=0)[::-1]  # events of this slot and all later ones
+        waits = np.clip(lag[None, :] - (behind - arrived), 0.0, arrived)
+        waits[0] += np.maximum(0.0, lag - behind[0])
+        return np.asarray(waits)

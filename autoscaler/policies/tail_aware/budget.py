@@ -1,0 +1,29 @@
+"""The late events that the promise allows: 1 − q of all. They may be spent, and are the dearer the fewer are left."""
+
+from typing import Final
+
+SCARCEST: Final = 4.0
+"""A late event is never worth more than so many times its price: a budget that is overspent cannot be won back by
+paying any price for the events that follow."""
+KEPT: Final = 0.9998
+"""Of the account, from tick to tick: at one a second, the last hour and a half count."""
+
+
+class Budget:
+    """Account of late events over all events."""
+
+    def __init__(self, percentile: float) -> None:
+        self._allowed_share = 1 - percentile
+        self._late = 0.0
+        self._events = 0.0
+
+    def book(self, late: float, events: float) -> None:
+        """Add what one interval brought."""
+        self._late = self._late * KEPT + late
+        self._events = self._events * KEPT + events
+
+    @property
+    def scarcity(self) -> float:
+        """1 while less than half of what is allowed was spent, then growing with the third power, up to SCARCEST."""
+        allowed = max(1.0, self._allowed_share * self._events)
+        return float(min(SCARCEST, max(1.0, 2 * self._late / allowed) ** 3))

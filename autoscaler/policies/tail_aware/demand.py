@@ -1,0 +1,138 @@
+"""How many events each partition will get: several forecasts run side by side, the one that has erred least speaks.
+
+Which one errs least depends on how far ahead is asked: persistence is hard to beat for the next second, and says
+nothing about a ramp. So errors are kept for two distances, the next interval and the lead that a change needs.
+"""
+
+from collections import deque
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+SMOOTHING: Final = ((1.0, 0.0), (0.7, 0.2), (0.3, 0.06), (0.1, 0.01))
+"""Weights of the newest value in level and trend (Holt 1957): persistence first, then ever slower. None is tuned to a
+workload: they span steps, ramps and noise, and which one applies is measured."""
+SHARE_WEIGHT: Final = 0.05
+"""Of the newest value in a partition's share of all events."""
+MEMORY: Final = 0.95
+"""Weight of an error after one more interval: errors of the last 20 or so decide."""
+
+
+class Demand:
+    """Events per interval of each partition, one interval at a time."""
+
+    def __init__(self) -> None:
+        self._own = _Holts(np.zeros(0))
+        self._total = _Holts(np.zeros(1))
+        self._shares = np.zeros(0)
+        self._seen = 0
+        self._near = _Errors(1, 0)
+        self._far = _Errors(1, 0)
+
+    def observe(self, counts: Floats, *, lead: int = 1) -> None:
+        """Take in the events of one more interval, by partition. Another number of partitions starts all over.
+
+        lead: intervals that a change needs; `ahead` beyond the next interval trusts what has erred least so far ahead.
+        """
+        if len(counts) != len(self._shares):
+            self._start(counts)
+        else:
+            self._near.observe(counts)
+            self._far.observe(counts)
+            self._own.observe(counts)
+            self._total.observe(counts.sum(keepdims=True))
+            self._learn_shares(counts)
+        if lead != self._far.distance:
+            self._far = _Errors(lead, len(counts))
+        self._near.note(self._candidates(1))
+        self._far.note(self._candidates(lead))
+
+    def ahead(self, intervals: int = 1) -> Floats:
+        """Return the events expected in the interval that ends so many intervals from now, by partition."""
+        best = self._near.best() if intervals <= 1 else self._far.best()
+        return np.asarray(np.take_along_axis(self._candidates(intervals), best[None, :], axis=0)[0])
+
+    def variance(self) -> Floats:
+        """Return the variance of `ahead(1)`, events², by partition: what all partitions show together for each event.
+
+        One partition's few errors say little about its next one; a common dispersion (variance per event) says more.
+        """
+        squared = self._near.squared()
+        expected = self.ahead()
+        total = expected.sum()
+        return np.asarray(expected * (squared.sum() / total) if total > 0 else squared)
+
+    def _start(self, counts: Floats) -> None:
+        self._own, self._total = _Holts(counts), _Holts(counts.sum(keepdims=True))
+        self._shares = np.full(len(counts), 1.0 / max(1, len(counts)))
+        self._seen = 0
+        self._near = _Errors(1, len(counts))
+        self._far = _Errors(self._far.distance, len(counts))
+        self._learn_shares(counts)
+
+    def _learn_shares(self, counts: Floats) -> None:
+        total = counts.sum()
+        if total > 0:
+            self._seen += 1
+            weight = max(SHARE_WEIGHT, 1.0 / (self._seen + 1))
+            self._shares = self._shares + weight * (counts / total - self._shares)
+
+    def _candidates(self, intervals: int) -> Floats:
+        """Return what each forecast says, shape (2 · len(SMOOTHING), partitions), none below 0."""
+        of_total = self._total.ahead(intervals) * self._shares[None, :]
+        return np.asarray(np.maximum(0.0, np.concatenate((self._own.ahead(intervals), of_total))))
+
+
+class _Errors:
+    """Squared errors of all forecasts so many intervals ahead, the older the lighter."""
+
+    def __init__(self, distance: int, partitions: int) -> None:
+        self.distance = distance
+        self._open: deque[Floats] = deque(maxlen=distance)
+        self._sum = np.zeros((2 * len(SMOOTHING), partitions))
+        self._weight = 0.0
+
+    def note(self, forecasts: Floats) -> None:
+        """Remember what was said about the interval `distance` ahead."""
+        self._open.append(forecasts)
+
+    def observe(self, counts: Floats) -> None:
+        """Compare what came with what was said about it."""
+        if len(self._open) < self.distance:
+            return
+        error = self._open[0] - counts
+        self._sum = MEMORY * self._sum + error * error
+        self._weight = MEMORY * self._weight + 1.0
+
+    def best(self) -> NDArray[np.intp]:
+        """Return for each partition which forecast has erred least; persistence until one is better."""
+        return np.asarray(np.argmin(self._sum, axis=0))
+
+    def squared(self) -> Floats:
+        """Return the mean squared error of the best, by partition; 0 before there was any."""
+        least = np.min(self._sum, axis=0, initial=np.inf) if self._weight else np.zeros(self._sum.shape[1])
+        return np.asarray(least / self._weight if self._weight else least)
+
+
+class _Holts:
+    """Level and trend of several series under each pair of SMOOTHING, shape (pairs, series)."""
+
+    def __init__(self, first: Floats) -> None:
+        weights = np.array(SMOOTHING)
+        self._level_weight, self._trend_weight = weights[:, :1], weights[:, 1:]
+        self._level = np.repeat(first[None, :], len(weights), axis=0).astype(np.float64)
+        self._trend = np.zeros_like(self._level)
+
+    def observe(self, values: Floats) -> None:
+        """Take in the next value of each series."""
+        expected = self._level + self._trend
+        level = expected + self._level_weight * (values[None, :] - expected)
+        self._trend = self._trend + self._trend_weight * (level - self._level - self._trend)
+        self._level = level
+
+    def ahead(self, steps: int) -> Floats:
+        """Return the forecasts, shape (pairs, series)."""
+        return np.asarray(self._level + steps * self._trend)

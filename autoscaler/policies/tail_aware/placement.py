@@ -1,0 +1,169 @@
+"""Who gets what when the number of replicas is given: everything stays where it is unless that would not fit.
+
+Sizes are events per interval, and so are the capacities. A partition above every capacity is put on a replica of its
+own where there is one: nothing else would help it.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from autoscaler.jit import compiled
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+ROUNDING = 1e-9
+
+
+@compiled
+def keep_in_place(sizes: Floats, owners: Ints, capacities: Floats, closed: Ints) -> tuple[Ints, bool]:
+    """Return owners after the fewest moves that a greedy search finds, and whether everything fits.
+
+    owners: replica of each partition, −1 for none. closed: 1 for replicas that must be empty afterwards. From each
+    replica that is too full leave the partitions that free it with the least size moved: the smallest one that is
+    enough alone, else the largest; one above the capacity is left alone by the others. Those without a place go,
+    largest first, where the least room is left over.
+    """
+    partitions, replicas = len(sizes), len(capacities)
+    placed = owners.copy()
+    room = capacities.copy()
+    held = np.zeros(replicas, np.int64)
+    for partition in range(partitions):
+        owner = placed[partition]
+        if owner >= 0 and closed[owner] == 1:
+            placed[partition] = -1
+        elif owner >= 0:
+            room[owner] -= sizes[partition]
+            held[owner] += 1
+    largest = np.argsort(-sizes, kind="mergesort")
+    for replica in range(replicas):
+        while room[replica] < -ROUNDING * capacities[replica] and held[replica] > 1:
+            leaving = -1
+            for partition in largest:
+                if placed[partition] == replica and (sizes[partition] <= capacities[replica] or leaving < 0):
+                    if leaving < 0 or sizes[leaving] > capacities[replica] or sizes[partition] >= -room[replica]:
+                        leaving = partition
+                    if sizes[partition] < -room[replica]:
+                        break
+            placed[leaving] = -1
+            room[replica] += sizes[leaving]
+            held[replica] -= 1
+    fits = True
+    for partition in largest:
+        if placed[partition] >= 0:
+            continue
+        best = -1
+        for replica in range(replicas):
+            if closed[replica] == 1:
+                continue
+            if room[replica] - sizes[partition] < -ROUNDING * capacities[replica] and held[replica] > 0:
+                continue
+            if best < 0 or room[replica] < room[best]:
+                best = replica
+        if best < 0:
+            fits = False
+            for replica in range(replicas):
+                if closed[replica] == 0 and (best < 0 or room[replica] > room[best]):
+                    best = replica
+        placed[partition] = best
+        room[best] -= sizes[partition]
+        held[best] += 1
+    return placed, fits
+
+
+@compiled
+def best_fit(sizes: Floats, capacity: float, limit: int) -> tuple[Ints, int]:
+    """Return a bin for each partition and the number of bins: largest first, where the least room is left over.
+
+    Stops at `limit` bins; what fits nowhere then goes to the bin with the most room.
+    """
+    partitions = len(sizes)
+    bins = np.full(partitions, -1, np.int64)
+    room = np.empty(limit)
+    count = 0
+    for partition in np.argsort(-sizes, kind="mergesort"):
+        best = -1
+        roomiest = 0
+        for one in range(count):
+            if room[one] > room[roomiest]:
+                roomiest = one
+            if room[one] >= sizes[partition] - ROUNDING * capacity and (best < 0 or room[one] < room[best]):
+                best = one
+        if best < 0 and count < limit:
+            best = count
+            room[count] = capacity
+            count += 1
+        if best < 0:
+            best = roomiest
+        bins[partition] = best
+        room[best] -= sizes[partition]
+    return bins, count
+
+
+@compiled
+def fewest_moves(
+    sizes: Floats, weights: Floats, owners: Ints, capacities: Floats, limit: int, nodes: int
+) -> tuple[Ints, bool]:
+    """Return owners that fit with the least weight moved, by exhaustive search; False where none was found.
+
+    At most `limit` replicas hold anything then. Depth first over partitions, largest first; a replica that holds
+    nothing yet and owned nothing before is tried once, for all such are alike. Ends after `nodes` steps with the best
+    found. weights: what moving each partition costs.
+    """
+    partitions, replicas = len(sizes), len(capacities)
+    order = np.argsort(-sizes, kind="mergesort")
+    room = capacities.copy()
+    held = np.zeros(replicas, np.int64)
+    owned = np.zeros(replicas, np.int64)
+    for partition in range(partitions):
+        if owners[partition] >= 0:
+            owned[owners[partition]] = 1
+    choice = np.full(partitions, -1, np.int64)
+    cost = np.zeros(partitions + 1)
+    best_cost = np.inf
+    best = owners.copy()
+    opened = 0
+    depth = 0
+    while depth >= 0 and nodes > 0:
+        nodes -= 1
+        if depth == partitions:
+            if cost[depth] < best_cost:
+                best_cost = cost[depth]
+                for place in range(partitions):
+                    best[order[place]] = choice[place]
+            depth -= 1
+            continue
+        partition = order[depth]
+        size = sizes[partition]
+        taken = choice[depth]
+        if taken >= 0:
+            room[taken] += size
+            held[taken] -= 1
+            opened -= held[taken] == 0
+        following = taken + 1
+        fresh_tried = False
+        for replica in range(following):
+            if held[replica] == 0 and owned[replica] == 0:
+                fresh_tried = True
+        choice[depth] = -1
+        for replica in range(following, replicas):
+            fresh = held[replica] == 0 and owned[replica] == 0
+            if (fresh and fresh_tried) or (held[replica] == 0 and opened >= limit):
+                continue
+            if room[replica] < size - ROUNDING * capacities[replica] and held[replica] > 0:
+                continue
+            spent = cost[depth] + (0.0 if owners[partition] == replica else weights[partition])
+            if spent >= best_cost:
+                if fresh:
+                    fresh_tried = True
+                continue
+            choice[depth] = replica
+            room[replica] -= size
+            opened += held[replica] == 0
+            held[replica] += 1
+            cost[depth + 1] = spent
+            break
+        if choice[depth] >= 0:
+            depth += 1
+        else:
+            depth -= 1
+    return best, best_cost < np.inf

@@ -1,0 +1,36 @@
+"""What `tail-aware` can be told. One set of defaults for every workload."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class TailAwareSettings:
+    """Raises ValueError naming every value that is out of range."""
+
+    percentile: float = 0.999
+    """q: the share of events that must be within W; 1 − q of them is a budget that may be spent."""
+    price: float = 0.05
+    """What the whole budget is worth, as a share of the work: to keep one event in time, price/(μ·(1 − q))
+    replica-seconds may be spent; 0.25 at μ = 200 and q = 0.999. Four times that when the budget runs out."""
+    start_price_s: float = 1.0
+    """Replica-seconds that starting a replica costs beside what it costs to run."""
+    patience_s: float = 3.0
+    """For so long, and as long as a start takes, fewer replicas must have sufficed before one is stopped."""
+    move_price_s: float = 0.02
+    """Replica-seconds that moving a partition costs beside the events that it makes late: a gain that is no more than
+    the noise of the forecast is not worth a round of the group."""
+    lead_factor: float = 6.5
+    """Handovers that take t_r are begun up to lead_factor·t_r early: a partition that moves early moves few events.
+    Where handovers take 50 ms it has no effect."""
+
+    def __post_init__(self) -> None:
+        wrong = []
+        if not 0 < self.percentile < 1:
+            wrong.append(f"percentile = {self.percentile}: must lie between 0 and 1")
+        if not self.price > 0:
+            wrong.append(f"price = {self.price}: must be more than 0")
+        for name in ("start_price_s", "patience_s", "move_price_s", "lead_factor"):
+            if not getattr(self, name) >= 0:
+                wrong.append(f"{name} = {getattr(self, name)}: must be 0 or more")
+        if wrong:
+            raise ValueError("; ".join(wrong))

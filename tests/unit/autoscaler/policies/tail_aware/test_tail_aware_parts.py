@@ -1,0 +1,196 @@
+"""The parts of tail-aware, each against something that can be counted by hand."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from autoscaler.model import GroupObservation, PartitionLoad, RecentArrivals, Replica
+from autoscaler.policies.tail_aware.arrivals import ArrivalHistory
+from autoscaler.policies.tail_aware.budget import SCARCEST, Budget
+from autoscaler.policies.tail_aware.demand import Demand
+from autoscaler.policies.tail_aware.placement import best_fit, fewest_moves, keep_in_place
+from autoscaler.policies.tail_aware.prediction import late_events
+from autoscaler.policies.tail_aware.settings import TailAwareSettings
+from autoscaler.policies.tail_aware.startups import StartUps
+
+MU, W, SLOT = 200.0, 0.5, 0.1
+NOTHING = np.zeros((1, 1))
+
+
+def late(waiting=None, expected=None, *, variance=0.0, ready_s=0.0):
+    """One partition on one replica. waiting, expected: events by slot."""
+    past = NOTHING if waiting is None else np.array(waiting, float)[:, None]
+    future = NOTHING if expected is None else np.array(expected, float)[:, None]
+    owner, spread, ready = np.zeros(1, np.int64), np.array([variance]), np.array([ready_s])
+    return float(late_events(past, future, spread, owner, ready, np.array([MU]), SLOT, W)[0])
+
+
+def test_a_burst_is_in_time_up_to_what_is_served_within_the_target():
+    assert late(expected=[100]) == 0
+    assert late(expected=[130]) == pytest.approx(30)
+
+
+def test_an_even_stream_is_in_time_up_to_the_service_rate():
+    assert late(expected=[20] * 50) == 0
+    assert late(expected=[22] * 10) == 0  # 2 more each slot: 20 wait in the end, 100 may
+    assert late(expected=[30] * 20) > 0
+
+
+def test_what_waits_already_has_less_time_left():
+    assert late(waiting=[80]) == 0  # came 0.1 s ago, 0.4 s are left
+    assert late(waiting=[100]) == pytest.approx(20)
+    assert late(waiting=[50, 0, 0, 0]) == pytest.approx(30)  # came 0.4 s ago: 20 more are served in time
+
+
+def test_a_handover_delays_what_waits_and_what_comes_meanwhile():
+    assert late(waiting=[80], ready_s=0.05) == pytest.approx(10)
+    assert late(expected=[100], ready_s=0.05) == pytest.approx(10)
+    assert late(expected=[0, 100], ready_s=0.05) == 0
+    assert late(expected=[10] * 10, ready_s=2.0) == pytest.approx(100)
+
+
+def test_uncertainty_makes_a_full_replica_late_and_leaves_a_roomy_one_alone():
+    assert late(expected=[100], variance=100.0) == pytest.approx(10 / np.sqrt(2 * np.pi))
+    assert late(expected=[50], variance=100.0) < 1e-4
+    assert late(expected=[150], variance=100.0) == pytest.approx(50, abs=1e-4)
+
+
+def test_everything_stays_where_it_fits():
+    sizes, owners = np.array([30.0, 30, 30]), np.array([0, 0, 1])
+    placed, fits = keep_in_place(sizes, owners, np.array([100.0, 100]), np.zeros(2, np.int64))
+    assert fits
+    assert placed.tolist() == [0, 0, 1]
+
+
+def test_a_full_replica_gives_up_the_smallest_partition_that_is_enough():
+    sizes, owners = np.array([60.0, 45, 15]), np.array([0, 0, 0])
+    placed, fits = keep_in_place(sizes, owners, np.array([110.0, 110]), np.zeros(2, np.int64))
+    assert fits
+    assert placed.tolist() == [0, 0, 1]
+
+
+def test_a_closed_replica_is_emptied():
+    placed, fits = keep_in_place(np.array([30.0, 30]), np.array([0, 1]), np.array([100.0, 100]), np.array([0, 1]))
+    assert fits
+    assert placed.tolist() == [0, 0]
+
+
+def test_a_partition_above_the_capacity_gets_a_replica_of_its_own():
+    sizes = np.array([150.0, 20, 20])
+    placed, _ = keep_in_place(sizes, np.zeros(3, np.int64), np.array([100.0, 100]), np.zeros(2, np.int64))
+    assert placed.tolist() == [0, 1, 1]
+    assert best_fit(sizes, 100.0, 3)[1] == 2
+
+
+loads = st.lists(st.floats(1, 60), min_size=1, max_size=6)
+
+
+@settings(max_examples=60, deadline=None)
+@given(loads, st.integers(1, 4), st.integers(0, 1000))
+def test_the_exhaustive_search_finds_what_trying_everything_finds(sizes, limit, seed):
+    sizes = np.array(sizes)
+    owners = np.random.default_rng(seed).integers(-1, 3, len(sizes))
+    best = np.inf
+    for choice in itertools.product(range(4), repeat=len(sizes)):
+        held = np.bincount(choice, sizes, minlength=4)
+        alone = np.bincount(choice, minlength=4) == 1
+        if len(set(choice)) <= limit and ((held <= 100.0 * (1 + 1e-9)) | alone).all():
+            best = min(best, sum(size for size, now, then in zip(sizes, owners, choice, strict=True) if now != then))
+    found, fits = fewest_moves(sizes, sizes, owners, np.full(4, 100.0), limit, 1_000_000)
+    assert fits == (best < np.inf)
+    if fits:
+        assert sizes[found != owners].sum() == pytest.approx(best)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.floats(0, 150), min_size=1, max_size=40), st.integers(1, 8), st.integers(0, 1000))
+def test_what_is_kept_in_place_never_overfills_a_replica_when_it_says_that_all_fits(sizes, replicas, seed):
+    sizes = np.array(sizes)
+    owners = np.random.default_rng(seed).integers(-1, replicas, len(sizes))
+    placed, fits = keep_in_place(sizes, owners, np.full(replicas, 100.0), np.zeros(replicas, np.int64))
+    assert ((placed >= 0) & (placed < replicas)).all()
+    held, number = np.bincount(placed, sizes, minlength=replicas), np.bincount(placed, minlength=replicas)
+    if fits:
+        assert ((held <= 100.0 + 1e-6) | (number == 1)).all()
+
+
+def test_demand_follows_a_ramp_and_averages_noise():
+    ramp, noise = Demand(), Demand()
+    chance = np.random.default_rng(1)
+    for second in range(200):
+        ramp.observe(np.array([10.0 + 0.5 * second, 20.0 + second]))
+        noise.observe(chance.poisson([50.0, 50.0]).astype(float))
+    assert ramp.ahead() == pytest.approx([110.0, 220.0], rel=0.01)
+    assert ramp.ahead(10) == pytest.approx([114.5, 229.0], rel=0.02)
+    assert ramp.variance().sum() < 1
+    assert noise.ahead() == pytest.approx([50.0, 50.0], abs=6)
+    assert noise.variance() == pytest.approx([50.0, 50.0], rel=0.5)
+
+
+def test_demand_notices_a_step_at_once_when_the_load_had_no_noise():
+    demand = Demand()
+    for _ in range(60):
+        demand.observe(np.array([40.0, 40.0]))
+    demand.observe(np.array([90.0, 40.0]))
+    assert demand.ahead()[0] == pytest.approx(90.0, rel=0.02)
+
+
+def test_new_partitions_start_the_forecast_again():
+    demand = Demand()
+    demand.observe(np.array([40.0]))
+    demand.observe(np.array([40.0, 10.0]))
+    assert demand.ahead() == pytest.approx([40.0, 10.0])
+
+
+def observed(counts=None, *, lags=(0,), at_s=0.1, replicas=(("payment-0", True),)):
+    return GroupObservation(
+        at_s=at_s,
+        partitions=tuple(PartitionLoad(number, 10.0, lag) for number, lag in enumerate(lags)),
+        replicas=tuple(Replica(name, ready) for name, ready in replicas),
+        assignment=dict.fromkeys(range(len(lags)), "payment-0"),
+        service_rate=MU,
+        rebalance_time_s=0.05,
+        recent=None if counts is None else RecentArrivals(SLOT, np.array(counts)),
+    )
+
+
+def test_what_waits_are_the_newest_events():
+    history = ArrivalHistory()
+    history.observe(observed([[5]] * 10))
+    history.observe(observed([[0]] * 9 + [[40]], at_s=1.1))
+    waiting = history.waiting(np.array([43.0]), W)[:, 0]
+    assert waiting[-1] == 40
+    assert waiting[:-1].sum() == 3
+    assert history.waiting(np.array([500.0]), W)[:, 0].sum() == 500  # those older than the history stand first
+
+
+def test_without_samples_an_interval_counts_as_one_burst():
+    history = ArrivalHistory()
+    history.observe(observed())
+    history.observe(observed(at_s=1.1))
+    assert history.shape().tolist() == [0.0] * 9 + [1.0]
+
+
+def test_a_late_event_grows_dearer_as_the_budget_is_used_up_but_not_without_end():
+    budget = Budget(0.999)
+    budget.book(0, 100_000)
+    assert budget.scarcity == 1
+    budget.book(60, 0)
+    assert 1 < budget.scarcity < SCARCEST
+    budget.book(500, 0)
+    assert budget.scarcity == SCARCEST
+
+
+def test_start_ups_are_learned_from_the_replicas_that_were_awaited():
+    startups = StartUps()
+    for second in range(31):
+        startups.observe(observed(at_s=float(second), replicas=(("payment-0", True), ("payment-1", second >= 30))))
+    assert startups.typical_s == 30.0
+
+
+def test_settings_name_every_mistake():
+    with pytest.raises(ValueError, match=r"percentile = 1.*price = 0.*patience_s = -1"):
+        TailAwareSettings(percentile=1, price=0, patience_s=-1)

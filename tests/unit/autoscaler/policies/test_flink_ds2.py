@@ -1,0 +1,280 @@
+"""Flink's autoscaler as timelines. Defaults: target 0.6 between 0.4 and 0.8, catch-up 5 s, first decision after 6 s."""
+
+import pytest
+from unit.autoscaler.builders import seen
+from unit.autoscaler.policies.timelines import Obedient
+
+from autoscaler.model import Action
+from autoscaler.policies.flink_ds2 import FlinkDs2, FlinkDs2Settings
+from autoscaler.policies.flink_ds2.alignment import aligned
+from autoscaler.policies.settings import PolicySettings
+
+
+def flink(**options):
+    return FlinkDs2(PolicySettings(), FlinkDs2Settings(**options))
+
+
+def group(*, replicas=1, obeys=True, **options):
+    return Obedient(flink(**options), replicas=replicas, obeys=obeys)
+
+
+def even(total, partitions=12):
+    return [total / partitions] * partitions
+
+
+def decided(held, rates, lags=None, **more):
+    """Return the first decision on a full window."""
+    held.during(range(6), rates, lags, **more)
+    return held.at(6, rates, lags, **more)
+
+
+def test_nothing_happens_before_the_window_is_full():
+    held = group()
+
+    assert held.at(0, even(400)).reason == "the window is full in 6 s: hold 1"
+    assert held.during(range(1, 6), even(400)) == []
+    decision = held.at(6, even(400))
+    assert (decision.action, decision.plan.count, decision.plan.assignment) == (Action.UP, 4, None)
+    assert decision.reason == "400 events/s and 0 events of lag need 671 events/s, 1 serve 200: up 1 → 4"
+
+
+def test_a_rescale_begins_a_new_window():
+    held = group()
+
+    decided(held, even(400))
+    assert held.at(7, even(700)).reason == "the window is full in 5 s: hold 4"
+    assert held.during(range(8, 20), even(700)) == [(12, 6)], "6 s after the rescale at 6 s"
+
+
+def test_rates_are_averages_over_the_window():
+    held = group(replicas=2)
+
+    held.during(range(5), even(200))
+    assert held.during(range(5, 8), even(330)) == [], "the average of five seconds is 278 at 7 s"
+    assert held.during(range(8, 12), even(330)) == [(9, 3)]
+
+
+def test_the_three_terms_of_the_target():
+    """A lag of 100 in 5 s, 60 events/s that pile up for 1 s of restart, 60 events/s at 60 %: 20 + 12 + 100."""
+    held = group(restart_s=1.0, track_restart_time=False)
+
+    decision = decided(held, [60], [100])
+
+    assert decision.reason.startswith("60 events/s and 100 events of lag need 132 events/s, 1 serve 200")
+
+
+def test_restart_time_is_what_the_group_shows():
+    tracked = decided(group(), [100], rebalance_time_s=2.0)
+    capped = decided(group(restart_limit_s=1.0), [100], rebalance_time_s=2.0)
+    told = decided(group(track_restart_time=False, restart_s=0.0), [100], rebalance_time_s=2.0)
+
+    assert [one.reason.split(" need ")[1].split(" events/s")[0] for one in (tracked, capped, told)] == [
+        "207",
+        "187",
+        "167",
+    ]
+
+
+def test_backlogs_ask_for_nothing_where_catching_up_is_off():
+    assert "need 100 events/s" in decided(group(catch_up_s=0.0), [60], [1000]).reason
+
+
+@pytest.mark.parametrize(("rate", "planned"), [(160, 1), (161, 2)])
+def test_no_growth_within_the_bounds(rate, planned):
+    """167/0.6 > 200, yet a replica that is busy 80 % of its time is left alone."""
+    decision = decided(group(), even(rate))
+
+    assert decision.plan.count == planned
+    if planned == 1:
+        assert decision.reason.endswith("2 wanted, but the utilisation is within its bounds: hold 1")
+
+
+@pytest.mark.parametrize(("rate", "planned"), [(162, 2), (150, 2), (115, 1)])
+def test_no_shrinking_within_the_bounds(rate, planned):
+    decision = decided(group(replicas=2, scale_down_interval_s=0), even(rate))
+
+    assert decision.plan.count == planned
+
+
+def test_down_waits_for_a_minute_and_takes_the_most_wanted_meanwhile():
+    held = group(replicas=4)
+
+    assert decided(held, even(60)).reason.endswith("2 wanted, but down is delayed, 0 of 60 s: hold 4")
+    assert held.during(range(7, 40), even(290)) == [], "3 are wanted for a while"
+    assert held.during(range(40, 80), even(60)) == [(66, 3)]
+
+
+def test_a_reason_to_stay_begins_the_minute_anew():
+    held = group(replicas=2)
+
+    decided(held, even(60))
+    held.during(range(7, 20), even(230))
+    assert held.during(range(20, 90), even(60)) == [(83, 1)], "one was wanted again from 23 s on"
+
+
+def test_what_was_wanted_longer_ago_than_the_interval_no_longer_counts():
+    """Two are wanted until 22 s, one from then on. Two would do within the bounds, so only one is worth a rescale."""
+    held = group(replicas=3, utilization_min=0.2, max_scale_down_factor=1.0)
+
+    assert held.during(range(20), even(130)) == []
+    assert held.during(range(20, 83), even(118)) == []
+    assert held.decision.reason.endswith("2 wanted, but the utilisation is within its bounds: hold 3")
+    assert held.during(range(83, 90), even(118)) == [(84, 1)]
+
+
+def test_down_by_no_more_than_the_factor_at_once():
+    quick = {"scale_down_interval_s": 0, "replicas": 10}
+
+    assert decided(group(**quick), even(1)).plan.count == 4
+    assert decided(group(**quick, max_scale_down_factor=0.2), even(1)).plan.count == 8
+    assert decided(group(**quick), even(0)).plan.count == 4, "silence: infinite capacity, and the same limit"
+
+
+def test_up_by_no_more_than_the_factor_at_once():
+    assert decided(group(max_scale_up_factor=1.0), even(1000)).plan.count == 2
+
+
+def test_never_down_while_a_backlog_is_being_served():
+    """700 events of lag take more than 5 s at 60 a second. The capacity is 27 % used, and kept."""
+    held = group(replicas=4, scale_down_interval_s=0, catch_up_s=100.0)
+
+    decision = decided(held, even(60), [700] + [0] * 11)
+    assert decision.reason.endswith(
+        "wanted, but the utilisation is within its bounds, for a backlog is being served: " + ("hold 4")
+    )
+    assert held.during(range(7, 12), even(60), [200] + [0] * 11) == [(7, 2)]
+
+
+def test_no_growth_while_a_backlog_is_served_fast_enough():
+    """A replica that is busy 90 % of its time is too busy, but not with a backlog: its lag is what counts then."""
+    assert decided(group(catch_up_s=1000.0), even(180), [1000] + [0] * 11).plan.count == 1
+    assert decided(group(catch_up_s=1000.0), even(180), [0] * 12).plan.count == 2
+
+
+def test_the_busiest_replica_stands_for_all():
+    """Partition 0 has half the load, so two replicas serve no more than twice what its owner has left."""
+    skewed, fair = [120, 40, 40, 40], [0, 1, 1, 1]
+
+    assert "2 serve 400" in decided(group(replicas=2), skewed, owned=fair).reason
+    assert "2 serve 240" in decided(group(replicas=2), skewed, owned=[0, 0, 0, 1]).reason
+    assert "2 serve 400" in decided(group(replicas=2, busy_aggregator="avg"), skewed, owned=[0, 0, 0, 1]).reason
+
+
+def test_nothing_is_decided_while_a_replica_starts():
+    held = group(replicas=2)
+
+    decided(held, even(230))
+    assert held.at(7, even(900), not_ready=["payment-1"]).reason == "payment-1 not ready: hold 2"
+    assert held.during(range(8, 20), even(900), not_ready=["payment-1"]) == []
+    assert held.during(range(20, 30), even(900)) == [(25, 8)], "6 s after it was last seen starting"
+
+
+def test_a_scale_up_that_did_not_help_is_not_repeated():
+    """All load is in one partition, which only one replica can serve."""
+    one_hot = [300] + [0] * 11
+
+    def busy(**options):
+        held = group(**options)
+        return held, held.during(range(30), one_hot)
+
+    _, changes = busy()
+    assert changes == [(6, 3), (12, 8), (18, 12)]
+    wise, changes = busy(detect_ineffective=True)
+    assert changes == [(6, 3)]
+    assert wise.decision.reason.endswith("8 wanted, but the last scale-up added 0 of 303 events/s: hold 3")
+
+
+def test_a_scale_up_that_helped_may_be_followed_by_another():
+    held = group(detect_ineffective=True)
+
+    assert held.during(range(9), even(300)) == [(6, 3)]
+    assert held.during(range(9, 20), even(600)) == [(12, 5)]
+
+
+def test_scalability_is_learned_from_past_rescales():
+    """One hot partition: 2 served no more than 3, so that α = (2·200 + 3·200)/(100·(4 + 9)) = 0.77."""
+    held = group(observe_scalability=True, scalability_observations=2, max_scale_up_factor=0.5)
+
+    changes = held.during(range(20), [300] + [0] * 11)
+
+    assert changes == [(6, 2), (12, 3), (18, 5)]
+    assert held.policy._scalability() == 0.77
+
+
+def test_learning_scalability_leaves_linear_groups_alone():
+    held = group(observe_scalability=True, scalability_observations=2)
+
+    held.during(range(6), even(150))
+    held.during(range(6, 15), even(350))
+    held.during(range(15, 40), even(600))
+
+    assert len(held.policy._rescales) == 2
+    assert held.policy._scalability() == 1.0
+
+
+def test_silence_teaches_nothing_about_scalability():
+    held = group(replicas=10, observe_scalability=True, scalability_observations=1, scale_down_interval_s=0)
+
+    assert held.during(range(13), even(0)) == [(6, 4), (12, 2)]
+
+
+@pytest.mark.parametrize(
+    ("mode", "planned"),
+    [
+        # 12 partitions from 6 replicas: up, then down
+        ("none", [7, 8, 9, 10, 11, 12, 5, 4, 3, 2, 1]),
+        ("evenly-spread", [12, 12, 12, 12, 12, 12, 6, 4, 3, 2, 1]),
+        ("maximize-utilisation", [12, 12, 12, 12, 12, 12, 6, 4, 3, 2, 1]),
+    ],
+)
+def test_counts_at_which_partitions_divide_well(mode, planned):
+    wanted = [7, 8, 9, 10, 11, 12, 5, 4, 3, 2, 1]
+
+    assert [aligned(one, 6, 12, mode) for one in wanted] == planned
+
+
+def test_a_prime_number_of_partitions_leaves_nothing_between_one_and_all():
+    assert [aligned(one, 1, 5, "evenly-spread") for one in range(1, 6)] == [1, 5, 5, 5, 5]
+    assert [aligned(one, 1, 5, "maximize-utilisation") for one in range(1, 6)] == [1, 3, 5, 5, 5]
+    assert [aligned(one, 4, 5, "evenly-spread") for one in range(1, 5)] == [1, 1, 3, 4]
+
+
+@pytest.mark.parametrize("partitions", range(1, 25))
+@pytest.mark.parametrize("mode", ["none", "evenly-spread", "maximize-utilisation"])
+def test_alignment_never_turns_the_direction(mode, partitions):
+    for now in range(1, partitions + 3):
+        for wanted in range(1, partitions + 1):
+            count = aligned(wanted, now, partitions, mode)
+            assert 1 <= count <= max(partitions, now)
+            assert (count - now) * (wanted - now) >= 0
+
+
+def test_the_partitions_are_the_cap_and_one_replica_the_least():
+    assert decided(group(), [500, 500]).plan.count == 2
+    assert decided(group(), [500]).plan.count == 1, "above what one replica serves, and nothing can be done"
+    assert group(replicas=0).at(0, [0]).reason == "no replica is requested: up 0 → 1"
+
+
+def test_a_first_plan_when_nobody_owns_anything():
+    decision = flink().decide(seen([10, 10], replicas=1, owned=[]))
+
+    assert (decision.action, decision.plan.assignment) == (Action.REASSIGN, None)
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"catch_up_s": -1.0}, "catch_up_s = -1.0: must be 0 or more"),
+        ({"metrics_window_s": 0.0}, "metrics_window_s = 0.0: must be more than 0"),
+        ({"utilization_max": 1.5}, "utilization_max = 1.5: must be 1 or less"),
+        ({"utilization_min": 0.7}, "utilization_min ≤ utilization_target ≤ utilization_max does not hold"),
+        ({"alignment": "even"}, "alignment = 'even': known are none, evenly-spread, maximize-utilisation"),
+        ({"busy_aggregator": "min"}, "busy_aggregator = 'min': known are max, avg"),
+        ({"scalability_observations": 0}, "scalability_observations = 0: must be 1 or more"),
+    ],
+)
+def test_settings_out_of_range(options, problem):
+    with pytest.raises(ValueError, match=r"must|known|hold") as refused:
+        FlinkDs2Settings(**options)
+
+    assert str(refused.value) == problem

@@ -1,0 +1,247 @@
+"""KEDA's Kafka scaler and the HPA behind it, as timelines. μ·W = 100 events for each replica."""
+
+import pytest
+from unit.autoscaler.builders import seen
+from unit.autoscaler.policies.timelines import Obedient
+
+from autoscaler.model import Action
+from autoscaler.policies.keda_hpa import KafkaScaler, KedaHpa, KedaHpaSettings
+from autoscaler.policies.settings import PolicySettings
+
+
+def keda(**options):
+    return KedaHpa(PolicySettings(), KedaHpaSettings(**options))
+
+
+def group(*, replicas=1, obeys=True, **options):
+    return Obedient(keda(**options), replicas=replicas, obeys=obeys)
+
+
+def spread_out(total, partitions=20):
+    """Return lags that sum to `total`."""
+    return [total // partitions + (p < total % partitions) for p in range(partitions)]
+
+
+SILENT = [0] * 20
+
+
+def test_it_looks_every_15_seconds_and_not_in_between():
+    held = group()
+
+    assert held.at(0.1, SILENT, spread_out(50)).plan.count == 1
+    assert held.during([second + 0.1 for second in range(1, 31)], SILENT, spread_out(300)) == [(15.1, 3)]
+    assert (
+        held.decision.reason
+        == "lag of 300 events at 100 for each replica: 1.00 of the target for 3, within the " + ("tolerance: hold 3")
+    )
+    assert held.at(31.1, SILENT, spread_out(900)).reason == "the next sync is in 14 s: hold 3"
+
+
+def test_syncs_do_not_drift_when_a_tick_comes_late():
+    held = group()
+
+    held.at(0.0, SILENT)
+    assert held.at(16.5, SILENT, spread_out(200)).action is Action.UP, "the tick at 15 s was lost"
+    assert held.at(29.9, SILENT, spread_out(400)).action is Action.HOLD
+    assert held.at(30.0, SILENT, spread_out(400)).action is Action.UP
+
+
+def test_lag_over_the_threshold_rounded_up():
+    assert group().at(0, SILENT, spread_out(210)).plan.count == 3
+    assert group(lag_threshold=5).at(0, SILENT, spread_out(9)).plan.count == 2
+    assert group().at(0, SILENT, spread_out(210)).plan.assignment is None, "the group's assignor places partitions"
+
+
+def test_the_threshold_is_what_a_replica_serves_in_time_as_known_at_the_beginning():
+    policy = keda()
+
+    first = policy.decide(seen([0], [0], replicas=1))
+
+    assert first.reason.startswith("lag of 0 events at 100 for each replica")
+    assert (
+        KedaHpa(PolicySettings(latency_target_s=0.001))
+        .decide(seen([0], [0]))
+        .reason.startswith("lag of 0 events at 1 for each replica")
+    ), "never 0"
+
+
+@pytest.mark.parametrize(
+    ("now", "lag", "planned"),
+    [
+        (12, 1300, 12),  # one more: 1.083 of the target
+        (12, 1100, 12),  # one less
+        (10, 1100, 10),  # 1.1 exactly is within
+        (9, 1000, 10),
+        (12, 1321, 14),
+        (1, 100, 1),
+        (1, 110, 1),
+        (1, 111, 2),
+    ],
+)
+def test_within_ten_percent_nothing_happens(now, lag, planned):
+    held = group(replicas=now, scale_down_stabilisation_s=0)
+
+    assert held.at(0, SILENT, spread_out(lag)).plan.count == planned
+
+
+def test_tolerance_is_an_option():
+    assert group(replicas=12, tolerance=0.05).at(0, SILENT, spread_out(1300)).plan.count == 13
+
+
+def test_down_only_to_the_most_wanted_in_five_minutes():
+    held = group(replicas=6)
+
+    held.at(0, SILENT, spread_out(600))
+    assert held.at(15, SILENT, spread_out(450)).reason.endswith(
+        "0.75 of the target for 6; 5 desired, but 6 by the stabilisation window: hold 6"
+    )
+    changes = held.during(range(16, 600), SILENT, spread_out(150))
+    assert changes == [(300, 5), (315, 2)], "what was wanted at 0 s counts until 300 s, at 15 s until 315 s"
+
+
+def test_the_first_count_counts_as_wanted():
+    held = group(replicas=4)
+
+    assert held.during(range(0, 400), SILENT) == [(300, 1)]
+
+
+def test_up_at_once_but_at_most_double_or_four_more():
+    assert group().at(0, SILENT, spread_out(1900)).plan.count == 5, "1 + 4"
+    held = group(replicas=6)
+    assert held.at(0, SILENT, spread_out(1900)).plan.count == 12, "6 doubled"
+    assert held.at(14, SILENT, spread_out(1900)).plan.count == 12
+    assert held.at(15, SILENT, spread_out(1900)).plan.count == 19
+    assert held.decision.reason.endswith("1.58 of the target for 12: up 12 → 19")
+
+
+def test_the_pace_looks_back_over_its_whole_period():
+    held = group(scale_up_percent=0, scale_up_pods=2, scale_up_period_s=60)
+
+    assert held.during(range(0, 130), SILENT, spread_out(1900)) == [(0, 3), (60, 5), (120, 7)]
+
+
+def test_a_change_that_others_vetoed_does_not_count_against_the_pace():
+    held = group(scale_up_percent=0, scale_up_pods=2, scale_up_period_s=60, obeys=False)
+
+    for second in (0, 15, 30):
+        held.at(second, SILENT, spread_out(1900))
+        assert held.decision.plan.count == 3
+
+
+def test_policies_for_down():
+    slow = group(replicas=10, scale_down_stabilisation_s=0, scale_down_percent=0, scale_down_pods=1)
+    assert slow.during(range(0, 50), SILENT) == [(0, 9), (15, 8), (30, 7), (45, 6)]
+    half = group(replicas=10, scale_down_stabilisation_s=0, scale_down_percent=50)
+    assert half.during(range(0, 50), SILENT) == [(0, 5), (15, 2), (30, 1)]
+    never = group(replicas=10, scale_down_stabilisation_s=0, scale_down_percent=0)
+    assert never.during(range(0, 50), SILENT) == []
+
+
+def test_up_is_stabilised_where_a_window_is_set():
+    held = group(scale_up_stabilisation_s=30)
+
+    held.at(0, SILENT)
+    assert held.during(range(1, 61), SILENT, spread_out(300)) == [(30, 3)], "1 was wanted at 0 s"
+
+
+def test_minimum_and_maximum():
+    assert group(max_replicas=3).at(0, SILENT, spread_out(1900)).plan.count == 3
+    assert group(min_replicas=2).at(0, SILENT).plan.count == 2
+    assert group(replicas=0, min_replicas=2).at(0, SILENT).reason == "no replica is requested: up 0 → 2"
+
+
+def test_lag_is_capped_at_the_partitions():
+    five = [0] * 5
+
+    assert group().at(0, five, [200] * 5).plan.count == 5
+    assert group(replicas=2).at(0, five, [118] * 5).plan.count == 6, "5.9 in whole numbers is 5: KEDA lets it pass"
+    assert group(allow_idle_consumers=True, scale_up_pods=9).at(0, five, [200] * 5).plan.count == 10
+
+
+def test_no_more_replicas_than_partitions_with_lag():
+    five = [0] * 5
+
+    assert group().at(0, five, [400, 300, 0, 0, 0]).plan.count == 5
+    assert group(limit_to_partitions_with_lag=True).at(0, five, [400, 300, 0, 0, 0]).plan.count == 2
+    silent = group(limit_to_partitions_with_lag=True, replicas=2, scale_down_stabilisation_s=0)
+    assert silent.at(0, five, [0] * 5).plan.count == 1
+
+
+@pytest.mark.parametrize(("lag", "planned"), [(90, 1), (101, 2), (201, 3), (301, 6), (420, 6), (601, 6), (5000, 6)])
+def test_counts_that_divide_the_partitions(lag, planned):
+    options = {"ensure_even_distribution_of_partitions": True, "scale_up_pods": 20}
+
+    assert group(**options).at(0, [0] * 6, spread_out(lag, 6)).plan.count == planned
+
+
+def test_lag_that_nobody_works_at_is_left_out():
+    """Partition 0 is stuck: nothing arrives, nothing is committed. Partition 1 has as much lag and is served."""
+    held = group(exclude_persistent_lag=True, allow_idle_consumers=True, obeys=False)
+
+    assert held.at(0, [0, 20], [200, 200]).plan.count == 4, "at the first sync nothing is known"
+    for second in range(1, 15):
+        held.at(second, [0, 20], [200, 200])
+    assert held.at(15, [0, 20], [200, 200]).plan.count == 2
+    for second in range(16, 30):
+        held.at(second, [0, 20], [190, 200])
+    assert held.at(30, [0, 20], [190, 200]).plan.count == 4, "ten were committed"
+
+
+def test_persistent_lag_counts_by_default():
+    held = group(allow_idle_consumers=True, obeys=False)
+
+    assert [held.at(second, [0], [200]).plan.count for second in (0, 15, 30)] == [2, 2, 2]
+
+
+def test_what_was_committed_is_counted_from_sync_to_sync():
+    scaler = KafkaScaler(KedaHpaSettings(exclude_persistent_lag=True))
+    first, second, third = (seen([10], [lag], at_s=at_s) for at_s, lag in ((0, 5), (1, 14), (2, 24)))
+
+    scaler.observe(first)
+    assert scaler.report(first, 100) == 5
+    scaler.observe(second)
+    assert scaler.report(second, 100) == 14, "one of ten that arrived was committed"
+    scaler.observe(third)
+    assert scaler.report(third, 100) == 0, "ten arrived, ten more wait"
+
+
+def test_a_first_plan_when_nobody_owns_anything():
+    decision = keda().decide(seen([10, 10], replicas=1, owned=[]))
+
+    assert (decision.action, decision.plan.replicas, decision.plan.assignment) == (
+        Action.REASSIGN,
+        ("payment-0",),
+        None,
+    )
+
+
+@pytest.mark.parametrize("rates", [[0], [500], [0, 0]])
+def test_odd_groups_are_answered(rates):
+    for replicas in (0, 1, 3):
+        decision = keda().decide(seen(rates, [10_000] * len(rates), replicas=replicas))
+        assert 1 <= decision.plan.count <= 7
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"tolerance": -0.1}, "tolerance = -0.1: must be 0 or more"),
+        ({"sync_s": float("nan")}, "sync_s = nan: must be 0 or more"),
+        ({"min_replicas": 0}, "min_replicas = 0: must be 1 or more"),
+        ({"min_replicas": 5, "max_replicas": 3}, "max_replicas = 3: must be 5 or more"),
+        ({"lag_threshold": -1}, "lag_threshold = -1: must be 0 (μ·W) or more"),
+        (
+            {"limit_to_partitions_with_lag": True, "allow_idle_consumers": True},
+            "allow_idle_consumers: KEDA refuses it beside limit_to_partitions_with_lag",
+        ),
+        (
+            {"limit_to_partitions_with_lag": True, "ensure_even_distribution_of_partitions": True},
+            "ensure_even_distribution_of_partitions: KEDA refuses it beside limit_to_partitions_with_lag",
+        ),
+    ],
+)
+def test_settings_out_of_range(options, problem):
+    with pytest.raises(ValueError, match=r"must|refuses") as refused:
+        KedaHpaSettings(**options)
+
+    assert str(refused.value) == problem

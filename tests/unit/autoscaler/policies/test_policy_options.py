@@ -1,0 +1,90 @@
+"""A user's own settings: one free-form table, checked by name and kind."""
+
+import pytest
+from unit.autoscaler.builders import seen
+from unit.autoscaler.policies.timelines import TOLD
+
+from autoscaler.model import Action
+from autoscaler.policies.options import PolicyOption
+from autoscaler.policies.registry import (
+    POLICIES,
+    PolicyOptionsError,
+    UnknownPolicyError,
+    make_policy,
+    policy_options,
+)
+from autoscaler.policies.settings import PolicySettings
+
+
+def test_a_policy_says_what_it_can_be_told():
+    assert policy_options("algorithm-1") == (
+        PolicyOption("f_up", "a number", 0.9),
+        PolicyOption("f_down", "a number", 0.4),
+    )
+    assert PolicyOption("lag_threshold", "a whole number", 0) in policy_options("keda-hpa")
+    assert PolicyOption("track_restart_time", "true or false", True) in policy_options("flink-ds2")
+    assert PolicyOption("alignment", "text", "none") in policy_options("flink-ds2")
+    assert PolicyOption("schedule", "a list", None) in policy_options("clairvoyant")
+    with pytest.raises(UnknownPolicyError):
+        policy_options("best")
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_its_own_defaults_are_what_it_is_made_with(name):
+    defaults = {one.name: one.default for one in policy_options(name)} | TOLD.get(name, {})
+
+    assert make_policy(name, options=defaults).name == name
+
+
+def test_options_change_what_it_does():
+    lags = [60, 60]
+
+    assert make_policy("keda-hpa").decide(seen([0, 0], lags)).plan.count == 2
+    assert make_policy("keda-hpa", options={"lag_threshold": 200}).decide(seen([0, 0], lags)).action is Action.HOLD
+
+
+def test_options_stand_over_the_shared_settings():
+    settings = PolicySettings(f_up=0.5, f_down=0.2)
+    busy = seen([110, 0])
+
+    assert make_policy("algorithm-1", settings).decide(seen([60, 50])).action is Action.UP
+    assert make_policy("algorithm-1", settings, options={"f_up": 1}).decide(busy).action is Action.HOLD
+    assert make_policy("static", settings, options={"static_replicas": 2}).decide(busy).plan.count == 2
+
+
+def test_every_mistake_is_named_at_once():
+    with pytest.raises(PolicyOptionsError) as refused:
+        make_policy("linear", options={"f_upp": 1, "f_up": "much", "f_down": True})
+
+    assert str(refused.value) == (
+        "policy linear: f_upp: unknown; known are f_up, f_down; f_up = 'much': must be a number; "
+        "f_down = True: must be a number"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "problem"),
+    [
+        ("keda-hpa", {"lag_threshold": 1.5}, "lag_threshold = 1.5: must be a whole number"),
+        ("keda-hpa", {"allow_idle_consumers": 1}, "allow_idle_consumers = 1: must be true or false"),
+        ("keda-hpa", {"sync_s": -1}, "sync_s = -1.0: must be 0 or more"),
+        ("flink-ds2", {"alignment": 3}, "alignment = 3: must be text"),
+        ("linear", {"f_up": 0.3}, "f_down = 0.4, f_up = 0.3: must be 0 < f_down ≤ f_up ≤ 1"),
+        ("clairvoyant", {}, "schedule: must be told"),
+        ("clairvoyant", {"schedule": 3}, "schedule = 3: must be a list"),
+        ("clairvoyant", {"schedule": [[[0], [0]]]}, "schedule, second 0: a partition is in two groups"),
+        ("overprovisioned", {}, "the peak must be told, as peak_rates or as replicas"),
+    ],
+)
+def test_what_is_refused(name, options, problem):
+    with pytest.raises(PolicyOptionsError) as refused:
+        make_policy(name, options=options)
+
+    assert str(refused.value) == f"policy {name}: {problem}"
+
+
+def test_a_policy_without_options_says_so(monkeypatch):
+    monkeypatch.setitem(POLICIES, "plain", type(POLICIES["static"])("nothing to tell", POLICIES["static"].build))
+
+    with pytest.raises(PolicyOptionsError, match="policy plain: x: unknown; known are none"):
+        make_policy("plain", options={"x": 1})

@@ -1,0 +1,39 @@
+"""A group that obeys at once, tick by tick; and what policies must be told before they can be made."""
+
+from unit.autoscaler.builders import seen
+
+from autoscaler.model import Action
+
+TOLD = {"clairvoyant": {"schedule": [[[0], [1], [2], [3]]]}, "overprovisioned": {"replicas": 4}}
+"""Options by policy, for groups of four partitions."""
+
+
+class Obedient:
+    """A group under a policy: what is asked for is there at the next tick. Partitions go round robin."""
+
+    def __init__(self, policy, *, replicas=1, obeys=True):
+        self.policy = policy
+        self.names = [f"payment-{i}" for i in range(replicas)]
+        self.obeys = obeys
+        self.decision = None
+
+    @property
+    def count(self):
+        return len(self.names)
+
+    def at(self, at_s, rates, lags=None, **more):
+        """Decide at second `at_s`; return the decision."""
+        self.decision = self.policy.decide(seen(rates, lags, replicas=self.names, at_s=at_s, **more))
+        if self.obeys and self.decision.action is not Action.HOLD:
+            self.names = list(self.decision.plan.replicas)
+        return self.decision
+
+    def during(self, seconds, rates, lags=None, **more):
+        """Decide at each of `seconds`; return (second, count) of every change."""
+        changes = []
+        for at_s in seconds:
+            before = self.count
+            self.at(at_s, rates, lags, **more)
+            if self.count != before:
+                changes.append((at_s, self.count))
+        return changes

@@ -135,6 +135,12 @@ class ComparisonRow(PolicyFigures, frozen=True, kw_only=True):
     origin: Origin
 
 
+class TargetRow(PolicyFigures, frozen=True, kw_only=True):
+    """A policy in a world that has a goal."""
+
+    origin: Origin
+
+
 class PaperRow(PaperFigures, frozen=True, kw_only=True):
     """What a paper printed, ours beside it."""
 
@@ -166,6 +172,7 @@ FILES: Final[dict[type[msgspec.Struct], str]] = {
     GrowthRow: "handover-growth.json",
     BounceRow: "handover-bounce.json",
     ComparisonRow: "comparison.json",
+    TargetRow: "targets.json",
     PaperRow: "paper.json",
     SimulatorRow: "simulator.json",
     SweepRow: "sweeps.json",

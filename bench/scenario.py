@@ -70,10 +70,8 @@ class Scenario(Heading, frozen=True, kw_only=True):
 
     def _only_simulated(self) -> list[tuple[str, str]]:
         """Return what live processes cannot be told."""
-        if self.policy:
-            return [(OPTIONS, "options of a policy can only be simulated")]
         try:
-            make_policy(self.autoscaler.policy)
+            make_policy(self.autoscaler.policy, options=self.policy)
         except ValueError as wrong:
             return [("autoscaler.policy", f"can only be simulated: {wrong}")]
         return []

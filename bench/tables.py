@@ -5,10 +5,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from bench.comparison.tables import COMPARISON_TABLES
 from bench.figures import LiveRow, ProcessRow, ServiceRateRow, SparkRow, StartupRow, load
 from bench.handover_tables import HANDOVER_TABLES
 from bench.markdown import known, table
+from bench.paper.tables import PAPER_TABLES
 from bench.published import CLOSER_2024
+from bench.speed_tables import SPEED_TABLES
+from bench.sweeps.tables import SWEEP_TABLES
+from bench.targets.tables import TARGET_TABLES
 
 
 def live() -> str:
@@ -102,7 +107,9 @@ TABLES: Final[dict[str, Callable[[], str]]] = {  # the README's
     "startup": startup,
     "spark": spark,
 }
-EVERY_TABLE: Final = TABLES | HANDOVER_TABLES
+EVERY_TABLE: Final = (
+    TABLES | HANDOVER_TABLES | COMPARISON_TABLES | PAPER_TABLES | SWEEP_TABLES | SPEED_TABLES | TARGET_TABLES
+)
 
 
 def renew(text: str) -> str:

@@ -15,7 +15,7 @@ from bench.figures import LiveRow, Origin, ProcessRow, StartupRow
 from bench.report.result import Result
 from bench.run_info import RunInfo
 from bench.scenario import load_scenario
-from tailpack import delivery_cli, handover_cli, provenance
+from tailpack import delivery_cli, handover_cli, provenance, simulator_cli, targets_cli
 from tailpack.runner import Options, Run
 
 app = typer.Typer(
@@ -23,6 +23,8 @@ app = typer.Typer(
 )
 app.add_typer(handover_cli.app)
 app.add_typer(delivery_cli.app)
+app.add_typer(simulator_cli.app)
+app.add_typer(targets_cli.app)
 
 Out = Annotated[Path, typer.Option("--out", help="Folder that takes a folder for each run.")]
 Into = Annotated[Path, typer.Option("--into", help="Folder that takes the figures.")]

@@ -128,6 +128,7 @@ class Stack:
         merged = {key: str(value) for section in sections for key, value in msgspec.to_builtins(section).items()}
         return {key.upper(): value for key, value in merged.items()} | {
             "PAYMENT_PARTITIONS": str(self.scenario.payment.partitions),
+            "POLICY_OPTIONS": msgspec.json.encode(self.scenario.policy).decode() if self.scenario.policy else "",
             "HTTP_PORT": str(self.ports["autoscaler"]),
             "STATE_DIR": str(self.replica_folder),
             "REPLICA_MODULE": COMPARATOR_MODULE if self.scenario.payment.runtime else REPLICA_MODULE,

@@ -6,6 +6,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any, Final
 
+import msgspec
 from confluent_kafka import Consumer
 
 from autoscaler.controller import Controller
@@ -45,6 +46,7 @@ def policy_from(settings: AutoscalerSettings) -> Policy:
         settings.policy,
         PolicySettings(
             latency_target_s=settings.latency_target_s,
+            percentile=settings.percentile,
             f_up=settings.f_up,
             f_down=settings.f_down,
             replica_prefix=REPLICA_PREFIX,
@@ -57,7 +59,15 @@ def policy_from(settings: AutoscalerSettings) -> Policy:
             cool_down_down_s=settings.cool_down_down_s,
             counts_only=bool(settings.runtime),
         ),
+        _options(settings.policy_options),
     )
+
+
+def _options(text: str) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any]) if text else {}
+    except msgspec.DecodeError as wrong:
+        raise ValueError(f"TAILPACK_POLICY_OPTIONS: must be a JSON object: {wrong}") from wrong
 
 
 def _scaler(settings: AutoscalerSettings, environ: Mapping[str, str], journal: JournalTopic) -> ProcessScaler:

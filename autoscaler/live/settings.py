@@ -34,6 +34,10 @@ class AutoscalerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What μ is believed to be (its inverse) before the replicas' progress says better."""
     latency_target_s: float = 0.5
     """W."""
+    percentile: float = 0.999
+    """The share of events that must be within W."""
+    policy_options: str = ""
+    """What the policy itself can be told, as a JSON object: {"patience_s": 5}."""
     decision_interval_s: float = 1.0
     tick_offset_s: float = 0.1
     """Ticks fall this long after multiples of the interval on the wall clock: bursts of a load begin at whole seconds,

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from heapq import heapreplace
 
 from autoscaler.model import Decision, GroupObservation
 from autoscaler.packing.bins import Bin, Capacity, Item
@@ -63,9 +64,9 @@ class FirstFit2022:
 def fewest_partitions(items: Sequence[Item], count: int) -> tuple[Bin, ...]:
     """Spread `items` over `count` bins: largest λ first, each into the bin with the fewest items, then the least λ."""
     contents: list[list[Item]] = [[] for _ in range(count)]
-    rates = [0.0] * count
+    heap = [(0, 0.0, index) for index in range(count)]  # items held, λ, index: sorted already, so a heap
     for item in sorted(items, key=lambda one: (-one.arrival_rate, one.partition)):
-        chosen = min(range(count), key=lambda index: (len(contents[index]), rates[index], index))
-        contents[chosen].append(item)
-        rates[chosen] += item.arrival_rate
+        held, arrival_rate, index = heap[0]
+        contents[index].append(item)
+        heapreplace(heap, (held + 1, arrival_rate + item.arrival_rate, index))
     return tuple(Bin(tuple(content)) for content in contents)

@@ -13,6 +13,8 @@ class PolicySettings:
 
     latency_target_s: float = 0.5
     """W, seconds: the lag that a replica may hold is what it serves in that time. 0.5 is the papers' target."""
+    percentile: float = 0.999
+    """q: the share of events that must be within W. Of the papers' 99.9 %."""
     f_up: float = 0.9
     """Share of a replica that a plan may use; beyond it replicas are added. CLOSER 2024: 10 % in reserve."""
     f_down: float = 0.4
@@ -27,6 +29,8 @@ class PolicySettings:
         wrong = []
         if not self.latency_target_s > 0:
             wrong.append(f"latency_target_s = {self.latency_target_s}: must be more than 0 s")
+        if not 0 < self.percentile <= 1:
+            wrong.append(f"percentile = {self.percentile}: must be more than 0, at most 1")
         if not 0 < self.f_down <= self.f_up <= 1:
             wrong.append(f"f_down = {self.f_down}, f_up = {self.f_up}: must be 0 < f_down ≤ f_up ≤ 1")
         if self.static_replicas < 1:

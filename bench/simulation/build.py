@@ -74,6 +74,7 @@ def policy_of(scenario: Scenario, sent: Sent) -> Policy:
     try:
         settings = PolicySettings(
             latency_target_s=scenario.target.latency_target_s,
+            percentile=scenario.target.percentile,
             f_up=scaling.f_up,
             f_down=scaling.f_down,
             replica_prefix=REPLICA_PREFIX,
@@ -85,6 +86,7 @@ def policy_of(scenario: Scenario, sent: Sent) -> Policy:
             cool_down_up_s=scaling.cool_down_up_s,
             cool_down_down_s=scaling.cool_down_down_s,
             counts_only=delivery_of(scenario) in RUNTIMES,
+            fallback=False,  # a policy that fails shall be seen to fail here
         )
         return make_policy(scaling.policy, settings, guards, options=told(scenario, sent) | scenario.policy)
     except ValueError as wrong:

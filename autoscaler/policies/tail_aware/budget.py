@@ -5,6 +5,8 @@ from typing import Final
 SCARCEST: Final = 4.0
 """A late event is never worth more than so many times its price: a budget that is overspent cannot be won back by
 paying any price for the events that follow."""
+LEAST_SHARE: Final = 1e-5
+"""Of late events: a promise of 100 % is kept as one of 99.999 %."""
 KEPT: Final = 0.9998
 """Of the account, from tick to tick: at one a second, the last hour and a half count."""
 
@@ -13,7 +15,7 @@ class Budget:
     """Account of late events over all events."""
 
     def __init__(self, percentile: float) -> None:
-        self._allowed_share = 1 - percentile
+        self.allowed_share = max(LEAST_SHARE, 1 - percentile)
         self._late = 0.0
         self._events = 0.0
 
@@ -25,5 +27,5 @@ class Budget:
     @property
     def scarcity(self) -> float:
         """1 while less than half of what is allowed was spent, then growing with the third power, up to SCARCEST."""
-        allowed = max(1.0, self._allowed_share * self._events)
+        allowed = max(1.0, self.allowed_share * self._events)
         return float(min(SCARCEST, max(1.0, 2 * self._late / allowed) ** 3))

@@ -33,7 +33,7 @@ class TailAware:
         self.options = options or TailAwareSettings()
         self._history = ArrivalHistory()
         self._demand = Demand()
-        self._budget = Budget(self.options.percentile)
+        self._budget = Budget(settings.percentile)
         self._handovers = Handovers()
         self._startups = StartUps()
         self._wanted: deque[tuple[float, int]] = deque()
@@ -89,7 +89,7 @@ class TailAware:
             slot_s=history.slot_s,
             target_s=target_s,
             pause_s=observation.rebalance_time_s,
-            late_price_s=scarce * options.price / (observation.service_rate * (1 - options.percentile)),
+            late_price_s=scarce * options.price / (observation.service_rate * self._budget.allowed_share),
             start_price_s=options.start_price_s,
             move_price_s=options.move_price_s,
         )

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 class TailAwareSettings:
     """Raises ValueError naming every value that is out of range."""
 
-    percentile: float = 0.999
-    """q: the share of events that must be within W; 1 − q of them is a budget that may be spent."""
     price: float = 0.05
-    """What the whole budget is worth, as a share of the work: to keep one event in time, price/(μ·(1 − q))
+    """What the budget of late events (1 − q of all) is worth, as a share of the work: to keep one event in time, price/(μ·(1 − q))
     replica-seconds may be spent; 0.25 at μ = 200 and q = 0.999. Four times that when the budget runs out."""
     start_price_s: float = 1.0
     """Replica-seconds that starting a replica costs beside what it costs to run."""
@@ -25,8 +23,6 @@ class TailAwareSettings:
 
     def __post_init__(self) -> None:
         wrong = []
-        if not 0 < self.percentile < 1:
-            wrong.append(f"percentile = {self.percentile}: must lie between 0 and 1")
         if not self.price > 0:
             wrong.append(f"price = {self.price}: must be more than 0")
         for name in ("start_price_s", "patience_s", "move_price_s", "lead_factor"):

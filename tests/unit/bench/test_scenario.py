@@ -173,8 +173,7 @@ def test_what_live_processes_cannot_be_told_is_only_simulated() -> None:
     for policy, why in (("clairvoyant", "schedule: must be told"), ("overprovisioned", "the peak must be told")):
         with pytest.raises(InvalidSettingsError, match=why):
             load_scenario("w1", {"policy": policy}).for_live()
-    with pytest.raises(InvalidSettingsError, match="w1: policy: options of a policy can only be simulated"):
-        load_scenario("w1", {"policy.f_up": 0.8}).for_live()
+    assert load_scenario("w1", {"policy.f_up": 0.8}).for_live().policy == {"f_up": 0.8}
 
 
 def test_what_is_asked_for_holds_in_the_simulated_world_too() -> None:

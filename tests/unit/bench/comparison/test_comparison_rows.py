@@ -16,7 +16,9 @@ from bench.comparison.plot import draw
 from bench.comparison.randomness import random_parts
 from bench.comparison.rows import Against, PolicyFigures
 from bench.figures import Origin
+from bench.scenario import Scenario, load_scenario
 from bench.simulation.result import SimulationResult
+from bench.simulation.run import simulate_scenario
 from bench.statistics import Interval
 
 ORIGIN = Origin(command="tailpack compare", commit="0123abc", machine="2 cores", measured_on="2026-01-05")
@@ -38,7 +40,7 @@ class Told:
     def result(self, one: Job) -> SimulationResult:
         world = float(WORLDS[one.seed])
         in_sla, cost = {"algorithm-2": (0.99, 30.0), "linear": (0.95, 25.5), "algorithm-1": (0.94, 50.0)}.get(
-            one.policy, (0.5, 1.0)
+            one.policy, (1.0, 1.0)
         )
         return comparison_work.told(one, in_sla=in_sla + 0.002 * world, replica_minutes=cost + world)
 
@@ -65,13 +67,40 @@ def test_seeds_are_run_where_they_make_a_difference() -> None:
         ({}, ()),
         ({"split": "random"}, ("split",)),
         ({"spacing": "poisson"}, ("spacing",)),
+        ({"delivery": "eager"}, ("heartbeats",)),
         ({"startup_s": "gke"}, ("start-up",)),
         ({"startup_s": 20}, ()),
         ({"distribution": "exponential", "observation_loss": 0.1}, ("service times", "lost observations")),
     ],
 )
 def test_what_is_random_is_named(changes: dict[str, object], parts: tuple[str, ...]) -> None:
-    assert random_parts(job("w1", "linear", changes={"split": "even", **changes}).question()) == parts
+    assert random_parts(question(changes)) == parts
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"spacing": "smooth", "startup_s": 20},
+        {"delivery": "share", "policy": "static"},
+        {"split": "random"},
+        {"spacing": "poisson"},
+        {"delivery": "eager", "heartbeat_s": 3},
+        {"delivery": "kip848"},
+        {"startup_s": "gke"},
+        {"distribution": "pareto"},
+        {"observation_loss": 0.2, "policy": "algorithm-1"},
+    ],
+)
+def test_seeds_make_a_difference_exactly_where_something_is_random(changes: dict[str, object]) -> None:
+    one, other = (simulate_scenario(question({**changes, "duration_s": 200, "seed": seed})) for seed in (1, 2))
+    measured = {"seed": 0, "wall_s": 0.0, "policy_s": 0.0}
+    same = msgspec.structs.replace(one, **measured) == msgspec.structs.replace(other, **measured)
+    assert same == (not random_parts(question(changes)))
+
+
+def question(changes: dict[str, object]) -> Scenario:
+    return load_scenario("w1", {"split": "even", "policy": "linear", **changes})
 
 
 def test_differences_are_taken_seed_by_seed() -> None:
@@ -92,6 +121,14 @@ def compare_random() -> Comparison:
 def test_the_front_leaves_out_who_is_beaten() -> None:
     rows = rows_of(compare_random())
     assert {policy for (_, policy), row in rows.items() if row.on_front} == {"linear", "algorithm-2"}
+
+
+def test_who_knows_the_future_is_in_nobodys_way_on_the_front() -> None:
+    rows = rows_of(compared(["w1"], ["linear", "algorithm-2", "clairvoyant"]))
+    assert rows["w1", "clairvoyant"].replica_minutes.mean < rows["w1", "linear"].replica_minutes.mean
+    assert {policy for (_, policy), row in rows.items() if row.on_front} == {"linear", "algorithm-2"}
+    assert "| `clairvoyant` |" in page(list(rows.values()), [ORIGIN])
+    assert "knows the future |" in page(list(rows.values()), [ORIGIN])
 
 
 def test_a_policy_that_failed_with_a_seed_has_no_row_but_a_reason() -> None:
@@ -117,7 +154,19 @@ def test_a_difference_that_may_be_none_is_called_so() -> None:
     assert against(seen, 1, ".1f") == "+0.5 (+0.2 to +0.8)"
     unseen = Against(mean=0.1, low=-0.2, high=0.4, distinguishable=False)
     assert against(unseen, 1, ".1f") == "not distinguishable (-0.2 to +0.4)"
-    assert against(Against(mean=0.0, low=0.0, high=0.0, distinguishable=False), 1, ".1f") == "not distinguishable"
+    assert against(Against(mean=0.0, low=0.0, high=0.0, distinguishable=False), 1, ".1f") == "equal"
+
+
+def test_one_seed_distinguishes_nothing_where_something_is_random() -> None:
+    random = rows_of(compared(["w1"], ["linear", "algorithm-2"], seeds=1, changes={"split": "random"}))
+    difference = random["w1", "linear"].in_sla_difference
+    assert difference is not None
+    assert not difference.distinguishable
+    assert against(difference, 100, ".1f") == "-4.0, one seed"
+    fixed = rows_of(compared(["w1"], ["linear", "algorithm-2"], seeds=1, changes={"split": "even"}))
+    exact = fixed["w1", "linear"].in_sla_difference
+    assert exact is not None
+    assert exact.distinguishable
 
 
 def test_the_page_has_a_section_for_each_scenario_and_says_what_is_random() -> None:

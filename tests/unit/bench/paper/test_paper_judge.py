@@ -124,6 +124,11 @@ def test_readings_that_only_one_of_both_has_decide_nothing() -> None:
     assert (row.verdict, row.why) == (UNKNOWN, "no reading gave both")
 
 
+def test_one_seed_decides_nothing() -> None:
+    row = concluded(contrast(), {TEXT: shares(0.97)}, {TEXT: shares(0.95)})
+    assert (row.verdict, row.why) == (UNKNOWN, "a single seed says nothing about chance")
+
+
 def test_facts_and_what_is_beyond_us() -> None:
     assert counted(Fact("p", "t", "events", 1000.0, lambda: 1004.0)).verdict == REPRODUCED
     off = counted(Fact("p", "t", "events", 1_312_212, lambda: 1_326_203.0, reservation="a closed form"))

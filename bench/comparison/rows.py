@@ -1,0 +1,132 @@
+"""What a policy came to in a scenario over its seeds, and against the policy that all are compared with."""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import msgspec
+
+from bench.simulation.result import SimulationResult
+from bench.statistics import Interval, bootstrap_interval, paired_difference
+
+
+class Against(msgspec.Struct, frozen=True, kw_only=True):
+    """Mean of paired differences, this policy minus the reference on the same seed, with its interval."""
+
+    mean: float
+    low: float
+    high: float
+    distinguishable: bool
+    """The interval leaves 0 out."""
+
+
+class PolicyFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """One policy in one scenario: means over seeds with 95 % bootstrap intervals. Latencies in seconds; None where no
+    run had an event.
+    """
+
+    scenario: str
+    policy: str
+    settings: tuple[str, ...]
+    """What was set over the scenario, key=value."""
+    random: tuple[str, ...]
+    """What the seeds changed; none: one run says all."""
+    seeds: int
+    events: float
+    """Mean over seeds."""
+    in_sla: Interval
+    p50_s: Interval | None
+    p99_s: Interval | None
+    p999_s: Interval | None
+    max_s: Interval | None
+    replica_minutes: Interval
+    bound_ratio: Interval
+    """Replica-minutes over the bound of the very events."""
+    regret: Interval
+    """bound_ratio − 1."""
+    scale_ups: Interval
+    scale_downs: Interval
+    reassignments: Interval
+    moved_partitions: Interval
+    lost: int
+    """Over all seeds."""
+    reference: str
+    """The policy that all are compared with."""
+    in_sla_difference: Against | None
+    """None for the reference itself, and where it has no result."""
+    p999_difference_s: Against | None
+    replica_minutes_difference: Against | None
+    on_front: bool
+    """No policy of this scenario keeps more events in SLA at the same cost, or as many at less."""
+
+
+Measure = Callable[[SimulationResult], float | None]
+ESTIMATED: Final[dict[str, Measure]] = {
+    "in_sla": lambda result: result.in_sla,
+    "p50_s": lambda result: result.p50_s,
+    "p99_s": lambda result: result.p99_s,
+    "p999_s": lambda result: result.p999_s,
+    "max_s": lambda result: result.max_s,
+    "replica_minutes": lambda result: result.replica_minutes,
+    "bound_ratio": lambda result: result.regret + 1,
+    "regret": lambda result: result.regret,
+    "scale_ups": lambda result: result.scale_ups,
+    "scale_downs": lambda result: result.scale_downs,
+    "reassignments": lambda result: result.reassignments,
+    "moved_partitions": lambda result: result.moved_partitions,
+}
+"""Field of PolicyFigures → what it is the mean of."""
+COMPARED: Final[dict[str, Measure]] = {
+    "in_sla_difference": ESTIMATED["in_sla"],
+    "p999_difference_s": ESTIMATED["p999_s"],
+    "replica_minutes_difference": ESTIMATED["replica_minutes"],
+}
+
+
+def figures_of(
+    results: Sequence[SimulationResult],
+    reference: Sequence[SimulationResult],
+    *,
+    scenario: str,
+    policy: str,
+    settings: tuple[str, ...],
+    random: tuple[str, ...],
+    on_front: bool,
+    reference_policy: str,
+) -> PolicyFigures:
+    """Return what the results of one policy come to.
+
+    reference: of the policy that it is compared with, on the same seeds in the same order; none: nothing to compare.
+    """
+    return PolicyFigures(
+        scenario=scenario,
+        policy=policy,
+        settings=settings,
+        random=random,
+        seeds=len(results),
+        events=sum(result.events for result in results) / len(results),
+        lost=sum(result.lost for result in results),
+        reference=reference_policy,
+        on_front=on_front,
+        **{name: _estimate(results, measure) for name, measure in ESTIMATED.items()},  # type: ignore[arg-type]
+        **{
+            name: _against(results, reference, measure, known=bool(not random or len(results) > 1))
+            for name, measure in COMPARED.items()
+        },  # type: ignore[arg-type]
+    )
+
+
+def _estimate(results: Sequence[SimulationResult], measure: Measure) -> Interval | None:
+    values = [value for result in results if (value := measure(result)) is not None]
+    return bootstrap_interval(values) if values else None
+
+
+def _against(
+    results: Sequence[SimulationResult], reference: Sequence[SimulationResult], measure: Measure, *, known: bool
+) -> Against | None:
+    """known: the values say how much is chance; a single run of a random world does not."""
+    pairs = [(measure(one), measure(other)) for one, other in zip(results, reference, strict=bool(reference))]
+    both = [(a, b) for a, b in pairs if a is not None and b is not None]
+    if not both:
+        return None
+    found = paired_difference([a for a, _ in both], [b for _, b in both])
+    return Against(mean=found.mean, low=found.low, high=found.high, distinguishable=known and found.distinguishable)

@@ -1,0 +1,1 @@
+"""The pictures of docs/model.md, drawn from simulations."""

@@ -1,0 +1,101 @@
+"""The whole comparison: its streams as jobs that any process can do, and their results put together."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from bench.packing.claims import claims
+from bench.packing.latency_study import Delay, LatencyWalk, delays_of_all, summarise_delays
+from bench.packing.published import SOURCE
+from bench.packing.result import Comparison
+from bench.packing.streams import CAPACITY, Start
+from bench.packing.study import Score, Walk, score_all, summarise
+
+Job = Walk | LatencyWalk
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """What every packer did with one stream."""
+
+    walk: Walk
+    scores: dict[str, Score]
+
+
+@dataclass(frozen=True, slots=True)
+class Delayed:
+    """What events of one stream waited under every packer."""
+
+    walk: LatencyWalk
+    delays: dict[str, Delay]
+
+
+Done = Packed | Delayed
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What to compare. Every pair of `partitions` and `deltas` is a study.
+
+    Raises ValueError for what no stream can be.
+    """
+
+    streams: int = 20
+    deltas: tuple[int, ...] = (5, 25)
+    partitions: tuple[int, ...] = (200, 32)
+    iterations: int = 501
+    seed: int = 1
+    start: Start = None
+    quick: bool = False
+
+    def __post_init__(self) -> None:
+        if min(self.streams, self.iterations - 1, *self.partitions) < 1:
+            raise ValueError("a comparison needs a stream, two iterations and a partition at least")
+        if not (self.deltas and self.partitions):
+            raise ValueError("a comparison needs a delta and a number of partitions")
+        if any(not 0 <= load <= CAPACITY for load in (*self.deltas, self.start or 0)):
+            raise ValueError(f"delta and start must lie between 0 and {CAPACITY}, the capacity of a consumer")
+        if self.seed < 0:
+            raise ValueError(f"seed = {self.seed}: must not be negative")
+
+
+def jobs(question: Question) -> list[Job]:
+    """Return the streams to pack, largest first: so that no core is left with a long one at the end."""
+    walks = [walk for study in _studies(question) for walk in study]
+    return [*sorted(walks, key=lambda walk: -walk.partitions), *_latency_walks(question)]
+
+
+def do(job: Job) -> Done:
+    """Pack one stream with every packer."""
+    return Packed(job, score_all(job)) if isinstance(job, Walk) else Delayed(job, delays_of_all(job))
+
+
+def combine(question: Question, done: Sequence[Done], wall_s: float) -> Comparison:
+    """Return the comparison, whatever the order in which the jobs were done."""
+    scores = {one.walk: one.scores for one in done if isinstance(one, Packed)}
+    delays = {one.walk: one.delays for one in done if isinstance(one, Delayed)}
+    studies = tuple(summarise(walks, [scores[walk] for walk in walks]) for walks in _studies(question))
+    latency = summarise_delays([delays[walk] for walk in _latency_walks(question)])
+    return Comparison(
+        seed=question.seed,
+        start=question.start,
+        quick=question.quick,
+        studies=studies,
+        latency=latency,
+        claims=claims(studies, latency),
+        source=SOURCE,
+        wall_s=wall_s,
+    )
+
+
+def _studies(question: Question) -> Iterator[list[Walk]]:
+    """Yield the streams of each study."""
+    for partitions in dict.fromkeys(question.partitions):
+        for delta in dict.fromkeys(question.deltas):
+            yield [
+                Walk(partitions, delta, question.iterations, question.seed, number, question.start)
+                for number in range(question.streams)
+            ]
+
+
+def _latency_walks(question: Question) -> list[LatencyWalk]:
+    return [LatencyWalk(question.seed, number, question.start) for number in range(question.streams)]

@@ -1,0 +1,66 @@
+"""The picture of the comparison: load that moves against consumers that it takes."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from bench.packing.contestants import EXISTING, MODIFIED
+from bench.packing.result import Point, Study
+
+EXISTING_COLOR: Final = "#888888"
+MODIFIED_COLOR: Final = "#c2571a"
+OURS_COLOR: Final = "#0b6e99"
+
+
+def draw(studies: Sequence[Study], path: Path) -> None:
+    """Write an SVG file with one field for each study; equal studies make equal bytes."""
+    import matplotlib as mpl  # noqa: PLC0415  half a second, and only here
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    with mpl.rc_context({"svg.hashsalt": "tailpack", "svg.fonttype": "none", "font.size": 9}):
+        figure = Figure(figsize=(4.6 * len(studies), 4.2), layout="constrained")
+        fields = figure.subplots(1, len(studies), squeeze=False)[0]
+        for axes, study in zip(fields, studies, strict=True):
+            _field(axes, study)
+        fields[0].set_ylabel("Rscore: capacities of a consumer that move in an iteration")
+        fields[-1].legend(loc="upper right", frameon=False, fontsize=8)
+        figure.savefig(path, format="svg", metadata={"Date": None})
+
+
+def _field(axes: Any, study: Study) -> None:
+    by_name = {point.packer: point for point in study.points}
+    for names, color, label in (
+        (EXISTING, EXISTING_COLOR, "any fit"),
+        (MODIFIED, MODIFIED_COLOR, "modified any fit"),
+    ):
+        found = [by_name[name] for name in names]
+        axes.plot(_cbs(found), _rscores(found), "o", color=color, markersize=4, label=label)
+        for point in found:
+            axes.annotate(
+                point.packer,
+                (100 * point.cbs.mean, point.rscore.mean),
+                xytext=(4, 3),
+                textcoords="offset points",
+                fontsize=7,
+                color=color,
+            )
+    ours = sorted(
+        (point for point in study.points if point.packer.startswith("keep_in_place")), key=lambda one: one.cbs.mean
+    )
+    forced = [point.forced_rscore.mean for point in ours]
+    axes.plot(_cbs(ours), _rscores(ours), "o-", color=OURS_COLOR, markersize=4, label="keep in place")
+    axes.plot(_cbs(ours), forced, ":", color=OURS_COLOR, linewidth=1, label="of it forced by overflow")
+    axes.set_title(f"{study.partitions} partitions, δ = {study.delta}", fontsize=9)
+    axes.set_xlabel("CBS: consumers above the least, %")
+    axes.set_ylim(bottom=0)
+    axes.grid(alpha=0.3)
+    for edge in ("top", "right"):
+        axes.spines[edge].set_visible(False)
+
+
+def _cbs(points: Sequence[Point]) -> list[float]:
+    return [100 * point.cbs.mean for point in points]
+
+
+def _rscores(points: Sequence[Point]) -> list[float]:
+    return [point.rscore.mean for point in points]

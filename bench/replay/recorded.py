@@ -1,0 +1,139 @@
+"""What a finished live run left in its folder, as arrays: its events, its journal, and what it was judged to be."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from bench.report.result import RESULT_FILE, Result
+from bench.run_info import RUN_FILE, RunInfo
+from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
+from contracts.validation import InvalidSettingsError
+
+Times = NDArray[np.int64]
+EVENTS: Final = "events.parquet"
+JOURNAL: Final = "journal.parquet"
+COLUMNS: Final = ("intended_us", "placed_us", "accepted_us", "received_us", "done_us", "partition", "offset", "replica")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Served:
+    """Every event that was finished, in the order of their offsets, partition by partition. µs since second 0."""
+
+    intended_us: Times
+    handed_us: Times
+    """When it was given to the broker for Payment."""
+    received_us: Times
+    """When a replica had it: our own have it waiting then, the comparators begin to serve it."""
+    done_us: Times
+    partition: NDArray[np.int32]
+    replica: NDArray[np.int64]
+    """A number for each name."""
+
+    def __len__(self) -> int:
+        return len(self.done_us)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recorded:
+    """A finished run."""
+
+    info: RunInfo
+    result: Result
+    served: Served
+    journal: tuple[JournalEntry, ...]
+    """In order of time; µs since the epoch."""
+
+    @property
+    def started_us(self) -> int:
+        """Epoch µs of second 0."""
+        return self.result.provenance.started_us
+
+    @property
+    def ended_us(self) -> int:
+        """Epoch µs at which the workload ended."""
+        return self.started_us + round(self.info.duration_s * 1e6)
+
+    @property
+    def ticks(self) -> list[TickRecord]:
+        """Those during the workload that saw the group."""
+        ticks = (entry for entry in self.journal if isinstance(entry, TickRecord) and entry.partitions)
+        return [tick for tick in ticks if self.started_us <= tick.at_us < self.ended_us]
+
+    @property
+    def plans(self) -> list[PlanWritten]:
+        """All that were written."""
+        return [entry for entry in self.journal if isinstance(entry, PlanWritten)]
+
+    @property
+    def replica_changes(self) -> list[ReplicaChanged]:
+        """Steps in the lives of all replicas."""
+        return [entry for entry in self.journal if isinstance(entry, ReplicaChanged)]
+
+
+def read_run(folder: Path) -> Recorded:
+    """Read the folder of a run that has its report. Raises InvalidSettingsError where something is missing."""
+    info = _record(folder, RUN_FILE, RunInfo)
+    if info.interrupted:
+        raise InvalidSettingsError([f"{folder}: the run was interrupted: what it shows is not a whole run"])
+    result = _record(folder, RESULT_FILE, Result)
+    columns = _columns(folder, EVENTS, COLUMNS)
+    if not len(columns["done_us"]):
+        raise InvalidSettingsError([f"{folder}: {EVENTS} holds no event"])
+    served = _served(columns, result.provenance.started_us)
+    if not len(served):
+        raise InvalidSettingsError([f"{folder}: no event of this run was finished"])
+    entries = (msgspec.json.decode(text, type=JournalEntry) for text in _columns(folder, JOURNAL, ("entry",))["entry"])
+    journal = tuple(sorted(entries, key=lambda entry: entry.at_us))
+    if not journal:
+        raise InvalidSettingsError([f"{folder}: {JOURNAL} is empty: nothing is known of the autoscaler"])
+    return Recorded(info, result, served, journal)
+
+
+def _record(folder: Path, name: str, into: type[Any]) -> Any:
+    if not folder.is_dir():
+        raise InvalidSettingsError([f"{folder}: no such folder"])
+    try:
+        return into.load(folder)
+    except FileNotFoundError as missing:
+        wanted = "not the folder of a run" if name == RUN_FILE else "the run has no report yet: tailpack report makes it"
+        raise InvalidSettingsError([f"{folder}: it holds no {name}; {wanted}"]) from missing
+    except (OSError, msgspec.DecodeError) as wrong:
+        raise InvalidSettingsError([f"{folder / name}: cannot be read ({wrong})"]) from wrong
+
+
+def _columns(folder: Path, name: str, columns: tuple[str, ...]) -> dict[str, NDArray[Any]]:
+    """Return columns of a Parquet folder; integers that are missing somewhere become floats with NaN."""
+    try:
+        from pyarrow import ArrowException, parquet  # noqa: PLC0415  a tenth of a second, and only here
+    except ImportError as missing:
+        raise InvalidSettingsError([f"reading {name} takes pyarrow: pip install 'tailpack[bench]'"]) from missing
+    try:
+        table = parquet.read_table(folder / name, columns=list(columns))
+    except (OSError, ArrowException) as wrong:
+        raise InvalidSettingsError([f"{folder / name}: cannot be read ({str(wrong).splitlines()[0]})"]) from wrong
+    absent = [column for column in columns if column not in table.column_names]
+    if absent:
+        raise InvalidSettingsError([f"{folder / name}: it lacks {', '.join(absent)}"])
+    return {column: table[column].to_numpy() for column in columns}
+
+
+def _served(columns: dict[str, NDArray[Any]], started_us: int) -> Served:
+    """Return the events that were finished."""
+    handed = np.where(np.isnan(columns["accepted_us"].astype(float)), columns["placed_us"], columns["accepted_us"])
+    known = ~np.isnan(columns["done_us"].astype(float)) & ~np.isnan(columns["received_us"].astype(float))
+    order = np.lexsort((columns["offset"][known], columns["partition"][known]))
+    times = {
+        name: values[known][order].astype(np.int64) - started_us
+        for name, values in (
+            ("intended_us", columns["intended_us"]),
+            ("handed_us", handed),
+            ("received_us", columns["received_us"]),
+            ("done_us", columns["done_us"]),
+        )
+    }
+    replica = np.unique(columns["replica"][known][order].astype(str), return_inverse=True)[1].astype(np.int64)
+    return Served(**times, partition=columns["partition"][known][order].astype(np.int32), replica=replica)

@@ -1,0 +1,1 @@
+"""One setting at a time over a range: where a policy stops keeping its promise, and what it costs until there."""

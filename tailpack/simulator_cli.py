@@ -1,0 +1,57 @@
+"""`tailpack bench simulator` and `tailpack bench packing`: how fast the core's inner loops are, and how that grows."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from bench import figures
+
+if TYPE_CHECKING:
+    from bench.simulator_speed import SpeedRow
+
+app = typer.Typer()
+
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
+Into = Annotated[Path | None, typer.Option("--into", help="Folder that takes the figures.")]
+
+
+@app.command()
+def simulator(
+    *,
+    quick: Annotated[bool, typer.Option("--quick", help="Without the largest run: within 50 s.")] = False,
+    as_json: AsJson = False,
+    into: Into = None,
+) -> None:
+    """Events that the simulator serves per second of one core: by size of the run and of the group."""
+    from bench.simulator_speed import measure_all  # noqa: PLC0415  the compiler only where it is needed
+    from tailpack.bench_cli import origin  # noqa: PLC0415  which registers this command
+
+    console = Console(stderr=True)
+    with console.status("serving"):
+        found = measure_all(quick=quick, report=lambda row: console.print(_line(row), highlight=False))
+    if into:
+        rows = [figures.SimulatorRow(**msgspec.structs.asdict(row), origin=origin()) for row in found.growth]
+        figures.save(rows, figures.SimulatorRow, into)
+    if as_json:
+        sys.stdout.write(msgspec.json.encode(found).decode() + "\n")
+        return
+    table = Table("events", "partitions", "replicas", "wall, s", "processor, s", "events/s", box=None)
+    for row in found.growth:
+        table.add_row(
+            f"{row.events:,}",
+            f"{row.partitions:,}",
+            str(row.replicas),
+            f"{row.wall_s:.2f}",
+            f"{row.process_s:.2f}",
+            f"{row.events_per_s:,.0f}",
+        )
+    Console().print(table)
+
+
+def _line(row: "SpeedRow") -> str:
+    return f"{row.events:,} events, {row.partitions:,} partitions: {row.events_per_s:,.0f} events/s"

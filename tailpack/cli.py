@@ -14,7 +14,17 @@ from rich.console import Console
 from rich.table import Table
 
 from contracts.validation import InvalidSettingsError
-from tailpack import bench_cli, compare_cli, kafka_cli, packing_cli, paper_cli, simulate_cli, steps_cli, sweep_cli
+from tailpack import (
+    bench_cli,
+    compare_cli,
+    kafka_cli,
+    packing_cli,
+    paper_cli,
+    replay_cli,
+    simulate_cli,
+    steps_cli,
+    sweep_cli,
+)
 from tailpack.errors import TailpackError
 from tailpack.interrupts import STOPPING
 
@@ -38,6 +48,7 @@ app.add_typer(compare_cli.app)
 app.add_typer(paper_cli.app)
 app.add_typer(sweep_cli.app)
 app.add_typer(packing_cli.app, name="packing")
+app.add_typer(replay_cli.app)
 
 Out = Annotated[Path, typer.Option("--out", help="Folder that takes a folder for each run.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print result.json on standard output; everything else on error.")]

@@ -100,6 +100,7 @@ class AutoscalerSettings(msgspec.Struct, frozen=True, kw_only=True):
                 ),
                 ("http_port", self.http_port, 0 <= self.http_port <= 65535, "must be 0 to 65535"),
                 ("rebalance_time_s", self.rebalance_time_s, self.rebalance_time_s >= 0, "must be 0 s or more"),
+                ("overhead_s", self.overhead_s, self.overhead_s >= 0, "must be 0 s or more"),
                 ("absence_grace_s", self.absence_grace_s, self.absence_grace_s >= 0, "must be 0 s or more"),
                 ("drain_s", self.drain_s, self.drain_s >= 0, "must be 0 s or more"),
                 (

@@ -10,7 +10,16 @@ import numpy as np
 
 from autoscaler.jit import compiled
 from autoscaler.packing.one_dimension import Problem
-from autoscaler.packing.open_consumers import NONE, Loads, Opened, Ranks, fitting, nothing_open, open_consumer, place_all
+from autoscaler.packing.open_consumers import (
+    NONE,
+    Loads,
+    Opened,
+    Ranks,
+    fitting,
+    nothing_open,
+    open_consumer,
+    place_all,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import Any, Final
 from autoscaler.policies.bin_packing import BinPacking
 from autoscaler.policies.clairvoyant import Clairvoyant, ClairvoyantSettings
 from autoscaler.policies.counting import Linear, Static
+from autoscaler.policies.first_fit_2022 import FirstFit2022, FirstFit2022Settings
 from autoscaler.policies.flink_ds2 import FlinkDs2, FlinkDs2Settings
 from autoscaler.policies.guards.composition import guarded
 from autoscaler.policies.keda_hpa import KedaHpa, KedaHpaSettings
@@ -59,6 +60,11 @@ POLICIES: Final[dict[str, PolicyFactory]] = {
         "total arrival rate over the events that a replica serves within the target; states a count only",
         lambda settings, _: Linear(settings),
         shared=F_UP_AND_DOWN,
+    ),
+    "ffd-2022": PolicyFactory(
+        "two-dimensional first-fit decreasing decides the count, partitions are spread by number (ICCBDC 2022)",
+        FirstFit2022,
+        FirstFit2022Settings,
     ),
     "paper-optimal": PolicyFactory(
         "packs the arrival rates of each tick anew, lag and handovers left out (CLOSER 2024)",

@@ -121,6 +121,7 @@ class SimulatedGroup:
             assignment=self._placement.aim,
             service_rate=self._rates.group,
             rebalance_time_s=self._rebalance_time_s,
+            overhead_s=self._settings.planned_overhead_s,
             recent=recent,
         )
 

@@ -94,6 +94,9 @@ class SimulationSettings:
     """Offsets are seen as they were so long ago."""
     observation_loss: float = 0.0
     """Share of ticks at which nothing can be observed."""
+    commit_age_s: float = 0.0
+    """Commits are seen as they were so long before the offsets beside them, so what was finished since still counts as
+    lag. Where replicas commit at intervals: half of one, on average."""
     slot_s: float = 0.1
     """Resolution of `GroupObservation.recent`."""
     poll_events: int = 1
@@ -103,6 +106,8 @@ class SimulationSettings:
     assignor: Assignor = Assignor.STICKY
     planned_rebalance_time_s: float | None = None
     """t_r that policies are told; None: the delivery's own (pause_s under incremental, else rebalance_time_s)."""
+    planned_overhead_s: float = 0.0
+    """What policies are told of an event's latency beside waiting and being served."""
     failures: tuple[Failure, ...] = ()
     """Each kills the ready replica that holds most partitions then."""
     session_s: float = 6.0
@@ -118,7 +123,9 @@ class SimulationSettings:
             "startup_s": self.startup_s or 0.0,
             "tick_offset_s": self.tick_offset_s,
             "observation_delay_s": self.observation_delay_s,
+            "commit_age_s": self.commit_age_s,
             "planned_rebalance_time_s": self.planned_rebalance_time_s or 0.0,
+            "planned_overhead_s": self.planned_overhead_s,
             "session_s": self.session_s,
             "eviction_s": self.eviction_s,
         } | {f"failures[{index}].at_s": failure.at_s for index, failure in enumerate(self.failures)}

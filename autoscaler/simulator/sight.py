@@ -49,10 +49,17 @@ class Sight:
         self._slot_s = self._interval_us / self._count / 1e6
         self._delay_us = round(settings.observation_delay_s * 1e6)
         self._looks: deque[_Look] = deque()
+        self._commits: deque[NDArray[np.int64]] = deque()
+        """As they were in time for the looks to come, where those see them late."""
+
+    def note_commits(self) -> None:
+        """Read the commits for a look to come."""
+        self._commits.append(self._counters.committed())
 
     def look(self) -> None:
-        """Read the offsets as they are now."""
-        self._looks.append(_Look(self._counters.now_us, self._counters.produced() - self._counters.committed()))
+        """Read the offsets as they are now; commits as they were noted, where they were."""
+        committed = self._commits.popleft() if self._commits else self._counters.committed()
+        self._looks.append(_Look(self._counters.now_us, self._counters.produced() - committed))
 
     def see(self) -> tuple[tuple[PartitionLoad, ...], RecentArrivals]:
         """Return the newest look that is old enough: loads by partition, and the arrivals of the interval before it.

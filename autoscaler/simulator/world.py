@@ -45,6 +45,7 @@ class World:
             self.engine, self.agenda, self.delivery, self._sight, settings, partitions=workload.partitions
         )
         self._delay_us = round(settings.observation_delay_s * 1e6)
+        self._commit_age_us = round(settings.commit_age_s * 1e6)
         self._ended_us = round(workload.duration_s * 1e6)
 
     def advance(self, until_us: int) -> None:
@@ -63,8 +64,11 @@ class World:
 
     def look_for(self, tick_us: int) -> None:
         """Read the offsets in time for a tick that sees them late."""
+        look_us = tick_us - self._delay_us
+        if self._commit_age_us:
+            self.agenda.at(max(self.engine.now_us, look_us - self._commit_age_us), self._sight.note_commits)
         if self._delay_us:
-            self.agenda.at(max(self.engine.now_us, tick_us - self._delay_us), self._sight.look)
+            self.agenda.at(max(self.engine.now_us, look_us), self._sight.look)
 
     def drain(self) -> int:
         """Serve all that is left; return when the last event was finished, µs."""

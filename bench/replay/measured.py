@@ -1,7 +1,6 @@
 """The times that a live run itself shows, and that the simulator must be told to be the same world."""
 
-from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import numpy as np
@@ -46,7 +45,7 @@ def measure(recorded: Recorded) -> Measured:
     if not ticks:
         raise ValueError("no tick of the autoscaler saw the group")
     pauses_us, transits_us = pauses(recorded), transits(recorded.served)
-    interval_us = round(recorded.info.scenario["autoscaler"]["decision_interval_s"] * 1e6)
+    interval_us = round(float(_told(recorded, "autoscaler", "decision_interval_s", 1.0)) * 1e6)
     offsets_us = np.array([(tick.at_us - recorded.started_us) % interval_us for tick in ticks])
     before = [plan for plan in recorded.plans if plan.at_us <= recorded.started_us]
     return Measured(
@@ -80,8 +79,11 @@ def pauses(recorded: Recorded) -> Times:
     """Return how long partitions that moved were served by nobody, µs, where that can be seen.
 
     Events must have been waiting, and the old owner must have finished one of them after the plan was written: what
-    lies between is then the handover, and not the old owner at work on other partitions.
+    lies between is then the handover, and not the old owner at work on other partitions. None under a comparator:
+    what it calls received is the begin of service, and its new owner may have been at work, too.
     """
+    if _told(recorded, "payment", "runtime", ""):
+        return np.empty(0, np.int64)
     served = recorded.served
     moved = np.flatnonzero((np.diff(served.partition) == 0) & (np.diff(served.replica) != 0))
     free_us, next_us = served.done_us[moved], served.received_us[moved + 1]
@@ -107,31 +109,23 @@ def startups(recorded: Recorded) -> Times:
 
 
 def commit_age_us(recorded: Recorded) -> int:
-    """Return the age at which commits, had they all had it, would have made up the lag that all ticks saw in sum, µs."""
-    served = recorded.served
-    edges = np.searchsorted(served.partition, np.arange(recorded.info.payment_partitions + 1))
-    handed = [np.sort(served.handed_us[low:high]) for low, high in pairwise(edges)]
-    done = [np.sort(served.done_us[low:high]) for low, high in pairwise(edges)]
-    at_us = np.array([tick.at_us - recorded.started_us for tick in recorded.ticks])
-    seen = 0
-    for partition, times in enumerate(handed):
-        produced = np.searchsorted(times, at_us)
-        lags = np.array([_lag(tick.partitions, partition) for tick in recorded.ticks])
-        seen += int((produced - lags).sum())
-
-    def committed(age_us: int) -> int:
-        return sum(int(np.searchsorted(times, at_us - age_us, side="right").sum()) for times in done)
-
+    """Return how old commits were, µs: the age with which what was not done sums up to the lag that all ticks saw."""
+    ticks = recorded.ticks
+    at_us = np.array([tick.at_us - recorded.started_us for tick in ticks])
+    handed_us, done_us = np.sort(recorded.served.handed_us), np.sort(recorded.served.done_us)
+    lag = sum(seen.lag for tick in ticks for seen in tick.partitions)
+    known = int(np.searchsorted(handed_us, at_us).sum()) - lag
     low, high = 0, OLDEST_COMMIT_US
     while low < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if committed(middle) <= seen else (middle + 1, high)
+        committed = int(np.searchsorted(done_us, at_us - middle, side="right").sum())
+        low, high = (low, middle) if committed <= known else (middle + 1, high)
     return low
 
 
-def _lag(partitions: object, partition: int) -> int:
-    found = [seen.lag for seen in partitions if seen.partition == partition]  # type: ignore[attr-defined]
-    return int(found[0]) if found else 0
+def _told(recorded: Recorded, section: str, key: str, default: Any) -> Any:
+    """Return what the run's scenario said."""
+    return recorded.info.scenario.get(section, {}).get(key, default)
 
 
 def _percentile_s(values_us: NDArray[np.int64], percentile: float) -> float | None:

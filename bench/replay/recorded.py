@@ -99,7 +99,9 @@ def _record(folder: Path, name: str, into: type[Any]) -> Any:
     try:
         return into.load(folder)
     except FileNotFoundError as missing:
-        wanted = "not the folder of a run" if name == RUN_FILE else "the run has no report yet: tailpack report makes it"
+        wanted = (
+            "not the folder of a run" if name == RUN_FILE else "the run has no report yet: tailpack report makes it"
+        )
         raise InvalidSettingsError([f"{folder}: it holds no {name}; {wanted}"]) from missing
     except (OSError, msgspec.DecodeError) as wrong:
         raise InvalidSettingsError([f"{folder / name}: cannot be read ({wrong})"]) from wrong

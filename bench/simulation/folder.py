@@ -51,7 +51,7 @@ def _blocks(columns: dict[str, NDArray[Any]]) -> Iterator[dict[str, list[Any]]]:
 
 
 def _parquet(folder: Path, columns: dict[str, NDArray[Any]]) -> Path:
-    import pyarrow  # type: ignore[import-not-found]  # noqa: PLC0415  not among our dependencies
+    import pyarrow  # noqa: PLC0415  only the bench extra brings it
     from pyarrow import parquet  # noqa: PLC0415
 
     path = folder / "events.parquet"

@@ -96,7 +96,8 @@ def test_every_part_of_the_question_can_be_set(change):
     assert run("w1", "--set", change, *SHORT, "--json").exit_code == 0
 
 
-def test_the_run_can_be_kept(tmp_path):
+def test_the_run_can_be_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr("bench.simulation.folder.find_spec", lambda _: None)  # as without pyarrow
     result = run("w1", *SHORT, "--json", "--out", str(tmp_path / "run"))
 
     figures = json.loads(result.stdout)

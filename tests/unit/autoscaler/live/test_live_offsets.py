@@ -189,3 +189,13 @@ def test_fewer_partitions_than_there_must_be_are_asked_for_all_the_same(consumer
     consumer.ends = [Entry(100), Entry(-1, KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))]
     with pytest.raises(NotReadyError, match="end offset of requests/1: Broker: Unknown topic"):
         reader_of(consumer).read()
+
+
+def test_the_ends_alone_can_be_asked_for_between_two_readings() -> None:
+    consumer = FakeConsumer()
+    reader = OffsetReader(lambda: consumer, topic="t", partitions=2, clock=FakeClock(7.0))
+    assert reader.ends() == (7.0, (100, 200))
+    for unknown in ([Entry(100), Entry(OFFSET_INVALID)], KafkaException(KafkaError(KafkaError._TIMED_OUT))):
+        consumer.ends = unknown
+        with pytest.raises(NotReadyError, match="end offsets of t"):
+            reader.ends()

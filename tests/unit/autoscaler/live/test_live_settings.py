@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from autoscaler.live.composition import policy_from
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.state_dir import StateDirTakenError, only_one
 from contracts.validation import InvalidSettingsError, from_environment
@@ -28,6 +29,7 @@ def test_the_defaults_stand_for_the_papers_setting() -> None:
         ("INITIAL_REPLICAS", "6"),
         ("HTTP_PORT", "70000"),
         ("REBALANCE_TIME_S", "-1"),
+        ("OVERHEAD_S", "-1"),
         ("ABSENCE_GRACE_S", "-1"),
         ("DRAIN_S", "-1"),
         ("DELIVERY", "lazy"),
@@ -65,6 +67,16 @@ def test_an_unknown_policy_is_refused_with_those_there_are() -> None:
     assert "oracle" in ended.stderr
     assert "algorithm-2" in ended.stderr
     assert len(ended.stderr.splitlines()) == 1
+
+
+def test_options_of_the_policy_are_a_json_object_and_checked_by_the_policy() -> None:
+    tail_aware = GOOD | {"TAILPACK_POLICY": "tail-aware"}
+    told = from_environment(tail_aware | {"TAILPACK_POLICY_OPTIONS": '{"patience_s": 5}'}, AutoscalerSettings)
+    assert policy_from(told).name == "tail-aware"
+    for options, said in (("{", "must be a JSON object"), ('{"patience": 5}', "patience: unknown; known are")):
+        wrong = from_environment(tail_aware | {"TAILPACK_POLICY_OPTIONS": options}, AutoscalerSettings)
+        with pytest.raises(ValueError, match=said):
+            policy_from(wrong)
 
 
 def test_a_state_folder_belongs_to_one_autoscaler_at_a_time(tmp_path: Path) -> None:

@@ -17,7 +17,10 @@ from autoscaler.policies.settings import PolicySettings
 
 
 class Linear:
-    """Replicas = ⌈Σλ/(μ·W·f)⌉ (CLOSER 2024): up with f_up, down with f_down. The group's assignor places partitions."""
+    """Replicas = ⌈Σλ/(μ·W·f)⌉ (CLOSER 2024): up with f_up, down with f_down. The group's assignor places partitions.
+
+    μ·W is what a replica serves in time of the events of one second, so W counts as 1 s at most; the paper has 0.5 s.
+    """
 
     name = "linear"
 
@@ -28,11 +31,13 @@ class Linear:
         """Compare the count with what Σλ asks for at f_up and f_down."""
         now = observation.requested_replicas
         total = sum(load.arrival_rate for load in observation.partitions)
+        in_time = observation.service_rate * min(1.0, self.settings.latency_target_s)
+        rule = "μ·W" if self.settings.latency_target_s < 1 else "μ"
         for share, beyond in ((self.settings.f_up, int.__gt__), (self.settings.f_down, int.__lt__)):
-            allowed = observation.service_rate * self.settings.latency_target_s * share
+            allowed = in_time * share
             wanted = replicas_for(total, allowed)
             if beyond(wanted, now):
-                why = f"{number(total)} events/s at {number(allowed)} for each replica (μ·W·{share})"
+                why = f"{number(total)} events/s at {number(allowed)} for each replica ({rule}·{share})"
                 return change(observation, counted_plan(observation, wanted, self.settings.replica_prefix), why)
         why = f"{number(total)} events/s suit the present count: hold {now}"
         return counted_hold(observation, self.settings.replica_prefix, why)

@@ -38,6 +38,12 @@ def test_linear_says_why():
     assert LINEAR.decide(seen([30, 30])).reason == "60 events/s suit the present count: hold 1"
 
 
+def test_linear_knows_that_no_replica_serves_more_than_its_rate_however_patient_the_target():
+    patient = Linear(PolicySettings(latency_target_s=5.0))
+
+    assert patient.decide(seen([100, 81])).reason == "181 events/s at 180 for each replica (μ·0.9): up 1 → 2"
+
+
 def test_linear_lets_the_newest_leave_first_and_fills_gaps_in_the_names():
     down = LINEAR.decide(seen([20, 20], replicas=["payment-3", "payment-1", "payment-0"]))
     up = LINEAR.decide(seen([100, 100], replicas=["payment-0", "payment-2"]))

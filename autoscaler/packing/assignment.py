@@ -1,0 +1,122 @@
+"""An assignment that a search changes step by step, and what it costs. All of it compiled."""
+
+from math import erfc, sqrt
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from autoscaler.jit import compiled
+from autoscaler.packing.open_consumers import NONE, Loads, Ranks
+
+SHED: Final = 0.1
+"""What an overflow moves beside the smallest partition, in capacities: the consumer that receives it may overflow."""
+
+
+class Prices(NamedTuple):
+    """What an assignment costs besides the rate that moves, in the unit of rates."""
+
+    capacity: float
+    """Of a consumer: no cost, but the limit."""
+    consumer: float
+    """For each consumer that owns something."""
+    swing: float
+    """Standard deviation of the change of one partition from call to call; 0: do not look ahead."""
+    caution: float
+    """Weight of what is expected to have to move next time."""
+
+
+class Assignment(NamedTuple):
+    """Who owns what, and sums by consumer, kept up to date. Partitions of a consumer are a linked list."""
+
+    owner: Ranks
+    first: Ranks
+    """Consumer → the partition that came last, or NONE."""
+    following: Ranks
+    """Partition → the one of the same consumer that came before it, or NONE."""
+    held: Loads
+    count: Ranks
+    smallest: Loads
+
+
+@compiled
+def assigned(owner: Ranks, loads: Loads, consumers: int) -> Assignment:
+    """Return the assignment with its sums; partitions with owner NONE belong to nobody."""
+    made = Assignment(
+        owner.copy(),
+        np.full(consumers, NONE),
+        np.full(loads.size, NONE),
+        np.zeros(consumers),
+        np.zeros(consumers, np.int64),
+        np.full(consumers, np.inf),
+    )
+    for partition in range(loads.size):
+        if owner[partition] != NONE:
+            give(made, partition, loads[partition], owner[partition])
+    return made
+
+
+@compiled
+def give(made: Assignment, partition: int, load: float, consumer: int) -> None:
+    """Let a consumer own a partition that belongs to nobody."""
+    made.owner[partition] = consumer
+    made.following[partition] = made.first[consumer]
+    made.first[consumer] = partition
+    made.held[consumer] += load
+    made.count[consumer] += 1
+    made.smallest[consumer] = min(made.smallest[consumer], load)
+
+
+@compiled
+def clear(made: Assignment, consumer: int) -> None:
+    """Take everything from a consumer; `owner` still says who had it."""
+    made.first[consumer] = NONE
+    made.held[consumer] = 0.0
+    made.count[consumer] = 0
+    made.smallest[consumer] = np.inf
+
+
+@compiled
+def risk(held: float, count: int, smallest: float, prices: Prices) -> float:
+    """Return what a consumer is expected to have to give away next time: P(overflow) × what solves it, weighted.
+
+    Changes of partitions add up to a normal distribution. A single partition never has to leave.
+    """
+    if count < 2 or prices.swing <= 0.0:
+        return 0.0
+    deviations = (prices.capacity - held) / (prices.swing * sqrt(count))
+    return prices.caution * (smallest + SHED * prices.capacity) * 0.5 * erfc(deviations / sqrt(2.0))
+
+
+@compiled
+def cost_of(made: Assignment, consumer: int, prices: Prices) -> float:
+    """Return what a consumer costs by being there: 0 when it owns nothing."""
+    if made.count[consumer] == 0:
+        return 0.0
+    return prices.consumer + risk(made.held[consumer], made.count[consumer], made.smallest[consumer], prices)
+
+
+@compiled
+def cheapest(made: Assignment, slots: Ranks, load: float, home: int, prices: Prices) -> tuple[int, float]:
+    """Return the consumer where a partition costs least, and that cost; NONE where no slot can take it.
+
+    home: its owner before, NONE for a new one. slots: consumers that may be used. Of those that own nothing only the
+    first, and home, are looked at: they cost the same. Ties: the first of `slots`.
+    """
+    chosen, least, seen_empty = NONE, np.inf, False
+    for consumer in slots:
+        cost = load if home != NONE and consumer != home else 0.0
+        count = made.count[consumer]
+        if count == 0:
+            if consumer != home:
+                if seen_empty:
+                    continue
+                seen_empty = True
+            cost += prices.consumer
+        else:
+            held, smallest = made.held[consumer], made.smallest[consumer]
+            if held + load > prices.capacity or cost >= least:
+                continue
+            cost += risk(held + load, count + 1, min(smallest, load), prices) - risk(held, count, smallest, prices)
+        if cost < least:
+            chosen, least = consumer, cost
+    return chosen, least

@@ -1,0 +1,167 @@
+"""A world whose times are known leaves the folder of a live run: measuring finds the times, replaying finds the run."""
+
+import shutil
+from dataclasses import replace
+
+import msgspec
+import numpy as np
+import pytest
+import recorded_runs
+
+from bench.measures import replica_minutes
+from bench.replay.measured import measure
+from bench.replay.plot import draw, shares_within
+from bench.replay.question import scenario_of, settings_for
+from bench.replay.recorded import read_run
+from bench.replay.replay import replay, simulated
+from bench.replay.side_by_side import Within
+from bench.run_info import RunInfo
+from contracts.validation import InvalidSettingsError
+
+
+@pytest.fixture(scope="module")
+def world():
+    return recorded_runs.known_world()
+
+
+@pytest.fixture(scope="module")
+def folder(world, tmp_path_factory):
+    return recorded_runs.write_folder(tmp_path_factory.mktemp("runs") / recorded_runs.RUN, *world)
+
+
+def test_the_events_come_back_in_order_whatever_their_parts(world, folder) -> None:
+    served, events = read_run(folder).served, world[1].events
+    assert len(served) == len(events)
+    assert (np.lexsort((served.handed_us, served.partition)) == np.arange(len(served))).all()
+    assert np.array_equal(np.sort(served.done_us), np.sort(events.done_us))
+    assert np.array_equal(np.sort(served.done_us - served.intended_us), np.sort(world[1].latency_us + 7_000))
+
+
+def test_measuring_finds_the_times_of_the_world(folder) -> None:
+    found = measure(read_run(folder))
+    assert found.service_rate == pytest.approx(200)
+    assert found.transit_s == 0.007
+    assert found.pause_s == pytest.approx(0.03, abs=1e-6)
+    assert found.pauses >= 5
+    assert found.startup_s == pytest.approx(0.4)
+    assert found.tick_offset_s == pytest.approx(0.104)
+    assert found.initial_replicas == 1
+
+
+def test_the_age_of_commits_is_found_although_lag_is_whole_events(folder) -> None:
+    """The journal's lag counts from when the broker has an event, which here is 7 ms after it was handed over."""
+    assert measure(read_run(folder)).commit_age_s == pytest.approx(0.056, abs=0.005)
+
+
+def test_with_the_very_times_of_the_world_every_event_has_its_latency_again(folder) -> None:
+    recorded = read_run(folder)
+    run, latency_us = again(recorded, commit_age_s=0.056, service_rate=200.0)
+    assert np.array_equal(latency_us, recorded.served.done_us - recorded.served.intended_us)
+    assert len(run.changes) == len(recorded.plans) - 1
+
+
+def test_with_measured_times_both_sides_are_within_the_bounds(folder) -> None:
+    both, live_us, simulated_us = replay(folder)
+    assert both.live.events == both.simulated.events == len(live_us) == len(simulated_us)
+    assert both.within == Within(in_sla=True, replica_minutes=True)
+    assert both.live.scale_ups > 0
+    assert both.differences.max_s == round(both.simulated.max_s - both.live.max_s, 6)
+
+
+def test_blind_for_uncommitted_work_it_would_predict_other_costs(folder) -> None:
+    """Lag that is only not committed yet makes policies that look at lag scale."""
+    recorded = read_run(folder)
+    prompt, late = (again(recorded, commit_age_s=age_s)[0] for age_s in (0.0, 0.056))
+    cost = [replica_minutes(run.requested, 0, recorded.info.duration_s) for run in (prompt, late)]
+    assert abs(cost[0] / cost[1] - 1) > 0.03
+
+
+def test_another_policy_and_other_values_can_be_tried(folder) -> None:
+    same, *_ = replay(folder)
+    other, *_ = replay(folder, {"policy": "static", "pause_s": 0.2})
+    assert (other.live_policy, other.policy) == ("algorithm-2", "static")
+    assert (other.live, other.measured.pause_s) == (same.live, None)
+    assert other.simulated.replica_minutes == 5
+    assert not other.within.replica_minutes
+
+
+def again(recorded, **known):
+    """Simulate with `known` in place of what was measured."""
+    measured = msgspec.structs.replace(measure(recorded), **known)
+    return simulated(recorded, scenario_of(recorded.info, measured, {}), measured)
+
+
+@pytest.mark.parametrize("runtime", ["", "cooperative-sticky"])
+def test_our_own_replicas_need_no_heartbeat_to_hear_of_a_plan(folder, runtime) -> None:
+    recorded = read_run(folder)
+    measured = measure(recorded)
+    delivered = {"payment.runtime": runtime} if runtime else {"payment.delivery": "eager"}
+    changes = delivered | {"payment.heartbeat_s": 3}
+    delivery = settings_for(scenario_of(recorded.info, measured, changes), measured).delivery
+    if runtime:
+        assert (delivery.heartbeat_s, delivery.rebalance_time_s) == (3, 0.05)
+    else:
+        assert (delivery.heartbeat_s, delivery.rebalance_time_s) == (0, measured.pause_s)
+
+
+def test_a_comparator_shows_no_pauses(folder) -> None:
+    recorded = read_run(folder)
+    info = msgspec.structs.replace(recorded.info, scenario={"payment": {"runtime": "kip848"}})
+    found = measure(replace(recorded, info=info))
+    assert (found.pauses, found.pause_s, found.pause_p99_s) == (0, None, None)
+
+
+def test_options_of_the_live_policy_are_not_given_to_another(folder) -> None:
+    recorded = read_run(folder)
+    info = msgspec.structs.replace(recorded.info, scenario=recorded.info.scenario | {"policy": {"f_up": 0.8}})
+    assert scenario_of(info, measure(recorded), {}).policy == {"f_up": 0.8}
+    for key in ("policy", "autoscaler.policy"):
+        assert scenario_of(info, measure(recorded), {key: "linear"}).policy == {}
+
+
+def test_a_scenario_of_ones_own_is_known_from_the_run_alone(folder) -> None:
+    info = read_run(folder).info
+    told = info.scenario | {"name": "mine", "duration_s": 40}
+    told.pop("simulation")
+    scenario = scenario_of(msgspec.structs.replace(info, scenario=told), measure(read_run(folder)), {})
+    assert (scenario.name, scenario.duration_s, scenario.load.split) == ("mine", 40, "random")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "problem"),
+    [
+        (lambda folder: (folder / "run.json").unlink(), "holds no run.json; not the folder of a run"),
+        (lambda folder: (folder / "result.json").unlink(), "has no report yet: tailpack report makes it"),
+        (lambda folder: (folder / "result.json").write_text("{"), "cannot be read"),
+        (lambda folder: shutil.rmtree(folder / "events.parquet"), "holds no events.parquet; nothing was produced"),
+        (lambda folder: shutil.rmtree(folder / "journal.parquet"), "holds no journal.parquet"),
+        (lambda folder: tell(folder, interrupted=True), "the run was interrupted"),
+        (lambda folder: recorded_runs.write_columns(folder / "journal.parquet", {"other": ["x"]}), "entry"),
+        (lambda folder: tell(folder, scenario={"payment": {"runtime": "quantum"}}), "'quantum' has no simulation"),
+    ],
+)
+def test_what_cannot_be_replayed_is_said_in_one_line(folder, tmp_path, spoil, problem) -> None:
+    broken = tmp_path / "run"
+    shutil.copytree(folder, broken)
+    spoil(broken)
+    with pytest.raises(InvalidSettingsError, match=problem) as wrong:
+        replay(broken)
+    assert len(wrong.value.problems) == 1
+    assert "\n" not in wrong.value.problems[0]
+
+
+def tell(folder, **values):
+    msgspec.structs.replace(RunInfo.load(folder), **values).save(folder)
+
+
+def test_the_picture_is_the_same_for_the_same_latencies(tmp_path) -> None:
+    latency_us = np.array([10_000, 20_000, 600_000])
+    for name in ("a.svg", "b.svg"):
+        draw(latency_us, latency_us + 1000, tmp_path / name, title="a run", latency_target_s=0.5)
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+    assert "simulated" in (tmp_path / "a.svg").read_text()
+
+
+def test_shares_count_what_is_done_at_the_edge() -> None:
+    shares = shares_within(np.array([10, 20, 30, 40]), np.array([9e-6, 20e-6, 40e-6]))
+    assert shares.tolist() == [0, 0.5, 1]

@@ -1,0 +1,59 @@
+"""`tailpack replay`, as somebody at a terminal or a script meets it."""
+
+import json
+
+import pytest
+import recorded_runs
+from typer.testing import CliRunner
+
+from contracts.validation import InvalidSettingsError
+from tailpack import replay_cli
+from tailpack.errors import TailpackError
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("runs") / recorded_runs.RUN
+    return recorded_runs.write_folder(place, *recorded_runs.known_world(duration_s=100))
+
+
+def run(*words):
+    """Run the command; an exception of ours reaches the test, as it reaches `tailpack.cli.main`."""
+    return CliRunner().invoke(replay_cli.app, [str(word) for word in words], catch_exceptions=False)
+
+
+def test_both_sides_stand_beside_each_other_and_the_picture_in_the_folder(folder):
+    result = run(folder)
+
+    assert result.exit_code == 0
+    assert "algorithm-2" in result.stdout
+    assert "within 0.5 points" in result.stdout
+    assert "within 3 %" in result.stdout
+    assert "age of commits" in result.stdout
+    assert "live-simulated.svg" in result.stderr
+    assert (folder / "live-simulated.svg").read_text().startswith("<?xml")
+
+
+def test_as_json_it_prints_one_object_and_nothing_else(folder):
+    found = json.loads(run(folder, "--json").stdout)
+
+    assert {"live", "simulated", "differences", "within", "measured"} <= set(found)
+    assert set(found["within"]) == {"in_sla", "replica_minutes"}
+    assert set(found["live"]) == set(found["simulated"])
+    assert {"in_sla", "p50_s", "p99_s", "p999_s", "max_s", "replica_minutes"} <= set(found["live"])
+
+
+def test_another_policy_is_not_judged_against_the_live_one(folder):
+    shown = run(folder, "--policy", "static").stdout
+
+    assert "simulated static" in " ".join(shown.split())
+    assert "3 %" not in shown.split("measured in the run")[0]
+
+
+def test_what_the_user_can_mend_is_one_line(folder, tmp_path):
+    with pytest.raises(InvalidSettingsError, match="no such folder"):
+        run(tmp_path / "nowhere")
+    with pytest.raises(TailpackError, match="must be KEY=VALUE"):
+        run(folder, "--set", "pause_s")
+    with pytest.raises(InvalidSettingsError, match="'fortune-teller' is unknown"):
+        run(folder, "--policy", "fortune-teller")

@@ -21,7 +21,9 @@ QUICK_SEEDS: Final = 2
 def paper(
     *,
     quick: Annotated[bool, typer.Option("--quick", help="Few seeds and streams: a look, not a result.")] = False,
-    seeds: Annotated[int | None, typer.Option(min=1, help=f"Runs of each reading; {SEEDS}, quick {QUICK_SEEDS}.")] = None,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help=f"Runs of each reading; {SEEDS}, quick {QUICK_SEEDS}.")
+    ] = None,
     out: Annotated[Path, typer.Option("--out", help="Folder of finished runs and tables.")] = Path("out/paper"),
     processes: Annotated[int, typer.Option(min=0, help="How many; 0: one for each core.")] = 0,
     into: Annotated[Path | None, typer.Option("--into", help="Folder that takes the figures of the docs.")] = None,

@@ -59,8 +59,10 @@ def replay(
 
 def table_of(found: "Replayed") -> Table:
     """Return live, simulated, difference and judgement of each figure."""
-    live, simulated, difference, within = found.live, found.simulated, found.differences, found.within
-    table = Table("", "live", "simulated", "difference", "", box=None, title=f"{found.run}, {found.policy}")
+    live, simulated, difference = found.live, found.simulated, found.differences
+    same = found.policy == found.live_policy
+    title = f"{found.run}, " + (found.policy if same else f"live {found.live_policy}, simulated {found.policy}")
+    table = Table("", "live", "simulated", "difference", "", box=None, title=title)
     for column in table.columns[1:4]:
         column.justify = "right"
     table.add_row(
@@ -68,14 +70,14 @@ def table_of(found: "Replayed") -> Table:
         f"{100 * live.in_sla:.3f} %",
         f"{100 * simulated.in_sla:.3f} %",
         f"{difference.in_sla_points:+.3f} points",
-        _verdict(within.in_sla, "0.5 points"),
+        _verdict(found.within.in_sla, "0.5 points") if same else "",
     )
     table.add_row(
         "replica-minutes",
         f"{live.replica_minutes:.2f}",
         f"{simulated.replica_minutes:.2f}",
         f"{100 * difference.replica_minutes_share:+.2f} %",
-        _verdict(within.replica_minutes, "3 %"),
+        _verdict(found.within.replica_minutes, "3 %") if same else "",
     )
     for name, key in (("p50", "p50_s"), ("p99", "p99_s"), ("p99.9", "p999_s"), ("worst", "max_s")):
         values = [getattr(side, key) for side in (live, simulated)]

@@ -1,6 +1,7 @@
 """Partitions with loads into replicas with capacities."""
 
 from autoscaler.packing.any_fit import AnyFit
+from autoscaler.packing.keep_in_place import KeepInPlace
 from autoscaler.packing.modified_any_fit import ModifiedAnyFit
 from autoscaler.packing.one_dimension import Packer
 from autoscaler.packing.open_consumers import BEST, FIRST, NEXT, WORST
@@ -20,4 +21,5 @@ PACKERS: dict[str, Packer] = {
     "mbf": ModifiedAnyFit(BEST),
     "mwfp": ModifiedAnyFit(WORST, by_largest=True),
     "mbfp": ModifiedAnyFit(BEST, by_largest=True),
+    "keep_in_place": KeepInPlace(),
 }

@@ -96,6 +96,18 @@ def cost_of(made: Assignment, consumer: int, prices: Prices) -> float:
 
 
 @compiled
+def total_cost(made: Assignment, before: Ranks, loads: Loads, prices: Prices) -> float:
+    """Return what all consumers cost, and the rate that moves."""
+    cost = 0.0
+    for consumer in range(made.count.size):
+        cost += cost_of(made, consumer, prices)
+    for partition in range(loads.size):
+        if before[partition] != NONE and before[partition] != made.owner[partition]:
+            cost += loads[partition]
+    return cost
+
+
+@compiled
 def cheapest(made: Assignment, slots: Ranks, load: float, home: int, prices: Prices) -> tuple[int, float]:
     """Return the consumer where a partition costs least, and that cost; NONE where no slot can take it.
 

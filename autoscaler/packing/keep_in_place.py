@@ -2,17 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import inf
-from types import MappingProxyType
 from typing import Final
 
 import numpy as np
 
-from autoscaler.packing.assignment import Prices, assigned
+from autoscaler.packing.assignment import Assignment, Prices, assigned, total_cost
 from autoscaler.packing.eviction import evict
 from autoscaler.packing.one_dimension import NOBODY, Problem
-from autoscaler.packing.open_consumers import BEST, WORST, Ranks, nothing_open, open_consumer, place_all
+from autoscaler.packing.open_consumers import BEST, WORST, Ranks, nothing_open, opened_by, place_all
 from autoscaler.packing.rebuilding import empty_one, rebuild
+
+SPARE: Final = 3
+"""Consumers beyond those that own something, among which a search may choose."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +45,44 @@ class KeepInPlace:
     ) -> dict[int, int]:
         """See Packer."""
         problem = Problem.of(loads, owners, capacity, order)
-        prices = Prices(
-            problem.capacity, self.consumer_price * problem.capacity, self.swing * problem.capacity, self.caution
-        )
-        kept = problem.owners.copy()
+        if (problem.owners == NOBODY).all():
+            return problem.answer(_repacked(problem))
+        return problem.answer(self._kept(problem))
+
+    def _kept(self, problem: Problem) -> Ranks:
+        into = problem.owners.copy()
         grouped, starts = problem.grouped()
-        evict(grouped, starts, problem.loads, problem.capacity, kept)
-        pending = np.flatnonzero(kept == NOBODY)
-        opened = nothing_open(problem.consumers)
-        ...
-        return problem.answer(kept)
+        evict(grouped, starts, problem.loads, problem.capacity, into)
+        decreasing = problem.decreasing()
+        pending = decreasing[into[decreasing] == NOBODY]
+        opened = opened_by(into, problem.loads, problem.consumers)
+        place_all(opened, WORST, pending, problem.loads, problem.owners, problem.capacity, into)
+        prices = self._prices(problem.capacity)
+        made = assigned(into, problem.loads, problem.consumers)
+        cheaper = self.repacks and self._cheaper(problem, made, prices)
+        if cheaper:
+            made = cheaper
+        slots = np.sort(np.concatenate((np.flatnonzero(made.count > 0), np.flatnonzero(made.count == 0)[:SPARE])))
+        if not (
+            pending.size or cheaper or empty_one(made, problem.owners, problem.loads, slots, prices)
+        ):
+            return problem.owners
+        chance = np.random.default_rng(0)
+        return rebuild(made, problem.owners, problem.loads, slots, prices, self.trials, chance)
+
+    def _prices(self, capacity: float) -> Prices:
+        return Prices(capacity, self.consumer_price * capacity, self.swing * capacity, self.caution)
+
+    def _cheaper(self, problem: Problem, made: Assignment, prices: Prices) -> Assignment | None:
+        """Return the assignment of Best Fit Decreasing if it costs less than `made`."""
+        other = assigned(_repacked(problem), problem.loads, problem.consumers)
+        now, then = (total_cost(one, problem.owners, problem.loads, prices) for one in (made, other))
+        return other if then < now else None
+
+
+def _repacked(problem: Problem) -> Ranks:
+    """Return the owners under Best Fit Decreasing."""
+    into = np.empty_like(problem.owners)
+    opened = nothing_open(problem.consumers)
+    place_all(opened, BEST, problem.decreasing(), problem.loads, problem.owners, problem.capacity, into)
+    return into

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from autoscaler.jit import compiled
-from autoscaler.packing.one_dimension import Problem
+from autoscaler.packing.one_dimension import NOBODY, Problem
 from autoscaler.packing.open_consumers import (
     NONE,
     Loads,
@@ -44,11 +44,9 @@ class ModifiedAnyFit:
         opened = nothing_open(problem.consumers)
         into = np.empty_like(problem.owners)
         left_over = np.empty_like(problem.owners)
-        new = np.flatnonzero(problem.owners < 0)
+        new = np.flatnonzero(problem.owners == NOBODY)
         left_over[: new.size] = new
-        decreasing = problem.decreasing()
-        grouped = decreasing[np.argsort(problem.owners[decreasing], kind="stable")][new.size :]
-        starts = np.searchsorted(problem.owners[grouped], np.arange(problem.consumers + 1))
+        grouped, starts = problem.grouped()
         ranking = self._ranking(problem)
         left = _rebuild(
             opened, self.rule, ranking, grouped, starts, problem.loads, problem.capacity, into, left_over, new.size
@@ -60,7 +58,7 @@ class ModifiedAnyFit:
 
     def _ranking(self, problem: Problem) -> Ranks:
         """Return the consumers before, largest key first, equal ones by their number."""
-        owned = problem.owners >= 0
+        owned = problem.owners != NOBODY
         owners, loads = problem.owners[owned], problem.loads[owned]
         key = np.zeros(problem.consumers)
         (np.maximum if self.by_largest else np.add).at(key, owners, loads)

@@ -87,6 +87,16 @@ class Problem:
         """Return positions of the partitions, largest load first, equal ones in the order of arrival."""
         return np.argsort(-self.loads, kind="stable")
 
+    def grouped(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return positions of owned partitions by owner, largest load first, and where each owner's begin.
+
+        Those of consumer c are grouped[starts[c]:starts[c + 1]].
+        """
+        decreasing = self.decreasing()
+        grouped = decreasing[np.argsort(self.owners[decreasing], kind="stable")]
+        grouped = grouped[np.count_nonzero(self.owners == NOBODY) :]
+        return grouped, np.searchsorted(self.owners[grouped], np.arange(self.consumers + 1))
+
     def answer(self, chosen: NDArray[np.int64]) -> dict[int, int]:
         """Return partition → consumer number for the chosen ranks."""
         if self.large_numbers.size:

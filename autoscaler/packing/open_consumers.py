@@ -40,6 +40,34 @@ def nothing_open(consumers: int) -> Opened:
 
 
 @compiled
+def open_consumer(opened: Opened, consumer: int) -> None:
+    """Open one more."""
+    at = opened.tally[_COUNT]
+    while at > 0 and opened.order[at - 1] > consumer:
+        opened.order[at] = opened.order[at - 1]
+        at -= 1
+    opened.order[at] = consumer
+    opened.is_open[consumer] = True
+    opened.tally[_COUNT] += 1
+    opened.tally[_LATEST] = consumer
+
+
+@compiled
+def opened_by(owners: Ranks, loads: Loads, consumers: int) -> Opened:
+    """Return the state in which every owner is open and holds what it owns; NONE owns nothing."""
+    opened = nothing_open(consumers)
+    for partition in range(loads.size):
+        owner = owners[partition]
+        if owner != NONE:
+            opened.is_open[owner] = True
+            opened.held[owner] += loads[partition]
+    for consumer in range(consumers):
+        if opened.is_open[consumer]:
+            open_consumer(opened, consumer)
+    return opened
+
+
+@compiled
 def fitting(opened: Opened, rule: int, load: float, capacity: float) -> int:
     """Return the open consumer into which `load` goes by the rule, or NONE. Ties: the lowest.
 
@@ -74,19 +102,6 @@ def to_open(opened: Opened, owner: int) -> int:
     while opened.is_open[opened.tally[_LOWEST]]:
         opened.tally[_LOWEST] += 1
     return opened.tally[_LOWEST]
-
-
-@compiled
-def open_consumer(opened: Opened, consumer: int) -> None:
-    """Open one more."""
-    at = opened.tally[_COUNT]
-    while at > 0 and opened.order[at - 1] > consumer:
-        opened.order[at] = opened.order[at - 1]
-        at -= 1
-    opened.order[at] = consumer
-    opened.is_open[consumer] = True
-    opened.tally[_COUNT] += 1
-    opened.tally[_LATEST] = consumer
 
 
 @compiled

@@ -9,7 +9,7 @@ from bench.figures import Origin
 from bench.markdown import table
 from bench.paper.claim import DIFFERS, REPRODUCED, UNKNOWN, PaperFigures
 from bench.paper.judge import RULE
-from bench.paper.readings import COMPUTED, ON_A_CLUSTER, SETTINGS, in_words
+from bench.paper.readings import BY_CHANCE, COMPUTED, ON_A_CLUSTER, SETTINGS, in_words
 
 HEADER = ("", "theirs", "ours", "reading", "verdict")
 LEGEND = ("reading", "set over the scenario", "rows that it reproduces")
@@ -42,7 +42,8 @@ def legend(rows: Sequence[PaperFigures]) -> list[str]:
     for name in names:
         tried = [row for row in judged if name in row.readings]
         hits = sum(name in row.reproducing for row in tried)
-        lines.append((name, in_words(SETTINGS.get(name, {})), f"{hits} of {len(tried)}"))
+        drawn = "; which partitions move is drawn at random" if name.endswith(BY_CHANCE) else ""
+        lines.append((name, in_words(SETTINGS.get(name, {})) + drawn, f"{hits} of {len(tried)}"))
     return [f"In all but `{COMPUTED}`: {in_words(ON_A_CLUSTER)}.", "", table(LEGEND, lines, ())]
 
 

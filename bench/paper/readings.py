@@ -34,12 +34,14 @@ ICCBDC: Final[dict[str, Changes]] = {
 }
 """100 events/s are nominal, 95 were measured."""
 COMPUTED: Final = "computed"
+BY_CHANCE: Final = ", by chance"
+"""Ends the name of a reading in which chance decides which partitions move."""
 FREE: Final[Changes] = {"delivery": "incremental", "pause_s": 0.0}
 """Neither start-up nor handover costs anything: the papers' references were computed, not run."""
 SETTINGS: Final[dict[str, Changes]] = {
     **CLOSER,
     **ICCBDC,
-    **{f"{name}, by chance": changes for name, changes in ICCBDC.items()},
+    **{name + BY_CHANCE: changes for name, changes in ICCBDC.items()},
     COMPUTED: FREE,
 }
 
@@ -67,7 +69,7 @@ def iccbdc(policy: str, *, ways: tuple[str, ...] = ("",), row: Changes | None = 
     ways: see `bench.paper.work`. The readings of the first have the names of ICCBDC, the others' are told apart.
     """
     return tuple(
-        _reading(name if way == ways[0] else f"{name}, by chance", policy, {**ON_A_CLUSTER, **changes}, row or {}, way)
+        _reading(name if way == ways[0] else name + BY_CHANCE, policy, {**ON_A_CLUSTER, **changes}, row or {}, way)
         for way in ways
         for name, changes in ICCBDC.items()
     )

@@ -15,7 +15,7 @@ from bench.replay.recorded import Served, Times
 from bench.run_info import RunInfo
 from bench.scenario import Scenario, load_scenario, scenario_names
 from bench.sections import OPTIONS, OUR_DELIVERIES, SECTIONS
-from bench.simulation.build import delivery_of, settings_of
+from bench.simulation.build import CLAIRVOYANT, delivery_of, settings_of
 from bench.simulation.sent import Sent
 from contracts.validation import InvalidSettingsError
 from loadgen.schedule import SECOND_US, Spacing, Split
@@ -37,7 +37,7 @@ def scenario_of(info: RunInfo, measured: Measured, changes: Mapping[str, Any]) -
         raise InvalidSettingsError(
             [f"{info.run}: runtime {runtime!r} has no simulation; known are {', '.join(Delivery)}"]
         )
-    other_policy = changes.get("autoscaler.policy", info.policy) != info.policy
+    other_policy = any(changes.get(key, info.policy) != info.policy for key in ("autoscaler.policy", "policy"))
     values = {key: value for key, value in _flat(info.scenario) if not (other_policy and key.startswith(f"{OPTIONS}."))}
     base = name if name in scenario_names() else BASE
     return load_scenario(base, values | _measured_values(measured) | dict(changes))
@@ -47,13 +47,15 @@ def without_pauses(measured: Measured, changes: Mapping[str, Any]) -> Measured:
     """Return `measured` without its pauses where `changes` say how long they shall be."""
     if not {key.rpartition(".")[2] for key in changes} & {"pause_s", "rebalance_time_s"}:
         return measured
-    return msgspec.structs.replace(measured, pause_s=None, pause_p99_s=None)
+    return msgspec.structs.replace(measured, pause_s=None, pause_p99_s=None, pauses=0)
 
 
 def settings_for(scenario: Scenario, measured: Measured) -> SimulationSettings:
     """Return the world of the run, with what a scenario cannot say."""
     told_s = measured.pause_p99_s if scenario.autoscaler.learn_rebalance_time else scenario.autoscaler.rebalance_time_s
     settings = settings_of(scenario)
+    if scenario.autoscaler.policy == CLAIRVOYANT:
+        return settings  # its world knows no cost, whatever was measured
     return replace(
         settings,
         delivery=_as_ours(settings.delivery, measured)

@@ -113,6 +113,8 @@ def _columns(folder: Path, name: str, columns: tuple[str, ...]) -> dict[str, NDA
         from pyarrow import ArrowException, parquet  # noqa: PLC0415  a tenth of a second, and only here
     except ImportError as missing:
         raise InvalidSettingsError([f"reading {name} takes pyarrow: pip install 'tailpack[bench]'"]) from missing
+    if not (folder / name).is_dir():
+        raise InvalidSettingsError([f"{folder}: it holds no {name}; nothing was produced, or it was never gathered"])
     try:
         table = parquet.read_table(folder / name, columns=list(columns))
     except (OSError, ArrowException) as wrong:

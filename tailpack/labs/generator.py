@@ -20,11 +20,11 @@ from confluent_kafka import KafkaError, Message, Producer
 from contracts.connection import Connection
 from contracts.topics import Topic, qualified
 from contracts.validation import InvalidSettingsError, from_environment
+from loadgen.curves import IntArray
 from loadgen.events import Event, PaymentEvent, Record
 from loadgen.orders import Orders
 from loadgen.pacing import Pacer
 from loadgen.result import lateness_percentile_us
-from loadgen.curves import IntArray
 from tailpack.labs.clients import producer
 
 LEAD_US: Final = 300_000

@@ -74,7 +74,6 @@ class Situation:
         return len(self.shape) * self.slot_s
 
 
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidate:
     """A plan that could follow. cost: replica-seconds, late events at their price included."""

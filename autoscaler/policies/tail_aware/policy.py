@@ -55,8 +55,8 @@ class TailAware:
     def _ahead(self, observation: GroupObservation) -> tuple[int, ...]:
         """Return which of the next intervals are looked at, 1 is the next one.
 
-        All that W and a handover begun now reach into, and the one in which a replica that is asked for now would serve:
-        before that it changes nothing.
+        All that W and a handover begun now reach into, and the one in which a replica that is asked for now would
+        serve: before that it changes nothing.
         """
         interval_s = self._history.interval_s
         handover_s = observation.rebalance_time_s * (1 + self.options.lead_factor)
@@ -135,7 +135,5 @@ def _why(now: Situation, chosen: Candidate, found: list[Candidate]) -> str:
     others = [one for one in found if len(one.replicas) != len(chosen.replicas)]
     if others:
         other = min(others, key=_cost)
-        said += (
-            f", {number(other.late)} on {len(other.replicas)} ; one is worth {now.late_price_s:.2g} replica-seconds"
-        )
+        said += f", {number(other.late)} on {len(other.replicas)} ; one is worth {now.late_price_s:.2g} replica-seconds"
     return said

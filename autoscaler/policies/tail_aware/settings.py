@@ -8,8 +8,9 @@ class TailAwareSettings:
     """Raises ValueError naming every value that is out of range."""
 
     price: float = 0.05
-    """What the budget of late events (1 − q of all) is worth, as a share of the work: to keep one event in time, price/(μ·(1 − q))
-    replica-seconds may be spent; 0.25 at μ = 200 and q = 0.999. Four times that when the budget runs out."""
+    """What the budget of late events (1 − q of all) is worth, as a share of the work: to keep one event in time,
+    price/(μ·(1 − q)) replica-seconds may be spent; 0.25 at μ = 200 and q = 0.999. Four times that when the budget runs
+    out."""
     start_price_s: float = 1.0
     """Replica-seconds that starting a replica costs beside what it costs to run."""
     patience_s: float = 3.0

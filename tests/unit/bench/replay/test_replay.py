@@ -165,3 +165,27 @@ def test_the_picture_is_the_same_for_the_same_latencies(tmp_path) -> None:
 def test_shares_count_what_is_done_at_the_edge() -> None:
     shares = shares_within(np.array([10, 20, 30, 40]), np.array([9e-6, 20e-6, 40e-6]))
     assert shares.tolist() == [0, 0.5, 1]
+
+
+def test_in_the_pipeline_payment_has_an_event_once_order_has_handed_it_over(tmp_path, folder) -> None:
+    broken = tmp_path / "run"
+    shutil.copytree(folder, broken)
+    start = recorded_runs.STARTED_US
+    columns = {
+        "intended_us": [start, start + 1, start + 2],
+        "placed_us": [start + 10, start + 11, start + 12],
+        "accepted_us": [start + 500, start + 501, None],
+        "received_us": [start + 900, start + 901, None],
+        "done_us": [start + 5900, start + 10_900, None],
+        "partition": [1, 0, None],
+        "offset": [0, 0, None],
+        "replica": ["payment-0", "payment-0", None],
+    }
+    for part in (broken / "events.parquet").iterdir():
+        part.unlink()
+    recorded_runs.write_columns(broken / "events.parquet", columns)
+
+    served = read_run(broken).served
+
+    assert served.handed_us.tolist() == [501, 500], "Order refused the third"
+    assert (served.partition.tolist(), served.done_us.tolist()) == ([0, 1], [10_900, 5900])

@@ -11,7 +11,7 @@ from payment_load import PaymentLoad
 pytestmark = pytest.mark.kafka
 
 
-@pytest.mark.parametrize("policy", ["algorithm-2", "linear"])
+@pytest.mark.parametrize("policy", ["algorithm-2", "linear", "tail-aware"])
 def test_up_under_load_and_down_after_it(kafka: str, namespace: str, tmp_path: Path, policy: str) -> None:
     create_topics(kafka, namespace, 4)
     with Autoscaler(

@@ -17,6 +17,8 @@ SMOOTHING: Final = ((1.0, 0.0), (0.7, 0.2), (0.3, 0.06), (0.1, 0.01))
 workload: they span steps, ramps and noise, and which one applies is measured."""
 SHARE_WEIGHT: Final = 0.05
 """Of the newest value in a partition's share of all events."""
+NORMAL: Final = 1.2533
+"""√(π/2): standard deviation over mean absolute deviation of a normal distribution."""
 MEMORY: Final = 0.95
 """Weight of an error after one more interval: errors of the last 20 or so decide."""
 
@@ -87,12 +89,15 @@ class Demand:
 
 
 class _Errors:
-    """Squared errors of all forecasts so many intervals ahead, the older the lighter."""
+    """Absolute errors of all forecasts so many intervals ahead, the older the lighter.
+
+    Absolute, not squared: one spike says little about the next interval.
+    """
 
     def __init__(self, distance: int, partitions: int) -> None:
         self.distance = distance
         self._open: deque[Floats] = deque(maxlen=distance)
-        self._sum = np.zeros((2 * len(SMOOTHING), partitions))
+        self._absolute = np.zeros((2 * len(SMOOTHING), partitions))
         self._weight = 0.0
 
     def note(self, forecasts: Floats) -> None:
@@ -103,18 +108,18 @@ class _Errors:
         """Compare what came with what was said about it."""
         if len(self._open) < self.distance:
             return
-        error = self._open[0] - counts
-        self._sum = MEMORY * self._sum + error * error
+        self._absolute = MEMORY * self._absolute + np.abs(self._open[0] - counts)
         self._weight = MEMORY * self._weight + 1.0
 
     def best(self) -> NDArray[np.intp]:
         """Return for each partition which forecast has erred least; persistence until one is better."""
-        return np.asarray(np.argmin(self._sum, axis=0))
+        return np.asarray(np.argmin(self._absolute, axis=0))
 
     def squared(self) -> Floats:
-        """Return the mean squared error of the best, by partition; 0 before there was any."""
-        least = np.min(self._sum, axis=0, initial=np.inf) if self._weight else np.zeros(self._sum.shape[1])
-        return np.asarray(least / self._weight if self._weight else least)
+        """Return the squared standard deviation of the best, by partition, as for normal errors; 0 before any."""
+        if not self._weight:
+            return np.zeros(self._absolute.shape[1])
+        return np.asarray((NORMAL * self._absolute.min(axis=0) / self._weight) ** 2)
 
 
 class _Holts:

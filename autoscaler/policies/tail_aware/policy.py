@@ -1,6 +1,5 @@
 """The policy: of the plans that could follow, the one whose replicas and late events together cost least."""
 
-from collections import deque
 from itertools import islice, pairwise
 from math import ceil
 
@@ -15,6 +14,7 @@ from autoscaler.policies.tail_aware.budget import Budget
 from autoscaler.policies.tail_aware.candidates import Candidate, Situation, candidates, late_for_certain
 from autoscaler.policies.tail_aware.demand import Demand
 from autoscaler.policies.tail_aware.handovers import Handovers
+from autoscaler.policies.tail_aware.patience import Patience
 from autoscaler.policies.tail_aware.settings import TailAwareSettings
 from autoscaler.policies.tail_aware.startups import StartUps
 
@@ -36,7 +36,7 @@ class TailAware:
         self._budget = Budget(settings.percentile)
         self._handovers = Handovers()
         self._startups = StartUps()
-        self._wanted: deque[tuple[float, int]] = deque()
+        self._patience = Patience(self.options.patience_s)
 
     def decide(self, observation: GroupObservation) -> Decision:
         """Return the cheapest plan; a hold where that is the present one."""
@@ -102,12 +102,10 @@ class TailAware:
         now = observation.requested_replicas
         allowed = [one for one in found if one.lasts or len(one.replicas) >= now] or found
         best = min(allowed, key=_cost)
-        patience_s = self.options.patience_s + self._startups.typical_s
-        self._wanted.append((observation.at_s, len(best.replicas)))
-        while self._wanted[0][0] < observation.at_s - patience_s - 1e-6:
-            self._wanted.popleft()
-        least = min(now, max(count for _, count in self._wanted))
-        return min((one for one in allowed if len(one.replicas) >= least), key=_cost, default=best)
+        least = min(now, self._patience.least(observation.at_s, len(best.replicas), self._startups.typical_s))
+        chosen = min((one for one in allowed if len(one.replicas) >= least), key=_cost, default=best)
+        self._patience.note(observation.at_s, now, len(chosen.replicas))
+        return chosen
 
     def _decision(
         self, observation: GroupObservation, now: Situation, chosen: Candidate, found: list[Candidate]

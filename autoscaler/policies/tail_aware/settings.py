@@ -13,8 +13,9 @@ class TailAwareSettings:
     out."""
     start_price_s: float = 1.0
     """Replica-seconds that starting a replica costs beside what it costs to run."""
-    patience_s: float = 3.0
-    """For so long, and as long as a start takes, fewer replicas must have sufficed before one is stopped."""
+    patience_s: float = 8.0
+    """Longest that fewer replicas must have sufficed before one is stopped, the time of a start left out. It is learned
+    from stops that were regretted, and 0 where there are none."""
     move_price_s: float = 0.02
     """Replica-seconds that moving a partition costs beside the events that it makes late: a gain that is no more than
     the noise of the forecast is not worth a round of the group."""

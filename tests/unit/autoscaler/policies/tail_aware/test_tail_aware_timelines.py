@@ -85,14 +85,27 @@ def test_only_what_must_moves():
     assert sum(owner != "payment-0" for owner in group.owners.values()) == 1
 
 
-def test_a_replica_is_stopped_only_after_fewer_have_sufficed_for_a_while():
+def test_a_replica_is_stopped_at_once_where_no_stop_was_regretted():
     group = Group(4)
     group.run([40] * 4, 20)
     assert group.count == 2
-    actions = [decision.action for decision in group.run([20] * 4, 6)]
-    assert actions[:2] == [Action.HOLD] * 2
-    assert Action.DOWN in actions
+    assert group.tick([20] * 4).action is Action.DOWN
     assert group.count == 1
+
+
+def test_a_stop_that_was_regretted_makes_the_next_one_wait():
+    group = Group(4)
+    waited = []
+    for _ in range(3):
+        group.run([40] * 4, 5)
+        assert group.count == 2
+        quiet = 0
+        while group.tick([20] * 4).action is not Action.DOWN:
+            quiet += 1
+        waited.append(quiet)
+    assert waited[0] == 0
+    assert waited == sorted(waited)
+    assert waited[2] >= 2
 
 
 def test_a_load_that_lives_on_slack_does_not_make_the_group_grow_and_shrink():

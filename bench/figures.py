@@ -8,6 +8,7 @@ import msgspec
 
 from bench.comparison.rows import PolicyFigures
 from bench.handover.outcome import BounceResult, FailoverResult, GrowthResult, HandoverResult, ScaleResult
+from bench.packing_speed import PackingSpeedRow
 from bench.paper.claim import PaperFigures
 from bench.simulator_speed import SpeedRow
 from bench.sweeps.sweep import SweepFigures
@@ -153,6 +154,12 @@ class SimulatorRow(SpeedRow, frozen=True, kw_only=True):
     origin: Origin
 
 
+class PackingSpeedFigures(PackingSpeedRow, frozen=True, kw_only=True):
+    """How long a packing takes."""
+
+    origin: Origin
+
+
 class SweepRow(SweepFigures, frozen=True, kw_only=True):
     """A policy at one point of a sweep."""
 
@@ -176,6 +183,7 @@ FILES: Final[dict[type[msgspec.Struct], str]] = {
     PaperRow: "paper.json",
     SimulatorRow: "simulator.json",
     SweepRow: "sweeps.json",
+    PackingSpeedFigures: "packing-speed.json",
 }
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from bench.figures import SimulatorRow, load
+from bench.figures import PackingSpeedFigures, SimulatorRow, load
 from bench.markdown import table
 
 
@@ -23,4 +23,16 @@ def simulator() -> str:
     return table(("events", "partitions", "replicas", "processor, s", "events/s"), rows, (row.origin for row in found))
 
 
-SPEED_TABLES: Final[dict[str, Callable[[], str]]] = {"simulator": simulator}
+def packing_speed() -> str:
+    """Return how long each packer takes, and how that grows."""
+    found = load(PackingSpeedFigures)
+    sizes = sorted({(row.partitions, row.consumers) for row in found})
+    by_packer: dict[str, dict[int, float]] = {}
+    for row in found:
+        by_packer.setdefault(row.packer, {})[row.partitions] = row.milliseconds
+    rows = [(packer, *(f"{milliseconds[size]:.2f}" for size, _ in sizes)) for packer, milliseconds in by_packer.items()]
+    header = ("ms", *(f"{size:,} × {consumers:,}" for size, consumers in sizes))
+    return table(header, rows, (row.origin for row in found))
+
+
+SPEED_TABLES: Final[dict[str, Callable[[], str]]] = {"simulator": simulator, "packing-speed": packing_speed}

@@ -9,6 +9,7 @@ from bench.comparison.tables import COMPARISON_TABLES
 from bench.figures import LiveRow, ProcessRow, ServiceRateRow, SparkRow, StartupRow, load
 from bench.handover_tables import HANDOVER_TABLES
 from bench.markdown import known, table
+from bench.packing.tables import PACKING_TABLES
 from bench.paper.tables import PAPER_TABLES
 from bench.published import CLOSER_2024
 from bench.speed_tables import SPEED_TABLES
@@ -108,7 +109,14 @@ TABLES: Final[dict[str, Callable[[], str]]] = {  # the README's
     "spark": spark,
 }
 EVERY_TABLE: Final = (
-    TABLES | HANDOVER_TABLES | COMPARISON_TABLES | PAPER_TABLES | SWEEP_TABLES | SPEED_TABLES | TARGET_TABLES
+    TABLES
+    | HANDOVER_TABLES
+    | COMPARISON_TABLES
+    | PACKING_TABLES
+    | PAPER_TABLES
+    | SWEEP_TABLES
+    | SPEED_TABLES
+    | TARGET_TABLES
 )
 
 

@@ -1,7 +1,7 @@
 """A comparison of packers on a terminal."""
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from bench.packing.result import Comparison, Study
 from bench.packing.words import median, not_dominated, plus_minus, share
@@ -20,14 +20,13 @@ def show(comparison: Comparison, console: Console) -> None:
 
 def _show_study(study: Study, console: Console) -> None:
     title = f"{study.partitions} partitions, δ = {study.delta}: {study.streams} streams, {study.iterations} iterations"
-    table = Table("packer", "Rscore", "forced", "CBS %", "consumers", "moved", "front", box=None, title=title)
+    table = Table(_packer(), "Rscore", "forced", "CBS %", "moved", "front", box=None, title=title)
     for point in study.points:
         table.add_row(
             point.packer,
             plus_minus(point.rscore),
             plus_minus(point.forced_rscore),
             plus_minus(point.cbs, 100),
-            plus_minus(point.consumers),
             plus_minus(point.moved),
             "●" if point.front else "○" if point.front_of_twelve else "",
         )
@@ -45,9 +44,7 @@ def _show_study(study: Study, console: Console) -> None:
 def _show_latency(comparison: Comparison, console: Console) -> None:
     study = comparison.latency
     title = f"latency model: {study.partitions} partitions, δ = {study.delta}, {study.streams} streams"
-    table = Table(
-        "packer", "consumers", "p90 of the delayed, s", "delayed %", "mean, ms", "p90, s", box=None, title=title
-    )
+    table = Table(_packer(), "consumers", "p90 of delayed, s", "delayed %", "mean, ms", "p90, s", box=None, title=title)
     for row in study.rows:
         table.add_row(
             row.packer,
@@ -58,3 +55,7 @@ def _show_latency(comparison: Comparison, console: Console) -> None:
             plus_minus(row.p90_s),
         )
     console.print(table)
+
+
+def _packer() -> Column:
+    return Column("packer", no_wrap=True)

@@ -53,5 +53,30 @@ def simulator(
     Console().print(table)
 
 
+@app.command()
+def packing(*, as_json: AsJson = False, into: Into = None) -> None:
+    """Milliseconds that each packer takes, by number of partitions; ten partitions to a consumer."""
+    from bench.packing_speed import measure_all  # noqa: PLC0415
+    from tailpack.bench_cli import origin  # noqa: PLC0415
+
+    console = Console(stderr=True)
+    with console.status("packing"):
+        found = measure_all()
+    by_packer: dict[str, dict[int, float]] = {}
+    for row in found.rows:
+        by_packer.setdefault(row.packer, {})[row.partitions] = row.milliseconds
+    if into:
+        rows = [figures.PackingSpeedFigures(**msgspec.structs.asdict(row), origin=origin()) for row in found.rows]
+        figures.save(rows, figures.PackingSpeedFigures, into)
+    if as_json:
+        sys.stdout.write(msgspec.json.encode({"milliseconds": by_packer, "rows": found.rows}).decode() + "\n")
+        return
+    sizes = sorted({row.partitions for row in found.rows})
+    table = Table("packer, ms", *(f"{size:,} partitions" for size in sizes), box=None)
+    for packer, milliseconds in by_packer.items():
+        table.add_row(packer, *(f"{milliseconds[size]:.3f}" for size in sizes))
+    Console().print(table)
+
+
 def _line(row: "SpeedRow") -> str:
     return f"{row.events:,} events, {row.partitions:,} partitions: {row.events_per_s:,.0f} events/s"

@@ -1,6 +1,7 @@
 """Partitions with loads into replicas with capacities."""
 
 from autoscaler.packing.any_fit import AnyFit
+from autoscaler.packing.balanced import balanced
 from autoscaler.packing.keep_in_place import KeepInPlace
 from autoscaler.packing.modified_any_fit import ModifiedAnyFit
 from autoscaler.packing.one_dimension import Packer
@@ -22,4 +23,5 @@ PACKERS: dict[str, Packer] = {
     "mwfp": ModifiedAnyFit(WORST, by_largest=True),
     "mbfp": ModifiedAnyFit(BEST, by_largest=True),
     "keep_in_place": KeepInPlace(),
+    "least_loaded": balanced,
 }

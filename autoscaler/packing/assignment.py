@@ -34,7 +34,8 @@ class Assignment(NamedTuple):
     following: Ranks
     """Partition → the one of the same consumer that came before it, or NONE."""
     held: Loads
-    count: Ranks
+    owned: Ranks
+    """How many partitions each consumer owns."""
     smallest: Loads
 
 
@@ -62,7 +63,7 @@ def give(made: Assignment, partition: int, load: float, consumer: int) -> None:
     made.following[partition] = made.first[consumer]
     made.first[consumer] = partition
     made.held[consumer] += load
-    made.count[consumer] += 1
+    made.owned[consumer] += 1
     made.smallest[consumer] = min(made.smallest[consumer], load)
 
 
@@ -71,7 +72,7 @@ def clear(made: Assignment, consumer: int) -> None:
     """Take everything from a consumer; `owner` still says who had it."""
     made.first[consumer] = NONE
     made.held[consumer] = 0.0
-    made.count[consumer] = 0
+    made.owned[consumer] = 0
     made.smallest[consumer] = np.inf
 
 
@@ -90,16 +91,16 @@ def risk(held: float, count: int, smallest: float, prices: Prices) -> float:
 @compiled
 def cost_of(made: Assignment, consumer: int, prices: Prices) -> float:
     """Return what a consumer costs by being there: 0 when it owns nothing."""
-    if made.count[consumer] == 0:
+    if made.owned[consumer] == 0:
         return 0.0
-    return prices.consumer + risk(made.held[consumer], made.count[consumer], made.smallest[consumer], prices)
+    return prices.consumer + risk(made.held[consumer], made.owned[consumer], made.smallest[consumer], prices)
 
 
 @compiled
 def total_cost(made: Assignment, before: Ranks, loads: Loads, prices: Prices) -> float:
     """Return what all consumers cost, and the rate that moves."""
     cost = 0.0
-    for consumer in range(made.count.size):
+    for consumer in range(made.owned.size):
         cost += cost_of(made, consumer, prices)
     for partition in range(loads.size):
         if before[partition] != NONE and before[partition] != made.owner[partition]:
@@ -108,27 +109,34 @@ def total_cost(made: Assignment, before: Ranks, loads: Loads, prices: Prices) ->
 
 
 @compiled
+def cost_of_joining(made: Assignment, consumer: int, load: float, prices: Prices) -> float:
+    """Return what a consumer costs more when it takes a partition; infinity where it cannot."""
+    owned, held, smallest = made.owned[consumer], made.held[consumer], made.smallest[consumer]
+    if owned == 0:
+        return prices.consumer
+    if held + load > prices.capacity:
+        return np.inf
+    return risk(held + load, owned + 1, min(smallest, load), prices) - risk(held, owned, smallest, prices)
+
+
+@compiled
 def cheapest(made: Assignment, slots: Ranks, load: float, home: int, prices: Prices) -> tuple[int, float]:
     """Return the consumer where a partition costs least, and that cost; NONE where no slot can take it.
 
     home: its owner before, NONE for a new one. slots: consumers that may be used. Of those that own nothing only the
-    first, and home, are looked at: they cost the same. Ties: the first of `slots`.
+    first is looked at: they cost the same. Ties: home, then the first of `slots`.
     """
-    chosen, least, seen_empty = NONE, np.inf, False
+    chosen, least, move, seen_empty = NONE, np.inf, 0.0, False
+    if home != NONE:
+        least, move = cost_of_joining(made, home, load, prices), load
+        chosen = home if least < np.inf else NONE
     for consumer in slots:
-        cost = load if home != NONE and consumer != home else 0.0
-        count = made.count[consumer]
-        if count == 0:
-            if consumer != home:
-                if seen_empty:
-                    continue
-                seen_empty = True
-            cost += prices.consumer
-        else:
-            held, smallest = made.held[consumer], made.smallest[consumer]
-            if held + load > prices.capacity or cost >= least:
-                continue
-            cost += risk(held + load, count + 1, min(smallest, load), prices) - risk(held, count, smallest, prices)
+        if least <= move:
+            break  # what moves costs its load at least
+        if consumer == home or (seen_empty and made.owned[consumer] == 0):
+            continue
+        seen_empty = seen_empty or made.owned[consumer] == 0
+        cost = move + cost_of_joining(made, consumer, load, prices)
         if cost < least:
             chosen, least = consumer, cost
     return chosen, least

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Final
 
 import numpy as np
@@ -21,7 +22,8 @@ class KeepInPlace:
     """A Packer that evicts the least rate from overfull consumers, empties one that is cheap to empty, else rests.
 
     Whenever something has to move it looks for the cheapest way: the rate that moves, plus a price for each consumer,
-    plus what little room is likely to bring, all in capacities of a consumer.
+    plus what little room is likely to bring, all in capacities of a consumer. Raises ValueError for a setting that is
+    negative or not finite.
     """
 
     consumer_price: float = 0.6
@@ -30,10 +32,15 @@ class KeepInPlace:
     """By how much a partition's load changes from call to call (standard deviation), in capacities. 0: not known."""
     caution: float = 0.5
     """Weight of the rate that is likely to have to move in the next call."""
-    trials: int = 150
+    trials: int = 100
     """Attempts at a cheaper assignment. More find better ones and take longer."""
     repacks: bool = False
     """May give up everything for the assignment of Best Fit Decreasing where that is cheaper, at risk or not."""
+
+    def __post_init__(self) -> None:
+        for name in ("consumer_price", "swing", "caution", "trials"):
+            if not 0 <= getattr(self, name) < inf:
+                raise ValueError(f"{name} must be finite and not negative, got {getattr(self, name)}")
 
     def __call__(
         self,
@@ -59,13 +66,10 @@ class KeepInPlace:
         place_all(opened, WORST, pending, problem.loads, problem.owners, problem.capacity, into)
         prices = self._prices(problem.capacity)
         made = assigned(into, problem.loads, problem.consumers)
-        cheaper = self.repacks and self._cheaper(problem, made, prices)
-        if cheaper:
-            made = cheaper
-        slots = np.sort(np.concatenate((np.flatnonzero(made.count > 0), np.flatnonzero(made.count == 0)[:SPARE])))
-        if not (
-            pending.size or cheaper or empty_one(made, problem.owners, problem.loads, slots, prices)
-        ):
+        cheaper = self._cheaper(problem, made, prices) if self.repacks else None
+        made = cheaper or made
+        slots = np.sort(np.concatenate((np.flatnonzero(made.owned > 0), np.flatnonzero(made.owned == 0)[:SPARE])))
+        if not (pending.size or cheaper or empty_one(made, problem.owners, problem.loads, slots, prices)):
             return problem.owners
         chance = np.random.default_rng(0)
         return rebuild(made, problem.owners, problem.loads, slots, prices, self.trials, chance)

@@ -77,14 +77,14 @@ def fitting(opened: Opened, rule: int, load: float, capacity: float) -> int:
     if rule == NEXT:
         latest = opened.tally[_LATEST]
         # Only a load counts as content here: after partitions without load the published Next Fit goes on as if empty.
-        return latest if opened.held[latest] == 0 or opened.held[latest] + load <= capacity else found
+        return int(latest) if opened.held[latest] == 0 or opened.held[latest] + load <= capacity else NONE
     for at in range(opened.tally[_COUNT]):
         consumer = opened.order[at]
         held = opened.held[consumer]
         if held + load > capacity:
             continue
         if rule == FIRST:
-            return consumer
+            return int(consumer)
         if (
             found == NONE
             or (rule == BEST and held > opened.held[found])
@@ -101,7 +101,7 @@ def to_open(opened: Opened, owner: int) -> int:
         return owner
     while opened.is_open[opened.tally[_LOWEST]]:
         opened.tally[_LOWEST] += 1
-    return opened.tally[_LOWEST]
+    return int(opened.tally[_LOWEST])
 
 
 @compiled
@@ -116,7 +116,9 @@ def place(opened: Opened, rule: int, load: float, owner: int, capacity: float) -
 
 
 @compiled
-def place_all(opened: Opened, rule: int, sequence: Ranks, loads: Loads, owners: Ranks, capacity: float, into: Ranks) -> None:
+def place_all(
+    opened: Opened, rule: int, sequence: Ranks, loads: Loads, owners: Ranks, capacity: float, into: Ranks
+) -> None:
     """Place the partitions of `sequence` one by one; write the consumer of each to `into`."""
     for partition in sequence:
         into[partition] = place(opened, rule, loads[partition], owners[partition], capacity)

@@ -90,7 +90,7 @@ def undo(made: Assignment, trial: Trial, taken: int, given: int, loads: Loads) -
         made.first[consumer] = made.following[partition]
         made.held[consumer] = trial.held[at]
         made.smallest[consumer] = trial.smallest[at]
-        made.count[consumer] -= 1
+        made.owned[consumer] -= 1
     for at in range(taken - 1, -1, -1):
         give(made, trial.taken[at], loads[trial.taken[at]], trial.taken_from[at])
 
@@ -114,7 +114,7 @@ def empty_one(made: Assignment, before: Ranks, loads: Loads, slots: Ranks, price
     """
     trial = trial_for(loads.size)
     for consumer in slots[np.argsort(made.held[slots])]:
-        if made.count[consumer] == 0:
+        if made.owned[consumer] == 0:
             continue
         if made.held[consumer] >= prices.consumer:
             return False
@@ -122,7 +122,7 @@ def empty_one(made: Assignment, before: Ranks, loads: Loads, slots: Ranks, price
         taken = take_all(made, trial, 0, consumer)
         saved += cost_of_moves(made, trial, taken, before, loads)
         given, cost = place_again(made, trial, -loads[trial.taken[:taken]], before, loads, slots, prices)
-        if given == taken and made.count[consumer] == 0 and cost < saved - EPSILON * prices.capacity:
+        if given == taken and made.owned[consumer] == 0 and cost < saved - EPSILON * prices.capacity:
             return True
         undo(made, trial, taken, given, loads)
     return False
@@ -186,7 +186,7 @@ def ruin(
             consumer = before[partition]
         else:
             consumer = made.owner[chance.integers(0, loads.size)]
-        if consumer == NONE or made.count[consumer] == 0:
+        if consumer == NONE or made.owned[consumer] == 0:
             continue
         saved += cost_of(made, consumer, prices)
         taken = take_all(made, trial, taken, consumer)

@@ -4,12 +4,18 @@ from dataclasses import dataclass
 from typing import Final
 
 from autoscaler.packing import PACKERS, Packer
+from autoscaler.packing.keep_in_place import KeepInPlace
 
 AS_THEY_COME: Final = ("nf", "ff", "bf", "wf")
 EXISTING: Final = (*AS_THEY_COME, "nfd", "ffd", "bfd", "wfd")
 MODIFIED: Final = ("mwf", "mbf", "mwfp", "mbfp")
 THE_TWELVE: Final = (*EXISTING, *MODIFIED)
 """Every iteration's least number of consumers, which CBS refers to, is taken over these."""
+KEEP_IN_PLACE: Final = "keep_in_place"
+CONSUMER_PRICES: Final = (0.1, 0.65, 0.85, 0.95)
+"""Rate that may move so that one consumer is saved, in capacities. The same for all streams: none is told its delta."""
+REPACKING_PRICES: Final = (1.5, 2.5, 5.0, 1000.0)
+"""The same where everything may be packed anew (names end in r); the last is as good as no limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,5 +37,15 @@ def the_twelve() -> tuple[Contestant, ...]:
 
 
 def ours() -> tuple[Contestant, ...]:
-    """Return the settings of keep-in-place, least consumers first, and Least-Loaded."""
-    return (Contestant("keep_in_place", PACKERS["keep_in_place"]), Contestant("least_loaded", PACKERS["least_loaded"]))
+    """Return keep-in-place as it is by default, then under settings from few moves to few consumers; Least-Loaded."""
+    prices = (Contestant(f"{KEEP_IN_PLACE} {price:g}", KeepInPlace(consumer_price=price)) for price in CONSUMER_PRICES)
+    repacking = (
+        Contestant(f"{KEEP_IN_PLACE} {price:g}r", KeepInPlace(consumer_price=price, repacks=True))
+        for price in REPACKING_PRICES
+    )
+    return (
+        Contestant(KEEP_IN_PLACE, PACKERS[KEEP_IN_PLACE]),
+        *prices,
+        *repacking,
+        Contestant("least_loaded", PACKERS["least_loaded"]),
+    )

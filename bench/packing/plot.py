@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from bench.packing.contestants import EXISTING, MODIFIED
+from bench.packing.contestants import EXISTING, KEEP_IN_PLACE, MODIFIED
 from bench.packing.result import Point, Study
 
 EXISTING_COLOR: Final = "#888888"
@@ -45,7 +45,7 @@ def _field(axes: Any, study: Study) -> None:
                 color=color,
             )
     ours = sorted(
-        (point for point in study.points if point.packer.startswith("keep_in_place")), key=lambda one: one.cbs.mean
+        (point for point in study.points if point.packer.startswith(KEEP_IN_PLACE)), key=lambda one: one.cbs.mean
     )
     forced = [point.forced_rscore.mean for point in ours]
     axes.plot(_cbs(ours), _rscores(ours), "o-", color=OURS_COLOR, markersize=4, label="keep in place")

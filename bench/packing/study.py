@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from bench.packing import courses
-from bench.packing.contestants import EXISTING, THE_TWELVE, ours, the_twelve
+from bench.packing.contestants import EXISTING, KEEP_IN_PLACE, THE_TWELVE, ours, the_twelve
 from bench.packing.result import Goal, Headline, Point, Spread, Study
 from bench.packing.streams import Start, random_walk
 from bench.statistics import bootstrap_interval, pareto_front
@@ -73,7 +73,7 @@ def summarise(walks: Sequence[Walk], scores: Sequence[dict[str, Score]]) -> Stud
     means = {
         name: (_mean(one.rscore for one in found), _mean(one.cbs for one in found)) for name, found in by_name.items()
     }
-    settings = tuple(name for name in names if name.startswith("keep_in_place"))
+    settings = tuple(name for name in names if name.startswith(KEEP_IN_PLACE))
     dominated_by = {
         name: tuple(one for one in settings if one != name and _no_worse(means[one], means[name])) for name in names
     }

@@ -8,7 +8,8 @@ def plus_minus(found: Interval, times: float = 1.0) -> str:
     """Return the mean and half the width of its interval."""
     mean, half = times * found.mean, times * (found.high - found.low) / 2
     digits = _digits(mean)
-    return f"{mean:,.{digits}f}" if half == 0 else f"{mean:,.{digits}f} ±{half:,.{digits}f}"
+    shown = f"{round(mean, digits) + 0.0:,.{digits}f}"  # + 0.0: no -0.00
+    return shown if half == 0 else f"{shown} ±{half:,.{digits}f}"
 
 
 def change(found: Interval) -> str:

@@ -16,6 +16,7 @@ from bench.figures import (
     HandoverRow,
     LiveRow,
     Origin,
+    PackingSpeedFigures,
     PaperRow,
     ProcessRow,
     ScaleRow,
@@ -67,7 +68,7 @@ def test_rows_come_back_as_they_were_saved(kind: type[msgspec.Struct], tmp_path:
 
 def test_every_kind_of_row_has_a_file_of_its_own() -> None:
     experiments = {HandoverRow, FailoverRow, ScaleRow, GrowthRow, BounceRow}
-    simulated = {ComparisonRow, PaperRow, SimulatorRow, SweepRow, TargetRow}
+    simulated = {ComparisonRow, PaperRow, SimulatorRow, SweepRow, TargetRow, PackingSpeedFigures}
     assert set(figures.FILES) == {*ROWS, LiveRow, DeliveryRow, *experiments, *simulated}
     assert len(set(figures.FILES.values())) == len(figures.FILES)
 

@@ -8,6 +8,7 @@ import pytest
 
 from bench import tables
 from bench.figures import LiveRow, Origin, ProcessRow, SparkRow
+from bench.markdown import table
 from bench.tables import TABLES, renew, renew_file
 
 README = Path(__file__).parents[3] / "README.md"
@@ -138,3 +139,13 @@ def test_processes_are_added_up_for_each_load() -> None:
 def test_a_table_says_once_where_its_figures_come_from() -> None:
     assert tables.processes().splitlines()[-1] == "`tailpack bench all`, commit 0123abc, 2 cores, 2026-01-05  "
     assert tables.processes().count("0123abc") == 1
+
+
+def test_of_many_commands_the_first_stands_for_all_and_every_commit_is_named() -> None:
+    origins = [
+        Origin(command=f"tailpack bench handover --heartbeat {beat}", commit=commit, machine="2 cores", measured_on="d")
+        for beat, commit in enumerate("abcab")
+    ]
+    few, many = table(("x",), [("1",)], origins[:3]), table(("x",), [("1",)], origins)
+    assert few.count("`tailpack") == 3
+    assert "`tailpack bench handover --heartbeat 0` and 4 commands like it, commits a; b; c, 2 cores, d;" in many

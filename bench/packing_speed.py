@@ -1,0 +1,85 @@
+"""How long a packing takes, and how that grows with the partitions.
+
+Loads are drawn at random, ten partitions to a consumer of which nine tenths are filled. Owners are a packing of earlier
+loads that have changed since, so that about half of the consumers have outgrown their capacity.
+"""
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from autoscaler.packing import PACKERS
+from autoscaler.packing.bins import Capacity, Item
+from autoscaler.packing.least_loaded import least_loaded
+
+SIZES: Final = ((10, 1), (100, 10), (1_000, 100), (10_000, 1_000))
+"""(partitions, consumers)."""
+REPEATS: Final = 5
+CAPACITY: Final = 100.0
+LEAST_LOADED_2D: Final = "least_loaded, rate and lag"
+
+
+class PackingSpeedRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One packer at one size."""
+
+    packer: str
+    partitions: int
+    consumers: int
+    """Before."""
+    milliseconds: float
+    """Median of processor time, with the conversion from and to mappings."""
+
+
+class PackingSpeed(msgspec.Struct, frozen=True, kw_only=True):
+    """What `tailpack bench packing` says."""
+
+    rows: tuple[PackingSpeedRow, ...]
+
+
+def measure_all(*, report: Callable[[PackingSpeedRow], None] = lambda row: None) -> PackingSpeed:
+    """Measure every packer at every size. `report` is given each row at once."""
+    rows = []
+    for partitions, consumers in SIZES:
+        loads, owners = _situation(partitions, consumers)
+        calls: dict[str, Callable[[], object]] = {
+            name: lambda packer=packer: packer(loads, owners, CAPACITY)  # type: ignore[misc]
+            for name, packer in PACKERS.items()
+        }
+        items = _items(loads)
+        calls[LEAST_LOADED_2D] = lambda items=items: least_loaded(items, Capacity(CAPACITY, CAPACITY / 2))  # type: ignore[misc]
+        for name, call in calls.items():
+            call()  # the compiler's time is not the packer's
+            found = statistics.median(_milliseconds(call) for _ in range(REPEATS))
+            rows.append(
+                PackingSpeedRow(packer=name, partitions=partitions, consumers=consumers, milliseconds=round(found, 3))
+            )
+            report(rows[-1])
+    return PackingSpeed(rows=tuple(rows))
+
+
+def _situation(partitions: int, consumers: int) -> tuple[dict[int, float], dict[int, int]]:
+    """Return loads, and owners that fitted loads before."""
+    chance = np.random.default_rng(partitions)
+    before = chance.uniform(0, 2, partitions) * 0.9 * CAPACITY * consumers / partitions
+    owners = PACKERS["wfd"](dict(enumerate(before.tolist())), {}, CAPACITY)
+    after = before * chance.uniform(0.5, 1.6, partitions)
+    return dict(enumerate(after.tolist())), owners
+
+
+def _items(loads: dict[int, float]) -> list[Item]:
+    """Return partitions whose lag has nothing to do with their rate: the hard case for Least-Loaded."""
+    chance = np.random.default_rng(len(loads))
+    lags = chance.permutation(list(loads.values())) / 2
+    return [
+        Item(partition, load, lag) for (partition, load), lag in zip(loads.items(), lags.tolist(), strict=True)
+    ]
+
+
+def _milliseconds(call: Callable[[], object]) -> float:
+    begun = time.process_time()
+    call()
+    return (time.process_time() - begun) * 1e3

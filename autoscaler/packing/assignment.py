@@ -11,6 +11,10 @@ from autoscaler.packing.open_consumers import NONE, Loads, Ranks
 SHED: Final = 0.1
 """What an overflow moves beside the smallest partition, in capacities: the consumer that receives it may overflow."""
 
+OWNED, HELD, SMALLEST, RISK = 0, 1, 2, 3
+NEGLIGIBLE: Final = 5.0
+"""Standard deviations: beyond it no overflow is expected."""
+
 
 class Prices(NamedTuple):
     """What an assignment costs besides the rate that moves, in the unit of rates."""
@@ -33,74 +37,73 @@ class Assignment(NamedTuple):
     """Consumer → the partition that came last, or NONE."""
     following: Ranks
     """Partition → the one of the same consumer that came before it, or NONE."""
-    held: Loads
-    owned: Ranks
-    """How many partitions each consumer owns."""
-    smallest: Loads
+    sums: Loads
+    """Shape (consumers, 4): how many partitions each owns, their load, the smallest one, and the consumer's risk."""
 
 
 @compiled
-def assigned(owner: Ranks, loads: Loads, consumers: int) -> Assignment:
+def risk(held: float, owned: float, smallest: float, prices: Prices) -> float:
+    """Return what a consumer is expected to have to give away next time: P(overflow) × what solves it, weighted.
+
+    Changes of partitions add up to a normal distribution. A single partition never has to leave.
+    """
+    if owned < 2 or prices.swing <= 0.0:
+        return 0.0
+    deviations = (prices.capacity - held) / (prices.swing * sqrt(owned))
+    if deviations > NEGLIGIBLE:
+        return 0.0
+    return prices.caution * (smallest + SHED * prices.capacity) * 0.5 * erfc(deviations / sqrt(2.0))
+
+
+@compiled
+def assigned(owner: Ranks, loads: Loads, consumers: int, prices: Prices) -> Assignment:
     """Return the assignment with its sums; partitions with owner NONE belong to nobody."""
     made = Assignment(
         owner.copy(),
         np.full(consumers, NONE),
         np.full(loads.size, NONE),
-        np.zeros(consumers),
-        np.zeros(consumers, np.int64),
-        np.full(consumers, np.inf),
+        np.zeros((consumers, 4)),
     )
+    made.sums[:, SMALLEST] = np.inf
     for partition in range(loads.size):
         if owner[partition] != NONE:
-            give(made, partition, loads[partition], owner[partition])
+            give(made, partition, loads[partition], owner[partition], prices)
     return made
 
 
 @compiled
-def give(made: Assignment, partition: int, load: float, consumer: int) -> None:
+def give(made: Assignment, partition: int, load: float, consumer: int, prices: Prices) -> None:
     """Let a consumer own a partition that belongs to nobody."""
     made.owner[partition] = consumer
     made.following[partition] = made.first[consumer]
     made.first[consumer] = partition
-    made.held[consumer] += load
-    made.owned[consumer] += 1
-    made.smallest[consumer] = min(made.smallest[consumer], load)
+    made.sums[consumer, HELD] += load
+    made.sums[consumer, OWNED] += 1
+    made.sums[consumer, SMALLEST] = min(made.sums[consumer, SMALLEST], load)
+    made.sums[consumer, RISK] = risk(made.sums[consumer, HELD], made.sums[consumer, OWNED], made.sums[consumer, SMALLEST], prices)
 
 
 @compiled
 def clear(made: Assignment, consumer: int) -> None:
     """Take everything from a consumer; `owner` still says who had it."""
     made.first[consumer] = NONE
-    made.held[consumer] = 0.0
-    made.owned[consumer] = 0
-    made.smallest[consumer] = np.inf
-
-
-@compiled
-def risk(held: float, count: int, smallest: float, prices: Prices) -> float:
-    """Return what a consumer is expected to have to give away next time: P(overflow) × what solves it, weighted.
-
-    Changes of partitions add up to a normal distribution. A single partition never has to leave.
-    """
-    if count < 2 or prices.swing <= 0.0:
-        return 0.0
-    deviations = (prices.capacity - held) / (prices.swing * sqrt(count))
-    return prices.caution * (smallest + SHED * prices.capacity) * 0.5 * erfc(deviations / sqrt(2.0))
+    made.sums[consumer, HELD] = 0.0
+    made.sums[consumer, OWNED] = 0
+    made.sums[consumer, SMALLEST] = np.inf
+    made.sums[consumer, RISK] = 0.0
 
 
 @compiled
 def cost_of(made: Assignment, consumer: int, prices: Prices) -> float:
     """Return what a consumer costs by being there: 0 when it owns nothing."""
-    if made.owned[consumer] == 0:
-        return 0.0
-    return prices.consumer + risk(made.held[consumer], made.owned[consumer], made.smallest[consumer], prices)
+    return prices.consumer + made.sums[consumer, RISK] if made.sums[consumer, OWNED] else 0.0
 
 
 @compiled
 def total_cost(made: Assignment, before: Ranks, loads: Loads, prices: Prices) -> float:
     """Return what all consumers cost, and the rate that moves."""
     cost = 0.0
-    for consumer in range(made.owned.size):
+    for consumer in range(made.sums.shape[0]):
         cost += cost_of(made, consumer, prices)
     for partition in range(loads.size):
         if before[partition] != NONE and before[partition] != made.owner[partition]:
@@ -109,14 +112,15 @@ def total_cost(made: Assignment, before: Ranks, loads: Loads, prices: Prices) ->
 
 
 @compiled
-def cost_of_joining(made: Assignment, consumer: int, load: float, prices: Prices) -> float:
-    """Return what a consumer costs more when it takes a partition; infinity where it cannot."""
-    owned, held, smallest = made.owned[consumer], made.held[consumer], made.smallest[consumer]
+def cost_of_joining(
+    owned: float, held: float, smallest: float, risk_now: float, load: float, prices: Prices
+) -> float:
+    """Return what a consumer in that state costs more when it takes a partition; infinity where it cannot."""
     if owned == 0:
         return prices.consumer
     if held + load > prices.capacity:
         return np.inf
-    return risk(held + load, owned + 1, min(smallest, load), prices) - risk(held, owned, smallest, prices)
+    return risk(held + load, owned + 1, min(smallest, load), prices) - risk_now
 
 
 @compiled
@@ -126,17 +130,19 @@ def cheapest(made: Assignment, slots: Ranks, load: float, home: int, prices: Pri
     home: its owner before, NONE for a new one. slots: consumers that may be used. Of those that own nothing only the
     first is looked at: they cost the same. Ties: home, then the first of `slots`.
     """
+    sums = made.sums
     chosen, least, move, seen_empty = NONE, np.inf, 0.0, False
     if home != NONE:
-        least, move = cost_of_joining(made, home, load, prices), load
+        move = load
+        least = cost_of_joining(sums[home, OWNED], sums[home, HELD], sums[home, SMALLEST], sums[home, RISK], load, prices)
         chosen = home if least < np.inf else NONE
-    for consumer in slots:
+    for one in slots:
         if least <= move:
             break  # what moves costs its load at least
-        if consumer == home or (seen_empty and made.owned[consumer] == 0):
+        if one == home or (seen_empty and sums[one, OWNED] == 0):
             continue
-        seen_empty = seen_empty or made.owned[consumer] == 0
-        cost = move + cost_of_joining(made, consumer, load, prices)
+        seen_empty = seen_empty or sums[one, OWNED] == 0
+        cost = move + cost_of_joining(sums[one, OWNED], sums[one, HELD], sums[one, SMALLEST], sums[one, RISK], load, prices)
         if cost < least:
-            chosen, least = consumer, cost
+            chosen, least = one, cost
     return chosen, least

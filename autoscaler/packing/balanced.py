@@ -24,6 +24,8 @@ def balanced(
     number that is free then. A load above the capacity counts as exactly one full bin: only loads of 0 can join it.
     """
     problem = Problem.of(loads, owners, capacity, order)
+    if not loads:
+        return {}
     decreasing = problem.decreasing()
     rates = np.minimum(problem.loads[decreasing], problem.capacity)
     bins = max(1, math.ceil(rates.sum() / problem.capacity * (1 - ROUNDING)))

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from autoscaler.packing.assignment import Assignment, Prices, assigned, total_cost
+from autoscaler.packing.assignment import OWNED, Assignment, Prices, assigned, total_cost
 from autoscaler.packing.eviction import evict
 from autoscaler.packing.one_dimension import NOBODY, Problem
 from autoscaler.packing.open_consumers import BEST, WORST, Ranks, nothing_open, opened_by, place_all
@@ -32,7 +32,7 @@ class KeepInPlace:
     """By how much a partition's load changes from call to call (standard deviation), in capacities. 0: not known."""
     caution: float = 0.5
     """Weight of the rate that is likely to have to move in the next call."""
-    trials: int = 100
+    trials: int = 150
     """Attempts at a cheaper assignment. More find better ones and take longer."""
     repacks: bool = False
     """May give up everything for the assignment of Best Fit Decreasing where that is cheaper, at risk or not."""
@@ -65,10 +65,10 @@ class KeepInPlace:
         opened = opened_by(into, problem.loads, problem.consumers)
         place_all(opened, WORST, pending, problem.loads, problem.owners, problem.capacity, into)
         prices = self._prices(problem.capacity)
-        made = assigned(into, problem.loads, problem.consumers)
+        made = assigned(into, problem.loads, problem.consumers, prices)
         cheaper = self._cheaper(problem, made, prices) if self.repacks else None
         made = cheaper or made
-        slots = np.sort(np.concatenate((np.flatnonzero(made.owned > 0), np.flatnonzero(made.owned == 0)[:SPARE])))
+        slots = np.sort(np.concatenate((np.flatnonzero(made.sums[:, OWNED] > 0), np.flatnonzero(made.sums[:, OWNED] == 0)[:SPARE])))
         if not (pending.size or cheaper or empty_one(made, problem.owners, problem.loads, slots, prices)):
             return problem.owners
         chance = np.random.default_rng(0)
@@ -79,7 +79,7 @@ class KeepInPlace:
 
     def _cheaper(self, problem: Problem, made: Assignment, prices: Prices) -> Assignment | None:
         """Return the assignment of Best Fit Decreasing if it costs less than `made`."""
-        other = assigned(_repacked(problem), problem.loads, problem.consumers)
+        other = assigned(_repacked(problem), problem.loads, problem.consumers, prices)
         now, then = (total_cost(one, problem.owners, problem.loads, prices) for one in (made, other))
         return other if then < now else None
 

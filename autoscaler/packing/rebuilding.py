@@ -10,12 +10,12 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from autoscaler.jit import compiled
-from autoscaler.packing.assignment import Assignment, Prices, cheapest, clear, cost_of, give
+from autoscaler.packing.assignment import HELD, OWNED, Assignment, Prices, cheapest, clear, cost_of, give
 from autoscaler.packing.open_consumers import NONE, Loads, Ranks
 
 HEAT: Final = 0.1
 """How much worse an accepted trial may be at first, in capacities of a consumer (with probability 1/e); 0 at last."""
-MOST_RUINED: Final = 3
+MOST_RUINED: Final = 2
 EPSILON: Final = 1e-9
 """In capacities: less is a rounding error, not a gain."""
 
@@ -28,9 +28,8 @@ class Trial(NamedTuple):
     taken_from: Ranks
     given: Ranks
     """The same partitions in the order in which they were given."""
-    held: Loads
-    """What the receiver held before."""
-    smallest: Loads
+    sums: Loads
+    """Those of the receiver before."""
 
 
 @compiled
@@ -40,8 +39,7 @@ def trial_for(partitions: int) -> Trial:
         np.empty(partitions, np.int64),
         np.empty(partitions, np.int64),
         np.empty(partitions, np.int64),
-        np.empty(partitions),
-        np.empty(partitions),
+        np.empty((partitions, 4)),
     )
 
 
@@ -75,24 +73,23 @@ def place_again(
             return at, cost
         cost += more
         trial.given[at] = partition
-        trial.held[at] = made.held[consumer]
-        trial.smallest[at] = made.smallest[consumer]
-        give(made, partition, loads[partition], consumer)
+        for sum_ in range(made.sums.shape[1]):
+            trial.sums[at, sum_] = made.sums[consumer, sum_]
+        give(made, partition, loads[partition], consumer, prices)
     return keys.size, cost
 
 
 @compiled
-def undo(made: Assignment, trial: Trial, taken: int, given: int, loads: Loads) -> None:
+def undo(made: Assignment, trial: Trial, taken: int, given: int, loads: Loads, prices: Prices) -> None:
     """Take back what was given, latest first, and return what was taken."""
     for at in range(given - 1, -1, -1):
         partition = trial.given[at]
         consumer = made.owner[partition]
         made.first[consumer] = made.following[partition]
-        made.held[consumer] = trial.held[at]
-        made.smallest[consumer] = trial.smallest[at]
-        made.owned[consumer] -= 1
+        for sum_ in range(made.sums.shape[1]):
+            made.sums[consumer, sum_] = trial.sums[at, sum_]
     for at in range(taken - 1, -1, -1):
-        give(made, trial.taken[at], loads[trial.taken[at]], trial.taken_from[at])
+        give(made, trial.taken[at], loads[trial.taken[at]], trial.taken_from[at], prices)
 
 
 @compiled
@@ -113,18 +110,18 @@ def empty_one(made: Assignment, before: Ranks, loads: Loads, slots: Ranks, price
     Returns whether there was one.
     """
     trial = trial_for(loads.size)
-    for consumer in slots[np.argsort(made.held[slots])]:
-        if made.owned[consumer] == 0:
+    for consumer in slots[np.argsort(made.sums[slots, HELD])]:
+        if made.sums[consumer, OWNED] == 0:
             continue
-        if made.held[consumer] >= prices.consumer:
+        if made.sums[consumer, HELD] >= prices.consumer:
             return False
         saved = cost_of(made, consumer, prices)
         taken = take_all(made, trial, 0, consumer)
         saved += cost_of_moves(made, trial, taken, before, loads)
         given, cost = place_again(made, trial, -loads[trial.taken[:taken]], before, loads, slots, prices)
-        if given == taken and made.owned[consumer] == 0 and cost < saved - EPSILON * prices.capacity:
+        if given == taken and made.sums[consumer, OWNED] == 0 and cost < saved - EPSILON * prices.capacity:
             return True
-        undo(made, trial, taken, given, loads)
+        undo(made, trial, taken, given, loads, prices)
     return False
 
 
@@ -155,7 +152,7 @@ def rebuild(
         given, paid = place_again(made, trial, keys, before, loads, slots, prices)
         change = paid - saved
         if given < taken or (change > 0 and chance.random() >= exp(-change / heat)):
-            undo(made, trial, taken, given, loads)
+            undo(made, trial, taken, given, loads, prices)
             continue
         cost += change
         if cost < least - EPSILON * prices.capacity:
@@ -186,7 +183,7 @@ def ruin(
             consumer = before[partition]
         else:
             consumer = made.owner[chance.integers(0, loads.size)]
-        if consumer == NONE or made.owned[consumer] == 0:
+        if consumer == NONE or made.sums[consumer, OWNED] == 0:
             continue
         saved += cost_of(made, consumer, prices)
         taken = take_all(made, trial, taken, consumer)

@@ -1,0 +1,93 @@
+"""The twelve algorithms of Landau et al. (2024), as plainly as possible: what the compiled ones must do."""
+
+RULES = {"n": "next", "f": "first", "b": "best", "w": "worst"}
+
+
+class Opened:
+    """Consumers open in the assignment that is being built."""
+
+    def __init__(self, loads, owners, capacity):
+        self.loads, self.owners, self.capacity = loads, owners, capacity
+        self.held = {}
+        self.newest = None
+        self.placed = {}
+
+    def open(self, consumer):
+        self.held[consumer] = []
+        self.newest = consumer
+
+    def load(self, consumer):
+        return sum(self.loads[partition] for partition in self.held[consumer])
+
+    def fits(self, partition, consumer):
+        return not self.held[consumer] or self.load(consumer) + self.loads[partition] <= self.capacity
+
+    def put(self, partition, consumer):
+        self.held[consumer].append(partition)
+        self.placed[partition] = consumer
+
+    def chosen(self, partition, rule):
+        """Return the consumer that the fit rule takes, or None; equal ones: the lowest index."""
+        if rule == "next":
+            newest = self.newest
+            return newest if newest is not None and self.fits(partition, newest) else None
+        fitting = [consumer for consumer in sorted(self.held) if self.fits(partition, consumer)]
+        if not fitting:
+            return None
+        if rule == "first":
+            return fitting[0]
+        best = max if rule == "best" else min
+        return next(consumer for consumer in fitting if self.load(consumer) == best(map(self.load, fitting)))
+
+    def place(self, partition, rule):
+        consumer = self.chosen(partition, rule)
+        if consumer is None:
+            home = self.owners.get(partition)
+            consumer = home
+            if home is None or home in self.held:
+                consumer = next(index for index in range(len(self.loads) + 1) if index not in self.held)
+            self.open(consumer)
+        self.put(partition, consumer)
+
+
+def any_fit(name, loads, owners, capacity, order):
+    opened = Opened(loads, owners, capacity)
+    rule = RULES[name[0]]
+    if rule == "next":
+        opened.open(0)
+    for partition in sorted(order, key=lambda one: -loads[one]) if name.endswith("d") else order:
+        opened.place(partition, rule)
+    return opened.placed
+
+
+def modified_any_fit(name, loads, owners, capacity, order):
+    rule = RULES[name[1]]
+    opened = Opened(loads, owners, capacity)
+    owned = {}
+    for partition in order:
+        if partition in owners:
+            owned.setdefault(owners[partition], []).append(partition)
+    key = max if name.endswith("p") else sum
+    ranked = sorted(owned, key=lambda one: (-key(loads[partition] for partition in owned[one]), one))
+    unplaced = [partition for partition in order if partition not in owners]
+    for consumer in ranked:
+        left = sorted(owned[consumer], key=lambda one: -loads[one])
+        while left:
+            target = opened.chosen(left[-1], rule)
+            if target is None:
+                break
+            opened.put(left.pop(), target)
+        if not left:
+            continue
+        opened.open(consumer)
+        while left and opened.fits(left[0], consumer):
+            opened.put(left.pop(0), consumer)
+        unplaced += left
+    for partition in sorted(unplaced, key=lambda one: -loads[one]):
+        opened.place(partition, rule)
+    return opened.placed
+
+
+def by_the_letter(name, loads, owners, capacity, order=None):
+    order = list(loads) if order is None else list(order)
+    return (modified_any_fit if name.startswith("m") else any_fit)(name, loads, owners, capacity, order)

@@ -7,6 +7,7 @@ loads that have changed since, so that about half of the consumers have outgrown
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -18,7 +19,7 @@ from autoscaler.packing.least_loaded import least_loaded
 
 SIZES: Final = ((10, 1), (100, 10), (1_000, 100), (10_000, 1_000))
 """(partitions, consumers)."""
-REPEATS: Final = 5
+REPEATS: Final = 15
 CAPACITY: Final = 100.0
 LEAST_LOADED_2D: Final = "least_loaded, rate and lag"
 
@@ -46,11 +47,9 @@ def measure_all(*, report: Callable[[PackingSpeedRow], None] = lambda row: None)
     for partitions, consumers in SIZES:
         loads, owners = _situation(partitions, consumers)
         calls: dict[str, Callable[[], object]] = {
-            name: lambda packer=packer: packer(loads, owners, CAPACITY)  # type: ignore[misc]
-            for name, packer in PACKERS.items()
+            name: partial(packer, loads, owners, CAPACITY) for name, packer in PACKERS.items()
         }
-        items = _items(loads)
-        calls[LEAST_LOADED_2D] = lambda items=items: least_loaded(items, Capacity(CAPACITY, CAPACITY / 2))  # type: ignore[misc]
+        calls[LEAST_LOADED_2D] = partial(least_loaded, _items(loads), Capacity(CAPACITY, CAPACITY / 2))
         for name, call in calls.items():
             call()  # the compiler's time is not the packer's
             found = statistics.median(_milliseconds(call) for _ in range(REPEATS))
@@ -74,9 +73,7 @@ def _items(loads: dict[int, float]) -> list[Item]:
     """Return partitions whose lag has nothing to do with their rate: the hard case for Least-Loaded."""
     chance = np.random.default_rng(len(loads))
     lags = chance.permutation(list(loads.values())) / 2
-    return [
-        Item(partition, load, lag) for (partition, load), lag in zip(loads.items(), lags.tolist(), strict=True)
-    ]
+    return [Item(partition, load, lag) for (partition, load), lag in zip(loads.items(), lags.tolist(), strict=True)]
 
 
 def _milliseconds(call: Callable[[], object]) -> float:

@@ -80,7 +80,9 @@ def give(made: Assignment, partition: int, load: float, consumer: int, prices: P
     made.sums[consumer, HELD] += load
     made.sums[consumer, OWNED] += 1
     made.sums[consumer, SMALLEST] = min(made.sums[consumer, SMALLEST], load)
-    made.sums[consumer, RISK] = risk(made.sums[consumer, HELD], made.sums[consumer, OWNED], made.sums[consumer, SMALLEST], prices)
+    made.sums[consumer, RISK] = risk(
+        made.sums[consumer, HELD], made.sums[consumer, OWNED], made.sums[consumer, SMALLEST], prices
+    )
 
 
 @compiled
@@ -112,9 +114,7 @@ def total_cost(made: Assignment, before: Ranks, loads: Loads, prices: Prices) ->
 
 
 @compiled
-def cost_of_joining(
-    owned: float, held: float, smallest: float, risk_now: float, load: float, prices: Prices
-) -> float:
+def cost_of_joining(owned: float, held: float, smallest: float, risk_now: float, load: float, prices: Prices) -> float:
     """Return what a consumer in that state costs more when it takes a partition; infinity where it cannot."""
     if owned == 0:
         return prices.consumer
@@ -134,15 +134,19 @@ def cheapest(made: Assignment, slots: Ranks, load: float, home: int, prices: Pri
     chosen, least, move, seen_empty = NONE, np.inf, 0.0, False
     if home != NONE:
         move = load
-        least = cost_of_joining(sums[home, OWNED], sums[home, HELD], sums[home, SMALLEST], sums[home, RISK], load, prices)
+        least = cost_of_joining(
+            sums[home, OWNED], sums[home, HELD], sums[home, SMALLEST], sums[home, RISK], load, prices
+        )
         chosen = home if least < np.inf else NONE
     for one in slots:
         if least <= move:
-            break  # what moves costs its load at least
+            break  # a move costs the load, and joining hardly ever pays
         if one == home or (seen_empty and sums[one, OWNED] == 0):
             continue
         seen_empty = seen_empty or sums[one, OWNED] == 0
-        cost = move + cost_of_joining(sums[one, OWNED], sums[one, HELD], sums[one, SMALLEST], sums[one, RISK], load, prices)
+        cost = move + cost_of_joining(
+            sums[one, OWNED], sums[one, HELD], sums[one, SMALLEST], sums[one, RISK], load, prices
+        )
         if cost < least:
             chosen, least = one, cost
     return chosen, least

@@ -10,7 +10,7 @@ import numpy as np
 from autoscaler.packing.assignment import OWNED, Assignment, Prices, assigned, total_cost
 from autoscaler.packing.eviction import evict
 from autoscaler.packing.one_dimension import NOBODY, Problem
-from autoscaler.packing.open_consumers import BEST, WORST, Ranks, nothing_open, opened_by, place_all
+from autoscaler.packing.open_consumers import BEST, Ranks, nothing_open, opened_by, place_all
 from autoscaler.packing.rebuilding import empty_one, rebuild
 
 SPARE: Final = 3
@@ -26,13 +26,13 @@ class KeepInPlace:
     negative or not finite.
     """
 
-    consumer_price: float = 0.6
+    consumer_price: float = 0.75
     """The rate that may move so that one consumer is saved, in capacities. More: fewer consumers, more moves."""
     swing: float = 0.05
     """By how much a partition's load changes from call to call (standard deviation), in capacities. 0: not known."""
-    caution: float = 0.5
+    caution: float = 0.7
     """Weight of the rate that is likely to have to move in the next call."""
-    trials: int = 150
+    trials: int = 100
     """Attempts at a cheaper assignment. More find better ones and take longer."""
     repacks: bool = False
     """May give up everything for the assignment of Best Fit Decreasing where that is cheaper, at risk or not."""
@@ -63,12 +63,14 @@ class KeepInPlace:
         decreasing = problem.decreasing()
         pending = decreasing[into[decreasing] == NOBODY]
         opened = opened_by(into, problem.loads, problem.consumers)
-        place_all(opened, WORST, pending, problem.loads, problem.owners, problem.capacity, into)
+        place_all(opened, BEST, pending, problem.loads, problem.owners, problem.capacity, into)
         prices = self._prices(problem.capacity)
         made = assigned(into, problem.loads, problem.consumers, prices)
         cheaper = self._cheaper(problem, made, prices) if self.repacks else None
         made = cheaper or made
-        slots = np.sort(np.concatenate((np.flatnonzero(made.sums[:, OWNED] > 0), np.flatnonzero(made.sums[:, OWNED] == 0)[:SPARE])))
+        slots = np.sort(
+            np.concatenate((np.flatnonzero(made.sums[:, OWNED] > 0), np.flatnonzero(made.sums[:, OWNED] == 0)[:SPARE]))
+        )
         if not (pending.size or cheaper or empty_one(made, problem.owners, problem.loads, slots, prices)):
             return problem.owners
         chance = np.random.default_rng(0)

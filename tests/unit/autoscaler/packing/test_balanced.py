@@ -1,0 +1,65 @@
+"""Least-Loaded under the shared signature: the same bins, and numbers that keep what can be kept."""
+
+from itertools import permutations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from unit.autoscaler.packing.situations import CAPACITY, situations
+
+from autoscaler.packing import PACKERS
+from autoscaler.packing.bins import Capacity, Item
+from autoscaler.packing.least_loaded import least_loaded
+
+balanced = PACKERS["least_loaded"]
+
+
+def groups(placed):
+    by_consumer = {}
+    for partition, consumer in placed.items():
+        by_consumer.setdefault(consumer, set()).add(partition)
+    return sorted(map(sorted, by_consumer.values()))
+
+
+@given(situations())
+def test_the_same_bins_as_in_two_dimensions_without_lag(situation):
+    loads, owners, _ = situation
+    items = [Item(partition, load, 0.0) for partition, load in loads.items()]
+    bins = least_loaded(items, Capacity(CAPACITY, 1.0))
+
+    placed = balanced(loads, owners, CAPACITY, order=sorted(loads))
+
+    assert groups(placed) == sorted(sorted(one.partitions) for one in bins if one.items)
+
+
+def test_consumers_keep_their_numbers():
+    loads, owners = {0: 60.0, 1: 60.0, 2: 30.0}, {0: 4, 1: 2, 2: 2}
+
+    assert balanced(loads, owners, CAPACITY) == {0: 4, 1: 2, 2: 4} or balanced(loads, owners, CAPACITY) == owners
+
+
+def test_new_bins_get_the_lowest_free_numbers():
+    assert balanced({0: 60.0, 1: 60.0, 2: 60.0}, {0: 1}, CAPACITY) == {0: 1, 1: 0, 2: 2}
+
+
+def test_the_order_breaks_ties():
+    loads = {0: 50.0, 1: 50.0, 2: 50.0}
+
+    assert groups(balanced(loads, {}, CAPACITY)) == [[0, 2], [1]]
+    assert groups(balanced(loads, {}, CAPACITY, order=[2, 1, 0])) == [[0, 2], [1]]
+    assert groups(balanced(loads, {}, CAPACITY, order=[1, 2, 0])) == [[0, 1], [2]]
+
+
+@given(situations(st.integers(0, 100).map(float)))
+def test_no_other_numbers_keep_more(situation):
+    loads, owners, _ = situation
+    placed = balanced(loads, owners, CAPACITY)
+    bins = groups(placed)
+    numbers = sorted({owners[p] for p in loads if p in owners} | set(range(len(bins))))
+    if len(bins) > 4:
+        return
+
+    def kept(naming):
+        return sum(loads[p] for one, number in zip(bins, naming, strict=True) for p in one if owners.get(p) == number)
+
+    chosen = [placed[one[0]] for one in bins]
+    assert kept(chosen) == max(map(kept, permutations(numbers, len(bins))), default=0)

@@ -1,0 +1,63 @@
+"""What every packer keeps to, also with partitions that are gone and consumers with large numbers."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from unit.autoscaler.packing.situations import CAPACITY, fits, held_by, situations
+
+from autoscaler.packing import PACKERS
+
+SOME = settings(max_examples=40)
+
+
+def test_all_packers_are_there_under_their_names():
+    any_fit = ["nf", "ff", "bf", "wf", "nfd", "ffd", "bfd", "wfd"]
+    assert list(PACKERS) == [*any_fit, "mwf", "mbf", "mwfp", "mbfp", "keep_in_place", "least_loaded"]
+
+
+@SOME
+@given(situations())
+def test_every_partition_is_placed_and_no_consumer_holds_too_much(situation):
+    loads, owners, order = situation
+    for packer in PACKERS.values():
+        placed = packer(loads, owners, CAPACITY, order=order)
+
+        assert placed.keys() == loads.keys()
+        assert all(isinstance(consumer, int) and consumer >= 0 for consumer in placed.values())
+        assert fits(held_by(placed, loads))
+
+
+@SOME
+@given(situations())
+def test_equal_inputs_have_equal_outputs_and_stay_as_they_were(situation):
+    loads, owners, order = situation
+    given_loads, given_owners = dict(loads), dict(owners)
+    for packer in PACKERS.values():
+        once = packer(loads, owners, CAPACITY, order=order)
+
+        assert once == packer(dict(loads), dict(owners), CAPACITY, order=order)
+        assert (loads, owners) == (given_loads, given_owners)
+
+
+@SOME
+@given(situations())
+def test_owners_of_partitions_that_are_gone_do_not_count(situation):
+    loads, owners, order = situation
+    present = {partition: owner for partition, owner in owners.items() if partition in loads}
+    for packer in PACKERS.values():
+        assert packer(loads, owners, CAPACITY, order=order) == packer(loads, present, CAPACITY, order=order)
+
+
+@SOME
+@given(situations(st.integers(0, 100).map(float)))
+def test_the_unit_of_the_loads_does_not_matter(situation):
+    loads, owners, order = situation
+    eighths = {partition: load / 8 for partition, load in loads.items()}
+    for packer in PACKERS.values():
+        assert packer(eighths, owners, CAPACITY / 8, order=order) == packer(loads, owners, CAPACITY, order=order)
+
+
+@pytest.mark.parametrize("name", PACKERS)
+def test_a_negative_consumer_is_refused(name):
+    with pytest.raises(ValueError, match="consumers are numbered from 0"):
+        PACKERS[name]({0: 1.0}, {0: -1}, CAPACITY)

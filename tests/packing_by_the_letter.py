@@ -30,7 +30,10 @@ class Opened:
         """Return the consumer that the fit rule takes, or None; equal ones: the lowest index."""
         if rule == "next":
             newest = self.newest
-            return newest if newest is not None and self.fits(partition, newest) else None
+            if newest is None:
+                return None
+            idle = self.load(newest) == 0  # as published: it takes whatever comes, also what is above the capacity
+            return newest if idle or self.fits(partition, newest) else None
         fitting = [consumer for consumer in sorted(self.held) if self.fits(partition, consumer)]
         if not fitting:
             return None

@@ -12,10 +12,12 @@ MODIFIED: Final = ("mwf", "mbf", "mwfp", "mbfp")
 THE_TWELVE: Final = (*EXISTING, *MODIFIED)
 """Every iteration's least number of consumers, which CBS refers to, is taken over these."""
 KEEP_IN_PLACE: Final = "keep_in_place"
-CONSUMER_PRICES: Final = (0.1, 0.65, 0.85, 0.95)
+CONSUMER_PRICES: Final = (0.1, 0.65, 0.95)
 """Rate that may move so that one consumer is saved, in capacities. The same for all streams: none is told its delta."""
-REPACKING_PRICES: Final = (1.5, 2.5, 5.0, 1000.0)
-"""The same where everything may be packed anew (names end in r); the last is as good as no limit."""
+LONG_SEARCH: Final = (0.75, 1000)
+"""A price and so many trials, for what a longer search finds (name ends in long)."""
+REPACKING_PRICES: Final = (2.5, 5.0, 1000.0)
+"""Prices where everything may be packed anew (names end in r); the last is as good as no limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +40,19 @@ def the_twelve() -> tuple[Contestant, ...]:
 
 def ours() -> tuple[Contestant, ...]:
     """Return keep-in-place as it is by default, then under settings from few moves to few consumers; Least-Loaded."""
-    prices = (Contestant(f"{KEEP_IN_PLACE} {price:g}", KeepInPlace(consumer_price=price)) for price in CONSUMER_PRICES)
-    repacking = (
-        Contestant(f"{KEEP_IN_PLACE} {price:g}r", KeepInPlace(consumer_price=price, repacks=True))
-        for price in REPACKING_PRICES
-    )
+    price, trials = LONG_SEARCH
     return (
         Contestant(KEEP_IN_PLACE, PACKERS[KEEP_IN_PLACE]),
-        *prices,
-        *repacking,
+        *(Contestant(f"{KEEP_IN_PLACE} {price:g}", KeepInPlace(consumer_price=price)) for price in CONSUMER_PRICES),
+        Contestant(f"{KEEP_IN_PLACE} {price:g} long", KeepInPlace(consumer_price=price, trials=trials)),
+        *(
+            Contestant(f"{KEEP_IN_PLACE} {price:g}r", KeepInPlace(consumer_price=price, repacks=True))
+            for price in REPACKING_PRICES
+        ),
         Contestant("least_loaded", PACKERS["least_loaded"]),
     )
+
+
+def everybody() -> tuple[Contestant, ...]:
+    """Return all of them, those of the paper first."""
+    return (*the_twelve(), *ours())

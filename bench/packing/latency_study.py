@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bench.packing import courses
-from bench.packing.contestants import ours, the_twelve
+from bench.packing.contestants import Contestant, everybody
 from bench.packing.latency import Waits, round_robin, waits
 from bench.packing.published import LATENCY_DELTA, LATENCY_ITERATIONS, LATENCY_PARTITIONS, ROUND_ROBIN_P90_S
 from bench.packing.result import LatencyRow, LatencyStudy
@@ -35,8 +35,8 @@ class Delay:
     p90_s: float
 
 
-def delays_of_all(walk: LatencyWalk) -> dict[str, Delay]:
-    """Pack one stream with every contestant and with kd_n; return packer → delay."""
+def delays_of_all(walk: LatencyWalk, contestants: Sequence[Contestant] | None = None) -> dict[str, Delay]:
+    """Pack one stream with all contestants (None: everybody) and with kd_n; return packer → delay."""
     seed = (walk.seed, LATENCY_PARTITIONS, LATENCY_ITERATIONS, walk.number)
     stream = random_walk(
         partitions=LATENCY_PARTITIONS,
@@ -45,7 +45,7 @@ def delays_of_all(walk: LatencyWalk) -> dict[str, Delay]:
         seed=seed,
         start=walk.start,
     )
-    found = {one.name: courses.pack_all(one, stream) for one in (*the_twelve(), *ours())}
+    found = {one.name: courses.pack_all(one, stream) for one in contestants or everybody()}
     found |= {f"kd_{n}": round_robin(LATENCY_PARTITIONS, LATENCY_ITERATIONS, n) for n in ROUND_ROBIN_P90_S}
     return {
         name: _delay(float(courses.consumers(course).mean()), waits(course, stream.loads))

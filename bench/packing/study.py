@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from bench.packing import courses
-from bench.packing.contestants import EXISTING, KEEP_IN_PLACE, THE_TWELVE, ours, the_twelve
+from bench.packing.contestants import EXISTING, KEEP_IN_PLACE, THE_TWELVE, Contestant, everybody
 from bench.packing.result import Goal, Headline, Point, Spread, Study
 from bench.packing.streams import Start, random_walk
 from bench.statistics import bootstrap_interval, pareto_front
@@ -45,13 +45,13 @@ Scores = dict[str, list[Score]]
 """Packer → its score on each stream."""
 
 
-def score_all(walk: Walk) -> dict[str, Score]:
-    """Pack one stream with every contestant; return packer → score."""
+def score_all(walk: Walk, contestants: Sequence[Contestant] | None = None) -> dict[str, Score]:
+    """Pack one stream with all contestants, the twelve among them (None: everybody); return packer → score."""
     seed = (walk.seed, walk.partitions, walk.delta, walk.number)
     stream = random_walk(
         partitions=walk.partitions, iterations=walk.iterations, delta=walk.delta, seed=seed, start=walk.start
     )
-    found = {one.name: courses.pack_all(one, stream) for one in (*the_twelve(), *ours())}
+    found = {one.name: courses.pack_all(one, stream) for one in contestants or everybody()}
     counts = {name: courses.consumers(course) for name, course in found.items()}
     least = np.min([counts[name] for name in THE_TWELVE], axis=0)
     return {

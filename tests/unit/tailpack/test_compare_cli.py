@@ -47,7 +47,7 @@ def test_page_plots_and_figures_are_written(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "w1.svg").read_text(encoding="utf-8").startswith("<?xml")
     kept = json.loads((tmp_path / "reference" / "comparison.json").read_text())
     assert [row["policy"] for row in kept] == ["algorithm-2", "linear"]
-    assert kept[0]["origin"]["command"].startswith("tailpack ")
+    assert kept[0]["origin"]["command"].startswith("tailpack")
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from bench.packing.plot import draw
 from bench.packing.result import Comparison, Study
 from bench.packing.words import median, plus_minus
 from bench.statistics import Interval
+from bench.tables import renew
 
 ORIGIN = Origin(command="tailpack packing compare", commit="0123abc", machine="2 cores", measured_on="2026-01-05")
 
@@ -104,3 +105,10 @@ def test_figures_have_three_digits_and_no_interval_where_all_streams_agree() -> 
     assert plus_minus(Interval(1800.0, 1700.0, 1900.0)) == "1,800 ±100"
     assert plus_minus(Interval(32.0, 32.0, 32.0)) == "32.0"
     assert median(None) == "none delayed"
+
+
+def test_the_page_shows_the_committed_figures() -> None:
+    page = Path(__file__).parents[4] / "docs" / "packing.md"
+    text = page.read_text(encoding="utf-8")
+    assert all(f"<!-- table: {name} -->" in text for name in tables.PACKING_TABLES)
+    assert renew(text) == text, "run `tailpack bench tables docs/packing.md`"

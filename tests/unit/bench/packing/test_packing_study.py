@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from packing_scores import score, stream_scores, study_of
 
-from bench.packing.contestants import THE_TWELVE
+from bench.packing.contestants import THE_TWELVE, the_twelve
 from bench.packing.latency_study import LatencyWalk, delays_of_all
 from bench.packing.result import Point, Study
 from bench.packing.study import Walk, score_all
@@ -84,7 +84,10 @@ def test_constant_loads_move_nothing_under_decreasing_variants_and_settle_under_
 
 
 def test_the_published_headline_comes_out_of_three_short_streams() -> None:
-    scores = [score_all(Walk(partitions=200, delta=5, iterations=90, seed=1, number=number)) for number in range(3)]
+    scores = [
+        score_all(Walk(partitions=200, delta=5, iterations=90, seed=1, number=number), the_twelve())
+        for number in range(3)
+    ]
     change = np.mean([one["mwf"].rscore / one["nfd"].rscore - 1 for one in scores])
     assert change == pytest.approx(-0.53, abs=0.03)
     assert np.mean([one["mwf"].cbs for one in scores]) == pytest.approx(0.112, abs=0.01)
@@ -92,7 +95,7 @@ def test_the_published_headline_comes_out_of_three_short_streams() -> None:
 
 
 def test_whoever_is_delayed_is_so_evenly_up_to_five_seconds_whatever_the_packer() -> None:
-    found = delays_of_all(LatencyWalk(seed=1, number=0))
+    found = delays_of_all(LatencyWalk(seed=1, number=0), the_twelve())
     for name in THE_TWELVE:
         assert found[name].p90_delayed_s == pytest.approx(4.51, abs=0.02)
     assert found["kd_32"].p90_delayed_s is None

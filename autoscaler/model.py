@@ -81,6 +81,8 @@ class GroupObservation:
     """t_r, seconds."""
     overhead_s: float = 0.0
     """What an event's latency has beside waiting and being served: the way through the broker, seconds."""
+    startup_s: float = 0.0
+    """From the request of a replica until it could serve, as far as the world knows beforehand, seconds."""
     recent: RecentArrivals | None = field(default=None, compare=False)
     """Where the world samples offsets between ticks; None: it does not."""
 

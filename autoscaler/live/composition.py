@@ -137,6 +137,7 @@ class LiveAutoscaler:
             ),
             places_itself=bool(settings.runtime),
             overhead_s=settings.overhead_s,
+            startup_s=settings.startup_s,
         )
         journal = LiveJournal(self._journal.record, self._group.status, policy.name)
         self._controller = Controller(self._group, policy, journal)

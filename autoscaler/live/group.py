@@ -52,6 +52,7 @@ class LiveGroup:
         rebalances: Rebalances,
         places_itself: bool = False,
         overhead_s: float = 0.0,
+        startup_s: float = 0.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._loads = loads
@@ -62,6 +63,7 @@ class LiveGroup:
         self._rebalances = rebalances
         self._places_itself = places_itself
         self._overhead_s = overhead_s
+        self._startup_s = startup_s
         self._clock = clock
         self._blind_s = clock()
         """When the brokers last did not answer."""
@@ -141,6 +143,7 @@ class LiveGroup:
             service_rate=self._service_rate.service_rate,
             rebalance_time_s=self.rebalance_time_s,
             overhead_s=self._overhead_s,
+            startup_s=self._startup_s,
             recent=self._loads.recent(),
         )
 

@@ -52,6 +52,9 @@ class AutoscalerSettings(msgspec.Struct, frozen=True, kw_only=True):
     overhead_s: float = 0.015
     """What an event's latency has beside waiting and being served. On one machine, quiet: 6 ms at the 99th percentile;
     what exceeds that under load is what the rest is for."""
+    startup_s: float = 2.0
+    """From the request of a replica until it could serve, before one was seen to start. A Python process on one of two
+    busy cores takes so long."""
     learn_rebalance_time: bool = True
     """Let policies plan for the t_r of this very group (p99 of what its replicas report). Runs that repeat a published
     experiment leave it off: there t_r is 50 ms by the text, and figures stay comparable."""
@@ -100,6 +103,7 @@ class AutoscalerSettings(msgspec.Struct, frozen=True, kw_only=True):
                 ),
                 ("http_port", self.http_port, 0 <= self.http_port <= 65535, "must be 0 to 65535"),
                 ("rebalance_time_s", self.rebalance_time_s, self.rebalance_time_s >= 0, "must be 0 s or more"),
+                ("startup_s", self.startup_s, self.startup_s >= 0, "must be 0 s or more"),
                 ("overhead_s", self.overhead_s, self.overhead_s >= 0, "must be 0 s or more"),
                 ("absence_grace_s", self.absence_grace_s, self.absence_grace_s >= 0, "must be 0 s or more"),
                 ("drain_s", self.drain_s, self.drain_s >= 0, "must be 0 s or more"),

@@ -122,6 +122,7 @@ class SimulatedGroup:
             service_rate=self._rates.group,
             rebalance_time_s=self._rebalance_time_s,
             overhead_s=self._settings.planned_overhead_s,
+            startup_s=self._settings.startup_s or 0.0,
             recent=recent,
         )
 

@@ -24,8 +24,10 @@ class Budget:
         self._late = self._late * KEPT + late
         self._events = self._events * KEPT + events
 
-    @property
-    def scarcity(self) -> float:
-        """1 while less than half of what is allowed was spent, then growing with the third power, up to SCARCEST."""
+    def scarcity(self, more: float = 0.0) -> float:
+        """Return what a late event is worth, in prices, once `more` of them have been spent.
+
+        1 while that is less than half of what is allowed, then growing with the third power, up to SCARCEST.
+        """
         allowed = max(1.0, self.allowed_share * self._events)
-        return float(min(SCARCEST, max(1.0, 2 * self._late / allowed) ** 3))
+        return float(min(SCARCEST, max(1.0, 2 * (self._late + more) / allowed) ** 3))

@@ -1,6 +1,6 @@
 """The plans that could follow, each with what it would cost: replicas for a while, and events that would be late."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from typing import Final
@@ -61,8 +61,12 @@ class Situation:
     """W less what is lost to anything but waiting and serving."""
     pause_s: float
     """Of a partition that moves."""
+    start_s: float
+    """Until a replica that is asked for now can serve: so far into `expected` the present owners do."""
     late_price_s: float
-    """Replica-seconds that keeping one event in time is worth."""
+    """Replica-seconds that keeping one event in time is worth while there is budget."""
+    scarcity: Callable[[float], float]
+    """How many times that when so many more are late."""
     start_price_s: float
     """Replica-seconds that starting a replica costs."""
     move_price_s: float
@@ -135,7 +139,7 @@ def capacity_of(now: Situation) -> float:
     rate = np.array([now.typical_rate])
 
     def in_time(size: float) -> bool:
-        late = late_events(none, thrice * size, zero, first, zero, rate, now.slot_s, now.target_s)
+        late = late_events(none, thrice * size, zero, first, first, zero, zero, rate, now.slot_s, now.target_s)
         return float(late[0]) <= NEGLIGIBLE
 
     low, high = 0.0, now.typical_rate * now.interval_s
@@ -187,7 +191,9 @@ def _judged(now: Situation, owners: Ints, replicas: Sequence[int], capacity: flo
     late = _late(now, owners, replicas, now.waiting, now.expected, now.variance)
     coming = sum(one >= len(now.rates) for one in replicas)
     again = float(np.count_nonzero(moves & (now.in_handover_s > 0))) * STUCK
-    cost = len(replicas) * now.paid_s + coming * now.start_price_s + now.late_price_s * late + again
+    cost = (
+        len(replicas) * now.paid_s + coming * now.start_price_s + now.late_price_s * late * now.scarcity(late) + again
+    )
     cost += now.move_price_s * np.count_nonzero(moves) + NEGLIGIBLE * float(now.sizes[moves].sum())
     return Candidate(
         owners, tuple(replicas), late, _lasts(now, owners, replicas, capacity), int(np.count_nonzero(moves)), cost
@@ -205,9 +211,13 @@ def _lasts(now: Situation, owners: Ints, replicas: Sequence[int], capacity: floa
 def _late(  # noqa: PLR0917  the same six every time
     now: Situation, owners: Ints, replicas: Sequence[int], waiting: Floats, expected: Floats, variance: Floats
 ) -> float:
-    ready_s = np.where(owners == now.owners, now.in_handover_s, now.pause_s)
+    switch_s = np.where(owners >= len(now.rates), now.start_s, 0.0)
+    ready_s = np.where(owners == now.owners, now.in_handover_s, switch_s + now.pause_s)
     rates = _rates(now, replicas)
-    return float(late_events(waiting, expected, variance, owners, ready_s, rates, now.slot_s, now.target_s).sum())
+    slot_s, target_s = now.slot_s, now.target_s
+    return float(
+        late_events(waiting, expected, variance, now.owners, owners, switch_s, ready_s, rates, slot_s, target_s).sum()
+    )
 
 
 def _rates(now: Situation, replicas: Sequence[int]) -> Floats:

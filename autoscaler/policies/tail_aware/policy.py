@@ -52,6 +52,9 @@ class TailAware:
         self._budget.book(late_for_certain(now, chosen), float(counts.sum()))
         return self._decision(observation, now, chosen, found)
 
+    def _startup_s(self, observation: GroupObservation) -> float:
+        return max(observation.startup_s, self._startups.typical_s)
+
     def _ahead(self, observation: GroupObservation) -> tuple[int, ...]:
         """Return which of the next intervals are looked at, 1 is the next one.
 
@@ -61,7 +64,7 @@ class TailAware:
         interval_s = self._history.interval_s
         handover_s = observation.rebalance_time_s * (1 + self.options.lead_factor)
         near = max(1, ceil(max(self.settings.latency_target_s, handover_s) / interval_s - 1e-9))
-        start = ceil(self._startups.typical_s / interval_s - 1e-9) + 1
+        start = ceil(self._startup_s(observation) / interval_s - 1e-9) + 1
         return (*range(1, near + 1), *([start] if start > near else []))
 
     def _situation(self, observation: GroupObservation, ahead: tuple[int, ...]) -> Situation:
@@ -72,13 +75,13 @@ class TailAware:
         index = {name: number for number, name in enumerate(observation.replica_names)}
         owners = [index.get(observation.assignment.get(load.partition, ""), -1) for load in observation.partitions]
         lag = np.array([float(load.lag) for load in observation.partitions])
-        scarce = self._budget.scarcity
+        near_s = history.interval_s * sum(after == before + 1 for before, after in pairwise((0, *ahead)))
         return Situation(
             waiting=history.waiting(lag, self.settings.latency_target_s),
             expected=np.concatenate([shapes * events for events in demand]),
             # beyond the near intervals one is looked at that a start begun now is for: a second later is early enough
             # for the one after, so it is not paid for
-            paid_s=history.interval_s * sum(after == before + 1 for before, after in pairwise((0, *ahead))),
+            paid_s=near_s,
             variance=self._demand.variance(),
             sizes=np.maximum(demand[0], demand[-1]),
             shape=history.shape(),
@@ -89,7 +92,9 @@ class TailAware:
             slot_s=history.slot_s,
             target_s=target_s,
             pause_s=observation.rebalance_time_s,
-            late_price_s=scarce * options.price / (observation.service_rate * self._budget.allowed_share),
+            start_s=near_s if len(ahead) * history.interval_s > near_s else 0.0,
+            late_price_s=options.price / (observation.service_rate * self._budget.allowed_share),
+            scarcity=self._budget.scarcity,
             start_price_s=options.start_price_s,
             move_price_s=options.move_price_s,
         )
@@ -102,7 +107,7 @@ class TailAware:
         now = observation.requested_replicas
         allowed = [one for one in found if one.lasts or len(one.replicas) >= now] or found
         best = min(allowed, key=_cost)
-        least = min(now, self._patience.least(observation.at_s, len(best.replicas), self._startups.typical_s))
+        least = min(now, self._patience.least(observation.at_s, len(best.replicas), self._startup_s(observation)))
         chosen = min((one for one in allowed if len(one.replicas) >= least), key=_cost, default=best)
         self._patience.note(observation.at_s, now, len(chosen.replicas))
         return chosen

@@ -20,7 +20,9 @@ def late_events(
     waiting: Floats,
     expected: Floats,
     variance: Floats,
+    before: Ints,
     owners: Ints,
+    switch_s: Floats,
     ready_s: Floats,
     service_rate: Floats,
     slot_s: float,
@@ -31,8 +33,10 @@ def late_events(
     waiting: events that wait, by age and partition, shape (slots, partitions); row i arrived (slots − i) slots ago.
     expected: events that will arrive, by slot and partition, shape (slots, partitions).
     variance: of the sum over slots of `expected`, by partition.
-    owners: replica of each partition, −1 for none. ready_s: from when it serves the partition, 0 if it does already; of
-    several that a replica waits for, the last counts. Their events are due as before. service_rate: μ of each replica.
+    before, owners: replica of each partition now and under the plan, −1 for none. switch_s: until then the one before
+    serves what arrives, for its heir has yet to start; 0 where it has not. ready_s: from when the heir serves the
+    partition, 0 if it does already; of several that a replica waits for, the last counts. Events are due as before.
+    service_rate: μ of each replica.
     """
     replicas = len(service_rate)
     past, partitions = waiting.shape
@@ -54,13 +58,18 @@ def late_events(
         stays = ready_s[partition] <= 0.0
         pause_s = pause[replica]
         spread[replica] += variance[partition]
+        late_start = switch_s[partition] > 0.0 and before[partition] >= 0
         for slot in range(past):
-            if stays:
+            if late_start:
+                kept[before[partition], slot] += waiting[slot, partition]
+            elif stays:
                 kept[replica, slot] += waiting[slot, partition]
             else:
                 moved[replica, slot] += waiting[slot, partition]
         for slot in range(future):
-            if stays or slot * slot_s >= pause_s:
+            if late_start and slot * slot_s < switch_s[partition]:
+                coming[before[partition], slot] += expected[slot, partition]
+            elif stays or slot * slot_s >= pause_s:
                 coming[replica, slot] += expected[slot, partition]
             else:
                 held[replica, slot] += expected[slot, partition]

@@ -30,6 +30,7 @@ def test_the_defaults_stand_for_the_papers_setting() -> None:
         ("HTTP_PORT", "70000"),
         ("REBALANCE_TIME_S", "-1"),
         ("OVERHEAD_S", "-1"),
+        ("STARTUP_S", "-1"),
         ("ABSENCE_GRACE_S", "-1"),
         ("DRAIN_S", "-1"),
         ("DELIVERY", "lazy"),

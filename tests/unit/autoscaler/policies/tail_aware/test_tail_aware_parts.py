@@ -20,12 +20,13 @@ MU, W, SLOT = 200.0, 0.5, 0.1
 NOTHING = np.zeros((1, 1))
 
 
-def late(waiting=None, expected=None, *, variance=0.0, ready_s=0.0):
+def late(waiting=None, expected=None, *, variance=0.0, ready_s=0.0, switch_s=0.0):
     """One partition on one replica. waiting, expected: events by slot."""
     past = NOTHING if waiting is None else np.array(waiting, float)[:, None]
     future = NOTHING if expected is None else np.array(expected, float)[:, None]
-    owner, spread, ready = np.zeros(1, np.int64), np.array([variance]), np.array([ready_s])
-    return float(late_events(past, future, spread, owner, ready, np.array([MU]), SLOT, W)[0])
+    before, owner = np.zeros(1, np.int64), np.array([1 if switch_s else 0])
+    spread, switch, ready = np.array([variance]), np.array([switch_s]), np.array([ready_s])
+    return float(late_events(past, future, spread, before, owner, switch, ready, np.array([MU, MU]), SLOT, W).sum())
 
 
 def test_a_burst_is_in_time_up_to_what_is_served_within_the_target():
@@ -50,6 +51,12 @@ def test_a_handover_delays_what_waits_and_what_comes_meanwhile():
     assert late(expected=[100], ready_s=0.05) == pytest.approx(10)
     assert late(expected=[0, 100], ready_s=0.05) == 0
     assert late(expected=[10] * 10, ready_s=2.0) == pytest.approx(100)
+
+
+def test_until_a_new_replica_has_started_the_present_owner_serves():
+    burst = [130] + [0] * 9
+    assert late(expected=burst * 2, switch_s=1.0, ready_s=1.05) == pytest.approx(30 + 40)  # the second one pauses 50 ms
+    assert late(waiting=[100], switch_s=1.0, ready_s=1.05) == pytest.approx(20)
 
 
 def test_uncertainty_makes_a_full_replica_late_and_leaves_a_roomy_one_alone():
@@ -177,11 +184,12 @@ def test_without_samples_an_interval_counts_as_one_burst():
 def test_a_late_event_grows_dearer_as_the_budget_is_used_up_but_not_without_end():
     budget = Budget(0.999)
     budget.book(0, 100_000)
-    assert budget.scarcity == 1
+    assert budget.scarcity() == 1
+    assert budget.scarcity(60) > 1
     budget.book(60, 0)
-    assert 1 < budget.scarcity < SCARCEST
+    assert 1 < budget.scarcity() < SCARCEST
     budget.book(500, 0)
-    assert budget.scarcity == SCARCEST
+    assert budget.scarcity() == SCARCEST
 
 
 def test_start_ups_are_learned_from_the_replicas_that_were_awaited():

@@ -12,11 +12,11 @@ MODIFIED: Final = ("mwf", "mbf", "mwfp", "mbfp")
 THE_TWELVE: Final = (*EXISTING, *MODIFIED)
 """Every iteration's least number of consumers, which CBS refers to, is taken over these."""
 KEEP_IN_PLACE: Final = "keep_in_place"
-CONSUMER_PRICES: Final = (0.1, 0.65, 0.95)
+CONSUMER_PRICES: Final = (0.1, 0.69, 1.0)
 """Rate that may move so that one consumer is saved, in capacities. The same for all streams: none is told its delta."""
 LONG_SEARCH: Final = (0.75, 1000)
 """A price and so many trials, for what a longer search finds (name ends in long)."""
-REPACKING_PRICES: Final = (2.5, 5.0, 1000.0)
+REPACKING_PRICES: Final = (2.7, 5.0, 1000.0)
 """Prices where everything may be packed anew (names end in r); the last is as good as no limit."""
 
 

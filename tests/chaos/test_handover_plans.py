@@ -108,7 +108,9 @@ def test_an_event_that_takes_long_holds_up_nobody_but_its_own_replica(
         done = sorted(
             one.timeline.done_us
             for one in settled
-            if one.timeline.partition == partition and began_us < one.timeline.done_us < ended_us
+            # a second more on both sides: the plan may be carried out between two events of a partition
+            if one.timeline.partition == partition
+            and began_us - 1_000_000 < one.timeline.done_us < ended_us + 1_000_000
         )
         longest_s = max(after - before for before, after in pairwise(done)) / 1e6
         assert longest_s < UNHEARD_S, f"partition {partition} was served by nobody for {longest_s} s"

@@ -22,8 +22,9 @@ def draw(studies: Sequence[Study], path: Path) -> None:
         fields = figure.subplots(1, len(studies), squeeze=False)[0]
         for axes, study in zip(fields, studies, strict=True):
             _field(axes, study)
-        fields[0].set_ylabel("Rscore: capacities of a consumer that move in an iteration")
-        fields[-1].legend(loc="upper right", frameon=False, fontsize=8)
+        fields[0].set_ylabel("Rscore: capacities that move in an iteration")
+        handles, labels = fields[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
         figure.savefig(path, format="svg", metadata={"Date": None})
 
 
@@ -35,10 +36,10 @@ def _field(axes: Any, study: Study) -> None:
     ):
         found = [by_name[name] for name in names]
         axes.plot(_cbs(found), _rscores(found), "o", color=color, markersize=4, label=label)
-        for point in found:
+        for together in _neighbours(found):
             axes.annotate(
-                point.packer,
-                (100 * point.cbs.mean, point.rscore.mean),
+                ", ".join(point.packer for point in together),
+                (100 * together[0].cbs.mean, together[0].rscore.mean),
                 xytext=(4, 3),
                 textcoords="offset points",
                 fontsize=7,
@@ -56,6 +57,19 @@ def _field(axes: Any, study: Study) -> None:
     axes.grid(alpha=0.3)
     for edge in ("top", "right"):
         axes.spines[edge].set_visible(False)
+
+
+def _neighbours(points: Sequence[Point]) -> list[list[Point]]:
+    """Return the points in groups so close that their names would lie on each other."""
+    groups: list[list[Point]] = []
+    for point in points:
+        for group in groups:
+            if abs(group[0].cbs.mean - point.cbs.mean) < 0.01 and abs(group[0].rscore.mean - point.rscore.mean) < 1:
+                group.append(point)
+                break
+        else:
+            groups.append([point])
+    return groups
 
 
 def _cbs(points: Sequence[Point]) -> list[float]:

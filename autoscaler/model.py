@@ -83,6 +83,8 @@ class GroupObservation:
     """What an event's latency has beside waiting and being served: the way through the broker, seconds."""
     startup_s: float = 0.0
     """From the request of a replica until it could serve, as far as the world knows beforehand, seconds."""
+    commit_age_s: float = 0.0
+    """How old the commits are that lag is counted from: what was done since still counts as lag, seconds."""
     recent: RecentArrivals | None = field(default=None, compare=False)
     """Where the world samples offsets between ticks; None: it does not."""
 
@@ -110,6 +112,19 @@ class Action(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Alternative:
+    """A plan that was weighed: what it was predicted to bring and to cost, over the time that the policy looks ahead."""
+
+    replicas: int
+    moved: int
+    """Partitions that it would move."""
+    in_sla: float
+    """Share of the events looked at (those that wait and those that are expected) that would be in time."""
+    cost_s: float
+    """Replica-seconds, late events at what they are worth included; the policy takes the least it may."""
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
     """What is wanted and why. On HOLD `plan` is what is in force already."""
 
@@ -117,3 +132,5 @@ class Decision:
     plan: Plan
     reason: str
     """One sentence with the numbers that decided, e.g. which replica exceeds which capacity."""
+    alternatives: tuple[Alternative, ...] = ()
+    """What was weighed, the chosen first, then by cost; empty for policies that follow a rule."""

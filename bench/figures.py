@@ -27,6 +27,18 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
     """ISO date."""
 
 
+class SimulatedSide(msgspec.Struct, frozen=True, kw_only=True):
+    """The events of a live run through the simulator (`tailpack replay`)."""
+
+    in_sla: float
+    p999_s: float
+    replica_minutes: float
+    in_sla_points: float
+    """Simulated minus live, percentage points."""
+    replica_minutes_share: float
+    """Simulated minus live, of the live ones."""
+
+
 class LiveRow(msgspec.Struct, frozen=True, kw_only=True):
     """One live run of a scenario under a policy. Lengths of time in seconds, in_sla a share; null: not known."""
 
@@ -46,6 +58,7 @@ class LiveRow(msgspec.Struct, frozen=True, kw_only=True):
     lost: int
     lateness_p99_s: float | None
     valid: bool
+    simulated: SimulatedSide | None = None
     origin: Origin
 
 

@@ -6,46 +6,15 @@ from pathlib import Path
 from typing import Final
 
 from bench.comparison.tables import COMPARISON_TABLES
-from bench.figures import LiveRow, ProcessRow, ServiceRateRow, SparkRow, StartupRow, load
+from bench.figures import ProcessRow, ServiceRateRow, SparkRow, StartupRow, load
 from bench.handover_tables import HANDOVER_TABLES
-from bench.markdown import known, table
+from bench.live_tables import live, live_simulated
+from bench.markdown import table
 from bench.packing.tables import PACKING_TABLES
 from bench.paper.tables import PAPER_TABLES
-from bench.published import CLOSER_2024
 from bench.speed_tables import SPEED_TABLES
 from bench.sweeps.tables import SWEEP_TABLES
 from bench.targets.tables import TARGET_TABLES
-
-
-def live() -> str:
-    """Return live runs beside the paper's rows."""
-    rows = []
-    for row in sorted(load(LiveRow), key=lambda row: (row.scenario, row.policy)):
-        paper = CLOSER_2024.get((row.scenario, row.policy))
-        printed = f"{100 * paper.in_sla:.1f} / {paper.replica_minutes}" if paper else "–"
-        printed += f", {paper.scale_ups}/{paper.scale_downs}" if paper and paper.scale_ups is not None else ""
-        milliseconds = " / ".join(known(value, 1e3, ",.0f") for value in (row.p50_s, row.p99_s, row.p999_s, row.max_s))
-        actions = f"{row.scale_ups}/{row.scale_downs}/{row.reassignments}"
-        verdict = "" if row.valid else " (invalid)"
-        rows.append(
-            (
-                f"{row.scenario}, {row.policy}{verdict}",
-                f"{100 * row.in_sla:.3f}",
-                milliseconds,
-                known(row.replica_minutes, 1, ".2f"),
-                actions,
-                printed,
-            )
-        )
-    header = (
-        "run",
-        "in SLA %",
-        "p50 / p99 / p99.9 / max, ms",
-        "r-m",
-        "ups/downs/reassigns",
-        "paper: in SLA % / r-m, ups/downs",
-    )
-    return table(header, rows, (row.origin for row in load(LiveRow)))
 
 
 def service_rate() -> str:
@@ -103,6 +72,7 @@ def spark() -> str:
 
 TABLES: Final[dict[str, Callable[[], str]]] = {  # the README's
     "live": live,
+    "live-simulated": live_simulated,
     "service-rate": service_rate,
     "processes": processes,
     "startup": startup,

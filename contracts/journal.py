@@ -19,6 +19,18 @@ class PartitionSeen(msgspec.Struct, frozen=True, kw_only=True):
     owner: str | None
 
 
+class AlternativeWeighed(msgspec.Struct, frozen=True, kw_only=True):
+    """A plan that the policy weighed, the chosen one included."""
+
+    replicas: int
+    moved: int
+    """Partitions that it would move."""
+    in_sla: float
+    """Predicted share of events in time."""
+    cost_s: float
+    """Predicted replica-seconds, late events at their price included."""
+
+
 class TickRecord(msgspec.Struct, frozen=True, kw_only=True, tag="tick", tag_field="kind"):
     """One decision, or the reason why there was none."""
 
@@ -38,6 +50,8 @@ class TickRecord(msgspec.Struct, frozen=True, kw_only=True, tag="tick", tag_fiel
     """What the decision wants; differs from requested until the group has acted."""
     epoch: int
     """Plan in force."""
+    alternatives: tuple[AlternativeWeighed, ...] = ()
+    """The chosen plan first, then the others by cost; empty for policies that follow a rule."""
     missing: str | None = None
     """What could not be observed, on a hold for want of data."""
     v: int = JOURNAL_VERSION

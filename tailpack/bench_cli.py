@@ -15,7 +15,7 @@ from bench.figures import LiveRow, Origin, ProcessRow, StartupRow
 from bench.report.result import Result
 from bench.run_info import RunInfo
 from bench.scenario import load_scenario
-from tailpack import delivery_cli, handover_cli, provenance, simulator_cli, targets_cli
+from tailpack import delivery_cli, handover_cli, live_cli, provenance, simulator_cli, targets_cli
 from tailpack.runner import Options, Run
 
 app = typer.Typer(
@@ -23,27 +23,12 @@ app = typer.Typer(
 )
 app.add_typer(handover_cli.app)
 app.add_typer(delivery_cli.app)
+app.add_typer(live_cli.app)
 app.add_typer(simulator_cli.app)
 app.add_typer(targets_cli.app)
 
 Out = Annotated[Path, typer.Option("--out", help="Folder that takes a folder for each run.")]
 Into = Annotated[Path, typer.Option("--into", help="Folder that takes the figures.")]
-
-
-@app.command()
-def live(
-    scenarios: Annotated[str, typer.Option(help="Names, separated by commas.")] = "w1,w1-skew9",
-    policies: Annotated[str, typer.Option(help="Names, separated by commas.")] = "algorithm-2,linear",
-    out: Out = Path("out"),
-    into: Into = figures.FOLDER,
-) -> None:
-    """Run scenarios live under policies, one after the other: ten minutes each. Keep the machine quiet."""
-    for scenario in scenarios.split(","):
-        for policy in policies.split(","):
-            folder = run_scenario(scenario, {"autoscaler.policy": policy}, out)
-            row = live_row(Result.load(folder))
-            kept = [one for one in figures.load(LiveRow, into) if (one.scenario, one.policy) != (scenario, policy)]
-            figures.save([*kept, row], LiveRow, into)  # after each run: an interruption keeps what was measured
 
 
 @app.command()
@@ -118,7 +103,7 @@ def plot(file: Annotated[Path, typer.Argument(help="SVG file to write.")] = Path
 
 @app.command("all")
 def everything(out: Out = Path("out")) -> None:
-    """All that is quick: service-rate, startup, report, processes. `live` takes 40 minutes and is asked for by name."""
+    """All that is quick: service-rate, startup, report, processes. `live` takes hours and is asked for by name."""
     service_rate(events=4000, into=figures.FOLDER)
     startup(out=out, into=figures.FOLDER)
     report(events=1_000_000, into=figures.FOLDER)

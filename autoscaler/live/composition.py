@@ -138,6 +138,7 @@ class LiveAutoscaler:
             places_itself=bool(settings.runtime),
             overhead_s=settings.overhead_s,
             startup_s=settings.startup_s,
+            commit_age_s=settings.commit_age_s,
         )
         journal = LiveJournal(self._journal.record, self._group.status, policy.name)
         self._controller = Controller(self._group, policy, journal)

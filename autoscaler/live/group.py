@@ -53,6 +53,7 @@ class LiveGroup:
         places_itself: bool = False,
         overhead_s: float = 0.0,
         startup_s: float = 0.0,
+        commit_age_s: float = 0.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._loads = loads
@@ -64,6 +65,7 @@ class LiveGroup:
         self._places_itself = places_itself
         self._overhead_s = overhead_s
         self._startup_s = startup_s
+        self._commit_age_s = commit_age_s
         self._clock = clock
         self._blind_s = clock()
         """When the brokers last did not answer."""
@@ -144,6 +146,7 @@ class LiveGroup:
             rebalance_time_s=self.rebalance_time_s,
             overhead_s=self._overhead_s,
             startup_s=self._startup_s,
+            commit_age_s=self._commit_age_s,
             recent=self._loads.recent(),
         )
 

@@ -13,8 +13,9 @@ from autoscaler.live.group import GroupStatus
 from autoscaler.live.metrics import Metrics
 from autoscaler.model import Action, Decision, GroupObservation
 from autoscaler.ports import NotReadyError
+from autoscaler.records import alternatives_weighed, partitions_seen
 from contracts.connection import Connection
-from contracts.journal import JournalEntry, PartitionSeen, TickRecord
+from contracts.journal import AlternativeWeighed, JournalEntry, PartitionSeen, TickRecord
 from contracts.topics import Topic, qualified
 
 KEPT: Final = 100
@@ -77,15 +78,8 @@ class LiveJournal:
             requested_replicas=observation.requested_replicas,
             ready_replicas=sum(replica.ready for replica in observation.replicas),
             planned_replicas=decision.plan.count,
-            partitions=tuple(
-                PartitionSeen(
-                    partition=load.partition,
-                    arrival_rate=load.arrival_rate,
-                    lag=load.lag,
-                    owner=observation.assignment.get(load.partition),
-                )
-                for load in observation.partitions
-            ),
+            partitions=partitions_seen(observation),
+            alternatives=alternatives_weighed(decision),
         )
 
     def record_hold(self, missing: NotReadyError) -> None:
@@ -114,6 +108,7 @@ class LiveJournal:
         ready_replicas: int,
         planned_replicas: int,
         partitions: tuple[PartitionSeen, ...],
+        alternatives: tuple[AlternativeWeighed, ...] = (),
         missing: str | None = None,
     ) -> None:
         self._tick += 1
@@ -130,6 +125,7 @@ class LiveJournal:
                 requested_replicas=requested_replicas,
                 planned_replicas=planned_replicas,
                 epoch=self._status().epoch,
+                alternatives=alternatives,
                 missing=missing,
             )
         )

@@ -123,6 +123,7 @@ class SimulatedGroup:
             rebalance_time_s=self._rebalance_time_s,
             overhead_s=self._settings.planned_overhead_s,
             startup_s=self._settings.startup_s or 0.0,
+            commit_age_s=self._settings.commit_age_s,
             recent=recent,
         )
 

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from autoscaler.model import Action, Decision, GroupObservation
 from autoscaler.ports import NotReadyError
+from autoscaler.records import alternatives_weighed, partitions_seen
 from autoscaler.simulator.group import SimulatedGroup
-from contracts.journal import PartitionSeen, TickRecord
+from contracts.journal import TickRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,24 +79,11 @@ class SimulatedJournal:
                 action=(Action.HOLD if tick.decision is None else tick.decision.action).value,
                 reason="not everything is known" if tick.decision is None else tick.decision.reason,
                 service_rate=tick.service_rate,
-                partitions=_seen(tick.seen),
+                partitions=() if tick.seen is None else partitions_seen(tick.seen),
                 ready_replicas=tick.ready,
                 requested_replicas=tick.requested,
                 planned_replicas=tick.requested if tick.decision is None else tick.decision.plan.count,
                 epoch=tick.epoch,
+                alternatives=() if tick.decision is None else alternatives_weighed(tick.decision),
                 missing=tick.missing,
             )
-
-
-def _seen(observation: GroupObservation | None) -> tuple[PartitionSeen, ...]:
-    if observation is None:
-        return ()
-    return tuple(
-        PartitionSeen(
-            partition=load.partition,
-            arrival_rate=load.arrival_rate,
-            lag=load.lag,
-            owner=observation.assignment.get(load.partition),
-        )
-        for load in observation.partitions
-    )

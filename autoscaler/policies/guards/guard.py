@@ -1,5 +1,7 @@
 """What guards share: the name of the policy inside, a veto that says why, a plan of another size."""
 
+from dataclasses import replace
+
 from autoscaler.model import Decision, GroupObservation, Plan
 from autoscaler.packing.least_loaded import spread
 from autoscaler.policies.planning import counted_plan, hold, items_of, plan_for
@@ -20,7 +22,8 @@ class Guard:
 
 def veto(observation: GroupObservation, wanted: Decision, why: str) -> Decision:
     """Return a hold in place of `wanted`, with the reasons of both."""
-    return hold(observation, f"{wanted.reason}; vetoed: {why}", counts_only=wanted.plan.assignment is None)
+    held = hold(observation, f"{wanted.reason}; vetoed: {why}", counts_only=wanted.plan.assignment is None)
+    return replace(held, alternatives=wanted.alternatives)
 
 
 def resized(observation: GroupObservation, plan: Plan, count: int, prefix: str) -> Plan:

@@ -69,3 +69,14 @@ class ArrivalHistory:
         waits = np.clip(lag[None, :] - (behind - arrived), 0.0, arrived)
         waits[0] += np.maximum(0.0, lag - behind[0])
         return np.asarray(waits)
+
+
+def uncommitted_left_out(lag: Floats, owners: NDArray[np.int64], done: Floats) -> Floats:
+    """Return what waits of `lag`: without what each replica has done since the commits that lag is counted from.
+
+    owners: replica of each partition, −1 for none. done: events that a busy replica does in that time, by replica.
+    """
+    owned = owners >= 0
+    held = np.bincount(owners[owned], lag[owned], minlength=len(done))
+    left = np.maximum(0.0, held - done) / np.maximum(held, 1.0)
+    return np.asarray(np.where(owned, lag * left[np.where(owned, owners, 0)] if len(done) else lag, lag))

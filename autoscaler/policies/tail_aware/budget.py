@@ -5,6 +5,8 @@ from typing import Final
 SCARCEST: Final = 4.0
 """A late event is never worth more than so many times its price: a budget that is overspent cannot be won back by
 paying any price for the events that follow."""
+CHEAPEST: Final = 0.5
+"""Nor less than this: what of the budget is not spent is lost."""
 LEAST_SHARE: Final = 1e-5
 """Of late events: a promise of 100 % is kept as one of 99.999 %."""
 KEPT: Final = 0.9998
@@ -27,7 +29,7 @@ class Budget:
     def scarcity(self, more: float = 0.0) -> float:
         """Return what a late event is worth, in prices, once `more` of them have been spent.
 
-        1 while that is less than half of what is allowed, then growing with the third power, up to SCARCEST.
+        1 where that is half of what is allowed; it grows with the third power, between CHEAPEST and SCARCEST.
         """
         allowed = max(1.0, self.allowed_share * self._events)
-        return float(min(SCARCEST, max(1.0, 2 * (self._late + more) / allowed) ** 3))
+        return float(min(SCARCEST, max(CHEAPEST, (2 * (self._late + more) / allowed) ** 3)))

@@ -1,7 +1,6 @@
 """The plans that could follow, each with what it would cost: replicas for a while, and events that would be late."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from math import sqrt
 from typing import Final
 
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 
 from autoscaler.policies.tail_aware.placement import best_fit, fewest_moves, keep_in_place
 from autoscaler.policies.tail_aware.prediction import late_events
+from autoscaler.policies.tail_aware.situation import Candidate, Situation
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -30,68 +30,6 @@ NEGLIGIBLE: Final = 1e-6
 """Events."""
 STUCK: Final = 1e9
 """Weight of a partition whose handover is under way: to move it again would begin its pause anew."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Situation:
-    """All that the candidates are judged by. Partitions and replicas by index; replicas in the order requested."""
-
-    waiting: Floats
-    """Events that wait, by age and partition, shape (slots, partitions), the newest slot last."""
-    expected: Floats
-    """Events that will arrive, by slot and partition."""
-    paid_s: float
-    """For so long the replicas of a plan are paid, when plans are compared."""
-    variance: Floats
-    """Of the events of one interval, by partition."""
-    sizes: Floats
-    """Events of one interval to plan for, by partition."""
-    shape: Floats
-    """Share of an interval's events by slot, shape (slots,)."""
-    owners: Ints
-    """Replica of each partition, −1 for none."""
-    in_handover_s: Floats
-    """How long the partition's handover still takes; 0: it is served."""
-    rates: Floats
-    """μ of each replica, events/s."""
-    typical_rate: float
-    """μ of a replica that is new."""
-    slot_s: float
-    target_s: float
-    """W less what is lost to anything but waiting and serving."""
-    pause_s: float
-    """Of a partition that moves."""
-    start_s: float
-    """Until a replica that is asked for now can serve: so far into `expected` the present owners do."""
-    late_price_s: float
-    """Replica-seconds that keeping one event in time is worth while there is budget."""
-    scarcity: Callable[[float], float]
-    """How many times that when so many more are late."""
-    start_price_s: float
-    """Replica-seconds that starting a replica costs."""
-    move_price_s: float
-    """Replica-seconds that moving a partition costs, beside the events that it makes late."""
-
-    @property
-    def interval_s(self) -> float:
-        """Decision interval."""
-        return len(self.shape) * self.slot_s
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Candidate:
-    """A plan that could follow. cost: replica-seconds, late events at their price included."""
-
-    owners: Ints
-    replicas: tuple[int, ...]
-    """Indices of those that stay or come."""
-    late: float
-    """Events expected to be late, of those that wait and those that are looked ahead to."""
-    lasts: bool
-    """No replica has more to do than it can do, interval after interval; otherwise the plan lives on the slack of W."""
-    moved: int
-    """Partitions that change their owner."""
-    cost: float
 
 
 def candidates(now: Situation) -> Iterator[Candidate]:
@@ -116,7 +54,18 @@ def candidates(now: Situation) -> Iterator[Candidate]:
         near = {fewest - 1, fewest, fewest + 1} if len(sizes) <= SMALL else {fewest}
         for count in sorted(near | {replicas}):
             if 1 <= count <= len(sizes):
-                yield _placed(now, sizes, limit, count, capacity)
+                placed = _placed(now, sizes, limit, count, capacity)
+                yield placed
+                direct = _direct(now, sizes, limit, placed)
+                if direct is not None:
+                    yield _judged(now, direct, placed.replicas, capacity)
+
+
+def needed(now: Situation, more: float) -> int:
+    """Return the fewest replicas that can serve `more` events per interval than are planned for, shared out alike."""
+    total = now.sizes.sum()
+    grown = now.sizes * (1 + more / total) if total > 0 else now.sizes + more / len(now.sizes)
+    return best_fit(grown, capacity_of(now), len(grown))[1]
 
 
 def late_for_certain(now: Situation, chosen: Candidate) -> float:
@@ -186,6 +135,26 @@ def _placed(now: Situation, sizes: Floats, limit: float, count: int, capacity: f
     return _judged(now, owners, np.flatnonzero(closed == 0).tolist(), capacity)
 
 
+def _direct(now: Situation, sizes: Floats, limit: float, placed: Candidate) -> Ints | None:
+    """Return the same with moves between present replicas led to the new ones instead where there is room; else None.
+
+    A present replica has its heir's partitions at once, and keeps its own until the new one has started: chains crowd.
+    """
+    present = len(now.rates)
+    chained = np.flatnonzero((placed.owners != now.owners) & (placed.owners < present) & (now.owners >= 0))
+    fresh = [one for one in placed.replicas if one >= present]
+    if not (now.start_s > 0 and len(chained) and fresh):
+        return None
+    owners = placed.owners.copy()
+    load = np.bincount(owners, sizes, minlength=max(fresh) + 1)
+    for partition in chained[np.argsort(-sizes[chained], kind="stable")].tolist():
+        least = min(fresh, key=lambda one: float(load[one]))
+        if load[least] + sizes[partition] <= limit * (1 + ROUNDING):
+            load[least] += sizes[partition]
+            owners[partition] = least
+    return owners
+
+
 def _judged(now: Situation, owners: Ints, replicas: Sequence[int], capacity: float) -> Candidate:
     moves = owners != now.owners
     late = _late(now, owners, replicas, now.waiting, now.expected, now.variance)
@@ -196,7 +165,12 @@ def _judged(now: Situation, owners: Ints, replicas: Sequence[int], capacity: flo
     )
     cost += now.move_price_s * np.count_nonzero(moves) + NEGLIGIBLE * float(now.sizes[moves].sum())
     return Candidate(
-        owners, tuple(replicas), late, _lasts(now, owners, replicas, capacity), int(np.count_nonzero(moves)), cost
+        owners,
+        tuple(replicas),
+        late,
+        _lasts(now, owners, replicas, capacity),
+        int(np.count_nonzero(moves)),
+        float(cost),
     )
 
 

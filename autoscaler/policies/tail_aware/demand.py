@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-SMOOTHING: Final = ((1.0, 0.0), (0.7, 0.2), (0.3, 0.06), (0.1, 0.01))
+SMOOTHING: Final = ((1.0, 0.0), (1.0, 1.0), (0.7, 0.2), (0.3, 0.06), (0.1, 0.01))
 """Weights of the newest value in level and trend (Holt 1957): persistence first, then ever slower. None is tuned to a
 workload: they span steps, ramps and noise, and which one applies is measured."""
 SHARE_WEIGHT: Final = 0.05
@@ -21,6 +21,8 @@ NORMAL: Final = 1.2533
 """√(π/2): standard deviation over mean absolute deviation of a normal distribution."""
 MEMORY: Final = 0.95
 """Weight of an error after one more interval: errors of the last 20 or so decide."""
+REMEMBERED: Final = 20
+"""Intervals in which a fall is looked for."""
 
 
 class Demand:
@@ -31,8 +33,10 @@ class Demand:
         self._total = _Holts(np.zeros(1))
         self._shares = np.zeros(0)
         self._seen = 0
-        self._near = _Errors(1, 0)
-        self._far = _Errors(1, 0)
+        self._near = _Errors(1, 2 * len(SMOOTHING), 0)
+        self._far = _Errors(1, 2 * len(SMOOTHING), 0)
+        self._far_total = _Errors(1, len(SMOOTHING), 1)
+        self._totals: deque[float] = deque(maxlen=REMEMBERED)
 
     def observe(self, counts: Floats, *, lead: int = 1) -> None:
         """Take in the events of one more interval, by partition. Another number of partitions starts all over.
@@ -44,18 +48,28 @@ class Demand:
         else:
             self._near.observe(counts)
             self._far.observe(counts)
+            self._far_total.observe(counts.sum(keepdims=True))
             self._own.observe(counts)
             self._total.observe(counts.sum(keepdims=True))
             self._learn_shares(counts)
+        self._totals.append(float(counts.sum()))
         if lead != self._far.distance:
-            self._far = _Errors(lead, len(counts))
+            self._far = _Errors(lead, 2 * len(SMOOTHING), len(counts))
+            self._far_total = _Errors(lead, len(SMOOTHING), 1)
         self._near.note(self._candidates(1))
         self._far.note(self._candidates(lead))
+        self._far_total.note(self._total.ahead(lead))
 
     def ahead(self, intervals: int = 1) -> Floats:
         """Return the events expected in the interval that ends so many intervals from now, by partition."""
         best = self._near.best() if intervals <= 1 else self._far.best()
-        return np.asarray(np.take_along_axis(self._candidates(intervals), best[None, :], axis=0)[0])
+        parts = np.asarray(np.take_along_axis(self._candidates(intervals), best[None, :], axis=0)[0])
+        if intervals <= 1:
+            return parts
+        # A trend drowns in the noise of one partition and shows in the sum of all: it says how many, they say where.
+        total = max(0.0, float(self._total.ahead(intervals)[self._far_total.best()[0], 0]))
+        expected = parts.sum()
+        return np.asarray(parts * (total / expected) if expected > 0 else total * self._shares)
 
     def variance(self) -> Floats:
         """Return the variance of `ahead(1)`, events², by partition: what all partitions show together for each event.
@@ -67,12 +81,18 @@ class Demand:
         total = expected.sum()
         return np.asarray(expected * (squared.sum() / total) if total > 0 else squared)
 
+    def fall(self, intervals: int) -> float:
+        """Return the most by which the events of an interval, all partitions together, fell within so many of late."""
+        totals = np.array(self._totals)
+        return float((totals[:-intervals] - totals[intervals:]).max(initial=0.0))
+
     def _start(self, counts: Floats) -> None:
         self._own, self._total = _Holts(counts), _Holts(counts.sum(keepdims=True))
         self._shares = np.full(len(counts), 1.0 / max(1, len(counts)))
         self._seen = 0
-        self._near = _Errors(1, len(counts))
-        self._far = _Errors(self._far.distance, len(counts))
+        self._near = _Errors(1, 2 * len(SMOOTHING), len(counts))
+        self._far = _Errors(self._far.distance, 2 * len(SMOOTHING), len(counts))
+        self._far_total = _Errors(self._far.distance, len(SMOOTHING), 1)
         self._learn_shares(counts)
 
     def _learn_shares(self, counts: Floats) -> None:
@@ -94,10 +114,10 @@ class _Errors:
     Absolute, not squared: one spike says little about the next interval.
     """
 
-    def __init__(self, distance: int, partitions: int) -> None:
+    def __init__(self, distance: int, forecasts: int, series: int) -> None:
         self.distance = distance
         self._open: deque[Floats] = deque(maxlen=distance)
-        self._absolute = np.zeros((2 * len(SMOOTHING), partitions))
+        self._absolute = np.zeros((forecasts, series))
         self._weight = 0.0
 
     def note(self, forecasts: Floats) -> None:
@@ -112,11 +132,11 @@ class _Errors:
         self._weight = MEMORY * self._weight + 1.0
 
     def best(self) -> NDArray[np.intp]:
-        """Return for each partition which forecast has erred least; persistence until one is better."""
+        """Return for each series which forecast has erred least; persistence until one is better."""
         return np.asarray(np.argmin(self._absolute, axis=0))
 
     def squared(self) -> Floats:
-        """Return the squared standard deviation of the best, by partition, as for normal errors; 0 before any."""
+        """Return the squared standard deviation of the best, by series, as for normal errors; 0 before any."""
         if not self._weight:
             return np.zeros(self._absolute.shape[1])
         return np.asarray((NORMAL * self._absolute.min(axis=0) / self._weight) ** 2)

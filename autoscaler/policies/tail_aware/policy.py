@@ -1,21 +1,25 @@
 """The policy: of the plans that could follow, the one whose replicas and late events together cost least."""
 
-from itertools import islice, pairwise
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
 from math import ceil
 
 import numpy as np
 
-from autoscaler.model import Decision, GroupObservation, Plan
+from autoscaler.model import Alternative, Decision, GroupObservation, Plan
 from autoscaler.packing.owners import fresh_names
 from autoscaler.policies.planning import change, hold, number
 from autoscaler.policies.settings import PolicySettings
-from autoscaler.policies.tail_aware.arrivals import ArrivalHistory
+from autoscaler.policies.tail_aware.arrivals import ArrivalHistory, uncommitted_left_out
 from autoscaler.policies.tail_aware.budget import Budget
-from autoscaler.policies.tail_aware.candidates import Candidate, Situation, candidates, late_for_certain
+from autoscaler.policies.tail_aware.candidates import candidates, late_for_certain, needed
 from autoscaler.policies.tail_aware.demand import Demand
 from autoscaler.policies.tail_aware.handovers import Handovers
+from autoscaler.policies.tail_aware.outlook import Outlook, outlook
 from autoscaler.policies.tail_aware.patience import Patience
 from autoscaler.policies.tail_aware.settings import TailAwareSettings
+from autoscaler.policies.tail_aware.situation import Candidate, Situation
 from autoscaler.policies.tail_aware.startups import StartUps
 
 
@@ -44,62 +48,68 @@ class TailAware:
             return hold(observation, "the topic has no partitions")
         self._startups.observe(observation)
         counts = self._history.observe(observation)
-        ahead = self._ahead(observation)
-        self._demand.observe(counts, lead=ahead[-1])
+        ahead = self._outlook(observation)
+        self._demand.observe(counts, lead=ahead.intervals[-1])
         now = self._situation(observation, ahead)
         found = list(candidates(now))
-        chosen = self._patient(observation, found)
+        chosen = self._patient(observation, found, self._reserve(now, ahead.intervals[-1]))
         self._budget.book(late_for_certain(now, chosen), float(counts.sum()))
         return self._decision(observation, now, chosen, found)
 
     def _startup_s(self, observation: GroupObservation) -> float:
-        return max(observation.startup_s, self._startups.typical_s)
+        return self._startups.typical_s(observation.startup_s, self._history.interval_s)
 
-    def _ahead(self, observation: GroupObservation) -> tuple[int, ...]:
-        """Return which of the next intervals are looked at, 1 is the next one.
-
-        All that W and a handover begun now reach into, and the one in which a replica that is asked for now would
-        serve: before that it changes nothing.
-        """
-        interval_s = self._history.interval_s
+    def _outlook(self, observation: GroupObservation) -> Outlook:
         handover_s = observation.rebalance_time_s * (1 + self.options.lead_factor)
-        near = max(1, ceil(max(self.settings.latency_target_s, handover_s) / interval_s - 1e-9))
-        start = ceil(self._startup_s(observation) / interval_s - 1e-9) + 1
-        return (*range(1, near + 1), *([start] if start > near else []))
+        return outlook(
+            interval_s=self._history.interval_s,
+            reach_s=max(self.settings.latency_target_s, handover_s),
+            startup_s=self._startup_s(observation),
+        )
 
-    def _situation(self, observation: GroupObservation, ahead: tuple[int, ...]) -> Situation:
+    def _situation(self, observation: GroupObservation, ahead: Outlook) -> Situation:
         history, options = self._history, self.options
         target_s = max(history.slot_s, self.settings.latency_target_s - observation.overhead_s)
-        demand = [self._demand.ahead(intervals) for intervals in ahead]
+        demand = [self._demand.ahead(intervals) for intervals in ahead.intervals]
         shapes = history.shapes()
         index = {name: number for number, name in enumerate(observation.replica_names)}
         owners = [index.get(observation.assignment.get(load.partition, ""), -1) for load in observation.partitions]
+        owned = np.array(owners, np.int64)
+        rates = np.array([one.service_rate or observation.service_rate for one in observation.replicas])
         lag = np.array([float(load.lag) for load in observation.partitions])
-        near_s = history.interval_s * sum(after == before + 1 for before, after in pairwise((0, *ahead)))
         return Situation(
-            waiting=history.waiting(lag, self.settings.latency_target_s),
-            expected=np.concatenate([shapes * events for events in demand]),
-            # beyond the near intervals one is looked at that a start begun now is for: a second later is early enough
-            # for the one after, so it is not paid for
-            paid_s=near_s,
+            waiting=history.waiting(
+                uncommitted_left_out(lag, owned, rates * observation.commit_age_s), self.settings.latency_target_s
+            ),
+            expected=np.concatenate([shapes * events for events in demand])[
+                : ceil(ahead.until_s / history.slot_s - 1e-9)
+            ],
+            paid_s=ahead.near_s,
             variance=self._demand.variance(),
             sizes=np.maximum(demand[0], demand[-1]),
             shape=history.shape(),
-            owners=np.array(owners, np.int64),
+            owners=owned,
             in_handover_s=self._handovers.remaining_s(observation),
-            rates=np.array([one.service_rate or observation.service_rate for one in observation.replicas]),
+            rates=rates,
             typical_rate=observation.service_rate,
             slot_s=history.slot_s,
             target_s=target_s,
             pause_s=observation.rebalance_time_s,
-            start_s=near_s if len(ahead) * history.interval_s > near_s else 0.0,
+            start_s=ahead.start_s,
             late_price_s=options.price / (observation.service_rate * self._budget.allowed_share),
             scarcity=self._budget.scarcity,
             start_price_s=options.start_price_s,
             move_price_s=options.move_price_s,
         )
 
-    def _patient(self, observation: GroupObservation, found: list[Candidate]) -> Candidate:
+    def _reserve(self, now: Situation, lead: int) -> int:
+        """Return how many replicas are not stopped: what fell of late may come back as fast, sooner than they start.
+
+        Where replicas start at once there are none.
+        """
+        return needed(now, self._demand.fall(lead)) if now.start_s > 0 else 0
+
+    def _patient(self, observation: GroupObservation, found: list[Candidate], reserve: int) -> Candidate:
         """Return the cheapest; with fewer replicas only where those can go on so, and fewer have sufficed for a while.
 
         A replica may be saved by living on the slack of W, but is not stopped for it: it would come back at once.
@@ -107,7 +117,8 @@ class TailAware:
         now = observation.requested_replicas
         allowed = [one for one in found if one.lasts or len(one.replicas) >= now] or found
         best = min(allowed, key=_cost)
-        least = min(now, self._patience.least(observation.at_s, len(best.replicas), self._startup_s(observation)))
+        wanted = max(len(best.replicas), reserve)
+        least = min(now, self._patience.least(observation.at_s, wanted, self._startup_s(observation)))
         chosen = min((one for one in allowed if len(one.replicas) >= least), key=_cost, default=best)
         self._patience.note(observation.at_s, now, len(chosen.replicas))
         return chosen
@@ -124,11 +135,24 @@ class TailAware:
         }
         self._handovers.begin(observation, owners)
         plan = Plan(tuple(names[one] for one in chosen.replicas), owners)
-        return change(observation, plan, _why(now, chosen, found))
+        decision = change(observation, plan, _why(now, chosen, found))
+        return replace(decision, alternatives=tuple(_weighed(now, chosen, found)))
 
 
 def _cost(one: Candidate) -> float:
     return one.cost
+
+
+def _weighed(now: Situation, chosen: Candidate, found: list[Candidate]) -> Iterator[Alternative]:
+    """Yield what was chosen, then the cheapest with each other number of replicas."""
+    events = max(1.0, float(now.waiting.sum() + now.expected.sum()))
+    cheapest: dict[int, Candidate] = {}
+    for one in sorted(found, key=_cost):
+        cheapest.setdefault(len(one.replicas), one)
+    cheapest.pop(len(chosen.replicas), None)
+    for one in (chosen, *cheapest.values()):
+        in_sla = min(1.0, max(0.0, 1 - one.late / events))
+        yield Alternative(len(one.replicas), one.moved, in_sla, one.cost)
 
 
 def _why(now: Situation, chosen: Candidate, found: list[Candidate]) -> str:

@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autoscaler.model import GroupObservation, PartitionLoad, RecentArrivals, Replica
-from autoscaler.policies.tail_aware.arrivals import ArrivalHistory
-from autoscaler.policies.tail_aware.budget import SCARCEST, Budget
+from autoscaler.policies.tail_aware.arrivals import ArrivalHistory, uncommitted_left_out
+from autoscaler.policies.tail_aware.budget import CHEAPEST, SCARCEST, Budget
 from autoscaler.policies.tail_aware.demand import Demand
+from autoscaler.policies.tail_aware.outlook import outlook
 from autoscaler.policies.tail_aware.placement import best_fit, fewest_moves, keep_in_place
 from autoscaler.policies.tail_aware.prediction import late_events
 from autoscaler.policies.tail_aware.settings import TailAwareSettings
@@ -184,7 +185,8 @@ def test_without_samples_an_interval_counts_as_one_burst():
 def test_a_late_event_grows_dearer_as_the_budget_is_used_up_but_not_without_end():
     budget = Budget(0.999)
     budget.book(0, 100_000)
-    assert budget.scarcity() == 1
+    assert budget.scarcity() == CHEAPEST, "what is not spent is lost"
+    assert budget.scarcity(50) == pytest.approx(1)
     assert budget.scarcity(60) > 1
     budget.book(60, 0)
     assert 1 < budget.scarcity() < SCARCEST
@@ -192,11 +194,81 @@ def test_a_late_event_grows_dearer_as_the_budget_is_used_up_but_not_without_end(
     assert budget.scarcity() == SCARCEST
 
 
-def test_start_ups_are_learned_from_the_replicas_that_were_awaited():
+def joined(startups: StartUps, began_s: float, name: str, after_s: float) -> None:
+    """One more replica is asked for at `began_s` and is ready `after_s` later, seen once a second."""
+    for second in range(int(after_s) + 2):
+        seen = () if second == 0 else ((name, second >= after_s),)
+        startups.observe(observed(at_s=began_s + second, replicas=(("payment-0", True), *seen)))
+
+
+def test_start_ups_take_no_less_than_told_until_enough_were_seen():
     startups = StartUps()
-    for second in range(31):
-        startups.observe(observed(at_s=float(second), replicas=(("payment-0", True), ("payment-1", second >= 30))))
-    assert startups.typical_s == 30.0
+    joined(startups, 0.0, "payment-1", 30.0)
+    assert startups.typical_s(2.0, 1.0) == 30.0
+    joined(startups, 100.0, "payment-2", 30.0)
+    assert startups.typical_s(60.0, 1.0) == 60.0, "two may have been quick by chance"
+    joined(startups, 200.0, "payment-3", 20.0)
+    assert startups.typical_s(2.0, 1.0) == 30.0
+    for number in range(4, 24):
+        joined(startups, 100.0 * number, f"payment-{number}", 20.0)
+    assert startups.typical_s(2.0, 1.0) == 20.0, "the last twenty count"
+
+
+def test_a_start_that_is_over_at_the_first_look_took_an_interval_at_most():
+    startups = StartUps()
+    for number in range(1, 4):
+        joined(startups, 10.0 * number, f"payment-{number}", 1.0)
+    assert startups.typical_s(2.0, 1.0) == 1.0
+    assert startups.typical_s(0.3, 1.0) == 0.3, "or less, where less is told"
+    assert startups.typical_s(0.0, 1.0) == 0.0
+
+
+def test_replicas_that_were_there_from_the_beginning_say_nothing_of_starts():
+    startups = StartUps()
+    for second in range(5):
+        startups.observe(observed(at_s=float(second), replicas=tuple((f"payment-{n}", True) for n in range(9))))
+    assert startups.typical_s(2.0, 1.0) == 2.0
+
+
+def test_what_was_done_since_the_commits_does_not_wait():
+    lag, owners = np.array([60.0, 20.0, 5.0, 7.0]), np.array([0, 0, 1, -1])
+    left = uncommitted_left_out(lag, owners, np.array([10.0, 10.0]))
+    assert left == pytest.approx([52.5, 17.5, 0.0, 7.0]), "by share; nobody has done what nobody owns"
+
+
+@pytest.mark.parametrize(
+    ("startup_s", "reach_s", "intervals", "start_s", "until_s"),
+    [
+        (0.0, 0.5, (1,), 0.0, 1.0),
+        (0.4, 0.5, (1, 2), 0.4, 1.4),
+        (2.0, 0.5, (1, 2, 3), 2.0, 3.0),
+        (30.0, 0.5, (1, 30, 31), 2.0, 3.0),
+        (2.0, 15.0, tuple(range(1, 16)), 2.0, 15.0),
+    ],
+)
+def test_the_outlook_reaches_to_the_interval_after_a_start(startup_s, reach_s, intervals, start_s, until_s):
+    found = outlook(interval_s=1.0, reach_s=reach_s, startup_s=startup_s)
+    assert found.intervals == intervals
+    assert (found.start_s, found.until_s) == pytest.approx((start_s, until_s))
+    assert found.near_s == max(1.0, reach_s), "a plan is paid for until there"
+
+
+def test_a_trend_that_drowns_in_each_partition_shows_in_their_sum():
+    chance, demand, partitions = np.random.default_rng(5), Demand(), 9
+    for second in range(30):
+        demand.observe(chance.poisson(10 + second, partitions).astype(float), lead=3)
+    assert demand.ahead(3).sum() == pytest.approx(partitions * (10 + 32), rel=0.1)
+
+
+def test_the_largest_fall_of_late_is_remembered_for_a_while():
+    demand = Demand()
+    for total in [100.0] * 5 + [80.0, 40.0] + [40.0] * 10:
+        demand.observe(np.array([total]), lead=2)
+    assert demand.fall(1) == 40
+    assert demand.fall(2) == 60
+    for _ in range(20):
+        demand.observe(np.array([40.0]), lead=2)
+    assert demand.fall(2) == 0
 
 
 def test_settings_name_every_mistake():

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from bench import tables
-from bench.figures import LiveRow, Origin, ProcessRow, SparkRow
+from bench import live_tables, tables
+from bench.figures import LiveRow, Origin, ProcessRow, SimulatedSide, SparkRow
 from bench.markdown import table
 from bench.tables import TABLES, renew, renew_file
 
@@ -31,24 +31,32 @@ Between; a table of its own:
 """
 
 
-def live(policy: str, *, valid: bool = True) -> LiveRow:
+def live(policy: str, *, seed: int = 1, valid: bool = True, replica_minutes: float = 23.456) -> LiveRow:
+    points = {1: 0.1, 2: -0.3}.get(seed, 0.0)
     return LiveRow(
         scenario="w1",
         policy=policy,
-        seed=1,
+        seed=seed,
         events=109_053,
         in_sla=0.99951,
         p50_s=0.0301,
         p99_s=0.2104,
         p999_s=0.4812,
         max_s=1.2345,
-        replica_minutes=23.456,
+        replica_minutes=replica_minutes,
         scale_ups=6,
         scale_downs=5,
         reassignments=4,
         lost=0,
         lateness_p99_s=0.002,
         valid=valid,
+        simulated=SimulatedSide(
+            in_sla=0.99951 + points / 100,
+            p999_s=0.48,
+            replica_minutes=23.0,
+            in_sla_points=points,
+            replica_minutes_share=23.0 / replica_minutes - 1,
+        ),
         origin=ORIGIN,
     )
 
@@ -58,7 +66,12 @@ def process(name: str, topology: str, rate: int, cores: float, peak_mib: float) 
 
 
 MEASURED: dict[type[msgspec.Struct], list[Any]] = {
-    LiveRow: [live("own", valid=False), live("algorithm-2")],
+    LiveRow: [
+        live("own", valid=False),
+        live("algorithm-2"),
+        live("algorithm-2", seed=2, replica_minutes=24.0),
+        live("algorithm-2", seed=3, replica_minutes=25.0),
+    ],
     ProcessRow: [
         process("order", "pipeline", 150, 0.2, 60.0),
         process("payment-0", "pipeline", 150, 0.1, 30.0),
@@ -70,7 +83,8 @@ MEASURED: dict[type[msgspec.Struct], list[Any]] = {
 
 @pytest.fixture
 def _measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "load", lambda kind: MEASURED.get(kind, []))
+    for module in (tables, live_tables):
+        monkeypatch.setattr(module, "load", lambda kind: MEASURED.get(kind, []))
 
 
 def cells(table: str) -> list[list[str]]:
@@ -119,10 +133,19 @@ def test_every_table_has_as_many_cells_in_each_row_as_in_its_header(name: str) -
 
 @pytest.mark.usefixtures("_measured")
 def test_live_runs_stand_beside_the_papers_rows() -> None:
-    _, ours, own = cells(tables.live())
-    assert ours == ["w1, algorithm-2", "99.951", "30 / 210 / 481 / 1,234", "23.46", "6/5/4", "97.4 / 30.21, 6/6"]
-    assert own[0] == "w1, own (invalid)", "a run that is no measurement says so"
+    _, ours, own = cells(live_tables.live())
+    same, spread = "99.951 (99.951 … 99.951)", "24.15 (23.46 … 25.00)"
+    times = "30 / 210 / 481 / 1,234"
+    assert ours == ["w1, algorithm-2 (3)", same, times, spread, "6/5/4", "97.4 / 30.21, 6/6"]
+    assert own[0] == "w1, own (1) (1 invalid)", "a run that is no measurement says so"
+    assert own[1] == "99.951", "one run has no spread"
     assert own[-1] == "–", "the paper has no such row"
+
+
+@pytest.mark.usefixtures("_measured")
+def test_live_stands_beside_its_simulation_with_the_largest_difference_of_any_run() -> None:
+    _, ours, _ = cells(live_tables.live_simulated())
+    assert ours == ["w1, algorithm-2 (3)", "99.951", "99.884", "-0.300", "24.15", "23.00", "-8.00"]
 
 
 @pytest.mark.usefixtures("_measured")

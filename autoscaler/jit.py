@@ -1,9 +1,8 @@
 """The one module that knows the just-in-time compiler (Numba): loops over events and partitions at machine speed."""
 
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
-
-from numba import njit
+from functools import cached_property, update_wrapper
+from typing import Any, Generic, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -12,7 +11,35 @@ R = TypeVar("R")
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
     """Return `function` as machine code. It may use numbers and numpy arrays only, and compiled functions.
 
-    The code is kept beside the module, so that only the first call on a machine waits for the compiler (seconds).
+    The code is kept beside the module, so that only the first call on a machine waits for the compiler (seconds). The
+    compiler itself is imported by the first call of a process: whoever computes nothing does not wait for it.
     """
-    machine_code: Callable[P, R] = njit(cache=True, nogil=True)(function)
-    return machine_code
+    return _Compiled(function)
+
+
+def load_compiler() -> None:
+    """Import the compiler now, for those whose first call must not wait for that."""
+    import numba  # noqa: F401, PLC0415
+
+
+class _Compiled(Generic[P, R]):
+    """A function that becomes machine code when it is called, or when a compiled function that calls it is compiled."""
+
+    def __init__(self, function: Callable[P, R]) -> None:
+        self._function = function
+        update_wrapper(self, function)
+
+    def __call__(self, *arguments: P.args, **named: P.kwargs) -> R:
+        result: R = self._machine_code(*arguments, **named)
+        return result
+
+    @property
+    def _numba_type_(self) -> Any:
+        """What the compiler takes this for where compiled code names it: the machine code."""
+        return self._machine_code._numba_type_
+
+    @cached_property
+    def _machine_code(self) -> Any:
+        from numba import njit  # noqa: PLC0415
+
+        return njit(cache=True, nogil=True)(self._function)

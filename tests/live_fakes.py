@@ -115,6 +115,8 @@ class FakeReports:
         epoch: int = 0,
         generation: int = 1,
         in_group: bool | None = None,
+        processed: int = 0,
+        busy_us: int = 0,
     ) -> None:
         """in_group: whether it has a member id; by default only a member and one that asks to be drained do."""
         member = state in (ReplicaState.MEMBER, ReplicaState.DRAINING) if in_group is None else in_group
@@ -129,8 +131,8 @@ class FakeReports:
             state=state,
             partitions=partitions,
             positions={},
-            processed=0,
-            busy_us=0,
+            processed=processed,
+            busy_us=busy_us,
             rebalances=0,
             at_us=int(self._clock() * 1e6),
         )

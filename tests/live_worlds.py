@@ -2,7 +2,7 @@
 
 from live_fakes import FakeClock, FakeLauncher, FakeLoads, FakePlanLog, FakeProcess, FakeReports
 
-from autoscaler.estimation import ServiceRate
+from autoscaler.estimation import ServiceRates
 from autoscaler.live.group import LiveGroup
 from autoscaler.live.processes import ProcessScaler
 from autoscaler.live.publisher import Publisher
@@ -54,7 +54,7 @@ class GroupWorld:
                 grace_s=grace_s,
             ),
             scaler=self.scaler,
-            service_rate=ServiceRate(200.0),
+            service_rates=ServiceRates(200.0),
             rebalances=Rebalances(0.05, learn=learn, latency_target_s=0.5, warn=self.warnings.append, clock=self.clock),
             places_itself=places_itself,
             clock=self.clock,

@@ -14,6 +14,7 @@ The model, for each kind on its own: seconds = e^a · members^b · moved^c · no
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from statistics import NormalDist
@@ -107,6 +108,23 @@ class RebalanceTimes:
             if seconds := timing.length_s(length):
                 self._histories[timing.kind, length].add(timing.members, timing.moved, seconds)
 
+    def remembered(self) -> tuple[RebalanceTiming, ...]:
+        """Return what was learned, the oldest of a kind first; a learner that observes it knows as much as this one.
+
+        Each has one length, the other is 0: the two are not forgotten at the same time.
+        """
+        return tuple(
+            RebalanceTiming(
+                kind=kind,
+                members=members,
+                moved=moved,
+                pause_s=seconds if length is Length.PAUSE else 0.0,
+                plan_to_ready_s=seconds if length is Length.PLAN_TO_READY else 0.0,
+            )
+            for (kind, length), history in self._histories.items()
+            for members, moved, seconds in history.oldest_first()
+        )
+
     def quantile(self, q: float, kind: str, members: int, moved: int, *, length: Length = Length.PAUSE) -> Estimate:
         """Return the length that a share q, 0 < q < 1, of such rounds does not exceed; never falls as moved grows."""
         if not 0 < q < 1:
@@ -148,6 +166,13 @@ class _History:
         self._samples[oldest] = *log_counts(members, moved), math.log(max(seconds, RESOLUTION_S))
         self.seen += 1
         self._law = None
+
+    def oldest_first(self) -> Iterator[tuple[int, int, float]]:
+        """Yield members, moved (0 is remembered as 1, which the law takes it for) and seconds."""
+        memory = len(self._samples)
+        for number in range(max(0, self.seen - memory), self.seen):
+            log_members, log_moved, log_s = self._samples[number % memory].tolist()
+            yield round(math.exp(log_members)), round(math.exp(log_moved)), math.exp(log_s)
 
     def law(self) -> PowerLaw:
         if self._law is None:

@@ -29,6 +29,9 @@ EXPECTED_BATCHES: Final = 4.0
 """For how many readings that counts."""
 LEAST_DOUBT: Final = 1e-12
 """Variance of a mean that seems certain."""
+ALIKE: Final = 0.05
+"""Replicas whose μ differ by less are alike: a plan gains nothing by telling them apart, and hiccups of a machine that
+serves them all look like that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +123,15 @@ class ServiceRates:
             return self._rate(typical.value, typical.doubt + typical.spread, 0)
         own, doubt = math.log(work.busy_s / work.events), self._event_variance * work.squares / work.events**2
         return self._rate(*typical.estimate(own, doubt), work.seen)
+
+    def own(self, replica: str) -> float | None:
+        """Return μ of a replica that is known to differ from the typical one; None of any other.
+
+        Known: the whole interval of its estimate lies outside those that are alike.
+        """
+        one, typical = self.estimate(replica), self.service_rate
+        differs = one.high < typical * (1 - ALIKE) or one.low > typical * (1 + ALIKE)
+        return one.value if one.samples and differs else None
 
     @property
     def typical(self) -> RateEstimate:

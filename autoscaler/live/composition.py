@@ -10,11 +10,13 @@ import msgspec
 from confluent_kafka import Consumer
 
 from autoscaler.controller import Controller
-from autoscaler.estimation import ServiceRate
+from autoscaler.estimation import ServiceRates
+from autoscaler.jit import load_compiler
 from autoscaler.live.clients import client
 from autoscaler.live.group import LiveGroup
 from autoscaler.live.journal import JournalTopic, LiveJournal
 from autoscaler.live.launcher import ProcessLauncher
+from autoscaler.live.learned import LearnedTimes
 from autoscaler.live.loads import LoadReader
 from autoscaler.live.loop import STEP_S, Loop
 from autoscaler.live.metrics import Metrics
@@ -27,13 +29,11 @@ from autoscaler.live.rebalances import Rebalances
 from autoscaler.live.replica_life import STOP_MARGIN_S, Patience
 from autoscaler.live.settings import AutoscalerSettings, Delivery
 from autoscaler.live.web import Source, WebServer
-from autoscaler.policies.registry import make_policy
-from autoscaler.policies.settings import GuardSettings, PolicySettings
+from autoscaler.policies.configured import REPLICA_PREFIX, configured_policy
 from autoscaler.ports import Policy
 from contracts.connection import Connection
 from contracts.topics import Group, Topic, qualified
 
-REPLICA_PREFIX: Final = "payment"
 STOP_SLACK_S: Final = 2.0
 """At a clean stop, beyond the longest that a replica has before SIGKILL."""
 TICKS_MISSED: Final = 3
@@ -42,25 +42,8 @@ TICKS_MISSED: Final = 3
 
 def policy_from(settings: AutoscalerSettings) -> Policy:
     """Return the policy inside its guards. Raises UnknownPolicyError or ValueError."""
-    return make_policy(
-        settings.policy,
-        PolicySettings(
-            latency_target_s=settings.latency_target_s,
-            percentile=settings.percentile,
-            f_up=settings.f_up,
-            f_down=settings.f_down,
-            replica_prefix=REPLICA_PREFIX,
-            static_replicas=settings.initial_replicas,
-        ),
-        GuardSettings(
-            minimum=settings.min_replicas,
-            maximum=settings.max_replicas,
-            cool_down_up_s=settings.cool_down_up_s,
-            cool_down_down_s=settings.cool_down_down_s,
-            counts_only=bool(settings.runtime),
-        ),
-        _options(settings.policy_options),
-    )
+    options = _options(settings.policy_options)
+    return configured_policy(settings, settings, options, counts_only=bool(settings.runtime))
 
 
 def _options(text: str) -> dict[str, Any]:
@@ -120,6 +103,17 @@ class LiveAutoscaler:
             partitions=settings.payment_partitions,
             deadline_s=min(0.8, settings.decision_interval_s / 2),
         )
+        self._learned = LearnedTimes(
+            Path(settings.state_dir), group=f"{group}, {settings.runtime or settings.delivery}", say=warn
+        )
+        self._rebalances = Rebalances(
+            settings.rebalance_time_s,
+            learn=settings.learn_rebalance_time,
+            latency_target_s=settings.latency_target_s,
+            warn=warn,
+            known=self._learned.read(),
+            clock=time.time,
+        )
         self._group = LiveGroup(
             loads=LoadReader(self._offsets),
             reports=self._reports,
@@ -127,14 +121,8 @@ class LiveAutoscaler:
                 PlanLog(connection), self._scaler, self._journal.record, time.time, grace_s=settings.absence_grace_s
             ),
             scaler=self._scaler,
-            service_rate=ServiceRate(1 / settings.service_time_s),
-            rebalances=Rebalances(
-                settings.rebalance_time_s,
-                learn=settings.learn_rebalance_time,
-                latency_target_s=settings.latency_target_s,
-                warn=warn,
-                clock=time.time,
-            ),
+            service_rates=ServiceRates(1 / settings.service_time_s),
+            rebalances=self._rebalances,
             places_itself=bool(settings.runtime),
             overhead_s=settings.overhead_s,
             startup_s=settings.startup_s,
@@ -155,6 +143,7 @@ class LiveAutoscaler:
         if self._web is not None:
             self._web.start()  # from here on everything it asks for is there
         self._group.start(tuple(f"{REPLICA_PREFIX}-{ordinal}" for ordinal in range(self._settings.initial_replicas)))
+        load_compiler()  # while the first replicas start: no decision shall wait for it
         self._loop.run()
 
     def stop_replicas(self) -> None:
@@ -169,6 +158,7 @@ class LiveAutoscaler:
         """Leave the brokers. Returns how many journal entries were lost."""
         if self._web is not None:
             self._web.close()
+        self._learned.save(self._rebalances, at_once=True)
         self._reports.close()
         self._offsets.close()
         return self._journal.close()
@@ -176,6 +166,7 @@ class LiveAutoscaler:
     def _tick(self) -> None:
         with self._metrics.tick_seconds.time():
             self._controller.tick()
+        self._learned.save(self._rebalances)
         self._metrics.rebalance_time.set(self._group.rebalance_time_s)
         self._metrics.last_tick.set_to_current_time()
 

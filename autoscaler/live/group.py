@@ -1,11 +1,11 @@
 """The live side of the ConsumerGroup port: observe through Kafka, act through the plan log and the scaler."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from autoscaler.estimation import ServiceRate, WorkCounters
+from autoscaler.estimation import ServiceRates, WorkCounters
 from autoscaler.live.loads import LoadReader
 from autoscaler.live.processes import ProcessScaler
 from autoscaler.live.progress_reader import ProgressReader
@@ -15,7 +15,7 @@ from autoscaler.live.rebalances import Rebalances
 from autoscaler.model import Decision, GroupObservation, Plan, Replica
 from autoscaler.ports import NotReadyError
 from contracts.plan import PlanRecord
-from contracts.progress import Progress, ReplicaState
+from contracts.progress import ReplicaState
 
 HUNG_AFTER_S: Final = 15.0
 """A replica that has not reported for so long, while the brokers answered all the time, is taken for hung and killed:
@@ -48,7 +48,7 @@ class LiveGroup:
         reports: ProgressReader,
         publisher: Publisher,
         scaler: ProcessScaler,
-        service_rate: ServiceRate,
+        service_rates: ServiceRates,
         rebalances: Rebalances,
         places_itself: bool = False,
         overhead_s: float = 0.0,
@@ -60,7 +60,7 @@ class LiveGroup:
         self._reports = reports
         self._publisher = publisher
         self._scaler = scaler
-        self._service_rate = service_rate
+        self._service_rates = service_rates
         self._rebalances = rebalances
         self._places_itself = places_itself
         self._overhead_s = overhead_s
@@ -131,18 +131,15 @@ class LiveGroup:
         if self.in_force is None or self.intent is None:
             raise NotReadyError("plan: none is in force yet")
         wanted = self.intent.plan
-        replicas = tuple(
-            Replica(name, self._scaler.ready(name)) for name in self._scaler.requested if name in wanted.replicas
-        )
-        for replica in replicas:
-            if replica.ready:
-                self._learn(self._reports.fresh(replica.name))
+        names = [name for name in self._scaler.requested if name in wanted.replicas]
+        self._learn(names)
+        replicas = tuple(Replica(name, self._scaler.ready(name), self._service_rates.own(name)) for name in names)
         return GroupObservation(
             at_s=at_s,
             partitions=partitions,
             replicas=replicas,
             assignment=self._owners(len(partitions)) if wanted.assignment is None else wanted.assignment,
-            service_rate=self._service_rate.service_rate,
+            service_rate=self._service_rates.service_rate,
             rebalance_time_s=self.rebalance_time_s,
             overhead_s=self._overhead_s,
             startup_s=self._startup_s,
@@ -182,7 +179,7 @@ class LiveGroup:
             ready_replicas=sum(self._scaler.ready(name) for name in names),
             planned_replicas=0 if self.intent is None else self.intent.plan.count,
             epoch=0 if self.in_force is None else self.in_force.epoch,
-            service_rate=self._service_rate.service_rate,
+            service_rate=self._service_rates.service_rate,
         )
 
     def _place_new_partitions(self, wanted: Plan) -> None:
@@ -204,8 +201,13 @@ class LiveGroup:
             if self._scaler.ready(name) and age_s > HUNG_AFTER_S:
                 self._scaler.kill(name, f"hung: its last report is {age_s:.0f} s old")
 
-    def _learn(self, report: Progress) -> None:
-        self._service_rate.observe(WorkCounters(report.replica, report.incarnation, report.processed, report.busy_us))
+    def _learn(self, replicas: Sequence[str]) -> None:
+        """Learn μ from what those that are ready have served. Who comes back under a name of old is another one."""
+        self._service_rates.keep(replicas)
+        for report in [self._reports.fresh(name) for name in replicas if self._scaler.ready(name)]:
+            self._service_rates.observe(
+                WorkCounters(report.replica, report.incarnation, report.processed, report.busy_us)
+            )
 
     def _owners(self, partitions: int) -> Mapping[int, str]:
         """Who owns what by the members' own reports, for plans that leave that to the group."""

@@ -46,6 +46,7 @@ class Rebalances:
     """Says how long a planned handover makes events wait.
 
     fixed_s: the answer until enough was seen, and always where `learn` is False.
+    known: what an earlier controller has learned of this group.
     warn: called with one sentence when the learned time reaches the latency target, once until it has fallen again.
     """
 
@@ -56,6 +57,7 @@ class Rebalances:
         learn: bool,
         latency_target_s: float,
         warn: Callable[[str], None],
+        known: Iterable[RebalanceTiming] = (),
         clock: Callable[[], float],
     ) -> None:
         self._fixed_s = fixed_s
@@ -64,10 +66,12 @@ class Rebalances:
         self._warn = warn
         self._clock = clock
         self._times = RebalanceTimes(max(fixed_s, _LEAST_PRIOR_S))
+        for timing in known:
+            self._times.observe(timing)
         self._open: dict[tuple[int, int], _Reported] = {}
         self._warned = False
         self.rounds = 0
-        """Rounds learned from, of all kinds."""
+        """Rounds learned from, of all kinds; those of an earlier controller are not among them."""
 
     def observe(self, rounds: Iterable[Round]) -> None:
         """Take in what replicas report, and learn from the rounds that all of them have reported."""
@@ -80,6 +84,10 @@ class Rebalances:
                 if (timing := timing_of(reported.rounds)) is not None:
                     self._times.observe(timing)
                     self.rounds += 1
+
+    def remembered(self) -> tuple[RebalanceTiming, ...]:
+        """Return what a later controller shall know."""
+        return self._times.remembered()
 
     def learned(self, members: int, moved: int) -> Estimate:
         """Return the p99 of the pause in a planned round; 0 samples: nothing is known but the setting."""

@@ -50,7 +50,7 @@ class AutoscalerSettings(msgspec.Struct, frozen=True, kw_only=True):
     rebalance_time_s: float = 0.05
     """t_r that the policy plans for until it has been learned."""
     overhead_s: float = 0.008
-    """What an event's latency has beside waiting and being served. On one machine, quiet: 6 ms at the 99th percentile."""
+    """What an event's latency has beside waiting and being served. 6 ms at the 99th percentile on a quiet machine."""
     commit_age_s: float = 0.05
     """How old commits are on average as lag is read: half of the interval in which replicas commit."""
     startup_s: float = 2.0

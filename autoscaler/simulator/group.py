@@ -12,10 +12,10 @@ from autoscaler.simulator.agenda import Agenda
 from autoscaler.simulator.chance import Cause, chance_of
 from autoscaler.simulator.deliveries.base import PlanDelivery
 from autoscaler.simulator.delivery import own_rebalance_time_s
-from autoscaler.simulator.learned import LearnedRates
 from autoscaler.simulator.members import Member, Members
 from autoscaler.simulator.outcome import Kill
 from autoscaler.simulator.placement import aimed_at, first_placement, moved, placed
+from autoscaler.simulator.progress import ProgressRates
 from autoscaler.simulator.settings import Change, Failure, SimulationSettings
 from autoscaler.simulator.sight import Sight
 from autoscaler.simulator.startup import StartUp
@@ -66,7 +66,7 @@ class SimulatedGroup:
         self._settings = settings
         self._start_up = StartUp(settings.startup_s, settings.seed)
         self._loss = chance_of(Cause.LOSS, settings.seed)
-        self._rates = LearnedRates(settings.service)
+        self._rates = ProgressRates(settings.service, partitions)
         told_s = settings.planned_rebalance_time_s
         self._rebalance_time_s = own_rebalance_time_s(settings.delivery) if told_s is None else told_s
         self._dying: frozenset[int] = frozenset()
@@ -114,6 +114,9 @@ class SimulatedGroup:
         loads, recent = self._sight.see()
         if self._settings.observation_loss and self._loss.random() < self._settings.observation_loss:
             raise NotReadyError("offsets: the brokers did not answer")
+        if not self._rates.alike:
+            self._rates.observe(self.members.planned, self._placement.now, self._server.committed())
+            self._replicas = self._as_seen()
         return GroupObservation(
             at_s=self._server.now_us / 1e6,
             partitions=loads,
@@ -241,6 +244,4 @@ class SimulatedGroup:
         )
 
     def _as_seen(self) -> tuple[Replica, ...]:
-        return tuple(
-            Replica(member.name, member.ready, self._rates.of(member.number)) for member in self.members.planned
-        )
+        return tuple(Replica(member.name, member.ready, self._rates.of(member)) for member in self.members.planned)

@@ -3,8 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
-from autoscaler.policies.registry import make_policy
-from autoscaler.policies.settings import GuardSettings, PolicySettings
+from autoscaler.policies.configured import REPLICA_PREFIX, configured_policy
 from autoscaler.ports import Policy
 from autoscaler.simulator.settings import Delivery, DeliverySettings, Failure, ServiceSettings, SimulationSettings
 from bench.scenario import Scenario
@@ -13,7 +12,6 @@ from bench.simulation.foresight import told
 from bench.simulation.sent import Sent
 from contracts.validation import InvalidSettingsError
 
-REPLICA_PREFIX: Final = "payment"
 CLAIRVOYANT: Final = "clairvoyant"
 
 
@@ -70,25 +68,14 @@ def policy_of(scenario: Scenario, sent: Sent) -> Policy:
 
     sent: the reference policies are told about it beforehand.
     """
-    scaling = scenario.autoscaler
     try:
-        settings = PolicySettings(
-            latency_target_s=scenario.target.latency_target_s,
-            percentile=scenario.target.percentile,
-            f_up=scaling.f_up,
-            f_down=scaling.f_down,
-            replica_prefix=REPLICA_PREFIX,
-            static_replicas=scaling.initial_replicas,
-        )
-        guards = GuardSettings(
-            minimum=scaling.min_replicas,
-            maximum=scaling.max_replicas,
-            cool_down_up_s=scaling.cool_down_up_s,
-            cool_down_down_s=scaling.cool_down_down_s,
+        return configured_policy(
+            scenario.autoscaler,
+            scenario.target,
+            told(scenario, sent) | scenario.policy,
             counts_only=delivery_of(scenario) in RUNTIMES,
             fallback=False,  # a policy that fails shall be seen to fail here
         )
-        return make_policy(scaling.policy, settings, guards, options=told(scenario, sent) | scenario.policy)
     except ValueError as wrong:
         raise InvalidSettingsError([f"{scenario.name}: {wrong}"]) from wrong
 

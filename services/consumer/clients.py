@@ -30,6 +30,8 @@ METADATA_MAX_AGE_MS: Final = 5_000
 POLL_INTERVAL_MS: Final = 24 * 3600 * 1000
 """Slow service may keep every partition paused; heartbeats tell whether the replica lives."""
 CLOSE_DEADLINE_S: Final = 2.0
+FORLORN_S: Final = 0.2
+"""The same where no broker answers, and nothing is to be waited for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,12 +112,12 @@ class Clients:
             if count < least:
                 raise ReplicaError(f"topic {name} has {count} partitions, the settings say {least}; let them agree")
 
-    async def close(self) -> None:
+    async def close(self, deadline_s: float = CLOSE_DEADLINE_S) -> None:
         """Disconnect; the group is left first where that has not happened."""
         self.failed.cancel()
         clients = (self.consumer, self.plans, self.output)
-        stops = (asyncio.wait_for(client.stop(), CLOSE_DEADLINE_S) for client in clients)
+        stops = (asyncio.wait_for(client.stop(), deadline_s) for client in clients)
         # Collected, not raised: aiokafka lets its own CancelledError out when the broker is away.
         for outcome in await asyncio.gather(*stops, return_exceptions=True):
-            if outcome is not None:
+            if outcome is not None and deadline_s > FORLORN_S:
                 log.warning("a connection was cut off rather than closed: %r", outcome)

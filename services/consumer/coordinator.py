@@ -16,6 +16,7 @@ from aiokafka.coordinator.protocol import ConsumerProtocol
 from aiokafka.errors import KafkaError, RebalanceInProgressError
 from aiokafka.protocol.admin import DescribeGroupsRequest
 from aiokafka.protocol.group import LeaveGroupRequest
+from aiokafka.protocol.metadata import MetadataRequest
 from aiokafka.structs import TopicPartition
 
 from services.consumer.assignment import change
@@ -172,6 +173,14 @@ class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships
             return False
         error_code, _, state, *_ = answer.groups[0]
         return bool(error_code == 0 and state in NO_MEMBERS)
+
+    def brokers(self) -> list[int]:
+        """Return the nodes of the cluster, as far as they are known."""
+        return [broker.nodeId for broker in self._client.cluster.brokers()]
+
+    async def ask(self, node: int) -> None:
+        """Return when the broker answers. Raises KafkaError where it is not there."""
+        await self._client.send(node, MetadataRequest([]))
 
     def set_fetch_wait(self, wait_ms: int) -> None:
         """Let the broker keep the following fetches waiting that long."""

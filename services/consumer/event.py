@@ -25,10 +25,10 @@ class Event:
 
 
 Later = Awaitable[Any] | None
-"""None: the event is done. An awaitable: it will be, once that completes; the next event need not wait for it. If it
-fails, the consumer ends: what became of the event is not known."""
+"""None: the event is done. An awaitable: it will be, once that completes; the next event need not wait for it. What it
+raises is treated as if the handler had raised it."""
 Handler = Callable[[Event], Awaitable[Later]]
-"""Handles one event. What it raises goes to PlanConsumer's `on_error`, or ends the consumer."""
+"""Handles one event. What it raises, and what it returned later on, goes to `on_error` or ends the consumer."""
 BatchHandler = Callable[[Sequence[Event]], Awaitable[Later]]
 """Handles events of one partition that follow each other."""
 

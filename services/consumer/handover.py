@@ -22,6 +22,8 @@ RELEASE_S: Final = 1.0
 rejoins with its claim, and everybody else goes on; below the session time-out and the rebalance time-out."""
 FIRST_RELEASE_S: Final = 0.05
 """… and in the first round of a plan: what else the plan moves waits as long. Doubled with each round that follows."""
+ABANDON_S: Final = 0.25
+"""How long a handler at work is waited for when nothing of it can be committed any more."""
 STOP_S: Final = 5.0
 """Eager: how long everything may take to stop, for everybody waits; below the rebalance time-out."""
 
@@ -41,8 +43,8 @@ class Listeners:
     on_partitions_released: Told = _nobody
     """They are finished and committed; nobody else gets them before this returns."""
     on_partitions_lost: Told = _nobody
-    """They are, or will be, somebody else's without having been finished: the group took this replica for dead, or an
-    event took longer than a replica that leaves may wait. Their last events may be served again."""
+    """They are, or will be, somebody else's without having been finished: the group took this replica for dead, or it
+    left while an event took too long or no broker answered. Their last events may be served again."""
 
 
 @dataclass(slots=True)
@@ -107,6 +109,19 @@ class Handover:
         self.committer.hold()
         await self._say_goodbye(done, self.lanes.held - done)
         self.lanes.drop(self.lanes.held)
+
+    async def abandon(self) -> dict[int, range]:
+        """Before leaving unheard: let handlers end what they are at; return which offsets are begun and not committed.
+
+        Partitions count as lost: what a listener saved of them would be ahead of what the group has.
+        """
+        held = self.lanes.held
+        self.lanes.close(held)
+        await self.lanes.settle(held, min(ABANDON_S, self.release_s))
+        uncommitted = {partition: lane.uncommitted for partition, lane in self.lanes.items() if lane.uncommitted}
+        if lost := sorted(self.lose()):
+            await self.listeners.on_partitions_lost(lost)
+        return uncommitted
 
     def lose(self) -> frozenset[int]:
         """The group has given everything away: drop it at once; return what was held."""

@@ -19,6 +19,7 @@ class Lane:
         "_idle",
         "_keys",
         "_next",
+        "_since",
         "_unfinished",
         "epoch",
         "expected",
@@ -43,6 +44,7 @@ class Lane:
         self._done: set[int] = set()
         self._next = offset
         self._committed = offset
+        self._since = offset
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -64,6 +66,8 @@ class Lane:
         taken: list[tuple[Any, int]] = []
         while self.queue and len(taken) < most and self.queue[0][0].key not in self._keys:
             taken.append(self.queue.popleft())
+        if self._since is None:
+            self._since = taken[0][0].offset
         self._unfinished.extend(record.offset for record, _ in taken)
         self._keys.update(record.key for record, _ in taken if record.key is not None)
         self.running += 1
@@ -106,4 +110,12 @@ class Lane:
 
     def committed(self, offset: int) -> None:
         """Note that the group has `offset`."""
-        self._committed = offset
+        self._committed = self._since = offset
+
+    @property
+    def uncommitted(self) -> range:
+        """Offsets of events that were begun here and are not committed; empty when there are none."""
+        if self._since is None:
+            return range(0)
+        end = self._unfinished[-1] + 1 if self._unfinished else self._next
+        return range(self._since, self._since if end is None else end)

@@ -11,7 +11,7 @@ from services.consumer.assignor import PlanAssignor
 from services.consumer.coordinator import FETCH_WAIT_MS, PlanCoordinator
 from services.consumer.handover import Handover
 from services.consumer.lease import Lease
-from services.consumer.plan_reader import PlanReader
+from services.consumer.plan_reader import PlanReader, unseen
 
 log = logging.getLogger(__name__)
 
@@ -113,6 +113,12 @@ class Membership:
             self._assignor.forget()
         self.state = state
         self._changed()
+
+    async def abandon(self) -> dict[int, range]:
+        """Stop without telling the group, which cannot be reached; return what others will serve again."""
+        self._subscribed = False
+        self.state = ReplicaState.STOPPING
+        return await self._handover.abandon()
 
     # What the coordinator calls.
 
@@ -239,10 +245,3 @@ class Membership:
     def _fail(self, wrong: BaseException) -> None:
         if not self._failed.done():
             self._failed.set_exception(wrong)
-
-
-def unseen(evictions: Sequence[Eviction], seen: set[str]) -> list[str]:
-    """Return the member ids of `evictions` that are not in `seen`, and add them to it."""
-    fresh = [each.member_id for each in evictions if each.member_id and each.member_id not in seen]
-    seen.update(fresh)
-    return fresh

@@ -14,7 +14,7 @@ from aiokafka.errors import KafkaError
 from contracts.connection import Connection
 from contracts.progress import Progress, ReplicaState
 from services.consumer import logs
-from services.consumer.clients import Clients, Topics
+from services.consumer.clients import CLOSE_DEADLINE_S, FORLORN_S, Clients, Topics
 from services.consumer.clock import now_us
 from services.consumer.commits import Committer
 from services.consumer.errors import ReplicaError
@@ -23,6 +23,7 @@ from services.consumer.handover import Handover, Listeners
 from services.consumer.lanes import Lanes
 from services.consumer.lease import Lease
 from services.consumer.membership import Membership
+from services.consumer.parting import SILENCE_S, served_again, silence, unless_silent
 from services.consumer.poller import Poller
 from services.consumer.prober import Prober
 from services.consumer.progress import ProgressReporter
@@ -41,8 +42,9 @@ class PlanConsumer:
     replica: its name in plans. Of two live processes of one name the later one owns the partitions.
     handle, or handle_batch: what to do with events. May return an awaitable, such as the future of `send`: the event
         is committed once that is done, and the next one need not wait.
-    on_error: gets an event and what its handler raised (for a batch, each of its events); the event then counts as
-        done. Without it an exception ends the consumer, and the event is served again by whoever comes next.
+    on_error: gets an event and what its handler raised, or the awaitable that it returned (for a batch, each of its
+        events); the event then counts as done. Without it an exception ends the consumer, and the event is served
+        again by whoever comes next.
     listeners: whom to tell when partitions come and go.
     busy_s: total seconds of work so far, where the handler knows that better than a clock around it.
     """
@@ -74,6 +76,7 @@ class PlanConsumer:
         self._listeners = listeners or Listeners()
         self._on_error = on_error
         self._busy_s = busy_s
+        self._close_s = CLOSE_DEADLINE_S
         self._incarnation = f"{now_us():016d}-{secrets.token_hex(4)}"  # sorts by start time
         self._lanes = Lanes(per_partition=self._options.concurrency_per_partition, batch_size=self._options.batch_size)
 
@@ -95,7 +98,7 @@ class PlanConsumer:
         except KafkaError as wrong:
             raise ReplicaError(f"{self._replica} cannot go on: {wrong!r}") from wrong
         finally:
-            await self._clients.close()
+            await self._clients.close(self._close_s)
 
     async def send(self, topic: str, key: bytes | None, value: bytes) -> "asyncio.Future[None]":
         """Write a record with the replica's own producer; the future is done once all in-sync copies have it."""
@@ -191,10 +194,16 @@ class PlanConsumer:
             ended.result()
 
     async def _part(self) -> None:
+        silent = silence(self._clients.coordinator.brokers, self._clients.coordinator.ask)
         try:
-            await asyncio.wait_for(self._leave(), self._options.drain_s + LEAVE_DEADLINE_S)
+            if await unless_silent(self._leave(), silent, self._options.drain_s + LEAVE_DEADLINE_S):
+                return
         except TimeoutError:
             log.warning("left without an answer from Kafka; what was not committed will be served again")
+            return
+        left = served_again(await self._membership.abandon())
+        log.warning("no broker has answered for %g s: nobody can take over; %s", SILENCE_S, left)
+        self._close_s = FORLORN_S
 
     async def _leave(self) -> None:
         await self._membership.drain(self._options.drain_s)

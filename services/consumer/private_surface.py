@@ -18,11 +18,13 @@ SUBSCRIPTION: Final = "aiokafka.consumer.subscription_state.Subscription"
 ASSIGNMENT: Final = "aiokafka.consumer.subscription_state.Assignment"
 PARTITION: Final = "aiokafka.consumer.subscription_state.TopicPartitionState"
 FETCHER: Final = "aiokafka.consumer.fetcher.Fetcher"
+CLUSTER: Final = "aiokafka.cluster.ClusterMetadata"
 CLIENT: Final = "aiokafka.client.AIOKafkaClient"
 ASSIGNOR: Final = "aiokafka.coordinator.assignors.abstract.AbstractPartitionAssignor"
 PROTOCOL: Final = "aiokafka.coordinator.protocol"
 ADMIN: Final = "aiokafka.protocol.admin"
 GROUP: Final = "aiokafka.protocol.group"
+METADATA: Final = "aiokafka.protocol.metadata"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +102,14 @@ CALLED: Final = (
     ),
     Method(FETCHER, "_notify", "future", "wake the fetcher"),
     Method(CLIENT, "send", "node_id request group", "leave for another, describe the group"),
+    Method(CLUSTER, "brokers", "", "all are asked whether they are there"),
     Method(CLIENT, "force_metadata_update", "", "see partitions that a plan names"),
     Method(f"{PROTOCOL}.ConsumerProtocolMemberMetadata", "__init__", "args kwargs", "carries our user data"),
     Method(f"{PROTOCOL}.ConsumerProtocolMemberAssignment", "__init__", "args kwargs", "carries our user data"),
     Method(f"{GROUP}.LeaveGroupRequest", "__init__", "group member_id", "evict; accepted from anybody"),
+    Method(
+        f"{METADATA}.MetadataRequest", "__init__", "topics allow_auto_topic_creation", "see whether a broker answers"
+    ),
     Method(
         f"{ADMIN}.DescribeGroupsRequest",
         "__init__",
@@ -125,6 +131,7 @@ ATTRIBUTES: Final = (
     Attribute(COORDINATOR, "_group_subscription", "None: no rejoin for metadata while joining"),
     Attribute(COORDINATOR, "_closing", "a close is no loss"),
     Attribute(COORDINATOR, "_coordination_task", "has it died, polling is hopeless"),
+    Attribute(CLIENT, "cluster", "knows the brokers"),
     Attribute(STATE, "subscription", "None when unsubscribed"),
     Attribute(SUBSCRIPTION, "active", "left meanwhile?"),
     Attribute(SUBSCRIPTION, "assignment", "None before the first round"),
@@ -147,6 +154,7 @@ IMPORTS: Final = (
     Import(PROTOCOL, "ConsumerProtocolMemberMetadata", "what a member says"),
     Import(ADMIN, "DescribeGroupsRequest", "see whether the group is empty"),
     Import(GROUP, "LeaveGroupRequest", "leave for another"),
+    Import(METADATA, "MetadataRequest", "any broker answers it"),
 )
 
 GROUP_FACTS: Final = (

@@ -64,31 +64,43 @@ class Server:
         if later is None:
             lane.finished(taken)
         else:
-            self._finish_later(lane, taken, later)
+            self._finish_later(lane, taken, later, events)
         self._lanes.look()  # the partition, or the key, may have its next event started
 
     async def _handled(self, events: Sequence[Event]) -> Awaitable[object] | None:
         try:
             return await self._handle(events)
         except Exception as wrong:
-            if self._on_error is None:
-                raise
-            for event in events:
-                await self._on_error(event, wrong)
+            await self._refuse(events, wrong)
             return None
 
-    def _finish_later(self, lane: Lane, taken: Taken, later: Awaitable[object]) -> None:
+    async def _refuse(self, events: Sequence[Event], wrong: Exception) -> None:
+        """Hand the events over to `on_error`; without one, raise what was wrong with them."""
+        if self._on_error is None:
+            raise wrong
+        for event in events:
+            await self._on_error(event, wrong)
+
+    def _finish_later(self, lane: Lane, taken: Taken, later: Awaitable[object], events: Sequence[Event] | None) -> None:
+        """Count `taken` as done once `later` is. events: whom `on_error` gets if it fails; None: it was `on_error`."""
         future = asyncio.ensure_future(later)
         self._unfinished.add(future)  # the event loop itself keeps weak references only
 
         def settle(done: "asyncio.Future[object]") -> None:
             self._unfinished.discard(done)
-            if done.cancelled():
+            wrong = _failure(done)
+            if wrong is None:
+                lane.finished(taken)
+            elif self._failed.done():  # the consumer ends: what is not done is served again
                 return
-            if error := done.exception():
-                if not self._failed.done():
-                    self._failed.set_exception(error)
-                return
-            lane.finished(taken)
+            elif events is None or self._on_error is None or not isinstance(wrong, Exception):
+                self._failed.set_exception(wrong)
+            else:
+                self._finish_later(lane, taken, self._refuse(events, wrong), None)
 
         future.add_done_callback(settle)
+
+
+def _failure(done: "asyncio.Future[object]") -> BaseException | None:
+    """Return what ended it. Where its owner cancelled it, its event would else be in flight for ever."""
+    return RuntimeError("what the handler returned was cancelled") if done.cancelled() else done.exception()

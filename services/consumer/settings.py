@@ -26,7 +26,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     commit_interval_s: float = 0.1
     """Pause between two commits: what a crash repeats at most, apart from events in flight."""
     drain_s: float = 8.0
-    """When told to stop: how long it serves on until others have taken its partitions; then it leaves all the same."""
+    """When told to stop: how long it serves on until others have taken its partitions; then it leaves all the same.
+    Where no broker answers it does not wait."""
     delivery: Delivery = Delivery.INCREMENTAL
     concurrency: int = 1
     """Events (or batches) handled side by side, over all partitions."""

@@ -14,6 +14,7 @@ from live_autoscaler import Autoscaler
 from payment_group import request
 from payment_load import PaymentLoad
 
+from autoscaler.live.learned import FILE
 from contracts.events import PaymentSettled
 from contracts.journal import ReplicaChange
 from contracts.topics import Topic, qualified
@@ -70,6 +71,12 @@ def test_a_replica_that_an_operator_stops_hands_over_first_and_is_replaced(
         settled = load.settled()
         assert len(settled) == len(load.orders), "nothing was served twice"
         assert longest_gap_s(settled, told_us) < 0.5, "a partition of 30 events/s never waited for a process to start"
+
+        autoscaler.signal(signal.SIGTERM)
+        assert autoscaler.ended()[0] == 0
+        known = msgspec.json.decode((autoscaler.folder / FILE).read_bytes())
+        assert known["group"] == f"{namespace}.payment, incremental"
+        assert len(known["timings"]) >= 2, "the next controller knows of these rounds, too"
 
 
 def test_all_replicas_are_restarted_one_by_one_without_a_late_event(kafka: str, namespace: str, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from kafka_helpers import create_topics, wait_for
 from live_autoscaler import Autoscaler, alive
 
+from autoscaler.live.learned import FILE
 from contracts.journal import ReplicaChange
 
 pytestmark = pytest.mark.kafka
@@ -62,6 +63,20 @@ def test_after_a_kill_the_replicas_go_on_and_the_next_one_adopts_them(autoscaler
     autoscaler.signal(signal.SIGINT)
     assert autoscaler.ended() == (0, "")
     assert not any(alive(pid) for pid in before.values())
+
+
+def test_what_was_learned_of_rebalances_and_cannot_be_read_is_one_line(autoscaler: Autoscaler) -> None:
+    autoscaler.signal(signal.SIGKILL)
+    autoscaler.ended()
+    (autoscaler.folder / FILE).write_text('{"v": 1, "gro')
+
+    autoscaler.start()
+    wait_for(lambda: len(autoscaler.changes("payment-1")) >= 5, "adoption")
+    autoscaler.signal(signal.SIGTERM)
+    status, said = autoscaler.ended()
+    assert status == 0
+    (line,) = said.splitlines()
+    assert line.startswith(f"autoscaler: warning: {autoscaler.folder / FILE} is not used, rebalance times are learned")
 
 
 def test_replicas_can_be_kept_at_a_clean_end(autoscaler: Autoscaler) -> None:

@@ -121,6 +121,29 @@ def test_poison_goes_to_the_callback_and_the_next_events_are_handled(ground: Pla
     assert ground.committed(0) == 3
 
 
+def test_poison_that_shows_only_in_what_the_handler_returned_goes_to_the_callback_too(ground: Playground) -> None:
+    refused: list[tuple[str, str]] = []
+
+    async def digest(event: Event) -> None:
+        await asyncio.sleep(0.01)
+        if text(event) == "poison":
+            raise ValueError("cannot be digested")
+
+    async def handle(event: Event) -> "asyncio.Future[None]":
+        return asyncio.ensure_future(digest(event))
+
+    async def on_error(event: Event, wrong: Exception) -> None:
+        refused.append((text(event), str(wrong)))
+
+    async def story() -> None:
+        ground.put(0, "a", "poison", "b")
+        async with running(consumer(ground, handle, on_error=on_error)):
+            await until(lambda: ground.committed(0) == 3, "all three count as done")
+
+    asyncio.run(story())
+    assert refused == [("poison", "cannot be digested")]
+
+
 def test_without_a_callback_the_handlers_exception_ends_the_run_and_the_event_is_not_committed(
     ground: Playground,
 ) -> None:

@@ -1,6 +1,7 @@
 """What every ConsumerGroup promises, whatever stands behind it: one suite, run on both worlds.
 
-A world is turned by the test: `come_up` lets what was requested become ready, `settle` lets what was decided happen.
+A world is turned by the test: `come_up` lets what was requested become ready, `settle` lets what was decided happen,
+`serve` lets each replica serve some events for a second. The second of three replicas is half as fast as the others.
 """
 
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from unit.autoscaler.simulator.worlds import Story
 
 from autoscaler.model import Action, Decision, Plan
 from autoscaler.ports import ConsumerGroup
+from autoscaler.simulator.settings import ServiceSettings
 from contracts.progress import ReplicaState
 
 FIRST, SECOND, THIRD = "payment-0", "payment-1", "payment-2"
@@ -26,12 +28,16 @@ class World(Protocol):
 
     def settle(self) -> None: ...
 
+    def serve(self) -> None: ...
+
 
 class Simulated:
     """One replica that is ready and owns all; further ones take 5 s."""
 
     def __init__(self) -> None:
-        self._story = Story([], partitions=PARTITIONS, startup_s=5.0)
+        service = ServiceSettings(service_time_s=0.005, speeds=(1.0, 0.5, 1.0))
+        events_ms = [(10 * event, event % PARTITIONS) for event in range(1000)]
+        self._story = Story(events_ms, partitions=PARTITIONS, startup_s=5.0, service=service)
         self.group: ConsumerGroup = self._story.group
         self._now_ms = 100
         self._story.at(self._now_ms)
@@ -41,6 +47,9 @@ class Simulated:
 
     def settle(self) -> None:
         self._pass(100)
+
+    def serve(self) -> None:
+        self._pass(1000)
 
     def _pass(self, ms: int) -> None:
         self._now_ms += ms
@@ -53,6 +62,7 @@ class Live:
     def __init__(self) -> None:
         self._world = started(1)
         self.group: ConsumerGroup = self._world.group
+        self._served = 0
 
     def come_up(self, *names: str) -> None:
         for name in names:
@@ -68,6 +78,13 @@ class Live:
                 self._world.tell(name, ReplicaState.DRAINED)
                 self._world.launcher.newest(name).finish()
         self._world.step()
+
+    def serve(self) -> None:
+        self._world.clock.advance(1.0)
+        self._served += 50
+        for name in self._world.scaler.running:
+            each_us = 10_000 if name == SECOND else 5_000
+            self._world.tell(name, processed=self._served, busy_us=self._served * each_us)
 
 
 @pytest.fixture(params=[Simulated, Live], ids=["simulated", "live"])
@@ -141,6 +158,37 @@ def test_the_oldest_replica_may_be_the_one_that_goes(world: World) -> None:
     seen = world.group.observe()
     assert seen.replica_names == (SECOND,)
     assert set(seen.assignment.values()) == {SECOND}
+
+
+def test_a_replica_that_is_slower_than_the_others_is_known_once_it_has_served(world: World) -> None:
+    decide(world, Action.UP, (FIRST, SECOND), HALVES)
+    assert [one.service_rate for one in world.group.observe().replicas] == [None, None]
+    world.come_up(SECOND)
+    for _ in range(4):
+        seen = world.group.observe()
+        world.serve()
+    assert [one.service_rate for one in seen.replicas] == [
+        pytest.approx(200, rel=0.05),
+        pytest.approx(100, rel=0.05),
+    ]
+    assert 120 < seen.service_rate < 180, "a third one might be of either kind"
+    decide(world, Action.DOWN, (FIRST,), ALL_ON_FIRST)
+    world.group.observe()
+    world.settle()
+    decide(world, Action.UP, (FIRST, SECOND), HALVES)
+    assert world.group.observe().replicas[1].service_rate is None, "of one that starts anew nothing is known"
+
+
+def test_replicas_that_are_alike_have_no_rate_of_their_own(world: World) -> None:
+    decide(world, Action.UP, (FIRST, SECOND, THIRD), HALVES)
+    world.come_up(SECOND, THIRD)
+    decide(world, Action.DOWN, (FIRST, THIRD), {0: FIRST, 1: THIRD, 2: FIRST, 3: THIRD})
+    world.settle()
+    for _ in range(4):
+        seen = world.group.observe()
+        world.serve()
+    assert [one.service_rate for one in seen.replicas] == [None, None]
+    assert seen.service_rate == pytest.approx(200, rel=0.02)
 
 
 def test_a_name_can_be_used_again(world: World) -> None:

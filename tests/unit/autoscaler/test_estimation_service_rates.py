@@ -130,6 +130,44 @@ def test_replicas_that_left_are_forgotten():
     assert rates.estimate("payment-1").value > 150
 
 
+def test_only_replicas_that_are_known_to_differ_have_a_rate_of_their_own():
+    rates = ServiceRates(200.0)
+    machines = [Machine(f"payment-{ordinal}", steady(0.005)) for ordinal in range(5)]
+    machines.append(Machine("payment-5", steady(0.010)))
+    for machine in machines:
+        served(rates, machine, readings=1, events=2)
+    assert [rates.own(machine.name) for machine in machines] == [None] * 6, "two events say little"
+
+    for machine in machines:
+        served(rates, machine, readings=50)
+    assert rates.own("payment-5") == pytest.approx(100, rel=0.01)
+    assert rates.own("payment-0") == pytest.approx(200, rel=0.01), "the typical one is slower now"
+    assert rates.own("payment-6") is None, "it has served nothing"
+
+
+def test_replicas_that_are_nearly_alike_have_none_however_well_they_are_known():
+    rates = ServiceRates(200.0)
+    for ordinal, mean_s in enumerate((0.0050, 0.0051, 0.0049, 0.0052)):
+        served(rates, Machine(f"payment-{ordinal}", steady(mean_s)), readings=500)
+
+    assert [rates.own(f"payment-{ordinal}") for ordinal in range(4)] == [None] * 4
+
+
+def test_chance_makes_no_replica_an_odd_one():
+    """100 groups of 5 replicas that are alike, each asked 20 times."""
+    rng = np.random.default_rng(7)
+    taken_for_odd = 0
+    for _ in range(100):
+        rates = ServiceRates(200.0)
+        machines = [Machine(f"payment-{ordinal}", lambda n: rng.exponential(0.005, n)) for ordinal in range(5)]
+        for _ in range(20):
+            for machine in machines:
+                rates.observe(machine.serve(50))
+            taken_for_odd += sum(rates.own(machine.name) is not None for machine in machines)
+
+    assert taken_for_odd <= 0.01 * 100 * 5 * 20
+
+
 def test_a_prior_that_is_no_rate():
     with pytest.raises(ValueError, match="must be positive, got 0"):
         ServiceRates(0)

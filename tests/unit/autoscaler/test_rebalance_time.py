@@ -188,3 +188,27 @@ def test_a_policy_may_ask_at_every_tick_about_every_pair():
         return (time.process_time() - start) / 500
 
     assert min(seconds_per_query() for _ in range(5)) < 100e-6
+
+
+@given(histories, st.integers(10, 30))
+def test_a_learner_that_is_told_what_another_remembers_answers_alike(history, memory_rounds):
+    first = learned(history, enough_rounds=10, memory_rounds=memory_rounds)
+    second = learned(first.remembered(), enough_rounds=10, memory_rounds=memory_rounds)
+    third = learned(second.remembered(), enough_rounds=10, memory_rounds=memory_rounds)
+
+    assert len(second.remembered()) == len(first.remembered()) <= memory_rounds * len(KINDS) * len(Length)
+    for kind in KINDS:
+        for length in Length:
+            one, other = (each.quantile(0.9, kind, 4, 2, length=length) for each in (first, third))
+            assert (other.value_s, other.high_s) == (pytest.approx(one.value_s), pytest.approx(one.high_s))
+            assert other.low_s == pytest.approx(one.low_s)
+            assert other.samples == one.samples
+
+
+def test_the_oldest_round_is_the_first_to_be_forgotten_by_a_learner_that_was_told():
+    first = learned([plan_round(0.001 * (number + 1)) for number in range(15)], enough_rounds=10, memory_rounds=10)
+    assert [round(1000 * one.pause_s) for one in first.remembered()] == list(range(6, 16))
+
+    second = learned(first.remembered(), enough_rounds=10, memory_rounds=10)
+    second.observe(plan_round(0.5))
+    assert [round(1000 * one.pause_s) for one in second.remembered()] == [*range(7, 16), 500]

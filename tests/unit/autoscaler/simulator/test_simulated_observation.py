@@ -88,13 +88,39 @@ def test_the_assignment_is_what_the_plan_leads_to():
     assert dict(story.observe().assignment) == {0: "payment-0", 1: "payment-1"}
 
 
-def test_service_rates_are_as_learned():
+def test_where_replicas_are_alike_the_service_rate_is_known_from_the_start():
     plain = Story(SECONDS, service=ServiceSettings(service_time_s=0.005, overhead_s=0.0007)).at(100).observe()
     assert plain.service_rate == pytest.approx(175.4, abs=0.1)
     assert plain.replicas[0].service_rate is None
-    mixed = Story(SECONDS, service=ServiceSettings(speeds=(1.0, 0.5)), initial_replicas=2).at(100).observe()
-    assert [one.service_rate for one in mixed.replicas] == [200, 100]
-    assert mixed.service_rate == 150
+
+
+def test_where_they_differ_it_is_learned_from_what_each_has_served():
+    busy = [(10 * k, k % 2) for k in range(500)]
+    story = Story(busy, service=ServiceSettings(service_time_s=0.005, speeds=(1.0, 0.5)), initial_replicas=2)
+    first = story.at(100).observe()
+    assert [one.service_rate for one in first.replicas] == [None, None]
+    assert first.service_rate == pytest.approx(200)
+    for second in range(1, 5):
+        last = story.at(100 + 1000 * second).observe()
+    assert [one.service_rate for one in last.replicas] == [pytest.approx(200, rel=0.05), pytest.approx(100, rel=0.05)]
+    assert 130 < last.service_rate < 180, "the next one may be of either kind"
+
+
+def test_who_comes_back_under_a_name_of_old_is_not_known():
+    """Replica numbers 0, 1, 2 have the speeds 1, 0.5, 1: the second life of payment-1 is a fast one."""
+    busy = [(10 * k, k % 2) for k in range(1000)]
+    story = Story(busy, service=ServiceSettings(service_time_s=0.005, speeds=(1.0, 0.5)), initial_replicas=2)
+    rates = []
+    for second in range(10):
+        seen = story.at(100 + 1000 * second).observe()
+        rates.append([one.service_rate for one in seen.replicas])
+        if second == 3:
+            story.plan([0, 0])
+        if second == 4:
+            story.plan([0, 1])
+    assert rates[3] == [pytest.approx(200, rel=0.05), pytest.approx(100, rel=0.05)]
+    assert rates[5][1] is None
+    assert rates[9] == [None, None], "now both are alike"
 
 
 @pytest.mark.parametrize(

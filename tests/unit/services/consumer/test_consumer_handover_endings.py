@@ -109,6 +109,37 @@ def test_an_event_that_is_not_done_in_time_is_left_uncommitted():
     told(story)
 
 
+# Leaving while nobody answers
+
+
+def test_what_is_left_when_nobody_answers_is_named_and_counts_as_lost():
+    async def story(s: Story) -> None:
+        await s.round(1, 0, 1, 2)
+        s.serve(0, 2)
+        await s.handover.committer.commit()
+        s.serve(0)
+        s.start(1)
+        s.group.since()
+        assert await s.handover.abandon() == {0: range(2, 3), 1: range(0, 1)}
+        assert s.group.since() == ["lost [0, 1, 2]"], "no commit is tried, and nothing is released"
+        assert s.lanes.held == frozenset()
+
+    told(story)
+
+
+def test_an_event_in_flight_may_end_before_its_replica_does_although_nothing_is_committed():
+    async def story(s: Story) -> None:
+        await s.round(1, 0)
+        at_work = s.start(0)
+        leaving = asyncio.ensure_future(s.handover.abandon())
+        await asyncio.sleep(0)
+        assert s.lanes.serving == (), "nothing more is begun"
+        end(*at_work)
+        assert await asyncio.wait_for(leaving, 1) == {0: range(0, 1)}
+
+    told(story)
+
+
 # Eager
 
 

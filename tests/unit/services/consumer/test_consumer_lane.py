@@ -54,6 +54,30 @@ def test_nothing_is_known_of_a_partition_without_an_offset_until_something_is_do
     assert (one.position, one.committable) == (31, 31)
 
 
+@pytest.mark.parametrize("offset", [30, None])
+def test_what_was_begun_is_uncommitted_from_the_last_commit_on(offset):
+    one = lane(*records(30, 4), offset=offset)
+    assert not one.uncommitted
+
+    first, _ = one.start(2), one.start(1)
+    assert one.uncommitted == range(30, 33)
+
+    one.returned(first)
+    one.finished(first)
+    assert one.uncommitted == range(30, 33), "done is not committed"
+    one.committed(32)
+    assert one.uncommitted == range(32, 33)
+
+
+def test_nothing_is_uncommitted_once_all_that_was_begun_is_committed():
+    one = lane(*records(0, 2))
+    taken = one.start(1)
+    one.returned(taken)
+    one.finished(taken)
+    one.committed(1)
+    assert not one.uncommitted
+
+
 def test_records_that_were_there_before_are_left_out():
     one = lane(*records(0, 3))
     one.put(records(1, 4), 2)

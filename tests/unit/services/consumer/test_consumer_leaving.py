@@ -134,6 +134,21 @@ def test_after_its_grace_it_leaves_all_the_same_and_commits_first():
     told(story)
 
 
+def test_while_nobody_answers_it_stops_without_the_group_and_a_round_that_ends_late_hands_out_nothing():
+    async def story(s: Story) -> None:
+        await s.me._obey(None)
+        await s.round(1, 0, 0)
+        s.serve(0, 2)
+        s.since()
+        assert await s.me.abandon() == {0: range(0, 2)}
+        assert s.since() == ["lost [0]"]
+        assert s.me.state is ReplicaState.STOPPING
+        await s.me.carry_out(frozenset({0, 1}), 2)
+        assert s.lanes.held == frozenset()
+
+    told(story)
+
+
 @pytest.mark.parametrize("eager", [True, False])
 def test_who_owns_nothing_or_is_eager_asks_nobody(eager):
     async def story(s: Story) -> None:

@@ -10,7 +10,7 @@ from membership_story import Story, told
 from contracts.plan import Eviction, PlanRecord
 from contracts.progress import ReplicaState
 from services.consumer import membership as membership_module
-from services.consumer.membership import unseen
+from services.consumer.plan_reader import unseen
 
 # Joining
 

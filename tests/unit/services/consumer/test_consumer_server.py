@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
-from consumer_fakes import Kitchen, Record, records
+from consumer_fakes import Kitchen, Record, eventually, records
 
 from contracts.progress import ServiceTimes
 from services.consumer.event import Event
@@ -79,17 +79,144 @@ def test_a_coroutine_may_be_returned_for_later_as_well():
     told(story)
 
 
-def test_an_acknowledgement_that_fails_ends_the_consumer_and_its_event_is_never_committed():
+async def later(outcome: Exception | None) -> None:
+    """Fails, or not, when the handler is long back."""
+    await asyncio.sleep(0)
+    if outcome is not None:
+        raise outcome
+
+
+def failed_future(outcome: Exception) -> "asyncio.Future[None]":
+    future = asyncio.get_running_loop().create_future()
+    future.set_exception(outcome)
+    return future
+
+
+@pytest.mark.parametrize("returned", [later, failed_future])
+def test_what_was_returned_for_later_and_fails_ends_the_consumer_and_its_event_is_never_committed(returned):
     async def story() -> None:
         async def handle(events: Sequence[Event]) -> Any:
-            future = asyncio.get_running_loop().create_future()
-            future.set_exception(OSError("the broker refused it"))
-            return future
+            return returned(OSError("the broker refused it"))
 
         kitchen = Kitchen(handle)
         kitchen.lanes.put(0, records(0, 1), 1)
         with pytest.raises(OSError, match="refused"):
             await kitchen.serve(lambda: False)
+        assert kitchen.lanes[0].committable is None
+
+    told(story)
+
+
+@pytest.mark.parametrize("returned", [later, failed_future])
+def test_with_an_error_callback_what_was_returned_for_later_may_fail_like_the_handler_itself(returned):
+    async def story() -> None:
+        wrong: list[tuple[int, str]] = []
+        gate = asyncio.Event()
+
+        async def handle(events: Sequence[Event]) -> Any:
+            bad = events[0].offset in (0, 1)
+            return returned(OSError(f"refused from {events[0].offset}")) if bad else later(None)
+
+        async def on_error(event: Event, error: Exception) -> None:
+            await gate.wait()
+            wrong.append((event.offset, str(error)))
+
+        kitchen = Kitchen(handle, on_error=on_error, batch_size=2)
+        kitchen.lanes.put(0, records(0, 4), 1)
+        serving = asyncio.ensure_future(kitchen.serve(lambda: kitchen.lanes[0].committable == 4))
+        await eventually(lambda: kitchen.server.processed == 4)
+        assert kitchen.lanes[0].committable is None, "nobody has taken care of the first batch yet"
+        gate.set()
+        await serving
+        assert wrong == [(0, "refused from 0"), (1, "refused from 0")], "each event of the batch"
+        assert kitchen.lanes[0].is_idle
+
+    told(story)
+
+
+def test_a_handler_that_is_no_coroutine_function_may_fail_late_too():
+    async def story() -> None:
+        wrong: list[str] = []
+
+        def handle(events: Sequence[Event]) -> Any:
+            return asyncio.ensure_future(later(OSError("refused")))
+
+        async def on_error(event: Event, error: Exception) -> None:
+            wrong.append(str(error))
+
+        kitchen = Kitchen(handle, on_error=on_error)
+        kitchen.lanes.put(0, records(0, 2), 1)
+        await kitchen.serve(lambda: kitchen.lanes[0].committable == 2)
+        assert wrong == ["refused", "refused"]
+
+    told(story)
+
+
+@pytest.mark.parametrize("forgiving", [True, False])
+def test_what_was_returned_for_later_and_is_cancelled_has_failed_and_is_not_in_flight_for_ever(forgiving):
+    async def story() -> None:
+        wrong: list[str] = []
+
+        async def handle(events: Sequence[Event]) -> Any:
+            future = asyncio.get_running_loop().create_future()
+            future.cancel()
+            return future
+
+        async def on_error(event: Event, error: Exception) -> None:
+            wrong.append(str(error))
+
+        kitchen = Kitchen(handle, on_error=on_error if forgiving else None)
+        kitchen.lanes.put(0, records(0, 1), 1)
+        if forgiving:
+            await kitchen.serve(lambda: kitchen.lanes[0].committable == 1)
+            assert wrong == ["what the handler returned was cancelled"]
+        else:
+            with pytest.raises(RuntimeError, match="cancelled"):
+                await kitchen.serve(lambda: False)
+
+    told(story)
+
+
+def test_an_error_callback_that_fails_late_ends_the_consumer_and_is_not_asked_again():
+    async def story() -> None:
+        asked: list[int] = []
+
+        async def handle(events: Sequence[Event]) -> Any:
+            return later(OSError("refused"))
+
+        async def on_error(event: Event, error: Exception) -> None:
+            asked.append(event.offset)
+            raise ValueError("nowhere to put it")
+
+        kitchen = Kitchen(handle, on_error=on_error)
+        kitchen.lanes.put(0, records(0, 1), 1)
+        with pytest.raises(ValueError, match="nowhere"):
+            await kitchen.serve(lambda: False)
+        assert asked == [0]
+        assert kitchen.lanes[0].committable is None
+
+    told(story)
+
+
+def test_what_fails_after_the_consumer_has_ended_is_nobody_s_business():
+    async def story() -> None:
+        unsettled: list[asyncio.Future[None]] = []
+        refused: list[int] = []
+
+        async def handle(events: Sequence[Event]) -> Any:
+            unsettled.append(asyncio.get_running_loop().create_future())
+            return unsettled[-1]
+
+        async def on_error(event: Event, error: Exception) -> None:
+            refused.append(event.offset)
+
+        kitchen = Kitchen(handle, on_error=on_error)
+        kitchen.lanes.put(0, records(0, 1), 1)
+        await kitchen.serve(lambda: kitchen.server.processed == 1)
+        unsettled[0].cancel()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert refused == []
         assert kitchen.lanes[0].committable is None
 
     told(story)

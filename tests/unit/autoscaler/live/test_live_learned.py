@@ -1,0 +1,171 @@
+"""What one controller has learned of rebalance times, the next one knows."""
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+from live_fakes import FakeClock
+
+from autoscaler.estimation import RebalanceTiming
+from autoscaler.live.learned import FILE, SAVE_S, VERSION, LearnedTimes
+from autoscaler.live.rebalances import MERGE_S, Rebalances
+from contracts.progress import Round, RoundKind
+
+GROUP = "payment, incremental"
+
+
+class Controller:
+    """One controller after the other in the same folder, as far as rebalance times go."""
+
+    def __init__(self, folder: Path, group: str = GROUP) -> None:
+        self.clock = FakeClock()
+        self.said: list[str] = []
+        self.learned = LearnedTimes(folder, group=group, say=self.said.append, clock=self.clock)
+        self.rebalances = Rebalances(
+            0.05,
+            learn=True,
+            latency_target_s=0.5,
+            warn=self.said.append,
+            known=self.learned.read(),
+            clock=self.clock,
+        )
+
+    def sees(self, rounds: int, pause_s: float) -> None:
+        first = self.rebalances.rounds
+        for number in range(first, first + rounds):
+            self.rebalances.observe([round_of(number, pause_s)])
+        self.clock.advance(MERGE_S)
+        self.rebalances.observe([])
+
+
+def round_of(number: int, pause_s: float) -> Round:
+    return Round(
+        generation=number,
+        epoch=number,
+        kind=RoundKind.PLAN,
+        members=3,
+        moved=1,
+        taken=1,
+        released=0,
+        pause_us=round(pause_s * 1e6),
+        plan_us=0,
+        at_us=0,
+    )
+
+
+def test_the_next_controller_plans_for_what_the_last_one_has_seen(tmp_path: Path) -> None:
+    first = Controller(tmp_path)
+    assert first.rebalances.rebalance_time_s(3, 1) == 0.05
+    first.sees(100, 0.2)
+    first.learned.save(first.rebalances, at_once=True)
+
+    second = Controller(tmp_path)
+    assert second.rebalances.rebalance_time_s(3, 1) == pytest.approx(first.rebalances.rebalance_time_s(3, 1))
+    assert second.rebalances.learned(3, 1).samples == 100
+    assert second.rebalances.rounds == 0, "its own"
+    assert (first.said, second.said) == ([], [])
+
+
+def test_what_each_controller_adds_is_kept(tmp_path: Path) -> None:
+    for samples in (20, 40, 60):
+        controller = Controller(tmp_path)
+        controller.sees(20, 0.1)
+        controller.learned.save(controller.rebalances, at_once=True)
+        assert len(controller.rebalances.remembered()) == samples
+
+
+def test_it_is_written_twice_a_minute_at_most_and_only_when_something_was_learned(tmp_path: Path) -> None:
+    controller = Controller(tmp_path)
+
+    def is_written() -> bool:
+        written = (tmp_path / FILE).exists()
+        (tmp_path / FILE).unlink(missing_ok=True)
+        return written
+
+    controller.sees(1, 0.1)
+    controller.learned.save(controller.rebalances)
+    assert not is_written(), "too soon"
+    controller.clock.advance(SAVE_S)
+    controller.learned.save(controller.rebalances)
+    assert is_written()
+    controller.clock.advance(SAVE_S)
+    controller.learned.save(controller.rebalances)
+    controller.learned.save(controller.rebalances, at_once=True)
+    assert not is_written(), "nothing new"
+    controller.sees(1, 0.1)
+    controller.clock.advance(SAVE_S)
+    controller.learned.save(controller.rebalances)
+    assert is_written()
+    assert list(tmp_path.iterdir()) == [], "nothing half-finished is left"
+
+
+def contents(**changes: object) -> bytes:
+    timing = {"kind": "plan", "members": 3, "moved": 1, "pause_s": 0.2, "plan_to_ready_s": 0.0}
+    return msgspec.json.encode({"v": VERSION, "group": GROUP, "timings": [timing]} | changes)
+
+
+def test_a_field_that_is_not_known_is_tolerated(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_bytes(contents(more=1))
+    assert LearnedTimes(tmp_path, group=GROUP, say=pytest.fail).read() == (RebalanceTiming("plan", 3, 1, 0.2, 0.0),)
+
+
+@pytest.mark.parametrize(
+    ("damaged", "reason"),
+    [
+        (b"", "truncated"),
+        (contents()[:-9], "truncated"),
+        (b"[]", "Expected `object`"),
+        (b"\xff\xfe", "malformed"),
+        (contents(v=VERSION + 1, timings="of another shape"), "version 2 is unknown"),
+        (contents(timings=[{"kind": "plan"}]), "missing required field `members`"),
+        (contents(timings=[{"kind": "plan", "members": 0, "moved": 1, "pause_s": 1, "plan_to_ready_s": 0}]), "members"),
+        (contents(group="payment, eager"), "it is of payment, eager, this is payment, incremental"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_one_sentence_and_a_fresh_start_that_replaces_it(
+    tmp_path: Path, damaged: bytes, reason: str
+) -> None:
+    (tmp_path / FILE).write_bytes(damaged)
+    controller = Controller(tmp_path)
+    (said,) = controller.said
+    assert str(tmp_path / FILE) in said
+    assert reason in said
+    assert "\n" not in said
+    assert controller.rebalances.rebalance_time_s(3, 1) == 0.05
+
+    controller.sees(100, 0.2)
+    controller.learned.save(controller.rebalances, at_once=True)
+    assert Controller(tmp_path).rebalances.learned(3, 1).samples == 100
+
+
+def unreadable(folder: Path) -> None:
+    (folder / FILE).mkdir()
+
+
+def unwritable(folder: Path) -> None:
+    (folder / FILE).with_suffix(".tmp").mkdir()
+
+
+@pytest.mark.parametrize(("spoil", "sentences"), [(unreadable, 2), (unwritable, 1)])
+def test_a_disk_that_does_not_play_along_is_said_once_and_stops_nobody(
+    tmp_path: Path, spoil: Callable[[Path], None], sentences: int
+) -> None:
+    spoil(tmp_path)
+    controller = Controller(tmp_path)
+    for _ in range(3):
+        controller.sees(1, 0.1)
+        controller.learned.save(controller.rebalances, at_once=True)
+    assert len(controller.said) == sentences
+    assert "cannot be written" in controller.said[-1]
+
+
+def test_what_could_not_be_written_is_written_later(tmp_path: Path) -> None:
+    unwritable(tmp_path)
+    learner = SimpleNamespace(rounds=1, remembered=lambda: (RebalanceTiming("plan", 3, 1, 0.2, 0.0),))
+    learned = LearnedTimes(tmp_path, group=GROUP, say=lambda sentence: None)
+    learned.save(learner, at_once=True)
+    (tmp_path / FILE).with_suffix(".tmp").rmdir()
+    learned.save(learner, at_once=True)
+    assert learned.read() == learner.remembered()

@@ -1,0 +1,77 @@
+"""A replica at half the speed of the others: what it is worth to tail-aware to know that."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from autoscaler.model import Decision, GroupObservation
+from autoscaler.policies.registry import make_policy
+from autoscaler.policies.settings import GuardSettings
+from autoscaler.ports import Policy
+from autoscaler.simulator.arrivals import Arrivals, Workload
+from autoscaler.simulator.run import Run, simulate
+from autoscaler.simulator.settings import ServiceSettings, SimulationSettings
+from bench.measures import in_sla_share, replica_minutes
+
+DURATION_S = 60.0
+LEARNED_S = 10.0
+SLOW = 1
+"""Number of the slow one among three."""
+
+
+class Blind:
+    """A policy that takes every replica for a typical one."""
+
+    name = "blind"
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+
+    def decide(self, observation: GroupObservation) -> Decision:
+        """Return what is decided without knowing who is slow."""
+        alike = tuple(replace(one, service_rate=None) for one in observation.replicas)
+        return self._policy.decide(replace(observation, replicas=alike))
+
+
+def poisson(rate: float, *, partitions: int, seed: int) -> Workload:
+    chance = np.random.default_rng(seed)
+    intended_us = np.sort(chance.integers(0, int(DURATION_S * 1e6), chance.poisson(rate * DURATION_S)))
+    events = Arrivals(intended_us, chance.integers(0, partitions, len(intended_us), dtype=np.int32))
+    return Workload.whole(events, partitions=partitions, duration_s=DURATION_S)
+
+
+def simulated(workload: Workload, *, blind: bool, maximum: int = 0) -> Run:
+    """At least three replicas, of 200, 100 and 200 events/s; what comes later begins that row anew."""
+    policy = make_policy("tail-aware", guards=GuardSettings(minimum=3, maximum=maximum))
+    settings = SimulationSettings(service=ServiceSettings(speeds=(1.0, 0.5, 1.0)), initial_replicas=3)
+    return simulate(workload, Blind(policy) if blind else policy, settings)
+
+
+def in_sla(run: Run) -> float:
+    return in_sla_share(run.latency_us, 0.5)
+
+
+def paid(run: Run) -> float:
+    return replica_minutes(run.requested, 0, DURATION_S)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_it_is_given_half_as_much_as_the_others_and_events_are_in_time(seed: int) -> None:
+    """350 events/s for three replicas that serve 500 between them: shared out alike, the slow one could not keep up."""
+    workload = poisson(350, partitions=10, seed=seed)
+    knows, blind = (simulated(workload, blind=one, maximum=3) for one in (False, True))
+
+    served = np.bincount(knows.replica[knows.started_us > LEARNED_S * 1e6], minlength=3)
+    assert served[SLOW] == pytest.approx(np.delete(served, SLOW).mean() / 2, rel=0.2)
+    assert in_sla(knows) >= 0.999
+    assert in_sla(blind) < 0.995
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_where_replicas_can_be_added_fewer_are_and_more_events_are_in_time(seed: int) -> None:
+    workload = poisson(400, partitions=20, seed=seed)
+    knows, blind = (simulated(workload, blind=one) for one in (False, True))
+
+    assert in_sla(knows) > in_sla(blind)
+    assert paid(knows) < paid(blind)

@@ -1,0 +1,59 @@
+"""Compiled functions are functions like any other, and the compiler is imported by the first call only."""
+
+import inspect
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from autoscaler.jit import compiled
+
+
+@compiled
+def square(x: float) -> float:
+    """Return x²."""
+    return x * x
+
+
+@compiled
+def length(numbers: "np.ndarray[tuple[int], np.dtype[np.float64]]", power: float = 0.5) -> float:
+    total = 0.0
+    for number in numbers:
+        total += square(number)
+    return float(total**power)
+
+
+@compiled
+def factorial(n: int) -> int:
+    return 1 if n < 2 else n * factorial(n - 1)
+
+
+def test_a_compiled_function_may_call_others_that_nobody_has_called_before() -> None:
+    assert length(np.array([3.0, 4.0])) == 5.0
+    assert length(np.array([3.0, 4.0]), power=1.0) == 25.0
+    assert square(3.0) == 9.0
+
+
+def test_a_compiled_function_may_call_itself() -> None:
+    assert factorial(10) == 3_628_800
+
+
+def test_it_keeps_its_name_its_words_and_its_parameters() -> None:
+    assert (square.__name__, square.__doc__, square.__module__) == ("square", "Return x².", __name__)
+    assert list(inspect.signature(length).parameters) == ["numbers", "power"]
+
+
+@pytest.mark.parametrize(
+    "begun",
+    [
+        "from tailpack.cli import main; sys.argv = ['tailpack', 'policies']; main()",
+        "from tailpack.cli import main; sys.argv = ['tailpack', 'simulate', '--help']; main()",
+        "import autoscaler.live.composition, bench.simulation.run",
+    ],
+    ids=["policies", "help", "modules"],
+)
+def test_who_computes_nothing_does_not_wait_for_the_compiler(begun: str) -> None:
+    asked = f"import sys\ntry:\n    {begun}\nfinally:\n    sys.exit('numba' in sys.modules)"
+    ended = subprocess.run([sys.executable, "-c", asked], capture_output=True, timeout=60, check=False)
+    assert ended.returncode == 0, ended.stderr

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bench.report.example_parts import breakdowns, cost, heat, integrity, tail
 from bench.report.page import write
 from bench.report.result import (
     DecisionMade,
@@ -21,6 +22,7 @@ from bench.report.result import (
     Stage,
     TopicRecords,
 )
+from bench.report.wording import several
 
 SECONDS = 124
 
@@ -61,12 +63,12 @@ def example() -> Result:
         latency_target_s=0.5,
         percentile=0.999,
         duration_s=120.0,
-        verdict="Promise kept: 99.922 % of 10,240 events were done within 500 ms (promised 99.9 %) "
+        verdict="Promise kept: 99.921 % of 10,240 events were done within 500 ms (promised 99.9 %) "
         "for 3.00 replica-minutes; nothing was lost, every order had each of its effects exactly once.",
         valid=True,
         problems=(),
         events=10_240,
-        in_sla=0.99922,
+        in_sla=1 - 8 / 10_240,
         p50_s=float(latency[5_120]),
         p99_s=0.0301,
         p999_s=0.4127,
@@ -120,9 +122,15 @@ def example() -> Result:
             requested_replicas=tuple(map(int, requested)),
             ready_replicas=tuple(map(int, np.minimum(requested, np.roll(requested, 1)))),
             lag=tuple(map(int, lag)),
+            bound_replicas=tuple(map(int, np.where(arrivals > 0, np.ceil(arrivals / 105), 0))),
         ),
         decisions=tuple(made),
         failures=(Failure(at_s=61.2, replica="payment-1", change="died", detail="killed by signal 9"),),
+        breakdowns=breakdowns(),
+        tail=tail(SECONDS),
+        heat=heat(SECONDS),
+        cost=cost(),
+        integrity=integrity(),
         provenance=Provenance(
             command="tailpack run --scenario demo --policy algorithm-2 --set seed=1",
             commit="0123abc",
@@ -136,8 +144,8 @@ def example() -> Result:
 
 def _reason(before: int, after: int, arrival_rate: int) -> str:
     if after > before:
-        return f"λ = {arrival_rate} events/s exceeds 0.9·μ of {before} replicas ({before * 178} events/s)"
-    return f"{after} replicas hold λ = {arrival_rate} events/s below 0.4·μ each"
+        return f"λ = {arrival_rate} events/s exceeds 0.9·μ of {several(before, 'replica')} ({before * 178} events/s)"
+    return f"λ = {arrival_rate} events/s fits {several(after, 'replica')}"
 
 
 if __name__ == "__main__":

@@ -1,62 +1,127 @@
-"""The result as one HTML file that needs nothing beside it: no network, no script, light and dark, phone to desktop."""
+"""The result as one HTML file that needs nothing beside it: no network, light and dark, phone to print.
+
+Without script everything is there; with it, what lies on a time axis can be zoomed and read value by value.
+"""
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
-from bench.report import plots
-from bench.report.result import STAGES, Result
+from bench.report import tables
+from bench.report.drawing.distribution import distribution
+from bench.report.drawing.heat import heat_map, key
+from bench.report.drawing.timeline import timeline
+from bench.report.happenings import Tenures, decisions_shown, happenings, tenures
+from bench.report.page_data import page_data
+from bench.report.rendering import both, part, render, write_page
+from bench.report.result import LateSpell, Result
 from bench.report.terminal import figures
-from bench.report.wording import count, duration, moment
+from bench.report.traces import PANELS, series
 
 PAGE_FILE: Final = "report.html"
-WIDE_IN: Final = 9.0
-NARROW_IN: Final = 4.2
+SPELLS_SHOWN: Final = 500
+SECTIONS: Final = (
+    ("latency", "Latency"), ("timeline", "Over time"), ("late", "Why late"), ("heat", "Partitions"),
+    ("stages", "Stages"), ("served", "Who served"), ("decisions", "Decisions"), ("cost", "Cost"),
+    ("integrity", "Integrity"), ("again", "Make it again"),
+)  # fmt: skip
 
 
 def write(result: Result, path: Path) -> None:
     """Write the page to `path`; a reader never sees half of it."""
-    temporary = path.with_name(path.name + ".tmp")
-    temporary.write_text(html(result), encoding="utf-8")
-    temporary.replace(path)
+    write_page(html(result), path)
 
 
 def html(result: Result) -> str:
     """Return the whole page."""
-    environment = Environment(
-        loader=PackageLoader("bench.report", ""),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(count=count, duration=duration, moment=moment)
-    good = result.valid and result.kept and result.effects.exactly_once == result.effects.orders
-    return environment.get_template("page.html.jinja").render(
+    held = tenures(result.heat)
+    happened = happenings(result, held)
+    good = result.valid and result.kept and _whole(result)
+    suspect = result.integrity.suspect if result.integrity else ()
+    pictures = _pictures(result, held)
+    breakdowns = tables.breakdowns(result)
+    time_columns, time_rows, time_note = tables.over_time(result)
+    absent = {
+        name
+        for name, there in (("latency", pictures["distribution"]), ("heat", pictures["heat"]), ("served", breakdowns))
+        if not there
+    }
+    return render(
+        "page.html.jinja",
         result=result,
-        css=(Path(__file__).parent / "page.css").read_text(encoding="utf-8"),
         mood="good" if good else "bad",
         badge=_badge(result),
+        problems=result.problems,
+        suspect=suspect,
         figures=figures(result),
-        spans=STAGES,
-        distribution=_both(plots.distribution, result) if result.distribution.share else None,
-        timeline=_both(plots.timeline, result),
+        sections=[entry for entry in SECTIONS if entry[0] not in absent],
+        timeline=both(lambda width: timeline(result, happened, width)),
+        has_bound="bound" in series(result),
+        unknown=_unknown(result),
+        time_columns=time_columns,
+        time_rows=time_rows,
+        time_note=time_note,
+        owners=tables.owners(result, held),
+        stage_columns=tables.STAGE_COLUMNS,
+        stages=tables.stages(result),
+        breakdown_columns=tables.BREAKDOWN_COLUMNS,
+        breakdowns=breakdowns,
+        decisions=decisions_shown(result),
+        cost_bars=tables.cost_bars(result),
+        cost_words=tables.cost_words(result),
+        cost_rows=tables.cost(result),
+        integrity_rows=tables.integrity(result.integrity),
+        topics=[[one.topic, f"{one.records:,}", f"{one.duplicates:,}", f"{one.differing:,}"] for one in result.topics],
         provenance=_provenance(result),
+        data=page_data(result, happened, held),
+        script=part("page.js"),
+        **pictures,
+        **_tail(result),
     )
+
+
+def _pictures(result: Result, held: Tenures) -> dict[str, Any]:
+    """Return what can only be drawn where something is known."""
+    heated = result.heat is not None and any(result.heat.max_s)
+    return {
+        "distribution": both(lambda width: distribution(result, width)) if result.distribution.share else None,
+        "heat": both(lambda width: heat_map(result, held, width)) if heated else None,
+        "heat_key": key(result.latency_target_s),
+    }
+
+
+def _tail(result: Result) -> dict[str, Any]:
+    tail = result.tail
+    listed: tuple[LateSpell, ...] = ()
+    if tail:
+        largest = sorted(tail.spells, key=lambda spell: -spell.events)[:SPELLS_SHOWN]
+        listed = tuple(sorted(largest, key=lambda spell: (spell.from_s, spell.partition or 0)))
+    return {
+        "tail": tail,
+        "late_words": tables.late_words(result),
+        "spells": listed,
+        "spells_left_out": tail.spells_left_out + len(tail.spells) - len(listed) if tail else 0,
+        "events_left_out": tail.late - sum(spell.events for spell in listed) if tail else 0,
+    }
+
+
+def _whole(result: Result) -> bool:
+    return result.effects.exactly_once == result.effects.orders
 
 
 def _badge(result: Result) -> str:
     if not result.valid:
         return "not valid"
-    if result.effects.exactly_once != result.effects.orders:
+    if not _whole(result):
         return "integrity broken"
     return "kept" if result.kept else "missed"
 
 
-def _both(plot, result: Result) -> dict[str, str]:  # type: ignore[no-untyped-def]
-    return {"wide": plot(result, WIDE_IN), "narrow": plot(result, NARROW_IN)}
+def _unknown(result: Result) -> str:
+    """Return the panels of which nothing is known, in words."""
+    known = series(result)
+    missing = [panel.title.lower() for panel in PANELS if not any(trace.name in known for trace in panel.traces)]
+    return "; ".join(missing)
 
 
 def _provenance(result: Result) -> list[tuple[str, str]]:

@@ -219,7 +219,8 @@ class Integrity(msgspec.Struct, frozen=True, kw_only=True):
     lost: int
     duplicates: int
     order_violations_partition: int
-    order_violations_key: int
+    order_violations_key: int | None
+    """Among events of one customer in one partition; null where customers are not known."""
     clock_skew: dict[str, int]
     """Stage → events for which it took less than no time."""
     offset_gaps: int

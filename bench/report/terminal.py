@@ -5,13 +5,17 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from bench.report.result import STAGES, Result
-from bench.report.wording import count, duration, minutes, share
+from bench.report.causes import title
+from bench.report.result import STAGES, Result, Tail
+from bench.report.wording import count, duration, minutes, several, share
 
 
 def show(result: Result, console: Console) -> None:
-    """Print verdict, key figures and the stages."""
-    console.print(Group(_heading(result), Padding(_figures(result), (1, 0)), _stages(result)))
+    """Print verdict, key figures, why events were late, and the stages."""
+    parts = [_heading(result), Padding(_figures(result), (1, 0))]
+    if result.tail and result.tail.causes:
+        parts.append(Padding(_causes(result.tail), (0, 0, 1, 0)))
+    console.print(Group(*parts, _stages(result)))
 
 
 def _heading(result: Result) -> RenderableType:
@@ -54,6 +58,11 @@ def figures(result: Result) -> list[tuple[str, str]]:
         ("effects missing / doubled", f"{count(result.effects.missing)} / {count(result.effects.doubled)}"),
         ("generator late, p99", duration(result.lateness.p99_s)),
     ]
+
+
+def _causes(tail: Tail) -> Text:
+    causes = ", ".join(f"{count(one.events)} {title(one.cause).lower()}" for one in tail.causes)
+    return Text.assemble(("why late  ", "bold"), f"{causes} (of {several(tail.late, 'late event')})")
 
 
 def _stages(result: Result) -> Table:

@@ -22,7 +22,8 @@ def test_the_terminal_shows_verdict_figures_and_stages() -> None:
         show(example(), console)
     text = captured.get()
     assert "Promise kept" in text
-    assert "99.922 %" in text
+    assert "99.921 %" in text
+    assert "why late  5 replica dead, 2 overloaded, 1 handover (of 8 late events)" in text
     assert "accepted → received by Payment" in text
     assert all(len(line) <= 110 for line in text.splitlines())
 

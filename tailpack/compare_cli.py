@@ -59,6 +59,9 @@ def _write(found: "Comparison", out: Path, into: Path | None) -> None:
     from bench import figures  # noqa: PLC0415
     from bench.comparison.page import page  # noqa: PLC0415
     from bench.comparison.plot import draw  # noqa: PLC0415
+    from bench.report.comparison_page import COMPARISON_PAGE, write_comparison  # noqa: PLC0415
+    from bench.report.policy_comparison import policies_view  # noqa: PLC0415
+    from bench.scenario import load_scenario  # noqa: PLC0415
     from tailpack.bench_cli import origin  # noqa: PLC0415  which imports Kafka's clients
 
     made = origin()
@@ -69,6 +72,8 @@ def _write(found: "Comparison", out: Path, into: Path | None) -> None:
         draw(found.rows, out / "fronts.svg")
         for scenario in dict.fromkeys(row.scenario for row in found.rows):
             draw([row for row in found.rows if row.scenario == scenario], out / f"{Path(scenario).stem}.svg")
+        view = policies_view(found, target_of=lambda name: load_scenario(name, {}).target, command=made.command)
+        write_comparison(view, out / COMPARISON_PAGE)
     if into:
         rows = [figures.ComparisonRow(**msgspec.structs.asdict(row), origin=made) for row in found.rows]
         figures.save(rows, figures.ComparisonRow, into)

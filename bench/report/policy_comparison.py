@@ -1,6 +1,6 @@
 """The comparison of simulated policies (`bench.comparison`) as the page shows it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Final
 
@@ -8,6 +8,7 @@ from bench.comparison.compare import Comparison
 from bench.comparison.rows import Against, PolicyFigures
 from bench.report.comparison_view import Compared, ComparisonView, Gap, Group
 from bench.report.wording import minutes, several, share
+from bench.sections import Target
 
 METHOD: Final = (
     "Intervals hold 95 % of 10,000 seeded bootstrap draws over the seeds; differences are paired by seed, so what both "
@@ -19,16 +20,18 @@ METHOD: Final = (
 def policies_view(
     comparison: Comparison,
     *,
-    latency_target_s: float,
-    percentile: float,
+    target_of: Callable[[str], Target],
     command: str = "",
     provenance: tuple[tuple[str, str], ...] = (),
 ) -> ComparisonView:
-    """Return the view: a group for each world. Raises ValueError for a comparison without rows."""
+    """Return the view: a group for each world. target_of: what a scenario promises.
+
+    Raises ValueError for a comparison without rows.
+    """
     if not comparison.rows:
         raise ValueError("no policy was run to the end, so there is nothing to compare")
     worlds = [list(some) for _, some in groupby(comparison.rows, key=lambda row: (row.scenario, row.settings))]
-    groups = tuple(_group(rows, latency_target_s, percentile) for rows in worlds)
+    groups = tuple(_group(rows, target_of(rows[0].scenario)) for rows in worlds)
     return ComparisonView(
         title=f"Policies in {', '.join(dict.fromkeys(group.title for group in groups))}",
         verdict=" ".join(map(_verdict, groups)),
@@ -40,13 +43,13 @@ def policies_view(
     )
 
 
-def _group(rows: Sequence[PolicyFigures], latency_target_s: float, percentile: float) -> Group:
+def _group(rows: Sequence[PolicyFigures], target: Target) -> Group:
     first = rows[0]
     bounds = [row.replica_minutes.mean / row.bound_ratio.mean for row in rows if row.bound_ratio.mean > 0]
     return Group(
         title=" ".join([first.scenario, *first.settings]),
-        latency_target_s=latency_target_s,
-        percentile=percentile,
+        latency_target_s=target.latency_target_s,
+        percentile=target.percentile,
         reference=first.reference,
         compared=tuple(map(_compared, rows)),
         bound_replica_minutes=sum(bounds) / len(bounds) if bounds else None,

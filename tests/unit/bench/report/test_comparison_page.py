@@ -13,6 +13,7 @@ from bench.report.drawing.pareto import pareto
 from bench.report.drawing.svg import NARROW_PX, WIDE_PX
 from bench.report.example_comparison import example_comparison
 from bench.report.policy_comparison import policies_view
+from bench.sections import Target
 from bench.statistics import Interval
 
 
@@ -29,6 +30,11 @@ def figures(policy: str, *, in_sla: float, cost: float, against: Against | None 
         reference="b", in_sla_difference=against, p999_difference_s=None, replica_minutes_difference=against,
         on_front=True,
     )  # fmt: skip
+
+
+def promised(scenario: str) -> Target:
+    assert scenario
+    return Target(latency_target_s=0.5, percentile=0.999)
 
 
 def test_the_page_needs_nothing_beside_it_and_no_script() -> None:
@@ -91,7 +97,7 @@ def test_simulated_policies_become_a_view(tmp_path) -> None:  # type: ignore[no-
         rows=(figures("a", in_sla=0.98, cost=22.0, against=sure), figures("b", in_sla=0.9995, cost=25.0)),
         missing=(Missing(run="w1 c", why="it broke"),),
     )
-    view = policies_view(found, latency_target_s=0.5, percentile=0.999, command="tailpack compare")
+    view = policies_view(found, target_of=promised, command="tailpack compare")
     assert view.verdict == (
         "w1 payment.partitions=9: of 2 policies 1 keeps the promise, b for the least (25.00 replica-minutes)."
     )
@@ -104,12 +110,9 @@ def test_simulated_policies_become_a_view(tmp_path) -> None:  # type: ignore[no-
 
 def test_where_nobody_keeps_the_promise_the_closest_is_named() -> None:
     found = Comparison(rows=(figures("a", in_sla=0.98, cost=22.0), figures("b", in_sla=0.99, cost=25.0)), missing=())
-    assert (
-        "nobody keeps the promise; b comes closest (99 %)"
-        in policies_view(found, latency_target_s=0.5, percentile=0.999).verdict
-    )
+    assert "nobody keeps the promise; b comes closest (99 %)" in policies_view(found, target_of=promised).verdict
 
 
 def test_a_comparison_of_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match="nothing to compare"):
-        policies_view(Comparison(rows=(), missing=()), latency_target_s=0.5, percentile=0.999)
+        policies_view(Comparison(rows=(), missing=()), target_of=promised)

@@ -15,6 +15,8 @@ Floats = NDArray[np.float64]
 SMOOTHING: Final = ((1.0, 0.0), (1.0, 1.0), (0.7, 0.2), (0.3, 0.06), (0.1, 0.01))
 """Weights of the newest value in level and trend (Holt 1957): persistence first, then ever slower. None is tuned to a
 workload: they span steps, ramps and noise, and which one applies is measured."""
+FORECASTS: Final = len(SMOOTHING) + 1
+"""Of each series: one by each pair, and the median of the newest three."""
 SHARE_WEIGHT: Final = 0.05
 """Of the newest value in a partition's share of all events."""
 NORMAL: Final = 1.2533
@@ -33,9 +35,9 @@ class Demand:
         self._total = _Holts(np.zeros(1))
         self._shares = np.zeros(0)
         self._seen = 0
-        self._near = _Errors(1, 2 * len(SMOOTHING), 0)
-        self._far = _Errors(1, 2 * len(SMOOTHING), 0)
-        self._far_total = _Errors(1, len(SMOOTHING), 1)
+        self._near = _Errors(1, 2 * FORECASTS, 0)
+        self._far = _Errors(1, 2 * FORECASTS, 0)
+        self._far_total = _Errors(1, FORECASTS, 1)
         self._totals: deque[float] = deque(maxlen=REMEMBERED)
 
     def observe(self, counts: Floats, *, lead: int = 1) -> None:
@@ -54,8 +56,8 @@ class Demand:
             self._learn_shares(counts)
         self._totals.append(float(counts.sum()))
         if lead != self._far.distance:
-            self._far = _Errors(lead, 2 * len(SMOOTHING), len(counts))
-            self._far_total = _Errors(lead, len(SMOOTHING), 1)
+            self._far = _Errors(lead, 2 * FORECASTS, len(counts))
+            self._far_total = _Errors(lead, FORECASTS, 1)
         self._near.note(self._candidates(1))
         self._far.note(self._candidates(lead))
         self._far_total.note(self._total.ahead(lead))
@@ -90,9 +92,9 @@ class Demand:
         self._own, self._total = _Holts(counts), _Holts(counts.sum(keepdims=True))
         self._shares = np.full(len(counts), 1.0 / max(1, len(counts)))
         self._seen = 0
-        self._near = _Errors(1, 2 * len(SMOOTHING), len(counts))
-        self._far = _Errors(self._far.distance, 2 * len(SMOOTHING), len(counts))
-        self._far_total = _Errors(self._far.distance, len(SMOOTHING), 1)
+        self._near = _Errors(1, 2 * FORECASTS, len(counts))
+        self._far = _Errors(self._far.distance, 2 * FORECASTS, len(counts))
+        self._far_total = _Errors(self._far.distance, FORECASTS, 1)
         self._learn_shares(counts)
 
     def _learn_shares(self, counts: Floats) -> None:
@@ -150,6 +152,7 @@ class _Holts:
         self._level_weight, self._trend_weight = weights[:, :1], weights[:, 1:]
         self._level = np.repeat(first[None, :], len(weights), axis=0).astype(np.float64)
         self._trend = np.zeros_like(self._level)
+        self._newest: deque[Floats] = deque([first], maxlen=3)
 
     def observe(self, values: Floats) -> None:
         """Take in the next value of each series."""
@@ -157,7 +160,8 @@ class _Holts:
         level = expected + self._level_weight * (values[None, :] - expected)
         self._trend = self._trend + self._trend_weight * (level - self._level - self._trend)
         self._level = level
+        self._newest.append(values)
 
     def ahead(self, steps: int) -> Floats:
-        """Return the forecasts, shape (pairs, series)."""
-        return np.asarray(self._level + steps * self._trend)
+        """Return the forecasts, shape (FORECASTS, series): by each pair, and the median, which no spike can move."""
+        return np.concatenate((self._level + steps * self._trend, np.median(self._newest, axis=0)[None, :]))

@@ -260,6 +260,13 @@ def test_a_trend_that_drowns_in_each_partition_shows_in_their_sum():
     assert demand.ahead(3).sum() == pytest.approx(partitions * (10 + 32), rel=0.1)
 
 
+def test_one_spike_does_not_change_what_is_expected_after_it():
+    demand = Demand()
+    for total in [60.0] * 30 + [480.0, 60.0, 60.0]:
+        demand.observe(np.array([total, total]))
+    assert demand.ahead().tolist() == [60.0, 60.0]
+
+
 def test_the_largest_fall_of_late_is_remembered_for_a_while():
     demand = Demand()
     for total in [100.0] * 5 + [80.0, 40.0] + [40.0] * 10:

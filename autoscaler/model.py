@@ -113,7 +113,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A plan that was weighed: what it was predicted to bring and to cost, over the time that the policy looks ahead."""
+    """A plan that was weighed: what it was predicted to bring and to cost, as far as the policy looks ahead."""
 
     replicas: int
     moved: int

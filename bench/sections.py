@@ -97,6 +97,11 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
     """Offsets are seen as they were so long ago."""
     observation_loss: Annotated[float, msgspec.Meta(ge=0, lt=1)] = 0.0
     """Share of ticks at which nothing can be observed."""
+    commit_age_s: OptionalSeconds = 0.0
+    """Commits are seen as they were so long before the offsets beside them: half of the interval at which replicas
+    commit, on average. Policies are told."""
+    planned_overhead_s: OptionalSeconds = 0.0
+    """What policies are told of an event's latency beside waiting and being served; it costs no event anything."""
     poll_events: Count = 1
     """Events that are polled and committed together at most."""
     distribution: Distribution = Distribution.DETERMINISTIC

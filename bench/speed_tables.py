@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Final
 
 from bench.figures import PackingSpeedFigures, SimulatorRow, load
-from bench.markdown import table
+from bench.markdown import known, table
 
 
 def simulator() -> str:
@@ -12,15 +12,19 @@ def simulator() -> str:
     found = load(SimulatorRow)
     rows = [
         (
+            row.measured,
             f"{row.events:,}",
             f"{row.partitions:,}",
             str(row.replicas),
             f"{row.process_s:.2f}",
             f"{row.events_per_s:,.0f}",
+            f"{row.policy_s:.2f}",
+            known(row.peak_mb, 1, ",.0f"),
         )
         for row in found
     ]
-    return table(("events", "partitions", "replicas", "processor, s", "events/s"), rows, (row.origin for row in found))
+    header = ("measured", "events", "partitions", "replicas", "processor, s", "events/s", "its policy, s", "peak, MB")
+    return table(header, rows, (row.origin for row in found))
 
 
 def packing_speed() -> str:

@@ -1,5 +1,6 @@
 """`tailpack replay`: a finished live run through the simulator, with its own events and times; both side by side."""
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -33,6 +34,9 @@ def replay(
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder that takes the simulated run; `tailpack report compare` takes both.")
+    ] = None,
 ) -> None:
     """Feed the simulator with a run's own events and measured times, and compare: does live equal simulated?
 
@@ -42,7 +46,9 @@ def replay(
     from bench.replay.replay import PLOT, replay  # noqa: PLC0415
 
     named = {} if policy is None else {"autoscaler.policy": policy}
-    found, live_us, simulated_us = replay(folder, parse_overrides(changes or ()) | named)
+    command = shlex.join(["tailpack", *sys.argv[1:]])
+    told = parse_overrides(changes or ()) | named
+    found, live_us, simulated_us = replay(folder, told, kept=out, command=command)
     title = f"{found.run}: live {found.live_policy}, simulated {found.policy}"
     try:
         draw(live_us, simulated_us, folder / PLOT, title=title, latency_target_s=found.latency_target_s)

@@ -23,11 +23,13 @@ Into = Annotated[Path | None, typer.Option("--into", help="Folder that takes the
 @app.command()
 def simulator(
     *,
-    quick: Annotated[bool, typer.Option("--quick", help="Without the largest run: within 50 s.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Without the largest runs, which take minutes: within 50 s.")
+    ] = False,
     as_json: AsJson = False,
     into: Into = None,
 ) -> None:
-    """Events that the simulator serves per second of one core: by size of the run and of the group."""
+    """Events that the simulator serves per second of one core: by size of the run and of the group, and as a whole."""
     from bench.simulator_speed import measure_all  # noqa: PLC0415  the compiler only where it is needed
     from tailpack.bench_cli import origin  # noqa: PLC0415  which registers this command
 
@@ -40,15 +42,19 @@ def simulator(
     if as_json:
         sys.stdout.write(msgspec.json.encode(found).decode() + "\n")
         return
-    table = Table("events", "partitions", "replicas", "wall, s", "processor, s", "events/s", box=None)
+    heads = ("events", "partitions", "replicas", "wall, s", "processor, s", "of it policy", "events/s", "peak, MB")
+    table = Table("measured", *heads, box=None)
     for row in found.growth:
         table.add_row(
+            row.measured,
             f"{row.events:,}",
             f"{row.partitions:,}",
             str(row.replicas),
             f"{row.wall_s:.2f}",
             f"{row.process_s:.2f}",
+            f"{row.policy_s:.2f}" if row.policy_s else "–",
             f"{row.events_per_s:,.0f}",
+            "–" if row.peak_mb is None else f"{row.peak_mb:,.0f}",
         )
     Console().print(table)
 
@@ -79,4 +85,4 @@ def packing(*, as_json: AsJson = False, into: Into = None) -> None:
 
 
 def _line(row: "SpeedRow") -> str:
-    return f"{row.events:,} events, {row.partitions:,} partitions: {row.events_per_s:,.0f} events/s"
+    return f"{row.measured}: {row.events:,} events, {row.partitions:,} partitions: {row.events_per_s:,.0f} events/s"

@@ -3,7 +3,7 @@
 from autoscaler.estimation.calibration import Coverage, coverage
 from autoscaler.estimation.envelope import Envelope
 from autoscaler.estimation.forecast import GuardedForecast, Holt
-from autoscaler.estimation.rates import ArrivalRates, ServiceRate, WorkCounters
+from autoscaler.estimation.rates import ArrivalRates, WorkCounters
 from autoscaler.estimation.rebalance_time import (
     KINDS,
     Estimate,
@@ -25,7 +25,6 @@ __all__ = [
     "RateEstimate",
     "RebalanceTimes",
     "RebalanceTiming",
-    "ServiceRate",
     "ServiceRates",
     "WorkCounters",
     "coverage",

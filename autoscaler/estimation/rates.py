@@ -1,6 +1,5 @@
 """From counters to rates. Fed with readings and their times; knows neither where they come from nor what time it is."""
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -15,45 +14,6 @@ class WorkCounters:
     """Events served."""
     busy_us: int
     """Time spent serving them, waiting for input left out."""
-
-
-class ServiceRate:
-    """Learns μ, events/s of one replica that is never idle: events served per second of busy time, over all replicas.
-
-    prior: returned until `enough_events` have been seen. memory_events: an event counts half after that many more, so
-    that the estimate follows a slower machine, yet stays what it was through silence.
-    """
-
-    def __init__(self, prior: float, *, enough_events: int = 100, memory_events: int = 2000) -> None:
-        if not 0 < prior < math.inf:
-            raise ValueError(f"service rate to start from must be positive, got {prior} events/s")
-        self._prior = prior
-        self._enough_events = enough_events
-        self._memory_events = memory_events
-        self._last: dict[str, WorkCounters] = {}
-        self._seen = 0
-        self._events = 0.0
-        self._busy_s = 0.0
-
-    def observe(self, now: WorkCounters) -> None:
-        """Take in one reading. An incarnation's first says where its counters stand; one out of order is ignored."""
-        before = self._last.get(now.replica)
-        if before is None or before.incarnation != now.incarnation:
-            self._last[now.replica] = now
-            return
-        events, busy_us = now.processed - before.processed, now.busy_us - before.busy_us
-        if events <= 0 or busy_us <= 0:
-            return  # nothing served, or a reading that arrived out of order: the difference waits for the next one
-        self._last[now.replica] = now
-        remembered = 0.5 ** (events / self._memory_events)
-        self._seen += events
-        self._events = self._events * remembered + events
-        self._busy_s = self._busy_s * remembered + busy_us / 1e6
-
-    @property
-    def service_rate(self) -> float:
-        """μ, events/s."""
-        return self._events / self._busy_s if self._seen >= self._enough_events else self._prior
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,16 @@ class Arrivals:
         return len(self.intended_us)
 
 
+def check_next(arrivals: Arrivals, *, earliest_us: int, partitions: int) -> None:
+    """Raise ValueError for events before `earliest_us`, which has been, or of partitions that do not exist."""
+    if not len(arrivals):
+        return
+    if arrivals.intended_us[0] < earliest_us:
+        raise ValueError(f"an event at {arrivals.intended_us[0]} µs comes too late: {earliest_us} µs has been")
+    if not 0 <= arrivals.partition.min() <= arrivals.partition.max() < partitions:
+        raise ValueError(f"events name partitions outside 0 … {partitions - 1}")
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Workload:
     """A run's events as successive chunks; a chunk holds all events of [its start, the next one's start)."""

@@ -1,21 +1,23 @@
 """Ways to deliver plans by name: which model, with which timing, on which engine."""
 
 from autoscaler.simulator.agenda import Agenda
-from autoscaler.simulator.deliveries.base import PlanDelivery
+from autoscaler.simulator.deliveries.base import Completed, PlanDelivery
 from autoscaler.simulator.deliveries.handovers import Handovers
 from autoscaler.simulator.deliveries.heartbeats import Heartbeats
 from autoscaler.simulator.deliveries.rounds import CooperativeSticky, Eager
 from autoscaler.simulator.deliveries.share import Share
 from autoscaler.simulator.engine import Engine
-from autoscaler.simulator.pooled import PooledEngine
+from autoscaler.simulator.pooled.pool import Pool
 from autoscaler.simulator.settings import Delivery, DeliverySettings
 
 
-def make_delivery(settings: DeliverySettings, engine: Engine | PooledEngine, agenda: Agenda, seed: int) -> PlanDelivery:
+def make_delivery(
+    settings: DeliverySettings, engine: Engine | Pool, agenda: Agenda, completed: Completed, seed: int
+) -> PlanDelivery:
     """Return the model of `settings.delivery`. Raises ValueError where the engine does not suit it."""
-    if isinstance(engine, PooledEngine) != (settings.delivery is Delivery.SHARE):
+    if isinstance(engine, Pool) != (settings.delivery is Delivery.SHARE):
         raise ValueError(f"delivery {settings.delivery} does not work on a {type(engine).__name__}")
-    if isinstance(engine, PooledEngine):
+    if isinstance(engine, Pool):
         return Share(engine, agenda)
     heartbeats = Heartbeats(round(settings.heartbeat_s * 1e6), seed)
     rebalance_time_us = round(settings.rebalance_time_s * 1e6)
@@ -25,15 +27,16 @@ def make_delivery(settings: DeliverySettings, engine: Engine | PooledEngine, age
             return Handovers(
                 engine,
                 agenda,
+                completed,
                 stops_us=lambda _, now_us: now_us,
                 starts_us=lambda _, free_us: free_us + pause_us,
             )
         case Delivery.KIP848:
-            return Handovers(engine, agenda, stops_us=heartbeats.next_us, starts_us=heartbeats.next_us)
+            return Handovers(engine, agenda, completed, stops_us=heartbeats.next_us, starts_us=heartbeats.next_us)
         case Delivery.COOPERATIVE_STICKY:
-            return CooperativeSticky(engine, agenda, heartbeats, rebalance_time_us)
+            return CooperativeSticky(engine, agenda, completed, heartbeats, rebalance_time_us)
         case _:  # eager, and Faust's consumer, which rebalances eagerly
-            return Eager(engine, agenda, heartbeats, rebalance_time_us)
+            return Eager(engine, agenda, completed, heartbeats, rebalance_time_us)
 
 
 def own_rebalance_time_s(settings: DeliverySettings) -> float:

@@ -4,9 +4,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autoscaler.simulator import kernel
-from autoscaler.simulator.arrivals import Arrivals
+from autoscaler.simulator.arrivals import Arrivals, check_next
 from autoscaler.simulator.engine import NOBODY, Served
-from autoscaler.simulator.rows import NEVER, NONE, PARTITION, REPLICA, SERVICE, Rows
+from autoscaler.simulator.rows import NEVER, NONE, PARTITION, REPLICA, Rows, service_row
 from autoscaler.simulator.service import ServiceTimes
 from autoscaler.simulator.window import Window
 
@@ -21,8 +21,7 @@ class FastEngine:
         if partitions < 1 or poll_events < 1:
             raise ValueError(f"{partitions} partitions and polls of {poll_events} events: both must be at least 1")
         self._speed = service.speed
-        slow = (service.slow_from_us, service.slow_until_us, service.slow_factor)
-        self._service: Rows = np.array([(poll_events, *slow)], SERVICE)
+        self._service = service_row(service, poll_events)
         self._partitions: Rows = np.zeros(partitions, PARTITION)
         for name in ("owner", "first", "last"):
             self._partitions[name] = NONE
@@ -59,13 +58,9 @@ class FastEngine:
 
     def feed(self, arrivals: Arrivals) -> None:
         """See `Engine`. Raises ValueError for events out of order, of the past, or of no partition."""
+        check_next(arrivals, earliest_us=max(self._now_us, self._newest_us), partitions=len(self._partitions))
         if not len(arrivals):
             return
-        earliest_us = max(self._now_us, self._newest_us)
-        if arrivals.intended_us[0] < earliest_us:
-            raise ValueError(f"an event at {arrivals.intended_us[0]} µs comes too late: {earliest_us} µs has been")
-        if not 0 <= arrivals.partition.min() <= arrivals.partition.max() < len(self._partitions):
-            raise ValueError(f"events name partitions outside 0 … {len(self._partitions) - 1}")
         self._newest_us = int(arrivals.intended_us[-1])
         self._events.feed(arrivals)
 
@@ -127,7 +122,7 @@ class FastEngine:
         while event != NONE:
             row = self._events.rows[event - self._events.base]
             if event >= self._collected_until and row["done_us"] <= self._now_us:
-                self._repeated.setdefault(event, self._outcomes(event, event + 1))
+                self._repeated.setdefault(event, self._events.outcomes(event, event + 1))
             self._concern(int(row["partition"]))
             event = int(row["next"])
         self._replicas["alive"][replica] = False
@@ -174,7 +169,7 @@ class FastEngine:
             if end not in self._repeated:
                 break
             end += 1
-        served = self._outcomes(first, end)
+        served = self._events.outcomes(first, end)
         for event in [event for event in self._repeated if event < end]:
             outcome = self._repeated.pop(event)
             served.started_us[event - first] = outcome.started_us[0]
@@ -182,10 +177,6 @@ class FastEngine:
             served.replica[event - first] = outcome.replica[0]
         self._collected.append(served)
         self._collected_until = end
-
-    def _outcomes(self, first: int, end: int) -> Served:
-        rows = self._events.rows[first - self._events.base : end - self._events.base]
-        return Served(first, rows["started_us"].copy(), rows["done_us"].copy(), rows["replica"].copy())
 
     def _check_alive(self, replica: int) -> None:
         if not (0 <= replica < len(self._replicas) and self._replicas["alive"][replica]):

@@ -58,7 +58,10 @@ class SimulatedGroup:
         settings: SimulationSettings,
         *,
         partitions: int,
+        keep: bool = True,
     ) -> None:
+        """keep: off, and neither plans nor what happens to replicas is recorded."""
+        self._keep = keep
         self._server = server
         self._agenda = agenda
         self._delivery = delivery
@@ -71,7 +74,9 @@ class SimulatedGroup:
         self._rebalance_time_s = own_rebalance_time_s(settings.delivery) if told_s is None else told_s
         self._dying: frozenset[int] = frozenset()
         self._dead: frozenset[int] = frozenset()
-        self.members = Members()
+        self.members = Members(keep=keep)
+        self.epoch = 0
+        """Of the plan in force."""
         self.plans: list[PlanWritten] = []
         """at_us: µs since the start of the run."""
         self.changes: list[Change] = []
@@ -84,15 +89,11 @@ class SimulatedGroup:
         self._placement = first_placement(settings.assignor, partitions, first)
         self._delivery.begin(self._placement.now, frozenset(member.number for member in first))
         self._write("start", "first plan: nothing is known yet", partitions)
-        self._replicas: tuple[Replica, ...] = ()
+        self._replicas: tuple[Replica, ...] | None = None
+        """As they are seen; None: something happened since somebody looked."""
         self.release()
         for failure in settings.failures:
             agenda.at(round(failure.at_s * 1e6), partial(self._fail, failure))
-
-    @property
-    def epoch(self) -> int:
-        """Of the plan in force."""
-        return len(self.plans)
 
     @property
     def now_us(self) -> int:
@@ -102,6 +103,8 @@ class SimulatedGroup:
     @property
     def replicas(self) -> tuple[Replica, ...]:
         """Requested and not being removed, in the order of their requests."""
+        if self._replicas is None:
+            self._replicas = tuple(Replica(one.name, one.ready, self._rates.of(one)) for one in self.members.planned)
         return self._replicas
 
     @property
@@ -116,11 +119,11 @@ class SimulatedGroup:
             raise NotReadyError("offsets: the brokers did not answer")
         if not self._rates.alike:
             self._rates.observe(self.members.planned, self._placement.now, self._server.committed())
-            self._replicas = self._as_seen()
+            self._replicas = None
         return GroupObservation(
             at_s=self._server.now_us / 1e6,
             partitions=loads,
-            replicas=self._replicas,
+            replicas=self.replicas,
             assignment=self._placement.aim,
             service_rate=self._rates.group,
             rebalance_time_s=self._rebalance_time_s,
@@ -163,7 +166,7 @@ class SimulatedGroup:
                 self.members.remove(member, now_us, ReplicaChange.LEFT)
             else:
                 self._agenda.at(until_us, lambda: None)  # this is called again then
-        self._replicas = self._as_seen()
+        self._replicas = None
 
     @property
     def unserved(self) -> bool:
@@ -230,11 +233,14 @@ class SimulatedGroup:
         self._write(REPAIR, f"{victim.name} died: its partitions go to the others", moved(before, self._placement))
 
     def _write(self, action: str, reason: str, count: int) -> None:
+        self.epoch += 1
+        if not self._keep:
+            return
         owners = None if self._plan.assignment is None else dict(self._placement.aim)
         self.plans.append(
             PlanWritten(
                 at_us=self._server.now_us,
-                epoch=len(self.plans) + 1,
+                epoch=self.epoch,
                 action=action,
                 reason=reason,
                 replicas=self._plan.replicas,
@@ -242,6 +248,3 @@ class SimulatedGroup:
                 moved=count,
             )
         )
-
-    def _as_seen(self) -> tuple[Replica, ...]:
-        return tuple(Replica(member.name, member.ready, self._rates.of(member)) for member in self.members.planned)

@@ -16,6 +16,15 @@ from autoscaler.simulator.rows import NEVER, NONE, Rows
 
 
 @compiled
+def service_us(service: Rows, demand_us: float, speed: float, started_us: int) -> int:
+    """Return what `ServiceTimes.service_us` does, for an event with that demand."""
+    slow = 1.0
+    if service[0].slow_from_us <= started_us < service[0].slow_until_us:
+        slow = service[0].slow_factor
+    return max(1, int(demand_us * slow / speed + 0.5))
+
+
+@compiled
 def assign(events: Rows, base: int, replicas: Rows, partitions: Rows, service: Rows, event: int, until_us: int) -> None:
     """Give the events linked from `event` on that arrive before `until_us` to their partitions' owners.
 
@@ -37,10 +46,7 @@ def assign(events: Rows, base: int, replicas: Rows, partitions: Rows, service: R
             partitions[partition].last = event
         else:
             started_us = max(replicas[owner].free_us, events[row].intended_us)
-            slow = 1.0
-            if service[0].slow_from_us <= started_us < service[0].slow_until_us:
-                slow = service[0].slow_factor
-            done_us = started_us + max(1, int(events[row].demand_us * slow / replicas[owner].speed + 0.5))
+            done_us = started_us + service_us(service, events[row].demand_us, replicas[owner].speed, started_us)
             events[row].started_us = started_us
             events[row].done_us = done_us
             events[row].replica = owner

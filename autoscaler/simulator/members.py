@@ -21,7 +21,10 @@ class Member:
 class Members:
     """All replicas that cost money, in the order of their requests, and the record of those that ever did."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, keep: bool = True) -> None:
+        """keep: off, and no changes are recorded."""
+        self._keep = keep
+        self._leaving: list[Member] = []
         self._present: dict[str, Member] = {}
         self.names: list[str] = []
         """By replica number."""
@@ -45,7 +48,7 @@ class Members:
     @property
     def leaving(self) -> list[Member]:
         """Being removed."""
-        return [member for member in self._present.values() if not member.planned]
+        return [*self._leaving]
 
     def request(self, name: str, number: int, at_us: int) -> Member:
         """Add a replica; from now on it costs money. Its number must be the next one."""
@@ -60,6 +63,7 @@ class Members:
         wanted = set(names)
         for member in self._present.values():
             member.planned = member.name in wanted
+        self._leaving = [member for member in self._present.values() if not member.planned]
 
     def make_ready(self, member: Member, at_us: int) -> None:
         """Take note that it could serve now."""
@@ -69,10 +73,13 @@ class Members:
     def remove(self, member: Member, at_us: int, why: ReplicaChange) -> None:
         """Take it out: it costs nothing any more. why: LEFT or DIED."""
         del self._present[member.name]
+        if not member.planned:
+            self._leaving.remove(member)
         self._note(member, why, at_us)
 
     def _note(self, member: Member, change: ReplicaChange, at_us: int) -> None:
-        self.changes.append(ReplicaChanged(at_us=at_us, replica=member.name, change=change))
+        if self._keep:
+            self.changes.append(ReplicaChanged(at_us=at_us, replica=member.name, change=change))
         if self.requested and self.requested[-1][0] == at_us:
             self.requested.pop()
         if not self.requested or self.requested[-1][1] != len(self._present):

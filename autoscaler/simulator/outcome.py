@@ -2,6 +2,7 @@
 
 from collections import deque
 from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,9 @@ from autoscaler.simulator.arrivals import Arrivals
 from autoscaler.simulator.engine import Served
 
 Times = NDArray[np.int64]
-SHORT_US = 1 << 32
+SHORT_US: Final = 1 << 32
+GROWTH: Final = 8
+"""An array that is full grows by that part of its size."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,6 +40,30 @@ class Kill:
     committed: Times
 
 
+class _Latencies:
+    """One array that grows in place: putting parts together at the end would take twice the memory."""
+
+    def __init__(self, dtype: np.dtype[Any]) -> None:
+        """dtype: uint32 holds 71 minutes; a longer latency turns all into int64."""
+        self._values: NDArray[Any] = np.empty(0, dtype)
+        self._count = 0
+
+    def add(self, latency_us: Times) -> None:
+        """Append some, one or more."""
+        if self._values.dtype == np.uint32 and int(latency_us.max()) >= SHORT_US:
+            self._values = self._values.astype(np.int64)
+        count = self._count + len(latency_us)
+        if count > len(self._values):
+            self._values.resize(count + count // GROWTH, refcheck=False)  # nobody else has it yet
+        self._values[self._count : count] = latency_us
+        self._count = count
+
+    def all(self) -> NDArray[Any]:
+        """Return them. Nothing is added after that."""
+        self._values.resize(self._count, refcheck=False)
+        return self._values
+
+
 class Outcomes:
     """Takes events as they are fed, and outcomes in the same order. keep: everything, else latencies only."""
 
@@ -44,7 +71,7 @@ class Outcomes:
         self._keep = keep
         self._arrivals: list[Arrivals] = []
         self._served: list[Served] = []
-        self._latencies: list[NDArray[np.int64] | NDArray[np.uint32]] = []
+        self._latencies = _Latencies(np.dtype(np.int64 if keep else np.uint32))
         self._unmatched: deque[Times] = deque()
 
     def fed(self, arrivals: Arrivals) -> None:
@@ -59,9 +86,7 @@ class Outcomes:
         while len(done_us):
             intended_us = self._unmatched.popleft()
             count = min(len(done_us), len(intended_us))
-            latency_us = done_us[:count] - intended_us[:count]
-            short = not self._keep and int(latency_us.max()) < SHORT_US
-            self._latencies.append(latency_us.astype(np.uint32) if short else latency_us)
+            self._latencies.add(done_us[:count] - intended_us[:count])
             done_us = done_us[count:]
             if count < len(intended_us):
                 self._unmatched.appendleft(intended_us[count:])
@@ -71,7 +96,7 @@ class Outcomes:
     def latency_us(self) -> Times:
         """Return done − intended by event number."""
         assert not self._unmatched, "everything was drained"
-        return _joined([*self._latencies])
+        return self._latencies.all()
 
     def events(self) -> Events:
         """Return every event; none where they are not kept."""

@@ -8,7 +8,7 @@ from itertools import islice, takewhile
 import numpy as np
 from numpy.typing import NDArray
 
-from autoscaler.simulator.arrivals import Arrivals
+from autoscaler.simulator.arrivals import Arrivals, check_next
 from autoscaler.simulator.engine import NOBODY, Served
 from autoscaler.simulator.service import ServiceTimes
 
@@ -75,10 +75,7 @@ class ReferenceEngine:
     def feed(self, arrivals: Arrivals) -> None:
         """See `Engine`. Raises ValueError for events out of order, of the past, or of no partition."""
         earliest_us = max([self._now_us, *self._intended_us[-1:]])
-        if len(arrivals) and arrivals.intended_us[0] < earliest_us:
-            raise ValueError(f"an event at {arrivals.intended_us[0]} µs comes too late: {earliest_us} µs has been")
-        if len(arrivals) and not 0 <= arrivals.partition.min() <= arrivals.partition.max() < len(self._waiting):
-            raise ValueError(f"events name partitions outside 0 … {len(self._waiting) - 1}")
+        check_next(arrivals, earliest_us=earliest_us, partitions=len(self._waiting))
         for intended_us, partition in zip(arrivals.intended_us.tolist(), arrivals.partition.tolist(), strict=True):
             self._waiting[partition].append(len(self._intended_us))
             self._intended_us.append(intended_us)

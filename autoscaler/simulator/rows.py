@@ -5,6 +5,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from autoscaler.simulator.service import ServiceTimes
+
 Rows = NDArray[np.void]
 """An array of records: one row per event, replica or partition."""
 
@@ -20,7 +22,7 @@ EVENT: Final = np.dtype(
         ("next", np.int64),  # the next one in its chain
         ("partition", np.int32),
         ("replica", np.int32),
-        ("polls", np.bool_),  # it is the first of a batch
+        ("polls", np.bool_),  # it is the first of a batch, or of a unit
     ],
     align=True,
 )
@@ -38,11 +40,21 @@ REPLICA: Final = np.dtype(
     ],
     align=True,
 )
+MEMBER: Final = np.dtype(
+    [
+        ("speed", np.float64),
+        ("free_us", np.int64),  # when it has served what it acquired
+        ("first", np.int64),  # chain of events that it acquired and that are not committed
+        ("done_us", np.int64),  # end of the newest committed event
+    ],
+    align=True,
+)
+"""A replica of a pool."""
 PARTITION: Final = np.dtype(
     [
         ("owner", np.int64),
         ("first", np.int64),  # chain of events that nobody serves
-        ("last", np.int64),
+        ("last", np.int64),  # its end; in a pool the last event fed
         ("produced", np.int64),
         ("committed", np.int64),
         ("concerned", np.bool_),
@@ -58,3 +70,9 @@ SERVICE: Final = np.dtype(
     ],
     align=True,
 )
+
+
+def service_row(service: ServiceTimes, poll_events: int = 1) -> Rows:
+    """Return what loops need to know of how work is done."""
+    slow = (service.slow_from_us, service.slow_until_us, service.slow_factor)
+    return np.array([(poll_events, *slow)], SERVICE)

@@ -19,6 +19,8 @@ from autoscaler.simulator.engine import Engine
 from autoscaler.simulator.fast import FastEngine
 from autoscaler.simulator.journal import SimulatedJournal
 from autoscaler.simulator.outcome import Events, repeated
+from autoscaler.simulator.pooled.fast import FastPool
+from autoscaler.simulator.pooled.pool import PoolFactory
 from autoscaler.simulator.service import ServiceTimes
 from autoscaler.simulator.settings import Change, SimulationSettings
 from autoscaler.simulator.world import World
@@ -53,6 +55,7 @@ class Run:
     requested: tuple[tuple[int, int], ...]
     """(µs, replicas paid for from then on): what `bench.measures.replica_minutes` reads."""
     handovers: tuple[Handover, ...]
+    """This and the records below: none where only latencies are kept."""
     drained_us: int
     """When the last event was finished."""
     repeated: NDArray[np.int64]
@@ -63,7 +66,8 @@ class Run:
     """at_us: µs since the start."""
     replica_changes: tuple[ReplicaChanged, ...]
     """at_us: µs since the start."""
-    _journal: SimulatedJournal = field(repr=False)
+    _journal: SimulatedJournal | None = field(repr=False)
+    """None where only latencies are kept."""
 
     @property
     def duplicates(self) -> int:
@@ -86,7 +90,12 @@ class Run:
         return self.events.replica
 
     def entries(self, started_us: int = 0) -> Iterator[JournalEntry]:
-        """Yield the journal in order of time, as a live run writes it. started_us: epoch µs of second 0."""
+        """Yield the journal in order of time, as a live run writes it; records are made here, not during the run.
+
+        started_us: epoch µs of second 0. Raises ValueError for a run whose events were not kept.
+        """
+        if self._journal is None:
+            raise ValueError("this run kept latencies only: it has no journal")
         own: list[PlanWritten | ReplicaChanged] = [*self.plans, *self.replica_changes]
         shifted = [msgspec.structs.replace(entry, at_us=started_us + entry.at_us) for entry in own]
         shifted.sort(key=_at_us)
@@ -99,18 +108,20 @@ def simulate(
     settings: SimulationSettings,
     *,
     engine: EngineFactory = FastEngine,
+    pool: PoolFactory = FastPool,
     keep_events: bool = True,
     clock: Callable[[], float] | None = None,
 ) -> Run:
     """Run `workload` under `policy` until its last event is finished.
 
-    keep_events: off, and only latencies are kept, in 4 bytes each, and no ticks. clock: seconds; times the policy.
+    engine, pool: which implementation serves; the pool under share. keep_events: off, and only latencies are kept, in 4
+    bytes each, and what the policy changed: no journal and no handovers. clock: seconds; times the policy.
     Raises ValueError for settings or a workload that make no sense, and for plans that contradict themselves.
     """
     failures = tuple(failure for failure in settings.failures if failure.at_s < workload.duration_s)
     settings = replace(settings, failures=failures)
     may_repeat = bool(failures) and settings.poll_events > 1
-    world = World(workload, settings, engine, keep_events=keep_events or may_repeat)
+    world = World(workload, settings, engine, pool, keep=keep_events or may_repeat)
     timed = _Timed(policy, clock)
     journal = SimulatedJournal(world.group, policy.name, keep=keep_events)
     controller = Controller(world.group, timed, journal)
@@ -134,13 +145,13 @@ def simulate(
         replica_names=tuple(group.members.names),
         changes=tuple(group.changes),
         requested=tuple(group.members.requested),
-        handovers=tuple(world.delivery.handovers),
+        handovers=tuple(world.handovers),
         drained_us=drained_us,
         repeated=repeated(events, group.kills if may_repeat else []),
         policy_s=timed.spent_s,
         plans=tuple(group.plans),
         replica_changes=tuple(group.members.changes),
-        _journal=journal,
+        _journal=journal if keep_events else None,
     )
 
 

@@ -6,6 +6,7 @@ from typing import Final
 import numpy as np
 
 from autoscaler.simulator.arrivals import Arrivals
+from autoscaler.simulator.engine import Served
 from autoscaler.simulator.rows import EVENT, NEVER, NONE, Rows
 from autoscaler.simulator.service import BLOCK, ServiceTimes
 
@@ -51,6 +52,11 @@ class Window:
             self._fed.popleft()
             self._skip = 0
         self._look_ahead()
+
+    def outcomes(self, first: int, end: int) -> Served:
+        """Return a copy of what became of the events first … end − 1."""
+        rows = self.rows[first - self.base : end - self.base]
+        return Served(first, rows["started_us"].copy(), rows["done_us"].copy(), rows["replica"].copy())
 
     def _look_ahead(self) -> None:
         self.next_us = int(self._fed[0].intended_us[self._skip]) if self._fed else NEVER

@@ -4,12 +4,13 @@ from collections.abc import Callable
 
 from autoscaler.simulator.agenda import Agenda
 from autoscaler.simulator.arrivals import Arrivals, Workload
+from autoscaler.simulator.deliveries.base import Handover
 from autoscaler.simulator.delivery import make_delivery
 from autoscaler.simulator.engine import Engine
 from autoscaler.simulator.feed import Feed
 from autoscaler.simulator.group import SimulatedGroup
 from autoscaler.simulator.outcome import Outcomes
-from autoscaler.simulator.pooled import PooledEngine
+from autoscaler.simulator.pooled.pool import Pool, PoolFactory
 from autoscaler.simulator.service import ServiceTimes
 from autoscaler.simulator.settings import Delivery, SimulationSettings
 from autoscaler.simulator.sight import Sight
@@ -18,7 +19,8 @@ from autoscaler.simulator.sight import Sight
 class World:
     """Everything but the controller. Time is that of the engine.
 
-    make: makes the engine; a share group brings its own.
+    make: makes the engine; make_pool: that of a share group. keep: off, only latencies are kept, and no record of
+    plans, handovers and replicas.
     """
 
     def __init__(
@@ -26,23 +28,27 @@ class World:
         workload: Workload,
         settings: SimulationSettings,
         make: Callable[..., Engine],
+        make_pool: PoolFactory,
         *,
-        keep_events: bool = True,
+        keep: bool = True,
     ) -> None:
         service = ServiceTimes(settings.service, settings.seed)
-        self.engine: Engine | PooledEngine = (
-            PooledEngine(workload.partitions, service, whole_batches=settings.delivery.whole_batches)
+        self.engine: Engine | Pool = (
+            make_pool(workload.partitions, service, whole_batches=settings.delivery.whole_batches)
             if settings.delivery.delivery is Delivery.SHARE
             else make(workload.partitions, service, poll_events=settings.poll_events)
         )
-        self.outcomes = Outcomes(keep=keep_events)
+        self.outcomes = Outcomes(keep=keep)
         self.agenda = Agenda()
-        self.delivery = make_delivery(settings.delivery, self.engine, self.agenda, settings.seed)
+        self.handovers: list[Handover] = []
+        """Those that are complete, in order of time."""
+        completed = self.handovers.append if keep else _forget
+        delivery = make_delivery(settings.delivery, self.engine, self.agenda, completed, settings.seed)
         look_back_us = round((settings.decision_interval_s + settings.observation_delay_s) * 1e6)
         self._feed = Feed(workload, self._take_in, look_back_us=look_back_us)
         self._sight = Sight(self.engine, self._feed.slots, settings)
         self.group = SimulatedGroup(
-            self.engine, self.agenda, self.delivery, self._sight, settings, partitions=workload.partitions
+            self.engine, self.agenda, delivery, self._sight, settings, partitions=workload.partitions, keep=keep
         )
         self._delay_us = round(settings.observation_delay_s * 1e6)
         self._commit_age_us = round(settings.commit_age_s * 1e6)
@@ -85,3 +91,7 @@ class World:
         self.outcomes.add(self.engine.take())
         self.engine.feed(arrivals)
         self.outcomes.fed(arrivals)
+
+
+def _forget(_: Handover) -> None:
+    """Take no note."""

@@ -40,7 +40,7 @@ def scenario_of(info: RunInfo, measured: Measured, changes: Mapping[str, Any]) -
     other_policy = any(changes.get(key, info.policy) != info.policy for key in ("autoscaler.policy", "policy"))
     values = {key: value for key, value in _flat(info.scenario) if not (other_policy and key.startswith(f"{OPTIONS}."))}
     base = name if name in scenario_names() else BASE
-    return load_scenario(base, values | _measured_values(measured) | dict(changes))
+    return load_scenario(base, values | measured_values(measured) | dict(changes))
 
 
 def without_pauses(measured: Measured, changes: Mapping[str, Any]) -> Measured:
@@ -90,7 +90,7 @@ def sent_in(served: Served, at_us: Times, info: RunInfo) -> Sent:
     return Sent(counts, spacing, Split.TABLE, partitions, info.seed)
 
 
-def _measured_values(measured: Measured) -> dict[str, Any]:
+def measured_values(measured: Measured) -> dict[str, Any]:
     """Return dotted key → value of what a scenario can say; None leaves what it says."""
     return {
         "payment.service_time_s": 1 / measured.service_rate,

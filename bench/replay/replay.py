@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from autoscaler.simulator.run import Run, simulate
+from bench.replay.kept import keep
 from bench.replay.measured import Measured, measure
 from bench.replay.question import fed_us, scenario_of, sent_in, settings_for, without_pauses, workload_of
 from bench.replay.recorded import Recorded, Times, read_run
@@ -19,10 +20,13 @@ PLOT: Final = "live-simulated.svg"
 """Latencies of both, in the run's folder."""
 
 
-def replay(folder: Path, changes: Mapping[str, Any] | None = None) -> tuple[Replayed, Times, Times]:
+def replay(
+    folder: Path, changes: Mapping[str, Any] | None = None, *, kept: Path | None = None, command: str = ""
+) -> tuple[Replayed, Times, Times]:
     """Simulate the run in `folder` again; return both sides, and the latencies of each (µs): live, simulated.
 
-    changes: dotted key → value over what the run was told and what it showed.
+    changes: dotted key → value over what the run was told and what it showed. kept: folder that takes the simulated
+    side as a run of its own, made by `command`.
     Raises InvalidSettingsError for a folder or a run that cannot be replayed, and for wrong changes.
     """
     recorded = read_run(folder)
@@ -33,6 +37,8 @@ def replay(folder: Path, changes: Mapping[str, Any] | None = None) -> tuple[Repl
         raise InvalidSettingsError([f"{folder}: {wrong}"]) from wrong
     scenario = scenario_of(recorded.info, measured, changes or {})
     run, latency_us = simulated(recorded, scenario, measured)
+    if kept is not None:
+        keep(kept, recorded, measured, scenario, run, command=command)
     again = simulated_figures(recorded, run, latency_us)
     found = differences(live, again)
     both = Replayed(

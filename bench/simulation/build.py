@@ -49,6 +49,8 @@ def settings_of(scenario: Scenario) -> SimulationSettings:
             tick_offset_s=scaling.tick_offset_s,
             observation_delay_s=world.observation_delay_s,
             observation_loss=world.observation_loss,
+            commit_age_s=world.commit_age_s,
+            planned_overhead_s=world.planned_overhead_s,
             poll_events=world.poll_events,
             initial_replicas=scaling.initial_replicas,
             replica_prefix=REPLICA_PREFIX,

@@ -1,62 +1,163 @@
-"""A simulated run on disk: its figures, every event in the columns of a live run, and the journal of every decision."""
+"""A simulated run on disk, as a live one leaves its own: run.json, every event, the journal of every decision.
 
-import gzip
-from collections.abc import Iterator
+The report reads both alike. Parquet folders appear whole or not at all, with the columns and types that Spark writes.
+"""
+
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from autoscaler.simulator.run import Run
 from autoscaler.simulator.timeline import timeline
-from bench.simulation.result import SimulationResult
+from bench.run_info import RUN_FILE, RunInfo
+from contracts.journal import JournalEntry, PlanWritten
+from contracts.validation import InvalidSettingsError
 
-BLOCK: Final = 50_000
-"""Events that are turned into text at once."""
+if TYPE_CHECKING:
+    import pyarrow
+
+EVENTS: Final = "events.parquet"
+JOURNAL: Final = "journal.parquet"
+WHOLE: Final = "_SUCCESS"
+"""File that Spark adds to a Parquet folder last."""
+JUDGED: Final = ("result.json", "report.html")
+"""What a report leaves in the folder of a run."""
+START: Final = "start"
+"""Action of a group's first plan."""
+BLOCK: Final = 5_000
+"""Entries of the journal that are text at once: with many partitions each has kilobytes."""
+
+EVENT_TYPES: Final = {
+    "event_id": "string",
+    **dict.fromkeys(
+        ("intended_us", "placed_us", "accepted_us", "received_us", "done_us", "shipped_us", "notified_us"), "int64"
+    ),
+    "partition": "int32",
+    "offset": "int64",
+    "replica": "string",
+    "epoch": "int64",
+    "accepted": "bool",
+    "dead_letters": "int64",
+    **{
+        f"{prefix}_{what}": kind
+        for prefix in ("placed", "requested", "settled", "shipped", "notified")
+        for what, kind in (("records", "int64"), ("differ", "bool"))
+    },
+}
+"""Columns of events.parquet, as `bench.latency_job.events` makes them of topics."""
+JOURNAL_TYPES: Final = {
+    "position": "int64",
+    "kind": "string",
+    "at_us": "int64",
+    "tick": "int64",
+    "action": "string",
+    "reason": "string",
+    "ready_replicas": "int32",
+    "requested_replicas": "int32",
+    "epoch": "int64",
+    "moved": "int32",
+    "replica": "string",
+    "change": "string",
+    "entry": "string",
+}
+"""Columns of journal.parquet, as `bench.latency_job.records` makes them of the journal topic."""
 
 
-def write_run(folder: Path, run: Run, result: SimulationResult) -> list[Path]:
-    """Write result.json, journal.jsonl and the events; return the files. Times are µs since the start of the run.
+def write_run(folder: Path, run: Run, info: RunInfo, events: Mapping[str, Any] | None = None) -> Path:
+    """Write the run's three records into `folder`; return the folder. A simulated run that lies there is replaced.
 
-    Events become events.parquet where pyarrow is installed, and events.jsonl.gz elsewhere.
+    events: column → values, where they differ from the simulator's own timeline.
+    Raises InvalidSettingsError where another run lies there, files cannot be written, or pyarrow is missing.
     """
+    if find_spec("pyarrow") is None:
+        raise InvalidSettingsError(["keeping a run takes pyarrow: pip install 'tailpack[bench]'"])
+    began_us = info.started_us or 0
+    try:
+        _make_room(folder)
+        _write(folder / EVENTS, EVENT_TYPES, [events or timeline(run, began_us)])
+        _write(folder / JOURNAL, JOURNAL_TYPES, _journal_blocks(_entries(run, began_us)))
+        info.save(folder)
+    except OSError as refused:
+        raise InvalidSettingsError(
+            [f"{folder} cannot take the run's files: {refused.strerror or refused}"]
+        ) from refused
+    return folder
+
+
+def _make_room(folder: Path) -> None:
+    """Make the folder; take away what is known of the simulated run that lies there."""
     folder.mkdir(parents=True, exist_ok=True)
-    figures, journal = folder / "result.json", folder / "journal.jsonl"
-    figures.write_bytes(msgspec.json.format(msgspec.json.encode(result)) + b"\n")
-    with journal.open("wb") as lines:
-        for entry in run.entries():
-            lines.write(msgspec.json.encode(entry) + b"\n")
-    write = _parquet if find_spec("pyarrow") else _json_lines
-    return [figures, journal, write(folder, timeline(run))]
+    if (folder / RUN_FILE).exists():
+        try:
+            world = RunInfo.load(folder).world
+        except msgspec.DecodeError:
+            world = "live"
+        if world != "simulated":
+            raise InvalidSettingsError([f"{folder} holds a live run; choose another folder"])
+    for name in (RUN_FILE, *JUDGED):
+        (folder / name).unlink(missing_ok=True)
 
 
-def _json_lines(folder: Path, columns: dict[str, NDArray[Any]]) -> Path:
-    path = folder / "events.jsonl.gz"
-    encoder = msgspec.json.Encoder()
-    with path.open("wb") as raw, gzip.GzipFile("", "wb", compresslevel=1, fileobj=raw, mtime=0) as lines:
-        for block in _blocks(columns):
-            names, values = list(block), zip(*block.values(), strict=True)
-            lines.write(encoder.encode_lines([dict(zip(names, row, strict=True)) for row in values]))
-    return path
+def _write(place: Path, types: Mapping[str, str], blocks: Iterable[Mapping[str, Any]]) -> None:
+    """Write a Parquet folder beside `place` and rename it, so that a reader never sees half of it."""
+    from pyarrow import parquet  # noqa: PLC0415  only the bench extra brings it
+
+    temporary = place.with_name(place.name + ".tmp")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir()
+    try:
+        with parquet.ParquetWriter(temporary / "part-00000.parquet", _schema(types)) as writer:
+            for block in blocks:
+                writer.write_table(_table(block, types))
+        (temporary / WHOLE).touch()
+        shutil.rmtree(place, ignore_errors=True)
+        place.unlink(missing_ok=True)
+        temporary.rename(place)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _blocks(columns: dict[str, NDArray[Any]]) -> Iterator[dict[str, list[Any]]]:
-    """Yield some events at a time, column by column, as plain values; None where a column is masked."""
-    count = max((len(column) for column in columns.values()), default=0)
-    for begin in range(0, count, BLOCK):
-        yield {name: column[begin : begin + BLOCK].tolist() for name, column in columns.items()}
+def _schema(types: Mapping[str, str]) -> "pyarrow.Schema":
+    import pyarrow  # noqa: PLC0415
+
+    return pyarrow.schema([(name, pyarrow.type_for_alias(kind)) for name, kind in types.items()])
 
 
-def _parquet(folder: Path, columns: dict[str, NDArray[Any]]) -> Path:
-    import pyarrow  # noqa: PLC0415  only the bench extra brings it
-    from pyarrow import parquet  # noqa: PLC0415
+def _table(block: Mapping[str, Any], types: Mapping[str, str]) -> "pyarrow.Table":
+    """Return columns as a table: lists with None, or arrays, masked where nothing is known."""
+    import pyarrow  # noqa: PLC0415
 
-    path = folder / "events.parquet"
-    arrays = {
-        name: pyarrow.array(np.ma.getdata(column), mask=np.ma.getmaskarray(column)) for name, column in columns.items()
-    }
-    parquet.write_table(pyarrow.table(arrays), path)
-    return path
+    arrays = []
+    for name, kind in types.items():
+        values = block[name]
+        mask = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else None
+        plain = np.ma.getdata(values) if isinstance(values, np.ndarray) else values
+        arrays.append(pyarrow.array(plain, type=pyarrow.type_for_alias(kind), mask=mask))
+    return pyarrow.table(arrays, schema=_schema(types))
+
+
+def _entries(run: Run, began_us: int) -> Iterator[JournalEntry]:
+    """Yield the journal; the first plan was there before the first event, as a live group is before its load."""
+    for entry in run.entries(began_us):
+        first = isinstance(entry, PlanWritten) and entry.action == START and entry.at_us == began_us
+        yield msgspec.structs.replace(entry, at_us=began_us - 1) if first else entry
+
+
+def _journal_blocks(entries: Iterator[JournalEntry]) -> Iterator[dict[str, list[Any]]]:
+    """Yield some entries at a time as columns: the fields that people query, and the whole entry as JSON."""
+    position = 0
+    while some := list(islice(entries, BLOCK)):
+        columns: dict[str, list[Any]] = {
+            name: [getattr(entry, name, None) for entry in some] for name in JOURNAL_TYPES if name != "entry"
+        }
+        columns["position"] = list(range(position, position + len(some)))
+        columns["kind"] = [entry.__struct_config__.tag for entry in some]
+        columns["entry"] = [msgspec.json.encode(entry).decode() for entry in some]
+        position += len(some)
+        yield columns

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 
+from autoscaler.jit import load_compiler
 from autoscaler.simulator.run import Run, simulate
 from bench.scenario import Scenario
 from bench.simulation.build import policy_of, settings_of
@@ -33,6 +34,7 @@ def run_scenario(
     passed: told how many more events the simulation has reached.
     Raises InvalidSettingsError for what cannot be simulated.
     """
+    load_compiler()  # its import is not the simulation's time
     began_s = time.perf_counter()
     sent = sent_by(scenario, trace)
     bound_capacity(scenario, sent)  # a question without a bound is refused before it takes time

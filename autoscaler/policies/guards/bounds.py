@@ -55,9 +55,11 @@ def _relieves(observation: GroupObservation, plan: Plan) -> bool:
 
 
 def _busiest(observation: GroupObservation, assignment: Mapping[int, str]) -> float:
-    """Return the largest Σλ of any replica, events/s. Every partition has an owner here."""
+    """Return the largest Σλ/μ of any replica. Every partition has an owner here."""
+    rates = {one.name: one.service_rate or observation.service_rate for one in observation.replicas}
     total: dict[str, float] = {}
     for load in observation.partitions:
         owner = assignment.get(load.partition, "")
-        total[owner] = total.get(owner, 0.0) + load.arrival_rate
+        rate = rates.get(owner, observation.service_rate)
+        total[owner] = total.get(owner, 0.0) + load.arrival_rate / rate
     return max(total.values())

@@ -1,6 +1,6 @@
 """What a way to deliver plans is, and what all of them keep in mind."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -25,16 +25,15 @@ class Handover:
         return self.attached_us - self.free_us
 
 
+Completed = Callable[[Handover], None]
+"""Told of each handover when it is complete."""
+
+
 class PlanDelivery(Protocol):
     """Carries owners to the replicas. Owners are replica numbers by partition, of replicas that could serve.
 
     members: all replicas that belong to the group then, owners or not.
     """
-
-    @property
-    def handovers(self) -> Sequence[Handover]:
-        """Those that are complete, in order of time."""
-        ...
 
     def begin(self, owners: Sequence[int], members: frozenset[int]) -> None:
         """Start a run: the owners are in place at once."""
@@ -59,7 +58,7 @@ class Holdings:
     A replica that died and is believed alive can be given partitions: nobody serves them until it is evicted.
     """
 
-    def __init__(self, engine: Engine, owners: Sequence[int]) -> None:
+    def __init__(self, engine: Engine, owners: Sequence[int], completed: Completed) -> None:
         """Attach every partition to its first owner."""
         self._engine = engine
         self.holder = list(owners)
@@ -71,7 +70,7 @@ class Holdings:
         """Replica → when it finishes the last event of what was taken from it."""
         self.evicted_us: dict[int, int] = {}
         """Dead replica → when the group stops to take it for alive."""
-        self.handovers: list[Handover] = []
+        self._completed = completed
         for partition, owner in enumerate(owners):
             engine.attach(partition, owner)
 
@@ -93,7 +92,7 @@ class Holdings:
         self.holder[partition] = owner
         if owner != self._before[partition]:
             self._before[partition] = owner
-            self.handovers.append(Handover(partition, self.free_us[partition], self._engine.now_us, owner))
+            self._completed(Handover(partition, self.free_us[partition], self._engine.now_us, owner))
 
     def lost(self, replica: int, evicted_us: int) -> list[int]:
         """Take note of a death; return the partitions that nobody serves since. They are free when it is evicted."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from autoscaler.simulator.agenda import Agenda
-from autoscaler.simulator.deliveries.base import Handover, Holdings
+from autoscaler.simulator.deliveries.base import Completed, Holdings
 from autoscaler.simulator.engine import NOBODY, Engine
 
 Timing = Callable[[int, int], int]
@@ -26,22 +26,20 @@ class Handovers:
     A newer plan overrides a move that has not begun; one that has is redirected, and its pause begins anew.
     """
 
-    def __init__(self, engine: Engine, agenda: Agenda, *, stops_us: Timing, starts_us: Timing) -> None:
+    def __init__(
+        self, engine: Engine, agenda: Agenda, completed: Completed, *, stops_us: Timing, starts_us: Timing
+    ) -> None:
         self._engine = engine
         self._agenda = agenda
+        self._completed = completed
         self._stops_us = stops_us
         self._starts_us = starts_us
         self._moves: dict[int, _Move] = {}
         self._held: Holdings
 
-    @property
-    def handovers(self) -> Sequence[Handover]:
-        """Those that are complete, in order of time."""
-        return self._held.handovers
-
     def begin(self, owners: Sequence[int], members: frozenset[int]) -> None:
         """Start a run: the owners are in place at once."""
-        self._held = Holdings(self._engine, owners)
+        self._held = Holdings(self._engine, owners, self._completed)
 
     def carry_out(self, owners: Sequence[int], members: frozenset[int]) -> None:
         """From now on work towards `owners`; that replaces what was wanted before."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from autoscaler.simulator.agenda import Agenda
-from autoscaler.simulator.deliveries.base import Handover, Holdings
+from autoscaler.simulator.deliveries.base import Completed, Holdings
 from autoscaler.simulator.deliveries.heartbeats import Heartbeats
 from autoscaler.simulator.engine import NOBODY, Engine
 
@@ -27,9 +27,17 @@ class Rounds(ABC):
     joined; what comes later waits for the next round, which follows at once. The dead are waited for until evicted.
     """
 
-    def __init__(self, engine: Engine, agenda: Agenda, heartbeats: Heartbeats, rebalance_time_us: int) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        agenda: Agenda,
+        completed: Completed,
+        heartbeats: Heartbeats,
+        rebalance_time_us: int,
+    ) -> None:
         self._engine = engine
         self._agenda = agenda
+        self._completed = completed
         self._heartbeats = heartbeats
         self._rebalance_time_us = rebalance_time_us
         self._running = False
@@ -40,14 +48,9 @@ class Rounds(ABC):
         self._wanted: _Deal
         """To be handed out by the next."""
 
-    @property
-    def handovers(self) -> Sequence[Handover]:
-        """Those that are complete, in order of time."""
-        return self._held.handovers
-
     def begin(self, owners: Sequence[int], members: frozenset[int]) -> None:
         """Start a run: the owners are in place at once."""
-        self._held = Holdings(self._engine, owners)
+        self._held = Holdings(self._engine, owners, self._completed)
         self._dealt = self._wanted = _Deal(tuple(owners), members)
 
     def carry_out(self, owners: Sequence[int], members: frozenset[int]) -> None:

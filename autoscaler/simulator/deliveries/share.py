@@ -4,19 +4,16 @@ from collections.abc import Sequence
 from functools import partial
 
 from autoscaler.simulator.agenda import Agenda
-from autoscaler.simulator.deliveries.base import Handover
-from autoscaler.simulator.pooled import PooledEngine
+from autoscaler.simulator.pooled.pool import Pool
 
 
 class Share:
-    """Implements PlanDelivery for a PooledEngine: owners are ignored, members serve."""
+    """Implements PlanDelivery for a Pool: owners are ignored, members serve, and nothing is handed over."""
 
-    def __init__(self, engine: PooledEngine, agenda: Agenda) -> None:
+    def __init__(self, engine: Pool, agenda: Agenda) -> None:
         self._engine = engine
         self._agenda = agenda
         self._members: frozenset[int] = frozenset()
-        self.handovers: Sequence[Handover] = ()
-        """None: nobody owns a partition."""
 
     def begin(self, owners: Sequence[int], members: frozenset[int]) -> None:
         """Start a run."""

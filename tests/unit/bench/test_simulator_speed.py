@@ -3,14 +3,25 @@
 import pytest
 
 from bench import simulator_speed
-from bench.simulator_speed import SpeedRow, measure, measure_all
+from bench.simulator_speed import POOL, SpeedRow, measure, measure_all, measure_run
 
 
 def test_a_row_is_about_the_workload_that_was_asked_for():
-    row = measure(events=12_345, partitions=9, replicas=3)
+    for row in (
+        measure(events=12_345, partitions=9, replicas=3),
+        measure(POOL, events=12_345, partitions=9, replicas=3),
+        measure_run("linear", events=12_345, partitions=9, replicas=3),
+    ):
+        assert (row.events, row.partitions, row.replicas) == (12_345, 9, 3)
+        assert row.events_per_s == pytest.approx(row.events / row.process_s)
 
-    assert (row.events, row.partitions, row.replicas) == (12_345, 9, 3)
-    assert row.events_per_s == pytest.approx(row.events / row.process_s)
+
+def test_a_whole_run_says_what_its_policy_took_and_how_much_memory():
+    row = measure_run("algorithm-2", events=12_345, partitions=9, replicas=3)
+
+    assert row.measured == "algorithm-2"
+    assert 0 < row.policy_s < row.process_s
+    assert row.peak_mb > 10
 
 
 def test_chunks_are_whole_seconds_and_hold_every_event(monkeypatch):
@@ -30,5 +41,7 @@ def test_the_head_is_the_longest_run_of_the_small_group(monkeypatch, quick):
     speed = measure_all(quick=quick, report=shown.append)
 
     assert list(speed.growth) == shown
-    assert [row.events for row in shown] == [1_000, *[2_000] * 4] + ([] if quick else [3_000])
+    assert [row.events for row in shown] == [1_000, *[2_000] * 6] + ([] if quick else [3_000] * 3)
+    long = [] if quick else ["engine", "static", "algorithm-2"]
+    assert [row.measured for row in shown] == ["engine"] * 5 + ["pool"] * 2 + long
     assert (speed.events_per_s, speed.wall_s) == (shown[1].events_per_s, shown[1].wall_s)

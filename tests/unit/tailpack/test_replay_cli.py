@@ -57,3 +57,10 @@ def test_what_the_user_can_mend_is_one_line(folder, tmp_path):
         run(folder, "--set", "pause_s")
     with pytest.raises(InvalidSettingsError, match="'fortune-teller' is unknown"):
         run(folder, "--policy", "fortune-teller")
+
+
+def test_the_simulated_side_can_be_kept_for_a_report(folder, tmp_path):
+    assert run(folder, "--out", tmp_path / "kept", "--json").exit_code == 0
+    assert {path.name for path in (tmp_path / "kept").iterdir()} == {"run.json", "events.parquet", "journal.parquet"}
+    with pytest.raises(InvalidSettingsError, match="holds a live run"):
+        run(folder, "--out", folder)

@@ -11,11 +11,21 @@ from unit.autoscaler.simulator.worlds import workload_of
 from autoscaler.model import Action, Decision, Plan
 from autoscaler.policies.registry import make_policy
 from autoscaler.policies.settings import GuardSettings, PolicySettings
+from autoscaler.simulator import journal
 from autoscaler.simulator.arrivals import Arrivals, Workload
 from autoscaler.simulator.fast import FastEngine
+from autoscaler.simulator.pooled.fast import FastPool
+from autoscaler.simulator.pooled.reference import ReferencePool
 from autoscaler.simulator.reference import ReferenceEngine
 from autoscaler.simulator.run import simulate
-from autoscaler.simulator.settings import Change, Delivery, DeliverySettings, Failure, SimulationSettings
+from autoscaler.simulator.settings import (
+    Change,
+    Delivery,
+    DeliverySettings,
+    Failure,
+    ServiceSettings,
+    SimulationSettings,
+)
 from bench.latency_job.group_history import only, paid
 from bench.latency_job.group_history import replica_minutes as minutes_of_spans
 from bench.measures import replica_minutes
@@ -123,8 +133,39 @@ def test_latencies_alone_take_four_bytes_each_and_are_the_same():
     assert slim.latency_us.dtype == np.uint32
     assert slim.latency_us.tolist() == whole.latency_us.tolist() == (whole.done_us - whole.events.intended_us).tolist()
     assert len(slim.started_us) == len(slim.events) == 0
-    assert not any(isinstance(entry, TickRecord) for entry in slim.entries())
     assert slim.requested == whole.requested
+    assert slim.changes == whole.changes
+
+
+def test_what_no_figure_needs_is_not_gathered_beside_latencies_alone():
+    """A policy that moves all it can at each tick would fill the memory with plans of all partitions."""
+    plans = {second: [second % 2] * 5 for second in range(9)}
+    whole = simulate(bursts([90] * 9), Scripted(plans), SimulationSettings())
+    slim = simulate(bursts([90] * 9), Scripted(plans), SimulationSettings(), keep_events=False)
+    assert len(whole.handovers) == 40
+    assert len(whole.plans) == 1 + 9
+    assert slim.handovers == slim.plans == slim.replica_changes == ()
+    assert slim.changes == whole.changes
+    with pytest.raises(ValueError, match="latencies only"):
+        next(slim.entries())
+
+
+def test_the_journal_is_made_when_somebody_reads_it(monkeypatch):
+    def made_too_early(*_args, **_named):
+        raise AssertionError("a record was made")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(journal, "TickRecord", made_too_early)
+        run = simulate(bursts([90] * 9), Wants(2), SimulationSettings())
+        entries = run.entries()
+    assert len(only(entries, TickRecord)) == 9
+
+
+def test_one_latency_beyond_four_bytes_makes_room_for_all():
+    settings = SimulationSettings(service=ServiceSettings(service_time_s=2000.0))
+    workload = workload_of([(0, 0), (0, 0), (0, 0), (0, 0)], duration_s=1.0)
+    run = simulate(workload, Wants(1), settings, keep_events=False)
+    assert run.latency_us.tolist() == [2_000_000_000, 4_000_000_000, 6_000_000_000, 8_000_000_000]
 
 
 def test_a_workload_in_chunks_gives_the_same_run():
@@ -187,8 +228,14 @@ def test_both_engines_give_the_same_run_to_the_last_event(delivery):
         delivery=DeliverySettings(delivery=delivery, heartbeat_s=0.5), startup_s=2.0, failures=(Failure(40.0),)
     )
     fast, reference = (
-        simulate(bursts(RAMP), make_policy("algorithm-2", PolicySettings(), GuardSettings()), settings, engine=engine)
-        for engine in (FastEngine, ReferenceEngine)
+        simulate(
+            bursts(RAMP),
+            make_policy("algorithm-2", PolicySettings(), GuardSettings()),
+            settings,
+            engine=engine,
+            pool=pool,
+        )
+        for engine, pool in ((FastEngine, FastPool), (ReferenceEngine, ReferencePool))
     )
     assert len(fast.changes) >= 5
     assert fast.started_us.tolist() == reference.started_us.tolist()

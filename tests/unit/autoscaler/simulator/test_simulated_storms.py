@@ -10,6 +10,7 @@ from unit.autoscaler.simulator.worlds import decision
 
 from autoscaler.model import Action, Decision
 from autoscaler.simulator.arrivals import Arrivals, Workload
+from autoscaler.simulator.pooled.reference import ReferencePool
 from autoscaler.simulator.reference import ReferenceEngine
 from autoscaler.simulator.run import simulate
 from autoscaler.simulator.settings import Assignor, Delivery, DeliverySettings, Failure, SimulationSettings
@@ -67,7 +68,7 @@ def run_of(delivery, events, plans, world, how):
     places = np.array([partition for _, partition in events], np.int32)
     workload = Workload.whole(Arrivals(times, places), partitions=PARTITIONS, duration_s=DURATION_S)
     world = replace(world, delivery=DeliverySettings(delivery=delivery, **how))
-    return simulate(workload, Storm(plans), world, engine=ReferenceEngine)
+    return simulate(workload, Storm(plans), world, engine=ReferenceEngine, pool=ReferencePool)
 
 
 @pytest.mark.parametrize("delivery", Delivery)

@@ -4,6 +4,7 @@ import numpy as np
 
 from autoscaler.model import Action, Decision, Plan
 from autoscaler.simulator.arrivals import Arrivals, Workload
+from autoscaler.simulator.pooled.reference import ReferencePool
 from autoscaler.simulator.reference import ReferenceEngine
 from autoscaler.simulator.settings import Delivery, DeliverySettings, ServiceSettings, SimulationSettings
 from autoscaler.simulator.world import World
@@ -35,7 +36,7 @@ class Story:
         of_delivery = {name: how.pop(name) for name in tuple(how) if name in DeliverySettings.__dataclass_fields__}
         how = {"service": TEN_MS, "startup_s": 0.0} | how
         self.settings = SimulationSettings(delivery=DeliverySettings(delivery=delivery, **of_delivery), **how)
-        self.world = World(workload_of(events_ms, partitions=partitions), self.settings, ReferenceEngine)
+        self.world = World(workload_of(events_ms, partitions=partitions), self.settings, ReferenceEngine, ReferencePool)
         self.group = self.world.group
 
     def at(self, ms):
@@ -67,4 +68,4 @@ class Story:
         return [(at / 1000, count) for at, count in self.group.members.requested]
 
     def pauses_ms(self):
-        return [(one.partition, one.pause_us / 1000) for one in self.world.delivery.handovers]
+        return [(one.partition, one.pause_us / 1000) for one in self.world.handovers]

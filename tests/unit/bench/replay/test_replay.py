@@ -189,3 +189,28 @@ def test_in_the_pipeline_payment_has_an_event_once_order_has_handed_it_over(tmp_
 
     assert served.handed_us.tolist() == [501, 500], "Order refused the third"
     assert (served.partition.tolist(), served.done_us.tolist()) == ([0, 1], [10_900, 5900])
+
+
+def test_the_simulated_side_is_kept_as_a_run_of_the_same_events(folder, tmp_path) -> None:
+    both, _, simulated_us = replay(
+        folder, {"autoscaler.policy": "static"}, kept=tmp_path / "kept", command="tailpack x"
+    )
+    info, live = RunInfo.load(tmp_path / "kept"), RunInfo.load(folder)
+    assert (info.run, info.world, info.policy, info.command) == ("kept", "simulated", "static", "tailpack x")
+    assert (info.seed, info.started_us, info.duration_s) == (live.seed, recorded_runs.STARTED_US, live.duration_s)
+    assert info.scenario["payment"] == live.scenario["payment"], "measured times are not told: each run has its own"
+    kept, own = (_in_place(place) for place in (tmp_path / "kept", folder))
+    for name in ("partition", "offset", "intended_us", "placed_us"):
+        assert np.array_equal(kept[name], own[name]), name
+    latency_us = kept["done_us"] - kept["intended_us"]
+    assert np.array_equal(np.sort(latency_us), np.sort(simulated_us))
+    assert latency_us.max() / 1e6 == both.simulated.max_s
+
+
+def _in_place(folder) -> dict:
+    from pyarrow import parquet
+
+    rows = parquet.read_table(folder / "events.parquet")
+    columns = {name: rows[name].to_numpy() for name in ("partition", "offset", "intended_us", "placed_us", "done_us")}
+    order = np.lexsort((columns["offset"], columns["partition"]))
+    return {name: values[order] for name, values in columns.items()}

@@ -20,6 +20,7 @@ def test_what_is_not_said_is_as_policies_are_compared() -> None:
     assert (plain.delivery.pause_s, plain.startup_s, plain.initial_replicas) == (0.05, 0.0, 1)
     assert (plain.decision_interval_s, plain.tick_offset_s) == (1.0, 0.1)
     assert (plain.observation_delay_s, plain.observation_loss) == (0.0, 0.0)
+    assert (plain.commit_age_s, plain.planned_overhead_s) == (0.0, 0.0)
     assert (plain.service.service_time_s, plain.service.distribution) == (0.005, Distribution.DETERMINISTIC)
     assert plain.planned_rebalance_time_s == 0.05
 
@@ -52,10 +53,13 @@ def test_the_section_of_the_simulated_world() -> None:
         distribution="pareto",
         failures_s=[10, 20],
         overhead_s=0.0007,
+        commit_age_s=0.05,
+        planned_overhead_s=0.015,
     )
     assert told_world.startup_s is None
     assert told_world.service.speeds == (1.0, 0.5)
     assert (told_world.service.distribution, told_world.service.overhead_s) == (Distribution.PARETO, 0.0007)
+    assert (told_world.commit_age_s, told_world.planned_overhead_s) == (0.05, 0.015)
     assert told_world.assignor is Assignor.RANGE
     assert [(one.at_s, one.known) for one in told_world.failures] == [(10.0, True), (20.0, True)]
 

@@ -41,7 +41,7 @@ def poisson(rate: float, *, partitions: int, seed: int) -> Workload:
     return Workload.whole(events, partitions=partitions, duration_s=DURATION_S)
 
 
-def simulated(workload: Workload, *, blind: bool, maximum: int = 0) -> Run:
+def simulated(workload: Workload, *, blind: bool = False, maximum: int = 0) -> Run:
     """At least three replicas, of 200, 100 and 200 events/s; what comes later begins that row anew."""
     policy = make_policy("tail-aware", guards=GuardSettings(minimum=3, maximum=maximum))
     settings = SimulationSettings(service=ServiceSettings(speeds=(1.0, 0.5, 1.0)), initial_replicas=3)
@@ -56,22 +56,31 @@ def paid(run: Run) -> float:
     return replica_minutes(run.requested, 0, DURATION_S)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_it_is_given_half_as_much_as_the_others_and_events_are_in_time(seed: int) -> None:
+SEEDS = (1, 2, 3, 4)
+"""By chance one that does not know may be lucky; on the whole it is not."""
+
+
+def test_it_is_given_half_as_much_as_the_others_and_events_are_in_time() -> None:
     """350 events/s for three replicas that serve 500 between them: shared out alike, the slow one could not keep up."""
-    workload = poisson(350, partitions=10, seed=seed)
-    knows, blind = (simulated(workload, blind=one, maximum=3) for one in (False, True))
+    kept_blind = []
+    for seed in SEEDS:
+        workload = poisson(350, partitions=10, seed=seed)
+        knows, blind = (simulated(workload, blind=one, maximum=3) for one in (False, True))
+        served = np.bincount(knows.replica[knows.started_us > LEARNED_S * 1e6], minlength=3)
+        assert served[SLOW] == pytest.approx(np.delete(served, SLOW).mean() / 2, rel=0.2)
+        assert in_sla(knows) >= 0.999
+        kept_blind.append(in_sla(blind))
+    assert np.mean(kept_blind) < 0.98
 
-    served = np.bincount(knows.replica[knows.started_us > LEARNED_S * 1e6], minlength=3)
-    assert served[SLOW] == pytest.approx(np.delete(served, SLOW).mean() / 2, rel=0.2)
-    assert in_sla(knows) >= 0.999
-    assert in_sla(blind) < 0.995
+
+def test_where_replicas_can_be_added_fewer_are_and_more_events_are_in_time() -> None:
+    workloads = [poisson(400, partitions=20, seed=seed) for seed in SEEDS]
+    knows, blind = ([simulated(one, blind=which) for one in workloads] for which in (False, True))
+    assert np.mean(list(map(in_sla, knows))) > np.mean(list(map(in_sla, blind))) + 0.01
+    assert sum(map(paid, knows)) < sum(map(paid, blind))
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_where_replicas_can_be_added_fewer_are_and_more_events_are_in_time(seed: int) -> None:
-    workload = poisson(400, partitions=20, seed=seed)
-    knows, blind = (simulated(workload, blind=one) for one in (False, True))
-
-    assert in_sla(knows) > in_sla(blind)
-    assert paid(knows) < paid(blind)
+def test_at_the_maximum_work_is_spread_by_what_each_can_do() -> None:
+    """400 events/s for just three replicas that serve 500, one of them at half speed: no count helps, only shares."""
+    kept = [in_sla(simulated(poisson(400, partitions=20, seed=seed), maximum=3)) for seed in SEEDS]
+    assert min(kept) > 0.98

@@ -1,4 +1,4 @@
-"""The engine of a share group: one queue, from which every free replica takes the oldest work."""
+"""The pool to be read: plain Python, one unit after the other."""
 
 from collections import deque
 from heapq import heapify, heappop, heappush
@@ -6,7 +6,7 @@ from heapq import heapify, heappop, heappush
 import numpy as np
 from numpy.typing import NDArray
 
-from autoscaler.simulator.arrivals import Arrivals
+from autoscaler.simulator.arrivals import Arrivals, check_next
 from autoscaler.simulator.engine import Served
 from autoscaler.simulator.service import ServiceTimes
 
@@ -14,18 +14,13 @@ Unit = tuple[int, ...]
 """Numbers of the events that are acquired together, rising."""
 
 
-class PooledEngine:
-    """Serves as `engine.Engine` does, except that replicas join and leave one pool; nothing is attached.
-
-    Of several free replicas the one that has been free longest takes the unit. What was acquired is served to its end,
-    and each event is acknowledged when it is finished. The order of a partition is not kept.
-    whole_batches: a unit is all events of one partition with one intended time, else a single event.
-    """
+class ReferencePool:
+    """`pool.Pool`, see there for the rules."""
 
     def __init__(self, partitions: int, service: ServiceTimes, *, whole_batches: bool = False) -> None:
         self._service = service
         self._whole_batches = whole_batches
-        self._now_us = 0
+        self._now_us = self._newest_us = 0
         self._first = 0
         """Number of the event that entry 0 of the next four lists belongs to: what was taken is forgotten."""
         self._intended_us: list[int] = []
@@ -54,29 +49,29 @@ class PooledEngine:
         return self._now_us
 
     def add_replica(self) -> int:
-        """Return the number of a new replica; it serves nothing until it joins."""
+        """See `Pool`."""
         self._free_us.append(self._now_us)
         self._acquired.append(())
         return len(self._free_us) - 1
 
     def join(self, replica: int) -> None:
-        """From now on `replica` takes units."""
+        """See `Pool`."""
         self._members.add(replica)
         self._free_us[replica] = max(self._free_us[replica], self._now_us)
         heappush(self._free, (self._free_us[replica], replica))
 
     def leave(self, replica: int) -> None:
-        """From now on `replica` takes nothing; what it has acquired it finishes."""
+        """See `Pool`."""
         self._members.discard(replica)
         self._free = [entry for entry in self._free if entry[1] != replica]
         heapify(self._free)
 
     def busy_until_us(self, replica: int) -> int:
-        """Return when `replica` has finished what it acquired."""
+        """See `Pool`."""
         return self._free_us[replica]
 
     def kill(self, replica: int) -> None:
-        """End `replica` now. What it acquired and did not finish waits until it is given back."""
+        """See `Pool`."""
         self.leave(replica)
         lost = tuple(event for event in self._acquired[replica] if self._done_us(event) > self._now_us)
         for event in lost:
@@ -86,15 +81,16 @@ class PooledEngine:
         self._free_us[replica] = self._now_us
 
     def give_back(self, replica: int) -> None:
-        """Let the others have what `replica`, which was killed, did not finish."""
+        """See `Pool`."""
         if self._acquired[replica]:
             heappush(self._returned, self._acquired[replica])
             self._acquired[replica] = ()
 
     def feed(self, arrivals: Arrivals) -> None:
-        """See `Engine`. Raises ValueError for events of the past."""
-        if len(arrivals) and arrivals.intended_us[0] < self._now_us:
-            raise ValueError(f"an event at {arrivals.intended_us[0]} µs comes too late: {self._now_us} µs has been")
+        """See `Engine`. Raises ValueError for events out of order, of the past, or of no partition."""
+        check_next(arrivals, earliest_us=max(self._now_us, self._newest_us), partitions=len(self._produced))
+        if len(arrivals):
+            self._newest_us = int(arrivals.intended_us[-1])
         number = self._first + len(self._intended_us)
         self._intended_us += arrivals.intended_us.tolist()
         self._partition += arrivals.partition.tolist()
@@ -134,7 +130,7 @@ class PooledEngine:
         return self._committed.copy()
 
     def drain(self) -> int:
-        """See `Engine`. Raises ValueError if work is left and nobody is a member."""
+        """See `Pool`. Raises ValueError if work is left and nobody is a member."""
         if (self._waiting or self._returned) and not self._members:
             raise ValueError("nobody serves what is left in the queue")
         self._serve(None)

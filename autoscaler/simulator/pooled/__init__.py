@@ -1,0 +1,1 @@
+"""What serves a share group: one queue for all, in two implementations."""

@@ -1,0 +1,164 @@
+"""The pool to be run: `pooled.reference.ReferencePool` to the last event, at machine speed and in bounded memory."""
+
+from heapq import heappop, heappush
+
+import numpy as np
+from numpy.typing import NDArray
+
+from autoscaler.simulator.arrivals import Arrivals, check_next
+from autoscaler.simulator.engine import Served
+from autoscaler.simulator.kernel import first_unfinished
+from autoscaler.simulator.pooled import kernel
+from autoscaler.simulator.rows import MEMBER, NEVER, NONE, PARTITION, Rows, service_row
+from autoscaler.simulator.service import ServiceTimes
+from autoscaler.simulator.window import Window
+
+
+class FastPool:
+    """`pool.Pool` on the loops of `pooled.kernel`.
+
+    It holds what was fed and is unfinished, and the outcomes that were not taken.
+    """
+
+    def __init__(self, partitions: int, service: ServiceTimes, *, whole_batches: bool = False) -> None:
+        self._speed = service.speed
+        self._service = service_row(service)
+        self._whole_batches = whole_batches
+        self._partitions: Rows = np.zeros(partitions, PARTITION)
+        self._partitions["last"] = NONE
+        self._members: Rows = np.empty(0, MEMBER)
+        """By replica number, also those that have not joined or have left."""
+        self._free = np.empty(0, np.int64)
+        """Numbers of the members as a heap: who is free first stands first."""
+        self._events = Window(service)
+        self._now_us = self._newest_us = 0
+        self._arrived = self._waiting = 0
+        """Numbers of the first event that has not arrived, and of the first that nobody has acquired."""
+        self._lost: dict[int, int] = {}
+        """Killed replica → the first event of what is to be given back."""
+        self._returned: list[int] = []
+        """First events of what was given back; a heap."""
+        self._collected: list[Served] = []
+        """Outcomes that wait to be taken; `_collected_until` is the event after them."""
+        self._collected_until = self._taken = 0
+
+    @property
+    def now_us(self) -> int:
+        """See `Engine`."""
+        return self._now_us
+
+    def add_replica(self) -> int:
+        """See `Pool`."""
+        number = len(self._members)
+        added = np.zeros(1, MEMBER)
+        added["speed"], added["free_us"], added["first"] = self._speed(number), self._now_us, NONE
+        self._members = np.concatenate([self._members, added])
+        return number
+
+    def join(self, replica: int) -> None:
+        """See `Pool`."""
+        self._members["free_us"][replica] = max(self.busy_until_us(replica), self._now_us)
+        self._arrange(np.append(self._free, replica))
+
+    def leave(self, replica: int) -> None:
+        """See `Pool`."""
+        self._arrange(self._free[self._free != replica])
+
+    def busy_until_us(self, replica: int) -> int:
+        """See `Pool`."""
+        return int(self._members["free_us"][replica])
+
+    def kill(self, replica: int) -> None:
+        """See `Pool`."""
+        self.leave(replica)
+        lost = kernel.give_up(*self._state(), replica, self._now_us)
+        if lost != NONE:
+            self._lost[replica] = lost
+
+    def give_back(self, replica: int) -> None:
+        """See `Pool`."""
+        if replica in self._lost:
+            heappush(self._returned, self._lost.pop(replica))
+
+    def feed(self, arrivals: Arrivals) -> None:
+        """See `Engine`. Raises ValueError for events out of order, of the past, or of no partition."""
+        check_next(arrivals, earliest_us=max(self._now_us, self._newest_us), partitions=len(self._partitions))
+        if not len(arrivals):
+            return
+        self._newest_us = int(arrivals.intended_us[-1])
+        self._collect()
+        events, fed = self._events, self._events.loaded
+        events.feed(arrivals)
+        while events.next_us != NEVER:
+            first = events.loaded
+            events.load(self._collected_until)
+            kernel.form_units(
+                events.rows, events.base, self._partitions, first, events.loaded, fed, self._whole_batches
+            )
+
+    def advance(self, until_us: int) -> None:
+        """See `Engine`."""
+        self._serve(until_us)
+        self._now_us = until_us
+        events = self._events
+        self._arrived = kernel.arrive(
+            events.rows, events.base, self._partitions, self._arrived, events.loaded, until_us
+        )
+
+    def produced(self) -> NDArray[np.int64]:
+        """See `Engine`."""
+        produced: NDArray[np.int64] = self._partitions["produced"].copy()
+        return produced
+
+    def committed(self) -> NDArray[np.int64]:
+        """See `Engine`."""
+        kernel.commit_all(*self._state(), self._now_us)
+        committed: NDArray[np.int64] = self._partitions["committed"].copy()
+        return committed
+
+    def drain(self) -> int:
+        """See `Pool`. Raises ValueError if work is left and nobody is a member."""
+        if (self._waiting < self._events.loaded or self._returned) and not len(self._free):
+            raise ValueError("nobody serves what is left in the queue")
+        self._serve(NEVER)
+        self.advance(max(self._now_us, int(self._members["free_us"].max(initial=0))))
+        self.committed()
+        return int(self._members["done_us"].max(initial=0))
+
+    def take(self) -> Served:
+        """See `Engine`."""
+        self._collect()
+        first, self._taken = self._taken, self._collected_until
+        collected, self._collected = self._collected, []
+        return Served(
+            first,
+            np.concatenate([served.started_us for served in collected]),
+            np.concatenate([served.done_us for served in collected]),
+            np.concatenate([served.replica for served in collected]),
+        )
+
+    def _state(self) -> tuple[Rows, int, Rows, Rows]:
+        """Return what most loops work on."""
+        return self._events.rows, self._events.base, self._members, self._partitions
+
+    def _arrange(self, members: NDArray[np.int64]) -> None:
+        """Make `members` the heap: in order they are one."""
+        self._free = members[np.lexsort((members, self._members["free_us"][members]))]
+
+    def _serve(self, until_us: int) -> None:
+        """Let units be acquired before `until_us`, those that were given back first."""
+        if not len(self._free):
+            return
+        state = (*self._state(), self._service, self._free)
+        while self._returned and kernel.acquire(*state, self._returned[0], self._now_us, until_us):
+            heappop(self._returned)
+        if not self._returned:
+            self._waiting = kernel.serve(*state, self._waiting, self._events.loaded, self._now_us, until_us)
+
+    def _collect(self) -> None:
+        """Put the outcomes of what has been finished aside, so that its rows may be used again."""
+        kernel.commit_all(*self._state(), self._now_us)  # chains lead to unfinished events then
+        events, first = self._events, self._collected_until
+        end = first_unfinished(events.rows, events.base, first, events.loaded, self._now_us)
+        self._collected.append(events.outcomes(first, end))
+        self._collected_until = end

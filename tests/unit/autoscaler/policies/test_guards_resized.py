@@ -1,0 +1,96 @@
+"""A plan of another size gives each replica work by its share of μ."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from unit.autoscaler.builders import seen
+
+from autoscaler.model import Plan
+from autoscaler.policies.guards.guard import resized
+
+WITH_OWNERS = Plan((), {})
+
+
+def with_rates(observation, rates):
+    """rates: μ of each replica, None where it is as the typical one (200 events/s)."""
+    replicas = zip(observation.replicas, rates, strict=True)
+    return replace(observation, replicas=tuple(replace(one, service_rate=rate) for one, rate in replicas))
+
+
+def load_of(observation, plan):
+    """Σλ by replica."""
+    load = dict.fromkeys(plan.replicas, 0.0)
+    for one in observation.partitions:
+        load[plan.assignment[one.partition]] += one.arrival_rate
+    return load
+
+
+def test_a_replica_at_half_the_speed_gets_half_as_much():
+    observation = with_rates(seen([20.0] * 20, replicas=3), [None, 100.0, None])
+    plan = resized(observation, WITH_OWNERS, 3, "payment")
+    assert load_of(observation, plan) == {"payment-0": 160, "payment-1": 80, "payment-2": 160}
+
+
+def test_where_nobody_is_known_to_differ_all_get_the_same():
+    observation = seen([20.0] * 21, replicas=3)
+    plan = resized(observation, WITH_OWNERS, 3, "payment")
+    assert load_of(observation, plan) == {"payment-0": 140, "payment-1": 140, "payment-2": 140}
+
+
+def test_the_backlog_of_a_silent_group_and_then_its_partitions_are_shared_out_in_the_same_way():
+    backlog = with_rates(seen([0.0] * 6, [30] * 6, replicas=2), [400.0, None])
+    owners = list(resized(backlog, WITH_OWNERS, 2, "payment").assignment.values())
+    assert (owners.count("payment-0"), owners.count("payment-1")) == (4, 2)
+    idle = with_rates(seen([0.0] * 6, replicas=2), [400.0, None])
+    owners = list(resized(idle, WITH_OWNERS, 2, "payment").assignment.values())
+    assert (owners.count("payment-0"), owners.count("payment-1")) == (4, 2)
+
+
+def test_who_cannot_stay_is_not_ready_or_slow():
+    observation = with_rates(seen([20.0] * 8, replicas=4, not_ready={"payment-3"}), [100.0, None, 300.0, 900.0])
+    assert resized(observation, WITH_OWNERS, 2, "payment").replicas == ("payment-1", "payment-2")
+    assert resized(observation, WITH_OWNERS, 3, "payment").replicas == ("payment-0", "payment-1", "payment-2")
+
+
+def test_new_replicas_are_taken_for_typical_ones_and_have_names_of_their_own():
+    observation = with_rates(seen([20.0] * 10, replicas=["payment-1", "payment-5"], owned=[0] * 10), [None, 100.0])
+    plan = resized(observation, WITH_OWNERS, 3, "payment")
+    assert plan.replicas == ("payment-1", "payment-5", "payment-0")
+    assert load_of(observation, plan) == {"payment-1": 80, "payment-5": 40, "payment-0": 80}
+
+
+def test_nothing_moves_where_the_work_is_shared_out_by_rate_already():
+    observation = with_rates(seen([20.0] * 20, replicas=3), [None, 100.0, None])
+    plan = resized(observation, WITH_OWNERS, 3, "payment")
+    kept = replace(observation, assignment=plan.assignment)
+    assert resized(kept, WITH_OWNERS, 3, "payment").assignment == plan.assignment
+
+
+def test_equal_ones_keep_what_they_have():
+    owned = [2] * 8 + [1] * 4 + [0] * 8
+    observation = with_rates(seen([20.0] * 20, replicas=3, owned=owned), [None, 100.0, None])
+    plan = resized(observation, WITH_OWNERS, 3, "payment")
+    moved = sum(owner != observation.assignment[partition] for partition, owner in plan.assignment.items())
+    assert moved < 20 * 2 / 3, "fewer than if names were dealt out blindly"
+
+
+@given(
+    rates=st.lists(st.floats(0, 300), min_size=1, max_size=12),
+    speeds=st.lists(st.none() | st.floats(1, 1000), min_size=1, max_size=6),
+    count=st.integers(1, 8),
+)
+def test_every_partition_has_an_owner_among_as_many_replicas_as_were_asked_for(rates, speeds, count):
+    observation = with_rates(seen(rates, replicas=len(speeds)), speeds)
+    plan = resized(observation, WITH_OWNERS, count, "payment")
+    assert plan.count == len(set(plan.replicas)) == count
+    assert sorted(plan.assignment) == list(range(len(rates)))
+    assert set(plan.assignment.values()) <= set(plan.replicas)
+
+
+@pytest.mark.parametrize("count", [1, 3, 5])
+def test_a_count_stays_a_count(count):
+    observation = with_rates(seen([20.0] * 6, replicas=3), [None, 100.0, None])
+    plan = resized(observation, Plan((), None), count, "payment")
+    assert (plan.count, plan.assignment) == (count, None)

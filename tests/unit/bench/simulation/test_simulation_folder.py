@@ -1,0 +1,104 @@
+"""The folder that a simulated run leaves: the report must find in it what a live run would have written."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from pyarrow import parquet
+
+from autoscaler.simulator.run import Run
+from bench.run_info import RunInfo
+from bench.scenario import load_scenario
+from bench.simulation.folder import EVENT_TYPES, JOURNAL_TYPES, write_run
+from bench.simulation.result import SimulationResult
+from bench.simulation.run import run_scenario
+from contracts.journal import JournalEntry, PlanWritten, TickRecord
+from contracts.validation import InvalidSettingsError
+
+INFO = RunInfo(
+    run="kept",
+    scenario={"name": "w1"},
+    policy="algorithm-2",
+    seed=1,
+    topology="payment-only",
+    world="simulated",
+    bootstrap_servers="",
+    client_properties="",
+    payment_partitions=5,
+    latency_target_s=0.5,
+    percentile=0.999,
+    duration_s=240.0,
+    started_us=0,
+)
+
+
+@pytest.fixture(scope="module")
+def simulated() -> tuple[Run, SimulationResult]:
+    return run_scenario(load_scenario("w1", {"policy": "algorithm-2", "duration_s": 240}))
+
+
+def test_every_event_is_there_with_its_timeline(simulated: tuple[Run, SimulationResult], tmp_path: Path) -> None:
+    run, figures = simulated
+    events = parquet.read_table(write_run(tmp_path / "kept", run, INFO) / "events.parquet")
+    assert dict(zip(events.column_names, map(str, events.schema.types), strict=True)) == EVENT_TYPES
+    latency_us = events["done_us"].to_numpy() - events["intended_us"].to_numpy()
+    assert (len(events), latency_us.max()) == (figures.events, (figures.max_s or 0) * 1e6)
+    assert events["shipped_us"].null_count == len(events), "a simulated run ships nothing"
+    assert set(events["replica"].to_pylist()) <= set(run.replica_names)
+
+
+def test_the_journal_is_there_in_order_and_whole(simulated: tuple[Run, SimulationResult], tmp_path: Path) -> None:
+    run, _ = simulated
+    journal = parquet.read_table(write_run(tmp_path / "kept", run, INFO) / "journal.parquet")
+    assert dict(zip(journal.column_names, map(str, journal.schema.types), strict=True)) == JOURNAL_TYPES
+    entries = [msgspec.json.decode(text, type=JournalEntry) for text in journal["entry"].to_pylist()]
+    assert [entry.at_us for entry in entries] == journal["at_us"].to_pylist() == sorted(e.at_us for e in entries)
+    assert journal["position"].to_pylist() == list(range(len(entries)))
+    assert sum(isinstance(entry, TickRecord) for entry in entries) == 240
+    plans = [entry for entry in entries if isinstance(entry, PlanWritten)]
+    assert plans[0].at_us < 0 <= plans[1].at_us, "the first plan was there before the load"
+    assert journal.filter(journal["kind"].to_numpy() == "plan")["moved"].to_pylist() == [plan.moved for plan in plans]
+
+
+def test_second_0_can_be_any(simulated: tuple[Run, SimulationResult], tmp_path: Path) -> None:
+    later = msgspec.structs.replace(INFO, started_us=1_700_000_000_000_000)
+    folder = write_run(tmp_path / "kept", simulated[0], later)
+    assert parquet.read_table(folder / "events.parquet")["intended_us"].to_numpy().min() == later.started_us
+    assert parquet.read_table(folder / "journal.parquet")["at_us"].to_numpy().min() == later.started_us - 1
+
+
+def test_equal_runs_write_equal_bytes(simulated: tuple[Run, SimulationResult], tmp_path: Path) -> None:
+    one, other = (write_run(tmp_path / name, simulated[0], INFO) for name in ("one", "other"))
+    for name in ("run.json", "events.parquet/part-00000.parquet", "journal.parquet/part-00000.parquet"):
+        assert (one / name).read_bytes() == (other / name).read_bytes()
+
+
+def test_a_simulated_run_is_replaced_with_its_report_and_a_live_one_never(
+    simulated: tuple[Run, SimulationResult], tmp_path: Path
+) -> None:
+    folder = write_run(tmp_path / "kept", simulated[0], INFO)
+    (folder / "result.json").write_text("{}")
+    write_run(folder, simulated[0], INFO)
+    assert sorted(path.name for path in folder.iterdir()) == ["events.parquet", "journal.parquet", "run.json"]
+    msgspec.structs.replace(INFO, world="live").save(folder)
+    with pytest.raises(InvalidSettingsError, match="holds a live run; choose another folder"):
+        write_run(folder, simulated[0], INFO)
+    assert (folder / "events.parquet").exists()
+
+
+def test_where_files_cannot_be_written_it_is_one_line(simulated: tuple[Run, SimulationResult], tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(InvalidSettingsError, match="cannot take the run's files"):
+        write_run(tmp_path / "file" / "kept", simulated[0], INFO)
+
+
+def test_what_fails_on_the_way_leaves_nothing_half_written(
+    simulated: tuple[Run, SimulationResult], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pyarrow.parquet.ParquetWriter.write_table", full)
+    with pytest.raises(InvalidSettingsError, match="No space left on device"):
+        write_run(tmp_path / "kept", simulated[0], INFO)
+    assert list((tmp_path / "kept").iterdir()) == []

@@ -51,7 +51,7 @@ class AutoscalerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """t_r that the policy plans for until it has been learned."""
     overhead_s: float = 0.012
     """What an event's latency has beside waiting and being served. Twice what the way through the broker takes on one
-    machine (6 ms at the 99th percentile when quiet, 7 ms in the middle beside other work): a machine is rarely quiet."""
+    machine (6 ms at the 99th percentile when quiet, 7 ms in the middle beside other work): few are always quiet."""
     commit_age_s: float = 0.05
     """How old commits are on average as lag is read: half of the interval in which replicas commit."""
     startup_s: float = 2.0

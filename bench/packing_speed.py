@@ -21,7 +21,8 @@ SIZES: Final = ((10, 1), (100, 10), (1_000, 100), (10_000, 1_000))
 """(partitions, consumers)."""
 REPEATS: Final = 15
 CAPACITY: Final = 100.0
-LEAST_LOADED_2D: Final = "least_loaded, rate and lag"
+LAGS: Final = ("any", "opposed")
+"""Lag of a partition in the second dimension of Least-Loaded: nothing to do with its rate; the less the more rate."""
 
 
 class PackingSpeedRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,7 +50,10 @@ def measure_all(*, report: Callable[[PackingSpeedRow], None] = lambda row: None)
         calls: dict[str, Callable[[], object]] = {
             name: partial(packer, loads, owners, CAPACITY) for name, packer in PACKERS.items()
         }
-        calls[LEAST_LOADED_2D] = partial(least_loaded, _items(loads), Capacity(CAPACITY, CAPACITY / 2))
+        calls |= {
+            f"least_loaded, {lags} lag": partial(least_loaded, _items(loads, lags), Capacity(CAPACITY, CAPACITY / 2))
+            for lags in LAGS
+        }
         for name, call in calls.items():
             call()  # the compiler's time is not the packer's
             found = statistics.median(_milliseconds(call) for _ in range(REPEATS))
@@ -69,11 +73,12 @@ def _situation(partitions: int, consumers: int) -> tuple[dict[int, float], dict[
     return dict(enumerate(after.tolist())), owners
 
 
-def _items(loads: dict[int, float]) -> list[Item]:
-    """Return partitions whose lag has nothing to do with their rate: the hard case for Least-Loaded."""
-    chance = np.random.default_rng(len(loads))
-    lags = chance.permutation(list(loads.values())) / 2
-    return [Item(partition, load, lag) for (partition, load), lag in zip(loads.items(), lags.tolist(), strict=True)]
+def _items(loads: dict[int, float], lags: str) -> list[Item]:
+    """Return partitions with lags (see LAGS) that are as scarce as the rates: half of them in total."""
+    rates = np.array(list(loads.values()))
+    found = np.random.default_rng(len(loads)).permutation(rates) if lags == "any" else rates.max() - rates
+    found *= rates.sum() / found.sum() / 2
+    return [Item(partition, load, lag) for (partition, load), lag in zip(loads.items(), found.tolist(), strict=True)]
 
 
 def _milliseconds(call: Callable[[], object]) -> float:

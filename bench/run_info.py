@@ -18,6 +18,7 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     policy: str
     seed: int
     topology: Literal["pipeline", "payment-only"]
+    world: Literal["live", "simulated"] = "live"
     bootstrap_servers: str
     client_properties: str
     payment_partitions: int

@@ -1,5 +1,26 @@
-"""`python -m tailpack` is the `tailpack` command."""
+"""`python -m tailpack` is the `tailpack` command; Ctrl-C is understood from the first moment on."""
 
-from tailpack.cli import main
+import signal
+import sys
+from typing import Never
 
-main()
+from tailpack.errors import INTERRUPTED, STOPPED
+from tailpack.interrupts import STOPPING
+
+
+def main() -> None:
+    """Load the command line and run it."""
+    for number in STOPPING:
+        signal.signal(number, _end)  # until the command line has handlers of its own
+    from tailpack.cli import main as run  # noqa: PLC0415  which takes most of a second
+
+    run()
+
+
+def _end(*_: object) -> Never:
+    sys.stderr.write(f"{STOPPED}\n")
+    sys.exit(INTERRUPTED)
+
+
+if __name__ == "__main__":
+    main()

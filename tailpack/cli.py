@@ -5,7 +5,7 @@ import signal
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Never
+from typing import Annotated, Any, Never
 
 import msgspec
 import typer
@@ -21,15 +21,15 @@ from tailpack import (
     packing_cli,
     paper_cli,
     replay_cli,
+    report_cli,
     simulate_cli,
     steps_cli,
+    stream_cli,
     sweep_cli,
+    taxi_cli,
 )
-from tailpack.errors import TailpackError
+from tailpack.errors import INTERRUPTED, STOPPED, TailpackError
 from tailpack.interrupts import STOPPING
-
-if TYPE_CHECKING:
-    from bench.report.result import Result
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -40,6 +40,7 @@ app = typer.Typer(
     "[b]which partition each one owns[/b], and the measurements that show what that is worth.\n\n"
     "Start with [b]tailpack demo[/b]: two minutes, nothing to set up but Java.",
 )
+app.add_typer(report_cli.app, name="report")
 app.add_typer(kafka_cli.app, name="kafka")
 app.add_typer(simulate_cli.app)
 app.add_typer(steps_cli.app)
@@ -49,6 +50,8 @@ app.add_typer(paper_cli.app)
 app.add_typer(sweep_cli.app)
 app.add_typer(packing_cli.app, name="packing")
 app.add_typer(replay_cli.app)
+app.add_typer(stream_cli.app)
+app.add_typer(taxi_cli.app)
 
 Out = Annotated[Path, typer.Option("--out", help="Folder that takes a folder for each run.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print result.json on standard output; everything else on error.")]
@@ -102,6 +105,7 @@ def run(
     from bench.report.result import Result  # noqa: PLC0415  Spark-side modules only where they are needed
     from bench.scenario import load_scenario  # noqa: PLC0415
     from tailpack.overrides import parse_overrides  # noqa: PLC0415
+    from tailpack.reporting import show, whole  # noqa: PLC0415
     from tailpack.runner import Options, Run  # noqa: PLC0415
 
     if bool(name) == bool(scenario):
@@ -118,42 +122,8 @@ def run(
     )
     folder = Run(chosen, options, console).execute()
     result = Result.load(folder)
-    _show(result, folder, console, as_json)
-    raise typer.Exit(_status(result))
-
-
-@app.command()
-def report(
-    source: Annotated[str, typer.Argument(metavar="RUN_DIR|TOPIC", help="Folder of a run, or a timeline topic.")],
-    *,
-    bootstrap_servers: Servers = "",
-    client_properties: Properties = "",
-    out: Out = Path("out"),
-    master: Annotated[str, typer.Option(help="Spark master; local[*] uses every core.")] = "local[2]",
-    strict: Annotated[
-        bool, typer.Option(help="Exit status 1 unless every event had each of its effects exactly once.")
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Compute the report of a run again, or that of any timeline topic, with Spark."""
-    from bench.report.result import Result  # noqa: PLC0415
-    from tailpack.reporting import report_run, report_topic  # noqa: PLC0415
-
-    console = Console(stderr=as_json)
-    if Path(source).is_dir():
-        folder = report_run(Path(source), console, master=master)
-    else:
-        folder = report_topic(
-            source,
-            out,
-            console,
-            bootstrap_servers=bootstrap_servers,
-            client_properties=client_properties,
-            master=master,
-        )
-    result = Result.load(folder)
-    _show(result, folder, console, as_json)
-    raise typer.Exit(_status(result) if strict else 0)
+    show(result, folder, console, as_json=as_json)
+    raise typer.Exit(whole(result))
 
 
 @app.command()
@@ -193,11 +163,14 @@ def policies(as_json: AsJson = False) -> None:
 
 
 def main() -> None:
-    """Run the command line; errors the user can mend are one line and exit status 2."""
+    """Run the command line; errors the user can mend are one line and exit status 2, Ctrl-C is one and 130."""
     for stop in STOPPING:
         signal.signal(stop, _interrupt)
     try:
-        sys.exit(app(standalone_mode=False))  # without its standalone mode, typer returns a command's exit status
+        status = app(standalone_mode=False)  # without its standalone mode, typer returns a command's exit status
+        if status == INTERRUPTED:  # typer has made that of a KeyboardInterrupt, or a command that kept its result has
+            raise KeyboardInterrupt
+        sys.exit(status)
     except (TailpackError, InvalidSettingsError) as wrong:
         problems = wrong.problems if isinstance(wrong, InvalidSettingsError) else [str(wrong)]
         _fail("\n".join(f"tailpack: {problem}" for problem in problems), 2)
@@ -206,7 +179,7 @@ def main() -> None:
     except typer.Exit as done:
         sys.exit(done.exit_code)
     except (KeyboardInterrupt, typer.Abort):
-        _fail("tailpack: stopped", 130)
+        _fail(STOPPED, INTERRUPTED)
     except Exception as wrong:
         if not hasattr(wrong, "format_message"):
             raise
@@ -214,21 +187,8 @@ def main() -> None:
         _fail(f"tailpack: {message}" if message else "", 2)
 
 
-def _show(result: "Result", folder: Path, console: Console, as_json: bool) -> None:
-    from bench.report.terminal import show  # noqa: PLC0415
-
-    show(result, console)
-    console.print(f"report: {folder / 'report.html'}", highlight=False, soft_wrap=True)
-    if as_json:
-        sys.stdout.write((folder / "result.json").read_text(encoding="utf-8") + "\n")
-
-
 def _given(options: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in options.items() if value is not None}
-
-
-def _status(result: "Result") -> int:
-    return 0 if 0 < result.effects.orders == result.effects.exactly_once else 1
 
 
 def _print_json(value: object) -> None:

@@ -1,4 +1,9 @@
-"""What a run is, written down before it starts."""
+"""What a run is, written down before it starts; of a simulated one, when it is over."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -6,6 +11,9 @@ from bench.run_info import RunInfo
 from bench.scenario import Scenario
 from contracts.connection import Connection
 from tailpack import provenance
+
+if TYPE_CHECKING:
+    from bench.simulation.sent import Sent
 
 
 def describe(scenario: Scenario, connection: Connection, command: str) -> RunInfo:
@@ -26,4 +34,31 @@ def describe(scenario: Scenario, connection: Connection, command: str) -> RunInf
         command=command,
         versions=provenance.versions(),
         machine=provenance.machine(),
+    )
+
+
+def describe_simulated(scenario: Scenario, sent: "Sent", drained_us: int, folder: Path) -> RunInfo:
+    """Return run.json of a simulated run, named as its folder, with what was really sent; its second 0 is 0.
+
+    sent: by the scenario, or by the trace in its place. drained_us: when the last event was done.
+    """
+    asked = describe(scenario, Connection(bootstrap_servers="simulated"), shlex.join(["tailpack", *sys.argv[1:]]))
+    load, payment = asked.scenario["load"], asked.scenario["payment"]
+    return msgspec.structs.replace(
+        asked,
+        run=folder.resolve().name,
+        scenario=asked.scenario
+        | {
+            "topology": "payment-only",
+            "duration_s": sent.duration_s,
+            "load": load | {"split": sent.split.value},
+            "payment": payment | {"partitions": sent.partitions},
+        },
+        topology="payment-only",
+        world="simulated",
+        payment_partitions=sent.partitions,
+        duration_s=float(sent.duration_s),
+        started_us=0,
+        drained_us=drained_us,
+        events_scheduled=sent.events,
     )

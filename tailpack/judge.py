@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -29,42 +29,62 @@ def judge(
     while_waiting: called every half second with name → pid of the job's processes.
     Raises TailpackError with the job's own line when it fails.
     """
-    java()
-    command = [
-        sys.executable,
-        "-m",
-        "bench.latency_job",
-        str(run),
-        "--master",
-        master,
-        "--jars",
-        str(ensure("spark", announce)),
-        *extra,
-    ]
     log = run / "logs" / "report.log" if run.is_dir() else Path("/dev/null")
+    words = [str(run), *extra]
+    job("report", "bench.latency_job", words, log, master=master, announce=announce, while_waiting=while_waiting)
+
+
+def compare(
+    runs: Sequence[Path], out: Path, *, command: str, master: str, announce: Callable[[str], None] = lambda _: None
+) -> None:
+    """Run the comparison on the runs' folders; it leaves comparison.json in `out`, and reports where runs had none.
+
+    Raises TailpackError with the job's own line when it fails.
+    """
+    words = [str(out), *map(str, runs), "--command", command]
+    module = "bench.latency_job.comparison_job"
+    job("comparison", module, words, out / "comparison.log", master=master, announce=announce)
+
+
+def job(
+    what: str,
+    module: str,
+    words: Sequence[str],
+    log: Path,
+    *,
+    master: str,
+    announce: Callable[[str], None],
+    while_waiting: Callable[[dict[str, int]], None] = lambda _: None,
+) -> None:
+    """Run a module that starts Spark, and wait for it. log: takes what it says; its last line is the error.
+
+    what: it makes, in one word. Raises TailpackError when it fails, or takes longer than half an hour.
+    """
+    java()
+    command = [sys.executable, "-m", module, *words, "--master", master, "--jars", str(ensure("spark", announce))]
     log.parent.mkdir(parents=True, exist_ok=True)
-    job: subprocess.Popen[bytes] | None = None
+    started: subprocess.Popen[bytes] | None = None
     waited_s = 0.0
     try:
         with uninterrupted(), log.open("wb") as output:
-            job = subprocess.Popen(
+            started = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
             )
         while waited_s < DEADLINE_S:
             try:
-                status = job.wait(0.5)
+                status = started.wait(0.5)
             except subprocess.TimeoutExpired:
                 waited_s += 0.5
-                while_waiting(_family(job.pid))
+                while_waiting(_family(started.pid))
                 continue
             if status:
-                raise TailpackError(f"the report failed: {_last_line(log)}")
+                raise TailpackError(f"the {what} failed: {_last_line(log)}")
             return
-        raise TailpackError(f"the report was not ready within {DEADLINE_S:.0f} s; see {log}")
+        raise TailpackError(f"the {what} was not ready within {DEADLINE_S:.0f} s; see {log}")
     finally:
-        if job:
+        if started:
             with uninterrupted():
-                _end(job)
+                _end(started)
 
 
 def _family(pid: int) -> dict[str, int]:

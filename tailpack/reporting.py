@@ -1,7 +1,10 @@
-"""Reports of runs that are over, and of topics that nobody here wrote."""
+"""Reports of runs that are over, and of topics that nobody here wrote; what of a report is shown."""
 
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import msgspec
 from rich.console import Console
 
 from bench.run_info import RUN_FILE
@@ -11,14 +14,16 @@ from tailpack.errors import TailpackError
 from tailpack.judge import judge
 from tailpack.places import default_broker_folder, new_folder
 
+if TYPE_CHECKING:
+    from bench.report.result import Result
+
 
 def report_run(folder: Path, console: Console, *, master: str) -> Path:
     """Judge the run in `folder`, from its topics where its broker is there, else from its Parquet files.
 
     A run that was interrupted left its broker's data behind: the broker is started for the report and stopped again.
     """
-    if not (folder / RUN_FILE).exists():
-        raise TailpackError(f"{folder} is not the folder of a run: it holds no {RUN_FILE}")
+    check_run(folder)
     broker = Broker(folder / "kafka")
     started = broker.folder.exists() and broker.address() is None
     try:
@@ -46,6 +51,39 @@ def report_topic(
     extra = ("--topic", topic, "--bootstrap-servers", address, "--client-properties", client_properties)
     _judge(folder, console, master, extra)
     return folder
+
+
+def check_run(folder: Path) -> None:
+    """Raise TailpackError where `folder` is not that of a run."""
+    if not (folder / RUN_FILE).exists():
+        raise TailpackError(f"{folder} is not the folder of a run: it holds no {RUN_FILE}")
+
+
+def kept_result(folder: Path) -> "Result":
+    """Return what the run in `folder` was judged to be. Raises TailpackError where it was not."""
+    from bench.report.result import RESULT_FILE, Result  # noqa: PLC0415
+
+    try:
+        return Result.load(folder)
+    except FileNotFoundError as missing:
+        raise TailpackError(f"{folder}: it holds no {RESULT_FILE}; without --kept it is computed") from missing
+    except (OSError, msgspec.DecodeError) as broken:
+        raise TailpackError(f"{folder / RESULT_FILE}: not a result ({broken})") from broken
+
+
+def show(result: "Result", folder: Path, console: Console, *, as_json: bool) -> None:
+    """Print the key figures and where the page is; the whole result on standard output as JSON where that is wanted."""
+    from bench.report import terminal  # noqa: PLC0415
+
+    terminal.show(result, console)
+    console.print(f"report: {folder / 'report.html'}", highlight=False, soft_wrap=True)
+    if as_json:
+        sys.stdout.write((folder / "result.json").read_text(encoding="utf-8") + "\n")
+
+
+def whole(result: "Result") -> int:
+    """Return the exit status that tells whether every order had each of its effects exactly once."""
+    return 0 if 0 < result.effects.orders == result.effects.exactly_once else 1
 
 
 def _judge(folder: Path, console: Console, master: str, extra: tuple[str, ...] = ()) -> None:

@@ -1,5 +1,6 @@
 """`tailpack simulate`: a scenario or a trace under a policy, in numbers instead of processes."""
 
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -51,7 +52,10 @@ def simulate(
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    out: Annotated[Path | None, typer.Option(help="Folder that takes the run: every event, and the journal.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder that takes the run: every event, and the journal; `tailpack report` judges it."),
+    ] = None,
 ) -> None:
     """Run a scenario in the simulator and judge it: seconds instead of minutes, nothing is started."""
     from bench.scenario import load_scenario  # noqa: PLC0415  compiled code only where something is simulated
@@ -62,13 +66,19 @@ def simulate(
     named = {"autoscaler.policy": policy, "seed": seed}
     chosen = load_scenario(scenario, parse_overrides(changes or ()) | {k: v for k, v in named.items() if v is not None})
     replaced = read_trace(trace) if trace else None
-    with _progress(sent_by(chosen, replaced).events) as passed:
+    sent = sent_by(chosen, replaced)
+    with _progress(sent.events) as passed:
         run, result = run_scenario(chosen, trace=replaced, keep_events=out is not None, passed=passed)
     if out is not None:
         from bench.simulation.folder import write_run  # noqa: PLC0415
+        from tailpack.description import describe_simulated  # noqa: PLC0415
 
-        written = write_run(out, run, result)
-        Console(stderr=True).print(f"written: {', '.join(map(str, written))}", highlight=False, soft_wrap=True)
+        written = write_run(out, run, describe_simulated(chosen, sent, run.drained_us, out))
+        Console(stderr=True).print(
+            f"written: {written}; its report: tailpack report {shlex.quote(str(written))}",
+            highlight=False,
+            soft_wrap=True,
+        )
     if as_json:
         figures = msgspec.to_builtins(result) | {"regret": result.regret}
         sys.stdout.write(msgspec.json.encode(figures).decode() + "\n")

@@ -16,6 +16,8 @@ from autoscaler.packing.open_consumers import NONE, Loads, Ranks
 HEAT: Final = 0.03
 """How much worse an accepted trial may be at first, in capacities of a consumer (with probability 1/e); 0 at last."""
 MOST_RUINED: Final = 2
+PLACED: Final = 5
+"""How many partitions a trial places; one that places more counts as several, so that the time does not grow."""
 EPSILON: Final = 1e-9
 """In capacities: less is a rounding error, not a gain."""
 
@@ -137,14 +139,17 @@ def rebuild(
 ) -> Ranks:
     """Return the owners of the cheapest assignment met in so many trials, each of which starts from the last accepted.
 
+    trials: of PLACED partitions each, or fewer of more.
     before: owners that do not count as moves. made: where to start; it is changed.
     """
     best = made.owner.copy()
     cost, least = 0.0, 0.0
     trial = trial_for(loads.size)
-    for number in range(trials):
-        heat = HEAT * prices.capacity * (1 - number / trials)
+    spent = 0.0
+    while spent < trials:
+        heat = HEAT * prices.capacity * (1 - spent / trials)
         taken, saved = ruin(made, trial, before, loads, prices, chance)
+        spent += max(1.0, taken / PLACED)
         spread = chance.random()
         keys = np.empty(taken)
         for at in range(taken):

@@ -34,7 +34,11 @@ def main() -> int:
         return 2
     finally:
         end_jvm()
-    page.write(result, arguments.folder / page.PAGE_FILE)
+    try:
+        page.write(result, arguments.folder / page.PAGE_FILE)
+    except OSError as refused:
+        sys.stderr.write(f"report: {arguments.folder / page.PAGE_FILE}: cannot be written ({refused.strerror})\n")
+        return 1
     sys.stdout.write(result.verdict + "\n")
     return 0
 

@@ -14,6 +14,7 @@ def event_rows(records: DataFrame, refused: DataFrame | None) -> DataFrame:
 
     records: of `typed_records`. refused: of `refused_records`, None where no dead letter was written.
     The first completion counts: of several records the one with the smallest `done_us` tells who served the event.
+    What was never done lies where it was requested.
     """
     if refused is None:
         marked = records.withColumn("dead_letters", f.lit(0).cast("long"))
@@ -24,6 +25,9 @@ def event_rows(records: DataFrame, refused: DataFrame | None) -> DataFrame:
     grouped = marked.groupBy("event_id").agg(
         *[f.min(name).alias(name) for name in ("intended_us", "placed_us", "accepted_us", "shipped_us", "notified_us")],
         f.min(completion).alias("first"),
+        f.min("requested_at").alias("requested_at"),
+        f.min("customer_hash").alias("customer_hash"),
+        f.max("unknown_version").alias("unknown_version"),
         f.max("accepted").alias("accepted"),
         f.coalesce(f.sum("dead_letters"), f.lit(0)).alias("dead_letters"),
         *[column for topic, prefix in COLUMN_OF.items() for column in _on(topic, prefix)],
@@ -36,7 +40,10 @@ def event_rows(records: DataFrame, refused: DataFrame | None) -> DataFrame:
         *[f.col(f"first.{name}").alias(name) for name in ("received_us", "done_us")],
         "shipped_us",
         "notified_us",
-        *[f.col(f"first.{name}").alias(name) for name in ("partition", "offset", "replica", "epoch")],
+        *[f.coalesce(f"first.{name}", f"requested_at.{name}").alias(name) for name in ("partition", "offset")],
+        *[f.col(f"first.{name}").alias(name) for name in ("replica", "epoch")],
+        "customer_hash",
+        "unknown_version",
         "accepted",
         "dead_letters",
         *[f"{prefix}_{what}" for prefix in COLUMN_OF.values() for what in ("records", "differ")],

@@ -1,12 +1,13 @@
 """Topics → events.parquet and journal.parquet in the run's folder. Each appears whole or not at all."""
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 
 from bench.latency_job.errors import ReportError
 from bench.latency_job.events import event_rows
@@ -14,6 +15,7 @@ from bench.latency_job.records import journal_entries, refused_records, typed_re
 from bench.latency_job.schema import COLUMN_OF
 from bench.latency_job.source import read_topics
 from bench.run_info import RunInfo
+from contracts.events import SCHEMA_VERSION
 from contracts.topics import Topic, qualified
 
 EVENTS: Final = "events.parquet"
@@ -45,24 +47,45 @@ def topics_of(run: RunInfo, present: frozenset[str]) -> RunTopics:
 
 
 def gather(spark: SparkSession, options: Mapping[str, str], topics: RunTopics, folder: Path) -> None:
-    """Read `topics` once and write both Parquet folders. Raises ReportError when no event was produced."""
+    """Read `topics` once and write both Parquet folders.
+
+    Raises ReportError when no event was produced, or records have a schema version that is not ours.
+    """
     records = typed_records(read_topics(spark, options, list(topics.events)), topics.events)
     letters = read_topics(spark, options, [topics.dead_letters]) if topics.dead_letters else None
-    write_whole(event_rows(records, refused_records(letters) if letters is not None else None), folder / EVENTS)
-    if spark.read.parquet(str(folder / EVENTS)).isEmpty():
-        shutil.rmtree(folder / EVENTS)
-        raise ReportError(f"{', '.join(topics.events)}: empty; nothing was produced, so there is nothing to judge")
+    names = ", ".join(topics.events)
+    rows = event_rows(records, refused_records(letters) if letters is not None else None)
+    write_whole(rows, folder / EVENTS, lambda written: _refuse(written, names))
     if topics.journal:
         write_whole(journal_entries(read_topics(spark, options, [topics.journal])), folder / JOURNAL)
 
 
-def write_whole(frame: DataFrame, place: Path) -> None:
-    """Write `frame` as Parquet beside `place` and rename it, so that a reader never sees half of it."""
+def write_whole(frame: DataFrame, place: Path, check: Callable[[DataFrame], None] = lambda _: None) -> None:
+    """Write `frame` as Parquet beside `place` and rename it, so that a reader never sees half of it.
+
+    check: sees what was written before it gets its name; what it raises leaves nothing behind.
+    Raises ReportError when the files cannot be written.
+    """
     temporary = place.with_name(place.name + ".tmp")
     shutil.rmtree(temporary, ignore_errors=True)
     try:
         frame.write.parquet(str(temporary.resolve()))
+        check(frame.sparkSession.read.parquet(str(temporary.resolve())))
         shutil.rmtree(place, ignore_errors=True)
         temporary.rename(place)
+    except OSError as refused:
+        raise ReportError(f"{place}: cannot be written ({refused.strerror or refused})") from refused
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _refuse(written: DataFrame, names: str) -> None:
+    found = written.agg(f.count("*").alias("events"), f.collect_set("unknown_version").alias("versions")).collect()[0]
+    if not found["events"]:
+        raise ReportError(f"{names}: empty; nothing was produced, so there is nothing to judge")
+    if found["versions"]:
+        versions = ", ".join(map(str, sorted(found["versions"])))
+        raise ReportError(
+            f"{names}: records of schema version {versions} beside {SCHEMA_VERSION}; this report reads "
+            f"{SCHEMA_VERSION} only, so read each part with the release that wrote it"
+        )

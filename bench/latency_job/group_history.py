@@ -12,9 +12,11 @@ PAID_FROM: Final = frozenset(
     {ReplicaChange.REQUESTED, ReplicaChange.STARTED, ReplicaChange.READY, ReplicaChange.ADOPTED}
 )
 """Normally REQUESTED; the others too, because a controller that was restarted adopts what it did not request."""
+STARTS_FROM: Final = frozenset({ReplicaChange.REQUESTED})
 PAID_UNTIL: Final = frozenset({ReplicaChange.LEFT, ReplicaChange.DIED})
 SERVES_FROM: Final = frozenset({ReplicaChange.READY})
 SERVES_UNTIL: Final = PAID_UNTIL | {ReplicaChange.DRAINED}
+STARTS_UNTIL: Final = PAID_UNTIL | SERVES_FROM
 
 E = TypeVar("E", TickRecord, PlanWritten, ReplicaChanged)
 
@@ -41,6 +43,24 @@ def paid(changes: Iterable[ReplicaChanged]) -> list[Span]:
 def serving(changes: Iterable[ReplicaChanged]) -> list[Span]:
     """Return when each replica was ready."""
     return _spans(changes, SERVES_FROM, SERVES_UNTIL)
+
+
+def starting(changes: Iterable[ReplicaChanged], until_us: int) -> list[Span]:
+    """Return when each replica was asked for and not yet ready; what never became ready or went, until `until_us`."""
+    ready = _spans(changes, STARTS_FROM, STARTS_UNTIL)
+    closed = [Span(span.replica, span.from_us, until_us if span.until_us is None else span.until_us) for span in ready]
+    return [span for span in closed if span.until_us is not None and span.until_us > span.from_us]
+
+
+def union(spans: Iterable[Span]) -> list[tuple[int, int]]:
+    """Return the times that closed spans cover, disjoint, in order."""
+    found: list[tuple[int, int]] = []
+    for begin, end in sorted((span.from_us, span.until_us or span.from_us) for span in spans):
+        if found and begin <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], end))
+        else:
+            found.append((begin, end))
+    return found
 
 
 def replica_minutes(spans: Iterable[Span], from_us: int, until_us: int) -> float:

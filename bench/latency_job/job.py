@@ -1,6 +1,7 @@
 """One report: where the data comes from, then the judgement, then result.json."""
 
 import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,23 +10,26 @@ from typing import Final
 import msgspec
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it ships no types
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from bench.latency_job.errors import ReportError
 from bench.latency_job.gather import EVENTS, JOURNAL, RunTopics, gather, topics_of
 from bench.latency_job.judge import judge
+from bench.latency_job.schema import EVENT
 from bench.latency_job.security import kafka_options
-from bench.latency_job.session import LOG_FILE, jar_files, open_session
+from bench.latency_job.session import LOG_FILE, jar_files, open_session, size_shuffles
 from bench.latency_job.source import topics_on
-from bench.report.result import Result
+from bench.report.result import RESULT_FILE, Result
 from bench.run_info import RUN_FILE, RunInfo
 from contracts.connection import Connection
-from contracts.journal import JournalEntry
+from contracts.journal import JOURNAL_VERSION, JournalEntry
 from contracts.topics import Topic
 
 SHORT_EVENTS: Final = 300_000
 """Up to here a run is a short job for Spark."""
+LINES: Final = ("events.jsonl", "events.jsonl.gz")
+"""Event rows as JSON, one in each line, with the columns of events.parquet."""
 WHOLE: Final = "_SUCCESS"
 """File that Spark adds to a Parquet folder last."""
 
@@ -49,7 +53,7 @@ def report_run(folder: Path, cluster: Cluster, *, reread: bool = False) -> Resul
         raise ReportError(
             f"{folder / RUN_FILE}: started_us is missing; the load never began, so there is nothing to judge"
         )
-    stored = not reread and (folder / EVENTS / WHOLE).exists()
+    stored = not reread and is_stored(folder)
     connection = Connection(
         bootstrap_servers=run.bootstrap_servers, client_properties=run.client_properties, namespace=run.run
     )
@@ -102,20 +106,55 @@ def _measure(folder: Path, run: RunInfo, connection: Connection, topics: RunTopi
     options = kafka_options(connection) if topics else {}
     short = 0 < run.events_scheduled <= SHORT_EVENTS
     spark = open_session(cluster.master, jar_files(cluster.jars), folder / LOG_FILE, short=short)
+    size_shuffles(spark, run.events_scheduled)
     try:
         if topics:
             gather(spark, options, topics, folder)
-        events = spark.read.parquet(str((folder / EVENTS).resolve()))
+        stored = events_of(spark, folder)
         if run.started_us is None:
-            run = _bounds(run, events.agg(f.min("intended_us"), f.max("intended_us")).collect()[0])
+            run = _bounds(run, stored.agg(f.min("intended_us"), f.max("intended_us")).collect()[0])
             run.save(folder)
-        result = judge(run, run.started_us or 0, events, _journal(spark, folder / JOURNAL))
+        journal = _journal(spark, folder / JOURNAL)
+        result = judge(run, run.started_us or 0, stored, journal, now_us=time.time_ns() // 1000)
     except (PySparkException, Py4JError) as failed:
         raise ReportError(
             f"{folder}: Spark could not read the run ({_cause(failed)}); {LOG_FILE} says more"
         ) from failed
-    result.save(folder)
+    except ReportError as refused:
+        raise ReportError(f"{folder}: {refused}") from refused
+    try:
+        result.save(folder)
+    except OSError as refused:
+        (folder / (RESULT_FILE + ".tmp")).unlink(missing_ok=True)
+        raise ReportError(f"{folder / RESULT_FILE}: cannot be written ({refused.strerror or refused})") from refused
     return result
+
+
+def events_of(spark: SparkSession, folder: Path) -> DataFrame:
+    """Return the run's event rows: events.parquet, else events.jsonl or events.jsonl.gz.
+
+    Raises ReportError when columns are missing.
+    """
+    lines = stored_lines(folder)
+    if lines:
+        return spark.read.schema(EVENT).option("mode", "FAILFAST").json(str(lines.resolve()))
+    found = spark.read.parquet(str((folder / EVENTS).resolve()))
+    if missing := sorted(set(EVENT.names) - set(found.columns)):
+        raise ReportError(f"{EVENTS} lacks {', '.join(missing)}; is it the file of another program?")
+    return found
+
+
+def is_stored(folder: Path) -> bool:
+    """Return whether the run's events lie in its folder, whole."""
+    place = folder / EVENTS
+    return place.is_file() or (place / WHOLE).exists() or stored_lines(folder) is not None
+
+
+def stored_lines(folder: Path) -> Path | None:
+    """Return the run's events as JSON lines; None where it has Parquet, or nothing."""
+    if (folder / EVENTS).exists():
+        return None
+    return next((place for name in LINES if (place := folder / name).exists()), None)
 
 
 def _bounds(run: RunInfo, extent: Sequence[int]) -> RunInfo:
@@ -133,9 +172,14 @@ def _journal(spark: SparkSession, place: Path) -> list[JournalEntry]:
     entries = []
     for row in spark.read.parquet(str(place.resolve())).orderBy("position").collect():
         try:
-            entries.append(decoder.decode(row["entry"]))
+            entry = decoder.decode(row["entry"])
         except msgspec.DecodeError as broken:
-            raise ReportError(f"{place}: entry {row['position']} is not a journal entry ({broken})") from broken
+            raise ReportError(f"{place.name}: entry {row['position']} is not a journal entry ({broken})") from broken
+        if entry.v != JOURNAL_VERSION:
+            raise ReportError(
+                f"{place.name}: entry {row['position']} has version {entry.v}, this report reads {JOURNAL_VERSION}"
+            )
+        entries.append(entry)
     return entries
 
 

@@ -1,46 +1,91 @@
-"""events.parquet and the journal → Result: three Spark jobs, then plain arithmetic on a few hundred numbers."""
+"""events.parquet and the journal → Result: Spark makes small tables, the rest is plain arithmetic."""
 
-import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Any
 
 from pyspark.sql import DataFrame
 
 from bench.latency_job import group_history as history
-from bench.latency_job import verdict
-from bench.latency_job.measures import BUCKETS_PER_DECADE, measured_rows, nearest_ranks, order_violations, totals
+from bench.latency_job import measures, seconds, series, verdict
+from bench.latency_job.breakdowns import breakdowns, heat_map
+from bench.latency_job.cost import cost
+from bench.latency_job.errors import ReportError
+from bench.latency_job.integrity import checks, integrity
+from bench.latency_job.pace import Usual, usual
 from bench.latency_job.schema import COLUMN_OF
-from bench.report.result import STAGES, Distribution, Effects, Lateness, Provenance, Result, Series, Stage, TopicRecords
+from bench.latency_job.tail import tail
+from bench.latency_job.terms import Terms
+from bench.report.result import STAGES, Effects, Lateness, Provenance, Result, Stage, Tail, TopicRecords
 from bench.run_info import RunInfo
-from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
-
-DRAIN_SHOWN_S: Final = 600
-"""Seconds after the workload that the series may cover: one record with an absurd time must not make a million."""
-
-Ranks = Mapping[tuple[str, int], Mapping[str, Any]]
-"""(measure, slot) → events and percentiles in µs."""
+from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged
 
 
-def judge(run: RunInfo, started_us: int, events: DataFrame, journal: Sequence[JournalEntry]) -> Result:
-    """Return everything a report says. events: as in events.parquet. started_us: second 0 of the run."""
-    counts = (
-        totals(events, round(run.latency_target_s * 1e6), pipeline=run.topology == "pipeline").collect()[0].asDict()
-    )
-    ranked = nearest_ranks(measured_rows(events, started_us)).collect()
-    ranks: Ranks = {(row["measure"], row["slot"]): row.asDict() for row in ranked}
-    violations = order_violations(events).collect()[0]["order_violations"]
+@dataclass(frozen=True, slots=True)
+class Essentials:
+    """What every report needs first; the other figures are made from the same tables."""
 
+    terms: Terms
+    counts: Mapping[str, int]
+    seconds: Sequence[Mapping[str, Any]]
+    """Rows of `seconds.by_second`."""
+    done: Mapping[int, int]
+    """Second → events done."""
+    served: DataFrame
+    arrived: DataFrame
+    usual: Usual
+    tail: Tail
+
+
+def essentials(run: RunInfo, started_us: int, events: DataFrame, journal: Sequence[JournalEntry]) -> Essentials:
+    """Return share in SLA, series and late events by cause. events: as in events.parquet. started_us: second 0.
+
+    The caller ends the session, or unpersists `served` and `arrived`. Raises ReportError for a run without events.
+    """
+    target_us, pipeline = round(run.latency_target_s * 1e6), run.topology == "pipeline"
+    counts = measures.shares(events, target_us).collect()[0].asDict()
+    if not counts["rows"]:
+        raise ReportError("there is no event, so there is nothing to judge")
+    terms = Terms(started_us, target_us, series.shown_s(run.duration_s, started_us, counts))
+    served = seconds.served(events, terms).persist()
+    arrived = seconds.owned(seconds.arrived(events, terms), served).persist()
+    rows = [row.asDict() for row in seconds.by_second(events, terms).collect()]
+    done = {row["second"]: row["done"] for row in seconds.done(served).collect()}
+    if counts["in_sla"] == counts["events"]:
+        found, paces = Tail(late=0, causes=(), spells=()), usual(events, terms)
+    else:
+        paces = usual(events, terms)
+        found = tail(events, (served, arrived), terms, journal, paces, pipeline=pipeline)
+    return Essentials(terms, counts, rows, done, served, arrived, paces, found)
+
+
+def judge(run: RunInfo, started_us: int, events: DataFrame, journal: Sequence[JournalEntry], *, now_us: int) -> Result:
+    """Return everything a report says. now_us: when it is made; later times cannot be. Else as `essentials`."""
+    first = essentials(run, started_us, events, journal)
+    try:
+        pipeline = run.topology == "pipeline"
+        more = measures.totals(events, pipeline=pipeline, more=checks(now_us)).collect()[0].asDict()
+        return _result(run, replace(first, counts={**first.counts, **more}), events, journal)
+    finally:
+        first.served.unpersist()
+        first.arrived.unpersist()
+
+
+def _result(run: RunInfo, first: Essentials, events: DataFrame, journal: Sequence[JournalEntry]) -> Result:
+    counts, terms = first.counts, first.terms
+    values = measures.counted(measures.span_rows(events), "measure").persist()
+    ranks = {row["measure"]: row.asDict() for row in measures.nearest_ranks(values, "measure").collect()}
+    buckets = {row["bucket"]: row["events"] for row in measures.distribution(values).collect()}
+    values.unpersist()
     topics = _topics(counts)
-    stages = tuple(_stage(name, ranks[name, 0]) for name in STAGES if (name, 0) in ranks)
-    sla = ranks.get(("sla", 0), {})
-    lateness = _lateness(ranks.get(("lateness", 0), {}))
-    effects = _effects(counts)
+    checked = integrity(events, counts, sum(topic.duplicates for topic in topics))
+    spent = cost(run, terms.started_us, first.arrived, journal, first.usual)
+    sla, lateness, effects = ranks.get("sla", {}), _lateness(ranks.get("lateness", {})), _effects(counts)
     in_sla = counts["in_sla"] / counts["events"] if counts["events"] else 1.0
     problems = verdict.problems(run, counts["events"], counts["refused"], lateness)
-    paid = history.paid(history.only(journal, ReplicaChanged))
-    until_us = started_us + round(run.duration_s * 1e6)
-    replica_minutes = history.replica_minutes(paid, started_us, until_us) if paid else None
-    in_run = [plan for plan in history.only(journal, PlanWritten) if started_us <= plan.at_us < until_us]
+    until_us = terms.started_us + round(run.duration_s * 1e6)
+    plans = history.only(journal, PlanWritten)
+    in_run = [plan for plan in plans if terms.started_us <= plan.at_us < until_us]
     return Result(
         run=run.run,
         scenario=str(run.scenario.get("name", "unnamed")),
@@ -57,8 +102,9 @@ def judge(run: RunInfo, started_us: int, events: DataFrame, journal: Sequence[Jo
             in_sla=in_sla,
             lost=counts["lost"],
             effects=effects,
-            replica_minutes=replica_minutes,
+            replica_minutes=spent.requested_replica_minutes,
             problems=problems,
+            suspect=checked.suspect,
         ),
         valid=not problems,
         problems=problems,
@@ -68,30 +114,35 @@ def judge(run: RunInfo, started_us: int, events: DataFrame, journal: Sequence[Jo
         p99_s=_seconds(sla, "p99"),
         p999_s=_seconds(sla, "p999"),
         max_s=_seconds(sla, "max"),
-        replica_minutes=replica_minutes,
+        replica_minutes=spent.requested_replica_minutes,
         scale_ups=sum(plan.action == "up" for plan in in_run),
         scale_downs=sum(plan.action == "down" for plan in in_run),
         reassignments=sum(plan.action == "reassign" for plan in in_run),
-        moved_partitions=sum(plan.moved for plan in in_run),
+        moved_partitions=spent.moved_partitions,
         lost=counts["lost"],
         refused=counts["refused"],
         dead_letters=counts["dead_letters"],
-        duplicates=sum(topic.duplicates for topic in topics),
-        order_violations=violations,
+        duplicates=checked.duplicates,
+        order_violations=checked.order_violations_partition,
         lateness=lateness,
         effects=effects,
         topics=topics,
-        stages=stages,
-        distribution=_distribution(ranks, counts["events"]),
-        series=_series(ranks, journal, started_us, math.ceil(run.duration_s)),
-        decisions=history.decisions(history.only(journal, PlanWritten), started_us),
-        failures=history.failures(history.only(journal, ReplicaChanged), started_us),
+        stages=tuple(_stage(name, ranks[name]) for name in STAGES if name in ranks),
+        distribution=series.distribution(buckets, counts["events"]),
+        series=series.series(first.seconds, first.done, journal, terms),
+        decisions=history.decisions(plans, terms.started_us),
+        failures=history.failures(history.only(journal, ReplicaChanged), terms.started_us),
+        breakdowns=breakdowns(events, first.served),
+        tail=first.tail,
+        heat=heat_map(first.arrived, terms),
+        cost=spent,
+        integrity=checked,
         provenance=Provenance(
             command=run.command,
             commit=run.commit,
             machine=run.machine,
             versions=run.versions,
-            started_us=started_us,
+            started_us=terms.started_us,
             peak_memory_mib=run.peak_memory_mib,
         ),
     )
@@ -135,43 +186,4 @@ def _topics(counts: Mapping[str, int]) -> tuple[TopicRecords, ...]:
         )
         for topic, prefix in COLUMN_OF.items()
         if counts[f"{prefix}_records"]
-    )
-
-
-def _distribution(ranks: Ranks, total: int) -> Distribution:
-    """Cumulate the buckets: at each upper edge stands the exact share of `total` events done within it."""
-    buckets = sorted((slot, row["events"]) for (measure, slot), row in ranks.items() if measure == "distribution")
-    share, latency_s, below = [], [], 0
-    for slot, count in buckets:
-        below += count
-        share.append(below / total)
-        latency_s.append(10 ** (slot / BUCKETS_PER_DECADE) / 1e6)
-    return Distribution(share=tuple(share), latency_s=tuple(latency_s))
-
-
-def _series(ranks: Ranks, journal: Sequence[JournalEntry], started_us: int, duration: int) -> Series:
-    """Return the seconds of the workload and of the drain after it."""
-    slots = [slot for (measure, slot) in ranks if measure in {"arrivals", "done"}]
-    seconds = range(min(max([duration, *(slot + 1 for slot in slots)]), duration + DRAIN_SHOWN_S))
-    changes = history.only(journal, ReplicaChanged)
-    unknown = (None,) * len(seconds)
-
-    def count(measure: str) -> tuple[int, ...]:
-        return tuple(ranks.get((measure, k), {}).get("events", 0) for k in seconds)
-
-    def latency(name: str) -> tuple[float | None, ...]:
-        return tuple(_seconds(ranks.get(("second", k), {}), name) for k in seconds)
-
-    def replicas(spans: Sequence[history.Span]) -> tuple[int | None, ...]:
-        return history.count_each_second(spans, started_us, len(seconds)) if changes else unknown
-
-    return Series(
-        arrivals=count("arrivals"),
-        done=count("done"),
-        p50_s=latency("p50"),
-        p99_s=latency("p99"),
-        max_s=latency("max"),
-        requested_replicas=replicas(history.paid(changes)),
-        ready_replicas=replicas(history.serving(changes)),
-        lag=history.lag_each_second(history.only(journal, TickRecord), started_us, len(seconds)),
     )

@@ -1,5 +1,6 @@
 """Event rows → counts and exact percentiles. Integer microseconds throughout, so results are equal on any master."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, Window
@@ -29,78 +30,72 @@ SPANS: Final = {
 `sent_us`: shipped, or done where nothing is shipped."""
 
 
-def measured_rows(events: DataFrame, started_us: int) -> DataFrame:
-    """Return measure, slot, value_us: one row for each number that is to be counted or ranked.
-
-    Spans have slot 0. `second`: SLA latency by second of intent. `arrivals`, `done`: second of the run, no value.
-    `distribution`: bucket of the SLA latency, ⌈50·log10(µs)⌉, no value.
-    """
+def span_rows(events: DataFrame, measures: Sequence[str] = tuple(SPANS)) -> DataFrame:
+    """Return measure, value_us: one row for each of `measures` (names in `SPANS`) that an event has."""
     steps = events.withColumn("handed_us", f.coalesce("accepted_us", "placed_us")).withColumn(
         "sent_us", f.coalesce("shipped_us", "done_us")
     )
-    latency = f.col("done_us") - f.col("intended_us")
-    bucket = f.ceil(f.log10(f.greatest(latency, f.lit(1)).cast("double")) * BUCKETS_PER_DECADE)
-    zero = f.lit(0).cast("long")
-    spans = steps.select(*[(f.col(end) - f.col(begin)).alias(name) for name, (begin, end) in SPANS.items()])
-    rows = spans.unpivot([], list(SPANS), "measure", "value_us").select("measure", zero.alias("slot"), "value_us")
-    for measure, slot, value in (
-        ("second", _second("intended_us", started_us), latency),
-        ("arrivals", _second("intended_us", started_us), zero),
-        ("done", _second("done_us", started_us), zero),
-        ("distribution", f.when(latency.isNotNull(), bucket), zero),
-    ):
-        rows = rows.union(events.select(f.lit(measure), slot, value))
-    return rows.where(f.col("value_us").isNotNull() & f.col("slot").isNotNull())
+    ends = {name: SPANS[name] for name in measures}
+    spans = steps.select(*[(f.col(end) - f.col(begin)).alias(name) for name, (begin, end) in ends.items()])
+    return spans.unpivot([], list(ends), "measure", "value_us").where(f.col("value_us").isNotNull())
 
 
-def nearest_ranks(rows: DataFrame) -> DataFrame:
-    """Return measure, slot, events and a column for each of `PARTS_PER_MILLION` (µs): nearest-rank percentiles.
+def counted(rows: DataFrame, key: str) -> DataFrame:
+    """Return `key`, value_us, equal: how many rows have this very value."""
+    return rows.groupBy(key, "value_us").agg(f.count("*").alias("equal"))
 
-    Rank of q among n is ⌈q·n⌉, at least 1: the smallest value with so many values at or below it.
-    Equal values are counted first; only distinct values are sorted (measured: ten times quicker than `percentile`).
+
+def nearest_ranks(values: DataFrame, key: str) -> DataFrame:
+    """Return `key`, events and a column for each of `PARTS_PER_MILLION` (µs): nearest-rank percentiles.
+
+    values: of `counted`. Rank of q among n is ⌈q·n⌉, at least 1: the smallest value with so many at or below it.
+    Only distinct values are sorted (measured: ten times quicker than `percentile`).
     """
-    counted = rows.groupBy("measure", "slot", "value_us").agg(f.count("*").alias("equal"))
-    group = Window.partitionBy("measure", "slot")
+    group = Window.partitionBy(key)
     up_to_here = group.orderBy("value_us").rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    ranked = counted.select(
-        "measure",
-        "slot",
-        "value_us",
-        f.sum("equal").over(up_to_here).alias("upto"),
-        f.sum("equal").over(group).alias("events"),
+    ranked = values.select(
+        key, "value_us", f.sum("equal").over(up_to_here).alias("upto"), f.sum("equal").over(group).alias("events")
     )
     reached = {
         name: f.min(f.when(f.col("upto") * 1_000_000 >= f.col("events") * ppm, f.col("value_us")))
         for name, ppm in PARTS_PER_MILLION.items()
     }
-    return ranked.groupBy("measure", "slot").agg(
+    return ranked.groupBy(key).agg(
         f.first("events").alias("events"), *[column.alias(name) for name, column in reached.items()]
     )
 
 
-def totals(events: DataFrame, latency_target_us: int, *, pipeline: bool) -> DataFrame:
-    """Return one row: events, in_sla, lost, refused, dead_letters, exactly_once, doubled, and counts for each topic."""
+def distribution(values: DataFrame) -> DataFrame:
+    """Return bucket, events: latencies of `sla` by ⌈50·log10(µs)⌉. values: of `counted`, by measure."""
+    bucket = f.ceil(f.log10(f.greatest("value_us", f.lit(1)).cast("double")) * BUCKETS_PER_DECADE)
+    return values.where("measure = 'sla'").groupBy(bucket.alias("bucket")).agg(f.sum("equal").alias("events"))
+
+
+def shares(events: DataFrame, latency_target_us: int) -> DataFrame:
+    """Return one row: rows, events (not refused), in_sla, lost, refused, last_us (latest intended or done time)."""
     refused = f.col("done_us").isNull() & (f.col("dead_letters") > 0)
-    done, doubled = f.col("done_us").isNotNull(), _doubled(pipeline)
     in_sla = f.col("done_us") - f.col("intended_us") <= latency_target_us
     return events.agg(
+        f.count("*").alias("rows"),
         f.count_if(~refused).alias("events"),
         f.count_if(in_sla).alias("in_sla"),
-        f.count_if(~refused & ~done).alias("lost"),
+        f.count_if(~refused & f.col("done_us").isNull()).alias("lost"),
         f.count_if(refused).alias("refused"),
-        f.coalesce(f.sum("dead_letters"), f.lit(0)).alias("dead_letters"),
-        f.count_if(~refused & ~doubled & _complete(pipeline)).alias("exactly_once"),
-        f.count_if(~refused & doubled).alias("doubled"),
-        *[column for prefix in COLUMN_OF.values() for column in _of_topic(prefix)],
+        f.max(f.greatest("intended_us", "done_us")).alias("last_us"),
     )
 
 
-def order_violations(events: DataFrame) -> DataFrame:
-    """Return one row: how many events were done before an event that lay ahead of them in their payment partition."""
-    ahead = Window.partitionBy("partition").orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
-    known = events.where(f.col("done_us").isNotNull() & f.col("offset").isNotNull())
-    latest_ahead = known.select("done_us", f.max("done_us").over(ahead).alias("latest_ahead_us"))
-    return latest_ahead.agg(f.count_if(f.col("done_us") < f.col("latest_ahead_us")).alias("order_violations"))
+def totals(events: DataFrame, *, pipeline: bool, more: Sequence[Column] = ()) -> DataFrame:
+    """Return one row: dead_letters, exactly_once, doubled, counts for each topic, and what `more` aggregates."""
+    counts = ~(f.col("done_us").isNull() & (f.col("dead_letters") > 0))
+    doubled = _doubled(pipeline)
+    return events.agg(
+        f.coalesce(f.sum("dead_letters"), f.lit(0)).alias("dead_letters"),
+        f.count_if(counts & ~doubled & _complete(pipeline)).alias("exactly_once"),
+        f.count_if(counts & doubled).alias("doubled"),
+        *[column for prefix in COLUMN_OF.values() for column in _of_topic(prefix)],
+        *more,
+    )
 
 
 def _doubled(pipeline: bool) -> Column:
@@ -126,7 +121,3 @@ def _of_topic(prefix: str) -> list[Column]:
         f.coalesce(f.sum(f.greatest(records - 1, f.lit(0))), f.lit(0)).alias(f"{prefix}_duplicates"),
         f.count_if(f"{prefix}_differ").alias(f"{prefix}_differing"),
     ]
-
-
-def _second(column: str, started_us: int) -> Column:
-    return f.floor((f.col(column) - started_us) / 1_000_000)

@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from bench.latency_job.schema import JOURNAL, LETTER, SAYS, TIMES, VALUE
-from contracts.events import INTENDED_AT_HEADER, PLACED_AT_HEADER
+from contracts.events import INTENDED_AT_HEADER, PLACED_AT_HEADER, SCHEMA_VERSION
 from contracts.topics import Topic
 
 
@@ -14,6 +14,7 @@ def typed_records(kafka: DataFrame, topics: Mapping[str, Topic]) -> DataFrame:
     """Return one row per record: which event, on which topic, what it says, and its timeline.
 
     kafka: rows of the Kafka source. topics: name on the broker → topic; other records are left out.
+    `requested_at` is the place of a record on Payment's topic. `unknown_version` is a schema version that is not ours.
     `event_id` is the order id, else the key, else the place: what cannot be parsed is still an event to account for.
     """
     names = f.create_map(*[f.lit(text) for name, topic in topics.items() for text in (name, topic.value)])
@@ -21,6 +22,7 @@ def typed_records(kafka: DataFrame, topics: Mapping[str, Topic]) -> DataFrame:
     read = kafka.select(
         names[f.col("topic")].alias("topic"),
         location("topic", "partition", "offset").alias("location"),
+        f.struct("partition", "offset").alias("place"),
         value.alias("value"),
         f.col("key").cast("string").alias("key"),
         f.unix_micros("timestamp").alias("stamped_us"),
@@ -31,6 +33,7 @@ def typed_records(kafka: DataFrame, topics: Mapping[str, Topic]) -> DataFrame:
     return read.select(
         "topic",
         "location",
+        f.when(f.col("topic") == Topic.PAYMENTS_REQUESTED.value, f.col("place")).alias("requested_at"),
         f.coalesce("value.order_id", "key", "location").alias("event_id"),
         f.coalesce("value.timeline.intended_us", "header_intended_us", "stamped_us").alias("intended_us"),
         f.coalesce("value.timeline.placed_us", "header_placed_us", "stamped_us").alias("placed_us"),
@@ -38,6 +41,8 @@ def typed_records(kafka: DataFrame, topics: Mapping[str, Topic]) -> DataFrame:
         *[f.col(f"value.timeline.{name}").alias(name) for name in ("partition", "offset", "replica", "epoch")],
         f.col("value.accepted").alias("accepted"),
         f.xxhash64("value.accepted", *said).alias("says"),
+        f.when(f.col("value.customer").isNotNull(), f.xxhash64("value.customer")).alias("customer_hash"),
+        f.when(f.col("value.v") != SCHEMA_VERSION, f.col("value.v")).alias("unknown_version"),
     )
 
 

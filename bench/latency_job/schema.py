@@ -26,6 +26,7 @@ SAYS: Final = (
 
 VALUE: Final = t.StructType(
     [
+        t.StructField("v", t.IntegerType()),
         t.StructField("order_id", t.StringType()),
         t.StructField("accepted", t.BooleanType()),
         *(t.StructField(name, t.StringType()) for name in SAYS),
@@ -65,3 +66,19 @@ COLUMN_OF: Final[dict[Topic, str]] = {
     Topic.NOTIFICATIONS_SENT: "notified",
 }
 """Topic → prefix of its columns in events.parquet: `<prefix>_records`, `<prefix>_differ`."""
+
+EVENT: Final = t.StructType(
+    [
+        t.StructField("event_id", t.StringType()),
+        *(t.StructField(name, t.LongType()) for name in TIMES),
+        *TIMELINE.fields[len(TIMES) :],
+        t.StructField("accepted", t.BooleanType()),
+        t.StructField("dead_letters", t.LongType()),
+        *(
+            t.StructField(f"{prefix}_{what}", kind)
+            for prefix in COLUMN_OF.values()
+            for what, kind in (("records", t.LongType()), ("differ", t.BooleanType()))
+        ),
+    ]
+)
+"""One event: what every file of events must have. Files made here also have `customer_hash` (long)."""

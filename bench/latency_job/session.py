@@ -22,12 +22,25 @@ CONFIGURATION: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
+    "spark.sql.ui.explainMode": "simple",  # plans are put into words for a page that is not there: seconds of CPU
+    "spark.sql.maxPlanStringLength": "2000",
     "spark.sql.session.timeZone": "UTC",
+    # the latencies of each second are gathered in memory, at most those of one file split; by default sorted on disk
+    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "1000000",
     "spark.driver.host": "127.0.0.1",  # where this machine's own name does not resolve, Spark would not start
     "spark.driver.bindAddress": "127.0.0.1",
 }
-ONLY_LOCAL: Final = ("spark.driver.host", "spark.driver.bindAddress")
-JAVA_OPTIONS: Final = "-XX:+UseSerialGC"
+LONG: Final = {
+    "spark.driver.memory": "2g",
+}
+"""What differs where a job is not short."""
+EVENTS_PER_TASK: Final = 1_500_000
+ONLY_LOCAL: Final = (
+    "spark.driver.host", "spark.driver.bindAddress", "spark.driver.memory", "spark.sql.shuffle.partitions",
+)  # fmt: skip
+"""Sized for one machine; with a cluster its own spark-defaults.conf ($SPARK_CONF_DIR) says these."""
+JAVA_OPTIONS: Final = "-XX:+UseSerialGC -XX:-DontCompileHugeMethods"
+"""Spark writes one method for each step, and the JVM would interpret those above 8,000 bytes for ever."""
 QUICK_START: Final = "-XX:TieredStopAtLevel=1"
 """A short job ends before the optimising compiler has paid for itself: 10,000 orders cost 18 s of CPU with this option
 and 34 s without, a million payments 107 s with it and 77 s without."""
@@ -54,7 +67,7 @@ def open_session(master: str, jars: Sequence[Path], log: Path, *, short: bool) -
     if not (java_home and Path(java_home, "bin", "java").exists()) and shutil.which("java") is None:
         raise ReportError("Java is missing: install 17 or newer (Debian: apt install openjdk-17-jre-headless)")
     builder = SparkSession.builder.master(master).appName("tailpack report")
-    for key, value in CONFIGURATION.items():
+    for key, value in (CONFIGURATION if short else CONFIGURATION | LONG).items():
         if master.startswith("local") or key not in ONLY_LOCAL:
             builder = builder.config(key, value)
     builder = builder.config(
@@ -67,6 +80,12 @@ def open_session(master: str, jars: Sequence[Path], log: Path, *, short: bool) -
             return builder.getOrCreate()
     except Exception as failed:  # Py4J and PySpark share no base class below Exception
         raise ReportError(f"Spark did not start on {master}: {_first_line(failed)}; {log} says more") from failed
+
+
+def size_shuffles(spark: SparkSession, events: int) -> None:
+    """Give every shuffle as many tasks as `events` rows need to fit in memory, and the cores to be busy."""
+    tasks = max(4, 2 * spark.sparkContext.defaultParallelism, -(-events // EVENTS_PER_TASK))
+    spark.conf.set("spark.sql.shuffle.partitions", str(tasks))
 
 
 def end_jvm() -> None:

@@ -40,15 +40,18 @@ def sentence(
     effects: Effects,
     replica_minutes: float | None,
     problems: tuple[str, ...],
+    suspect: tuple[str, ...] = (),
 ) -> str:
-    """Return the verdict in one sentence, validity first."""
+    """Return the verdict in one sentence, validity first. suspect: what must not be in a run, beside losses."""
     kept = "kept" if in_sla >= run.percentile else "missed"
     promise = (
         f"promise {kept}: {share(in_sla)} of {events:,} events were done within "
         f"{duration(run.latency_target_s)} (promised {share(run.percentile)})"
     )
     cost = "" if replica_minutes is None else f" for {replica_minutes:.2f} replica-minutes"
-    body = promise + cost + "; " + integrity(lost, effects) + "."
+    beside = [what for what in suspect if not what.endswith(" lost")]
+    marked = f"; marked as suspect: {', '.join(beside)}" if beside else ""
+    body = promise + cost + "; " + integrity(lost, effects) + marked + "."
     if problems:
         return f"Not a valid measurement, because {' and '.join(problems)}; as measured, {body}"
     return body[0].upper() + body[1:]

@@ -1,10 +1,13 @@
 """The report job on a run that went wrong in every way that it must notice, and on input that it must refuse."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from kafka_helpers import create_topics, produce, read_all
 from spark_helpers import SPARK, spark
@@ -13,13 +16,16 @@ from bench.latency_job.errors import ReportError
 from bench.latency_job.gather import EVENTS, JOURNAL
 from bench.latency_job.job import Cluster, report_run, report_topic
 from bench.latency_job.publishing import publish, run_info
-from bench.latency_job.samples import PARTITIONS, MadeUpRun, made_up_run
+from bench.latency_job.samples import PARTITIONS, MadeUpRun, made_up_run, records_of
+from bench.latency_job.schema import COLUMN_OF
+from bench.latency_job.source import read_topics
 from bench.report.result import Effects, Result
 from bench.run_info import RunInfo
 from contracts.connection import Connection
 from contracts.events import DeadLetter
 from contracts.journal import PartitionSeen, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
 from contracts.topics import Topic, qualified
+from tailpack.broker import Broker
 from tailpack.jars import ensure
 
 pytestmark = [pytest.mark.kafka, *SPARK]
@@ -192,3 +198,123 @@ def test_a_damaged_file_is_named_in_one_line(kafka: str, namespace: str, tmp_pat
 
     assert "\n" not in str(refused.value)
     assert not (tmp_path / "result.json").exists()
+
+
+def stored_run(folder: Path, *, journal_entries: tuple[bytes, ...] | None = None, **changes: Any) -> None:
+    """A run whose events lie in its folder: no Kafka is asked."""
+    run = made_up_run(200, 50.0, STARTED_US, 1)
+    info = run_info(Connection(bootstrap_servers="127.0.0.1:1", namespace="stored"), run, pipeline=False)
+    info.save(folder)
+    rows = [json.loads(msgspec.json.encode(run.timeline(k, Topic.PAYMENTS_SETTLED))) for k in range(200)]
+    for k, row in enumerate(rows):
+        row |= {f"{prefix}_records": int(prefix in {"requested", "settled"}) for prefix in COLUMN_OF.values()}
+        row |= {f"{prefix}_differ": False for prefix in COLUMN_OF.values()}
+        row |= {"event_id": f"o-{k}", "accepted_us": None, "accepted": True, "dead_letters": 0}
+    rows[7] |= changes
+    (folder / "events.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    if journal_entries is not None:
+        table = pa.table({"position": range(len(journal_entries)), "entry": [e.decode() for e in journal_entries]})
+        (folder / JOURNAL).mkdir()
+        pq.write_table(table, folder / JOURNAL / "part-0.parquet")
+        (folder / JOURNAL / "_SUCCESS").touch()
+
+
+def test_json_lines_are_judged_like_parquet_and_a_run_without_journal_has_no_cost(tmp_path: Path) -> None:
+    stored_run(tmp_path)
+
+    result = report_run(tmp_path, Cluster("local[2]", []))
+
+    assert (result.events, result.in_sla, result.replica_minutes) == (200, 1.0, None)
+    assert result.cost is not None
+    assert result.cost.requested_replica_minutes is None
+    assert result.cost.bound_replica_minutes == pytest.approx(4 / 60), "one replica holds 50 events a second"
+    assert result.integrity is not None
+    assert result.integrity.suspect == ()
+    assert result.tail is not None
+    assert result.tail.late == 0
+
+
+def test_a_time_in_the_future_marks_the_run_and_its_event_has_a_cause(tmp_path: Path) -> None:
+    stored_run(tmp_path, done_us=9_000_000_000_000_000)
+
+    result = report_run(tmp_path, Cluster("local[2]", []))
+
+    assert result.integrity is not None
+    assert result.integrity.future == 1
+    assert "1 event with a time after this report was made" in result.verdict
+    assert len(result.series.done) == 4 + 600, "an absurd time makes no endless series"
+    assert result.tail is not None
+    assert result.tail.late == 1
+
+
+@pytest.mark.parametrize("value", [float("nan"), "soon"])
+def test_what_is_not_a_time_is_refused_in_one_line(tmp_path: Path, value: Any) -> None:
+    stored_run(tmp_path, done_us=value)
+
+    with pytest.raises(ReportError, match="could not read the run") as refused:
+        report_run(tmp_path, Cluster("local[2]", []))
+
+    assert "\n" not in str(refused.value)
+    assert not (tmp_path / "result.json").exists()
+
+
+def test_a_journal_of_another_version_or_broken_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "newer").mkdir()
+    entry = msgspec.structs.replace(journal()[0], v=2)  # type: ignore[type-var]
+    stored_run(tmp_path / "newer", journal_entries=(msgspec.json.encode(entry),))
+    with pytest.raises(ReportError, match="entry 0 has version 2, this report reads 1"):
+        report_run(tmp_path / "newer", Cluster("local[2]", []))
+
+    (tmp_path / "half").mkdir()
+    stored_run(tmp_path / "half", journal_entries=(msgspec.json.encode(journal()[0])[:40],))
+    with pytest.raises(ReportError, match="entry 0 is not a journal entry"):
+        report_run(tmp_path / "half", Cluster("local[2]", []))
+
+
+def test_a_full_disk_leaves_no_half_result(tmp_path: Path) -> None:
+    stored_run(tmp_path)
+    (tmp_path / "result.json.tmp").symlink_to("/dev/full")
+
+    with pytest.raises(ReportError, match=r"result\.json: cannot be written \(No space left on device\)"):
+        report_run(tmp_path, Cluster("local[2]", []))
+
+    assert not [place for place in tmp_path.iterdir() if place.name.startswith("result.json")]
+
+
+def test_records_of_another_schema_version_are_refused(
+    kafka: str, namespace: str, tmp_path: Path, cluster: Cluster
+) -> None:
+    connection = Connection(bootstrap_servers=kafka, namespace=namespace)
+    run = made_up_run(10, 10.0, STARTED_US, 1)
+    create_topics(kafka, namespace, PARTITIONS)
+    publish(connection, run, pipeline=False)
+    newer = msgspec.structs.replace(records_of(run, 3)[Topic.PAYMENTS_SETTLED], v=2)  # type: ignore[type-var]
+    produce(kafka, namespace, Topic.PAYMENTS_SETTLED, [msgspec.json.encode(newer)])
+    run_info(connection, run, pipeline=False).save(tmp_path)
+
+    with pytest.raises(ReportError, match="schema version 2 beside 1"):
+        report_run(tmp_path, cluster)
+
+    assert not [place for place in tmp_path.iterdir() if place.name.startswith((EVENTS, "result.json"))]
+
+
+def test_a_kafka_that_goes_away_during_the_read_leaves_nothing_half_written(
+    private_broker: Broker, namespace: str, tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = str(private_broker.address())
+    connection = Connection(bootstrap_servers=address, namespace=namespace)
+    run = made_up_run(10, 10.0, STARTED_US, 1)
+    create_topics(address, namespace, PARTITIONS)
+    publish(connection, run, pipeline=False)
+    run_info(connection, run, pipeline=False).save(tmp_path)
+
+    def reading(*arguments: Any) -> Any:
+        private_broker.stop()
+        return read_topics(*arguments)
+
+    monkeypatch.setattr("bench.latency_job.gather.read_topics", reading)
+    with pytest.raises(ReportError, match="could not read the run") as refused:
+        report_run(tmp_path, cluster)
+
+    assert "\n" not in str(refused.value)
+    assert not [place for place in tmp_path.iterdir() if place.name.startswith((EVENTS, "result.json"))]

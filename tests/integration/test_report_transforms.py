@@ -10,10 +10,17 @@ from pyspark.sql import Row
 from pyspark.sql import types as t
 from spark_helpers import SPARK, spark
 
+from bench.latency_job import seconds
+from bench.latency_job.breakdowns import breakdowns, heat_map
 from bench.latency_job.events import event_rows
-from bench.latency_job.measures import measured_rows, nearest_ranks, order_violations, totals
+from bench.latency_job.integrity import checks, integrity
+from bench.latency_job.measures import counted, distribution, nearest_ranks, shares, span_rows, totals
+from bench.latency_job.order import BLOCK_OFFSETS, key_violations, offset_gaps, order_violations
+from bench.latency_job.ownership import stays
+from bench.latency_job.pace import owner_loads
 from bench.latency_job.records import refused_records, typed_records
 from bench.latency_job.schema import COLUMN_OF
+from bench.latency_job.terms import Terms
 from contracts.topics import Topic
 
 pytestmark = SPARK
@@ -105,14 +112,14 @@ def test_a_refused_record_is_recognised_by_its_place(session: Any) -> None:
 
 def test_nearest_ranks_of_known_values(session: Any) -> None:
     values = [40, 10, 20, 20, 50]
-    rows = session.createDataFrame([("sla", 0, value) for value in values], "measure string, slot long, value_us long")
-    found = nearest_ranks(rows).collect()[0]
+    rows = session.createDataFrame([("sla", value) for value in values], "measure string, value_us long")
+    found = nearest_ranks(counted(rows, "measure"), "measure").collect()[0]
     assert (found.events, found.p50, found.p90, found.max) == (5, 20, 50, 50)
 
 
 def test_the_median_of_two_is_the_smaller_one_and_nothing_is_interpolated(session: Any) -> None:
-    rows = session.createDataFrame([("sla", 0, 10), ("sla", 0, 20)], "measure string, slot long, value_us long")
-    assert nearest_ranks(rows).collect()[0].p50 == 10
+    rows = session.createDataFrame([("sla", 10), ("sla", 20)], "measure string, value_us long")
+    assert nearest_ranks(counted(rows, "measure"), "measure").collect()[0].p50 == 10
 
 
 EVENT = t.StructType(
@@ -129,6 +136,8 @@ EVENT = t.StructType(
             "notified_us",
             "offset",
             "dead_letters",
+            "epoch",
+            "customer_hash",
         )
     ]
     + [t.StructField("partition", t.IntegerType()), t.StructField("accepted", t.BooleanType())]
@@ -147,7 +156,9 @@ def event(name: str, **values: Any) -> Row:
 
 
 def judged(session: Any, *events: Row) -> Any:
-    return totals(session.createDataFrame(list(events), EVENT), 500_000, pipeline=True).collect()[0]
+    frame = session.createDataFrame(list(events), EVENT)
+    counted_once, counted_by_topic = shares(frame, 500_000), totals(frame, pipeline=True)
+    return counted_once.crossJoin(counted_by_topic).collect()[0]
 
 
 def test_every_event_is_accounted_for_once(session: Any) -> None:
@@ -190,11 +201,142 @@ def test_an_event_that_overtook_another_in_its_partition_is_a_violation(session:
     assert order_violations(events).collect()[0].order_violations == 1
 
 
+def test_overtaking_is_seen_from_one_block_of_offsets_to_the_next(session: Any) -> None:
+    events = session.createDataFrame(
+        [
+            event("first", partition=0, offset=BLOCK_OFFSETS - 1, done_us=30),
+            event("overtook", partition=0, offset=BLOCK_OFFSETS, done_us=20),
+            event("overtook too", partition=0, offset=5 * BLOCK_OFFSETS, done_us=29),
+        ],
+        EVENT,
+    )
+    assert order_violations(events).collect()[0].order_violations == 2
+
+
+def test_overtaking_within_a_customer_is_counted_beside(session: Any) -> None:
+    events = session.createDataFrame(
+        [
+            event("first", partition=0, offset=0, done_us=30, customer_hash=7),
+            event("of another", partition=0, offset=1, done_us=20, customer_hash=8),
+            event("of the same", partition=0, offset=2, done_us=25, customer_hash=7),
+        ],
+        EVENT,
+    )
+    assert order_violations(events).collect()[0].order_violations == 2
+    assert key_violations(events).collect()[0].key_violations == 1
+
+
+def test_offsets_that_no_event_has_are_counted_per_partition(session: Any) -> None:
+    places = [(0, 10), (0, 11), (0, 14), (1, 3), (1, 5)]
+    events = [event(f"{p}/{o}", partition=p, offset=o) for p, o in places] + [event("nowhere")]
+    assert offset_gaps(session.createDataFrame(events, EVENT)).collect()[0].offset_gaps == 3
+
+
+def test_times_that_cannot_be_are_counted_and_said(session: Any) -> None:
+    events = session.createDataFrame(
+        [
+            event("well", received_us=2),
+            event("from the future", received_us=2, done_us=2_000),
+            event("received before it was sent", placed_us=4, received_us=3),
+        ],
+        EVENT,
+    )
+    counts = totals(events, pipeline=True, more=checks(now_us=1_000)).collect()[0].asDict()
+    found = integrity(events, {**counts, "lost": 0}, duplicates=0)
+    assert (found.future, found.clock_skew) == (1, {"queueing": 1})
+    assert found.suspect == (
+        "1 event with a time after this report was made",
+        "1 event for which queueing took less than no time",
+    )
+
+
+TERMS = Terms(started_us=0, target_us=500_000, shown_s=4)
+
+
 def test_series_stand_at_the_second_of_intent_and_of_completion(session: Any) -> None:
-    slow = event("slow", intended_us=SECOND - 1, done_us=2 * SECOND)
-    rows = measured_rows(session.createDataFrame([slow], EVENT), 0).collect()
-    slots = {row.measure: (row.slot, row.value_us) for row in rows}
-    assert slots["arrivals"] == (0, 0)
-    assert slots["done"] == (2, 0)
-    assert slots["second"] == (0, SECOND + 1)
-    assert slots["distribution"] == (301, 0)  # ⌈50·log10(1,000,001)⌉
+    slow = event("slow", intended_us=SECOND - 1, done_us=2 * SECOND, partition=3)
+    early = event("before the start", intended_us=-1, done_us=SECOND)
+    events = session.createDataFrame([slow, early], EVENT)
+    by_second = {row.second: row for row in seconds.by_second(events, TERMS).collect()}
+    assert (by_second[0].arrivals, by_second[0].p50, by_second[0].max) == (1, SECOND + 1, SECOND + 1)
+    assert set(by_second) == {0, -1}
+    done = seconds.done(seconds.served(events, TERMS)).collect()
+    assert {row.second: row.done for row in done} == {2: 1, 1: 1}
+    values = counted(span_rows(events, ["sla"]), "measure")
+    assert [(row.bucket, row.events) for row in distribution(values).collect()] == [(301, 2)]  # ⌈50·log10(1,000,001)⌉
+
+
+def test_a_second_in_which_nothing_was_done_has_arrivals_and_no_latency(session: Any) -> None:
+    never = session.createDataFrame([event("never", done_us=None)], EVENT)
+    (row,) = seconds.by_second(never, TERMS).collect()
+    assert (row.arrivals, row.p50, row.p99, row.max) == (1, None, None, None)
+
+
+def test_breakdowns_cover_every_event_that_was_done(session: Any) -> None:
+    where = [(0, "payment-0", 1, 10), (0, "payment-10", 2, 600_000), (1, "payment-2", 2, 20), (None, None, None, 30)]
+    rows = [
+        event(str(k), partition=partition, replica=replica, epoch=epoch, done_us=done_us)
+        for k, (partition, replica, epoch, done_us) in enumerate(where)
+    ]
+    events = session.createDataFrame([*rows, event("never", done_us=None)], EVENT)
+    found = breakdowns(events, seconds.served(events, TERMS))
+    assert [(one.name, one.events, one.late) for one in found.partitions] == [
+        ("0", 2, 1),
+        ("1", 1, 0),
+        ("unknown", 1, 0),
+    ]
+    assert [one.name for one in found.replicas] == ["payment-0", "payment-2", "payment-10", "unknown"]
+    assert [(one.name, one.max_s) for one in found.epochs] == [("1", 1e-5), ("2", 0.6), ("unknown", 3e-5)]
+
+
+def test_the_heat_map_shows_the_worst_of_each_cell_and_who_served_last(session: Any) -> None:
+    events = session.createDataFrame(
+        [
+            event("a", partition=2, replica="payment-0", intended_us=0, done_us=10),
+            event("b", partition=2, replica="payment-1", intended_us=5, done_us=700_005),
+            event("c", partition=2, replica="payment-0", intended_us=2 * SECOND, done_us=2 * SECOND + 40),
+            event("absurd", partition=2, replica="payment-0", intended_us=-SECOND, done_us=10**15),
+        ],
+        EVENT,
+    )
+    found = heat_map(seconds.owned(seconds.arrived(events, TERMS), seconds.served(events, TERMS)), TERMS)
+    assert (found.cell_s, found.partitions) == (1.0, (2,))
+    assert found.max_s == ((0.7, None, 0.00004, None),)
+    assert found.owners == (("payment-1", None, "payment-0", None),)
+
+
+def test_a_stay_begins_when_another_replica_serves_the_partition(session: Any) -> None:
+    events = session.createDataFrame(
+        [
+            event("a", partition=0, replica="payment-0", epoch=1, received_us=1, done_us=5),
+            event("b", partition=0, replica="payment-0", epoch=2, received_us=7, done_us=SECOND),
+            event("c", partition=0, replica="payment-1", epoch=2, received_us=SECOND + 300, done_us=SECOND + 400),
+        ],
+        EVENT,
+    )
+    rows = stays(seconds.served(events, TERMS), {}).collect()
+    found = {(row.replica, row.epoch): (row.old, row.left_us, row.came_us) for row in rows}
+    assert found["payment-0", 1] == found["payment-0", 2] == (None, None, None)
+    assert found["payment-1", 2] == ("payment-0", SECOND, SECOND + 300)
+
+
+def test_two_replicas_at_the_same_time_hand_nothing_over(session: Any) -> None:
+    events = session.createDataFrame(
+        [
+            event("a", partition=0, replica="payment-0", received_us=1, done_us=5),
+            event("b", partition=0, replica="payment-1", received_us=2, done_us=6),
+            event("c", partition=0, replica="payment-0", received_us=3, done_us=9),
+        ],
+        EVENT,
+    )
+    assert {row.left_us for row in stays(seconds.served(events, TERMS), {}).collect()} == {None}
+
+
+def test_a_load_counts_ten_seconds_and_tells_since_when_it_is_too_much(session: Any) -> None:
+    table = [(0, second, 150, 0, "payment-0") for second in range(20)] + [(1, 19, 5, 0, "payment-1")]
+    arrived = session.createDataFrame(table, "partition int, second long, events long, max_us long, owner string")
+    found = {(row.replica, row.second): row for row in owner_loads(arrived, TERMS, 10_000).collect()}
+    assert found["payment-0", 5].load == 900
+    assert found["payment-0", 5].over_from is None, "900 services of 10 ms fit into ten seconds"
+    assert (found["payment-0", 19].load, found["payment-0", 19].over_from) == (1500, 6)
+    assert found["payment-1", 19].over_from is None

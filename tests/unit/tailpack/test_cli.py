@@ -209,9 +209,12 @@ def test_json_alone_is_on_standard_output(tailpack: Command, judged: Callable[[E
     assert "report.html" in ended.err
 
 
-def test_ctrl_c_is_one_line_and_status_130(tailpack: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("how", [KeyboardInterrupt, typer.Exit(130), typer.Abort], ids=["pressed", "kept", "aborted"])
+def test_ctrl_c_is_one_line_and_status_130(
+    tailpack: Command, monkeypatch: pytest.MonkeyPatch, how: BaseException
+) -> None:
     def interrupted() -> None:
-        raise KeyboardInterrupt
+        raise how
 
-    monkeypatch.setattr(cli, "app", lambda **_: interrupted())
-    assert tailpack("demo") == Ended(130, "", "tailpack: stopped\n")
+    monkeypatch.setattr("bench.scenario.scenario_names", interrupted)
+    assert tailpack("scenarios") == Ended(130, "", "tailpack: stopped\n")

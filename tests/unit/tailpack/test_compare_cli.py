@@ -89,6 +89,7 @@ def test_ctrl_c_keeps_what_was_measured_and_leaves_no_process_behind(tmp_path: P
     assert running.returncode == 130
     assert out == ""
     assert "finished runs are kept in" in err
+    assert err.splitlines()[-1] == "tailpack: stopped"
     assert "Traceback" not in err
     _, alive = psutil.wait_procs(family, timeout=5)
     assert not alive

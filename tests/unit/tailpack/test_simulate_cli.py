@@ -1,13 +1,11 @@
 """`tailpack simulate`, as somebody at a terminal or a script meets it."""
 
-import gzip
 import json
 
-import msgspec
 import pytest
 from typer.testing import CliRunner
 
-from contracts.journal import JournalEntry
+from bench.run_info import RunInfo
 from contracts.validation import InvalidSettingsError
 from tailpack import simulate_cli
 from tailpack.errors import TailpackError
@@ -96,16 +94,23 @@ def test_every_part_of_the_question_can_be_set(change):
     assert run("w1", "--set", change, *SHORT, "--json").exit_code == 0
 
 
-def test_the_run_can_be_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr("bench.simulation.folder.find_spec", lambda _: None)  # as without pyarrow
-    result = run("w1", *SHORT, "--json", "--out", str(tmp_path / "run"))
+def test_the_run_can_be_kept_and_the_figures_stay_the_same(tmp_path):
+    result = run("w1", *SHORT, "--json", "--out", str(tmp_path / "my run"))
 
-    figures = json.loads(result.stdout)
-    assert json.loads((tmp_path / "run" / "result.json").read_bytes())["events"] == figures["events"]
-    entries = msgspec.json.Decoder(JournalEntry).decode_lines((tmp_path / "run" / "journal.jsonl").read_bytes())
-    assert sum(type(entry).__name__ == "TickRecord" for entry in entries) == 60
-    with gzip.open(tmp_path / "run" / "events.jsonl.gz") as lines:
-        events = [json.loads(line) for line in lines]
-    assert len(events) == figures["events"]
-    assert max(event["done_us"] - event["intended_us"] for event in events) == figures["max_s"] * 1e6
-    assert events[0]["shipped_us"] is None
+    figures, info = json.loads(result.stdout), RunInfo.load(tmp_path / "my run")
+    assert figures == json.loads(run("w1", *SHORT, "--json").stdout) | {
+        name: figures[name] for name in ("wall_s", "policy_s")
+    }
+    assert (info.run, info.world, info.topology) == ("my run", "simulated", "payment-only")
+    assert info.events_scheduled == figures["events"]
+    assert f"tailpack report '{tmp_path / 'my run'}'" in result.stderr
+
+
+def test_a_kept_run_says_what_was_really_sent(tmp_path):
+    trace = tmp_path / "mine.csv"
+    trace.write_text("second,p0,p1\n0,80,0\n1,120,7\n")
+    run("w1", "--policy", "static", "--trace", str(trace), "--out", str(tmp_path / "run"))
+
+    info = RunInfo.load(tmp_path / "run")
+    assert (info.payment_partitions, info.duration_s, info.events_scheduled) == (2, 2.0, 207)
+    assert (info.scenario["payment"]["partitions"], info.scenario["load"]["split"]) == (2, "table")

@@ -1,0 +1,81 @@
+"""The SLA stage by partition, replica and plan epoch; and the worst latencies by partition and time."""
+
+from typing import Any, Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from bench.latency_job.measures import counted, nearest_ranks
+from bench.latency_job.seconds import NOWHERE
+from bench.latency_job.terms import Terms
+from bench.report.result import Breakdown, Breakdowns, HeatMap
+
+CELLS: Final = 600
+"""Most cells of a heat map in time: more would be narrower than a pixel."""
+UNKNOWN: Final = "unknown"
+
+
+def breakdowns(events: DataFrame, served: DataFrame) -> Breakdowns:
+    """Return the three lists. served: of `seconds.served`, whose counts say how many were late."""
+    latencies = events.where("done_us is not null").withColumn("value_us", f.col("done_us") - f.col("intended_us"))
+    return Breakdowns(
+        partitions=_by(latencies, served, "partition"),
+        replicas=_by(latencies, served, "replica"),
+        epochs=_by(latencies, served, "epoch"),
+    )
+
+
+def heat_map(arrived: DataFrame, terms: Terms) -> HeatMap:
+    """Return the worst latency of each partition in each cell of time. arrived: of `seconds.owned`."""
+    cell_s = max(1, -(-terms.shown_s // CELLS))
+    cells = -(-terms.shown_s // cell_s)
+    shown = arrived.where((f.col("second") >= 0) & (f.col("second") < terms.shown_s))
+    last = f.max(f.when(f.col("owner").isNotNull(), f.struct("second", "owner")))
+    rows = (
+        shown.groupBy("partition", f.expr(f"second div {cell_s}").alias("cell"))
+        .agg(f.max("max_us").alias("max_us"), last["owner"].alias("owner"))
+        .where(f.col("partition") != NOWHERE)
+        .collect()
+    )
+    partitions = tuple(sorted({row["partition"] for row in rows}))
+    worst: dict[int, list[float | None]] = {number: [None] * cells for number in partitions}
+    owners: dict[int, list[str | None]] = {number: [None] * cells for number in partitions}
+    for row in rows:
+        worst[row["partition"]][row["cell"]] = None if row["max_us"] is None else row["max_us"] / 1e6
+        owners[row["partition"]][row["cell"]] = row["owner"]
+    return HeatMap(
+        cell_s=float(cell_s),
+        partitions=partitions,
+        max_s=tuple(tuple(worst[number]) for number in partitions),
+        owners=tuple(tuple(owners[number]) for number in partitions),
+    )
+
+
+def _by(latencies: DataFrame, served: DataFrame, key: str) -> tuple[Breakdown, ...]:
+    named = latencies.withColumn("partition", f.coalesce("partition", f.lit(NOWHERE)))
+    ranks = nearest_ranks(counted(named, key), key)
+    late = served.groupBy(f.col(key).alias("of")).agg(f.sum("late").alias("late"))
+    rows = ranks.join(late, f.col(key).eqNullSafe(f.col("of"))).collect()
+    return tuple(_breakdown(row.asDict(), key) for row in sorted(rows, key=lambda row: _order(row[key])))
+
+
+def _order(name: Any) -> tuple[bool, Any]:
+    """Return a sort key: numbers by size, names by the number at their end, the unknown last."""
+    if isinstance(name, str):
+        stem = name.rstrip("0123456789")
+        return (False, (stem, int(name[len(stem) :] or -1)))
+    unknown = name is None or name == NOWHERE
+    return (unknown, ("", -1) if unknown else name)
+
+
+def _breakdown(row: dict[str, Any], key: str) -> Breakdown:
+    name = UNKNOWN if row[key] in {None, NOWHERE} else str(row[key])
+    return Breakdown(
+        name=name,
+        events=row["events"],
+        late=row["late"],
+        p50_s=row["p50"] / 1e6,
+        p99_s=row["p99"] / 1e6,
+        p999_s=row["p999"] / 1e6,
+        max_s=row["max"] / 1e6,
+    )

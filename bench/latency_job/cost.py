@@ -1,0 +1,99 @@
+"""What a run cost, and what it could not have cost less than."""
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from bench.latency_job import group_history as history
+from bench.latency_job.pace import Usual
+from bench.measures import bound_replica_minutes
+from bench.report.result import Cost
+from bench.run_info import RunInfo
+from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
+
+MOST_SECONDS: Final = 50_000
+"""Of the workload, for which the bound is computed: the packing of each is a search."""
+
+
+def cost(run: RunInfo, started_us: int, arrived: DataFrame, journal: Sequence[JournalEntry], usual: Usual) -> Cost:
+    """Return requested and ready replica-minutes, the clairvoyant bound and the moves of the run's plans."""
+    until_us = started_us + round(run.duration_s * 1e6)
+    changes = history.only(journal, ReplicaChanged)
+    paid, ready = history.paid(changes), history.serving(changes)
+    requested = history.replica_minutes(paid, started_us, until_us) if paid else None
+    bound = bound_of(run, arrived, usual)
+    plans = history.only(journal, PlanWritten)
+    after = zip([None, *plans], plans, strict=False)
+    in_run = [(before, plan) for before, plan in after if started_us <= plan.at_us < until_us]
+    steps = [len(plan.replicas) - len(before.replicas) for before, plan in in_run if before is not None]
+    return Cost(
+        requested_replica_minutes=requested,
+        ready_replica_minutes=history.replica_minutes(ready, started_us, until_us) if ready else None,
+        bound_replica_minutes=bound,
+        regret=requested / bound - 1 if requested is not None and bound else None,
+        moved_partitions=sum(plan.moved for _, plan in in_run),
+        rebalance_score=rebalance_score(in_run, history.only(journal, TickRecord)),
+        largest_up=max([0, *steps]),
+        largest_down=max([0, *(-step for step in steps)]),
+    )
+
+
+def bound_of(run: RunInfo, arrived: DataFrame, usual: Usual) -> float | None:
+    """Return the least replica-minutes that hold each second's own events; None where μ is unknown.
+
+    μ is the scenario's, else what services usually took. Bursts: where the scenario says so.
+    """
+    service_rate = _service_rate(run, usual)
+    seconds = int(run.duration_s)
+    if service_rate is None or not 0 < seconds <= MOST_SECONDS:
+        return None
+    in_run = arrived.where((f.col("second") >= 0) & (f.col("second") < seconds))
+    rows = in_run.groupBy("second").agg(f.collect_list("events").alias("counts")).collect()
+    width = max((len(row["counts"]) for row in rows), default=1)
+    table = np.zeros((seconds, width), dtype=np.int64)
+    for row in rows:
+        table[row["second"], : len(row["counts"])] = row["counts"]
+    spacing = _section(run, "load").get("spacing")
+    try:
+        return bound_replica_minutes(
+            table, service_rate=service_rate, latency_target_s=run.latency_target_s, bursts=spacing == "burst"
+        )
+    except ValueError:
+        return None  # a replica that cannot serve one event within the target holds no bin
+
+
+def rebalance_score(
+    plans: Sequence[tuple[PlanWritten | None, PlanWritten]], ticks: Sequence[TickRecord]
+) -> float | None:
+    """Return the load that changed its owner, in replicas, per plan; None without plans that place partitions.
+
+    plans: each with the plan before. A partition's load is its arrival rate over μ as the newest tick saw them.
+    """
+    seen = [tick for tick in ticks if tick.partitions and tick.service_rate > 0]
+    times = [tick.at_us for tick in seen]
+    scores = []
+    for before, plan in plans:
+        if before is None or before.assignment is None or plan.assignment is None or not seen:
+            continue
+        tick = seen[max(0, bisect_right(times, plan.at_us) - 1)]
+        rates = {partition.partition: partition.arrival_rate for partition in tick.partitions}
+        moved = [number for number, owner in plan.assignment.items() if before.assignment.get(number, owner) != owner]
+        scores.append(sum(rates.get(int(number), 0.0) for number in moved) / tick.service_rate)
+    return sum(scores) / len(scores) if scores else None
+
+
+def _service_rate(run: RunInfo, usual: Usual) -> float | None:
+    time_s = _section(run, "payment").get("service_time_s")
+    if isinstance(time_s, int | float) and time_s > 0:
+        overhead_s = _section(run, "simulation").get("overhead_s", 0.0) if run.world == "simulated" else 0.0
+        return 1 / (time_s + overhead_s)
+    return 1e6 / usual.service_us if usual.service_us else None
+
+
+def _section(run: RunInfo, name: str) -> Mapping[str, Any]:
+    section = run.scenario.get(name)
+    return section if isinstance(section, dict) else {}

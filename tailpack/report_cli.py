@@ -1,0 +1,163 @@
+"""`tailpack report`: the report of a run in any format, and runs against each other."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from typer.core import TyperGroup
+
+from tailpack.errors import TailpackError
+from tailpack.report_formats import AsFormat, AsJson, Format, Master, OneTable, chosen, hand_over_csv
+
+if TYPE_CHECKING:
+    from bench.report.run_comparison import RunComparison
+
+OF_A_RUN: Final = "run"
+
+
+class _RunUnlessNamed(TyperGroup):
+    """`tailpack report RUN_DIR` is `tailpack report run RUN_DIR`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the command in where none is named."""
+        named = not args or args[0] in self.commands or args[0] in ctx.help_option_names
+        return super().parse_args(ctx, args if named else [OF_A_RUN, *args])
+
+
+app = typer.Typer(
+    cls=_RunUnlessNamed,
+    no_args_is_help=True,
+    help="Judge a run, or compare runs. `tailpack report RUN_DIR` is short for `tailpack report run RUN_DIR`.",
+)
+
+
+@app.command(OF_A_RUN)
+def report_of(
+    source: Annotated[str, typer.Argument(metavar="RUN_DIR|TOPIC", help="Folder of a run, or a timeline topic.")],
+    *,
+    bootstrap_servers: Annotated[
+        str, typer.Option("--bootstrap-servers", help="Of a topic: your own Kafka, host:port.")
+    ] = "",
+    client_properties: Annotated[
+        str, typer.Option("--client-properties", help="Properties file for TLS and SASL, in librdkafka's names.")
+    ] = "",
+    out: Annotated[Path, typer.Option("--out", help="Of a topic: folder that takes the report's folder.")] = Path(
+        "out"
+    ),
+    master: Master = "local[2]",
+    strict: Annotated[
+        bool, typer.Option(help="Exit status 1 unless every event had each of its effects exactly once.")
+    ] = False,
+    form: AsFormat = Format.HTML,
+    table: OneTable = "",
+    kept: Annotated[bool, typer.Option("--kept", help="Of the result that is there; nothing is computed.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Judge a run, live or simulated, or any timeline topic, with Spark; or hand over what was judged before."""
+    from bench.report import page  # noqa: PLC0415  only where a report is made
+    from bench.report.sheets import markdown_report, sheets  # noqa: PLC0415
+    from tailpack.reporting import kept_result, report_run, report_topic, show, whole  # noqa: PLC0415
+
+    form = chosen(form, table, as_json=as_json)
+    console = Console(stderr=form is not Format.HTML)
+    if kept:
+        folder = Path(source)
+    elif Path(source).is_dir():
+        folder = report_run(Path(source), console, master=master)
+    else:
+        servers = {"bootstrap_servers": bootstrap_servers, "client_properties": client_properties}
+        folder = report_topic(source, out, console, **servers, master=master)
+    result = kept_result(folder)
+    if kept and form is Format.HTML:
+        page.write(result, folder / page.PAGE_FILE)
+    if form is Format.MARKDOWN:
+        sys.stdout.write(markdown_report(result))
+    elif form is Format.CSV:
+        hand_over_csv(sheets(result), folder, table)
+    else:
+        show(result, folder, console, as_json=form is Format.JSON)
+    raise typer.Exit(whole(result) if strict else 0)
+
+
+@app.command()
+def compare(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN_DIR RUN_DIR …", help="The first is the reference.")],
+    *,
+    out: Annotated[Path | None, typer.Option("--out", help="Folder that takes the comparison [a new one in out/].")] = (
+        None
+    ),
+    master: Master = "local[2]",
+    form: AsFormat = Format.HTML,
+    table: OneTable = "",
+    as_json: AsJson = False,
+) -> None:
+    """Compare runs of the same load: differences with their intervals, what is no difference, and the Pareto front.
+
+    Runs of one policy with several seeds are one contestant. A run that has no report yet gets one first.
+    """
+    from bench.report import comparison_sheets  # noqa: PLC0415  only where it is needed
+
+    form = chosen(form, table, as_json=as_json)
+    console = Console(stderr=form is not Format.HTML)
+    folder, found = _compared(runs, out, console, master)
+    if form is Format.JSON:
+        sys.stdout.write((folder / "comparison.json").read_text(encoding="utf-8"))
+    elif form is Format.MARKDOWN:
+        sys.stdout.write(comparison_sheets.markdown_comparison(found))
+    elif form is Format.CSV:
+        hand_over_csv(comparison_sheets.sheets(found), folder, table)
+    else:
+        _show(found, console)
+    console.print(f"comparison: {folder / 'comparison.html'}", highlight=False, soft_wrap=True)
+
+
+def _compared(runs: list[Path], out: Path | None, console: Console, master: str) -> "tuple[Path, RunComparison]":
+    """Have the runs compared; return the folder and what is in it."""
+    from bench.report.comparison_filled import view  # noqa: PLC0415
+    from bench.report.comparison_page import COMPARISON_PAGE, write_comparison  # noqa: PLC0415
+    from bench.report.run_comparison import RunComparison  # noqa: PLC0415
+    from tailpack import judge  # noqa: PLC0415
+    from tailpack.places import new_folder  # noqa: PLC0415
+    from tailpack.reporting import check_run  # noqa: PLC0415
+
+    for run in runs:
+        check_run(run)
+    if len({run.resolve() for run in runs}) < 2:
+        raise TailpackError("name two runs or more, to compare them")
+    try:
+        folder = out or new_folder(Path("out"), "comparison")
+        folder.mkdir(parents=True, exist_ok=True)
+        command = shlex.join(["tailpack", *sys.argv[1:]])
+        with console.status("Spark compares the runs"):
+            judge.compare(
+                runs,
+                folder,
+                command=command,
+                master=master,
+                announce=lambda said: console.print(said, highlight=False),
+            )
+        found = RunComparison.load(folder)
+        write_comparison(view(found), folder / COMPARISON_PAGE)
+    except OSError as refused:
+        raise TailpackError(f"{out or 'out'} cannot take the comparison: {refused.strerror}") from refused
+    return folder, found
+
+
+def _show(found: "RunComparison", console: Console) -> None:
+    from bench.report.comparison_sheets import readable  # noqa: PLC0415
+    from bench.report.formats import heading, shown_rows  # noqa: PLC0415
+
+    for sheet in readable(found):
+        if not sheet.rows:
+            continue
+        table = Table(*map(heading, sheet.columns), title=sheet.title, title_justify="left", box=None)
+        for row in shown_rows(sheet):
+            table.add_row(*row)
+        console.print(table, "")
+    for problem in found.problems:
+        console.print(problem, style="yellow", highlight=False)
+    console.print(found.method, style="dim", highlight=False)

@@ -1,0 +1,66 @@
+"""The formats in which reports are handed over, and what the commands have in common on that."""
+
+import sys
+from collections.abc import Iterable
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+from rich.console import Console
+
+from tailpack.errors import TailpackError
+
+if TYPE_CHECKING:
+    from bench.report.formats import Sheet
+
+TABLES: Final = "tables"
+"""Folder of CSV files in the folder of a run, or of a comparison."""
+
+
+class Format(StrEnum):
+    """How a report is handed over."""
+
+    HTML = "html"
+    JSON = "json"
+    MARKDOWN = "markdown"
+    CSV = "csv"
+
+
+AsFormat = Annotated[
+    Format,
+    typer.Option(
+        "--format",
+        help="html: page in the folder, key figures here. json, markdown: all of it on standard output. "
+        "csv: a file for each table in the folder, or one with --table on standard output.",
+    ),
+]
+OneTable = Annotated[str, typer.Option("--table", metavar="NAME", help="With csv: this table, on standard output.")]
+Master = Annotated[str, typer.Option(help="Spark master; local[*] uses every core.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
+
+
+def chosen(form: Format, table: str, *, as_json: bool) -> Format:
+    """Return the format that is wanted. Raises TailpackError where options contradict each other."""
+    if as_json and form not in {Format.HTML, Format.JSON}:
+        raise TailpackError(f"--json contradicts --format {form}")
+    if table and form is not Format.CSV:
+        raise TailpackError("--table is for --format csv")
+    return Format.JSON if as_json else form
+
+
+def hand_over_csv(sheets: "Iterable[Sheet]", folder: Path, table: str) -> None:
+    """Print one table, or write all of them."""
+    from bench.report.formats import csv_text, write_csv  # noqa: PLC0415
+
+    by_name = {sheet.name: sheet for sheet in sheets}
+    if not table:
+        try:
+            written = write_csv(by_name.values(), folder / TABLES)
+        except OSError as refused:
+            raise TailpackError(f"{folder / TABLES} cannot take the tables: {refused.strerror}") from refused
+        Console(stderr=True).print(f"written: {len(written)} tables in {folder / TABLES}", highlight=False)
+    elif table in by_name:
+        sys.stdout.write(csv_text(by_name[table]))
+    else:
+        raise TailpackError(f"no table is called {table}; there are {', '.join(by_name)}")

@@ -1,0 +1,95 @@
+"""`tailpack sla`: the SLA share of each minute, while a run goes on."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated, Final
+
+import psutil
+import typer
+from rich.console import Console
+
+from bench.run_info import RUN_FILE
+from tailpack.cluster import Cluster
+from tailpack.errors import TailpackError
+from tailpack.interrupts import uninterrupted
+from tailpack.jars import ensure
+from tailpack.java import java
+from tailpack.places import default_broker_folder
+
+app = typer.Typer()
+END_DEADLINE_S: Final = 30.0
+
+
+@app.command()
+def sla(
+    run: Annotated[Path | None, typer.Argument(metavar="RUN_DIR", help="Folder of a run, over or not.")] = None,
+    *,
+    topic: Annotated[str, typer.Option(help="Instead of a run: a timeline topic.")] = "",
+    bootstrap_servers: Annotated[str, typer.Option(help="With --topic: your own Kafka, host:port.")] = "",
+    client_properties: Annotated[str, typer.Option(help="With --topic: properties file for TLS and SASL.")] = "",
+    latency_target_s: Annotated[float, typer.Option(help="With --topic; a run brings its own.")] = 0.5,
+    window: Annotated[int, typer.Option(help="Length of a window, seconds.")] = 60,
+    delay: Annotated[float, typer.Option(help="How long a window waits for its events, seconds.")] = 10.0,
+    out: Annotated[Path | None, typer.Option("--out", help="Folder of windows and checkpoint [RUN_DIR/sla].")] = None,
+    once: Annotated[bool, typer.Option("--once", help="Count what is there now, and end.")] = False,
+    ended: Annotated[bool, typer.Option("--ended", help="Nothing more comes: close every window.")] = False,
+    master: Annotated[str, typer.Option(help="Spark master; local[*] uses every core.")] = "local[2]",
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object for each window.")] = False,
+) -> None:
+    """Print how many events of each window kept the promise, as soon as it is over, until the run is.
+
+    Each window is told once. The same command goes on where it was stopped: the folder holds a checkpoint.
+    """
+    if (run is None) == (not topic):
+        raise TailpackError("name the folder of a run, or a topic with --topic")
+    folder = out or (run / "sla" if run else Path("out") / f"sla-{topic}")
+    flags = [name for name, wanted in (("--once", once), ("--ended", ended), ("--json", as_json)) if wanted]
+    arguments = [*flags, "--out", str(folder), "--window", str(window), "--delay", str(delay), "--master", master]
+    if run:
+        if not (run / RUN_FILE).exists():
+            raise TailpackError(f"{run} is not the folder of a run: it holds no {RUN_FILE}")
+        arguments.append(str(run))
+    else:
+        arguments += ["--topic", topic, "--latency-target-s", str(latency_target_s)]
+        arguments += ["--bootstrap-servers", _address(bootstrap_servers), "--client-properties", client_properties]
+    raise typer.Exit(_job(arguments))
+
+
+def _address(named: str) -> str:
+    address = named or Cluster(default_broker_folder()).address()
+    if not address:
+        raise TailpackError("no Kafka runs here: name one with --bootstrap-servers, or: tailpack kafka start")
+    return address
+
+
+def _job(arguments: list[str]) -> int:
+    """Run the job as a process whose JVM ends with it; return its exit status. It writes its own lines and errors."""
+    java()
+    jars = ensure("spark", lambda said: Console(stderr=True).print(said, highlight=False))
+    command = [sys.executable, "-m", "bench.latency_job.streaming", *arguments, "--jars", str(jars)]
+    job: subprocess.Popen[bytes] | None = None
+    try:
+        with uninterrupted():
+            job = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True, env=os.environ)
+        return job.wait()
+    finally:
+        if job:
+            with uninterrupted():
+                _end(job)
+
+
+def _end(job: "subprocess.Popen[bytes]") -> None:
+    """Let it leave its checkpoint whole; by force after half a minute."""
+    if job.poll() is not None:
+        return
+    family = psutil.Process(job.pid).children(recursive=True)
+    job.terminate()
+    try:
+        job.wait(END_DEADLINE_S)
+    except subprocess.TimeoutExpired:
+        job.kill()
+        job.wait()
+    for process in psutil.wait_procs(family, timeout=1)[1]:
+        process.kill()

@@ -1,0 +1,73 @@
+"""docs/report.ipynb, executed from its first cell to its last in an empty folder: it answers its five questions."""
+
+import re
+from pathlib import Path
+from typing import Any, Final
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from bench.report.result import Result
+
+NOTEBOOK: Final = Path(__file__).parents[2] / "docs" / "report.ipynb"
+CELL_DEADLINE_S: Final = 300
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+
+
+@pytest.fixture(scope="module")
+def written() -> Any:
+    return nbformat.read(NOTEBOOK, as_version=4)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("notebook")
+
+
+@pytest.fixture(scope="module")
+def executed(written: Any, folder: Path) -> Any:
+    resources = {"metadata": {"path": str(folder)}}
+    return NotebookClient(written.copy(), timeout=CELL_DEADLINE_S, resources=resources).execute()
+
+
+def answers(notebook: Any, question: str) -> str:
+    """Return all text that the cells under a heading printed."""
+    texts, under = [], False
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            under = cell.source.startswith("##") and question in cell.source.splitlines()[0]
+        elif under:
+            texts += [output.get("text") or output.data.get("text/markdown", "") for output in cell.outputs]
+    return "\n".join(texts)
+
+
+def drawings(notebook: Any) -> int:
+    return sum(
+        "image/png" in output.get("data", {})
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+        for output in cell.outputs
+    )
+
+
+def test_it_is_committed_without_outputs(written: Any) -> None:
+    code = [cell for cell in written.cells if cell.cell_type == "code"]
+    assert all(not cell.outputs and cell.execution_count is None for cell in code)
+    assert not re.search(r"/(home|root|tmp|work|Users)/", NOTEBOOK.read_text(encoding="utf-8"))
+
+
+def test_five_questions_are_answered(executed: Any, folder: Path) -> None:
+    result = Result.load(folder / "out" / "notebook" / "algorithm-2")
+    assert result.tail is not None
+    first = answers(executed, "1. Was the promise kept")
+    assert result.verdict in first
+    assert re.search(r"95 % interval 9\d[.\d]* % to 9\d[.\d]* %", first)
+    assert all(f"| {one.cause} | {one.events:,} |" in answers(executed, "2. Why") for one in result.tail.causes)
+    assert "| regret |" in answers(executed, "3. What did it cost")
+    assert re.search(r"partition \d had most late events", answers(executed, "4. Which partition"))
+    last = answers(executed, "5. What would another policy")
+    assert "algorithm-2" in last
+    assert "109,053 of 109,053 events are the same" in last
+    assert drawings(executed) == 4

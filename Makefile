@@ -1,7 +1,7 @@
 # `make` alone lists the targets. The environment (.venv) is made and kept up to date by whatever needs it.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test check env bench tables clean
+.PHONY: help demo test test-long check env bench tables clean
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
@@ -12,8 +12,11 @@ help: ## list the targets
 demo: $(VENV)/.ready ## two minutes of the whole pipeline, scaled live, then the report
 	@$(BIN)/tailpack demo
 
-test: $(VENV)/.ready check ## everything, on real Kafka and real Spark (under 15 minutes on 2 cores)
-	@$(PYTEST) -n 2 --dist loadfile tests/theory/exhaustive tests/contract tests/integration tests/chaos --durations=25
+test: $(VENV)/.ready check ## all but `test-long`, on real Kafka and real Spark (under 15 minutes on 2 cores)
+	@$(PYTEST) -n 2 --dist loadfile tests/theory/exhaustive tests/contract tests/integration tests/chaos -m "not long" --durations=25
+
+test-long: $(VENV)/.ready ## what needs minutes of Spark: a standalone cluster, streaming, taxi months, the notebook
+	@$(PYTEST) tests/integration -m long --durations=10
 
 check: $(VENV)/.ready ## the fast part: format, lint, types, dependency rules, unit tests (no JVM)
 	@$(BIN)/ruff format --check .

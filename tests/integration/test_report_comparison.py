@@ -30,7 +30,7 @@ from contracts.topics import Topic
 from tailpack.description import describe_simulated
 from tailpack.jars import ensure
 
-pytestmark = [*SPARK, pytest.mark.timeout(600)]
+pytestmark = [*SPARK, pytest.mark.long, pytest.mark.timeout(600)]
 SECONDS = 180
 
 

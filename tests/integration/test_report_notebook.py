@@ -13,7 +13,7 @@ from bench.report.result import Result
 NOTEBOOK: Final = Path(__file__).parents[2] / "docs" / "report.ipynb"
 CELL_DEADLINE_S: Final = 300
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")

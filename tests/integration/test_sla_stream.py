@@ -28,7 +28,7 @@ from contracts.connection import Connection
 from contracts.events import PaymentSettled
 from contracts.topics import Topic
 
-pytestmark = [pytest.mark.kafka, *SPARK, pytest.mark.timeout(420)]
+pytestmark = [pytest.mark.kafka, *SPARK, pytest.mark.long, pytest.mark.timeout(420)]
 STARTED_US: Final = 1_700_000_000_000_000
 RATE: Final = 100
 TARGET_S: Final = 0.012

@@ -19,7 +19,7 @@ from contracts.connection import Connection
 from contracts.topics import Topic
 from tailpack.stack import free_port
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
 STARTED_US: Final = 1_700_000_000_000_000
 WORKERS: Final = 2
 DEADLINE_S: Final = 120.0

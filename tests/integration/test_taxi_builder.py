@@ -25,7 +25,7 @@ from bench.scenario import load_scenario
 from bench.simulation.run import run_scenario
 from bench.simulation.traces import read_trace
 
-pytestmark = SPARK
+pytestmark = [*SPARK, pytest.mark.long]
 
 JANUARY = Month(2013, 1)
 OLD = "vendor_id, pickup_datetime, dropoff_datetime, passenger_count, trip_distance, pickup_longitude, pickup_latitude"

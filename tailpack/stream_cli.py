@@ -40,7 +40,7 @@ def sla(
 ) -> None:
     """Print how many events of each window kept the promise, as soon as it is over, until the run is.
 
-    Each window is told once. The same command goes on where it was stopped: the folder holds a checkpoint.
+    Each window is counted once. The same command goes on where it was stopped: the folder holds a checkpoint.
     """
     if (run is None) == (not topic):
         raise TailpackError("name the folder of a run, or a topic with --topic")

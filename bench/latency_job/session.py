@@ -25,6 +25,7 @@ CONFIGURATION: Final = {
     "spark.sql.ui.explainMode": "simple",  # plans are put into words for a page that is not there: seconds of CPU
     "spark.sql.maxPlanStringLength": "2000",
     "spark.sql.session.timeZone": "UTC",
+    "spark.python.authenticate.socketTimeout": "60s",  # on a busy machine Python may come late for its rows
     # the latencies of each second are gathered in memory, at most those of one file split; by default sorted on disk
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "1000000",
     "spark.driver.host": "127.0.0.1",  # where this machine's own name does not resolve, Spark would not start

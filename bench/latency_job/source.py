@@ -11,6 +11,7 @@ from bench.latency_job.errors import ReportError
 from contracts.connection import Connection
 
 ANSWER_WITHIN_S: Final = 10.0
+POLL_WITHIN_MS: Final = 30_000
 
 
 def topics_on(connection: Connection) -> frozenset[str]:
@@ -39,5 +40,6 @@ def read_topics(spark: SparkSession, options: Mapping[str, str], topics: Sequenc
         .option("startingOffsets", "earliest")
         .option("endingOffsets", "latest")
         .option("includeHeaders", "true")
+        .option("kafkaConsumer.pollTimeoutMs", POLL_WITHIN_MS)  # two minutes by default, for a broker that went away
         .load()
     )

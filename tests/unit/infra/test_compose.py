@@ -149,9 +149,8 @@ def _parse(arguments: list[str]) -> None:
     """Let the command line read its words, without doing anything. Raises click's errors for wrong ones."""
     command = typer.main.get_command(app)
     while hasattr(command, "commands"):
-        name, *arguments = arguments
-        assert name in command.commands, f"`tailpack` has no command {name}"
-        command = command.commands[name]
+        context = command.make_context(command.name, list(arguments))
+        _, command, arguments = command.resolve_command(context, [*context._protected_args, *context.args])
     command.make_context(command.name, arguments)
 
 

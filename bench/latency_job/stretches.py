@@ -9,7 +9,7 @@ from pyspark.sql import functions as f
 
 from bench.latency_job.terms import SECOND_US, Terms
 
-BEFORE_S: Final = 10
+BEFORE_S: Final = 3
 """Seconds before the first late event that are looked at too; the target's double where that is longer."""
 EARLIEST_S: Final = -60
 """No stretch begins before; a time may be absurd."""

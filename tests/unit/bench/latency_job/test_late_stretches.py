@@ -14,13 +14,13 @@ def at(second: float) -> int:
     return TERMS.started_us + int(second * SECOND)
 
 
-def test_a_stretch_begins_ten_seconds_before_its_first_late_event() -> None:
-    assert stretches([(30, at(29.5))], TERMS) == [Stretch(19, 30)]
+def test_a_stretch_begins_three_seconds_before_its_first_late_event() -> None:
+    assert stretches([(30, at(29.5))], TERMS) == [Stretch(26, 30)]
 
 
 def test_stretches_that_touch_are_one() -> None:
-    assert stretches([(50, at(50)), (30, at(30)), (39, at(38))], TERMS) == [Stretch(20, 50)]
-    assert stretches([(50, at(50)), (30, at(30))], TERMS) == [Stretch(20, 30), Stretch(40, 50)]
+    assert stretches([(50, at(50)), (43, at(43)), (46, at(45))], TERMS) == [Stretch(40, 50)]
+    assert stretches([(50, at(50)), (30, at(30))], TERMS) == [Stretch(27, 30), Stretch(47, 50)]
 
 
 def test_a_long_target_is_looked_back_for_twice() -> None:

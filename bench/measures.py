@@ -57,16 +57,21 @@ def replica_minutes(changes: Sequence[tuple[int, int]], started_us: int, duratio
 
 
 def bound_replica_minutes(counts: IntArray, *, service_rate: float, latency_target_s: float, bursts: bool) -> float:
-    """Return the least replica-minutes that hold each second's own events: the yardstick beside every result.
+    """Return the least replica-minutes that hold each second's own events: the yardstick beside every result."""
+    bound = bound_replicas(counts, service_rate=service_rate, latency_target_s=latency_target_s, bursts=bursts)
+    return int(bound.sum()) / 60
 
-    Σ over seconds of the least number of bins, at least 1. With bursts and W ≤ 1 s a bin holds μ·W events, else μ;
-    a partition above that has a bin of its own. Nothing is lost to start-up, handover or hysteresis.
-    counts: events, shape (seconds, partitions). service_rate: μ in events/s.
+
+def bound_replicas(counts: IntArray, *, service_rate: float, latency_target_s: float, bursts: bool) -> IntArray:
+    """Return the least number of bins, at least 1, that hold each second's own events, shape (seconds,).
+
+    With bursts and W ≤ 1 s a bin holds μ·W events, else μ; a partition above that has a bin of its own. Nothing is lost
+    to start-up, handover or hysteresis. counts: events, shape (seconds, partitions). service_rate: μ in events/s.
     """
     capacity = bin_capacity(service_rate=service_rate, latency_target_s=latency_target_s, bursts=bursts)
-    rows, seconds = np.unique(np.sort(counts, axis=1)[:, ::-1], axis=0, return_counts=True)
+    rows, kind = np.unique(np.sort(counts, axis=1)[:, ::-1], axis=0, return_inverse=True)
     bins = [max(1, least_bins(tuple(row), capacity)) for row in rows.tolist()]
-    return int(np.dot(bins, seconds)) / 60
+    return np.array(bins, dtype=np.int64)[kind.reshape(-1)]
 
 
 def bin_capacity(*, service_rate: float, latency_target_s: float, bursts: bool) -> int:

@@ -5,12 +5,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from bench.latency_job import group_history as history
 from bench.latency_job.pace import Usual
-from bench.measures import bound_replica_minutes
+from bench.measures import bound_replicas
 from bench.report.result import Cost
 from bench.run_info import RunInfo
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
@@ -20,13 +21,15 @@ MOST_PACKINGS: Final = 5_000
 """Different seconds for which the bound is computed: each is a search of some milliseconds."""
 
 
-def cost(run: RunInfo, started_us: int, arrived: DataFrame, journal: Sequence[JournalEntry], usual: Usual) -> Cost:
-    """Return requested and ready replica-minutes, the clairvoyant bound and the moves of the run's plans."""
+def cost(
+    run: RunInfo, started_us: int, journal: Sequence[JournalEntry], bound_replicas: NDArray[np.int64] | None
+) -> Cost:
+    """Return requested and ready replica-minutes, the bound in all, and the moves of the run's plans."""
     until_us = started_us + round(run.duration_s * 1e6)
     changes = history.only(journal, ReplicaChanged)
     paid, ready = history.paid(changes), history.serving(changes)
     requested = history.replica_minutes(paid, started_us, until_us) if paid else None
-    bound = bound_of(run, arrived, usual)
+    bound = None if bound_replicas is None else int(bound_replicas.sum()) / 60
     plans = history.only(journal, PlanWritten)
     after = zip([None, *plans], plans, strict=False)
     in_run = [(before, plan) for before, plan in after if started_us <= plan.at_us < until_us]
@@ -43,8 +46,8 @@ def cost(run: RunInfo, started_us: int, arrived: DataFrame, journal: Sequence[Jo
     )
 
 
-def bound_of(run: RunInfo, arrived: DataFrame, usual: Usual) -> float | None:
-    """Return the least replica-minutes that hold each second's own events; None: no μ, or too long.
+def bound_of(run: RunInfo, arrived: DataFrame, usual: Usual) -> NDArray[np.int64] | None:
+    """Return the least replicas that hold each second's own events, by second; None: no μ, or too long.
 
     μ is the scenario's, else what services usually took. Bursts: where the scenario says so.
     """
@@ -62,7 +65,7 @@ def bound_of(run: RunInfo, arrived: DataFrame, usual: Usual) -> float | None:
         return None
     spacing = _section(run, "load").get("spacing")
     try:
-        return bound_replica_minutes(
+        return bound_replicas(
             table, service_rate=service_rate, latency_target_s=run.latency_target_s, bursts=spacing == "burst"
         )
     except ValueError:

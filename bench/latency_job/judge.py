@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from bench.latency_job import group_history as history
 from bench.latency_job import measures, seconds, series, verdict
 from bench.latency_job.breakdowns import breakdowns, heat_map
-from bench.latency_job.cost import cost
+from bench.latency_job.cost import bound_of, cost
 from bench.latency_job.errors import ReportError
 from bench.latency_job.integrity import checks, integrity
 from bench.latency_job.pace import Usual, usual
@@ -79,7 +79,8 @@ def _result(run: RunInfo, first: Essentials, events: DataFrame, journal: Sequenc
     values.unpersist()
     topics = _topics(counts)
     checked = integrity(events, counts, sum(topic.duplicates for topic in topics))
-    spent = cost(run, terms.started_us, first.arrived, journal, first.usual)
+    bound = bound_of(run, first.arrived, first.usual)
+    spent = cost(run, terms.started_us, journal, bound)
     sla, lateness, effects = ranks.get("sla", {}), _lateness(ranks.get("lateness", {})), _effects(counts)
     in_sla = counts["in_sla"] / counts["events"] if counts["events"] else 1.0
     problems = verdict.problems(run, counts["events"], counts["refused"], lateness)
@@ -129,7 +130,7 @@ def _result(run: RunInfo, first: Essentials, events: DataFrame, journal: Sequenc
         topics=topics,
         stages=tuple(_stage(name, ranks[name]) for name in STAGES if name in ranks),
         distribution=series.distribution(buckets, counts["events"]),
-        series=series.series(first.seconds, first.done, journal, terms),
+        series=series.series(first.seconds, first.done, journal, terms, bound),
         decisions=history.decisions(plans, terms.started_us),
         failures=history.failures(history.only(journal, ReplicaChanged), terms.started_us),
         breakdowns=breakdowns(events, first.served),

@@ -4,6 +4,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bench.latency_job import group_history as history
 from bench.latency_job.measures import BUCKETS_PER_DECADE
 from bench.latency_job.terms import SECOND_US, Terms
@@ -25,9 +28,16 @@ def shown_s(duration_s: float, started_us: int, counts: Mapping[str, int | None]
 
 
 def series(
-    rows: Sequence[Mapping[str, Any]], done: Mapping[int, int], journal: Sequence[JournalEntry], terms: Terms
+    rows: Sequence[Mapping[str, Any]],
+    done: Mapping[int, int],
+    journal: Sequence[JournalEntry],
+    terms: Terms,
+    bound_replicas: NDArray[np.int64] | None = None,
 ) -> Series:
-    """Return one entry for each second shown. rows: of `seconds.by_second`. done: second → events done."""
+    """Return one entry for each second shown. rows: of `seconds.by_second`. done: second → events done.
+
+    bound_replicas: of the bound, by second of the workload; None: not known.
+    """
     by_second = {row["second"]: row for row in rows}
     shown = range(terms.shown_s)
     changes = history.only(journal, ReplicaChanged)
@@ -50,7 +60,13 @@ def series(
         requested_replicas=replicas(history.paid(changes)),
         ready_replicas=replicas(history.serving(changes)),
         lag=history.lag_each_second(history.only(journal, TickRecord), terms.started_us, terms.shown_s),
+        bound_replicas=() if bound_replicas is None else _filled(bound_replicas.tolist(), terms.shown_s),
     )
+
+
+def _filled(values: Sequence[int], length: int) -> tuple[int | None, ...]:
+    """Return `values` and nothing after them: the drain needs no replicas of the bound."""
+    return (*values[:length], *[None] * (length - len(values)))
 
 
 def distribution(buckets: Mapping[int, int], total: int) -> Distribution:

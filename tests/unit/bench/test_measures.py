@@ -9,7 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.exact_packing import least_bins, packed
-from bench.measures import bound_replica_minutes, in_sla_share, nearest_rank, percentile_us, replica_minutes
+from bench.measures import (
+    bound_replica_minutes,
+    bound_replicas,
+    in_sla_share,
+    nearest_rank,
+    percentile_us,
+    replica_minutes,
+)
 from loadgen.schedule import SECOND_US, Spacing, Split, build_schedule
 from loadgen.workloads import WORKLOADS
 
@@ -162,3 +169,9 @@ def test_a_search_that_would_never_end_says_what_it_has_excluded() -> None:
 def test_packing_beats_first_fit_decreasing() -> None:
     """First fit decreasing makes 8+3, 7+2+2 and 2 of these; 8+2+2 and 7+3+2 is better."""
     assert least_bins((8, 7, 3, 2, 2, 2), 12) == 2
+
+
+def test_the_bound_of_each_second_stands_in_the_order_of_the_seconds() -> None:
+    table = np.array([[60, 60], [0, 0], [40, 60], [60, 60], [150, 10]])
+    bound = bound_replicas(table, service_rate=200, latency_target_s=0.5, bursts=True)
+    assert bound.tolist() == [2, 1, 1, 2, 2]

@@ -16,6 +16,7 @@ Rules of both:
 - Service of event k by replica r, started at s, takes `ServiceTimes.service_us(k, r, s)` µs, at least 1.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -37,6 +38,16 @@ class Served:
     done_us: NDArray[np.int64]
     replica: NDArray[np.int32]
     """Number of the replica that served it."""
+
+    @classmethod
+    def joined(cls, parts: Sequence["Served"], first: int) -> "Served":
+        """Return parts that follow each other as one; `first` is theirs, or the next event's where there are none."""
+        return cls(
+            first,
+            np.concatenate([part.started_us for part in parts]),
+            np.concatenate([part.done_us for part in parts]),
+            np.concatenate([part.replica for part in parts]),
+        )
 
 
 class Engine(Protocol):

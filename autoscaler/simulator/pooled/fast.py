@@ -130,12 +130,7 @@ class FastPool:
         self._collect()
         first, self._taken = self._taken, self._collected_until
         collected, self._collected = self._collected, []
-        return Served(
-            first,
-            np.concatenate([served.started_us for served in collected]),
-            np.concatenate([served.done_us for served in collected]),
-            np.concatenate([served.replica for served in collected]),
-        )
+        return Served.joined(collected, first)
 
     def _state(self) -> tuple[Rows, int, Rows, Rows]:
         """Return what most loops work on."""

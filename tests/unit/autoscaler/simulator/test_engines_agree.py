@@ -6,7 +6,6 @@ from engine_stories import PARTITIONS, REPLICAS, US, Story
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autoscaler.simulator import window
 from autoscaler.simulator.fast import FastEngine
 from autoscaler.simulator.reference import ReferenceEngine
 from autoscaler.simulator.service import ServiceTimes
@@ -34,16 +33,6 @@ SERVICE = st.builds(
     slow_until_s=st.just(60 * US),
     slow_factor=st.sampled_from([1.0, 2.5]),
 )
-
-
-@pytest.fixture(scope="module", params=["whole", "little by little"])
-def _windows(request):
-    """The fast engine loads what it is fed at once, or by a few events, so that it forgets and makes room often."""
-    with pytest.MonkeyPatch.context() as patched:
-        if request.param == "little by little":
-            patched.setattr(window, "LOADED_AT_ONCE", 5)
-            patched.setattr(window, "BLOCK", 3)
-        yield
 
 
 @settings(max_examples=150, deadline=None)

@@ -6,7 +6,6 @@ from engine_stories import PARTITIONS, REPLICAS, US, arrivals, outcome
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autoscaler.simulator import window
 from autoscaler.simulator.arrivals import Arrivals
 from autoscaler.simulator.pooled.fast import FastPool
 from autoscaler.simulator.pooled.reference import ReferencePool
@@ -102,16 +101,6 @@ class PoolStory:
             getattr(self, name)(*arguments)
         self.end()
         return self.answers
-
-
-@pytest.fixture(scope="module", params=["whole", "little by little"])
-def _windows(request):
-    """The fast pool loads what it is fed at once, or by a few events, so that it forgets and makes room often."""
-    with pytest.MonkeyPatch.context() as patched:
-        if request.param == "little by little":
-            patched.setattr(window, "LOADED_AT_ONCE", 5)
-            patched.setattr(window, "BLOCK", 3)
-        yield
 
 
 @settings(max_examples=150, deadline=None)

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 
 from bench.packing.claims import claims
 from bench.packing.latency_study import Delay, LatencyWalk, delays_of_all, summarise_delays
-from bench.packing.published import SOURCE
-from bench.packing.result import Comparison
+from bench.packing.optimum_study import SmallWalk, beside_the_optimum, small_walks
+from bench.packing.published import LATENCY_PARTITIONS, SOURCE
+from bench.packing.result import Comparison, OptimumRow
 from bench.packing.streams import CAPACITY, Start
 from bench.packing.study import Score, Walk, score_all, summarise
 
-Job = Walk | LatencyWalk
+Job = Walk | LatencyWalk | SmallWalk
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,15 @@ class Delayed:
     delays: dict[str, Delay]
 
 
-Done = Packed | Delayed
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """What the best packer and others did with one stream of few partitions."""
+
+    walk: SmallWalk
+    row: OptimumRow
+
+
+Done = Packed | Delayed | Bounded
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +70,21 @@ class Question:
 def jobs(question: Question) -> list[Job]:
     """Return the streams to pack, largest first: so that no core is left with a long one at the end."""
     walks = [walk for study in _studies(question) for walk in study]
-    return [*sorted(walks, key=lambda walk: -walk.partitions), *_latency_walks(question)]
+    return [*sorted(walks, key=lambda walk: -walk.partitions), *_small_walks(question), *_latency_walks(question)]
 
 
 def do(job: Job) -> Done:
     """Pack one stream with every packer."""
-    return Packed(job, score_all(job)) if isinstance(job, Walk) else Delayed(job, delays_of_all(job))
+    if isinstance(job, Walk):
+        return Packed(job, score_all(job))
+    return Delayed(job, delays_of_all(job)) if isinstance(job, LatencyWalk) else Bounded(job, beside_the_optimum(job))
 
 
 def combine(question: Question, done: Sequence[Done], wall_s: float) -> Comparison:
     """Return the comparison, whatever the order in which the jobs were done."""
     scores = {one.walk: one.scores for one in done if isinstance(one, Packed)}
     delays = {one.walk: one.delays for one in done if isinstance(one, Delayed)}
+    rows = {one.walk: one.row for one in done if isinstance(one, Bounded)}
     studies = tuple(summarise(walks, [scores[walk] for walk in walks]) for walks in _studies(question))
     latency = summarise_delays([delays[walk] for walk in _latency_walks(question)])
     return Comparison(
@@ -84,6 +96,7 @@ def combine(question: Question, done: Sequence[Done], wall_s: float) -> Comparis
         claims=claims(studies, latency),
         source=SOURCE,
         wall_s=wall_s,
+        optima=tuple(rows[walk] for walk in _small_walks(question)),
     )
 
 
@@ -99,3 +112,8 @@ def _studies(question: Question) -> Iterator[list[Walk]]:
 
 def _latency_walks(question: Question) -> list[LatencyWalk]:
     return [LatencyWalk(question.seed, number, question.start) for number in range(question.streams)]
+
+
+def _small_walks(question: Question) -> tuple[SmallWalk, ...]:
+    """Return the streams for which the optimum is found: they stand beside the study of few partitions."""
+    return small_walks(question.seed) if LATENCY_PARTITIONS in question.partitions and not question.quick else ()

@@ -100,6 +100,27 @@ class LatencyStudy(msgspec.Struct, frozen=True, kw_only=True):
     rows: tuple[LatencyRow, ...]
 
 
+class OptimumRow(msgspec.Struct, frozen=True, kw_only=True):
+    """Few partitions: the packer with the least Rscore + consumer_rate × consumers, and others on the same stream."""
+
+    partitions: int
+    step: int
+    """A load changes by −step, 0 or +step, in hundredths of a capacity."""
+    consumer_rate: float
+    iterations: int
+    least_cost: float
+    """No packer that does not know the future has a smaller expected cost …"""
+    reached_cost: float
+    """… and that of the best one found is no larger than this."""
+    consumers: float
+    """Of the best one, on this stream."""
+    rscore: float
+    keep_in_place_rscore: float
+    """At as many consumers, interpolated between its settings."""
+    mwf_consumers: float
+    mwf_rscore: float
+
+
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
     """A statement of the paper beside what we find."""
 
@@ -124,6 +145,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     """Of what is published."""
     wall_s: float
+    optima: tuple[OptimumRow, ...] = ()
+    """Empty where they were not asked for."""
 
     def to_json(self) -> bytes:
         """Return one JSON object."""

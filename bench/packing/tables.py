@@ -7,7 +7,7 @@ from bench.markdown import table
 from bench.packing.kept import kept
 from bench.packing.published import PARTITIONS
 from bench.packing.result import Point, Study
-from bench.packing.words import median, not_dominated, plus_minus, share
+from bench.packing.words import median, not_dominated, percent, plus_minus, share
 
 
 def points() -> str:
@@ -64,6 +64,25 @@ def latency() -> str:
     return table(header, rows, [found.origin])
 
 
+def optima() -> str:
+    """Return how far keep-in-place is from the least that any packer can move, for few partitions."""
+    found = kept()
+    header = ("partitions, steps", "consumers", "least Rscore", "keep_in_place", "more", "MWF", "its consumers")
+    rows = [
+        (
+            f"{row.partitions}, ±{row.step} or 0",
+            f"{row.consumers:.2f}",
+            f"{row.rscore:.4f}",
+            f"{row.keep_in_place_rscore:.4f}",
+            percent(row.keep_in_place_rscore / row.rscore - 1),
+            f"{row.mwf_rscore:.4f}",
+            f"{row.mwf_consumers:.2f}",
+        )
+        for row in found.optima
+    ]
+    return table(header, rows, [found.origin])
+
+
 def _cells(point: Point) -> tuple[str, ...]:
     return (
         plus_minus(point.rscore),
@@ -92,5 +111,6 @@ PACKING_TABLES: Final[dict[str, Callable[[], str]]] = {
     "packing-points": points,
     "packing-claims": claims,
     "packing-goals": goals,
+    "packing-optima": optima,
     "packing-latency": latency,
 }

@@ -5,9 +5,17 @@ import uuid
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from tailpack.broker import Broker
 from tailpack.cluster import Cluster
+
+# The same examples every time, so that a change is judged by what it changes; `--hypothesis-profile=explore` looks for
+# others.
+# No deadlines: what is compiled takes a second at its first call.
+settings.register_profile("same", derandomize=True, deadline=None)
+settings.register_profile("explore", deadline=None)
+settings.load_profile("same")
 
 
 @pytest.fixture(scope="session")

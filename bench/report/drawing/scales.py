@@ -38,9 +38,14 @@ def round_ticks(low: float, high: float, count: int) -> list[float]:
     """Return multiples of 1, 2 or 5 times a power of ten, about `count` of them."""
     rough = (high - low) / max(count, 1)
     power = 10.0 ** np.floor(np.log10(rough))
-    step = next(float(power * factor) for factor in (1, 2, 5, 10) if power * factor >= rough * 0.9)
-    first = int(np.ceil(low / step - 1e-9))
-    last = int(np.floor(high / step + 1e-9))
+    fitting = [float(power * factor) for factor in (0.5, 1, 2, 5, 10)]
+    largest = next(number for number, step in enumerate(fitting) if step >= rough * 0.9)
+    found = (_multiples(low, high, step) for step in reversed(fitting[: largest + 1]))
+    return next((ticks for ticks in found if ticks), [])
+
+
+def _multiples(low: float, high: float, step: float) -> list[float]:
+    first, last = int(np.ceil(low / step - 1e-9)), int(np.floor(high / step + 1e-9))
     return [round(k * step, 12) for k in range(first, last + 1)]
 
 

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bench.report.drawing.scales import Scale, clock, decades, round_ticks, time_ticks
 
 
+@example(1.0, 444_445.0, 2)
 @given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6), st.integers(2, 12))
 def test_ticks_lie_within_and_are_few(low: float, length: float, count: int) -> None:
     ticks = round_ticks(low, low + length, count)

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import urllib.request
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -124,6 +125,15 @@ class Autoscaler:
 
     def ticks(self) -> list[TickRecord]:
         return [one for one in self.journal() if isinstance(one, TickRecord)]
+
+    def wait_for_tick(self, condition: Callable[[TickRecord], object], what: str) -> TickRecord:
+        """Return the newest tick once there is one and the condition holds for it."""
+
+        def newest() -> TickRecord | None:
+            ticks = self.ticks()
+            return ticks[-1] if ticks and condition(ticks[-1]) else None
+
+        return wait_for(newest, what)
 
     def written(self) -> list[PlanWritten]:
         return [one for one in self.journal() if isinstance(one, PlanWritten)]

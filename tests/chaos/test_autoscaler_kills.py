@@ -50,7 +50,7 @@ def test_the_group_serves_on_while_no_autoscaler_is_there(kafka: str, namespace:
             served = len(load.settled())
             wait_for(lambda: len(load.settled()) > served + 2 * RATE, "two more seconds of load served")
             autoscaler.start()
-            wait_for(lambda: autoscaler.ticks()[-1].tick >= 3 and autoscaler.ticks()[-1].partitions, "its observations")
+            autoscaler.wait_for_tick(lambda tick: tick.tick >= 3 and tick.partitions, "its observations")
             assert autoscaler.pids() == before
         wait_for(lambda: not load.unserved(), "every payment served")
         assert len(load.settled()) == len(load.orders), "nobody crashed, so nothing was served twice"

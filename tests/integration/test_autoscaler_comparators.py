@@ -31,7 +31,7 @@ def test_up_under_load_and_down_after_it(kafka: str, namespace: str, tmp_path: P
             wait_for(lambda: len(load.settled()) > 0, "the first payment served", deadline_s=30)
             up = autoscaler.wait_for_plan(2, deadline_s=30)[1]
             assert len(up.replicas) > 1, "one replica serves 200 events/s"
-            wait_for(lambda: autoscaler.ticks()[-1].ready_replicas > 1, "replicas that are ready")
+            autoscaler.wait_for_tick(lambda tick: tick.ready_replicas > 1, "replicas that are ready")
         wait_for(lambda: not load.unserved(), "every payment served", deadline_s=60)
         wait_for(lambda: len(autoscaler.plans()[-1].replicas) == 1, "scale-down in silence", deadline_s=30)
         wait_for(lambda: len(autoscaler.pids()) == 1, "the end of the others", deadline_s=30)

@@ -147,7 +147,9 @@ def test_a_topic_that_grows_in_mid_run_is_served_whole(kafka: str, namespace: st
                     partition=partition,
                 )
                 load.orders += [event.order_id for event in events]
-            wait_for(lambda: len(autoscaler.ticks()[-1].partitions) == 2 * PARTITIONS, "observations of all partitions")
+            autoscaler.wait_for_tick(
+                lambda tick: len(tick.partitions) == 2 * PARTITIONS, "observations of all partitions"
+            )
         wait_for(lambda: not load.unserved(), "every payment served, those in the new partitions included")
         assert plan.replicas == first.replicas
         assert plan.assignment is not None

@@ -22,7 +22,7 @@ def test_up_under_load_and_down_after_it(kafka: str, namespace: str, tmp_path: P
             up = autoscaler.wait_for_plan(2)[1]
             assert len(up.replicas) > 1, "one replica serves 200 events/s"
             assert (up.assignment is None) == (policy == "linear")
-            wait_for(lambda: autoscaler.ticks()[-1].ready_replicas > 1, "members that are ready")
+            autoscaler.wait_for_tick(lambda tick: tick.ready_replicas > 1, "members that are ready")
         wait_for(lambda: len(autoscaler.plans()[-1].replicas) == 1, "scale-down in silence", deadline_s=30)
         wait_for(lambda: not load.unserved(), "every payment served", deadline_s=30)
         wait_for(lambda: len(autoscaler.pids()) == 1, "the end of the others")

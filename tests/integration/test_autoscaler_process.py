@@ -51,11 +51,12 @@ def test_after_a_kill_the_replicas_go_on_and_the_next_one_adopts_them(autoscaler
     assert set(before) == {"payment-0", "payment-1"}
     autoscaler.signal(signal.SIGKILL)
     assert autoscaler.ended()[0] == -signal.SIGKILL
+    last = max((one.at_us for one in autoscaler.ticks()), default=0)
     assert all(alive(pid) for pid in before.values())
 
     autoscaler.start()
     wait_for(lambda: len(autoscaler.changes("payment-1")) >= 5, "adoption")
-    wait_for(lambda: autoscaler.ticks()[-1].partitions, "an observation")
+    autoscaler.wait_for_tick(lambda tick: tick.at_us > last and tick.partitions, "the next one's observation")
     assert autoscaler.pids() == before
     assert [plan.epoch for plan in autoscaler.plans()] == [1], "the plan stays in force"
     assert [one.change for one in autoscaler.changes("payment-1")][-2:] == [ReplicaChange.ADOPTED, ReplicaChange.READY]
@@ -91,7 +92,7 @@ def test_replicas_can_be_kept_at_a_clean_end(autoscaler: Autoscaler) -> None:
 
 
 def test_a_killed_replica_is_evicted_and_replaced(autoscaler: Autoscaler) -> None:
-    wait_for(lambda: autoscaler.ticks()[-1].partitions, "an observation")
+    autoscaler.wait_for_tick(lambda tick: tick.partitions, "an observation")
     victim = autoscaler.pids()["payment-1"]
     psutil.Process(victim).kill()
     repaired = autoscaler.wait_for_plan(2)[1]
@@ -138,7 +139,7 @@ def test_failed_starts_are_shown_and_repeated_until_one_succeeds(kafka: str, nam
             for attempt, wait_s in ((2, "0.5"), (3, "1"), (4, "2"))
         ]
         assert autoscaler.plans() == [], "a plan never names a replica that could not join"
-        assert autoscaler.ticks()[-1].missing == "plan: none is in force yet"
+        autoscaler.wait_for_tick(lambda tick: tick.missing == "plan: none is in force yet", "a tick without a plan")
         obstacle.unlink()
         autoscaler.wait_for_plan(1)
 

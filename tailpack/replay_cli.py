@@ -108,8 +108,11 @@ def measured_in(measured: "Measured") -> str:
         "μ": f"{measured.service_rate:.1f} events/s",
         "way through the broker": _milliseconds(measured.transit_s),
         "pause of a moved partition": f"{_milliseconds(measured.pause_s)} (seen {measured.pauses} times)",
+        "notice of a move": _milliseconds(measured.notice_s),
         "start-up": _milliseconds(measured.startup_s),
+        "stop": _milliseconds(measured.stop_s),
         "age of commits": _milliseconds(measured.commit_age_s),
+        "from commit to commit": _milliseconds(measured.commit_interval_s),
         "ticks after whole intervals": _milliseconds(measured.tick_offset_s),
         "replicas at the start": f"{measured.initial_replicas}",
     }

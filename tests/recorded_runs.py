@@ -17,17 +17,27 @@ from bench.simulation.sent import sent_by
 from contracts.journal import PlanWritten
 
 STARTED_US = 1_795_265_911_000_000
+ONLY_THE_WORLD = ("stop_s", "commit_interval_s", "planned_overhead_s", "planned_startup_s", "planned_commit_age_s")
 RUN = "w1-20261121-125818"
 
 
-def known_world(**changes: object) -> tuple[Scenario, Run]:
-    """Return 300 seconds of w1 in a world whose every time is known, with replicas that take 0.4 s to start."""
+def known_world(*, notice_s: float = 0.0, **changes: object) -> tuple[Scenario, Run]:
+    """Return 300 seconds of w1 in a world whose every time is known, with replicas that take 0.4 s to start.
+
+    changes: of the scenario, or of what only SimulationSettings know.
+    """
+    told = {"commit_age_s": 0.056, "planned_overhead_s": 0.015}
+    told |= {name: changes.pop(name) for name in ONLY_THE_WORLD if name in changes}
     known = {"duration_s": 300, "split": "random", "startup_s": 0.4, "tick_offset_s": 0.104, "pause_s": 0.03}
     scenario = load_scenario("w1", {"policy": "algorithm-2", **known, **changes})
     sent = sent_by(scenario)
-    chunks = [Arrivals(_one_by_one(chunk.offset_us) + 7_000, chunk.partition) for chunk in sent.chunks()]
+    chunks = [
+        Arrivals(_one_by_one(chunk.offset_us) + 7_000, chunk.partition[np.lexsort((chunk.partition, chunk.offset_us))])
+        for chunk in sent.chunks()
+    ]
     workload = Workload(sent.partitions, sent.duration_s, chunks)
-    settings = replace(settings_of(scenario), commit_age_s=0.056, planned_overhead_s=0.015)
+    settings = replace(settings_of(scenario), **told)
+    settings = replace(settings, delivery=replace(settings.delivery, notice_s=notice_s))
     return scenario, simulate(workload, policy_of(scenario, sent), settings)
 
 
@@ -71,7 +81,10 @@ def write_columns(folder: Path, columns: dict[str, object]) -> None:
 
 
 def _one_by_one(offset_us: np.ndarray) -> np.ndarray:
-    """Return the times of a burst 10 µs apart: no generator hands out two events at the same moment."""
+    """Return the times of a burst 10 µs apart: no generator hands out two events at the same moment.
+
+    They come partition by partition, as replicas serve what has one timestamp.
+    """
     return offset_us + 10 * (np.arange(len(offset_us)) - np.searchsorted(offset_us, offset_us))
 
 

@@ -11,6 +11,7 @@ class Cause(IntEnum):
     START_UP = 0x7A110001
     HEARTBEAT = 0x7A110002
     LOSS = 0x7A110003
+    COMMIT = 0x7A110004
 
 
 def chance_of(cause: Cause, seed: int, number: int = 0) -> np.random.Generator:

@@ -23,12 +23,12 @@ def make_delivery(
     rebalance_time_us = round(settings.rebalance_time_s * 1e6)
     match settings.delivery:
         case Delivery.INCREMENTAL:
-            pause_us = round(settings.pause_s * 1e6)
+            pause_us, notice_us = round(settings.pause_s * 1e6), round(settings.notice_s * 1e6)
             return Handovers(
                 engine,
                 agenda,
                 completed,
-                stops_us=lambda _, now_us: now_us,
+                stops_us=lambda _, now_us: now_us + notice_us,
                 starts_us=lambda _, free_us: free_us + pause_us,
             )
         case Delivery.KIP848:
@@ -37,8 +37,3 @@ def make_delivery(
             return CooperativeSticky(engine, agenda, completed, heartbeats, rebalance_time_us)
         case _:  # eager, and Faust's consumer, which rebalances eagerly
             return Eager(engine, agenda, completed, heartbeats, rebalance_time_us)
-
-
-def own_rebalance_time_s(settings: DeliverySettings) -> float:
-    """Return the t_r that a delivery itself stands for: what a partition that moves is not served for, seconds."""
-    return settings.pause_s if settings.delivery is Delivery.INCREMENTAL else settings.rebalance_time_s

@@ -39,14 +39,14 @@ class Feed:
         while self._recent and self._recent[0].intended_us[-1] < until_us - self._look_back_us:
             self._recent.popleft()
 
-    def slots(self, from_us: int, until_us: int, count: int) -> NDArray[np.int64]:
-        """Return events in [from_us, until_us), shape (count, partitions): equally long slots, the oldest first."""
-        partitions, length_us = self._workload.partitions, until_us - from_us
+    def slots(self, edges_us: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return events by slot and partition, shape (slots, partitions): slot i is [edges_us[i], edges_us[i + 1])."""
+        partitions, count = self._workload.partitions, len(edges_us) - 1
         cells = np.zeros(count * partitions, dtype=np.int64)
         for piece in self._recent:
-            low, high = piece.intended_us.searchsorted((from_us, until_us))
+            low, high = piece.intended_us.searchsorted((edges_us[0], edges_us[-1]))
             if low < high:
-                slot = (piece.intended_us[low:high] - from_us) * count // length_us
+                slot = edges_us.searchsorted(piece.intended_us[low:high], side="right") - 1
                 cells += np.bincount(slot * partitions + piece.partition[low:high], minlength=len(cells))
         return cells.reshape(count, partitions)
 

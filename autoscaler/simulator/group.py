@@ -11,7 +11,6 @@ from autoscaler.ports import NotReadyError
 from autoscaler.simulator.agenda import Agenda
 from autoscaler.simulator.chance import Cause, chance_of
 from autoscaler.simulator.deliveries.base import PlanDelivery
-from autoscaler.simulator.delivery import own_rebalance_time_s
 from autoscaler.simulator.members import Member, Members
 from autoscaler.simulator.outcome import Kill
 from autoscaler.simulator.placement import aimed_at, first_placement, moved, placed
@@ -68,10 +67,9 @@ class SimulatedGroup:
         self._sight = sight
         self._settings = settings
         self._start_up = StartUp(settings.startup_s, settings.seed)
+        self._stop_us = round(settings.stop_s * 1e6)
         self._loss = chance_of(Cause.LOSS, settings.seed)
         self._rates = ProgressRates(settings.service, partitions)
-        told_s = settings.planned_rebalance_time_s
-        self._rebalance_time_s = own_rebalance_time_s(settings.delivery) if told_s is None else told_s
         self._dying: frozenset[int] = frozenset()
         self._dead: frozenset[int] = frozenset()
         self.members = Members(keep=keep)
@@ -126,10 +124,10 @@ class SimulatedGroup:
             replicas=self.replicas,
             assignment=self._placement.aim,
             service_rate=self._rates.group,
-            rebalance_time_s=self._rebalance_time_s,
+            rebalance_time_s=self._settings.told_rebalance_time_s,
             overhead_s=self._settings.planned_overhead_s,
-            startup_s=self._settings.startup_s or 0.0,
-            commit_age_s=self._settings.commit_age_s,
+            startup_s=self._settings.told_startup_s,
+            commit_age_s=self._settings.told_commit_age_s,
             recent=recent,
         )
 
@@ -137,7 +135,7 @@ class SimulatedGroup:
         """Request what is new, and begin to carry out the plan. Raises ValueError where the plan contradicts itself."""
         before, self._plan = self._placement, decision.plan
         self._placement = aimed_at(before, decision.plan)
-        self.members.plan(decision.plan.replicas)
+        self.members.plan(decision.plan.replicas, self._server.now_us)
         starting: dict[int, list[Member]] = {}
         for name in decision.plan.replicas:
             if self.members.get(name) is None:
@@ -162,6 +160,7 @@ class SimulatedGroup:
             until_us = self._delivery.released_us(member.number) if member.ready else now_us
             if until_us is None:
                 continue
+            until_us = max(until_us, member.unplanned_us + self._stop_us if member.ready else now_us)
             if until_us <= now_us:
                 self.members.remove(member, now_us, ReplicaChange.LEFT)
             else:

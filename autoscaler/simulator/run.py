@@ -1,6 +1,6 @@
 """A whole run: a workload through the controller, its policy and a simulated group, to the last event."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import merge
 from math import ceil
@@ -22,7 +22,7 @@ from autoscaler.simulator.outcome import Events, repeated
 from autoscaler.simulator.pooled.fast import FastPool
 from autoscaler.simulator.pooled.pool import PoolFactory
 from autoscaler.simulator.service import ServiceTimes
-from autoscaler.simulator.settings import Change, SimulationSettings
+from autoscaler.simulator.settings import Change, SimulationSettings, Tick
 from autoscaler.simulator.world import World
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged
 
@@ -111,11 +111,13 @@ def simulate(
     pool: PoolFactory = FastPool,
     keep_events: bool = True,
     clock: Callable[[], float] | None = None,
+    ticks: Sequence[Tick] | None = None,
 ) -> Run:
     """Run `workload` under `policy` until its last event is finished.
 
     engine, pool: which implementation serves; the pool under share. keep_events: off, and only latencies are kept, in 4
-    bytes each, and what the policy changed: no journal and no handovers. clock: seconds; times the policy.
+    bytes each, and what the policy changed: no journal and no handovers. clock: seconds; times the policy. ticks: when
+    to decide, instead of once in each interval.
     Raises ValueError for settings or a workload that make no sense, and for plans that contradict themselves.
     """
     failures = tuple(failure for failure in settings.failures if failure.at_s < workload.duration_s)
@@ -125,11 +127,11 @@ def simulate(
     timed = _Timed(policy, clock)
     journal = SimulatedJournal(world.group, policy.name, keep=keep_events)
     controller = Controller(world.group, timed, journal)
-    ticks = _ticks_us(settings, workload.duration_s)
-    for at_us in ticks:
-        world.look_for(at_us)
-    for at_us in ticks:
-        world.advance(at_us)
+    ticks = _ticks(settings, workload.duration_s) if ticks is None else ticks
+    for tick in ticks:
+        world.look_for(tick)
+    for tick in ticks:
+        world.advance(tick.at_us)
         controller.tick()
     world.finish_changes()
     _replace_the_dead(world, controller, settings)
@@ -155,11 +157,11 @@ def simulate(
     )
 
 
-def _ticks_us(settings: SimulationSettings, duration_s: float) -> list[int]:
-    """Return i·interval + offset for i = 0, 1, … below `duration_s`, µs."""
+def _ticks(settings: SimulationSettings, duration_s: float) -> list[Tick]:
+    """Return ticks at i·interval + offset for i = 0, 1, … below `duration_s`."""
     count = max(0, ceil((duration_s - settings.tick_offset_s) / settings.decision_interval_s) + 1)
     ticks = (round((i * settings.decision_interval_s + settings.tick_offset_s) * 1e6) for i in range(count))
-    return [at_us for at_us in ticks if at_us < duration_s * 1e6]
+    return [Tick(at_us) for at_us in ticks if at_us < duration_s * 1e6]
 
 
 def _replace_the_dead(world: World, controller: Controller, settings: SimulationSettings) -> None:
@@ -171,7 +173,7 @@ def _replace_the_dead(world: World, controller: Controller, settings: Simulation
         if not world.group.unserved:
             return
         at_us = world.engine.now_us + round(settings.decision_interval_s * 1e6)
-        world.look_for(at_us)
+        world.look_for(Tick(at_us))
         world.advance(at_us)
         controller.tick()
         world.finish_changes()

@@ -1,5 +1,6 @@
 """What a simulated world is told. Defaults are those under which policies are compared (docs/model.md)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from math import inf
@@ -67,8 +68,15 @@ class DeliverySettings:
     """t_r of the others: how long a round takes once everybody has joined it."""
     heartbeat_s: float = 0.0
     """Members learn of a round at their next heartbeat; 0: at once."""
+    notice_s: float = 0.0
+    """Incremental: from a decision until the owner of a partition that moves stops serving it."""
     whole_batches: bool = False
     """Share: a consumer acquires whole producer batches, as measured, instead of single events."""
+
+    @property
+    def own_rebalance_time_s(self) -> float:
+        """t_r that the delivery itself stands for: what a partition that moves is not served for, seconds."""
+        return self.pause_s if self.delivery is Delivery.INCREMENTAL else self.rebalance_time_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +96,9 @@ class SimulationSettings:
     delivery: DeliverySettings = field(default_factory=DeliverySettings)
     startup_s: float | None = 0.0
     """From the request of a replica until it could serve; None: sampled as measured on GKE, 88 % in 10 to 50 s."""
+    stop_s: float = 0.0
+    """From the plan that no longer names a replica until it is gone, if it has nothing to finish then: so long it is
+    paid."""
     decision_interval_s: float = 1.0
     tick_offset_s: float = 0.1
     observation_delay_s: float = 0.0
@@ -97,8 +108,13 @@ class SimulationSettings:
     commit_age_s: float = 0.0
     """Commits are seen as they were so long before the offsets beside them, so what was finished since still counts as
     lag. Where replicas commit at intervals: half of one, on average."""
+    commit_interval_s: float = 0.0
+    """Each replica commits by a clock of its own, once in so long: what is seen of it is up to half of that older or
+    younger than `commit_age_s`. 0: all are seen as old."""
     slot_s: float = 0.1
     """Resolution of `GroupObservation.recent`."""
+    slots_between: bool = False
+    """Its slots end in the middle between multiples of `slot_s`, the last one at the look: as live samples lie."""
     poll_events: int = 1
     """Events polled and committed together at most; 1: each is committed when it is finished."""
     initial_replicas: int = 1
@@ -106,6 +122,10 @@ class SimulationSettings:
     assignor: Assignor = Assignor.STICKY
     planned_rebalance_time_s: float | None = None
     """t_r that policies are told; None: the delivery's own (pause_s under incremental, else rebalance_time_s)."""
+    planned_startup_s: float | None = None
+    """Start-up that policies are told; None: the true one, 0 where that is sampled."""
+    planned_commit_age_s: float | None = None
+    """Age of commits that policies are told; None: the true one."""
     planned_overhead_s: float = 0.0
     """What policies are told of an event's latency beside waiting and being served."""
     failures: tuple[Failure, ...] = ()
@@ -114,17 +134,37 @@ class SimulationSettings:
     eviction_s: float = 0.1
     seed: int = 1
 
+    @property
+    def told_rebalance_time_s(self) -> float:
+        """t_r that policies are told, seconds."""
+        return _told(self.planned_rebalance_time_s, self.delivery.own_rebalance_time_s)
+
+    @property
+    def told_startup_s(self) -> float:
+        """Start-up that policies are told, seconds."""
+        return _told(self.planned_startup_s, self.startup_s or 0.0)
+
+    @property
+    def told_commit_age_s(self) -> float:
+        """Age of commits that policies are told, seconds."""
+        return _told(self.planned_commit_age_s, self.commit_age_s)
+
     def __post_init__(self) -> None:
         delivery = self.delivery
         lengths_s = {
             "pause_s": delivery.pause_s,
             "rebalance_time_s": delivery.rebalance_time_s,
             "heartbeat_s": delivery.heartbeat_s,
+            "notice_s": delivery.notice_s,
             "startup_s": self.startup_s or 0.0,
+            "stop_s": self.stop_s,
             "tick_offset_s": self.tick_offset_s,
             "observation_delay_s": self.observation_delay_s,
             "commit_age_s": self.commit_age_s,
+            "commit_interval_s": self.commit_interval_s,
             "planned_rebalance_time_s": self.planned_rebalance_time_s or 0.0,
+            "planned_startup_s": self.planned_startup_s or 0.0,
+            "planned_commit_age_s": self.planned_commit_age_s or 0.0,
             "planned_overhead_s": self.planned_overhead_s,
             "session_s": self.session_s,
             "eviction_s": self.eviction_s,
@@ -143,6 +183,16 @@ class SimulationSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class Tick:
+    """A decision whose moment is known, and what is known of it."""
+
+    at_us: int
+    """Since the start of the run."""
+    commit_ages_s: Mapping[str, float] = field(default_factory=dict)
+    """Replica → age of its commits as they are seen then. Those of others follow from clocks of their own."""
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
     """One decision that was carried out."""
 
@@ -152,3 +202,8 @@ class Change:
     """Planned count from then on."""
     moved: int
     """Partitions that change their owner by it."""
+
+
+def _told(planned_s: float | None, true_s: float) -> float:
+    """Return what policies are told of what is `true_s` in truth."""
+    return true_s if planned_s is None else planned_s

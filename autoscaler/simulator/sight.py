@@ -1,18 +1,23 @@
 """What can be seen of the partitions: offsets, now or as they were some time ago."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import floor
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from autoscaler.model import PartitionLoad, RecentArrivals
+from autoscaler.simulator.agenda import Agenda
+from autoscaler.simulator.commits import CommitClocks
 from autoscaler.simulator.settings import SimulationSettings
 
-Slots = Callable[[int, int, int], NDArray[np.int64]]
-"""(from_us, until_us, count) → events, shape (count, partitions)."""
+Owner = Callable[[int], tuple[int, str]]
+"""Partition → number and name of the replica that serves it."""
+Slots = Callable[[NDArray[np.int64]], NDArray[np.int64]]
+"""Edges (µs) → events between each and the next, shape (slots, partitions)."""
 
 
 class Counters(Protocol):
@@ -41,25 +46,36 @@ class _Look:
 class Sight:
     """Looks at offsets and remembers the looks until they are old enough to be seen."""
 
-    def __init__(self, counters: Counters, slots: Slots, settings: SimulationSettings) -> None:
+    def __init__(self, counters: Counters, slots: Slots, owner: Owner, settings: SimulationSettings) -> None:
         self._counters = counters
         self._slots = slots
+        self._owner = owner
+        self._clocks = CommitClocks(settings)
         self._interval_us = round(settings.decision_interval_s * 1e6)
         self._count = max(1, round(settings.decision_interval_s / settings.slot_s))
         self._slot_s = self._interval_us / self._count / 1e6
+        self._between = settings.slots_between
         self._delay_us = round(settings.observation_delay_s * 1e6)
         self._looks: deque[_Look] = deque()
-        self._commits: deque[NDArray[np.int64]] = deque()
-        """As they were in time for the looks to come, where those see them late."""
+        self._commits: deque[tuple[list[NDArray[np.int64]], Mapping[str, float]]] = deque()
+        """As they were at the moments that each of the looks to come may see, and their known ages by replica, where
+        looks see them late."""
 
-    def note_commits(self) -> None:
-        """Read the commits for a look to come."""
-        self._commits.append(self._counters.committed())
+    def expect(self, look_us: int, agenda: Agenda, ages_s: Mapping[str, float]) -> None:
+        """Prepare for a look to come, later than those expected before: read the commits that it may see in time.
+
+        ages_s: replica → how old its commits are to be then, where that is known.
+        """
+        moments_us = self._clocks.moments_us(look_us)
+        if moments_us:
+            notes: list[NDArray[np.int64]] = []
+            self._commits.append((notes, ages_s))
+            for moment_us in moments_us:
+                agenda.at(max(self._counters.now_us, moment_us), lambda: notes.append(self._counters.committed()))
 
     def look(self) -> None:
         """Read the offsets as they are now; commits as they were noted, where they were."""
-        committed = self._commits.popleft() if self._commits else self._counters.committed()
-        self._looks.append(_Look(self._counters.now_us, self._counters.produced() - committed))
+        self._looks.append(_Look(self._counters.now_us, self._counters.produced() - self._committed()))
 
     def see(self) -> tuple[tuple[PartitionLoad, ...], RecentArrivals]:
         """Return the newest look that is old enough: loads by partition, and the arrivals of the interval before it.
@@ -72,7 +88,28 @@ class Sight:
         while len(self._looks) > 1 and self._looks[1].at_us <= latest_us:
             self._looks.popleft()
         look = self._looks[0]
-        counts = self._slots(look.at_us - self._interval_us, look.at_us, self._count)
+        counts = self._slots(self._edges_us(look.at_us))
         rates = (np.add.reduce(counts) / (self._interval_us / 1e6)).tolist()
         loads = tuple(map(PartitionLoad, range(len(rates)), rates, look.lag.tolist()))
         return loads, RecentArrivals(self._slot_s, counts)
+
+    def _edges_us(self, until_us: int) -> NDArray[np.int64]:
+        """Return where the slots of the interval that ends at `until_us` begin, and the end."""
+        first_us, slot_us = until_us - self._interval_us, self._interval_us / self._count
+        if self._between:
+            ended = floor(until_us / slot_us - 0.5)
+            inner = (ended - self._count + 0.5 + np.arange(1, self._count)) * slot_us
+        else:
+            inner = first_us + np.arange(1, self._count) * slot_us
+        return np.concatenate(([first_us], np.ceil(inner), [until_us])).astype(np.int64)
+
+    def _committed(self) -> NDArray[np.int64]:
+        """Return what is seen as committed: of each partition, by the clock of the replica that serves it."""
+        if not self._commits:
+            return self._counters.committed()
+        notes, ages_s = self._commits.popleft()
+        if len(notes) == 1:
+            return notes[0]
+        now_us, owners = self._counters.now_us, map(self._owner, range(len(notes[0])))
+        seen = [self._clocks.seen(number, now_us, ages_s.get(name)) for number, name in owners]
+        return np.array(notes)[seen, np.arange(len(seen))]

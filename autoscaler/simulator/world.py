@@ -6,13 +6,13 @@ from autoscaler.simulator.agenda import Agenda
 from autoscaler.simulator.arrivals import Arrivals, Workload
 from autoscaler.simulator.deliveries.base import Handover
 from autoscaler.simulator.delivery import make_delivery
-from autoscaler.simulator.engine import Engine
+from autoscaler.simulator.engine import NOBODY, Engine
 from autoscaler.simulator.feed import Feed
 from autoscaler.simulator.group import SimulatedGroup
 from autoscaler.simulator.outcome import Outcomes
 from autoscaler.simulator.pooled.pool import Pool, PoolFactory
 from autoscaler.simulator.service import ServiceTimes
-from autoscaler.simulator.settings import Delivery, SimulationSettings
+from autoscaler.simulator.settings import Delivery, SimulationSettings, Tick
 from autoscaler.simulator.sight import Sight
 
 
@@ -46,12 +46,11 @@ class World:
         delivery = make_delivery(settings.delivery, self.engine, self.agenda, completed, settings.seed)
         look_back_us = round((settings.decision_interval_s + settings.observation_delay_s) * 1e6)
         self._feed = Feed(workload, self._take_in, look_back_us=look_back_us)
-        self._sight = Sight(self.engine, self._feed.slots, settings)
+        self._sight = Sight(self.engine, self._feed.slots, self._owner, settings)
         self.group = SimulatedGroup(
             self.engine, self.agenda, delivery, self._sight, settings, partitions=workload.partitions, keep=keep
         )
         self._delay_us = round(settings.observation_delay_s * 1e6)
-        self._commit_age_us = round(settings.commit_age_s * 1e6)
         self._ended_us = round(workload.duration_s * 1e6)
 
     def advance(self, until_us: int) -> None:
@@ -68,11 +67,10 @@ class World:
         while (due_us := self.agenda.next_us()) is not None:
             self.advance(due_us)
 
-    def look_for(self, tick_us: int) -> None:
+    def look_for(self, tick: Tick) -> None:
         """Read the offsets in time for a tick that sees them late."""
-        look_us = tick_us - self._delay_us
-        if self._commit_age_us:
-            self.agenda.at(max(self.engine.now_us, look_us - self._commit_age_us), self._sight.note_commits)
+        look_us = tick.at_us - self._delay_us
+        self._sight.expect(look_us, self.agenda, tick.commit_ages_s)
         if self._delay_us:
             self.agenda.at(max(self.engine.now_us, look_us), self._sight.look)
 
@@ -86,6 +84,11 @@ class World:
         self._feed.until(until_us)
         if until_us > self.engine.now_us:
             self.engine.advance(until_us)
+
+    def _owner(self, partition: int) -> tuple[int, str]:
+        """Return number and name of the replica that serves `partition`; where all do, it is as if nobody did."""
+        number = NOBODY if isinstance(self.engine, Pool) else self.engine.owner(partition)
+        return number, "" if number == NOBODY else self.group.members.names[number]
 
     def _take_in(self, arrivals: Arrivals) -> None:
         self.outcomes.add(self.engine.take())

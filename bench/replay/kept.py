@@ -24,7 +24,12 @@ def keep(
     command: what made it. Raises InvalidSettingsError where it cannot be written.
     """
     info = _info(folder, recorded, _told(recorded, measured, scenario), run, command)
-    return write_run(folder, run, info, _events(recorded, measured, run))
+    return write_run(folder, run, info, _events(recorded, measured, run), began_us=_began_us(recorded))
+
+
+def _began_us(recorded: Recorded) -> int:
+    """Return what the beginning of the simulated run is."""
+    return recorded.started_us - recorded.lead_us
 
 
 def _told(recorded: Recorded, measured: Measured, scenario: Scenario) -> dict[str, Any]:
@@ -49,7 +54,7 @@ def _info(folder: Path, recorded: Recorded, told: dict[str, Any], run: Run, comm
         bootstrap_servers="",
         client_properties="",
         started_us=recorded.started_us,
-        drained_us=recorded.started_us + run.drained_us,
+        drained_us=_began_us(recorded) + run.drained_us,
         events_scheduled=len(recorded.served),
         command=command,
         phases_s={},
@@ -60,8 +65,9 @@ def _info(folder: Path, recorded: Recorded, told: dict[str, Any], run: Run, comm
 def _events(recorded: Recorded, measured: Measured, run: Run) -> dict[str, NDArray[Any]]:
     """Return the timeline, with what the live events had before a replica could have them."""
     served, started_us = recorded.served, recorded.started_us
-    order = workload_of(served, fed_us(served, measured.transit_s), recorded.info)[1]
-    return timeline(run, started_us) | {
+    at_us = fed_us(served, measured.transit_s) + recorded.lead_us
+    order = workload_of(served, at_us, recorded.info, lead_us=recorded.lead_us)[1]
+    return timeline(run, _began_us(recorded)) | {
         "intended_us": started_us + served.intended_us[order],
         "placed_us": started_us + served.handed_us[order],
     }

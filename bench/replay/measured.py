@@ -7,13 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.measures import percentile_us
+from bench.replay.commits import commit_age_us, commit_interval_us
 from bench.replay.recorded import Recorded, Served, Times
-from contracts.journal import ReplicaChange
+from contracts.journal import PlanWritten, ReplicaChange, ReplicaChanged
 
+AT_ONCE: Final = ("down", "reassign")
+"""Actions whose plans wait for no replica."""
 TOLD_PERCENTILE: Final = 0.99
 """Of the pauses: what the live autoscaler learns of them, too."""
-OLDEST_COMMIT_US: Final = 2_000_000
-"""Beyond it a lag is no matter of commits."""
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,14 +30,20 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     pause_p99_s: float | None
     pauses: int
     """So many were seen."""
+    notice_s: float | None
+    """From the tick that moved such a partition until its old owner stopped serving it: median."""
     startup_s: float | None
     """From the request of a replica until it was ready: median."""
+    stop_s: float | None
+    """From the plan that no longer named a replica until it was gone: median."""
     commit_age_s: float
     """How old the commits were that the autoscaler saw: with it, the lag it saw sums up to what was not done."""
+    commit_interval_s: float
+    """From commit to commit of a replica."""
     tick_offset_s: float
     """When ticks read the offsets, after whole decision intervals: median."""
     initial_replicas: int
-    """In the plan in force as the workload began."""
+    """In the plan in force at the first tick that saw the group."""
 
 
 def measure(recorded: Recorded) -> Measured:
@@ -45,17 +52,19 @@ def measure(recorded: Recorded) -> Measured:
     if not ticks:
         raise ValueError("no tick of the autoscaler saw the group")
     pauses_us, transits_us = pauses(recorded), transits(recorded.served)
-    interval_us = round(float(_told(recorded, "autoscaler", "decision_interval_s", 1.0)) * 1e6)
-    offsets_us = np.array([(tick.at_us - recorded.started_us) % interval_us for tick in ticks])
-    before = [plan for plan in recorded.plans if plan.at_us <= recorded.started_us]
+    offsets_us = np.array([(tick.at_us - recorded.started_us) % recorded.interval_us for tick in ticks])
+    before = [plan for plan in recorded.plans if plan.at_us <= recorded.first_tick_us]
     return Measured(
         service_rate=float(np.median([tick.service_rate for tick in ticks])),
         transit_s=_percentile_s(transits_us, 0.5),
         pause_s=_percentile_s(pauses_us, 0.5),
         pause_p99_s=_percentile_s(pauses_us, TOLD_PERCENTILE),
         pauses=len(pauses_us),
+        notice_s=_percentile_s(notices(recorded), 0.5),
         startup_s=_percentile_s(startups(recorded), 0.5),
+        stop_s=_percentile_s(stops(recorded), 0.5),
         commit_age_s=commit_age_us(recorded) / 1e6,
+        commit_interval_s=commit_interval_us(recorded) / 1e6,
         tick_offset_s=float(np.median(offsets_us)) / 1e6,
         initial_replicas=len(before[-1].replicas) if before else ticks[0].requested_replicas,
     )
@@ -78,21 +87,45 @@ def transits(served: Served) -> Times:
 def pauses(recorded: Recorded) -> Times:
     """Return how long partitions that moved were served by nobody, µs, where that can be seen.
 
-    Events must have been waiting, and the old owner must have finished one of them after the plan was written: what
-    lies between is then the handover, and not the old owner at work on other partitions. None under a comparator:
-    what it calls received is the begin of service, and its new owner may have been at work, too.
+    None under a comparator: what it calls received is the begin of service, and its new owner may have been at work,
+    too.
     """
-    if _told(recorded, "payment", "runtime", ""):
-        return np.empty(0, np.int64)
+    free_us, next_us, _ = _handovers(recorded)
+    return next_us - free_us
+
+
+def notices(recorded: Recorded) -> Times:
+    """Return how long after a tick the owners of partitions that it moved stopped serving them, µs.
+
+    Of plans that brought no replica: one that does is written when that one is ready.
+    """
+    free_us, _, plan = _handovers(recorded)
+    ticks_us: Times = np.array([tick.at_us - recorded.started_us for tick in recorded.ticks], dtype=np.int64)
+    at_once = np.array([one.action in AT_ONCE for one in recorded.plans], dtype=bool)[plan]
+    decided = np.searchsorted(ticks_us, _written_us(recorded)[plan], side="right") - 1
+    noticed_us: Times = free_us - ticks_us[decided]
+    return noticed_us[at_once & (decided >= 0)]
+
+
+def _handovers(recorded: Recorded) -> tuple[Times, Times, Times]:
+    """Return of handovers: the last event done before, the first received after, µs; and the number of their plan.
+
+    Those that can be seen: events must have been waiting, and the old owner must have finished one of them after the
+    plan was written: what lies between is then the handover, and not the old owner at work on other partitions.
+    """
+    written_us = _written_us(recorded)
+    if _told(recorded, "payment", "runtime", "") or not len(written_us):
+        return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64)
     served = recorded.served
     moved = np.flatnonzero((np.diff(served.partition) == 0) & (np.diff(served.replica) != 0))
     free_us, next_us = served.done_us[moved], served.received_us[moved + 1]
-    written_us = np.array([plan.at_us - recorded.started_us for plan in recorded.plans], dtype=np.int64)
-    if not len(written_us):
-        return np.empty(0, np.int64)
-    plan_us = written_us[np.maximum(0, np.searchsorted(written_us, next_us) - 1)]
-    seen = (served.handed_us[moved + 1] < free_us) & (plan_us < free_us) & (free_us < next_us)
-    return (next_us - free_us)[seen]
+    plan = np.maximum(0, np.searchsorted(written_us, next_us) - 1)
+    seen = (served.handed_us[moved + 1] < free_us) & (written_us[plan] < free_us) & (free_us < next_us)
+    return free_us[seen], next_us[seen], plan[seen]
+
+
+def _written_us(recorded: Recorded) -> Times:
+    return np.array([plan.at_us - recorded.started_us for plan in recorded.plans], dtype=np.int64)
 
 
 def startups(recorded: Recorded) -> Times:
@@ -108,19 +141,18 @@ def startups(recorded: Recorded) -> Times:
     return np.array(inside, dtype=np.int64)
 
 
-def commit_age_us(recorded: Recorded) -> int:
-    """Return how old commits were, µs: the age with which what was not done sums up to the lag that all ticks saw."""
-    ticks = recorded.ticks
-    at_us = np.array([tick.at_us - recorded.started_us for tick in ticks])
-    handed_us, done_us = np.sort(recorded.served.handed_us), np.sort(recorded.served.done_us)
-    lag = sum(seen.lag for tick in ticks for seen in tick.partitions)
-    known = int(np.searchsorted(handed_us, at_us).sum()) - lag
-    low, high = 0, OLDEST_COMMIT_US
-    while low < high:
-        middle = (low + high) // 2
-        committed = int(np.searchsorted(done_us, at_us - middle, side="right").sum())
-        low, high = (low, middle) if committed <= known else (middle + 1, high)
-    return low
+def stops(recorded: Recorded) -> Times:
+    """Return left out of a plan → gone of each replica that was stopped during the workload, µs."""
+    left_out: dict[str, int] = {}
+    named: set[str] = set()
+    found = []
+    for entry in recorded.journal:
+        if isinstance(entry, PlanWritten):
+            left_out |= dict.fromkeys(named.difference(entry.replicas), entry.at_us)
+            named = set(entry.replicas)
+        elif isinstance(entry, ReplicaChanged) and entry.change is ReplicaChange.LEFT and entry.replica in left_out:
+            found.append((left_out.pop(entry.replica), entry.at_us))
+    return np.array([gone - since for since, gone in found if since >= recorded.started_us], dtype=np.int64)
 
 
 def _told(recorded: Recorded, section: str, key: str, default: Any) -> Any:

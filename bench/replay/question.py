@@ -22,6 +22,8 @@ from loadgen.schedule import SECOND_US, Spacing, Split
 
 BASE: Final = "w1"
 """Scenario file under a run whose own is not delivered: the run's values replace all of it."""
+TIMESTAMP_US: Final = 1000
+"""Resolution of the timestamps of Kafka's records."""
 LIVE: Final = AutoscalerSettings(policy="static", payment_partitions=1, state_dir="")
 """What live autoscalers are told where a scenario says nothing."""
 
@@ -62,28 +64,44 @@ def settings_for(scenario: Scenario, measured: Measured) -> SimulationSettings:
         if delivery_of(scenario) in OUR_DELIVERIES
         else settings.delivery,
         commit_age_s=measured.commit_age_s,
+        commit_interval_s=measured.commit_interval_s,
+        slots_between=True,
+        stop_s=measured.stop_s or 0.0,
         planned_overhead_s=LIVE.overhead_s,
         planned_rebalance_time_s=told_s,
+        planned_startup_s=LIVE.startup_s,
+        planned_commit_age_s=LIVE.commit_age_s,
     )
 
 
 def fed_us(served: Served, transit_s: float | None) -> Times:
-    """Return when a replica can first have each event: the way through the broker after it was handed over."""
-    return np.maximum(0, served.handed_us + round((transit_s or 0.0) * 1e6))
+    """Return when a replica can first have each event: the way through the broker after it was handed over.
+
+    In µs since second 0, and none before that. Replicas serve the oldest first, by timestamps of whole milliseconds,
+    and those of one millisecond partition by partition: such events have their times exchanged, to come in that order.
+    """
+    order = np.lexsort((np.arange(len(served)), served.partition, served.handed_us // TIMESTAMP_US))
+    at_us = np.empty(len(served), np.int64)
+    at_us[order] = np.sort(served.handed_us)
+    return np.maximum(0, at_us + round((transit_s or 0.0) * 1e6))
 
 
-def workload_of(served: Served, at_us: Times, info: RunInfo) -> tuple[Workload, Times]:
-    """Return the run's own events at the times `at_us`, and the row of `served` behind each."""
+def workload_of(served: Served, at_us: Times, info: RunInfo, *, lead_us: int) -> tuple[Workload, Times]:
+    """Return the run's own events at the times `at_us`, and the row of `served` behind each.
+
+    lead_us: how long before the workload the world begins; `at_us` is since then.
+    """
     order = np.argsort(at_us, kind="stable")
     last_s = (int(at_us[order[-1]]) + 1) / 1e6
     arrivals = Arrivals(at_us[order], served.partition[order])
-    duration_s = max(info.duration_s, last_s)
+    duration_s = max(info.duration_s + lead_us / 1e6, last_s)
     return Workload.whole(arrivals, partitions=info.payment_partitions, duration_s=duration_s), order
 
 
-def sent_in(served: Served, at_us: Times, info: RunInfo) -> Sent:
+def sent_in(served: Served, at_us: Times, info: RunInfo, *, lead_us: int) -> Sent:
     """Return the run's own events as a table, as reference policies are told about them beforehand."""
-    seconds, partitions = max(int(info.duration_s), int(at_us.max() // SECOND_US) + 1), info.payment_partitions
+    seconds = max(int(info.duration_s) + lead_us // SECOND_US, int(at_us.max() // SECOND_US) + 1)
+    partitions = info.payment_partitions
     cells = at_us // SECOND_US * partitions + served.partition
     counts = np.bincount(cells, minlength=seconds * partitions).reshape(seconds, partitions)
     spacing = Spacing(info.scenario.get("load", {}).get("spacing", Spacing.BURST))
@@ -102,9 +120,10 @@ def measured_values(measured: Measured) -> dict[str, Any]:
 
 def _as_ours(delivery: DeliverySettings, measured: Measured) -> DeliverySettings:
     """Return how our own replicas do it: they read plans themselves, so that no heartbeat has to bring the news."""
+    delivery = replace(delivery, heartbeat_s=0.0, notice_s=measured.notice_s or 0.0)
     if measured.pause_s is None:
-        return replace(delivery, heartbeat_s=0.0)
-    return replace(delivery, heartbeat_s=0.0, pause_s=measured.pause_s, rebalance_time_s=measured.pause_s)
+        return delivery
+    return replace(delivery, pause_s=measured.pause_s, rebalance_time_s=measured.pause_s)
 
 
 def _flat(recorded: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -1,6 +1,7 @@
 """What a finished live run left in its folder, as arrays: its events, its journal, and what it was judged to be."""
 
 from dataclasses import dataclass
+from math import lcm
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,10 +13,13 @@ from bench.report.result import RESULT_FILE, Result
 from bench.run_info import RUN_FILE, RunInfo
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
 from contracts.validation import InvalidSettingsError
+from loadgen.schedule import SECOND_US
 
 Times = NDArray[np.int64]
 EVENTS: Final = "events.parquet"
 JOURNAL: Final = "journal.parquet"
+COMMIT_INTERVAL_S: Final = 0.1
+"""Between commits, where a run does not say."""
 COLUMNS: Final = ("intended_us", "placed_us", "accepted_us", "received_us", "done_us", "partition", "offset", "replica")
 
 
@@ -58,10 +62,37 @@ class Recorded:
         return self.started_us + round(self.info.duration_s * 1e6)
 
     @property
+    def interval_us(self) -> int:
+        """Decision interval, µs."""
+        return round(float(self.info.scenario.get("autoscaler", {}).get("decision_interval_s", 1.0)) * 1e6)
+
+    @property
+    def commit_interval_us(self) -> int:
+        """For how long replicas were told to wait between commits, µs."""
+        told_s = self.info.scenario.get("payment", {}).get("commit_interval_s", COMMIT_INTERVAL_S)
+        return round(float(told_s) * 1e6)
+
+    @property
+    def all_ticks(self) -> list[TickRecord]:
+        """Those that saw the group, until the workload ended."""
+        ticks = (entry for entry in self.journal if isinstance(entry, TickRecord) and entry.partitions)
+        return [tick for tick in ticks if tick.at_us < self.ended_us]
+
+    @property
     def ticks(self) -> list[TickRecord]:
         """Those during the workload that saw the group."""
-        ticks = (entry for entry in self.journal if isinstance(entry, TickRecord) and entry.partitions)
-        return [tick for tick in ticks if self.started_us <= tick.at_us < self.ended_us]
+        return [tick for tick in self.all_ticks if self.started_us <= tick.at_us]
+
+    @property
+    def first_tick_us(self) -> int:
+        """Epoch µs of the first tick that saw the group: mostly before second 0; second 0 where there is none."""
+        return min((tick.at_us for tick in self.all_ticks), default=self.started_us)
+
+    @property
+    def lead_us(self) -> int:
+        """How long before second 0 the autoscaler began to decide, µs: whole seconds and whole decision intervals."""
+        step_us = lcm(self.interval_us, SECOND_US)
+        return max(0, -((self.first_tick_us - self.started_us) // step_us) * step_us)
 
     @property
     def plans(self) -> list[PlanWritten]:

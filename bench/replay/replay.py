@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from autoscaler.simulator.run import Run, simulate
+from bench.replay.commits import ticks_of
 from bench.replay.kept import keep
 from bench.replay.measured import Measured, measure
 from bench.replay.question import fed_us, scenario_of, sent_in, settings_for, without_pauses, workload_of
@@ -57,12 +58,15 @@ def replay(
 
 
 def simulated(recorded: Recorded, scenario: Scenario, measured: Measured) -> tuple[Run, Times]:
-    """Return the simulated run, and the latency of each event from its intended time, µs."""
-    served = recorded.served
-    at_us = fed_us(served, measured.transit_s)
-    workload, order = workload_of(served, at_us, recorded.info)
-    policy = policy_of(scenario, sent_in(served, at_us, recorded.info))
-    run = simulate(workload, policy, settings_for(scenario, measured), keep_events=True)
+    """Return the simulated run, and the latency of each event from its intended time, µs.
+
+    Its time begins `recorded.lead_us` before second 0, as the autoscaler's did.
+    """
+    served, info, lead_us = recorded.served, recorded.info, recorded.lead_us
+    at_us = fed_us(served, measured.transit_s) + lead_us
+    workload, order = workload_of(served, at_us, info, lead_us=lead_us)
+    policy = policy_of(scenario, sent_in(served, at_us, info, lead_us=lead_us))
+    run = simulate(workload, policy, settings_for(scenario, measured), keep_events=True, ticks=ticks_of(recorded))
     latency_us = np.empty(len(served), np.int64)
-    latency_us[order] = run.latency_us + (at_us - served.intended_us)[order]
+    latency_us[order] = run.latency_us + (at_us - lead_us - served.intended_us)[order]
     return run, latency_us

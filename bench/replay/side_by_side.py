@@ -96,16 +96,18 @@ def live_figures(recorded: Recorded) -> Figures:
 
 def simulated_figures(recorded: Recorded, run: Run, latency_us: Times) -> Figures:
     """Return the figures of the simulated side. latency_us: from the intended time, by event."""
-    info, taken = recorded.info, [change.action for change in run.changes]
+    info, lead_us = recorded.info, recorded.lead_us
+    changes = [change for change in run.changes if change.at_s * 1e6 >= lead_us]
+    taken = [change.action for change in changes]
     return Figures(
         events=len(latency_us),
         in_sla=in_sla_share(latency_us, info.latency_target_s),
         **_percentiles(latency_us),
-        replica_minutes=replica_minutes(run.requested, 0, info.duration_s),
+        replica_minutes=replica_minutes(run.requested, lead_us, info.duration_s),
         scale_ups=taken.count(Action.UP),
         scale_downs=taken.count(Action.DOWN),
         reassignments=taken.count(Action.REASSIGN),
-        moved_partitions=sum(change.moved for change in run.changes),
+        moved_partitions=sum(change.moved for change in changes),
     )
 
 

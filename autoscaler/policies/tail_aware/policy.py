@@ -157,10 +157,16 @@ def _weighed(now: Situation, chosen: Candidate, found: list[Candidate]) -> Itera
 
 def _why(now: Situation, chosen: Candidate, found: list[Candidate]) -> str:
     """Say what the plan costs in late events, and what the best of the others would have."""
-    said = f"{number(float(now.sizes.sum()))} events expected per interval, {number(chosen.late)} of them late"
-    said += f" on {len(chosen.replicas)}"
+    said = f"{number(float(now.sizes.sum()))} events expected per interval, late with {_count(chosen)}: "
+    said += number(chosen.late)
     others = [one for one in found if len(one.replicas) != len(chosen.replicas)]
     if others:
         other = min(others, key=_cost)
-        said += f", {number(other.late)} on {len(other.replicas)} ; one is worth {now.late_price_s:.2g} replica-seconds"
+        said += f", with {_count(other)}: {number(other.late)}"
+        said += f"; a late event weighs {now.late_price_s:.2g} s of a replica"
     return said
+
+
+def _count(one: Candidate) -> str:
+    count = len(one.replicas)
+    return f"{count} replica" + "s" * (count != 1)

@@ -87,3 +87,21 @@ def test_kip848_stops_at_a_heartbeat_of_the_owner_and_starts_at_one_of_the_new_o
 def test_kip848_moves_at_once_where_heartbeats_cost_nothing():
     story = Story(BURST, delivery=Delivery.KIP848).at(15).plan([0, 1])
     assert story.served() == [(0, 0), (10, 0), (20, 0), (20, 1), (30, 0), (30, 1)]
+
+
+def test_an_owner_that_hears_late_of_a_move_serves_on_until_then():
+    story = Story(BURST, pause_s=0.05, notice_s=0.02).at(15).plan([0, 1])
+    # event 3, of the moved partition, is in service from 30 on: at 35 its owner stops, and finishes it
+    assert story.served() == [(0, 0), (10, 0), (20, 0), (30, 0), (40, 0), (90, 1)]
+
+
+def test_a_replica_is_paid_until_it_is_gone():
+    story = Story([(0, 0), (0, 1)], initial_replicas=2, pause_s=0.05, stop_s=0.35).at(100).plan([0, 0])
+    story.served()
+    assert story.paid_ms() == [(0, 2), (450, 1)]
+
+
+def test_a_replica_that_is_wanted_again_before_it_is_gone_stays():
+    story = Story([(0, 0), (0, 1)], initial_replicas=2, stop_s=0.35).at(100).plan([0, 0]).at(200).plan([0, 1])
+    story.served()
+    assert story.paid_ms() == [(0, 2)]

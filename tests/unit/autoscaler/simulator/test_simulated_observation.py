@@ -6,7 +6,7 @@ from unit.autoscaler.simulator.worlds import TEN_MS, Story
 
 from autoscaler.model import Replica
 from autoscaler.ports import NotReadyError
-from autoscaler.simulator.settings import Delivery, ServiceSettings
+from autoscaler.simulator.settings import Delivery, ServiceSettings, Tick
 
 SECONDS = [(1000 * second, k % 2) for second in range(4) for k in range(10)]
 """A burst of ten events at the start of each second."""
@@ -46,7 +46,7 @@ def test_slots_that_do_not_divide_the_interval_are_stretched():
 def test_an_observation_shows_offsets_as_they_were_a_delay_ago_and_members_as_they_are():
     story = Story(SECONDS, observation_delay_s=0.07)
     for tick_ms in (100, 1100):
-        story.world.look_for(tick_ms * 1000)
+        story.world.look_for(Tick(tick_ms * 1000))
     early = story.at(100).observe()
     assert [(one.arrival_rate, one.lag) for one in early.partitions] == [(5, 3), (5, 4)], "as at 30"
     story.plan([0, 1])
@@ -58,7 +58,7 @@ def test_an_observation_shows_offsets_as_they_were_a_delay_ago_and_members_as_th
 def test_a_delay_of_several_intervals_shows_silence_first():
     story = Story(SECONDS, observation_delay_s=1.5)
     for tick_ms in (100, 1100, 2100):
-        story.world.look_for(tick_ms * 1000)
+        story.world.look_for(Tick(tick_ms * 1000))
     rates = [sum(one.arrival_rate for one in story.at(at).observe().partitions) for at in (100, 1100, 2100)]
     assert rates == [0, 0, 10]
 

@@ -1,7 +1,7 @@
 """A world whose times are known leaves the folder of a live run: measuring finds the times, replaying finds the run."""
 
 import shutil
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import msgspec
 import numpy as np
@@ -9,13 +9,15 @@ import pytest
 import recorded_runs
 
 from bench.measures import replica_minutes
+from bench.replay.commits import ticks_of
 from bench.replay.measured import measure
 from bench.replay.plot import draw, shares_within
 from bench.replay.question import scenario_of, settings_for
-from bench.replay.recorded import read_run
+from bench.replay.recorded import Served, read_run
 from bench.replay.replay import replay, simulated
-from bench.replay.side_by_side import Within
+from bench.replay.side_by_side import Within, simulated_figures
 from bench.run_info import RunInfo
+from contracts.journal import TickRecord
 from contracts.validation import InvalidSettingsError
 
 
@@ -55,9 +57,69 @@ def test_the_age_of_commits_is_found_although_lag_is_whole_events(folder) -> Non
 
 def test_with_the_very_times_of_the_world_every_event_has_its_latency_again(folder) -> None:
     recorded = read_run(folder)
-    run, latency_us = again(recorded, commit_age_s=0.056, service_rate=200.0)
+    run, latency_us = again(
+        recorded, commit_age_s=0.056, commit_interval_s=0.0, service_rate=200.0, notice_s=0.0, stop_s=0.0
+    )
     assert np.array_equal(latency_us, recorded.served.done_us - recorded.served.intended_us)
     assert len(run.changes) == len(recorded.plans) - 1
+
+
+@pytest.fixture(scope="module")
+def slow_folder(tmp_path_factory):
+    """Of a world in which owners need 30 ms to hear of a move, replicas 0.35 s to go, and each commits by its clock."""
+    believed = {"planned_overhead_s": 0.012, "planned_startup_s": 2.0, "planned_commit_age_s": 0.05}
+    times = {"notice_s": 0.03, "stop_s": 0.35, "commit_interval_s": 0.1015}
+    slow = recorded_runs.known_world(policy="tail-aware", **times, **believed)
+    return recorded_runs.write_folder(tmp_path_factory.mktemp("runs") / recorded_runs.RUN, *slow)
+
+
+def test_measuring_finds_what_makes_a_live_group_slow(slow_folder) -> None:
+    found = measure(read_run(slow_folder))
+    assert found.notice_s == pytest.approx(0.03, abs=0.005), "an event in service is finished"
+    assert found.stop_s == pytest.approx(0.35)
+    assert found.commit_interval_s == pytest.approx(0.1015, abs=0.0003)
+    assert found.commit_age_s == pytest.approx(0.056, abs=0.005)
+
+
+def test_each_tick_sees_commits_as_old_as_they_were_then(slow_folder) -> None:
+    """Fed with them, the simulation sees the lag that the run's ticks saw, but for an event or two."""
+    recorded = read_run(slow_folder)
+    with_ages = lags_of(again(recorded, notice_s=0.03)[0])
+    seen = [sum(one.lag for one in tick.partitions) for tick in recorded.ticks]
+    assert np.quantile(np.abs(np.array(with_ages) - seen), 0.9) <= 2
+    by_chance = lags_of(again(recorded, notice_s=0.03, commit_interval_s=0.0)[0])
+    assert np.quantile(np.abs(np.array(by_chance) - seen), 0.9) > 4
+
+
+def lags_of(run):
+    ticks = [entry for entry in run.entries() if isinstance(entry, TickRecord)]
+    return [sum(one.lag for one in tick.partitions) for tick in ticks]
+
+
+def test_what_the_autoscaler_did_before_second_0_is_replayed_too(folder) -> None:
+    """Clocks of policies run from their first tick on: KEDA's HPA looks every 15 s."""
+    recorded, lead_us = read_run(folder), 2_000_000
+    late = recorded.served.intended_us >= lead_us
+    served = Served(*(getattr(recorded.served, one.name)[late] for one in fields(Served)))
+    times = ("intended_us", "handed_us", "received_us", "done_us")
+    whole = replace(recorded, served=served)
+    later = replace(
+        recorded,
+        info=msgspec.structs.replace(whole.info, duration_s=whole.info.duration_s - 2),
+        result=started(whole.result, whole.started_us + lead_us),
+        served=replace(served, **{name: getattr(served, name) - lead_us for name in times}),
+    )
+    assert (whole.lead_us, later.lead_us) == (0, lead_us)
+    assert ticks_of(whole) == ticks_of(later)
+    (run, latency_us), (same, same_us) = (again(one) for one in (whole, later))
+    assert run.changes == same.changes
+    assert np.array_equal(latency_us, same_us)
+    minutes = [simulated_figures(one, run, latency_us).replica_minutes for one in (whole, later)]
+    assert minutes[0] - minutes[1] == pytest.approx(2 / 60), "one replica, for two seconds"
+
+
+def started(result, started_us):
+    return msgspec.structs.replace(result, provenance=msgspec.structs.replace(result.provenance, started_us=started_us))
 
 
 def test_with_measured_times_both_sides_are_within_the_bounds(folder) -> None:
@@ -71,7 +133,7 @@ def test_with_measured_times_both_sides_are_within_the_bounds(folder) -> None:
 def test_blind_for_uncommitted_work_it_would_predict_other_costs(folder) -> None:
     """Lag that is only not committed yet makes policies that look at lag scale."""
     recorded = read_run(folder)
-    prompt, late = (again(recorded, commit_age_s=age_s)[0] for age_s in (0.0, 0.056))
+    prompt, late = (again(recorded, commit_age_s=age_s, commit_interval_s=0.0)[0] for age_s in (0.0, 0.056))
     cost = [replica_minutes(run.requested, 0, recorded.info.duration_s) for run in (prompt, late)]
     assert abs(cost[0] / cost[1] - 1) > 0.03
 

@@ -11,7 +11,6 @@ from confluent_kafka import Consumer
 
 from autoscaler.controller import Controller
 from autoscaler.estimation import ServiceRates
-from autoscaler.jit import load_compiler
 from autoscaler.live.clients import client
 from autoscaler.live.group import LiveGroup
 from autoscaler.live.journal import JournalTopic, LiveJournal
@@ -26,6 +25,7 @@ from autoscaler.live.processes import ProcessScaler
 from autoscaler.live.progress_reader import ProgressReader
 from autoscaler.live.publisher import Publisher
 from autoscaler.live.rebalances import Rebalances
+from autoscaler.live.rehearsal import rehearse
 from autoscaler.live.replica_life import STOP_MARGIN_S, Patience
 from autoscaler.live.settings import AutoscalerSettings, Delivery
 from autoscaler.live.web import Source, WebServer
@@ -91,6 +91,7 @@ class LiveAutoscaler:
         Raises PortTakenError, FencedError, PlanNotWrittenError and KafkaException (brokers).
         """
         self._settings = settings
+        self._stop = stop
         self._metrics = Metrics()
         self._web = WebServer(self._source(), settings.http_port) if settings.http_port else None
         self._journal = JournalTopic(connection, self._metrics)
@@ -143,7 +144,13 @@ class LiveAutoscaler:
         if self._web is not None:
             self._web.start()  # from here on everything it asks for is there
         self._group.start(tuple(f"{REPLICA_PREFIX}-{ordinal}" for ordinal in range(self._settings.initial_replicas)))
-        load_compiler()  # while the first replicas start: no decision shall wait for it
+        rehearse(  # while the first replicas start
+            policy_from(self._settings),
+            partitions=self._settings.payment_partitions,
+            service_rate=1 / self._settings.service_time_s,
+            interval_s=self._settings.decision_interval_s,
+            done=self._stop.is_set,
+        )
         self._loop.run()
 
     def stop_replicas(self) -> None:

@@ -9,7 +9,6 @@ from autoscaler.model import Action, Decision, GroupObservation
 from autoscaler.policies.registry import POLICIES
 from autoscaler.ports import Policy
 
-
 TOLD_WHAT_TO_DO = {"clairvoyant", "overprovisioned"}
 """Policies that are nothing without a schedule."""
 

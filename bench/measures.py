@@ -4,6 +4,7 @@ Times are integer microseconds, so that both give the same value to the last dig
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
 from typing import Final
@@ -56,26 +57,45 @@ def replica_minutes(changes: Sequence[tuple[int, int]], started_us: int, duratio
     return (area_us + replicas * (ended_us - at_us)) / MINUTE_US
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Bound:
+    """Bins that each second's own events need at least, shape (seconds,)."""
+
+    replicas: IntArray
+    """The least, at least 1; fewer are impossible."""
+    enough: IntArray
+    """Bins that do. More than `replicas` only in seconds in which the search for the least was given up."""
+
+    @property
+    def minutes(self) -> float:
+        """Replica-minutes below which nothing holds every second's events."""
+        return int(self.replicas.sum()) / 60
+
+    @property
+    def gap_minutes(self) -> float:
+        """Replica-minutes by which the least may lie above `minutes`; 0: they are the least."""
+        return int((self.enough - self.replicas).sum()) / 60
+
+
 def bound_replica_minutes(counts: IntArray, *, service_rate: float, latency_target_s: float, bursts: bool) -> float:
     """Return the least replica-minutes that hold each second's own events: the yardstick beside every result."""
-    bound = bound_replicas(counts, service_rate=service_rate, latency_target_s=latency_target_s, bursts=bursts)
-    return int(bound.sum()) / 60
+    return bound(counts, service_rate=service_rate, latency_target_s=latency_target_s, bursts=bursts).minutes
 
 
-def bound_replicas(counts: IntArray, *, service_rate: float, latency_target_s: float, bursts: bool) -> IntArray:
-    """Return the least number of bins, at least 1, that hold each second's own events, shape (seconds,).
+def bound(counts: IntArray, *, service_rate: float, latency_target_s: float, bursts: bool) -> Bound:
+    """Return the least number of bins, at least 1, that hold each second's own events.
 
     With bursts and W ≤ 1 s a bin holds μ·W events, else μ; a partition above that has a bin of its own. Nothing is lost
     to start-up, handover or hysteresis. counts: events, shape (seconds, partitions). service_rate: μ in events/s.
     """
     capacity = bin_capacity(service_rate=service_rate, latency_target_s=latency_target_s, bursts=bursts)
     rows, kind = np.unique(np.sort(counts, axis=1)[:, ::-1], axis=0, return_inverse=True)
-    bins = [max(1, least_bins(tuple(row), capacity)) for row in rows.tolist()]
-    return np.array(bins, dtype=np.int64)[kind.reshape(-1)]
+    enough, least = least_bins(np.ascontiguousarray(rows, np.int64), capacity)
+    return Bound(*(np.maximum(bins, 1)[kind.reshape(-1)] for bins in (least, enough)))
 
 
 def bin_capacity(*, service_rate: float, latency_target_s: float, bursts: bool) -> int:
-    """Return the events of one second that the bound lets a replica hold; see `bound_replica_minutes`.
+    """Return the events of one second that the bound lets a replica hold; see `bound`.
 
     Raises ValueError where that is not a single one.
     """

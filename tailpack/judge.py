@@ -1,10 +1,12 @@
 """Have Spark judge a run: the report job as a process of its own, so that its JVM and memory end with it."""
 
+import contextlib
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 import psutil
 
@@ -56,35 +58,36 @@ def job(
     announce: Callable[[str], None],
     while_waiting: Callable[[dict[str, int]], None] = lambda _: None,
 ) -> None:
-    """Run a module that starts Spark, and wait for it. log: takes what it says; its last line is the error.
+    """Run a module that starts Spark, and wait for it. log: gets what it says; its last line is the error.
 
     what: it makes, in one word. Raises TailpackError when it fails, or takes longer than half an hour.
     """
     java()
     command = [sys.executable, "-m", module, *words, "--master", master, "--jars", str(ensure("spark", announce))]
-    log.parent.mkdir(parents=True, exist_ok=True)
     started: subprocess.Popen[bytes] | None = None
     waited_s = 0.0
-    try:
-        with uninterrupted(), log.open("wb") as output:
-            started = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
-            )
-        while waited_s < DEADLINE_S:
-            try:
-                status = started.wait(0.5)
-            except subprocess.TimeoutExpired:
-                waited_s += 0.5
-                while_waiting(_family(started.pid))
-                continue
-            if status:
-                raise TailpackError(f"the {what} failed: {_last_line(log)}")
-            return
-        raise TailpackError(f"the {what} was not ready within {DEADLINE_S:.0f} s; see {log}")
-    finally:
-        if started:
+    with tempfile.TemporaryFile() as output:  # not yet the log: a full disk would keep the line that says so
+        try:
             with uninterrupted():
-                _end(started)
+                started = subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+                )
+            while waited_s < DEADLINE_S:
+                try:
+                    status = started.wait(0.5)
+                except subprocess.TimeoutExpired:
+                    waited_s += 0.5
+                    while_waiting(_family(started.pid))
+                    continue
+                if status:
+                    raise TailpackError(f"the {what} failed: {_last_line(output, what)}")
+                return
+            raise TailpackError(f"the {what} was not ready within {DEADLINE_S:.0f} s; see {log}")
+        finally:
+            if started:
+                with uninterrupted():
+                    _end(started)
+            _keep(output, log)
 
 
 def _family(pid: int) -> dict[str, int]:
@@ -108,6 +111,15 @@ def _end(job: "subprocess.Popen[bytes]") -> None:
     job.wait()
 
 
-def _last_line(log: Path) -> str:
-    lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
-    return lines[-1] if lines else f"it said nothing; see {log}"
+def _last_line(output: IO[bytes], what: str) -> str:
+    output.seek(0)
+    lines = [line for line in output.read().decode(errors="replace").splitlines() if line.strip()]
+    return lines[-1].removeprefix(f"{what}: ") if lines else "it said nothing"
+
+
+def _keep(output: IO[bytes], log: Path) -> None:
+    """Write what was said to `log`, where that can be: without it everything is said that must be."""
+    output.seek(0)
+    with contextlib.suppress(OSError):
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_bytes(output.read())

@@ -1,6 +1,8 @@
 """Reports of runs that are over, and of topics that nobody here wrote; what of a report is shown."""
 
-import sys
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,9 +15,80 @@ from tailpack.cluster import Cluster
 from tailpack.errors import TailpackError
 from tailpack.judge import judge
 from tailpack.places import default_broker_folder, new_folder
+from tailpack.report_formats import hand_over
 
 if TYPE_CHECKING:
     from bench.report.result import Result
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a person may say about what is judged; None and empty: it was not said."""
+
+    events: str | None = None
+    """Path that Hadoop knows, of events that lie elsewhere."""
+    journal: str | None = None
+    jars: tuple[Path, ...] = ()
+    """Jars, or folders of jars, that Spark gets beside its Kafka connector."""
+    latency_target_s: float | None = None
+    percentile: float | None = None
+
+    def promise(self) -> list[str]:
+        """Return what was promised, as words for the job; a run says so itself."""
+        said = (("--latency-target-s", self.latency_target_s), ("--percentile", self.percentile))
+        return [word for name, value in said if value is not None for word in (name, f"{value:g}")]
+
+    def files(self) -> list[str]:
+        """Return where the input lies, as words for the job."""
+        said = (("--events", self.events), ("--journal", self.journal), *(("--jars", jar) for jar in self.jars))
+        return [word for name, value in said if value is not None for word in (name, str(value))]
+
+
+def judged(
+    source: str,
+    asked: Asked,
+    out: Path,
+    console: Console,
+    *,
+    bootstrap_servers: str,
+    client_properties: str,
+    master: str,
+) -> Path:
+    """Judge what `source` names, a folder or a topic; return the folder of the report. Raises TailpackError."""
+    if asked.events is not None:
+        return report_events(Path(source), asked, console, master=master)
+    if asked.journal is not None or asked.jars:
+        raise TailpackError("--journal and --jars go with --events")
+    if Path(source).is_dir():
+        if asked.promise():
+            raise TailpackError(f"a run brings what was promised; leave out {asked.promise()[0]}")
+        return report_run(Path(source), console, master=master)
+    servers = {"bootstrap_servers": bootstrap_servers, "client_properties": client_properties}
+    return report_topic(source, out, console, **servers, master=master, promise=asked.promise())
+
+
+def report_events(folder: Path, asked: Asked, console: Console, *, master: str) -> Path:
+    """Judge events that lie elsewhere: those of the run in `folder`, or of nobody known where no run.json is there."""
+    if missing := [jar for jar in asked.jars if not jar.exists()]:
+        raise TailpackError(f"--jars {missing[0]}: no jar is there, and no folder of jars")
+    command: list[str] = []
+    if (folder / RUN_FILE).exists():
+        if asked.promise():
+            raise TailpackError(f"{folder / RUN_FILE} says what was promised; leave out {asked.promise()[0]}")
+    elif asked.latency_target_s is None:
+        raise TailpackError(
+            f"{folder} holds no {RUN_FILE}: name the folder of the run, or say what was promised of these events, "
+            "as --latency-target-s 0.5 (and --percentile 0.999)"
+        )
+    else:
+        words = ["tailpack", "report", str(folder), *asked.files(), *asked.promise()]
+        command = ["--command", shlex.join(words)]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _judge(folder, console, master, (*asked.files(), *asked.promise(), *command))
+    except OSError as refused:
+        raise TailpackError(f"{folder} cannot take the report: {refused.strerror}") from refused
+    return folder
 
 
 def report_run(folder: Path, console: Console, *, master: str) -> Path:
@@ -38,9 +111,16 @@ def report_run(folder: Path, console: Console, *, master: str) -> Path:
 
 
 def report_topic(
-    topic: str, out: Path, console: Console, *, bootstrap_servers: str, client_properties: str, master: str
+    topic: str,
+    out: Path,
+    console: Console,
+    *,
+    bootstrap_servers: str,
+    client_properties: str,
+    master: str,
+    promise: Sequence[str] = (),
 ) -> Path:
-    """Judge a timeline topic into a new folder under `out`."""
+    """Judge a timeline topic into a new folder under `out`. promise: of `Asked`."""
     address = bootstrap_servers or Cluster(default_broker_folder()).address()
     if not address:
         raise TailpackError(
@@ -49,7 +129,7 @@ def report_topic(
         )
     folder = new_folder(out, "report")
     extra = ("--topic", topic, "--bootstrap-servers", address, "--client-properties", client_properties)
-    _judge(folder, console, master, extra)
+    _judge(folder, console, master, (*extra, *promise))
     return folder
 
 
@@ -78,7 +158,7 @@ def show(result: "Result", folder: Path, console: Console, *, as_json: bool) -> 
     terminal.show(result, console)
     console.print(f"report: {folder / 'report.html'}", highlight=False, soft_wrap=True)
     if as_json:
-        sys.stdout.write((folder / "result.json").read_text(encoding="utf-8") + "\n")
+        hand_over((folder / "result.json").read_text(encoding="utf-8").rstrip() + "\n")
 
 
 def whole(result: "Result") -> int:

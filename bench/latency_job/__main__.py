@@ -4,10 +4,14 @@ import argparse
 import sys
 from pathlib import Path
 
+from bench.latency_job.bare import Promise
 from bench.latency_job.errors import ReportError
-from bench.latency_job.job import Cluster, report_run, report_topic
+from bench.latency_job.files import Files
+from bench.latency_job.job import Cluster, report_files, report_run, report_topic
 from bench.latency_job.session import end_jvm
 from bench.report import page
+from bench.report.result import Result
+from bench.run_info import RUN_FILE
 from contracts.connection import Connection
 from contracts.validation import InvalidSettingsError
 
@@ -15,16 +19,13 @@ from contracts.validation import InvalidSettingsError
 def main() -> int:
     """Return 0 when the result was written, 1 when the run cannot be judged, 2 for wrong arguments."""
     arguments = _parser().parse_args()
-    cluster = Cluster(master=arguments.master, jars=arguments.jars)
+    place = arguments.folder / page.PAGE_FILE
     try:
-        if arguments.topic is None:
-            result = report_run(arguments.folder, cluster, reread=arguments.reread)
-        else:
-            connection = Connection(
-                bootstrap_servers=arguments.bootstrap_servers, client_properties=arguments.client_properties
-            )
-            target = (arguments.latency_target_s, arguments.percentile)
-            result = report_topic(arguments.folder, arguments.topic, connection, target, cluster)
+        try:
+            result = _judged(arguments, Cluster(master=arguments.master, jars=arguments.jars))
+        finally:
+            end_jvm()
+        page.write(result, place)
     except ReportError as wrong:
         sys.stderr.write(f"report: {wrong}\n")
         return 1
@@ -32,29 +33,43 @@ def main() -> int:
         for problem in wrong.problems:
             sys.stderr.write(f"report: {problem}\n")
         return 2
-    finally:
-        end_jvm()
-    try:
-        page.write(result, arguments.folder / page.PAGE_FILE)
     except OSError as refused:
-        sys.stderr.write(f"report: {arguments.folder / page.PAGE_FILE}: cannot be written ({refused.strerror})\n")
+        place.with_name(place.name + ".tmp").unlink(missing_ok=True)
+        sys.stderr.write(f"report: {refused.filename or place}: cannot be written ({refused.strerror})\n")
         return 1
     sys.stdout.write(result.verdict + "\n")
     return 0
 
 
+def _judged(arguments: argparse.Namespace, cluster: Cluster) -> Result:
+    """Judge a topic, events from elsewhere, or the run. Raises ReportError, InvalidSettingsError."""
+    folder, promise = arguments.folder, Promise(arguments.latency_target_s, arguments.percentile)
+    if arguments.topic is not None:
+        connection = Connection(
+            bootstrap_servers=arguments.bootstrap_servers, client_properties=arguments.client_properties
+        )
+        return report_topic(folder, arguments.topic, connection, promise, cluster)
+    files = None if arguments.events is None else Files(arguments.events, arguments.journal)
+    if files is None or (folder / RUN_FILE).exists():
+        return report_run(folder, cluster, files=files, reread=arguments.reread)
+    return report_files(folder, files, promise, cluster, command=arguments.command)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench.latency_job", description=__doc__)
     add = parser.add_argument
-    add("folder", type=Path, metavar="RUN_DIR", help="folder with run.json; with --topic: where the result goes")
+    add("folder", type=Path, metavar="RUN_DIR", help="folder with run.json, or where the result goes")
     add("--master", default="local[2]", help="Spark master (default: %(default)s)")
     add("--jars", type=Path, action="append", default=[], help="jar, or folder of jars, of Spark's Kafka connector")
     add("--reread", action="store_true", help="read the topics again although events.parquet is there")
+    add("--events", metavar="URI", help="events of the run, or without run.json of a stranger: Parquet or JSON lines")
+    add("--journal", metavar="URI", help="with --events (default: journal.parquet beside them, if it is there)")
+    add("--command", default="", help="with --events and no run.json: what the report says it was made by")
     add("--topic", help="judge this bare timeline topic instead of a run")
     add("--bootstrap-servers", default="127.0.0.1:9092", help="with --topic: Kafka's address (default: %(default)s)")
     add("--client-properties", default="", help="with --topic: properties file for TLS and SASL")
-    add("--latency-target-s", type=float, default=0.5, help="with --topic (default: %(default)s)")
-    add("--percentile", type=float, default=0.999, help="with --topic: share promised (default: %(default)s)")
+    add("--latency-target-s", type=float, default=0.5, help="without run.json (default: %(default)s)")
+    add("--percentile", type=float, default=0.999, help="without run.json: share promised (default: %(default)s)")
     return parser
 
 

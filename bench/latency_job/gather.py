@@ -11,11 +11,12 @@ from pyspark.sql import functions as f
 
 from bench.latency_job.errors import ReportError
 from bench.latency_job.events import event_rows
+from bench.latency_job.files import other_version
+from bench.latency_job.hadoop import local
 from bench.latency_job.records import journal_entries, refused_records, typed_records
 from bench.latency_job.schema import COLUMN_OF
 from bench.latency_job.source import read_topics
 from bench.run_info import RunInfo
-from contracts.events import SCHEMA_VERSION
 from contracts.topics import Topic, qualified
 
 EVENTS: Final = "events.parquet"
@@ -55,28 +56,34 @@ def gather(spark: SparkSession, options: Mapping[str, str], topics: RunTopics, f
     letters = read_topics(spark, options, [topics.dead_letters]) if topics.dead_letters else None
     names = ", ".join(topics.events)
     rows = event_rows(records, refused_records(letters) if letters is not None else None)
-    write_whole(rows, folder / EVENTS, lambda written: _refuse(written, names))
-    if topics.journal:
-        write_whole(journal_entries(read_topics(spark, options, [topics.journal])), folder / JOURNAL)
+    frames = {folder / EVENTS: rows}
+    if topics.journal:  # it gets its name first: events without their journal would be judged without it
+        frames = {folder / JOURNAL: journal_entries(read_topics(spark, options, [topics.journal])), **frames}
+    write_whole(frames, lambda place, written: _refuse(written, names) if place.name == EVENTS else None)
 
 
-def write_whole(frame: DataFrame, place: Path, check: Callable[[DataFrame], None] = lambda _: None) -> None:
-    """Write `frame` as Parquet beside `place` and rename it, so that a reader never sees half of it.
+def write_whole(
+    frames: Mapping[Path, DataFrame], check: Callable[[Path, DataFrame], None] = lambda _, __: None
+) -> None:
+    """Write each frame as Parquet beside its place; when all are there, give them their names, in this order.
 
-    check: sees what was written before it gets its name; what it raises leaves nothing behind.
+    A reader never sees half of one. check: sees what was written before; what it raises leaves nothing behind.
     Raises ReportError when the files cannot be written.
     """
-    temporary = place.with_name(place.name + ".tmp")
-    shutil.rmtree(temporary, ignore_errors=True)
+    temporaries = {place: place.with_name(place.name + ".tmp") for place in frames}
     try:
-        frame.write.parquet(str(temporary.resolve()))
-        check(frame.sparkSession.read.parquet(str(temporary.resolve())))
-        shutil.rmtree(place, ignore_errors=True)
-        temporary.rename(place)
+        for place, frame in frames.items():
+            shutil.rmtree(temporaries[place], ignore_errors=True)
+            frame.write.parquet(local(temporaries[place]))
+            check(place, frame.sparkSession.read.parquet(local(temporaries[place])))
+        for place, temporary in temporaries.items():
+            shutil.rmtree(place, ignore_errors=True)
+            temporary.rename(place)
     except OSError as refused:
-        raise ReportError(f"{place}: cannot be written ({refused.strerror or refused})") from refused
+        raise ReportError(f"{refused.filename}: cannot be written ({refused.strerror or refused})") from refused
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        for temporary in temporaries.values():
+            shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _refuse(written: DataFrame, names: str) -> None:
@@ -85,7 +92,4 @@ def _refuse(written: DataFrame, names: str) -> None:
         raise ReportError(f"{names}: empty; nothing was produced, so there is nothing to judge")
     if found["versions"]:
         versions = ", ".join(map(str, sorted(found["versions"])))
-        raise ReportError(
-            f"{names}: records of schema version {versions} beside {SCHEMA_VERSION}; this report reads "
-            f"{SCHEMA_VERSION} only, so read each part with the release that wrote it"
-        )
+        raise ReportError(f"{names}: {other_version(versions)}")

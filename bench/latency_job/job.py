@@ -1,6 +1,6 @@
 """One report: where the data comes from, then the judgement, then result.json."""
 
-import math
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,19 +11,21 @@ import msgspec
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it ships no types
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
 
+from bench.latency_job.bare import Promise, bounded, unknown_run
 from bench.latency_job.errors import ReportError
+from bench.latency_job.files import Files, read_events, read_journal
 from bench.latency_job.gather import EVENTS, JOURNAL, RunTopics, gather, topics_of
+from bench.latency_job.hadoop import beside, local
 from bench.latency_job.judge import judge
-from bench.latency_job.schema import EVENT
+from bench.latency_job.masters import await_workers
 from bench.latency_job.security import kafka_options
 from bench.latency_job.session import LOG_FILE, jar_files, open_session, size_shuffles
 from bench.latency_job.source import topics_on
 from bench.report.result import RESULT_FILE, Result
 from bench.run_info import RUN_FILE, RunInfo
 from contracts.connection import Connection
-from contracts.journal import JOURNAL_VERSION, JournalEntry
+from contracts.journal import JournalEntry
 from contracts.topics import Topic
 
 SHORT_EVENTS: Final = 300_000
@@ -34,6 +36,10 @@ WHOLE: Final = "_SUCCESS"
 """File that Spark adds to a Parquet folder last."""
 
 
+CLASS: Final = re.compile(r"^(Caused by: )?([\w$.]+(Exception|Error): )?")
+"""How a line of Java begins that names a cause."""
+
+
 @dataclass(frozen=True, slots=True)
 class Cluster:
     """Where the job runs: a Spark master, and the jars (or folders of jars) of the Kafka connector."""
@@ -42,51 +48,55 @@ class Cluster:
     jars: Sequence[Path]
 
 
-def report_run(folder: Path, cluster: Cluster, *, reread: bool = False) -> Result:
+def report_run(folder: Path, cluster: Cluster, *, files: Files | None = None, reread: bool = False) -> Result:
     """Judge the run in `folder` and write result.json there.
 
-    Its Parquet files are used when they are there, unless `reread`; else the run's topics are read and the files made.
-    Raises ReportError, and InvalidSettingsError for a bad client properties file.
+    Its events are those of `files`, else of its Parquet files where they are there, unless `reread`; else the run's
+    topics are read and the files made. Raises ReportError, and InvalidSettingsError for a bad client properties file.
     """
     run = load_run(folder)
     if run.started_us is None:
         raise ReportError(
             f"{folder / RUN_FILE}: started_us is missing; the load never began, so there is nothing to judge"
         )
-    stored = not reread and is_stored(folder)
+    if files or (not reread and is_stored(folder)):
+        return _measure(folder, run, cluster, files=files)
     connection = Connection(
         bootstrap_servers=run.bootstrap_servers, client_properties=run.client_properties, namespace=run.run
     )
-    topics = None if stored else topics_of(run, topics_on(connection))
-    return _measure(folder, run, connection, topics, cluster)
+    try:
+        present = topics_on(connection)
+    except ReportError as away:
+        torn = f"; {folder / EVENTS} is not whole: it holds no {WHOLE}" if (folder / EVENTS).exists() else ""
+        raise ReportError(f"{away}{torn}") from away
+    return _measure(folder, run, cluster, topics=(connection, topics_of(run, present)))
 
 
-def report_topic(
-    folder: Path, topic: str, connection: Connection, target: tuple[float, float], cluster: Cluster
-) -> Result:
+def report_topic(folder: Path, topic: str, connection: Connection, promise: Promise, cluster: Cluster) -> Result:
     """Judge a bare timeline topic and write run.json, events.parquet and result.json into `folder`.
 
-    target: latency target in seconds, percentile. What only a whole run knows (losses against the input, replicas,
-    the schedule) stays empty. Raises ReportError.
+    What only a whole run knows (losses against the input, replicas, the schedule) stays empty. Raises ReportError.
     """
+    run = unknown_run(topic, f"topic {topic}", promise)
     if topic not in topics_on(connection):
         raise ReportError(f"{topic}: no such topic at {connection.bootstrap_servers}")
     folder.mkdir(parents=True, exist_ok=True)
-    run = RunInfo(
-        run=topic,
-        scenario={"name": f"topic {topic}"},
-        policy="unknown",
-        seed=0,
-        topology="payment-only",
-        bootstrap_servers=connection.bootstrap_servers,
-        client_properties=connection.client_properties,
-        payment_partitions=0,
-        latency_target_s=target[0],
-        percentile=target[1],
-        duration_s=0.0,
+    run = msgspec.structs.replace(
+        run, bootstrap_servers=connection.bootstrap_servers, client_properties=connection.client_properties
     )
     topics = RunTopics(events={topic: Topic.PAYMENTS_SETTLED}, dead_letters=None, journal=None)
-    return _measure(folder, run, connection, topics, cluster)
+    return _measure(folder, run, cluster, topics=(connection, topics))
+
+
+def report_files(folder: Path, files: Files, promise: Promise, cluster: Cluster, *, command: str = "") -> Result:
+    """Judge events of which nothing else is known, and write result.json into `folder`.
+
+    command: what makes this report. Raises ReportError.
+    """
+    name = files.events.rstrip("/").rpartition("/")[2] or files.events
+    run = msgspec.structs.replace(unknown_run(name, f"events {files.events}", promise), command=command)
+    folder.mkdir(parents=True, exist_ok=True)
+    return _measure(folder, run, cluster, files=files)
 
 
 def load_run(folder: Path) -> RunInfo:
@@ -101,27 +111,39 @@ def load_run(folder: Path) -> RunInfo:
         raise ReportError(f"{folder / RUN_FILE}: not a run's description ({broken})") from broken
 
 
-def _measure(folder: Path, run: RunInfo, connection: Connection, topics: RunTopics | None, cluster: Cluster) -> Result:
-    """Gather (unless the files are there), judge, save."""
-    options = kafka_options(connection) if topics else {}
+def _measure(
+    folder: Path,
+    run: RunInfo,
+    cluster: Cluster,
+    *,
+    topics: tuple[Connection, RunTopics] | None = None,
+    files: Files | None = None,
+) -> Result:
+    """Gather from topics (None: the files are there), judge, save. files: elsewhere than in `folder`."""
+    place = files.events if files else folder
+    options = kafka_options(topics[0]) if topics else {}
     short = 0 < run.events_scheduled <= SHORT_EVENTS
     spark = open_session(cluster.master, jar_files(cluster.jars), folder / LOG_FILE, short=short)
+    await_workers(spark)
     size_shuffles(spark, run.events_scheduled)
     try:
         if topics:
-            gather(spark, options, topics, folder)
-        stored = events_of(spark, folder)
+            gather(spark, options, topics[1], folder)
+        now_us = time.time_ns() // 1000
+        stored = read_events(spark, files.events, ours=False) if files else events_of(spark, folder)
         if run.started_us is None:
-            run = _bounds(run, stored.agg(f.min("intended_us"), f.max("intended_us")).collect()[0])
-            run.save(folder)
-        journal = _journal(spark, folder / JOURNAL)
-        result = judge(run, run.started_us or 0, stored, journal, now_us=time.time_ns() // 1000)
+            run = bounded(run, stored, now_us=now_us)
+            size_shuffles(spark, stored.count())
+            if topics:
+                run.save(folder)
+        journal = _journal(spark, folder, files)
+        result = judge(run, run.started_us or 0, stored, journal, now_us=now_us)
     except (PySparkException, Py4JError) as failed:
         raise ReportError(
-            f"{folder}: Spark could not read the run ({_cause(failed)}); {LOG_FILE} says more"
+            f"{place}: Spark could not read the run ({cause(failed)}); {folder / LOG_FILE} says more"
         ) from failed
     except ReportError as refused:
-        raise ReportError(f"{folder}: {refused}") from refused
+        raise ReportError(f"{place}: {refused}") from refused
     try:
         result.save(folder)
     except OSError as refused:
@@ -133,21 +155,23 @@ def _measure(folder: Path, run: RunInfo, connection: Connection, topics: RunTopi
 def events_of(spark: SparkSession, folder: Path) -> DataFrame:
     """Return the run's event rows: events.parquet, else events.jsonl or events.jsonl.gz.
 
-    Raises ReportError when columns are missing.
+    Raises ReportError as `read_events` does.
     """
-    lines = stored_lines(folder)
-    if lines:
-        return spark.read.schema(EVENT).option("mode", "FAILFAST").json(str(lines.resolve()))
-    found = spark.read.parquet(str((folder / EVENTS).resolve()))
-    if missing := sorted(set(EVENT.names) - set(found.columns)):
-        raise ReportError(f"{EVENTS} lacks {', '.join(missing)}; is it the file of another program?")
-    return found
+    place = stored_lines(folder) or folder / EVENTS
+    try:
+        return read_events(spark, local(place), ours=True)
+    except ReportError as refused:
+        raise ReportError(f"{place.name}: {refused}") from refused
 
 
 def is_stored(folder: Path) -> bool:
     """Return whether the run's events lie in its folder, whole."""
-    place = folder / EVENTS
-    return place.is_file() or (place / WHOLE).exists() or stored_lines(folder) is not None
+    return is_whole(folder / EVENTS) or stored_lines(folder) is not None
+
+
+def is_whole(place: Path) -> bool:
+    """Return whether `place` is a Parquet file, or a folder that Spark finished."""
+    return place.is_file() or (place / WHOLE).exists()
 
 
 def stored_lines(folder: Path) -> Path | None:
@@ -157,33 +181,21 @@ def stored_lines(folder: Path) -> Path | None:
     return next((place for name in LINES if (place := folder / name).exists()), None)
 
 
-def _bounds(run: RunInfo, extent: Sequence[int]) -> RunInfo:
-    """Give a run that has only its events a start (whole second) and a duration."""
-    started_us = extent[0] // 1_000_000 * 1_000_000
-    duration_s = float(math.floor((extent[1] - started_us) / 1e6) + 1)
-    return msgspec.structs.replace(run, started_us=started_us, duration_s=duration_s)
-
-
-def _journal(spark: SparkSession, place: Path) -> list[JournalEntry]:
+def _journal(spark: SparkSession, folder: Path, files: Files | None) -> list[JournalEntry]:
     """Return the journal's entries; none where the run wrote none."""
-    if not (place / WHOLE).exists():
+    own = local(folder / JOURNAL) if is_whole(folder / JOURNAL) else None
+    place = (files.journal or beside(spark, files.events, JOURNAL) or own) if files else own
+    if place is None:
         return []
-    decoder: msgspec.json.Decoder[JournalEntry] = msgspec.json.Decoder(JournalEntry)
-    entries = []
-    for row in spark.read.parquet(str(place.resolve())).orderBy("position").collect():
-        try:
-            entry = decoder.decode(row["entry"])
-        except msgspec.DecodeError as broken:
-            raise ReportError(f"{place.name}: entry {row['position']} is not a journal entry ({broken})") from broken
-        if entry.v != JOURNAL_VERSION:
-            raise ReportError(
-                f"{place.name}: entry {row['position']} has version {entry.v}, this report reads {JOURNAL_VERSION}"
-            )
-        entries.append(entry)
-    return entries
+    try:
+        return read_journal(spark, place)
+    except ReportError as refused:
+        raise ReportError(f"its journal {place}: {refused}" if files else f"{JOURNAL}: {refused}") from refused
 
 
-def _cause(failed: Exception) -> str:
+def cause(failed: Exception) -> str:
+    """Return the innermost cause that Spark names, in one line, without the names of its classes."""
     lines = [line.strip() for line in str(failed).splitlines() if line.strip()]
     causes = [line for line in lines if line.startswith("Caused by:")]
-    return (causes[-1] if causes else lines[0] if lines else type(failed).__name__)[:300]
+    said = causes[-1] if causes else lines[0] if lines else type(failed).__name__
+    return CLASS.sub("", said).partition(" SQLSTATE")[0].rstrip(".")[:300]

@@ -14,7 +14,8 @@ def typed_records(kafka: DataFrame, topics: Mapping[str, Topic]) -> DataFrame:
     """Return one row per record: which event, on which topic, what it says, and its timeline.
 
     kafka: rows of the Kafka source. topics: name on the broker → topic; other records are left out.
-    `requested_at` is the place of a record on Payment's topic. `unknown_version` is a schema version that is not ours.
+    `requested_at` is the place of a record on Payment's topic. `unknown_version` is a schema version that is not ours;
+    `unreadable` a record that names none, because it is not JSON or not of these schemas.
     `event_id` is the order id, else the key, else the place: what cannot be parsed is still an event to account for.
     """
     names = f.create_map(*[f.lit(text) for name, topic in topics.items() for text in (name, topic.value)])
@@ -43,6 +44,7 @@ def typed_records(kafka: DataFrame, topics: Mapping[str, Topic]) -> DataFrame:
         f.xxhash64("value.accepted", *said).alias("says"),
         f.when(f.col("value.customer").isNotNull(), f.xxhash64("value.customer")).alias("customer_hash"),
         f.when(f.col("value.v") != SCHEMA_VERSION, f.col("value.v")).alias("unknown_version"),
+        f.col("value.v").isNull().alias("unreadable"),
     )
 
 

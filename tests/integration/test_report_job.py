@@ -1,23 +1,23 @@
 """The report job on a run that went wrong in every way that it must notice, and on input that it must refuse."""
 
-import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from kafka_helpers import create_topics, produce, read_all
+from small_disk import PAGE, small_disk
 from spark_helpers import SPARK, spark
+from stored_runs import STARTED_US, stored_run
 
+from bench.latency_job.bare import Promise
 from bench.latency_job.errors import ReportError
 from bench.latency_job.gather import EVENTS, JOURNAL
 from bench.latency_job.job import Cluster, report_run, report_topic
 from bench.latency_job.publishing import publish, run_info
 from bench.latency_job.samples import PARTITIONS, MadeUpRun, made_up_run, records_of
-from bench.latency_job.schema import COLUMN_OF
 from bench.latency_job.source import read_topics
 from bench.report.result import Effects, Result
 from bench.run_info import RunInfo
@@ -29,7 +29,6 @@ from tailpack.broker import Broker
 from tailpack.jars import ensure
 
 pytestmark = [pytest.mark.kafka, *SPARK]
-STARTED_US = 1_700_000_000_000_000
 LOST, SETTLED_TWICE, SHIPPED_TWICE, NEVER_NOTIFIED, REFUSED = 11, 22, 33, 44, 55
 
 
@@ -146,7 +145,7 @@ def test_a_bare_timeline_topic_is_reported(kafka: str, namespace: str, tmp_path:
     damaged_run(kafka, namespace, tmp_path)
     topic = qualified(namespace, Topic.NOTIFICATIONS_SENT)
 
-    result = report_topic(tmp_path / "out", topic, Connection(bootstrap_servers=kafka), (0.5, 0.99), cluster)
+    result = report_topic(tmp_path / "out", topic, Connection(bootstrap_servers=kafka), Promise(0.5, 0.99), cluster)
 
     assert (result.events, result.duration_s, result.replica_minutes) == (97, 2.0, None)
     assert {stage.stage for stage in result.stages} >= {"sla", "end-to-end"}
@@ -198,25 +197,6 @@ def test_a_damaged_file_is_named_in_one_line(kafka: str, namespace: str, tmp_pat
 
     assert "\n" not in str(refused.value)
     assert not (tmp_path / "result.json").exists()
-
-
-def stored_run(folder: Path, *, journal_entries: tuple[bytes, ...] | None = None, **changes: Any) -> None:
-    """A run whose events lie in its folder: no Kafka is asked."""
-    run = made_up_run(200, 50.0, STARTED_US, 1)
-    info = run_info(Connection(bootstrap_servers="127.0.0.1:1", namespace="stored"), run, pipeline=False)
-    info.save(folder)
-    rows = [json.loads(msgspec.json.encode(run.timeline(k, Topic.PAYMENTS_SETTLED))) for k in range(200)]
-    for k, row in enumerate(rows):
-        row |= {f"{prefix}_records": int(prefix in {"requested", "settled"}) for prefix in COLUMN_OF.values()}
-        row |= {f"{prefix}_differ": False for prefix in COLUMN_OF.values()}
-        row |= {"event_id": f"o-{k}", "accepted_us": None, "accepted": True, "dead_letters": 0}
-    rows[7] |= changes
-    (folder / "events.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    if journal_entries is not None:
-        table = pa.table({"position": range(len(journal_entries)), "entry": [e.decode() for e in journal_entries]})
-        (folder / JOURNAL).mkdir()
-        pq.write_table(table, folder / JOURNAL / "part-0.parquet")
-        (folder / JOURNAL / "_SUCCESS").touch()
 
 
 def test_json_lines_are_judged_like_parquet_and_a_run_without_journal_has_no_cost(tmp_path: Path) -> None:
@@ -279,6 +259,20 @@ def test_a_full_disk_leaves_no_half_result(tmp_path: Path) -> None:
         report_run(tmp_path, Cluster("local[2]", []))
 
     assert not [place for place in tmp_path.iterdir() if place.name.startswith("result.json")]
+
+
+def test_a_disk_that_fills_while_events_are_gathered_keeps_nothing_of_them(
+    kafka: str, namespace: str, tmp_path: Path, cluster: Cluster
+) -> None:
+    damaged_run(kafka, namespace, tmp_path)
+    with small_disk(tmp_path / "disk", bytes_=5 * PAGE) as disk:
+        shutil.copy(tmp_path / "run.json", disk)
+
+        with pytest.raises(ReportError, match=r"could not read the run \(No space left on device\)") as refused:
+            report_run(disk, cluster)
+
+        assert "\n" not in str(refused.value)
+        assert {place.name for place in disk.iterdir()} <= {"run.json", "spark.log"}
 
 
 def test_records_of_another_schema_version_are_refused(

@@ -14,6 +14,7 @@ import msgspec
 
 from bench.latency_job.errors import ReportError
 from bench.latency_job.job import load_run
+from bench.latency_job.masters import await_workers
 from bench.latency_job.security import kafka_options
 from bench.latency_job.session import LOG_FILE, end_jvm, jar_files, open_session
 from bench.latency_job.source import topics_on
@@ -62,6 +63,7 @@ def _count(arguments: argparse.Namespace) -> bool:
     question.keep(folder)
     live = not arguments.once and not _ended(arguments)
     spark = own_session(open_session(arguments.master, jars, folder / LOG_FILE, short=not live))
+    await_workers(spark)
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):  # after PySpark, which has a handler of its own
         signal.signal(number, lambda *_: stop.set())
@@ -73,8 +75,13 @@ def _count(arguments: argparse.Namespace) -> bool:
         parts.append(follow(stream, lambda: stop.is_set() or _ended(arguments), arguments.every))
     if not stop.is_set():
         parts.append(finish(stream, ended=_ended(arguments), until=stop.is_set))
-    late, ahead = sum(part.late for part in parts), sum(part.ahead for part in parts)
-    said = summary(stream.windows(), question.latency_target_s, late=late, ahead=ahead)
+    said = summary(
+        stream.windows(),
+        question.latency_target_s,
+        late=sum(part.late for part in parts),
+        ahead=sum(part.ahead for part in parts),
+        unreadable=sum(part.unreadable for part in parts),
+    )
     sys.stderr.writelines(f"{text}\n" for text in said)
     return stop.is_set()
 

@@ -18,15 +18,20 @@ TRACEBACK: Final = "Traceback (most recent call last)"
 RAISED: Final = re.compile(r"(?!py4j)[A-Za-z_][\w.]*(Error|Exception): ")
 """Last line of a Python traceback; Py4J's own error only wraps Java's."""
 
+REFUSED: Final = re.compile(r"\[USER_RAISED_EXCEPTION\] (.+?)(?: SQLSTATE|$)", re.MULTILINE)
+"""What a query of ours says when it refuses a record."""
+
 
 @dataclass(slots=True)
 class LeftOut:
-    """Records that no window counts, and why."""
+    """Records that no window counts, or counts as nothing done, and why."""
 
     late: int = 0
     """Events of which a record came after their window was closed; what was known of them until then is counted."""
     ahead: int = 0
     """Records intended more than a minute in the future."""
+    unreadable: int = 0
+    """Records that say nothing: their events are counted, as not done."""
     batch: int = -1
     """Newest micro-batch that was looked at."""
 
@@ -37,7 +42,9 @@ class LeftOut:
                 continue
             self.batch = progress["batchId"]
             self.late += sum(operator["numRowsDroppedByWatermark"] for operator in progress["stateOperators"])
-            self.ahead += progress["observedMetrics"]["clock"]["ahead"] if progress["observedMetrics"] else 0
+            if metrics := progress["observedMetrics"]:
+                self.ahead += metrics["clock"]["ahead"]
+                self.unreadable += metrics["records"]["unreadable"]
 
 
 def follow(stream: WindowStream, until: Callable[[], bool], every_s: float) -> LeftOut:
@@ -78,6 +85,8 @@ def _run(stream: WindowStream, *, every_s: float | None, until: Callable[[], boo
 
 def _cause(failed: Exception) -> str:
     """Return the innermost cause that the message names, in one line: ours in Python, else Java's."""
+    if refused := REFUSED.search(str(failed)):
+        return refused[1]
     lines = [line.strip() for line in str(failed).splitlines() if line.strip()]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by:")]
     ours = [line for line in lines if RAISED.match(line)] if TRACEBACK in str(failed) else []

@@ -14,7 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from bench.latency_job.records import typed_records
 from bench.latency_job.source import ANSWER_WITHIN_S
 from bench.latency_job.streaming.question import Question
-from bench.latency_job.streaming.transforms import COUNTED, NOBODY, believable, sla_windows
+from bench.latency_job.streaming.transforms import NOBODY, TOLD, believable, of_our_version, sla_windows
 from bench.latency_job.streaming.windows import SlaWindow, load_windows, save_windows
 
 WINDOWS: Final = "windows"
@@ -73,7 +73,7 @@ class WindowStream:
 
     def _records(self) -> DataFrame:
         kafka = stream_topics(self.spark, self.options, list(self.question.topics))
-        records = believable(typed_records(kafka, self.question.topics).select(*COUNTED))
+        records = believable(of_our_version(typed_records(kafka, self.question.topics).select(*TOLD)))
         marks = self.spark.readStream.schema("intended_us long").json(str((self.folder / MARKS).resolve()))
         return records.union(marks.select(f.lit(NOBODY), "intended_us", f.lit(None).cast("long")))
 

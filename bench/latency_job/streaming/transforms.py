@@ -6,11 +6,15 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from bench.latency_job.streaming.question import Question
+from contracts.events import SCHEMA_VERSION
+from contracts.topics import Topic
 
 COUNTED: Final = ("event_id", "intended_us", "done_us")
+TOLD: Final = (*COUNTED, "topic", "unknown_version", "unreadable")
 NOBODY: Final = "\0"
 """event_id of a row that is no event and only moves time on. Not null: state is kept by a key that must not become
 nullable when a source has nothing to say."""
+BESIDE: Final = f" beside {SCHEMA_VERSION}; this release reads {SCHEMA_VERSION} only"
 AHEAD_US: Final = 60_000_000
 """So far may an intended time lie ahead of this machine's clock; beyond, it would close all windows up to itself."""
 
@@ -46,3 +50,18 @@ def believable(records: DataFrame) -> DataFrame:
     """
     ahead = f.col("intended_us") > f.unix_micros(f.current_timestamp()) + AHEAD_US
     return records.observe("clock", f.count_if(ahead).alias("ahead")).where(~ahead)
+
+
+def of_our_version(records: DataFrame) -> DataFrame:
+    """Return the columns `COUNTED` of `TOLD`; the metric `records.unreadable` counts records that say nothing.
+
+    Such a record asks for an event of which nothing more is known; of a completion it is none.
+    A record of another schema version fails the query with a line that says so: a share of those that happen to be of
+    ours would be none, and the batch is not noted as read, so that a release that can read it goes on from there.
+    """
+    version = f.col("unknown_version").cast("string")
+    refusal = f.raise_error(f.concat(f.lit("records of schema version "), version, f.lit(BESIDE)))
+    intended = f.when(version.isNotNull(), refusal).otherwise(f.col("intended_us"))
+    said = records.observe("records", f.count_if("unreadable").alias("unreadable"))
+    completes = f.col("topic") == Topic.PAYMENTS_SETTLED.value
+    return said.where(~(f.col("unreadable") & completes)).withColumn("intended_us", intended).select(*COUNTED)

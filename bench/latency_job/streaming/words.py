@@ -18,10 +18,13 @@ def line(window: SlaWindow, latency_target_s: float) -> str:
     )
 
 
-def summary(windows: Sequence[SlaWindow], latency_target_s: float, *, late: int, ahead: int) -> list[str]:
+def summary(
+    windows: Sequence[SlaWindow], latency_target_s: float, *, late: int, ahead: int, unreadable: int
+) -> list[str]:
     """Return the sums over all windows, and what they leave out.
 
     late: events of which a record came after their window was closed. ahead: records intended in the future.
+    unreadable: records that say nothing.
     """
     events, in_sla = sum(one.events for one in windows), sum(one.in_sla for one in windows)
     said = ["no window is closed yet"]
@@ -32,4 +35,6 @@ def summary(windows: Sequence[SlaWindow], latency_target_s: float, *, late: int,
         said.append(f"{several(late, 'event')} had a record that came after its window was closed; see --delay")
     if ahead:
         said.append(f"{several(ahead, 'record')} not counted: intended in the future; are the clocks right?")
+    if unreadable:
+        said.append(f"{several(unreadable, 'record')} could not be read: what they speak of is counted as not done")
     return said

@@ -46,11 +46,12 @@ def test_a_window_in_words() -> None:
 
 def test_the_sums_of_all_windows_are_one_share_and_not_a_mean_of_shares() -> None:
     windows = [window(1, events=100, in_sla=0), window(2, events=900, in_sla=900)]
-    assert summary(windows, TARGET_S, late=0, ahead=0) == ["2 windows: 1,000 events, 90 % within 500 ms"]
-    assert summary([], TARGET_S, late=1, ahead=2) == [
+    assert summary(windows, TARGET_S, late=0, ahead=0, unreadable=0) == ["2 windows: 1,000 events, 90 % within 500 ms"]
+    assert summary([], TARGET_S, late=1, ahead=2, unreadable=3) == [
         "no window is closed yet",
         "1 event had a record that came after its window was closed; see --delay",
         "2 records not counted: intended in the future; are the clocks right?",
+        "3 records could not be read: what they speak of is counted as not done",
     ]
 
 

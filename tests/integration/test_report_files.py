@@ -1,0 +1,198 @@
+"""Events that lie elsewhere: the report is that of the topics they came from, or one line says why there is none."""
+
+import gzip
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow.parquet as pq
+import pytest
+from kafka_helpers import create_topics, produce
+from spark_helpers import SPARK, spark
+from stored_runs import STARTED_US, event_rows, stored_run, write_lines, write_parquet
+
+from bench.latency_job.bare import Promise
+from bench.latency_job.errors import ReportError
+from bench.latency_job.files import Files
+from bench.latency_job.gather import EVENTS, JOURNAL
+from bench.latency_job.job import Cluster, report_files, report_run
+from bench.latency_job.publishing import publish, run_info
+from bench.latency_job.samples import PARTITIONS, made_up_run
+from bench.report.result import RESULT_FILE
+from bench.run_info import RUN_FILE
+from contracts.connection import Connection
+from contracts.journal import ReplicaChange, ReplicaChanged
+from contracts.topics import Topic
+from tailpack.jars import ensure
+
+pytestmark = [pytest.mark.kafka, *SPARK]
+HERE = Cluster("local[2]", [])
+PROMISE = Promise(0.012, 0.999)
+BARE = ("event_id", "intended_us", "done_us")
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    yield from spark(tmp_path_factory.mktemp("spark"))
+
+
+def uri(place: Path) -> str:
+    return f"file://{place}"
+
+
+def bare_rows(**changes: Any) -> list[dict[str, Any]]:
+    """What somebody else knows of his events; `changes` are of event 7."""
+    rows = [{name: row[name] for name in BARE} for row in event_rows()]
+    rows[7] |= changes
+    return rows
+
+
+@pytest.mark.long
+@pytest.mark.timeout(420)
+def test_parquet_and_json_lines_elsewhere_give_the_report_of_the_topics(
+    session: Any, kafka: str, namespace: str, tmp_path: Path
+) -> None:
+    connection, run = Connection(bootstrap_servers=kafka, namespace=namespace), made_up_run(400, 100.0, STARTED_US, 5)
+    create_topics(kafka, namespace, PARTITIONS)
+    publish(connection, run, pipeline=True, copies=lambda topic, k: int(topic is Topic.ORDERS_PLACED or k != 3))
+    changes = [
+        ReplicaChanged(at_us=STARTED_US - 1_000_000 * before, replica=name, change=kind)
+        for before, (name, kind) in enumerate(
+            [(f"payment-{n}", kind) for n in (0, 1) for kind in (ReplicaChange.READY, ReplicaChange.REQUESTED)], 1
+        )
+    ]
+    entries = [msgspec.json.encode(change) for change in reversed(changes)]
+    produce(kafka, namespace, Topic.JOURNAL, entries)
+    home, away, lines = tmp_path / "run", tmp_path / "away", tmp_path / "lines"
+    home.mkdir()
+    msgspec.structs.replace(run_info(connection, run, pipeline=True), latency_target_s=0.012).save(home)
+    expected = report_run(home, Cluster("local[2]", [ensure("spark")]))
+    away.mkdir()
+    shutil.move(home / EVENTS, away)
+    shutil.move(home / JOURNAL, away)
+
+    assert report_run(home, HERE, files=Files(uri(away / EVENTS))) == expected, "the journal beside them is found"
+
+    session.read.parquet(uri(away / EVENTS)).repartition(2).write.option("compression", "gzip").json(uri(lines))
+    (tmp_path / "journal.jsonl").write_bytes(b"\n".join(entries))
+    assert report_run(home, HERE, files=Files(uri(lines), uri(tmp_path / "journal.jsonl"))) == expected
+    assert expected.lost == 1
+    assert expected.tail is not None
+    assert expected.tail.late > 1
+    assert expected.replica_minutes
+    assert not (home / EVENTS).exists()
+
+
+def test_a_stranger_needs_an_id_and_two_times(session: Any, tmp_path: Path) -> None:
+    rows = bare_rows(done_us=None)
+    write_parquet(tmp_path / "his events.parquet", rows)
+    with gzip.open(tmp_path / "events.json.gz", "wt") as packed:
+        packed.writelines(json.dumps(row) + "\n" for row in rows)
+    folder = tmp_path / "new" / "report"
+
+    found = report_files(folder, Files(uri(tmp_path / "his events.parquet")), PROMISE, HERE, command="as I said")
+
+    assert (found.events, found.lost, found.duration_s, found.replica_minutes) == (200, 1, 4.0, None)
+    assert (found.latency_target_s, found.scenario) == (0.012, f"events {uri(tmp_path)}/his events.parquet")
+    assert found.tail is not None
+    assert found.tail.late == sum(
+        row["done_us"] is None or row["done_us"] - row["intended_us"] > 12_000 for row in rows
+    )
+    assert found.provenance.command == "as I said"
+    assert not (folder / RUN_FILE).exists(), "asked again with another target it is judged by that"
+    again = report_files(folder, Files(uri(tmp_path / "*.json.gz")), PROMISE, HERE, command="as I said")
+    assert msgspec.structs.replace(again, run=found.run, scenario=found.scenario) == found
+
+
+def test_numbers_may_be_narrower_and_columns_more(session: Any, tmp_path: Path) -> None:
+    rows = [row | {"partition": k % 5, "mine": "x"} for k, row in enumerate(bare_rows())]
+    write_parquet(tmp_path / "events.parquet", rows)
+    assert str(pq.read_schema(tmp_path / "events.parquet").field("partition").type) == "int64"
+
+    found = report_files(tmp_path / "out", Files(uri(tmp_path / "events.parquet")), PROMISE, HERE)
+
+    assert found.breakdowns is not None
+    assert len(found.breakdowns.partitions) == 5
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("file:///nowhere/events.parquet", "no such file or folder"),
+        ("s3a://bucket/w1", r"no file system for s3a:// here; add it with --jars \(org.apache.hadoop:hadoop-aws:3"),
+        ("s3://bucket/w1", "name it s3a://bucket/w1"),
+        ("own://bucket/w1", "no file system for own:// here; add it with --jars"),
+        ("file://home/events", "cannot be read .Wrong FS"),
+        ("hdfs://127.0.0.1:1/w1", "cannot be read .java.net.ConnectException: Connection refused"),
+    ],
+)
+def test_a_path_that_leads_nowhere(session: Any, tmp_path: Path, place: str, said: str) -> None:
+    refused(tmp_path, place, said)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"done_us": "soon"}, "done_us is string where bigint should be .times are whole microseconds since 1970"),
+        ({"done_us": float("nan")}, "done_us is double where bigint should be"),
+        ({"event_id": None}, "1 of 200 rows have no event_id"),
+        ({"intended_us": None}, "1 of 200 rows have no intended_us"),
+        ({"intended_us": 1_000_000_000_000_000}, "events lie 8,102 days apart"),
+        ({"unknown_version": 2}, "records of schema version 2 beside 1"),
+    ],
+)
+def test_rows_that_cannot_be_judged(session: Any, tmp_path: Path, changes: dict[str, Any], said: str) -> None:
+    rows = bare_rows(**changes)
+    if isinstance(changes.get("done_us"), str):
+        rows = [row | changes for row in rows]  # a column has one type
+    write_parquet(tmp_path / "events.parquet", rows[7:] + rows[:7])
+    refused(tmp_path, uri(tmp_path / "events.parquet"), said)
+
+
+def test_files_that_hold_something_else(session: Any, tmp_path: Path) -> None:
+    write_parquet(tmp_path / "other.parquet", [{"when": 1}])
+    refused(tmp_path, uri(tmp_path / "other.parquet"), "it lacks done_us, event_id, intended_us; is it the file of")
+    write_lines(tmp_path / "other.jsonl", [{"when": 1}])
+    refused(tmp_path, uri(tmp_path / "other.jsonl"), "it lacks event_id, intended_us; is it the file of another")
+    (tmp_path / "table.jsonl").write_text("event_id,intended_us\na,1\n")
+    refused(tmp_path, uri(tmp_path / "table.jsonl"), "Spark could not read the run")
+    write_lines(tmp_path / "text.jsonl", bare_rows(intended_us="soon"))
+    refused(tmp_path, uri(tmp_path / "text.jsonl"), "'intended_us' and the value soon")
+    write_lines(tmp_path / "milliseconds.jsonl", [row | {"intended_us": 1_700_000_000_000} for row in bare_rows()])
+    refused(tmp_path, uri(tmp_path / "milliseconds.jsonl"), "no event was intended between 2000 and now")
+    (tmp_path / "half.parquet").write_bytes(b"PAR1 half of it")
+    refused(tmp_path, uri(tmp_path / "half.parquet"), "not a Parquet file")
+    (tmp_path / "empty.jsonl").touch()
+    refused(tmp_path, uri(tmp_path / "empty.jsonl"), "there is no event")
+    (tmp_path / "void").mkdir()
+    refused(tmp_path, uri(tmp_path / "void"), "the folder holds no file")
+    (tmp_path / "half" / "_temporary").mkdir(parents=True)
+    refused(tmp_path, uri(tmp_path / "half"), "it is not whole: _temporary is there")
+
+
+def test_a_journal_that_is_none_and_a_promise_that_is_none(session: Any, tmp_path: Path) -> None:
+    stored_run(tmp_path)
+    events = uri(tmp_path / "events.jsonl")
+    with pytest.raises(ReportError, match=r"its journal file:///nowhere/j\.parquet: no such file or folder"):
+        report_run(tmp_path, HERE, files=Files(events, "file:///nowhere/j.parquet"))
+    with pytest.raises(ReportError, match=r"its journal .*entry 0 is not a journal entry"):
+        report_run(tmp_path, HERE, files=Files(events, events))
+    write_parquet(tmp_path / "other.parquet", [{"when": 1}])
+    with pytest.raises(ReportError, match=r"its journal .*it lacks entry, position"):
+        report_run(tmp_path, HERE, files=Files(events, uri(tmp_path / "other.parquet")))
+    for promise in (Promise(0.0, 0.9), Promise(float("nan"), 0.9), Promise(0.5, 99.9)):
+        with pytest.raises(ReportError, match="was never promised"):
+            report_files(tmp_path, Files(events), promise, HERE)
+    assert not (tmp_path / RESULT_FILE).exists()
+
+
+def refused(folder: Path, place: str, said: str) -> None:
+    """Assert that events at `place` are refused in one line that begins with it, and that nothing is made of them."""
+    with pytest.raises(ReportError, match=said) as error:
+        report_files(folder / "out", Files(place), PROMISE, HERE)
+    assert str(error.value).startswith(f"{place}: ")
+    assert "\n" not in str(error.value)
+    assert {made.name for made in (folder / "out").iterdir()} <= {"spark.log"}

@@ -1,0 +1,57 @@
+"""Runs that lie on disk: judged without any Kafka."""
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bench.latency_job.gather import JOURNAL
+from bench.latency_job.publishing import run_info
+from bench.latency_job.samples import made_up_run
+from bench.latency_job.schema import COLUMN_OF
+from contracts.connection import Connection
+from contracts.topics import Topic
+
+STARTED_US: Final = 1_700_000_000_000_000
+EVENTS: Final = 200
+"""Four seconds of 50 events/s."""
+
+
+def event_rows(**changes: Any) -> list[dict[str, Any]]:
+    """The rows of events.parquet; `changes` are of event 7."""
+    run = made_up_run(EVENTS, 50.0, STARTED_US, 1)
+    rows: list[dict[str, Any]] = [
+        json.loads(msgspec.json.encode(run.timeline(k, Topic.PAYMENTS_SETTLED))) for k in range(EVENTS)
+    ]
+    for k, row in enumerate(rows):
+        row |= {f"{prefix}_records": int(prefix in {"requested", "settled"}) for prefix in COLUMN_OF.values()}
+        row |= {f"{prefix}_differ": False for prefix in COLUMN_OF.values()}
+        row |= {"event_id": f"o-{k}", "accepted_us": None, "accepted": True, "dead_letters": 0}
+    rows[7] |= changes
+    return rows
+
+
+def stored_run(folder: Path, *, journal_entries: tuple[bytes, ...] | None = None, **changes: Any) -> None:
+    """A run whose events lie in its folder, as JSON lines; no journal unless there are entries."""
+    run = made_up_run(EVENTS, 50.0, STARTED_US, 1)
+    info = run_info(Connection(bootstrap_servers="127.0.0.1:1", namespace="stored"), run, pipeline=False)
+    info.save(folder)
+    write_lines(folder / "events.jsonl", event_rows(**changes))
+    if journal_entries is not None:
+        table = pa.table({"position": range(len(journal_entries)), "entry": [e.decode() for e in journal_entries]})
+        (folder / JOURNAL).mkdir()
+        pq.write_table(table, folder / JOURNAL / "part-0.parquet")
+        (folder / JOURNAL / "_SUCCESS").touch()
+
+
+def write_lines(place: Path, rows: list[dict[str, Any]]) -> None:
+    """Write `rows` as JSON, one in each line."""
+    place.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def write_parquet(place: Path, rows: list[dict[str, Any]]) -> None:
+    """Write `rows` as one Parquet file, the types those that pyarrow takes them for."""
+    pq.write_table(pa.Table.from_pylist(rows), place)

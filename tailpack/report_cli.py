@@ -11,7 +11,8 @@ from rich.table import Table
 from typer.core import TyperGroup
 
 from tailpack.errors import TailpackError
-from tailpack.report_formats import AsFormat, AsJson, Format, Master, OneTable, chosen, hand_over_csv
+from tailpack.rebalance_cli import teach
+from tailpack.report_formats import AsFormat, AsJson, Format, Master, OneTable, chosen, hand_over, hand_over_csv
 
 if TYPE_CHECKING:
     from bench.report.run_comparison import RunComparison
@@ -39,6 +40,20 @@ app = typer.Typer(
 def report_of(
     source: Annotated[str, typer.Argument(metavar="RUN_DIR|TOPIC", help="Folder of a run, or a timeline topic.")],
     *,
+    events: Annotated[
+        str | None,
+        typer.Option(metavar="URI", help="Events elsewhere: Parquet or JSON lines, file or folder, any Hadoop path."),
+    ] = None,
+    journal: Annotated[
+        str | None, typer.Option(metavar="URI", help="With --events [journal.parquet beside them].")
+    ] = None,
+    jars: Annotated[
+        list[Path] | None, typer.Option(help="Jar, or folder of jars, of the file system in --events.")
+    ] = None,
+    latency_target_s: Annotated[
+        float | None, typer.Option(help="Of a topic, or of --events without a run.json; a run brings its own.")
+    ] = None,
+    percentile: Annotated[float | None, typer.Option(help="Likewise: the share promised [0.999].")] = None,
     bootstrap_servers: Annotated[
         str, typer.Option("--bootstrap-servers", help="Of a topic: your own Kafka, host:port.")
     ] = "",
@@ -57,30 +72,34 @@ def report_of(
     kept: Annotated[bool, typer.Option("--kept", help="Of the result that is there; nothing is computed.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Judge a run, live or simulated, or any timeline topic, with Spark; or hand over what was judged before."""
+    """Judge a run, live or simulated, any timeline topic, or your own events; or hand over what was judged before.
+
+    Your own: tailpack report NEW_FOLDER --events URI --latency-target-s SECONDS
+    """
     from bench.report import page  # noqa: PLC0415  only where a report is made
     from bench.report.sheets import markdown_report, sheets  # noqa: PLC0415
-    from tailpack.reporting import kept_result, report_run, report_topic, show, whole  # noqa: PLC0415
+    from tailpack.reporting import Asked, judged, kept_result, show, whole  # noqa: PLC0415
 
     form = chosen(form, table, as_json=as_json)
     console = Console(stderr=form is not Format.HTML)
-    if kept:
-        folder = Path(source)
-    elif Path(source).is_dir():
-        folder = report_run(Path(source), console, master=master)
-    else:
-        servers = {"bootstrap_servers": bootstrap_servers, "client_properties": client_properties}
-        folder = report_topic(source, out, console, **servers, master=master)
+    asked = Asked(events, journal, tuple(jars or ()), latency_target_s, percentile)
+    if kept and asked != Asked():
+        raise TailpackError("--kept computes nothing: leave out what says how")
+    servers = {"bootstrap_servers": bootstrap_servers, "client_properties": client_properties}
+    folder = Path(source) if kept else judged(source, asked, out, console, **servers, master=master)
     result = kept_result(folder)
     if kept and form is Format.HTML:
         page.write(result, folder / page.PAGE_FILE)
     if form is Format.MARKDOWN:
-        sys.stdout.write(markdown_report(result))
+        hand_over(markdown_report(result))
     elif form is Format.CSV:
         hand_over_csv(sheets(result), folder, table)
     else:
         show(result, folder, console, as_json=form is Format.JSON)
     raise typer.Exit(whole(result) if strict else 0)
+
+
+app.command("rebalance-times")(teach)
 
 
 @app.command()
@@ -105,9 +124,9 @@ def compare(
     console = Console(stderr=form is not Format.HTML)
     folder, found = _compared(runs, out, console, master)
     if form is Format.JSON:
-        sys.stdout.write((folder / "comparison.json").read_text(encoding="utf-8"))
+        hand_over((folder / "comparison.json").read_text(encoding="utf-8"))
     elif form is Format.MARKDOWN:
-        sys.stdout.write(comparison_sheets.markdown_comparison(found))
+        hand_over(comparison_sheets.markdown_comparison(found))
     elif form is Format.CSV:
         hand_over_csv(comparison_sheets.sheets(found), folder, table)
     else:

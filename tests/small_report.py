@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from bench.report.rebalances import RebalanceRound, summed_up
 from bench.report.result import (
     Breakdown,
     Breakdowns,
@@ -150,6 +151,7 @@ def _result() -> Result:
             requested_replica_minutes=0.1,
             ready_replica_minutes=0.1,
             bound_replica_minutes=0.08,
+            bound_gap_replica_minutes=0.0,
             regret=0.25,
             moved_partitions=1,
             rebalance_score=0.2,
@@ -165,6 +167,10 @@ def _result() -> Result:
             offset_gaps=0,
             future=0,
             suspect=("1 event was received before it was sent",),
+        ),
+        rebalances=summed_up(
+            "incremental",
+            [RebalanceRound(at_s=1.16, kind="plan", members=2, moved=1, pause_s=0.031, plan_to_ready_s=0.06)],
         ),
         provenance=Provenance(
             command="tailpack simulate w1 --out small",

@@ -9,6 +9,8 @@ from contracts.journal import PlanWritten, ReplicaChange, ReplicaChanged
 
 NOTICED_WITHIN_US: Final = 15_000_000
 """A death may be written down that long after an heir took over: a session ends by itself, a hung process is killed."""
+ANYBODY: Final = ""
+"""Owner that a plan names which leaves placing to the group."""
 GONE: Final = frozenset({ReplicaChange.DRAINED, ReplicaChange.LEFT})
 
 
@@ -54,19 +56,23 @@ class Judge:
             return True
         times, owners = self._placed.get(one.partition, ((), ()))
         known = bisect_right(times, one.came_us)
-        if not known:
+        newest = owners[max(0, known - 2) : known]
+        if not newest or ANYBODY in newest:
             return any(one.left_us <= at_us <= one.came_us + NOTICED_WITHIN_US for at_us in died)
-        if one.new in owners[max(0, known - 2) : known]:
+        if one.new in newest:
             return False
         return not any(replica == one.old and at_us <= one.came_us for replica, at_us in self._gone)
 
 
 def _placements(plans: Sequence[PlanWritten]) -> Mapping[int, tuple[Sequence[int], Sequence[str]]]:
-    """Return partition → times of the plans that place it, and whom they name."""
-    placed: dict[int, tuple[list[int], list[str]]] = {}
+    """Return partition → times of the plans that place it, or leave that to the group, and whom they name."""
+    placed: dict[int, tuple[list[int], list[str]]] = {
+        int(partition): ([], []) for plan in plans for partition in plan.assignment or {}
+    }
     for plan in sorted(plans, key=lambda plan: plan.at_us):
-        for partition, replica in (plan.assignment or {}).items():
-            times, owners = placed.setdefault(int(partition), ([], []))
-            times.append(plan.at_us)
-            owners.append(replica)
+        named = None if plan.assignment is None else {int(one): who for one, who in plan.assignment.items()}
+        for partition, (times, owners) in placed.items():
+            if named is None or partition in named:
+                times.append(plan.at_us)
+                owners.append(ANYBODY if named is None else named[partition])
     return placed

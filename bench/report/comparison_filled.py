@@ -3,12 +3,18 @@
 from bench.comparison.rows import Against
 from bench.report.comparison_sheets import TITLE, name_of, runs_of
 from bench.report.comparison_view import Compared, ComparisonView, Gap, Group
-from bench.report.run_comparison import Contestant, RunComparison, RunDifference, SameEvents, ScenarioCompared
+from bench.report.run_comparison import (
+    ComparedRun,
+    Contestant,
+    RunComparison,
+    RunDifference,
+    SameEvents,
+    ScenarioCompared,
+)
 
 
 def view(found: RunComparison) -> ComparisonView:
     """Return what the HTML page draws."""
-    commits = sorted({run.commit for run in runs_of(found) if run.commit})
     return ComparisonView(
         title=TITLE,
         verdict=found.verdict,
@@ -16,8 +22,13 @@ def view(found: RunComparison) -> ComparisonView:
         method=found.method,
         problems=found.problems,
         command=found.command,
-        provenance=(("commits of the runs", ", ".join(commits)),) if commits else (),
+        provenance=tuple((run.run, _run(run)) for run in runs_of(found)),
     )
+
+
+def _run(run: ComparedRun) -> str:
+    commit = f", commit {run.commit}" if run.commit else ""
+    return f"{run.contestant}, seed {run.seed}{commit}; its own report names versions and machine"
 
 
 def _group(one: ScenarioCompared) -> Group:

@@ -8,14 +8,16 @@ from bench.report.comparison_view import Compared, ComparisonView, Gap, Group
 from bench.report.drawing.differences import differences
 from bench.report.drawing.pareto import pareto
 from bench.report.rendering import both, render, write_page
+from bench.report.terms import compared_terms
 from bench.report.wording import duration, minutes, share
 from bench.statistics import Interval
 
 COMPARISON_PAGE: Final = "comparison.html"
 __all__ = ["COMPARISON_PAGE", "ComparisonView", "comparison_html", "write_comparison"]
+INTERVAL: Final = "number interval"
 COLUMNS: Final = (
-    ("", ""), ("runs", "number"), ("in time", "number"), ("replica-minutes", "number"), ("p99", "number"),
-    ("p99.9", "number"), ("front", ""),
+    ("", ""), ("runs", "number"), ("in time", INTERVAL), ("replica-minutes", INTERVAL), ("p99", INTERVAL),
+    ("p99.9", INTERVAL), ("front", "name"),
 )  # fmt: skip
 Words = Callable[[float], str]
 
@@ -27,7 +29,9 @@ def write_comparison(comparison: ComparisonView, path: Path) -> None:
 
 def comparison_html(comparison: ComparisonView) -> str:
     """Return the whole page: one file that needs nothing beside it."""
-    return render("comparison.html.jinja", view=comparison, groups=list(map(_group, comparison.groups)))
+    return render(
+        "comparison.html.jinja", view=comparison, terms=compared_terms(), groups=list(map(_group, comparison.groups))
+    )
 
 
 def _group(group: Group) -> dict[str, Any]:
@@ -96,9 +100,14 @@ def _alt(group: Group) -> str:
 def _interval(found: Interval | None, word: Words) -> str:
     if found is None:
         return "–"
-    return (
-        word(found.mean) if found.low == found.high else f"{word(found.mean)} ({word(found.low)} – {word(found.high)})"
-    )
+    if found.low == found.high:
+        return word(found.mean)
+    return f"{_unbroken(word(found.mean))} {_unbroken(f'({word(found.low)} – {word(found.high)})')}"
+
+
+def _unbroken(text: str) -> str:
+    """Return the text such that no line ends in it."""
+    return text.replace("–", "–\u2060").replace(" ", "\u00a0")
 
 
 def _points(value: float) -> str:

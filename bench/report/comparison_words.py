@@ -46,12 +46,14 @@ def problems(contest: Contest, lone: Sequence[tuple[Pair, SameEvents]]) -> list[
 
 
 def sentence(one: ScenarioCompared) -> str:
-    """Return who is on the front, and what can be told apart."""
+    """Return who keeps the promise, who is on the front, and what can be told apart."""
+    kept = [each.label for each in one.contestants if each.in_sla.mean >= one.percentile]
     front = [contestant.label for contestant in one.contestants if contestant.on_front]
     name = ", ".join([one.scenario, *one.settings])
     said = [f"{each.label} against {each.reference}: {_said(each)}" for each in one.differences]
-    return f"{name}: on the Pareto front {'is' if len(front) == 1 else 'are'} {', '.join(front)}" + (
-        "; " + "; ".join(said) + "." if said else "."
+    promise = f"{share(one.percentile)} within {duration(one.latency_target_s)}"
+    return f"{name}: {promise} is kept by {', '.join(kept) or 'nobody'}; on the Pareto front " + (
+        f"{'is' if len(front) == 1 else 'are'} {'; '.join([', '.join(front), *said])}."
     )
 
 

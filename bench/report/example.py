@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.report.example_parts import breakdowns, cost, heat, integrity, tail
+from bench.report.example_parts import breakdowns, cost, heat, integrity, rebalances, tail
 from bench.report.page import write
 from bench.report.result import (
     DecisionMade,
@@ -131,6 +131,7 @@ def example() -> Result:
         heat=heat(SECONDS),
         cost=cost(),
         integrity=integrity(),
+        rebalances=rebalances(),
         provenance=Provenance(
             command="tailpack run --scenario demo --policy algorithm-2 --set seed=1",
             commit="0123abc",

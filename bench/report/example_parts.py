@@ -5,6 +5,7 @@ from typing import Final
 import numpy as np
 
 from bench.report.causes import Cause
+from bench.report.rebalances import summed_up
 from bench.report.result import (
     Breakdown,
     Breakdowns,
@@ -13,6 +14,8 @@ from bench.report.result import (
     HeatMap,
     Integrity,
     LateSpell,
+    RebalanceRound,
+    Rebalances,
     Tail,
 )
 
@@ -102,12 +105,29 @@ def cost() -> Cost:
         requested_replica_minutes=3.0,
         ready_replica_minutes=2.87,
         bound_replica_minutes=2.31,
+        bound_gap_replica_minutes=0.0,
         regret=3.0 / 2.31 - 1,
         moved_partitions=16,
         rebalance_score=0.412,
         largest_up=1,
         largest_down=1,
     )
+
+
+def rebalances() -> Rebalances:
+    """Return forty rounds by plan, one after a death."""
+    chance = np.random.default_rng(7)
+    moved = chance.integers(1, 5, 40).tolist()
+    pauses_s = chance.lognormal(np.log(0.02), 0.6, 40) * np.sqrt(moved)
+    rounds = [
+        RebalanceRound(
+            at_s=3.0 * k, kind="plan", members=2 + k % 2, moved=moved[k], pause_s=round(pause_s, 6),
+            plan_to_ready_s=round(pause_s + 0.03, 6),
+        )
+        for k, pause_s in enumerate(pauses_s.tolist())
+    ]  # fmt: skip
+    died = RebalanceRound(at_s=61.79, kind="death", members=2, moved=3, pause_s=0.59, plan_to_ready_s=0.08)
+    return summed_up("incremental", [*rounds, died])
 
 
 def integrity() -> Integrity:

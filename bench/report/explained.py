@@ -84,7 +84,9 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
     requested_replica_minutes: float | None
     ready_replica_minutes: float | None
     bound_replica_minutes: float | None
-    """Of the clairvoyant bound, from the events of this very run."""
+    """Of the clairvoyant bound, from the events of this very run: no less is possible."""
+    bound_gap_replica_minutes: float | None = None
+    """By how much the bound may be too low: seconds in which the search for the least was given up; 0: it is exact."""
     regret: float | None
     """requested / bound − 1."""
     moved_partitions: int

@@ -110,7 +110,7 @@ def shown(column: str, value: Value) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if column in MOMENTS:
-        return moment(value) if value >= 0 else f"−{moment(-value)}"
+        return moment(value)
     return _number(column, value)
 
 

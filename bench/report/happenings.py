@@ -4,11 +4,13 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import Final
 
-from bench.report.result import DecisionMade, HeatMap, Result
+from bench.report.result import DecisionMade, HeatMap, LateSpell, Result
 from bench.report.wording import several
 
 PLANS_EXPLAINED: Final = 2_000
 """Plans whose reason a page tells; of more, those that moved the most partitions."""
+SPELLS_SHOWN: Final = 500
+"""Spells of late events that a page lists; of more, the largest."""
 Tenures = dict[int, list[tuple[float, str]]]
 """Partition → since when, and who served it from then on."""
 KINDS: Final = ("up", "down", "reassign", "other", "handover", "failure")
@@ -59,6 +61,12 @@ def decisions_shown(result: Result) -> list[DecisionMade]:
         return list(result.decisions)
     largest = sorted(result.decisions, key=lambda made: (-made.moved, made.at_s))[:PLANS_EXPLAINED]
     return sorted(largest, key=lambda made: made.at_s)
+
+
+def spells_shown(result: Result) -> list[LateSpell]:
+    """Return the spells that the page lists, by time."""
+    largest = sorted(result.tail.spells, key=lambda spell: -spell.events)[:SPELLS_SHOWN] if result.tail else []
+    return sorted(largest, key=lambda spell: (spell.from_s, spell.partition or 0))
 
 
 def tenures(heat: HeatMap | None) -> Tenures:

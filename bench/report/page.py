@@ -7,24 +7,28 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from bench.report import rebalances as rounds
 from bench.report import tables
 from bench.report.drawing.distribution import distribution
 from bench.report.drawing.heat import heat_map, key
+from bench.report.drawing.rebalances import rebalances
 from bench.report.drawing.timeline import timeline
-from bench.report.happenings import Tenures, decisions_shown, happenings, tenures
+from bench.report.happenings import Tenures, decisions_shown, happenings, spells_shown, tenures
 from bench.report.page_data import page_data
 from bench.report.rendering import both, part, render, write_page
-from bench.report.result import LateSpell, Result
+from bench.report.result import Result
 from bench.report.terminal import figures
+from bench.report.terms import terms
 from bench.report.traces import PANELS, series
 
 PAGE_FILE: Final = "report.html"
-SPELLS_SHOWN: Final = 500
 SECTIONS: Final = (
     ("latency", "Latency"), ("timeline", "Over time"), ("late", "Why late"), ("heat", "Partitions"),
-    ("stages", "Stages"), ("served", "Who served"), ("decisions", "Decisions"), ("cost", "Cost"),
-    ("integrity", "Integrity"), ("again", "Make it again"),
+    ("stages", "Stages"), ("served", "Who served"), ("decisions", "Decisions"), ("rebalances", "Rebalances"),
+    ("cost", "Cost"), ("integrity", "Integrity"), ("words", "Words"), ("again", "Make it again"),
 )  # fmt: skip
+SCRIPTS: Final = ("page_draw.js", "page_read.js", "page.js")
+"""One block of code, in the order in which each builds upon those before it."""
 
 
 def write(result: Result, path: Path) -> None:
@@ -43,7 +47,12 @@ def html(result: Result) -> str:
     time_columns, time_rows, time_note = tables.over_time(result)
     absent = {
         name
-        for name, there in (("latency", pictures["distribution"]), ("heat", pictures["heat"]), ("served", breakdowns))
+        for name, there in (
+            ("latency", pictures["distribution"]),
+            ("heat", pictures["heat"]),
+            ("served", breakdowns),
+            ("rebalances", result.rebalances and result.rebalances.lengths),
+        )
         if not there
     }
     return render(
@@ -67,6 +76,8 @@ def html(result: Result) -> str:
         breakdown_columns=tables.BREAKDOWN_COLUMNS,
         breakdowns=breakdowns,
         decisions=decisions_shown(result),
+        lead=tables.late_lead(result),
+        terms=terms(),
         cost_bars=tables.cost_bars(result),
         cost_words=tables.cost_words(result),
         cost_rows=tables.cost(result),
@@ -74,9 +85,10 @@ def html(result: Result) -> str:
         topics=[[one.topic, f"{one.records:,}", f"{one.duplicates:,}", f"{one.differing:,}"] for one in result.topics],
         provenance=_provenance(result),
         data=page_data(result, happened, held),
-        script=part("page.js"),
+        scripts=[part(name) for name in SCRIPTS],
         **pictures,
         **_tail(result),
+        **_rebalances(result),
     )
 
 
@@ -90,12 +102,21 @@ def _pictures(result: Result, held: Tenures) -> dict[str, Any]:
     }
 
 
+def _rebalances(result: Result) -> dict[str, Any]:
+    found = result.rebalances if result.rebalances and result.rebalances.lengths else None
+    measured = found is not None and any(one.pause_s is not None for one in found.rounds)
+    return {
+        "rebalances": found,
+        "rebalance_columns": rounds.COLUMNS,
+        "rebalance_rows": rounds.rows(found) if found else [],
+        "rebalances_drawn": both(lambda width: rebalances(found, result.latency_target_s, width))
+        if found and measured
+        else None,
+    }
+
+
 def _tail(result: Result) -> dict[str, Any]:
-    tail = result.tail
-    listed: tuple[LateSpell, ...] = ()
-    if tail:
-        largest = sorted(tail.spells, key=lambda spell: -spell.events)[:SPELLS_SHOWN]
-        listed = tuple(sorted(largest, key=lambda spell: (spell.from_s, spell.partition or 0)))
+    tail, listed = result.tail, spells_shown(result)
     return {
         "tail": tail,
         "late_words": tables.late_words(result),
@@ -129,7 +150,9 @@ def _provenance(result: Result) -> list[tuple[str, str]]:
     started = datetime.fromtimestamp(made.started_us / 1e6, tz=UTC)
     rows = [
         ("run", result.run),
-        ("started", f"{started:%Y-%m-%d %H:%M:%S} UTC, {result.duration_s:g} s of load"),
+        ("started", f"{started:%Y-%m-%d %H:%M:%S} UTC, {result.duration_s:g} s of load" if made.started_us else ""),
+        ("simulated", "" if made.started_us else f"{result.duration_s:g} s of load"),
+        ("scenario, policy", f"{result.scenario}, {result.policy}"),
         ("topology", f"{result.topology}, {result.payment_partitions} payment partitions"),
         ("seed", str(result.seed)),
         ("commit", made.commit),

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from bench.report.causes import title
 from bench.report.drawing.heat import BOUNDS, worst
-from bench.report.happenings import Happening, Tenures
+from bench.report.happenings import Happening, Tenures, spells_shown
 from bench.report.reduction import ENTRIES, bucket, reduce, worst_entries
-from bench.report.result import HeatMap, Result
+from bench.report.result import HeatMap, LateSpell, Result
 from bench.report.traces import PANELS, late_by_second, series
 
 CELLS: Final = 40_000
@@ -37,6 +37,7 @@ def page_data(result: Result, happened: list[Happening], held: Tenures) -> str:
             for cause, counts in worst_entries(late, step).items()
         ],
         "events": [[round(one.at_s, 3), one.kind, one.words] for one in happened],
+        "spells": list(map(_spell, spells_shown(result))),
         "heat": _heat(result.heat, held, result.latency_target_s) if result.heat and result.heat.partitions else None,
     }
     return msgspec.json.encode(data).decode().replace("<", "\\u003c")
@@ -45,6 +46,21 @@ def page_data(result: Result, happened: list[Happening], held: Tenures) -> str:
 def _entries(values: Any, step: int) -> dict[str, Any]:
     reduced = reduce(values, step)
     return {"high": _numbers(reduced.high)} | ({} if step == 1 else {"low": _numbers(reduced.low)})
+
+
+def _spell(spell: LateSpell) -> dict[str, Any]:
+    """Return what the script tells of a spell. Its place in the list is that of its row in the table."""
+    return {
+        "from": round(spell.from_s, 3),
+        "until": round(spell.until_s, 3),
+        "cause": spell.cause,
+        "label": title(spell.cause),
+        "partition": spell.partition,
+        "replica": spell.replica,
+        "epoch": spell.epoch,
+        "events": spell.events,
+        "why": spell.why,
+    }
 
 
 def _heat(heat: HeatMap, held: Tenures, target_s: float) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Templates, style and script of the pages; what both of them need."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -12,6 +13,7 @@ from bench.report.result import LateSpell
 from bench.report.wording import count, duration, moment, share
 
 HERE: Final = Path(__file__).parent
+UNIT: Final = re.compile(r"(?<=\d) (?=(?:%|ms|s|MiB|pp)(?!\w))")
 
 
 def render(template: str, **values: Any) -> str:
@@ -25,7 +27,7 @@ def render(template: str, **values: Any) -> str:
     )
     environment.filters.update(
         count=count, duration=duration, moment=moment, share=share, cause=title, meaning=meaning, known=known,
-        latency=latency, span=span,
+        latency=latency, span=span, tied=tied,
     )  # fmt: skip
     return environment.get_template(template).render(css=part("page.css"), **values)
 
@@ -45,6 +47,11 @@ def part(name: str) -> str:
 def both(draw: Callable[[int], str]) -> dict[str, str]:
     """Return a drawing for wide pages and one for narrow ones."""
     return {"wide": draw(WIDE_PX), "narrow": draw(NARROW_PX)}
+
+
+def tied(text: str) -> str:
+    """Return the text with each number tied to its unit, so that no line ends between them."""
+    return UNIT.sub("\u00a0", text)
 
 
 def known(value: object) -> str:

@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from bench.report.explained import Breakdown, Breakdowns, CauseOfLateness, Cost, HeatMap, Integrity, LateSpell, Tail
+from bench.report.rebalances import RebalanceLengths, RebalanceRound, Rebalances
 
 __all__ = [
     "RESULT_FILE",
@@ -28,6 +29,9 @@ __all__ = [
     "LateSpell",
     "Lateness",
     "Provenance",
+    "RebalanceLengths",
+    "RebalanceRound",
+    "Rebalances",
     "Result",
     "Series",
     "Stage",
@@ -212,6 +216,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     heat: HeatMap | None = None
     cost: Cost | None = None
     integrity: Integrity | None = None
+    rebalances: Rebalances | None = None
+    """Null where nothing is known of plans, or partitions have no owner (share groups)."""
     provenance: Provenance
     v: int = RESULT_VERSION
 

@@ -19,6 +19,8 @@ from bench.report.result import (
     Lateness,
     LateSpell,
     Provenance,
+    RebalanceLengths,
+    RebalanceRound,
     Result,
     Series,
     Stage,
@@ -33,7 +35,7 @@ PER_SECOND: Final = ("seconds", "late-seconds", "distribution", "heat")
 
 def sheets(result: Result) -> list[Sheet]:
     """Return every table, most wanted first."""
-    tail, of = result.tail, result.breakdowns
+    tail, of, moved = result.tail, result.breakdowns, result.rebalances
     return [
         of_records("run", "The run", Result, [result]),
         _with_meanings(of_records("causes", "Why events were late", CauseOfLateness, tail.causes if tail else ())),
@@ -45,6 +47,8 @@ def sheets(result: Result) -> list[Sheet]:
         of_records("epochs", "By plan", Breakdown, of.epochs),
         of_records("decisions", "Plans that were written", DecisionMade, result.decisions),
         of_records("failures", "Replicas that failed", Failure, result.failures),
+        of_records("rebalances", "How long rebalances took", RebalanceLengths, moved.lengths if moved else ()),
+        of_records("rounds", "Rebalances, one by one", RebalanceRound, moved.rounds if moved else ()),
         of_records("effects", "Effects of orders", Effects, [result.effects]),
         of_records("integrity", "Integrity", Integrity, [result.integrity]),
         Sheet("clock-skew", "Stages that took less than no time", ("stage", "events"), _skew(result.integrity)),

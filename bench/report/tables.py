@@ -4,10 +4,11 @@ from typing import Final
 
 import numpy as np
 
+from bench.report.causes import Cause, title
 from bench.report.drawing.scales import clock
 from bench.report.happenings import Tenures
 from bench.report.reduction import bucket, floats, reduce
-from bench.report.result import STAGES, Breakdown, Integrity, Result
+from bench.report.result import STAGES, Breakdown, Cost, Integrity, Result
 from bench.report.traces import PANELS, late_by_second, series
 from bench.report.wording import count, duration, minutes, moment, several, share
 
@@ -27,9 +28,10 @@ OWNERS_TOLD: Final = 30
 
 def stages(result: Result) -> Rows:
     """Return a row for each stage."""
+    spans = STAGES if result.topology == "pipeline" else STAGES | {"queueing": "placed → received by Payment"}
     return [
         [
-            STAGES.get(stage.stage, stage.stage),
+            spans.get(stage.stage, stage.stage),
             *map(
                 duration,
                 (stage.p50_s, stage.p90_s, stage.p95_s, stage.p99_s, stage.p999_s, stage.p9999_s, stage.max_s),
@@ -96,8 +98,9 @@ def cost(result: Result) -> Rows:
         ["partitions moved", count(result.moved_partitions), "over all plans"],
     ]
     if result.cost:
-        rows[0][2] = f"the largest added {several(result.cost.largest_up, 'replica')}"
-        rows[1][2] = f"the largest gave back {several(result.cost.largest_down, 'replica')}"
+        up, down = result.cost.largest_up, result.cost.largest_down
+        rows[0][2] = f"the largest added {several(up, 'replica')}" if up else ""
+        rows[1][2] = f"the largest gave back {several(down, 'replica')}" if down else ""
         score = result.cost.rebalance_score
         rows.append(["Rscore", "–" if score is None else f"{score:.3f}", "work that moved per plan, in replicas"])
     return rows
@@ -128,8 +131,13 @@ def cost_words(result: Result) -> str:
     return (
         f"{paid}, {abs(regret) * 100:.1f} % {'more' if regret >= 0 else 'less'} than the "
         f"{minutes(result.cost.bound_replica_minutes)} of the bound: the least that hold each second's own events, "
-        "known only afterwards (regret)."
+        f"known only afterwards (regret){_unsure(result.cost)}."
     )
+
+
+def _unsure(cost: Cost) -> str:
+    gap = cost.bound_gap_replica_minutes
+    return f"; the least may be up to {minutes(gap)} more, its search was given up in some seconds" if gap else ""
 
 
 def integrity(found: Integrity | None) -> Rows:
@@ -157,8 +165,17 @@ def late_words(result: Result) -> str:
     return (
         f"{count(tail.late)} of {count(result.events)} events {verb} not done within "
         f"{duration(result.latency_target_s)} ({share(1 - tail.late / max(result.events, 1))} in time). "
-        "Each has one cause: the first that holds for it, of those that this page knows."
+        "Each has one cause, the first that holds for it, asked in this order: "
+        f"{', '.join(title(cause).lower() for cause in Cause)}."
     )
+
+
+def late_lead(result: Result) -> str:
+    """Return why most events were late, for the head of the page; empty where none was, or no cause is known."""
+    if result.tail is None or not result.tail.causes:
+        return ""
+    causes = ", ".join(f"{count(one.events)} {title(one.cause).lower()}" for one in result.tail.causes)
+    return f"Late: {several(result.tail.late, 'event')}. By cause: {causes}."
 
 
 def _breakdown(one: Breakdown) -> list[str]:

@@ -30,9 +30,11 @@ def minutes(value: float | None) -> str:
 
 
 def moment(at_s: float) -> str:
-    """Return a time since the start of the run: "12.1 s", "2:05.1"."""
+    """Return a time since the start of the run: "12.1 s", "2:05.1", "−2.5 s"."""
+    if round(at_s, 1) < 0:
+        return f"−{moment(-at_s)}"
     if at_s < 60:
-        return f"{at_s:.1f} s"
+        return f"{abs(at_s):.1f} s"
     return f"{int(at_s // 60)}:{at_s % 60:04.1f}"
 
 

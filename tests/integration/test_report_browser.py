@@ -133,6 +133,11 @@ def tip(browser: Any, name: str = "time") -> str:
     return str(browser.find_element(By.CSS_SELECTOR, f"#{name} .tip").text)
 
 
+def touch(browser: Any, kind: str, *places: tuple[float, float]) -> None:
+    points = [{"x": x, "y": y, "id": finger} for finger, (x, y) in enumerate(places)]
+    browser.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", PAGES)
@@ -306,6 +311,81 @@ def test_a_time_in_a_table_leads_to_its_place(browser: Any, report: str) -> None
     link = browser.find_element(By.CSS_SELECTOR, "#late td a, #late th a")
     browser.execute_script("arguments[0].click()", link)
     assert span(browser) == "0:46 – 1:07"
+
+
+def test_a_spell_leads_to_its_place_and_its_place_back_to_the_spell(browser: Any, report: str) -> None:
+    look(browser, report)
+    link = browser.find_elements(By.CSS_SELECTOR, "#late th.when a")[1]
+    browser.execute_script("arguments[0].click()", link)
+    assert span(browser) == "0:50 – 1:12"
+    assert browser.find_element(By.CSS_SELECTOR, "#time .wide .band").get_attribute("d"), "the stretch is marked"
+
+    way = browser.find_element(By.CSS_SELECTOR, "#time [data-here] a")
+    assert way.text.startswith("1:00 – 1:01: Replica dead, partition 3")
+    way.click()
+    row = browser.find_element(By.CSS_SELECTOR, "#late tr:target")
+    assert row.find_element(By.CSS_SELECTOR, "a").text == link.text
+    assert 0 <= browser.execute_script("return arguments[0].getBoundingClientRect().top", row) < 800
+    assert complaints(browser) == []
+
+
+def test_a_click_keeps_the_reasons_of_a_second_below_the_drawing(browser: Any, report: str) -> None:
+    look(browser, report)
+    area = plot(browser)
+    box = browser.find_element(By.CSS_SELECTOR, "#time .wide svg").size
+    at_61 = box["width"] * ((52 + 61.1 / 124 * (950 - 52)) / 960 - 0.5)
+    ActionChains(browser).move_to_element_with_offset(area, round(at_61), 0).click().perform()
+    kept = browser.find_element(By.CSS_SELECTOR, "#time [data-here]")
+    assert "killed by signal 9" in kept.text, "what happened"
+    assert [way.get_attribute("href").split("#")[1] for way in kept.find_elements(By.TAG_NAME, "a")] == [
+        "spell-1", "spell-2",
+    ], "the largest first"  # fmt: skip
+    browser.switch_to.active_element.send_keys(Keys.ESCAPE)
+    assert not kept.is_displayed()
+
+
+def test_keys_go_from_spell_to_spell(browser: Any, report: str) -> None:
+    look(browser, report)
+    area = plot(browser)
+    browser.execute_script("arguments[0].focus()", area)
+    for number in range(4):
+        area.send_keys("l")
+        way = browser.find_element(By.CSS_SELECTOR, "#time [data-here] a")
+        assert way.get_attribute("href").endswith(f"#spell-{number}")
+    area.send_keys("L")
+    assert browser.find_element(By.CSS_SELECTOR, "#time [data-here] a").get_attribute("href").endswith("#spell-2")
+
+
+def test_fingers_tap_drag_and_pinch(browser: Any, report: str) -> None:
+    look(browser, report, width=360)
+    browser.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": True, "maxTouchPoints": 2})
+    try:
+        look(browser, report, width=360)
+        box = browser.execute_script("return arguments[0].getBoundingClientRect()", plot(browser))
+        y, middle = box["y"] + box["height"] * 0.6, box["x"] + box["width"] / 2
+
+        touch(browser, "touchStart", (middle, y))
+        touch(browser, "touchEnd")
+        assert "arrivals" in tip(browser)
+        shown = browser.find_element(By.CSS_SELECTOR, "#time .tip").rect
+        assert shown["x"] >= 0
+        assert shown["x"] + shown["width"] <= 360
+
+        touch(browser, "touchStart", (middle - 20, y))
+        touch(browser, "touchStart", (middle - 20, y), (middle + 20, y))
+        touch(browser, "touchMove", (middle - 60, y), (middle + 60, y))
+        touch(browser, "touchEnd")
+        first, last = span(browser).split(" – ")
+        assert "0:35" <= first < last <= "1:30", "three times as long, around the same moment"
+
+        touch(browser, "touchStart", (middle - 60, y))
+        touch(browser, "touchMove", (middle, y))
+        touch(browser, "touchEnd")
+        again, until = span(browser).split(" – ")
+        assert first < again < until < last
+        assert complaints(browser) == []
+    finally:
+        browser.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": False})
 
 
 def test_a_phone_reads_each_spell_without_scrolling_sideways(browser: Any, report: str) -> None:

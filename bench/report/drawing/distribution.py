@@ -12,6 +12,9 @@ NINES = (0.0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 0.999999, 0.9999999)
 HEIGHT_PX = 330
 TOP_PX = 30
 BOTTOM_PX = 28
+LINE_PX = 24
+LETTER_PX, NARROW_LETTER_PX = 6.6, 5.8
+Stretch = tuple[float, float]
 
 
 def distribution(result: Result, width: int) -> str:
@@ -45,14 +48,35 @@ def distribution(result: Result, width: int) -> str:
         element("path", d=f"M{left} {number(promised)}H{frame.right}", class_="line target"),
         element("path", d=f"M{number(target)} {TOP_PX}V{HEIGHT_PX - BOTTOM_PX}", class_="line target"),
         element("circle", cx=target, cy=promised, r=4.5, class_="dot target"),
-        _promise(result, target, promised, right=target < left + (230 if width >= WIDE_PX else 180)),
+        _promise(
+            result,
+            target,
+            promised,
+            within=(left, frame.right),
+            curve=_crossed(at_ms, height, promised),
+            letter_px=LETTER_PX if width >= WIDE_PX else NARROW_LETTER_PX,
+        ),
     ]
     return drawing(parts, width=width, height=HEIGHT_PX)
 
 
-def _promise(result: Result, x: float, y: float, *, right: bool) -> str:
+def _promise(result: Result, x: float, y: float, *, within: Stretch, curve: Stretch, letter_px: float) -> str:
+    """Return the words at the promise: left of it, right of it or at the axis, where the curve does not pass."""
     words = f"promised: {share(result.percentile)} within {duration(result.latency_target_s)}"
-    return text(words, x + (8 if right else -8), y - 8, class_="tick target", anchor="start" if right else "end")
+    wide = letter_px * len(words)
+    places = (("end", x - 8, x - 8 - wide), ("start", x + 8, x + 8), ("start", within[0] + 8, within[0] + 8))
+    inside = [place for place in places if within[0] <= place[2] and place[2] + wide <= within[1]] or [places[2]]
+    free = [place for place in inside if curve[1] < place[2] or place[2] + wide < curve[0]]
+    anchor, at, _ = (free or inside)[0]
+    return text(words, at, y - 8, class_="tick target", anchor=anchor)
+
+
+def _crossed(x: np.ndarray, y: np.ndarray, promised: float) -> Stretch:
+    """Return from where to where the curve passes through a line of text that stands on the promised share."""
+    through = x[(y <= promised) & (y >= promised - LINE_PX)]
+    later = x[y <= promised]
+    first = float(later[0]) if len(later) else np.inf
+    return first - 4, float(through[-1]) + 4 if len(through) else first + 4
 
 
 def _nines(shares: np.ndarray, most: float) -> np.ndarray:

@@ -1,7 +1,9 @@
 """What each policy kept late for what it cost, and who of them is beaten by nobody."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
 from typing import Final
 
 from bench.report.comparison_view import Compared, Group
@@ -16,6 +18,7 @@ BOTTOM_PX: Final = 46
 NONE_LATE: Final = 1e-6
 """Where "none late" stands on a logarithmic axis."""
 LETTER_PX: Final = 7.0
+Place = tuple[float, float]
 PLACES: Final = (
     ("start", 9, 4),
     ("end", -9, 4),
@@ -23,6 +26,8 @@ PLACES: Final = (
     ("middle", 0, 20),
     ("start", 9, -11),
     ("end", -9, 20),
+    ("start", 9, 20),
+    ("end", -9, -11),
 )
 """Where a name may stand at its point: anchor and distance. The first that is free is taken."""
 
@@ -72,13 +77,18 @@ def pareto(group: Group, width: int) -> str:
             )
         )
     points = {one.label: _place(one, x, y) for one in group.compared}
-    parts.append(_stairs(group, points, frame.right, TOP_PX))
+    stairs = _stairs(group, points, frame.right, TOP_PX)
+    whiskers = [_whiskers(one, x, y) for one in group.compared]
+    parts += [_path(stairs, "stairs"), *(_path(line, "whisker") for pair in whiskers for line in pair)]
+    lines = [_around(line) for line in (stairs, *(line for pair in whiskers for line in pair))]
+    crossed = [box for boxes in lines for box in boxes] + [Box(left, promised - 18, frame.right, promised + 1)]
     taken = [Box(at - 7, to - 7, at + 7, to + 7) for at, to in points.values()]
+    within = Box(left, 0, frame.right, HEIGHT_PX - BOTTOM_PX)
     for position, one in enumerate(group.compared, start=1):
-        parts += [_whiskers(one, x, y), _point(one, *points[one.label])]
-        parts.append(
-            _name(one.label, position, points[one.label], taken, Box(left, 0, frame.right, HEIGHT_PX - BOTTOM_PX))
-        )
+        parts += [
+            _point(one, *points[one.label]),
+            _name(one.label, position, points[one.label], taken=taken, crossed=crossed, within=within),
+        ]
     return drawing(parts, width=width, height=HEIGHT_PX)
 
 
@@ -86,7 +96,7 @@ def _late(in_sla: float) -> float:
     return max(1 - in_sla, NONE_LATE)
 
 
-def _place(one: Compared, x: Scale, y: Scale) -> tuple[float, float]:
+def _place(one: Compared, x: Scale, y: Scale) -> Place:
     return float(x.at([one.replica_minutes.mean])[0]), float(y.at([_late(one.in_sla.mean)])[0])
 
 
@@ -103,22 +113,37 @@ def _lateness(group: Group) -> tuple[float, float]:
     return min(late) / 2, min(2.0, 3 * max(late))
 
 
-def _stairs(group: Group, points: dict[str, tuple[float, float]], right: float, top: float) -> str:
-    """Return the front as stairs: whoever lies above and to the right of them is beaten."""
+def _stairs(group: Group, points: dict[str, Place], right: float, top: float) -> list[Place]:
+    """Return the corners of the front as stairs: whoever lies above and to the right of them is beaten."""
     front = sorted(points[one.label] for one in group.compared if one.on_front)
     if not front:
-        return ""
-    data = f"M{number(front[0][0])} {number(float(top))}V{number(front[0][1])}"
-    data += "".join(f"H{number(at)}V{number(to)}" for at, to in front[1:])
-    return element("path", d=f"{data}H{number(float(right))}", class_="stairs")
+        return []
+    corners = [(front[0][0], float(top)), front[0]]
+    for at, to in front[1:]:
+        corners += [(at, corners[-1][1]), (at, to)]
+    return [*corners, (float(right), corners[-1][1])]
 
 
-def _whiskers(one: Compared, x: Scale, y: Scale) -> str:
+def _whiskers(one: Compared, x: Scale, y: Scale) -> tuple[list[Place], list[Place]]:
+    """Return the ends of the lines that show the intervals: of cost, of lateness."""
     at, to = _place(one, x, y)
     left, right = map(float, x.at([one.replica_minutes.low, one.replica_minutes.high]))
     worst, best = map(float, y.at([_late(one.in_sla.low), _late(one.in_sla.high)]))
-    data = f"M{number(left)} {number(to)}H{number(right)}M{number(at)} {number(worst)}V{number(best)}"
-    return element("path", d=data, class_="whisker")
+    return [(left, to), (right, to)], [(at, worst), (at, best)]
+
+
+def _path(corners: Sequence[Place], class_: str) -> str:
+    data = "L".join(f"{number(at)} {number(to)}" for at, to in corners)
+    return element("path", d=f"M{data}", class_=class_) if corners else ""
+
+
+def _around(corners: Sequence[Place]) -> list[Box]:
+    """Return what lines from corner to corner cover; they run along the axes."""
+    return [
+        Box(min(a[0], b[0]) - 1, min(a[1], b[1]) - 1, max(a[0], b[0]) + 1, max(a[1], b[1]) + 1)
+        for a, b in pairwise(corners)
+        if a != b
+    ]
 
 
 def _point(one: Compared, at: float, to: float) -> str:
@@ -133,16 +158,16 @@ def _point(one: Compared, at: float, to: float) -> str:
     )
 
 
-def _name(label: str, position: int, point: tuple[float, float], taken: list[Box], within: Box) -> str:
-    """Return the label where it covers nothing; where there is no such place, its number in the table."""
-    for words in (label, str(position)):
+def _name(label: str, position: int, point: Place, *, taken: list[Box], crossed: Sequence[Box], within: Box) -> str:
+    """Return the label where it covers nothing, or else nothing but lines; or else its number in the table."""
+    for words, spared in ((label, [*taken, *crossed]), (label, taken), (str(position), taken)):
         wide = LETTER_PX * len(words)
         for anchor, right, down in PLACES:
             x, y = point[0] + right, point[1] + down
             start = x - {"start": 0.0, "middle": wide / 2, "end": wide}[anchor]
             box = Box(start, y - 11, start + wide, y + 3)
             inside = box.left >= within.left and box.right <= within.right + 4 and box.bottom <= within.bottom
-            if inside and not any(map(box.meets, taken)):
+            if inside and not any(map(box.meets, spared)):
                 taken.append(box)
                 return text(words, x, y, class_="strong", anchor=anchor)
     return text(str(position), point[0] + 9, point[1] + 4, class_="strong")

@@ -17,9 +17,11 @@ from bench.report.happenings import Happening
 from bench.report.reduction import bucket, floats, reduce, worst_entries
 from bench.report.result import Result
 from bench.report.traces import LATENCY, PANELS, REPLICAS, Panel, Values, late_by_second, series
+from bench.report.wording import duration
 
 TITLE_PX: Final = 30
 LANE_PX: Final = 18
+TICK_PX: Final = 24
 KEY_PX: Final = 17
 LETTER_PX: Final = 7.2
 """A letter's width, generously: nothing here can measure text."""
@@ -72,7 +74,10 @@ def _panel(frame: Frame, panel: Panel, known: Mapping[str, Values], top: float, 
     drawn = [trace for trace in panel.traces if trace.name in known]
     low, high = _limits([known[trace.name] for trace in drawn], panel.log, target_ms)
     scale = Scale(low, high, top + panel.height, top, log=panel.log)
-    parts = [grid(frame, scale, max(2, panel.height // 28)), _title(frame, panel, [t.name for t in drawn], top)]
+    parts = [
+        grid(frame, scale, max(2, panel.height // TICK_PX), whole=not panel.log),
+        _title(frame, panel, [t.name for t in drawn], top, duration(target_ms / 1000)),
+    ]
     for trace in drawn:
         reduced = reduce(known[trace.name], bucket(len(known[trace.name]), int(frame.right - frame.left)))
         x = frame.edges(reduced.step)
@@ -159,10 +164,10 @@ def _lanes(frame: Frame, happened: Sequence[Happening], top: float) -> tuple[str
     return element("g", *parts), lane * LANE_PX
 
 
-def _title(frame: Frame, panel: Panel, drawn: Sequence[str], top: float) -> str:
+def _title(frame: Frame, panel: Panel, drawn: Sequence[str], top: float, target: str) -> str:
     """Return the panel's name and, behind it, the key to its lines."""
     keys = [(trace.label, trace.class_) for trace in panel.traces if trace.name in drawn]
-    keys += [("target", "target")] if panel.log else []
+    keys += [(f"target {target}", "target")] if panel.log else []
     spans = [element("tspan", panel.title, class_="title")]
     if len(keys) > 1:
         for label, class_ in keys:

@@ -3,6 +3,9 @@
 import csv
 import io
 import json
+import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +47,55 @@ def test_a_report_is_computed_unless_the_kept_one_is_wanted(folder: Path, monkey
     assert made == []
     assert json.loads(run(folder, "--json", "--master", "local[1]").stdout)["run"] == "again"
     assert made == ["local[1]"]
+
+
+def test_events_elsewhere_are_judged_by_the_run_or_by_what_was_promised(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: dict[Path, tuple[str, ...]] = {}
+
+    def judged(place: Path, *, extra: tuple[str, ...], **_: object) -> None:
+        asked[place] = extra
+        small_result(run="elsewhere").save(place)
+
+    monkeypatch.setattr(reporting, "judge", judged)
+    assert json.loads(run(folder, "--json", "--events", "s3a://b/e", "--jars", tmp_path).stdout)["run"] == "elsewhere"
+    assert asked[folder] == ("--events", "s3a://b/e", "--jars", str(tmp_path))
+
+    new = tmp_path / "new folder"
+    run(new, "--events", "e.parquet", "--journal", "j.jsonl", "--latency-target-s", "0.5", "--percentile", "0.99")
+    words = ("--events", "e.parquet", "--journal", "j.jsonl", "--latency-target-s", "0.5", "--percentile", "0.99")
+    assert asked[new] == (*words, "--command", f"tailpack report '{new}' {' '.join(words)}")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("new", "--events", "e"), "new holds no run.json: name the folder of the run, or say what was promised"),
+        (("small", "--events", "e", "--latency-target-s", "1"), "run.json says what was promised; leave out --latency"),
+        (("small", "--events", "e", "--jars", "away"), "--jars away: no jar is there, and no folder of jars"),
+        (("small", "--percentile", "0.9"), "a run brings what was promised; leave out --percentile"),
+        (("small", "--journal", "j"), "--journal and --jars go with --events"),
+        (("small", "--kept", "--events", "e"), "--kept computes nothing: leave out what says how"),
+    ],
+)
+def test_what_is_said_of_events_must_fit(
+    folder: Path, words: tuple[str, ...], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder.parent)
+    with pytest.raises(TailpackError, match=re.escape(message)):
+        run(*words)
+    assert not Path("new").exists()
+
+
+def test_a_full_disk_behind_standard_output_is_one_line(folder: Path) -> None:
+    command = [sys.executable, "-m", "tailpack", "report", str(folder), "--kept", "--format", "json"]
+    with open("/dev/full", "wb") as full:
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert ended.returncode == 2
+    said = "tailpack: standard output does not take the report: No space left on device"
+    assert ended.stderr.splitlines()[-1] == said
+    assert "Traceback" not in ended.stderr
 
 
 def test_markdown_is_one_page_on_standard_output_and_nothing_else(folder: Path) -> None:

@@ -43,3 +43,10 @@ def test_where_plans_place_nothing_a_death_may_be_noticed_later() -> None:
     assert Judge([died(2_000 + NOTICED_WITHIN_US)], [plan(0, None)]).by_death(TAKEN)
     assert not Judge([died(2_001 + NOTICED_WITHIN_US)], [plan(0, None)]).by_death(TAKEN)
     assert not Judge([], []).by_death(TAKEN)
+
+
+def test_what_the_group_places_itself_after_a_first_plan_is_a_handover() -> None:
+    plans = [plan(0, "a"), plan(1_200, None), plan(1_400, None)]
+    assert not Judge([], plans).by_death(TAKEN)
+    assert Judge([died(1_500)], plans).by_death(TAKEN)
+    assert Judge([], [*plans, plan(1_600, "a"), plan(1_700, "a")]).by_death(TAKEN), "plans place again"

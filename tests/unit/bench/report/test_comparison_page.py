@@ -13,6 +13,7 @@ from bench.report.drawing.pareto import pareto
 from bench.report.drawing.svg import NARROW_PX, WIDE_PX
 from bench.report.example_comparison import example_comparison
 from bench.report.policy_comparison import policies_view
+from bench.report.terms import compared_terms
 from bench.sections import Target
 from bench.statistics import Interval
 
@@ -116,3 +117,30 @@ def test_where_nobody_keeps_the_promise_the_closest_is_named() -> None:
 def test_a_comparison_of_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match="nothing to compare"):
         policies_view(Comparison(rows=(), missing=()), target_of=promised)
+
+
+def test_names_stand_beside_the_lines_of_the_intervals() -> None:
+    wide = [
+        Compared(
+            label=label, runs=1, in_sla=Interval(at, at - 0.002, at + 0.002),
+            replica_minutes=Interval(cost, cost - 4, cost + 4), on_front=True,
+        )
+        for label, at, cost in (("here", 0.99, 30.0), ("there", 0.95, 20.0))
+    ]  # fmt: skip
+    group = Group(title="w", latency_target_s=0.5, percentile=0.999, reference="here", compared=tuple(wide))
+    drawn = pareto(group, WIDE_PX)
+    heights = [float(y) for y in re.findall(r'<circle cx="[\d.]+" cy="([\d.]+)"', drawn)]
+    names = [float(y) for y in re.findall(r'<text x="[\d.]+" y="([\d.]+)" class="strong"', drawn)]
+    assert len(names) == len(heights) == 2
+    assert all(not name - 11 < height < name + 3 for name in names for height in heights)
+
+
+def test_the_words_of_the_page_are_explained_on_it() -> None:
+    text = comparison_html(example_comparison())
+    for word, _ in compared_terms():
+        assert f"<dt>{word}</dt>" in text
+
+
+def test_an_interval_is_not_torn_apart() -> None:
+    text = comparison_html(example_comparison())
+    assert ">99.932\u00a0% (99.922\u00a0%\u00a0–\u2060\u00a099.941\u00a0%)</td>" in text

@@ -4,6 +4,7 @@ import re
 
 import msgspec
 import numpy as np
+import pytest
 
 from bench.report.drawing.distribution import distribution
 from bench.report.drawing.heat import heat_map, key, worst
@@ -103,3 +104,25 @@ def test_the_curve_reaches_as_many_nines_as_there_are_events() -> None:
     assert "99.99999 %" in text
     assert "promised: 99.9 % within 500 ms" in text
     assert "99.99999 %" not in distribution(example(), WIDE_PX)
+
+
+@pytest.mark.parametrize("width", [NARROW_PX, WIDE_PX])
+@pytest.mark.parametrize("slower", [0.3, 1.0, 1.6, 30.0])
+def test_the_promise_is_told_where_the_curve_does_not_pass(width: int, slower: float) -> None:
+    of = example().distribution
+    stretched = msgspec.structs.replace(of, latency_s=tuple(latency_s * slower for latency_s in of.latency_s))
+    text = distribution(msgspec.structs.replace(example(), distribution=stretched), width)
+    x, y, anchor = re.findall(r'<text x="([\d.]+)" y="([\d.]+)" class="tick target" text-anchor="(\w+)"', text)[0]
+    curve_data = re.findall(r'<path d="([^"]+)" class="line a thick"', text)[0]
+    points = [(float(at), float(to)) for at, to in re.findall(r"[ML]([\d.]+) ([\d.]+)", curve_data)]
+    long = (6 if width == WIDE_PX else 5.5) * len("promised: 99.9 % within 500 ms")
+    left = float(x) - (long if anchor == "end" else 0)
+    inside = [at for at, to in points if float(y) - 12 < to < float(y) and left < at < left + long]
+    assert 0 < left < left + long <= width
+    assert not inside
+
+
+def test_replicas_are_counted_in_whole_ones() -> None:
+    labels = re.findall(r">([\d.]+)</text>", drawn().split("Replicas")[0].split("Events per second")[1])
+    assert labels
+    assert all(float(label).is_integer() for label in labels)

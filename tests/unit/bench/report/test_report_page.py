@@ -10,6 +10,7 @@ import pytest
 from bench.report.causes import MEANINGS, Cause
 from bench.report.example import example
 from bench.report.page import html
+from bench.report.rendering import tied
 from bench.report.result import (
     Breakdowns,
     CauseOfLateness,
@@ -20,6 +21,7 @@ from bench.report.result import (
     Series,
     Tail,
 )
+from bench.report.terms import terms
 
 MEGABYTE = 1_000_000
 HOSTILE = "</script><script>alert(1)</script> & more"
@@ -81,9 +83,30 @@ def test_each_late_event_is_explained_by_cause_place_and_words() -> None:
         assert MEANINGS[Cause(one.cause)].replace("'", "&#39;") in text
     for spell in tail.spells:
         assert spell.why in text
-    assert text.count('<tr><th scope="row" class="when">') == len(tail.spells)
+    rows = re.findall(r'<tr id="spell-(\d+)"><th scope="row" class="when"><a href="#time" data-from="([\d.]+)"', text)
+    told = data_of(text)["spells"]
+    assert [(int(row), float(at)) for row, at in rows] == [(row, one["from"]) for row, one in enumerate(told)]  # type: ignore[arg-type,var-annotated]
+    assert {one["why"] for one in told} == {spell.why for spell in tail.spells}  # type: ignore[attr-defined]
     assert "8 of 10,240 events were not done within 500 ms" in text
     assert "not listed" not in text
+
+
+def test_the_head_says_why_most_were_late() -> None:
+    assert "Late: 8 events. By cause: 5 replica dead, 2 overloaded, 1 handover." in html(example())
+    assert "By cause" not in html(changed(tail=Tail(late=0, causes=(), spells=())))
+
+
+def test_the_words_of_the_page_are_explained_on_it() -> None:
+    text = html(example())
+    for word, meaning in terms():
+        assert f"<dt>{word}</dt><dd>{tied(meaning)}".replace("'", "&#39;") in text
+    explained = " ".join(word for word, _ in terms())
+    for label in ("p99", "replica-minutes", "bound", "lag", "epoch", "handover", "Rscore", "effect", "μ"):
+        assert label in explained
+
+
+def test_a_number_stays_with_its_unit() -> None:
+    assert tied("99.9 % within 500 ms or 2 s, for 3 sites") == "99.9\u00a0% within 500\u00a0ms or 2\u00a0s, for 3 sites"
 
 
 def test_spells_that_are_left_out_are_counted() -> None:
@@ -109,6 +132,13 @@ def test_colours_are_the_pages_own_so_that_both_schemes_work() -> None:
 def test_no_id_is_given_twice() -> None:
     found = re.findall(r'\bid="([^"]+)"', html(example()))
     assert len(found) == len(set(found))
+
+
+def test_a_simulated_run_has_no_date() -> None:
+    text = html(changed(provenance=msgspec.structs.replace(example().provenance, started_us=0)))
+    assert "1970" not in text
+    assert "<dt>simulated</dt>" in text
+    assert "<dt>simulated</dt>" not in html(example())
 
 
 def test_the_same_result_gives_the_same_page() -> None:

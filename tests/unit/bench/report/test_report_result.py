@@ -43,4 +43,8 @@ def test_lengths_of_time_read_well() -> None:
         "1.25 s",
         "73.2 s",
     ]
-    assert [moment(value) for value in (-2.0, 12.14, 125.1)] == ["-2.0 s", "12.1 s", "2:05.1"]
+    assert [moment(value) for value in (-2.0, 12.14, 125.1)] == ["−2.0 s", "12.1 s", "2:05.1"]
+
+
+def test_a_moment_just_before_the_start_is_the_start() -> None:
+    assert [moment(value) for value in (-0.04, 0.0, -65.5)] == ["0.0 s", "0.0 s", "−1:05.5"]

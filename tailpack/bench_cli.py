@@ -15,7 +15,7 @@ from bench.figures import LiveRow, Origin, ProcessRow, StartupRow
 from bench.report.result import Result
 from bench.run_info import RunInfo
 from bench.scenario import load_scenario
-from tailpack import delivery_cli, handover_cli, live_cli, provenance, simulator_cli, targets_cli
+from tailpack import delivery_cli, handover_cli, live_cli, provenance, report_bench_cli, simulator_cli, targets_cli
 from tailpack.runner import Options, Run
 
 app = typer.Typer(
@@ -26,6 +26,7 @@ app.add_typer(delivery_cli.app)
 app.add_typer(live_cli.app)
 app.add_typer(simulator_cli.app)
 app.add_typer(targets_cli.app)
+app.add_typer(report_bench_cli.app)
 
 Out = Annotated[Path, typer.Option("--out", help="Folder that takes a folder for each run.")]
 Into = Annotated[Path, typer.Option("--into", help="Folder that takes the figures.")]
@@ -71,19 +72,6 @@ def service_rate(
     figures.save(rows, figures.ServiceRateRow, into)
 
 
-@app.command()
-def report(
-    events: Annotated[int, typer.Option(help="Size of the made-up run.")] = 1_000_000, into: Into = figures.FOLDER
-) -> None:
-    """Wall time and memory of the Spark report on a made-up run, read from Kafka."""
-    from tailpack.spark_bench import measure  # noqa: PLC0415
-
-    row = measure(events, origin(), Console())
-    Console().print(f"{row.events:,} events in {row.wall_s:.1f} s, {row.peak_mib:,.0f} MiB", highlight=False)
-    kept = [one for one in figures.load(figures.SparkRow, into) if one.events != events]
-    figures.save(sorted([*kept, row], key=lambda one: one.events), figures.SparkRow, into)
-
-
 @app.command("tables")
 def tables(file: Annotated[Path, typer.Argument(help="Markdown file with table markers.")] = Path("README.md")) -> None:
     """Write the tables of a Markdown file anew from the committed figures."""
@@ -106,7 +94,8 @@ def everything(out: Out = Path("out")) -> None:
     """All that is quick: service-rate, startup, report, processes. `live` takes hours and is asked for by name."""
     service_rate(events=4000, into=figures.FOLDER)
     startup(out=out, into=figures.FOLDER)
-    report(events=1_000_000, into=figures.FOLDER)
+    report_bench_cli.report(events=1_000_000, source="kafka", into=figures.FOLDER)
+    report_bench_cli.report(against="pandas,duckdb", whole=True, into=figures.FOLDER)
     processes(rates="150,350", out=out, into=figures.FOLDER)
 
 

@@ -1,5 +1,6 @@
 """The formats in which reports are handed over, and what the commands have in common on that."""
 
+import os
 import sys
 from collections.abc import Iterable
 from enum import StrEnum
@@ -49,6 +50,16 @@ def chosen(form: Format, table: str, *, as_json: bool) -> Format:
     return Format.JSON if as_json else form
 
 
+def hand_over(text: str) -> None:
+    """Print `text`, all of it. Raises TailpackError where standard output does not take it."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError as refused:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python would try the rest again at its end
+        raise TailpackError(f"standard output does not take the report: {refused.strerror}") from refused
+
+
 def hand_over_csv(sheets: "Iterable[Sheet]", folder: Path, table: str) -> None:
     """Print one table, or write all of them."""
     from bench.report.formats import csv_text, write_csv  # noqa: PLC0415
@@ -61,6 +72,6 @@ def hand_over_csv(sheets: "Iterable[Sheet]", folder: Path, table: str) -> None:
             raise TailpackError(f"{folder / TABLES} cannot take the tables: {refused.strerror}") from refused
         Console(stderr=True).print(f"written: {len(written)} tables in {folder / TABLES}", highlight=False)
     elif table in by_name:
-        sys.stdout.write(csv_text(by_name[table]))
+        hand_over(csv_text(by_name[table]))
     else:
         raise TailpackError(f"no table is called {table}; there are {', '.join(by_name)}")

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 from rich.console import Console
 
-from bench.figures import Origin, SparkRow
+from bench.figures import KafkaReportRow, Origin
 from bench.latency_job.publishing import create_topics, publish, run_info
 from bench.latency_job.samples import MadeUpRun, made_up_run
 from bench.report.result import Result
@@ -26,7 +26,7 @@ STARTED_US: Final = 1_700_000_000_000_000
 SEED: Final = 1
 
 
-def measure(events: int, origin: Origin, console: Console) -> SparkRow:
+def measure(events: int, origin: Origin, console: Console) -> KafkaReportRow:
     """Judge a made-up payment-only run of `events` events, two records each, and time it from start to exit.
 
     The start of Python and of the JVM is counted, the filling of Kafka is not. Memory is the PSS of both processes.
@@ -48,7 +48,7 @@ def measure(events: int, origin: Origin, console: Console) -> SparkRow:
         seen = _events_in(folder)
     if seen != events:
         raise TailpackError(f"the report saw {seen:,} of {events:,} events; its time would mean nothing")
-    return SparkRow(
+    return KafkaReportRow(
         events=events,
         wall_s=round(wall_s, 2),
         events_per_s=round(events / wall_s, 1),

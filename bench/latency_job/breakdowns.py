@@ -5,23 +5,23 @@ from typing import Any, Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from bench.latency_job.measures import counted, nearest_ranks
+from bench.latency_job.narrowing import ranks_within
 from bench.latency_job.seconds import NOWHERE
-from bench.latency_job.terms import Terms
+from bench.latency_job.terms import Terms, latency
 from bench.report.result import Breakdown, Breakdowns, HeatMap
 
 CELLS: Final = 600
 """Most cells of a heat map in time: more would be narrower than a pixel."""
 UNKNOWN: Final = "unknown"
+SHOWN: Final = ("p50", "p99", "p999")
 
 
-def breakdowns(events: DataFrame, served: DataFrame) -> Breakdowns:
-    """Return the three lists. served: of `seconds.served`, whose counts say how many were late."""
-    latencies = events.where("done_us is not null").withColumn("value_us", f.col("done_us") - f.col("intended_us"))
+def breakdowns(events: DataFrame, cells: DataFrame) -> Breakdowns:
+    """Return the three lists. cells: of `seconds.cells`, whose counts say how many were late."""
     return Breakdowns(
-        partitions=_by(latencies, served, "partition"),
-        replicas=_by(latencies, served, "replica"),
-        epochs=_by(latencies, served, "epoch"),
+        partitions=_by(events, cells, "partition"),
+        replicas=_by(events, cells, "replica"),
+        epochs=_by(events, cells, "epoch"),
     )
 
 
@@ -51,10 +51,10 @@ def heat_map(arrived: DataFrame, terms: Terms) -> HeatMap:
     )
 
 
-def _by(latencies: DataFrame, served: DataFrame, key: str) -> tuple[Breakdown, ...]:
-    named = latencies.withColumn("partition", f.coalesce("partition", f.lit(NOWHERE)))
-    ranks = nearest_ranks(counted(named, key), key)
-    late = served.groupBy(f.col(key).alias("of")).agg(f.sum("late").alias("late"))
+def _by(events: DataFrame, cells: DataFrame, key: str) -> tuple[Breakdown, ...]:
+    name = f.coalesce(key, f.lit(NOWHERE)) if key == "partition" else f.col(key)
+    ranks = ranks_within(events.select(name.alias(key), latency().alias("value_us")), key, SHOWN)
+    late = cells.groupBy(f.col(key).alias("of")).agg(f.sum("late").alias("late"))
     rows = ranks.join(late, f.col(key).eqNullSafe(f.col("of"))).collect()
     return tuple(_breakdown(row.asDict(), key) for row in sorted(rows, key=lambda row: _order(row[key])))
 

@@ -5,31 +5,28 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from bench.latency_job import group_history as history
 from bench.latency_job.pace import Usual
-from bench.measures import bound_replicas
+from bench.measures import Bound, IntArray, bound
 from bench.report.result import Cost
 from bench.run_info import RunInfo
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
 
 MOST_SECONDS: Final = 200_000
-MOST_PACKINGS: Final = 5_000
-"""Different seconds for which the bound is computed: each is a search of some milliseconds."""
+SLICE_S: Final = 20_000
+"""Seconds of which the counts of all partitions are in memory at once."""
 
 
-def cost(
-    run: RunInfo, started_us: int, journal: Sequence[JournalEntry], bound_replicas: NDArray[np.int64] | None
-) -> Cost:
+def cost(run: RunInfo, started_us: int, journal: Sequence[JournalEntry], least: Bound | None) -> Cost:
     """Return requested and ready replica-minutes, the bound in all, and the moves of the run's plans."""
     until_us = started_us + round(run.duration_s * 1e6)
     changes = history.only(journal, ReplicaChanged)
     paid, ready = history.paid(changes), history.serving(changes)
     requested = history.replica_minutes(paid, started_us, until_us) if paid else None
-    bound = None if bound_replicas is None else int(bound_replicas.sum()) / 60
+    bound_minutes = None if least is None else least.minutes
     plans = history.only(journal, PlanWritten)
     after = zip([None, *plans], plans, strict=False)
     in_run = [(before, plan) for before, plan in after if started_us <= plan.at_us < until_us]
@@ -37,8 +34,9 @@ def cost(
     return Cost(
         requested_replica_minutes=requested,
         ready_replica_minutes=history.replica_minutes(ready, started_us, until_us) if ready else None,
-        bound_replica_minutes=bound,
-        regret=requested / bound - 1 if requested is not None and bound else None,
+        bound_replica_minutes=bound_minutes,
+        bound_gap_replica_minutes=None if least is None else least.gap_minutes,
+        regret=requested / bound_minutes - 1 if requested is not None and bound_minutes else None,
         moved_partitions=sum(plan.moved for _, plan in in_run),
         rebalance_score=rebalance_score(in_run, history.only(journal, TickRecord)),
         largest_up=max([0, *steps]),
@@ -46,7 +44,7 @@ def cost(
     )
 
 
-def bound_of(run: RunInfo, arrived: DataFrame, usual: Usual) -> NDArray[np.int64] | None:
+def bound_of(run: RunInfo, arrived: DataFrame, usual: Usual) -> Bound | None:
     """Return the least replicas that hold each second's own events, by second; None: no μ, or too long.
 
     μ is the scenario's, else what services usually took. Bursts: where the scenario says so.
@@ -55,21 +53,33 @@ def bound_of(run: RunInfo, arrived: DataFrame, usual: Usual) -> NDArray[np.int64
     seconds = int(run.duration_s)
     if service_rate is None or not 0 < seconds <= MOST_SECONDS:
         return None
-    in_run = arrived.where((f.col("second") >= 0) & (f.col("second") < seconds))
-    rows = in_run.groupBy("second").agg(f.collect_list("events").alias("counts")).collect()
-    width = max((len(row["counts"]) for row in rows), default=1)
-    table = np.zeros((seconds, width), dtype=np.int64)
-    for row in rows:
-        table[row["second"], : len(row["counts"])] = row["counts"]
-    if len(np.unique(np.sort(table, axis=1), axis=0)) > MOST_PACKINGS:
-        return None
     spacing = _section(run, "load").get("spacing")
     try:
-        return bound_replicas(
-            table, service_rate=service_rate, latency_target_s=run.latency_target_s, bursts=spacing == "burst"
-        )
+        parts = [
+            bound(
+                _counts(arrived, begin, min(begin + SLICE_S, seconds)),
+                service_rate=service_rate,
+                latency_target_s=run.latency_target_s,
+                bursts=spacing == "burst",
+            )
+            for begin in range(0, seconds, SLICE_S)
+        ]
     except ValueError:
         return None  # a replica that cannot serve one event within the target holds no bin
+    return Bound(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("replicas", "enough")))
+
+
+def _counts(arrived: DataFrame, begin: int, end: int) -> IntArray:
+    """Return the events of each partition in each second from `begin` to `end`; which is which is not kept."""
+    some = arrived.where((f.col("second") >= begin) & (f.col("second") < end))
+    rows = some.groupBy("second").agg(f.collect_list(f.col("events").cast("int")).alias("counts")).toArrow()
+    counts = rows.column("counts").combine_chunks()
+    lengths = np.diff(np.asarray(counts.offsets))
+    table = np.zeros((end - begin, max([1, *lengths])), dtype=np.int64)
+    seconds = np.repeat(np.asarray(rows.column("second")) - begin, lengths)
+    places = np.arange(len(seconds)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    table[seconds, places] = np.asarray(counts.flatten())
+    return table
 
 
 def rebalance_score(

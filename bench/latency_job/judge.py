@@ -1,6 +1,7 @@
 """events.parquet and the journal → Result: Spark makes small tables, the rest is plain arithmetic."""
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,9 +13,11 @@ from bench.latency_job.breakdowns import breakdowns, heat_map
 from bench.latency_job.cost import bound_of, cost
 from bench.latency_job.errors import ReportError
 from bench.latency_job.integrity import checks, integrity
+from bench.latency_job.narrowing import ranks_within
 from bench.latency_job.pace import Usual, usual
+from bench.latency_job.rebalances import rebalances
 from bench.latency_job.schema import COLUMN_OF
-from bench.latency_job.tail import tail
+from bench.latency_job.tail import tables, tail
 from bench.latency_job.terms import Terms
 from bench.report.result import STAGES, Effects, Lateness, Provenance, Result, Stage, Tail, TopicRecords
 from bench.run_info import RunInfo
@@ -31,32 +34,61 @@ class Essentials:
     """Rows of `seconds.by_second`."""
     done: Mapping[int, int]
     """Second → events done."""
-    served: DataFrame
+    ranks: Mapping[str, int]
+    """Events done, and percentiles of the latency by the names of PARTS_PER_MILLION (µs); empty: nothing was done."""
+    cells: DataFrame
     arrived: DataFrame
     usual: Usual
     tail: Tail
 
 
 def essentials(run: RunInfo, started_us: int, events: DataFrame, journal: Sequence[JournalEntry]) -> Essentials:
-    """Return share in SLA, series and late events by cause. events: as in events.parquet. started_us: second 0.
+    """Return percentiles, share in SLA, series and late events by cause. started_us: second 0.
 
-    The caller ends the session, or unpersists `served` and `arrived`. Raises ReportError for a run without events.
+    events: as in events.parquet. The caller ends the session, or calls `forget`.
+    Raises ReportError for a run without events.
     """
     target_us, pipeline = round(run.latency_target_s * 1e6), run.topology == "pipeline"
-    counts = measures.shares(events, target_us).collect()[0].asDict()
+    cells = seconds.cells(events, Terms(started_us, target_us, 0)).persist()
+    counts = seconds.shares(cells).collect()[0].asDict()
     if not counts["rows"]:
         raise ReportError("there is no event, so there is nothing to judge")
     terms = Terms(started_us, target_us, series.shown_s(run.duration_s, started_us, counts))
-    served = seconds.served(events, terms).persist()
-    arrived = seconds.owned(seconds.arrived(events, terms), served).persist()
-    rows = [row.asDict() for row in seconds.by_second(events, terms).collect()]
-    done = {row["second"]: row["done"] for row in seconds.done(served).collect()}
-    if counts["in_sla"] == counts["events"]:
-        found, paces = Tail(late=0, causes=(), spells=()), usual(events, terms)
-    else:
-        paces = usual(events, terms)
-        found = tail(events, (served, arrived), terms, journal, paces, pipeline=pipeline)
-    return Essentials(terms, counts, rows, done, served, arrived, paces, found)
+    arrived = seconds.owned(cells).persist()
+    with ThreadPoolExecutor(2) as beside:  # one job plans, the other one's tasks have the cores
+        latencies = beside.submit(_latencies, events, seconds.by_second(events, terms))
+        done = seconds.done(cells).collect()
+        late = [(row["second"], row["late_from_us"]) for row in done if row["late_from_us"] is not None]
+        pacing, found = beside.submit(usual, events, terms), Tail(late=0, causes=(), spells=())
+        if counts["in_sla"] < counts["events"]:
+            known = tables(cells, arrived, late, journal, counts["cells"])
+            found = tail(events, known, terms, journal, pacing.result(), pipeline=pipeline)
+        rows, ranks = latencies.result()
+    return Essentials(
+        terms=terms,
+        counts=counts,
+        seconds=rows,
+        done={row["second"]: row["done"] for row in done},
+        ranks=ranks,
+        cells=cells,
+        arrived=arrived,
+        usual=pacing.result(),
+        tail=found,
+    )
+
+
+def _latencies(events: DataFrame, by_second: DataFrame) -> tuple[Sequence[Mapping[str, Any]], Mapping[str, int]]:
+    """Return the rows of `by_second`, and the percentiles of all latencies."""
+    rows = [row.asDict() for row in by_second.collect()]
+    names = [name for name in measures.PARTS_PER_MILLION if name != "max"]
+    ranks = ranks_within(measures.span_rows(events, ("sla",)), "measure", names).collect()
+    return rows, ranks[0].asDict() if ranks else {}
+
+
+def forget(first: Essentials) -> None:
+    """Free the tables that Spark keeps."""
+    for table in (first.cells, first.arrived):
+        table.unpersist()
 
 
 def judge(run: RunInfo, started_us: int, events: DataFrame, journal: Sequence[JournalEntry], *, now_us: int) -> Result:
@@ -67,19 +99,21 @@ def judge(run: RunInfo, started_us: int, events: DataFrame, journal: Sequence[Jo
         more = measures.totals(events, pipeline=pipeline, more=checks(now_us)).collect()[0].asDict()
         return _result(run, replace(first, counts={**first.counts, **more}), events, journal)
     finally:
-        first.served.unpersist()
-        first.arrived.unpersist()
+        forget(first)
 
 
 def _result(run: RunInfo, first: Essentials, events: DataFrame, journal: Sequence[JournalEntry]) -> Result:
     counts, terms = first.counts, first.terms
-    values = measures.counted(measures.span_rows(events), "measure").persist()
-    ranks = {row["measure"]: row.asDict() for row in measures.nearest_ranks(values, "measure").collect()}
-    buckets = {row["bucket"]: row["events"] for row in measures.distribution(values).collect()}
-    values.unpersist()
+    others = measures.counted(measures.span_rows(events, [name for name in measures.SPANS if name != "sla"]), "measure")
     topics = _topics(counts)
-    checked = integrity(events, counts, sum(topic.duplicates for topic in topics))
-    bound = bound_of(run, first.arrived, first.usual)
+    with ThreadPoolExecutor(1) as beside:
+        groups = beside.submit(breakdowns, events, first.cells)
+        ranks = {row["measure"]: row.asDict() for row in measures.nearest_ranks(others, "measure").collect()}
+        ranks |= {"sla": first.ranks} if first.ranks else {}
+        buckets = {row["bucket"]: row["events"] for row in measures.distribution(events).collect()}
+        checked = integrity(events, counts, sum(topic.duplicates for topic in topics))
+        bound = bound_of(run, first.arrived, first.usual)
+        broken_down = groups.result()
     spent = cost(run, terms.started_us, journal, bound)
     sla, lateness, effects = ranks.get("sla", {}), _lateness(ranks.get("lateness", {})), _effects(counts)
     in_sla = counts["in_sla"] / counts["events"] if counts["events"] else 1.0
@@ -130,14 +164,15 @@ def _result(run: RunInfo, first: Essentials, events: DataFrame, journal: Sequenc
         topics=topics,
         stages=tuple(_stage(name, ranks[name]) for name in STAGES if name in ranks),
         distribution=series.distribution(buckets, counts["events"]),
-        series=series.series(first.seconds, first.done, journal, terms, bound),
+        series=series.series(first.seconds, first.done, journal, terms, None if bound is None else bound.replicas),
         decisions=history.decisions(plans, terms.started_us),
         failures=history.failures(history.only(journal, ReplicaChanged), terms.started_us),
-        breakdowns=breakdowns(events, first.served),
+        breakdowns=broken_down,
         tail=first.tail,
         heat=heat_map(first.arrived, terms),
         cost=spent,
         integrity=checked,
+        rebalances=rebalances(run, terms.started_us, events, first.cells, journal, usual=first.usual),
         provenance=Provenance(
             command=run.command,
             commit=run.commit,

@@ -65,10 +65,14 @@ def nearest_ranks(values: DataFrame, key: str) -> DataFrame:
     )
 
 
-def distribution(values: DataFrame) -> DataFrame:
-    """Return bucket, events: latencies of `sla` by ⌈50·log10(µs)⌉. values: of `counted`, by measure."""
-    bucket = f.ceil(f.log10(f.greatest("value_us", f.lit(1)).cast("double")) * BUCKETS_PER_DECADE)
-    return values.where("measure = 'sla'").groupBy(bucket.alias("bucket")).agg(f.sum("equal").alias("events"))
+def distribution(events: DataFrame) -> DataFrame:
+    """Return bucket, events: latencies by `bucket`."""
+    return span_rows(events, ("sla",)).groupBy(bucket("value_us").alias("bucket")).agg(f.count("*").alias("events"))
+
+
+def bucket(value_us: str) -> Column:
+    """Return ⌈50·log10(µs)⌉: a narrow range of latencies."""
+    return f.ceil(f.log10(f.greatest(value_us, f.lit(1)).cast("double")) * BUCKETS_PER_DECADE)
 
 
 def shares(events: DataFrame, latency_target_us: int) -> DataFrame:

@@ -5,7 +5,7 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-BLOCK_OFFSETS: Final = 65_536
+BLOCK_OFFSETS: Final = 1_024
 """Offsets that are put in order at once, so that one large partition is no single task."""
 
 
@@ -18,16 +18,16 @@ def overtakers(events: DataFrame) -> DataFrame:
     """Return the events that were done before one that lay ahead of them in their partition.
 
     Each block of offsets is put in order by itself; what lay in earlier blocks is known by their latest `done_us`.
+    One number names the block of a partition: Spark compares the first column of a sort far quicker than all others.
     """
-    known = _placed(events).withColumn("block", f.expr(f"offset div {BLOCK_OFFSETS}"))
+    place = f.shiftleft(f.col("partition").cast("long"), 40) + f.expr(f"offset div {BLOCK_OFFSETS}")
+    known = _placed(events).select("partition", "offset", "done_us", place.alias("block"))
     blocks = known.groupBy("partition", "block").agg(f.max("done_us").alias("latest_us"))
     earlier = Window.partitionBy("partition").orderBy("block").rowsBetween(Window.unboundedPreceding, -1)
-    before = blocks.select("partition", "block", f.max("latest_us").over(earlier).alias("earlier_us"))
-    ahead = Window.partitionBy("partition", "block").orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
+    before = blocks.select("block", f.max("latest_us").over(earlier).alias("earlier_us"))
+    ahead = Window.partitionBy("block").orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
     within = known.withColumn("ahead_us", f.max("done_us").over(ahead))
-    return within.join(f.broadcast(before), ["partition", "block"]).where(
-        f.col("done_us") < f.greatest("ahead_us", "earlier_us")
-    )
+    return within.join(f.broadcast(before), "block").where(f.col("done_us") < f.greatest("ahead_us", "earlier_us"))
 
 
 def key_violations(events: DataFrame) -> DataFrame:

@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from bench.latency_job.measures import PARTS_PER_MILLION
-from bench.latency_job.terms import Terms, accounted
+from bench.latency_job.terms import Terms, accounted, latency
 
 SHOWN: Final = ("p50", "p99")
 NOWHERE: Final = -1
@@ -16,11 +16,11 @@ NOWHERE: Final = -1
 def by_second(events: DataFrame, terms: Terms) -> DataFrame:
     """Return second (of intent), arrivals, p50, p99, max (µs, nearest rank; null where nothing was done).
 
-    The latencies of one second are put in order as one array: memory is bounded by the events of a second.
+    The latencies of one second are put in order as one array: memory is bounded by the events of a second. (Narrowing
+    costs more here: a second has hardly more events in a bucket than one.)
     """
-    latency = f.col("done_us") - f.col("intended_us")
     grouped = events.groupBy(terms.second("intended_us").alias("second")).agg(
-        f.count("*").alias("arrivals"), f.sort_array(f.collect_list(latency)).alias("sorted")
+        f.count("*").alias("arrivals"), f.sort_array(f.collect_list(latency())).alias("sorted")
     )
     return grouped.select(
         "second",
@@ -30,57 +30,92 @@ def by_second(events: DataFrame, terms: Terms) -> DataFrame:
     )
 
 
-def arrived(events: DataFrame, terms: Terms) -> DataFrame:
-    """Return partition, second (of intent), events, max_us (worst latency)."""
-    latency = f.col("done_us") - f.col("intended_us")
-    partition = f.coalesce("partition", f.lit(NOWHERE)).alias("partition")
-    grouped = events.where(accounted()).groupBy(partition, terms.second("intended_us").alias("second"))
+def cells(events: DataFrame, terms: Terms) -> DataFrame:
+    """Return what the tables by second are made from, in one pass: some cells for each partition and second.
+
+    partition, replica, epoch, second (of completion; null: never done), intended_second; events; refused, late;
+    first_done_us, last_done_us; first_received_us; late_from_us: earliest intended time of a late one that was done;
+    max_us: worst latency; last_us: latest of all intended and done times.
+    """
+    done = f.col("done_us").isNotNull()
+    late = f.when(done & terms.late(), f.col("intended_us"))
+    grouped = events.groupBy(
+        f.coalesce("partition", f.lit(NOWHERE)).alias("partition"),
+        "replica",
+        "epoch",
+        terms.second("done_us").alias("second"),
+        terms.second("intended_us").alias("intended_second"),
+    )
     return grouped.agg(
         f.count("*").alias("events"),
-        f.max(latency).alias("max_us"),
+        f.count_if(~accounted()).alias("refused"),
+        f.count_if(done & terms.late()).alias("late"),
+        f.min("done_us").alias("first_done_us"),
+        f.max("done_us").alias("last_done_us"),
+        f.min("received_us").alias("first_received_us"),
+        f.min(late).alias("late_from_us"),
+        f.max(latency()).alias("max_us"),
+        f.max(f.greatest("intended_us", "done_us")).alias("last_us"),
     )
 
 
-def served(events: DataFrame, terms: Terms) -> DataFrame:
+def arrived(cells: DataFrame) -> DataFrame:
+    """Return partition, second (of intent), events, max_us (worst latency). cells: of the function of this name."""
+    grouped = cells.groupBy("partition", f.col("intended_second").alias("second"))
+    counted = grouped.agg(f.sum(f.col("events") - f.col("refused")).alias("events"), f.max("max_us").alias("max_us"))
+    return counted.where("events > 0")
+
+
+def served(cells: DataFrame) -> DataFrame:
     """Return partition, replica, epoch, second (of completion), and what was done there.
 
-    events, late; first_done_us, last_done_us; first_received_us; late_from_us: earliest intended time of a late one.
+    events, late; first_done_us, last_done_us; first_received_us; late_from_us. cells: of the function of this name.
     """
-    late = f.when(terms.late(), f.col("intended_us"))
     return (
-        events.where("done_us is not null")
-        .groupBy(
-            f.coalesce("partition", f.lit(NOWHERE)).alias("partition"),
-            "replica",
-            "epoch",
-            terms.second("done_us").alias("second"),
-        )
+        cells.where("last_done_us is not null")
+        .groupBy("partition", "replica", "epoch", "second")
         .agg(
-            f.count("*").alias("events"),
-            f.count(late).alias("late"),
-            f.min("done_us").alias("first_done_us"),
-            f.max("done_us").alias("last_done_us"),
-            f.min("received_us").alias("first_received_us"),
-            f.min(late).alias("late_from_us"),
+            f.sum("events").alias("events"),
+            f.sum("late").alias("late"),
+            f.min("first_done_us").alias("first_done_us"),
+            f.max("last_done_us").alias("last_done_us"),
+            f.min("first_received_us").alias("first_received_us"),
+            f.min("late_from_us").alias("late_from_us"),
         )
     )
 
 
-def owned(arrived: DataFrame, served: DataFrame) -> DataFrame:
+def owned(cells: DataFrame) -> DataFrame:
     """Return `arrived` with owner: who served the partition last in that second, else in the seconds before it.
 
     Looked up in the small table: among ten million events the last of each second would have to be sorted for.
     """
     last = f.max(f.struct("last_done_us", "replica"))["replica"].alias("owner")
-    owners = served.groupBy("partition", "second").agg(last)
+    owners = cells.where("last_done_us is not null").groupBy("partition", "second").agg(last)
     upto = Window.partitionBy("partition").orderBy("second").rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    joined = arrived.join(owners, ["partition", "second"], "left")
+    joined = arrived(cells).join(owners, ["partition", "second"], "left")
     return joined.withColumn("owner", f.last("owner", ignorenulls=True).over(upto))
 
 
-def done(served: DataFrame) -> DataFrame:
-    """Return second, done: events done in each second. served: of the function of this name."""
-    return served.groupBy("second").agg(f.sum("events").alias("done"))
+def done(cells: DataFrame) -> DataFrame:
+    """Return second (of completion), done: events done in it, late_from_us: earliest intended time of a late one."""
+    found = cells.where("last_done_us is not null").groupBy("second")
+    return found.agg(f.sum("events").alias("done"), f.min("late_from_us").alias("late_from_us"))
+
+
+def shares(cells: DataFrame) -> DataFrame:
+    """Return one row: rows, events (not refused), in_sla, lost, refused, last_us as `measures.shares`, and cells."""
+    finished = f.col("last_done_us").isNotNull()
+    accounted_for = f.col("events") - f.col("refused")
+    return cells.agg(
+        f.sum("events").alias("rows"),
+        f.sum(accounted_for).alias("events"),
+        f.sum(f.when(finished, f.col("events") - f.col("late")).otherwise(0)).alias("in_sla"),
+        f.sum(f.when(finished, 0).otherwise(accounted_for)).alias("lost"),
+        f.sum("refused").alias("refused"),
+        f.max("last_us").alias("last_us"),
+        f.count("*").alias("cells"),
+    )
 
 
 def _at_rank(ppm: int) -> Column:

@@ -13,6 +13,8 @@ AFTER_CHANGE_US: Final = 5_000_000
 SEVERAL: Final = 2
 LONGEST_US: Final = 600_000_000
 Interval = tuple[int, int]
+LOOKED_AT: Final = ("stretch", "partition", "handed_us", "ahead_us", "ready_us", "start_us", "done_us")
+"""Columns of `waiting.queued` that `still_slots` asks for."""
 
 
 def slot_us(usual_us: int) -> int:

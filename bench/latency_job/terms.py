@@ -27,7 +27,12 @@ class Terms:
 
     def late(self) -> Column:
         """Return whether an event took longer than the target, or was never done."""
-        return f.coalesce(f.col("done_us") - f.col("intended_us") > self.target_us, f.lit(True))
+        return f.coalesce(latency() > self.target_us, f.lit(True))
+
+
+def latency() -> Column:
+    """Return how long an event took, µs: from when it was intended until it was done; null: never done."""
+    return f.col("done_us") - f.col("intended_us")
 
 
 def accounted() -> Column:

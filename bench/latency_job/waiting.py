@@ -50,9 +50,9 @@ def _with_steps(rows: DataFrame, transit_us: int) -> DataFrame:
 
 
 def _of_replica(rows: DataFrame, order: WindowSpec, usual_us: int) -> DataFrame:
-    before = f.lag("done_us").over(order)
+    """Add what the queue of a replica says. Columns that ask for one window stand together: Spark then passes once."""
     served = (
-        rows.withColumn("before_us", before)
+        rows.withColumn("before_us", f.lag("done_us").over(order))
         .withColumn("start_us", f.least(f.greatest("ready_us", f.coalesce("before_us", "ready_us")), "done_us"))
         .withColumn("service_us", f.col("done_us") - f.col("start_us"))
         .withColumn("first", f.col("before_us").isNull())
@@ -67,16 +67,30 @@ def _of_replica(rows: DataFrame, order: WindowSpec, usual_us: int) -> DataFrame:
         .withColumn("stood_us", f.when(f.col("first"), 0).otherwise(_stood()))
     )
     upto = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    stood_before = f.sum("stood_us").over(upto) - f.col("stood_us")
-    return (
-        _lindley(
-            _lindley(queue, "unstalled_us", "could_us", "service_us", upto), "unslowed_us", "did_us", "kept_us", upto
-        )
-        .withColumn("since_us", f.max(f.when(f.col("fresh"), f.col("here_us"))).over(upto))
-        .withColumn("stood_before_us", stood_before)
-        .withColumn("stood_at_us", f.max(f.when(f.col("fresh"), f.col("stood_before_us"))).over(upto))
-        .withColumn("idle_us", f.col("stood_before_us") + f.col("stood_us") - f.col("stood_at_us"))
-        .drop("kept_us", "could_us", "did_us", "fresh", "first", "stood_before_us", "stood_at_us")
+    sums = queue.withColumns(
+        {
+            "work_us": f.sum("service_us").over(upto),
+            "kept_work_us": f.sum("kept_us").over(upto),
+            "stood_upto_us": f.sum("stood_us").over(upto),
+            "since_us": f.max(f.when(f.col("fresh"), f.col("here_us"))).over(upto),
+        }
+    )
+    stood_before = f.col("stood_upto_us") - f.col("stood_us")
+    latest = sums.withColumns(
+        {
+            "slack_us": f.max(_slack("could_us", "work_us", "service_us")).over(upto),
+            "kept_slack_us": f.max(_slack("did_us", "kept_work_us", "kept_us")).over(upto),
+            "stood_at_us": f.max(f.when(f.col("fresh"), stood_before)).over(upto),
+        }
+    )
+    return latest.select(
+        *rows.columns,
+        "start_us",
+        "service_us",
+        (f.col("work_us") + f.col("slack_us")).alias("unstalled_us"),
+        (f.col("kept_work_us") + f.col("kept_slack_us")).alias("unslowed_us"),
+        "since_us",
+        (f.col("stood_upto_us") - f.col("stood_at_us")).alias("idle_us"),
     )
 
 
@@ -95,14 +109,15 @@ def _of_partition(rows: DataFrame, order: WindowSpec) -> DataFrame:
         .withColumn("sooner_us", f.when(moved, f.greatest("handed_us", "left_us")).otherwise(f.col("handed_us")))
     )
     upto = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    return _lindley(queue, "unpaused_us", "sooner_us", "took_us", upto).drop("took_us", "sooner_us")
-
-
-def _lindley(rows: DataFrame, name: str, available: str, service: str, upto: WindowSpec) -> DataFrame:
-    work = f.sum(service).over(upto)
+    slack = f.max(_slack("sooner_us", "work_us", "took_us")).over(upto)
     return (
-        rows.withColumn("work_us", work)
-        .withColumn("slack_us", f.col(available) - f.col("work_us") + f.col(service))
-        .withColumn(name, f.col("work_us") + f.max("slack_us").over(upto))
-        .drop("work_us", "slack_us")
+        queue.withColumn("work_us", f.sum("took_us").over(upto))
+        .withColumn("slack_us", slack)
+        .withColumn("unpaused_us", f.col("work_us") + f.col("slack_us"))
+        .drop("took_us", "sooner_us", "work_us", "slack_us")
     )
+
+
+def _slack(available: str, work: str, service: str) -> Column:
+    """Return aⱼ − Sⱼ₋₁: columns of a, of the running sum, and of the service."""
+    return f.col(available) - f.col(work) + f.col(service)

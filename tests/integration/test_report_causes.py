@@ -13,7 +13,7 @@ from spark_helpers import SPARK, spark
 
 from bench.latency_job import seconds
 from bench.latency_job.pace import usual
-from bench.latency_job.tail import tail
+from bench.latency_job.tail import tables, tail
 from bench.report.causes import Cause
 from bench.report.result import Tail
 from contracts.journal import JournalEntry, ReplicaChange
@@ -33,9 +33,10 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 def explained(session: Any, events: Sequence[Event], *journal: JournalEntry, pipeline: bool = False) -> Tail:
     rows = frame(session, events)
-    served = seconds.served(rows, TERMS)
-    tables = (served, seconds.owned(seconds.arrived(rows, TERMS), served))
-    return tail(rows, tables, TERMS, journal, usual(rows, TERMS), pipeline=pipeline)
+    cells = seconds.cells(rows, TERMS)
+    late = [(row.second, row.late_from_us) for row in seconds.done(cells).collect() if row.late_from_us is not None]
+    known = tables(cells, seconds.owned(cells), late, journal, cells.count())
+    return tail(rows, known, TERMS, journal, usual(rows, TERMS), pipeline=pipeline)
 
 
 def left_alone(partition: int, from_s: float, until_s: float, **values: Any) -> list[Event]:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from random import Random
 from typing import Any
 
 import pytest
@@ -14,7 +15,15 @@ from bench.latency_job import seconds
 from bench.latency_job.breakdowns import breakdowns, heat_map
 from bench.latency_job.events import event_rows
 from bench.latency_job.integrity import checks, integrity
-from bench.latency_job.measures import counted, distribution, nearest_ranks, shares, span_rows, totals
+from bench.latency_job.measures import (
+    PARTS_PER_MILLION,
+    counted,
+    distribution,
+    nearest_ranks,
+    shares,
+    totals,
+)
+from bench.latency_job.narrowing import ranks_within
 from bench.latency_job.order import BLOCK_OFFSETS, key_violations, offset_gaps, order_violations
 from bench.latency_job.ownership import stays
 from bench.latency_job.pace import owner_loads
@@ -260,10 +269,43 @@ def test_series_stand_at_the_second_of_intent_and_of_completion(session: Any) ->
     by_second = {row.second: row for row in seconds.by_second(events, TERMS).collect()}
     assert (by_second[0].arrivals, by_second[0].p50, by_second[0].max) == (1, SECOND + 1, SECOND + 1)
     assert set(by_second) == {0, -1}
-    done = seconds.done(seconds.served(events, TERMS)).collect()
+    done = seconds.done(seconds.cells(events, TERMS)).collect()
     assert {row.second: row.done for row in done} == {2: 1, 1: 1}
-    values = counted(span_rows(events, ["sla"]), "measure")
-    assert [(row.bucket, row.events) for row in distribution(values).collect()] == [(301, 2)]  # ⌈50·log10(1,000,001)⌉
+    assert [(row.bucket, row.events) for row in distribution(events).collect()] == [(301, 2)]  # ⌈50·log10(1,000,001)⌉
+
+
+def test_ranks_found_in_buckets_are_those_of_all_values_in_order(session: Any) -> None:
+    chance = Random(5)
+    groups: dict[str | None, list[int]] = {
+        "spread": [chance.randrange(-50, 10**7) for _ in range(997)],
+        "equal": [777] * 40,
+        "single": [3],
+        None: [chance.randrange(1_000, 1_100) for _ in range(300)],
+    }
+    rows = [(name, value) for name, values in groups.items() for value in values]
+    frame = session.createDataFrame([*rows, ("spread", None), ("never", None)], "name string, value_us long")
+    found = {row["name"]: row for row in ranks_within(frame, "name", ("p50", "p99", "p9999")).collect()}
+    assert set(found) == set(groups)
+    for name, values in groups.items():
+        ordered, ranked = sorted(values), found[name]
+        assert (ranked.events, ranked.max) == (len(values), ordered[-1])
+        for quantile in ("p50", "p99", "p9999"):
+            rank = -(-len(values) * PARTS_PER_MILLION[quantile] // 1_000_000)
+            assert ranked[quantile] == ordered[rank - 1], (name, quantile)
+
+
+def test_shares_are_the_same_from_the_table_by_second_as_from_the_events(session: Any) -> None:
+    rows = [
+        event("in time", done_us=500_000, partition=0, replica="payment-0", epoch=1),
+        event("late", done_us=500_001, partition=0, replica="payment-0", epoch=1),
+        event("long after", intended_us=9 * SECOND, done_us=70 * SECOND),
+        event("lost", done_us=None),
+        event("refused", done_us=None, dead_letters=1),
+    ]
+    events = session.createDataFrame(rows, EVENT)
+    by_table = seconds.shares(seconds.cells(events, TERMS)).drop("cells").collect()[0].asDict()
+    assert by_table == shares(events, TERMS.target_us).collect()[0].asDict()
+    assert (by_table["events"], by_table["in_sla"], by_table["last_us"]) == (4, 1, 70 * SECOND)
 
 
 def test_a_second_in_which_nothing_was_done_has_arrivals_and_no_latency(session: Any) -> None:
@@ -279,7 +321,7 @@ def test_breakdowns_cover_every_event_that_was_done(session: Any) -> None:
         for k, (partition, replica, epoch, done_us) in enumerate(where)
     ]
     events = session.createDataFrame([*rows, event("never", done_us=None)], EVENT)
-    found = breakdowns(events, seconds.served(events, TERMS))
+    found = breakdowns(events, seconds.cells(events, TERMS))
     assert [(one.name, one.events, one.late) for one in found.partitions] == [
         ("0", 2, 1),
         ("1", 1, 0),
@@ -299,7 +341,7 @@ def test_the_heat_map_shows_the_worst_of_each_cell_and_who_served_last(session: 
         ],
         EVENT,
     )
-    found = heat_map(seconds.owned(seconds.arrived(events, TERMS), seconds.served(events, TERMS)), TERMS)
+    found = heat_map(seconds.owned(seconds.cells(events, TERMS)), TERMS)
     assert (found.cell_s, found.partitions) == (1.0, (2,))
     assert found.max_s == ((0.7, None, 0.00004, None),)
     assert found.owners == (("payment-1", None, "payment-0", None),)
@@ -314,7 +356,7 @@ def test_a_stay_begins_when_another_replica_serves_the_partition(session: Any) -
         ],
         EVENT,
     )
-    rows = stays(seconds.served(events, TERMS), {}).collect()
+    rows = stays(seconds.served(seconds.cells(events, TERMS)), {}).collect()
     found = {(row.replica, row.epoch): (row.old, row.left_us, row.came_us) for row in rows}
     assert found["payment-0", 1] == found["payment-0", 2] == (None, None, None)
     assert found["payment-1", 2] == ("payment-0", SECOND, SECOND + 300)
@@ -329,7 +371,7 @@ def test_two_replicas_at_the_same_time_hand_nothing_over(session: Any) -> None:
         ],
         EVENT,
     )
-    assert {row.left_us for row in stays(seconds.served(events, TERMS), {}).collect()} == {None}
+    assert {row.left_us for row in stays(seconds.served(seconds.cells(events, TERMS)), {}).collect()} == {None}
 
 
 def test_a_load_counts_ten_seconds_and_tells_since_when_it_is_too_much(session: Any) -> None:

@@ -156,6 +156,33 @@ def test_stopped_crashed_and_started_again_the_windows_are_those_of_the_batch(
     assert found == story.by_the_same_transform()
 
 
+def test_what_says_nothing_is_counted_and_another_schema_version_ends_it(
+    session: Any, kafka: str, namespace: str, tmp_path: Path
+) -> None:
+    story = Story(session, kafka, namespace, tmp_path)
+    story.publish(0, 4)
+    produce(kafka, namespace, Topic.PAYMENTS_REQUESTED, [b"not JSON", b'{"order_id": "mine"}'])
+    produce(kafka, namespace, Topic.PAYMENTS_SETTLED, [b"not JSON"], key=b"o-00000000")
+
+    left_out = finish(story.stream(), ended=True)
+
+    counted = story.stream().windows()
+    assert left_out.unreadable == 3
+    assert counted == story.by_the_report()
+    lost_here = 1
+    assert sum(window.events - window.done for window in counted) == 2 + lost_here, "order 0 was settled readably too"
+
+    newer = msgspec.structs.replace(records_of(story.run, 500)[Topic.PAYMENTS_SETTLED], v=2)  # type: ignore[type-var]
+    produce(kafka, namespace, Topic.PAYMENTS_SETTLED, [msgspec.json.encode(newer)])
+    for _ in range(2):  # the record is not noted as read
+        with pytest.raises(
+            ReportError, match="records of schema version 2 beside 1; this release reads 1 only"
+        ) as ended:
+            finish(story.stream(), ended=True)
+        assert "\n" not in str(ended.value)
+    assert story.stream().windows() == counted
+
+
 def test_time_moves_on_without_an_event_and_not_by_an_event_of_the_future(session: Any) -> None:
     now_us = STARTED_US
     question = Question(topics={}, latency_target_s=TARGET_S, window_s=WINDOW_S)

@@ -11,6 +11,7 @@ from typing import Any, Final
 import pyspark
 import pytest
 from kafka_helpers import create_topics, wait_for
+from stored_runs import stored_run
 from tailpack_command import tailpack
 
 from bench.latency_job.publishing import publish, run_info
@@ -49,18 +50,18 @@ class Standalone:
             "SPARK_DAEMON_MEMORY": "256m",
         }
 
-    def start(self) -> None:
+    def start(self, *, workers: int) -> None:
         (self.folder / "spark-defaults.conf").write_text(SETTINGS)
         port = free_port()
         here = ("--host", "127.0.0.1", "--webui-port", "0")
         log = self._start("master", "org.apache.spark.deploy.master.Master", *here, "--port", str(port))
         self.master = f"spark://127.0.0.1:{port}"
         wait_for(lambda: b"Starting Spark master" in log.read_bytes(), "the master is up", deadline_s=DEADLINE_S)
-        for number in range(WORKERS):
+        for number in range(workers):
             room = ("--cores", "1", "--memory", "512m", "--work-dir", str(self.work(number)))
             self._start(f"worker-{number}", "org.apache.spark.deploy.worker.Worker", *here, *room, self.master)
         registered = b"Registering worker"
-        wait_for(lambda: log.read_bytes().count(registered) == WORKERS, "the workers are known", deadline_s=DEADLINE_S)
+        wait_for(lambda: log.read_bytes().count(registered) == workers, "the workers are known", deadline_s=DEADLINE_S)
 
     def work(self, number: int) -> Path:
         """Where the worker keeps a folder for each application, and in it one for each executor."""
@@ -86,11 +87,11 @@ class Standalone:
         return log
 
 
-@pytest.fixture
-def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
+@pytest.fixture(params=[WORKERS], ids=["two workers"])
+def standalone(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Standalone]:
     cluster = Standalone(tmp_path_factory.mktemp("standalone"), [])
     try:
-        cluster.start()
+        cluster.start(workers=request.param)
         yield cluster
     finally:
         cluster.stop()
@@ -123,3 +124,16 @@ def test_two_workers_find_what_one_machine_finds(
     assert alone["events"] == 2_000
     for number in range(WORKERS):
         assert list(standalone.work(number).glob("app-*/*/stderr")), f"worker {number} had a share in it"
+
+
+@pytest.mark.parametrize("standalone", [0], ids=["no worker"], indirect=True)
+def test_a_master_without_workers_is_told_after_a_minute(tmp_path: Path, standalone: Standalone) -> None:
+    stored_run(tmp_path)
+
+    said = tailpack("report", str(tmp_path), "--master", standalone.master, environ=standalone.environ, deadline_s=300)
+
+    assert (said.returncode, said.stdout) == (2, "")
+    assert said.stderr.strip().endswith(
+        f"--master {standalone.master}: no worker gave it a core within 60 s; are there workers, and are they free?"
+    )
+    assert not (tmp_path / "result.json").exists()

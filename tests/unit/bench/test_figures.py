@@ -8,12 +8,14 @@ import pytest
 
 from bench import figures
 from bench.figures import (
+    Alternative,
     BounceRow,
     ComparisonRow,
     DeliveryRow,
     FailoverRow,
     GrowthRow,
     HandoverRow,
+    KafkaReportRow,
     LiveRow,
     Origin,
     PackingSpeedFigures,
@@ -47,7 +49,19 @@ ROWS: dict[type[msgspec.Struct], Any] = {
     ),
     ProcessRow: ProcessRow(rate=150, topology="pipeline", name="order", cores=0.21, peak_mib=59.9, origin=ORIGIN),
     StartupRow: StartupRow(step="Kafka answers", at_s=4.5, origin=ORIGIN),
-    SparkRow: SparkRow(events=1_000_000, wall_s=61.3, events_per_s=16_313.2, peak_mib=1_402.0, origin=ORIGIN),
+    KafkaReportRow: KafkaReportRow(
+        events=1_000_000, wall_s=61.3, events_per_s=16_313.2, peak_mib=1_402.0, origin=ORIGIN
+    ),
+    SparkRow: SparkRow(
+        events=10_000_000,
+        wall_s=25.0,
+        peak_rss_gib=2.5,
+        events_per_s=400_000.0,
+        in_sla=0.99,
+        late_by_cause={"burst": 90_000, "handover": 10_000},
+        against=(Alternative(engine="duckdb", version="1.2", wall_s=2.0, peak_rss_gib=0.5, events_per_s=5e6),),
+        origin=ORIGIN,
+    ),
 }
 
 

@@ -7,8 +7,9 @@ import msgspec
 import pytest
 
 from bench import live_tables, tables
-from bench.figures import LiveRow, Origin, ProcessRow, SimulatedSide, SparkRow
+from bench.figures import Alternative, KafkaReportRow, LiveRow, Origin, ProcessRow, SimulatedSide, SparkRow
 from bench.markdown import table
+from bench.report_speed import tables as report_tables
 from bench.tables import TABLES, renew, renew_file
 
 README = Path(__file__).parents[3] / "README.md"
@@ -17,7 +18,7 @@ TEXT = """# Title
 
 Before.
 
-<!-- table: spark -->
+<!-- table: spark-kafka -->
 | typed by hand |
 <!-- end -->
 
@@ -77,13 +78,39 @@ MEASURED: dict[type[msgspec.Struct], list[Any]] = {
         process("payment-0", "pipeline", 150, 0.1, 30.0),
         process("payment-0", "payment-only", 150, 0.125, 31.0),
     ],
-    SparkRow: [SparkRow(events=100_000, wall_s=20.04, events_per_s=4_990.0, peak_mib=1_234.5, origin=ORIGIN)],
+    KafkaReportRow: [
+        KafkaReportRow(events=100_000, wall_s=20.04, events_per_s=4_990.0, peak_mib=1_234.5, origin=ORIGIN)
+    ],
+    SparkRow: [
+        SparkRow(
+            events=1_000_000,
+            wall_s=14.04,
+            peak_rss_gib=1.234,
+            events_per_s=71_225.1,
+            in_sla=0.9911,
+            late_by_cause={"burst": 8_900},
+            origin=ORIGIN,
+        ),
+        SparkRow(
+            events=10_000_000,
+            wall_s=25.0,
+            peak_rss_gib=2.5,
+            events_per_s=400_000.0,
+            in_sla=0.99,
+            late_by_cause={"burst": 100_000},
+            wall_without_causes_s=15.0,
+            whole_wall_s=70.0,
+            whole_peak_rss_gib=3.0,
+            against=(Alternative(engine="duckdb", version="1.2", wall_s=2.0, peak_rss_gib=0.5, events_per_s=5e6),),
+            origin=ORIGIN,
+        ),
+    ],
 }
 
 
 @pytest.fixture
 def _measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (tables, live_tables):
+    for module in (tables, live_tables, report_tables):
         monkeypatch.setattr(module, "load", lambda kind: MEASURED.get(kind, []))
 
 
@@ -172,3 +199,24 @@ def test_of_many_commands_the_first_stands_for_all_and_every_commit_is_named() -
     few, many = table(("x",), [("1",)], origins[:3]), table(("x",), [("1",)], origins)
     assert few.count("`tailpack") == 3
     assert "`tailpack bench handover --heartbeat 0` and 4 commands like it, commits a; b; c, 2 cores, d;" in many
+
+
+@pytest.mark.usefixtures("_measured")
+def test_the_reports_speed_stands_by_size_and_what_was_not_asked_for_is_a_dash() -> None:
+    assert cells(report_tables.spark())[1:] == [
+        ["1,000,000", "14.0", "71,225", "1.23", "–", "–", "0.89"],
+        ["10,000,000", "25.0", "400,000", "2.50", "70.0", "3.00", "1.00"],
+    ]
+
+
+@pytest.mark.usefixtures("_measured")
+def test_the_others_stand_beside_spark_where_they_were_asked() -> None:
+    header, only = cells(report_tables.spark_against())
+    assert header[1] == "duckdb 1.2"
+    assert only == ["10,000,000", "2.0 / 0.50", "15.0", "25.0 / 2.50"]
+
+
+def test_the_page_about_spark_shows_the_committed_figures() -> None:
+    text = (README.parent / "docs" / "spark.md").read_text(encoding="utf-8")
+    assert all(f"<!-- table: {name} -->" in text for name in ("spark", "spark-against"))
+    assert renew(text) == text, "run `tailpack bench tables docs/spark.md`"

@@ -72,11 +72,13 @@ def show(markdown: str) -> None:
         console.out(markdown, highlight=False)
 
 
-def finish(missing: Sequence[Missing], folder: Path) -> None:
-    """Name on standard error the runs that failed, and where everything lies."""
+def finish(missing: Sequence[Missing], folder: Path, page: str = "") -> None:
+    """Name on standard error the runs that failed, where everything lies, and the page to open if there is one."""
     console = Console(stderr=True)
     for one in missing[:SHOWN]:
         console.print(f"tailpack: {one.run}: {one.why}", highlight=False, soft_wrap=True, markup=False)
     if len(missing) > SHOWN:
         console.print(f"tailpack: … and {len(missing) - SHOWN} more runs without a result", highlight=False)
     console.print(f"tables and plots: {folder}", highlight=False, soft_wrap=True, markup=False)
+    if page and (folder / page).exists():
+        console.print(f"page: {folder / page}", highlight=False, soft_wrap=True, markup=False)

@@ -80,10 +80,11 @@ def _write(found: "Comparison", out: Path, into: Path | None) -> None:
 
 
 def _show(found: "Comparison", out: Path, *, as_json: bool) -> None:
+    from bench.report.comparison_page import COMPARISON_PAGE  # noqa: PLC0415
     from tailpack.campaigns import finish, show  # noqa: PLC0415
 
     if as_json:
         sys.stdout.write(msgspec.json.encode(found).decode() + "\n")
     else:
         show((out / "compare.md").read_text(encoding="utf-8"))
-    finish(found.missing, out)
+    finish(found.missing, out, COMPARISON_PAGE)

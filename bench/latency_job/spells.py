@@ -8,7 +8,7 @@ from pyspark.sql import functions as f
 
 from bench.latency_job.terms import SECOND_US, Terms
 
-LISTED: Final = 200
+LISTED: Final = 1_000
 APART_US: Final = 2 * SECOND_US
 """Two late events that were intended further apart belong to two spells."""
 FIGURES: Final = (

@@ -19,7 +19,7 @@ ORIGIN = Origin(command="tailpack bench report", commit="0123abc", machine="2 co
 def test_all_ways_answer_the_same_of_the_same_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report_speed, "cache_folder", lambda: tmp_path)
     folder = report_speed.ensure_input(EVENTS)
-    before = sorted(place.name for place in folder.iterdir())
+    before, running = sorted(place.name for place in folder.iterdir()), _jvms()
     measurement = report_speed.Measurement(EVENTS, "local[2]")
 
     for way in ANSWERS:
@@ -37,7 +37,11 @@ def test_all_ways_answer_the_same_of_the_same_run(tmp_path: Path, monkeypatch: p
     assert [one.engine for one in row.against] == ["pandas", "duckdb"]
     assert all(0.01 < one.peak_rss_gib < row.peak_rss_gib for one in row.against)
     assert sorted(place.name for place in folder.iterdir()) == before, "nothing is written beside the run"
-    assert not [one for one in psutil.Process().children(recursive=True) if _is_java(one)]
+    assert _jvms() == running, "nothing keeps running; other tests may have a Spark of their own"
+
+
+def _jvms() -> set[int]:
+    return {one.pid for one in psutil.Process().children(recursive=True) if _is_java(one)}
 
 
 def _is_java(process: psutil.Process) -> bool:

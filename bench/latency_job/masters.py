@@ -53,7 +53,7 @@ def await_workers(spark: SparkSession) -> None:
                 f"--master {context.master}: no worker gave it a core within {WORKERS_WITHIN_S:.0f} s; "
                 "are there workers, and are they free?"
             )
-        time.sleep(0.2)
+        time.sleep(0.2)  # nothing tells when a worker has come
 
 
 def addresses(master: str) -> list[tuple[str, int]]:

@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -130,13 +131,15 @@ def _measure(
         if topics:
             gather(spark, options, topics[1], folder)
         now_us = time.time_ns() // 1000
-        stored = read_events(spark, files.events, ours=False) if files else events_of(spark, folder)
+        with ThreadPoolExecutor(1) as beside:
+            reading = beside.submit(_journal, spark, folder, files)
+            stored = read_events(spark, files.events, ours=False) if files else events_of(spark, folder)
+        journal = reading.result()
         if run.started_us is None:
             run = bounded(run, stored, now_us=now_us)
             size_shuffles(spark, stored.count())
             if topics:
                 run.save(folder)
-        journal = _journal(spark, folder, files)
         result = judge(run, run.started_us or 0, stored, journal, now_us=now_us)
     except (PySparkException, Py4JError) as failed:
         raise ReportError(

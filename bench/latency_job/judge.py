@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
 
 from bench.latency_job import group_history as history
 from bench.latency_job import measures, seconds, series, verdict
@@ -15,10 +16,11 @@ from bench.latency_job.errors import ReportError
 from bench.latency_job.integrity import checks, integrity
 from bench.latency_job.narrowing import ranks_within
 from bench.latency_job.pace import Usual, usual
+from bench.latency_job.queues import tables
 from bench.latency_job.rebalances import rebalances
 from bench.latency_job.schema import COLUMN_OF
-from bench.latency_job.tail import tables, tail
-from bench.latency_job.terms import Terms
+from bench.latency_job.tail import tail
+from bench.latency_job.terms import Terms, latency
 from bench.report.result import STAGES, Effects, Lateness, Provenance, Result, Stage, Tail, TopicRecords
 from bench.run_info import RunInfo
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged
@@ -56,14 +58,13 @@ def essentials(run: RunInfo, started_us: int, events: DataFrame, journal: Sequen
     terms = Terms(started_us, target_us, series.shown_s(run.duration_s, started_us, counts))
     arrived = seconds.owned(cells).persist()
     with ThreadPoolExecutor(2) as beside:  # one job plans, the other one's tasks have the cores
-        latencies = beside.submit(_latencies, events, seconds.by_second(events, terms))
+        measured = beside.submit(latencies, events, seconds.by_second(events, terms))
         done = seconds.done(cells).collect()
-        late = [(row["second"], row["late_from_us"]) for row in done if row["late_from_us"] is not None]
         pacing, found = beside.submit(usual, events, terms), Tail(late=0, causes=(), spells=())
         if counts["in_sla"] < counts["events"]:
-            known = tables(cells, arrived, late, journal, counts["cells"])
+            known = tables(cells, arrived, journal, counts["cells"])
             found = tail(events, known, terms, journal, pacing.result(), pipeline=pipeline)
-        rows, ranks = latencies.result()
+        rows, ranks = measured.result()
     return Essentials(
         terms=terms,
         counts=counts,
@@ -77,11 +78,12 @@ def essentials(run: RunInfo, started_us: int, events: DataFrame, journal: Sequen
     )
 
 
-def _latencies(events: DataFrame, by_second: DataFrame) -> tuple[Sequence[Mapping[str, Any]], Mapping[str, int]]:
+def latencies(events: DataFrame, by_second: DataFrame) -> tuple[Sequence[Mapping[str, Any]], Mapping[str, int]]:
     """Return the rows of `by_second`, and the percentiles of all latencies."""
     rows = [row.asDict() for row in by_second.collect()]
     names = [name for name in measures.PARTS_PER_MILLION if name != "max"]
-    ranks = ranks_within(measures.span_rows(events, ("sla",)), "measure", names).collect()
+    values = events.select(f.lit("sla").alias("measure"), latency().alias("value_us"))
+    ranks = ranks_within(values, "measure", names).collect()
     return rows, ranks[0].asDict() if ranks else {}
 
 

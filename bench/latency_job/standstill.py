@@ -6,6 +6,8 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
+from bench.latency_job.waiting import handed, ready
+
 LEAST_SLOT_US: Final = 20_000
 """Resolution: a slot of time counts as a standstill when it holds no completion and lies in nobody's service."""
 AFTER_CHANGE_US: Final = 5_000_000
@@ -13,8 +15,6 @@ AFTER_CHANGE_US: Final = 5_000_000
 SEVERAL: Final = 2
 LONGEST_US: Final = 600_000_000
 Interval = tuple[int, int]
-LOOKED_AT: Final = ("stretch", "partition", "handed_us", "ahead_us", "ready_us", "start_us", "done_us")
-"""Columns of `waiting.queued` that `still_slots` asks for."""
 
 
 def slot_us(usual_us: int) -> int:
@@ -23,20 +23,25 @@ def slot_us(usual_us: int) -> int:
 
 
 def still_slots(rows: DataFrame, target_us: int, usual_us: int) -> DataFrame:
-    """Return slot: the slots (numbers since the epoch) in which at least two partitions waited and nothing was done.
+    """Return slot: the slots (numbers since the epoch) in which at least two partitions waited and nobody served.
 
-    rows: of `waiting.queued`. A partition waits from when its next event was there, and the one before it done, until
-    this event is received; waits below a tenth of the target are not looked at.
+    rows: done events. A partition waits while one of its events has been handed on and not received; waits below a
+    tenth of the target are not looked at. From then until it is done, an event is being served, or those before it are.
     """
-    slot = slot_us(usual_us)
-    rows = rows.where("stretch >= 0")
-    from_us = f.greatest("handed_us", f.coalesce("ahead_us", "handed_us"))
-    waits = rows.where(f.col("ready_us") - from_us >= max(target_us // 10, 2 * slot)).select(
-        "partition", _slots(from_us, f.col("ready_us"), slot, inner=True).alias("slot")
+    length = slot_us(usual_us)
+    waits = ready() - handed() >= max(target_us // 10, 2 * length)
+    nobody = f.lit(None).cast("int")
+    spans = f.array(
+        _span(nobody, ready(), f.col("done_us"), length, inner=False),
+        f.when(waits, _span(f.col("partition"), handed(), ready(), length, inner=True)),
     )
-    busy = rows.select(_slots(f.col("start_us"), f.col("done_us"), slot, inner=False).alias("slot")).distinct()
-    alone = waits.join(busy, "slot", "left_anti").groupBy("slot").agg(f.countDistinct("partition").alias("partitions"))
-    return alone.where(f.col("partitions") >= SEVERAL).select("slot")
+    each = rows.select(f.inline(spans))
+    longest = each.groupBy("waiting", "first").agg(f.max("last").alias("last"))  # a burst of thousands is one row
+    every = longest.where("last >= first").select("waiting", f.explode(f.sequence("first", "last")).alias("slot"))
+    slots = every.groupBy("slot").agg(
+        f.countDistinct("waiting").alias("partitions"), f.count_if(f.col("waiting").isNull()).alias("services")
+    )
+    return slots.where((f.col("services") == 0) & (f.col("partitions") >= SEVERAL)).select("slot")
 
 
 def stops(slots: Iterable[int], length_us: int, least_us: int, changes_us: Sequence[int]) -> list[Interval]:
@@ -58,13 +63,12 @@ def stops(slots: Iterable[int], length_us: int, least_us: int, changes_us: Seque
     ]
 
 
-def _slots(from_us: Column, until_us: Column, length_us: int, *, inner: bool) -> Column:
-    """Return one row for each slot that lies wholly inside (inner), or partly inside, of [from, until].
+def _span(waiting: Column, from_us: Column, until_us: Column, length_us: int, *, inner: bool) -> Column:
+    """Return waiting, first, last: the slots that lie wholly inside (inner), or partly inside, of [from, until].
 
     Of what lasts longer than `LONGEST_US` only the end: a time may be absurd.
     """
     from_us = f.greatest(from_us, until_us - LONGEST_US)
     first = (from_us + length_us - 1) / length_us if inner else from_us / length_us
     last = until_us / length_us - (1 if inner else 0)
-    first, last = f.floor(first), f.floor(last)
-    return f.explode(f.when(last >= first, f.sequence(first, last)).otherwise(f.array().cast("array<long>")))
+    return f.struct(waiting.alias("waiting"), f.floor(first).alias("first"), f.floor(last).alias("last"))

@@ -1,30 +1,30 @@
-"""Which events the causes are looked for among: those done while something late waited, and some time before."""
+"""Which seconds a standstill of the group is looked for in: those in which late events waited, and some before."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
+from bench.latency_job.busy import EARLIEST_S
+from bench.latency_job.literal import rows_of
 from bench.latency_job.terms import SECOND_US, Terms
 
 BEFORE_S: Final = 3
 """Seconds before the first late event that are looked at too; the target's double where that is longer."""
-EARLIEST_S: Final = -60
-"""No stretch begins before; a time may be absurd."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Whole seconds of the run, both ends included, in which nobody need look further back."""
+    """Whole seconds of the run, both ends included."""
 
     first: int
     last: int
 
 
 def stretches(late_seconds: Iterable[tuple[int, int]], terms: Terms) -> list[Stretch]:
-    """Return disjoint stretches. late_seconds: second in which late events were done, first intended time (µs)."""
+    """Return disjoint stretches. late_seconds: second in which late events were done, since when they waited (µs)."""
     back_s = max(BEFORE_S, -(-2 * terms.target_us // SECOND_US))
     latest = max(terms.shown_s, 0)
     spans = sorted(
@@ -41,15 +41,9 @@ def stretches(late_seconds: Iterable[tuple[int, int]], terms: Terms) -> list[Str
     return found
 
 
-def within(events: DataFrame, terms: Terms, found: Sequence[Stretch], spark: SparkSession) -> DataFrame:
-    """Return the done events of the stretches, and every late one, with `second` (of completion) and `stretch`.
-
-    A late event that lies in none (its times are absurd) has the stretch −1.
-    """
-    rows = [(number, one.first, one.last) for number, one in enumerate(found)]
-    table = spark.createDataFrame(rows, "stretch int, first long, last long")
-    seconds = table.select("stretch", f.explode(f.sequence("first", "last")).alias("second"))
-    dated = events.where("done_us is not null").withColumn("second", terms.second("done_us"))
-    joined = dated.join(f.broadcast(seconds), "second", "left")
-    kept = joined.where(f.col("stretch").isNotNull() | terms.late())
-    return kept.withColumn("stretch", f.coalesce("stretch", f.lit(-1)))
+def within(events: DataFrame, terms: Terms, found: Sequence[Stretch]) -> DataFrame:
+    """Return the events that were done in the stretches."""
+    rows = [(one.first, one.last) for one in found]
+    table = rows_of(events.sparkSession, rows, "first long, last long")
+    seconds = table.select(f.explode(f.sequence("first", "last")).alias("second"))
+    return events.withColumn("second", terms.second("done_us")).join(f.broadcast(seconds), "second")

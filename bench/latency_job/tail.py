@@ -1,56 +1,30 @@
-"""Why events were late: context, causes, spells. Five Spark jobs over the stretches around late events."""
+"""Why events were late: what they waited for, what the group did meanwhile, causes, spells."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any, Final
 
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from bench.latency_job import group_history as history
-from bench.latency_job import ownership, pace, spells, standstill
+from bench.latency_job import pace, spells, standstill
 from bench.latency_job.attribution import DEAD, HANDED_OVER, Circumstances, attributed, never_done
+from bench.latency_job.literal import rows_of
+from bench.latency_job.queues import Tables, waited
 from bench.latency_job.schema import TIMES
-from bench.latency_job.seconds import NOWHERE, served
+from bench.latency_job.seconds import NOWHERE
 from bench.latency_job.stretches import stretches, within
 from bench.latency_job.takeovers import Judge, Takeover, deaths
 from bench.latency_job.terms import SECOND_US, Terms, accounted
-from bench.latency_job.waiting import queued
 from bench.latency_job.why import Spell, Telling
 from bench.report.causes import Cause
 from bench.report.result import CauseOfLateness, LateSpell, Tail
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged
 
 NEEDED: Final = (*TIMES[:5], "partition", "offset", "replica", "epoch")
-KEYS: Final = ("partition", "replica", "epoch", "second")
-"""Of `seconds.served`, and so of the stays."""
-SENT_TO_ALL: Final = 1_000_000
-"""Most rows of a table that each task gets as a whole (some 100 MB); larger ones are sorted and merged."""
 KEPT: Final = ("partition", "replica", "epoch", "offset", "done_us", "cause", *spells.FIGURES)
-
-
-@dataclass(frozen=True, slots=True)
-class Tables:
-    """What is known by second."""
-
-    arrived: DataFrame
-    """Of `seconds.owned`."""
-    late: Sequence[tuple[int, int]]
-    """Second in which late events were done, earliest intended time of these (µs)."""
-    stays: DataFrame
-    """Of `ownership`, kept by Spark."""
-    takeovers: Sequence[Row]
-    """Of `ownership`, those in whose stays events were late."""
-    size: int
-    """Rows that `stays` has at most."""
-
-
-def tables(
-    cells: DataFrame, arrived: DataFrame, late: Sequence[tuple[int, int]], journal: Sequence[JournalEntry], size: int
-) -> Tables:
-    """Return what `tail` asks for. cells: of `seconds.cells`, size: their number; else as in `Tables`."""
-    stays = ownership.stays(served(cells), deaths(history.only(journal, ReplicaChanged))).persist()
-    return Tables(arrived, late, stays, ownership.takeovers(stays).collect(), size)
 
 
 def tail(
@@ -63,16 +37,14 @@ def tail(
     pipeline: bool,
 ) -> Tail:
     """Return why events were late."""
-    late = late_events(events, tables, terms, journal, usual, pipeline=pipeline).persist()
-    try:
-        told = spells.spells(late).persist()
-        counts = spells.by_cause(late, terms).collect()
-        found = spells.largest(told).collect()
-        total = told.count() if len(found) == spells.LISTED else len(found)
-        told.unpersist()
-    finally:
-        late.unpersist()
-        tables.stays.unpersist()
+    with keeping() as keep:
+        late = keep(late_events(events, tables, terms, journal, usual, pipeline=pipeline, keep=keep))
+        told = keep(spells.spells(late))
+        with ThreadPoolExecutor(2) as beside:
+            counting, all_told = beside.submit(spells.by_cause(late, terms).collect), beside.submit(told.count)
+            found = spells.largest(told).collect()
+            counts, total = counting.result(), all_told.result()
+    tables.stays.unpersist()
     started = history.starting(history.only(journal, ReplicaChanged), _end_us(terms))
     starts = [(span.replica, span.from_us, span.until_us or span.from_us) for span in started]
     telling = Telling(terms.started_us, terms.target_us, usual.service_us, pipeline=pipeline, starts=starts)
@@ -85,6 +57,22 @@ def tail(
     )
 
 
+@contextmanager
+def keeping() -> Iterator[Callable[[DataFrame], DataFrame]]:
+    """Yield what has Spark keep a table, until the end of the block."""
+    kept: list[DataFrame] = []
+
+    def keep(table: DataFrame) -> DataFrame:
+        kept.append(table.persist())
+        return table
+
+    try:
+        yield keep
+    finally:
+        for table in kept:
+            table.unpersist()
+
+
 def late_events(
     events: DataFrame,
     tables: Tables,
@@ -93,69 +81,49 @@ def late_events(
     usual: pace.Usual,
     *,
     pipeline: bool,
+    keep: Callable[[DataFrame], DataFrame],
 ) -> DataFrame:
-    """Return every late event with its cause and the figures of `spells.FIGURES`."""
-    spark = events.sparkSession
+    """Return every late event with its cause and the figures of `spells.FIGURES`. keep: has Spark keep a table."""
     changes, plans = history.only(journal, ReplicaChanged), history.only(journal, PlanWritten)
     placed = events.select(*NEEDED).withColumn("partition", f.coalesce("partition", f.lit(NOWHERE)))
-    changes_of_hands = _changes_of_hands(tables.stays)
-    if tables.size <= SENT_TO_ALL:
-        changes_of_hands = f.broadcast(changes_of_hands)
-    found = within(placed, terms, stretches(tables.late, terms), spark)
-    queue = queued(_with_stays(found, changes_of_hands), usual)
+    done = placed.where("done_us is not null")
+    late = keep(waited(done, tables, terms, usual))
+    loads = keep(
+        pace.owner_loads(tables.arrived, terms, usual.service_us).withColumnRenamed("second", "intended_second")
+    )
     moments = [*(change.at_us for change in changes), *(plan.at_us for plan in plans)]
-    waited, stops = _waited_and_stops(queue, terms, usual, moments)
+    with ThreadPoolExecutor(1) as beside:  # one job plans, the other one's tasks have the cores
+        beside.submit(loads.count)
+        stops = _stops(done, late, terms, usual, moments) if moments else []
     known = Circumstances(
         usual=usual,
         stops=stops,
         starting=history.union(history.starting(changes, _end_us(terms))),
         deaths_us=[at_us for times in deaths(changes).values() for at_us in times],
     )
-    kinds = _kinds(tables.takeovers, Judge(changes, plans), spark)
-    loads = pace.owner_loads(tables.arrived, terms, usual.service_us).withColumnRenamed("second", "intended_second")
-    late = (
-        waited.join(f.broadcast(kinds), ["partition", "came_us"], "left")
+    kinds = _kinds(tables.takeovers, Judge(changes, plans), events.sparkSession)
+    explained = (
+        late.join(f.broadcast(kinds), ["partition", "came_us"], "left")
         .withColumn("intended_second", terms.second("intended_us"))
         .join(loads, ["replica", "intended_second"], "left")
     )
     lost = never_done(events.where(f.col("done_us").isNull() & accounted()), known, pipeline=pipeline)
-    causes = attributed(late, terms, known).select(*KEPT)
+    causes = attributed(explained, terms, known).select(*KEPT)
     return causes.unionByName(spells.with_figures(lost).select(*KEPT))
 
 
-def _waited_and_stops(
-    queue: DataFrame, terms: Terms, usual: pace.Usual, moments: Sequence[int]
-) -> tuple[DataFrame, list[standstill.Interval]]:
-    """Return the late events of `queue`, kept by Spark, and the group's standstills.
-
-    These are looked for only in stretches with an event that one could explain. queue: of `queued`. moments: when the
-    group changed, µs; where it never did there is no standstill. What both need of the queue is kept in between: to
-    put the events in order costs more than all that follows.
-    """
-    if not moments:
-        return queue.where(terms.late()).persist(), []
-    late = f.when(terms.late(), f.struct(*queue.columns)).alias("late")
-    kept = queue.select(*standstill.LOOKED_AT, late).persist()
-    waited = kept.where("late is not null").select("late.*").persist()
+def _stops(
+    done: DataFrame, late: DataFrame, terms: Terms, usual: pace.Usual, moments: Sequence[int]
+) -> list[standstill.Interval]:
+    """Return the group's standstills, looked for where one could explain a late event. moments: its changes, µs."""
     stood = f.least("unstalled_us", "unpaused_us") - f.col("intended_us") <= terms.target_us
-    where = [row["stretch"] for row in waited.where(stood).select("stretch").distinct().collect()]
-    slots = standstill.still_slots(kept.where(f.col("stretch").isin(where)), terms.target_us, usual.service_us)
-    still = [row["slot"] for row in slots.collect()] if where else []
-    kept.unpersist()
-    length_us = standstill.slot_us(usual.service_us)
-    return waited, standstill.stops(still, length_us, terms.target_us // 10, moments)
-
-
-def _changes_of_hands(stays: DataFrame) -> DataFrame:
-    """Return the rows of `stays` into which a partition was handed over: `of_` KEYS, old, left_us, came_us."""
-    known = stays.where("left_us is not null")
-    return known.select(*[f.col(name).alias(f"of_{name}") for name in KEYS], "old", "left_us", "came_us")
-
-
-def _with_stays(rows: DataFrame, changes: DataFrame) -> DataFrame:
-    """Add old, left_us, came_us: how the event's partition had come to its replica."""
-    same = [f.col(name).eqNullSafe(f.col(f"of_{name}")) for name in KEYS]
-    return rows.join(changes, same, "left").drop(*[f"of_{name}" for name in KEYS])
+    some = late.where(stood).groupBy(terms.second("done_us").alias("second"))
+    where = some.agg(f.min(f.least("intended_us", "since_us")).alias("from_us")).collect()
+    if not where:
+        return []
+    around = within(done, terms, stretches([(row["second"], row["from_us"]) for row in where], terms))
+    still = [row["slot"] for row in standstill.still_slots(around, terms.target_us, usual.service_us).collect()]
+    return standstill.stops(still, standstill.slot_us(usual.service_us), terms.target_us // 10, moments)
 
 
 def _kinds(rows: Iterable[Any], judge: Judge, spark: SparkSession) -> DataFrame:
@@ -166,7 +134,7 @@ def _kinds(rows: Iterable[Any], judge: Judge, spark: SparkSession) -> DataFrame:
         place = (one.partition, one.came_us)
         found[place] = DEAD if found.get(place) == DEAD or judge.by_death(one) else HANDED_OVER
     table = [(*place, kind) for place, kind in found.items()]
-    return spark.createDataFrame(table, "partition int, came_us long, takeover string")
+    return rows_of(spark, table, "partition int, came_us long, takeover string")
 
 
 def _causes(counts: Iterable[Any]) -> tuple[CauseOfLateness, ...]:

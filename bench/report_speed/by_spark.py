@@ -7,7 +7,6 @@ from typing import Any
 from bench.latency_job import judge, measures, seconds
 from bench.latency_job.files import read_events, read_journal
 from bench.latency_job.job import SHORT_EVENTS, Cluster, report_run
-from bench.latency_job.narrowing import ranks_within
 from bench.latency_job.session import LOG_FILE, jar_files, open_session, size_shuffles
 from bench.latency_job.terms import Terms
 from bench.report import page
@@ -18,9 +17,10 @@ from bench.simulation.folder import JOURNAL
 def with_causes(question: Question) -> Answer:
     """Return the figures, and late events by cause. The caller ends the session, as in all of these."""
     spark, run = _session(question), question.run
-    events = read_events(spark, str(question.events.resolve()), ours=True)
-    journal = read_journal(spark, str((question.folder / JOURNAL).resolve()))
-    found = judge.essentials(run, question.started_us, events, journal)
+    with ThreadPoolExecutor(1) as beside:  # as `tailpack report` does
+        journal = beside.submit(read_journal, spark, str((question.folder / JOURNAL).resolve()))
+        events = read_events(spark, str(question.events.resolve()), ours=True)
+    found = judge.essentials(run, question.started_us, events, journal.result())
     causes = {one.cause: one.events for one in found.tail.causes}
     return Answer(figures=_figures(found.counts, found.ranks, found.seconds, found.done), causes=causes)
 
@@ -31,13 +31,11 @@ def without_causes(question: Question) -> Answer:
     terms = Terms(question.started_us, question.target_us, 0)
     cells = seconds.cells(events, terms).persist()
     counts = seconds.shares(cells).collect()[0].asDict()
-    names = [name for name in measures.PARTS_PER_MILLION if name != "max"]
-    with ThreadPoolExecutor(2) as beside:  # as there: one job plans, the other one's tasks have the cores
-        rows = beside.submit(seconds.by_second(events, terms).collect)
-        ranks = beside.submit(ranks_within(measures.span_rows(events, ("sla",)), "measure", names).collect)
+    with ThreadPoolExecutor(1) as beside:  # as there: one job plans, the other one's tasks have the cores
+        measured = beside.submit(judge.latencies, events, seconds.by_second(events, terms))
         done = {row["second"]: row["done"] for row in seconds.done(cells).collect()}
-    first: Mapping[str, int] = next((row.asDict() for row in ranks.result()), {})
-    return Answer(figures=_figures(counts, first, [row.asDict() for row in rows.result()], done))
+    rows, ranks = measured.result()
+    return Answer(figures=_figures(counts, ranks, rows, done))
 
 
 def whole(question: Question) -> Answer:

@@ -13,7 +13,8 @@ from spark_helpers import SPARK, spark
 
 from bench.latency_job import seconds
 from bench.latency_job.pace import usual
-from bench.latency_job.tail import tables, tail
+from bench.latency_job.queues import tables
+from bench.latency_job.tail import tail
 from bench.report.causes import Cause
 from bench.report.result import Tail
 from contracts.journal import JournalEntry, ReplicaChange
@@ -34,8 +35,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 def explained(session: Any, events: Sequence[Event], *journal: JournalEntry, pipeline: bool = False) -> Tail:
     rows = frame(session, events)
     cells = seconds.cells(rows, TERMS)
-    late = [(row.second, row.late_from_us) for row in seconds.done(cells).collect() if row.late_from_us is not None]
-    known = tables(cells, seconds.owned(cells), late, journal, cells.count())
+    known = tables(cells, seconds.owned(cells), journal, cells.count())
     return tail(rows, known, TERMS, journal, usual(rows, TERMS), pipeline=pipeline)
 
 

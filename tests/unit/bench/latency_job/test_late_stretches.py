@@ -1,8 +1,9 @@
-"""Where causes are looked for, and when the whole group stood still: plain intervals."""
+"""Where standstills are looked for, and when the whole group stood still: plain intervals."""
 
+from bench.latency_job.busy import EARLIEST_S
 from bench.latency_job.group_history import Span, starting, union
 from bench.latency_job.standstill import AFTER_CHANGE_US, slot_us, stops
-from bench.latency_job.stretches import EARLIEST_S, Stretch, stretches
+from bench.latency_job.stretches import Stretch, stretches
 from bench.latency_job.terms import Terms
 from contracts.journal import ReplicaChange, ReplicaChanged
 

@@ -1,0 +1,75 @@
+"""Late events with what the queues around them say: of the replica that served them, and of their partition."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as f
+
+from bench.latency_job import group_history as history
+from bench.latency_job import ownership
+from bench.latency_job.busy import busy, came, of_busy
+from bench.latency_job.pace import Usual
+from bench.latency_job.seconds import served
+from bench.latency_job.takeovers import deaths
+from bench.latency_job.terms import Terms
+from bench.latency_job.waiting import ORDER, queued_at_partition, queued_at_replica
+from contracts.journal import JournalEntry, ReplicaChanged
+
+KEYS: Final = ("partition", "replica", "epoch", "second")
+"""Of `seconds.served`, and so of the stays."""
+SENT_TO_ALL: Final = 1_000_000
+"""Most rows of a table that each task gets as a whole (some 100 MB); larger ones are sorted and merged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """What is known by second."""
+
+    cells: DataFrame
+    """Of `seconds.cells`."""
+    arrived: DataFrame
+    """Of `seconds.owned`."""
+    stays: DataFrame
+    """Of `ownership`, kept by Spark."""
+    takeovers: Sequence[Row]
+    """Of `ownership`, those in whose stays events were late."""
+    size: int
+    """Rows that `stays` has at most."""
+
+
+def tables(cells: DataFrame, arrived: DataFrame, journal: Sequence[JournalEntry], size: int) -> Tables:
+    """Return what `tail` asks for. cells: of `seconds.cells`, size: their number; arrived: of `seconds.owned`."""
+    stays = ownership.stays(served(cells), deaths(history.only(journal, ReplicaChanged))).persist()
+    return Tables(cells, arrived, stays, ownership.takeovers(stays).collect(), size)
+
+
+def waited(done: DataFrame, tables: Tables, terms: Terms, usual: Usual) -> DataFrame:
+    """Return the late ones of `done` with what the queues of their replicas and of their partitions say."""
+    small = f.broadcast if tables.size <= SENT_TO_ALL else lambda table: table
+    seconds = {"second": terms.second("done_us"), "intended_second": terms.second("intended_us")}
+    rows = done.withColumns(seconds).withColumn("came_s", came("intended_second", "second")).drop("intended_second")
+    hands = small(changes_of_hands(tables.stays))
+
+    def queues(server: str) -> DataFrame:
+        periods = small(busy(tables.cells, server, terms))
+        return with_stays(of_busy(rows, periods, server, terms), hands)
+
+    at_replica = queued_at_replica(queues("replica"), usual, terms.late())
+    at_partition = queued_at_partition(queues("partition"), terms.late())
+    same = [f.col(name).eqNullSafe(f.col(f"of_{name}")) for name in ORDER]
+    renamed = at_partition.withColumnsRenamed({name: f"of_{name}" for name in ORDER})
+    return at_replica.join(renamed, same, "left").drop(*[f"of_{name}" for name in ORDER])
+
+
+def changes_of_hands(stays: DataFrame) -> DataFrame:
+    """Return the rows of `stays` into which a partition was handed over: `of_` KEYS, old, left_us, came_us."""
+    known = stays.where("left_us is not null")
+    return known.select(*[f.col(name).alias(f"of_{name}") for name in KEYS], "old", "left_us", "came_us")
+
+
+def with_stays(rows: DataFrame, changes: DataFrame) -> DataFrame:
+    """Add old, left_us, came_us: how the event's partition had come to its replica."""
+    same = [f.col(name).eqNullSafe(f.col(f"of_{name}")) for name in KEYS]
+    return rows.join(changes, same, "left").drop(*[f"of_{name}" for name in KEYS])

@@ -1,0 +1,141 @@
+"""Queues are looked at by busy periods. What they say must be what the whole run says, from its first event on."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from late_story import SERVICE_US, TERMS, Event, burst, frame, quiet
+from spark_helpers import SPARK, spark
+
+from bench.latency_job import seconds
+from bench.latency_job.busy import EARLIEST_S, busy
+from bench.latency_job.pace import Usual
+from bench.latency_job.queues import changes_of_hands, tables, waited, with_stays
+from bench.latency_job.waiting import SLOW
+
+pytestmark = SPARK
+USUAL = Usual(service_us=SERVICE_US, transit_us=2_000)
+FIGURES = ("start_us", "service_us", "unstalled_us", "unslowed_us", "since_us", "idle_us", "unpaused_us")
+LONG_AGO = -(10**18)
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    yield from spark(tmp_path_factory.mktemp("spark"))
+
+
+def story(seed: int) -> list[Event]:
+    """Twenty seconds of three replicas and six partitions: bursts, slow services, stalls, partitions that move."""
+    chance = np.random.default_rng(seed)
+    moves = {partition: sorted(chance.uniform(2, 18, 3)) for partition in range(6)}
+    events = []
+    for second in range(20):
+        for partition in range(6):
+            owner = f"payment-{(partition + int(np.searchsorted(moves[partition], second))) % 3}"
+            stall = float(chance.uniform(0.2, 2.5)) if chance.random() < 0.08 else 0.0
+            for at in second + np.sort(chance.uniform(0, 1, int(chance.integers(0, 12)))):
+                slow = float(chance.uniform(0.05, 0.9)) if chance.random() < 0.02 else SERVICE_US / 1e6
+                late = float(chance.exponential(0.02))
+                events.append(
+                    Event(float(at), partition, owner, placed=float(at) + late, service=slow,
+                          received=max(float(at) + late + 0.002, second + stall))
+                )  # fmt: skip
+    return events
+
+
+@dataclass
+class Queue:
+    """A server that has served everything so far."""
+
+    before: int | None = None
+    unstalled: int = LONG_AGO
+    unslowed: int = LONG_AGO
+    since: int = LONG_AGO
+    idle: int = 0
+
+
+@dataclass
+class Line:
+    """A partition, whoever served it."""
+
+    ahead: int | None = None
+    unpaused: int = LONG_AGO
+
+
+def by_the_letter(rows: list[Any]) -> dict[tuple[int, int], dict[str, int]]:
+    """Return (partition, offset) → the figures of every late event, from one walk over the whole run."""
+    replicas: dict[str, Queue] = {}
+    lines: dict[int, Line] = {}
+    found = {}
+    for row in sorted(rows, key=lambda row: (row["done_us"], row["partition"], row["offset"], row["intended_us"])):
+        done, handed, ready = row["done_us"], min(row["placed_us"], row["done_us"]), row["received_us"]
+        moved = row["came_us"] is not None and handed < row["came_us"]
+        there = row["came_us"] if moved else handed
+        figures = at_replica(replicas.setdefault(row["replica"], Queue()), done, min(ready, done), there)
+        line = lines.setdefault(row["partition"], Line())
+        there = min(there, done)
+        took = done - min(there if line.ahead is None else max(there, line.ahead), done)
+        line.unpaused = max(line.unpaused, max(handed, row["left_us"]) if moved else handed) + took
+        line.ahead = done
+        if done - row["intended_us"] > TERMS.target_us:
+            found[(row["partition"], row["offset"])] = figures | {"unpaused_us": line.unpaused}
+    return found
+
+
+def at_replica(queue: Queue, done: int, ready: int, there: int) -> dict[str, int]:
+    here = min(there + USUAL.transit_us, ready)
+    before = here if queue.before is None else queue.before
+    start = min(max(ready, before), done)
+    service = done - start
+    kept = USUAL.service_us if service > SLOW * USUAL.service_us else service
+    queue.unstalled = max(queue.unstalled, here) + service
+    queue.unslowed = max(queue.unslowed, start if start > before else here) + kept
+    stood = max(start - max(before, here), 0)
+    if here >= before:
+        queue.since, queue.idle = max(queue.since, here), 0
+    queue.idle += stood
+    queue.before = done
+    figures = (start, service, queue.unstalled, queue.unslowed, queue.since, queue.idle)
+    return dict(zip(FIGURES[:6], figures, strict=True))
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_busy_periods_say_what_the_whole_run_says(session: Any, seed: int) -> None:
+    events = frame(session, story(seed))
+    cells = seconds.cells(events, TERMS)
+    known = tables(cells, seconds.owned(cells), [], cells.count())
+    found = waited(events.where("done_us is not null"), known, TERMS, USUAL).collect()
+
+    dated = events.withColumn("second", TERMS.second("done_us"))
+    rows = with_stays(dated, changes_of_hands(known.stays)).collect()
+    expected = by_the_letter(rows)
+    told = {(row["partition"], row["offset"]): {name: row[name] for name in FIGURES} for row in found}
+    assert len(found) == len(expected) > 20, "each late event once"
+    assert sum(row["came_us"] is not None for row in rows) > 50, "partitions moved"
+    assert told == expected
+
+
+def periods(session: Any, events: list[Event], server: str) -> set[tuple[Any, int, int]]:
+    cells = seconds.cells(frame(session, events), TERMS)
+    return {(row[server], row["came_s"], row["busy_s"]) for row in busy(cells, server, TERMS).collect()}
+
+
+def test_a_busy_period_begins_where_nothing_was_left_to_do(session: Any) -> None:
+    events = [*quiet(0), *quiet(1), *burst(10.5, 300)]
+    assert periods(session, events, "partition") == {(0, 10, 10), (0, 11, 10), (0, 12, 10)}, (
+        "300 of 5 ms and their like"
+    )
+    assert periods(session, events, "replica") == {("payment-0", second, 10) for second in (10, 11, 12)}
+
+
+def test_where_nothing_was_late_nothing_is_looked_at(session: Any) -> None:
+    assert periods(session, [*quiet(0), *quiet(1)], "partition") == set()
+
+
+def test_absurd_times_make_no_period_but_their_own(session: Any) -> None:
+    done_never = Event(5.0, 1, columns={"done_us": 9_000_000_000_000_000})
+    intended_never = Event(5.0, 2, columns={"intended_us": 0})
+    assert periods(session, [*quiet(0), done_never], "partition") == set()
+    assert periods(session, [*quiet(0), intended_never], "partition") == {(2, EARLIEST_S, EARLIEST_S)}

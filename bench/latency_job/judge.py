@@ -51,29 +51,30 @@ def essentials(run: RunInfo, started_us: int, events: DataFrame, journal: Sequen
     Raises ReportError for a run without events.
     """
     target_us, pipeline = round(run.latency_target_s * 1e6), run.topology == "pipeline"
-    cells = seconds.cells(events, Terms(started_us, target_us, 0)).persist()
-    counts = seconds.shares(cells).collect()[0].asDict()
-    if not counts["rows"]:
-        raise ReportError("there is no event, so there is nothing to judge")
-    terms = Terms(started_us, target_us, series.shown_s(run.duration_s, started_us, counts))
+    begun, found = Terms(started_us, target_us, 0), Tail(late=0, causes=(), spells=())
+    cells = seconds.cells(events, begun).persist()
     arrived = seconds.owned(cells).persist()
     with ThreadPoolExecutor(2) as beside:  # one job plans, the other one's tasks have the cores
-        measured = beside.submit(latencies, events, seconds.by_second(events, terms))
-        done = seconds.done(cells).collect()
-        pacing, found = beside.submit(usual, events, terms), Tail(late=0, causes=(), spells=())
+        measured = beside.submit(latencies, events, seconds.by_second(events, begun))
+        completed = seconds.completed(cells).collect()
+        counts = seconds.shares(completed)
+        if not counts["rows"]:
+            raise ReportError("there is no event, so there is nothing to judge")
+        terms = Terms(started_us, target_us, series.shown_s(run.duration_s, started_us, counts))
+        pacing = usual(events, terms)
         if counts["in_sla"] < counts["events"]:
             known = tables(cells, arrived, journal, counts["cells"])
-            found = tail(events, known, terms, journal, pacing.result(), pipeline=pipeline)
+            found = tail(events, known, terms, journal, pacing, lost=counts["lost"], pipeline=pipeline)
         rows, ranks = measured.result()
     return Essentials(
         terms=terms,
         counts=counts,
         seconds=rows,
-        done={row["second"]: row["done"] for row in done},
+        done=seconds.done(completed),
         ranks=ranks,
         cells=cells,
         arrived=arrived,
-        usual=pacing.result(),
+        usual=pacing,
         tail=found,
     )
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from bench.latency_job import group_history as history
@@ -33,8 +33,6 @@ class Tables:
     """Of `seconds.owned`."""
     stays: DataFrame
     """Of `ownership`, kept by Spark."""
-    takeovers: Sequence[Row]
-    """Of `ownership`, those in whose stays events were late."""
     size: int
     """Rows that `stays` has at most."""
 
@@ -42,7 +40,7 @@ class Tables:
 def tables(cells: DataFrame, arrived: DataFrame, journal: Sequence[JournalEntry], size: int) -> Tables:
     """Return what `tail` asks for. cells: of `seconds.cells`, size: their number; arrived: of `seconds.owned`."""
     stays = ownership.stays(served(cells), deaths(history.only(journal, ReplicaChanged))).persist()
-    return Tables(cells, arrived, stays, ownership.takeovers(stays).collect(), size)
+    return Tables(cells, arrived, stays, size)
 
 
 def waited(done: DataFrame, tables: Tables, terms: Terms, usual: Usual) -> DataFrame:

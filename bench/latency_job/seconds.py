@@ -1,8 +1,9 @@
 """Event rows → tables by second of the run: small ones, from which series, heat map, bound and owners are read."""
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as f
 
 from bench.latency_job.measures import PARTS_PER_MILLION
@@ -34,11 +35,9 @@ def cells(events: DataFrame, terms: Terms) -> DataFrame:
     """Return what the tables by second are made from, in one pass: some cells for each partition and second.
 
     partition, replica, epoch, second (of completion; null: never done), intended_second; events; refused, late;
-    first_done_us, last_done_us; first_received_us; late_from_us: earliest intended time of a late one that was done;
-    max_us: worst latency; last_us: latest of all intended and done times.
+    first_done_us, last_done_us; first_received_us; max_us: worst latency; last_us: latest intended or done time.
     """
     done = f.col("done_us").isNotNull()
-    late = f.when(done & terms.late(), f.col("intended_us"))
     grouped = events.groupBy(
         f.coalesce("partition", f.lit(NOWHERE)).alias("partition"),
         "replica",
@@ -53,7 +52,6 @@ def cells(events: DataFrame, terms: Terms) -> DataFrame:
         f.min("done_us").alias("first_done_us"),
         f.max("done_us").alias("last_done_us"),
         f.min("received_us").alias("first_received_us"),
-        f.min(late).alias("late_from_us"),
         f.max(latency()).alias("max_us"),
         f.max(f.greatest("intended_us", "done_us")).alias("last_us"),
     )
@@ -69,7 +67,7 @@ def arrived(cells: DataFrame) -> DataFrame:
 def served(cells: DataFrame) -> DataFrame:
     """Return partition, replica, epoch, second (of completion), and what was done there.
 
-    events, late; first_done_us, last_done_us; first_received_us; late_from_us. cells: of the function of this name.
+    events, late; first_done_us, last_done_us; first_received_us. cells: of the function of this name.
     """
     return (
         cells.where("last_done_us is not null")
@@ -80,7 +78,6 @@ def served(cells: DataFrame) -> DataFrame:
             f.min("first_done_us").alias("first_done_us"),
             f.max("last_done_us").alias("last_done_us"),
             f.min("first_received_us").alias("first_received_us"),
-            f.min("late_from_us").alias("late_from_us"),
         )
     )
 
@@ -97,25 +94,34 @@ def owned(cells: DataFrame) -> DataFrame:
     return joined.withColumn("owner", f.last("owner", ignorenulls=True).over(upto))
 
 
-def done(cells: DataFrame) -> DataFrame:
-    """Return second (of completion), done: events done in it, late_from_us: earliest intended time of a late one."""
-    found = cells.where("last_done_us is not null").groupBy("second")
-    return found.agg(f.sum("events").alias("done"), f.min("late_from_us").alias("late_from_us"))
-
-
-def shares(cells: DataFrame) -> DataFrame:
-    """Return one row: rows, events (not refused), in_sla, lost, refused, last_us as `measures.shares`, and cells."""
-    finished = f.col("last_done_us").isNotNull()
-    accounted_for = f.col("events") - f.col("refused")
-    return cells.agg(
-        f.sum("events").alias("rows"),
-        f.sum(accounted_for).alias("events"),
-        f.sum(f.when(finished, f.col("events") - f.col("late")).otherwise(0)).alias("in_sla"),
-        f.sum(f.when(finished, 0).otherwise(accounted_for)).alias("lost"),
-        f.sum("refused").alias("refused"),
+def completed(cells: DataFrame) -> DataFrame:
+    """Return second (of completion; null: never done), events, late, refused, last_us, cells (their number)."""
+    return cells.groupBy("second").agg(
+        *[f.sum(name).alias(name) for name in ("events", "late", "refused")],
         f.max("last_us").alias("last_us"),
         f.count("*").alias("cells"),
     )
+
+
+def shares(rows: Sequence[Row]) -> dict[str, Any]:
+    """Return rows, events (not refused), in_sla, lost, refused, last_us as `measures.shares`, and cells.
+
+    rows: of `completed`.
+    """
+    return {
+        "rows": sum(row["events"] for row in rows),
+        "events": sum(row["events"] - row["refused"] for row in rows),
+        "in_sla": sum(row["events"] - row["late"] for row in rows if row["second"] is not None),
+        "lost": sum(row["events"] - row["refused"] for row in rows if row["second"] is None),
+        "refused": sum(row["refused"] for row in rows),
+        "last_us": max((row["last_us"] for row in rows), default=None),
+        "cells": sum(row["cells"] for row in rows),
+    }
+
+
+def done(rows: Sequence[Row]) -> dict[int, int]:
+    """Return second (of completion) → events done in it. rows: of `completed`."""
+    return {row["second"]: row["events"] for row in rows if row["second"] is not None}
 
 
 def _at_rank(ppm: int) -> Column:

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from bench.latency_job import group_history as history
-from bench.latency_job import pace, spells, standstill
+from bench.latency_job import ownership, pace, spells, standstill
 from bench.latency_job.attribution import DEAD, HANDED_OVER, Circumstances, attributed, never_done
 from bench.latency_job.literal import rows_of
 from bench.latency_job.queues import Tables, waited
@@ -34,16 +34,18 @@ def tail(
     journal: Sequence[JournalEntry],
     usual: pace.Usual,
     *,
+    lost: int,
     pipeline: bool,
 ) -> Tail:
-    """Return why events were late."""
+    """Return why events were late. lost: events that were never done, and not refused."""
     with keeping() as keep:
-        late = keep(late_events(events, tables, terms, journal, usual, pipeline=pipeline, keep=keep))
+        late = keep(late_events(events, tables, terms, journal, usual, lost=lost, pipeline=pipeline, keep=keep))
         told = keep(spells.spells(late))
-        with ThreadPoolExecutor(2) as beside:
-            counting, all_told = beside.submit(spells.by_cause(late, terms).collect), beside.submit(told.count)
+        with ThreadPoolExecutor(1) as beside:
+            counting = beside.submit(spells.by_cause(late, terms).collect)
             found = spells.largest(told).collect()
-            counts, total = counting.result(), all_told.result()
+        counts = counting.result()
+        total = told.count() if len(found) == spells.LISTED else len(found)
     tables.stays.unpersist()
     started = history.starting(history.only(journal, ReplicaChanged), _end_us(terms))
     starts = [(span.replica, span.from_us, span.until_us or span.from_us) for span in started]
@@ -80,6 +82,7 @@ def late_events(
     journal: Sequence[JournalEntry],
     usual: pace.Usual,
     *,
+    lost: int,
     pipeline: bool,
     keep: Callable[[DataFrame], DataFrame],
 ) -> DataFrame:
@@ -92,8 +95,9 @@ def late_events(
         pace.owner_loads(tables.arrived, terms, usual.service_us).withColumnRenamed("second", "intended_second")
     )
     moments = [*(change.at_us for change in changes), *(plan.at_us for plan in plans)]
-    with ThreadPoolExecutor(1) as beside:  # one job plans, the other one's tasks have the cores
+    with ThreadPoolExecutor(2) as beside:  # one job plans, the other one's tasks have the cores
         beside.submit(loads.count)
+        takeovers = beside.submit(ownership.takeovers(tables.stays).collect)
         stops = _stops(done, late, terms, usual, moments) if moments else []
     known = Circumstances(
         usual=usual,
@@ -101,15 +105,17 @@ def late_events(
         starting=history.union(history.starting(changes, _end_us(terms))),
         deaths_us=[at_us for times in deaths(changes).values() for at_us in times],
     )
-    kinds = _kinds(tables.takeovers, Judge(changes, plans), events.sparkSession)
+    kinds = _kinds(takeovers.result(), Judge(changes, plans), events.sparkSession)
     explained = (
         late.join(f.broadcast(kinds), ["partition", "came_us"], "left")
         .withColumn("intended_second", terms.second("intended_us"))
         .join(loads, ["replica", "intended_second"], "left")
     )
-    lost = never_done(events.where(f.col("done_us").isNull() & accounted()), known, pipeline=pipeline)
     causes = attributed(explained, terms, known).select(*KEPT)
-    return causes.unionByName(spells.with_figures(lost).select(*KEPT))
+    if not lost:
+        return causes
+    never = never_done(events.where(f.col("done_us").isNull() & accounted()), known, pipeline=pipeline)
+    return causes.unionByName(spells.with_figures(never).select(*KEPT))
 
 
 def _stops(

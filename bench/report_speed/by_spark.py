@@ -29,13 +29,11 @@ def without_causes(question: Question) -> Answer:
     """Return the figures alone, by the first half of what `judge.essentials` does."""
     events = read_events(_session(question), str(question.events.resolve()), ours=True)
     terms = Terms(question.started_us, question.target_us, 0)
-    cells = seconds.cells(events, terms).persist()
-    counts = seconds.shares(cells).collect()[0].asDict()
     with ThreadPoolExecutor(1) as beside:  # as there: one job plans, the other one's tasks have the cores
         measured = beside.submit(judge.latencies, events, seconds.by_second(events, terms))
-        done = {row["second"]: row["done"] for row in seconds.done(cells).collect()}
+        completed = seconds.completed(seconds.cells(events, terms)).collect()
     rows, ranks = measured.result()
-    return Answer(figures=_figures(counts, ranks, rows, done))
+    return Answer(figures=_figures(seconds.shares(completed), ranks, rows, seconds.done(completed)))
 
 
 def whole(question: Question) -> Answer:

@@ -36,7 +36,8 @@ def explained(session: Any, events: Sequence[Event], *journal: JournalEntry, pip
     rows = frame(session, events)
     cells = seconds.cells(rows, TERMS)
     known = tables(cells, seconds.owned(cells), journal, cells.count())
-    return tail(rows, known, TERMS, journal, usual(rows, TERMS), pipeline=pipeline)
+    lost = seconds.shares(seconds.completed(cells).collect())["lost"]
+    return tail(rows, known, TERMS, journal, usual(rows, TERMS), lost=lost, pipeline=pipeline)
 
 
 def left_alone(partition: int, from_s: float, until_s: float, **values: Any) -> list[Event]:

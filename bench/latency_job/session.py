@@ -62,8 +62,8 @@ ROOMY: Final = "-Xms1g -Xmn700m -XX:MetaspaceSize=256m"
 hundred megabytes. And more classes come than the JVM expects: each time it would look through the whole heap."""
 QUICK_START: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 """A short job ends before the optimising compiler has paid for itself: 10,000 orders cost 18 s of CPU with this option
-and 34 s without, a million payments 107 s with it and 77 s without. It would also leave a fifth of the usual room for what
-is compiled, and eight reports in one process fill that."""
+and 34 s without, a million payments 107 s with it and 77 s without. It would also leave a fifth of the usual
+room for what is compiled, and eight reports in one process fill that."""
 
 
 def jar_files(places: Sequence[Path]) -> list[Path]:

@@ -32,14 +32,14 @@ class Tables:
     arrived: DataFrame
     """Of `seconds.owned`."""
     stays: DataFrame
-    """Of `ownership`, kept by Spark."""
+    """Of `ownership`."""
     size: int
     """Rows that `stays` has at most."""
 
 
 def tables(cells: DataFrame, arrived: DataFrame, journal: Sequence[JournalEntry], size: int) -> Tables:
     """Return what `tail` asks for. cells: of `seconds.cells`, size: their number; arrived: of `seconds.owned`."""
-    stays = ownership.stays(served(cells), deaths(history.only(journal, ReplicaChanged))).persist()
+    stays = ownership.stays(served(cells), deaths(history.only(journal, ReplicaChanged)))
     return Tables(cells, arrived, stays, size)
 
 

@@ -39,6 +39,7 @@ def tail(
 ) -> Tail:
     """Return why events were late. lost: events that were never done, and not refused."""
     with keeping() as keep:
+        keep(tables.stays)
         late = keep(late_events(events, tables, terms, journal, usual, lost=lost, pipeline=pipeline, keep=keep))
         told = keep(spells.spells(late))
         with ThreadPoolExecutor(1) as beside:
@@ -46,7 +47,6 @@ def tail(
             found = spells.largest(told).collect()
         counts = counting.result()
         total = told.count() if len(found) == spells.LISTED else len(found)
-    tables.stays.unpersist()
     started = history.starting(history.only(journal, ReplicaChanged), _end_us(terms))
     starts = [(span.replica, span.from_us, span.until_us or span.from_us) for span in started]
     telling = Telling(terms.started_us, terms.target_us, usual.service_us, pipeline=pipeline, starts=starts)

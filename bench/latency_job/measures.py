@@ -75,20 +75,6 @@ def bucket(value_us: str) -> Column:
     return f.ceil(f.log10(f.greatest(value_us, f.lit(1)).cast("double")) * BUCKETS_PER_DECADE)
 
 
-def shares(events: DataFrame, latency_target_us: int) -> DataFrame:
-    """Return one row: rows, events (not refused), in_sla, lost, refused, last_us (latest intended or done time)."""
-    refused = f.col("done_us").isNull() & (f.col("dead_letters") > 0)
-    in_sla = f.col("done_us") - f.col("intended_us") <= latency_target_us
-    return events.agg(
-        f.count("*").alias("rows"),
-        f.count_if(~refused).alias("events"),
-        f.count_if(in_sla).alias("in_sla"),
-        f.count_if(~refused & f.col("done_us").isNull()).alias("lost"),
-        f.count_if(refused).alias("refused"),
-        f.max(f.greatest("intended_us", "done_us")).alias("last_us"),
-    )
-
-
 def totals(events: DataFrame, *, pipeline: bool, more: Sequence[Column] = ()) -> DataFrame:
     """Return one row: dead_letters, exactly_once, doubled, counts for each topic, and what `more` aggregates."""
     counts = ~(f.col("done_us").isNull() & (f.col("dead_letters") > 0))

@@ -104,7 +104,7 @@ def completed(cells: DataFrame) -> DataFrame:
 
 
 def shares(rows: Sequence[Row]) -> dict[str, Any]:
-    """Return rows, events (not refused), in_sla, lost, refused, last_us as `measures.shares`, and cells.
+    """Return rows, events (not refused), in_sla, lost, refused, last_us (latest intended or done time), and cells.
 
     rows: of `completed`.
     """

@@ -12,6 +12,7 @@ from typing import Final
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from bench.latency_job import class_archive
 from bench.latency_job.errors import ReportError
 from bench.latency_job.masters import check_master
 
@@ -77,10 +78,13 @@ def jar_files(places: Sequence[Path]) -> list[Path]:
     return found
 
 
-def open_session(master: str, jars: Sequence[Path], log: Path, *, short: bool) -> SparkSession:
+def open_session(
+    master: str, jars: Sequence[Path], log: Path, *, short: bool, archive_to: Path | None = None
+) -> SparkSession:
     """Start Spark on `master`, or return this process's session when one is open.
 
-    log: file for what the JVM prints. short: the job is small, so start-up is what counts.
+    log: file for what the JVM prints. short: the job is small, so start-up is what counts. archive_to: file that takes
+    the JVM's classes when it ends, for later ones to start from.
     Raises ReportError when there is no Java, no such master, or the session does not start.
     """
     check_master(master)
@@ -92,7 +96,9 @@ def open_session(master: str, jars: Sequence[Path], log: Path, *, short: bool) -
         if master.startswith("local") or key not in ONLY_LOCAL:
             builder = builder.config(key, value)
     patient = f"{PATIENT} {ROOMY}" if master.startswith("local") else PATIENT
-    builder = builder.config("spark.driver.extraJavaOptions", f"{JAVA_OPTIONS} {QUICK_START if short else patient}")
+    archive = class_archive.making(archive_to) if archive_to else class_archive.options()
+    pace = QUICK_START if short else patient
+    builder = builder.config("spark.driver.extraJavaOptions", f"{JAVA_OPTIONS} {pace} {archive}")
     if jars:
         builder = builder.config("spark.jars", ",".join(str(jar.resolve()) for jar in jars))
     try:
@@ -108,8 +114,8 @@ def size_shuffles(spark: SparkSession, events: int) -> None:
     spark.conf.set("spark.sql.shuffle.partitions", str(tasks))
 
 
-def end_jvm() -> None:
-    """Stop this process's Spark, if it has one, and wait until its JVM is gone; by force after 30 s.
+def end_jvm(deadline_s: float = END_DEADLINE_S) -> None:
+    """Stop this process's Spark, if it has one, and wait until its JVM is gone; by force after `deadline_s`.
 
     PySpark leaves the JVM to notice by itself that its parent has ended, some time later.
     """
@@ -121,7 +127,7 @@ def end_jvm() -> None:
     gateway.shutdown()
     gateway.proc.stdin.close()  # what the JVM takes for the end of its parent
     try:
-        gateway.proc.wait(END_DEADLINE_S)
+        gateway.proc.wait(deadline_s)
     except subprocess.TimeoutExpired:
         gateway.proc.kill()
         gateway.proc.wait()

@@ -7,6 +7,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
+from bench.latency_job.literal import array_of
 from bench.latency_job.pace import Usual
 from bench.latency_job.standstill import Interval
 from bench.latency_job.terms import SECOND_US, Terms
@@ -84,7 +85,7 @@ def _cause(terms: Terms, known: Circumstances) -> Column:
         unstalled & ~_any(rules[Cause.REPLICA_DEAD], stopped, rules[Cause.HANDOVER])
     )
     rules |= {
-        Cause.REPLICA_STARTING: _overlap(known.starting, "handed_us", "start_us") > 0,
+        Cause.REPLICA_STARTING: _meets(known.starting, "handed_us", "start_us"),
         Cause.BURST: recent & f.col("over_from").isNull(),
     }
     found = f.lit(Cause.OVERLOADED.value)
@@ -103,13 +104,23 @@ def _any(*conditions: Column) -> Column:
 
 def _overlap(intervals: Sequence[Interval], from_us: str, until_us: str) -> Column:
     """Return how long [from, until] overlaps `intervals` (disjoint), µs."""
-    if not intervals:
-        return f.lit(0).cast("long")
-    pieces = f.array(*[f.array(f.lit(begin), f.lit(end)) for begin, end in intervals])
     zero = f.lit(0).cast("long")
+    if not intervals:
+        return zero
 
     def add(total: Column, piece: Column) -> Column:
         shared = f.least(f.col(until_us), piece[1]) - f.greatest(f.col(from_us), piece[0])
         return total + f.greatest(shared, zero)
 
-    return f.when(f.col(from_us).isNull() | f.col(until_us).isNull(), zero).otherwise(f.aggregate(pieces, zero, add))
+    known = f.col(from_us).isNotNull() & f.col(until_us).isNotNull()
+    return f.when(known, f.aggregate(_pieces(intervals), zero, add)).otherwise(zero)
+
+
+def _meets(intervals: Sequence[Interval], from_us: str, until_us: str) -> Column:
+    """Return whether [from, until] overlaps one of `intervals` (disjoint). Cheaper than to ask for how long."""
+    begins, ends = f.col(from_us), f.col(until_us)
+    return (begins < ends) & f.exists(_pieces(intervals), lambda piece: (piece[0] < ends) & (begins < piece[1]))
+
+
+def _pieces(intervals: Sequence[Interval]) -> Column:
+    return array_of(intervals, "array<bigint>")

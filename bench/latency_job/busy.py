@@ -1,9 +1,10 @@
 """Busy periods: whole seconds at whose beginnings a server, replica or partition, had events left to do.
 
 What was done before such a period has kept nothing in it waiting. So each is a queue of its own, and only those in
-which something was late need be put in order.
+which something was late, and there is something to ask, need be put in order.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, Window
@@ -15,23 +16,30 @@ EARLIEST_S: Final = -60
 """Nothing is looked at before; a time may be absurd."""
 
 
-def busy(cells: DataFrame, server: str, terms: Terms) -> DataFrame:
-    """Return `server`, came_s, busy_s: the busy periods with late events, one row for each second in which events came.
+def busy(cells: DataFrame, server: str, terms: Terms, asked: Sequence[str] = ("late",)) -> DataFrame:
+    """Return `server`, came_s, busy_s: the busy periods, one row for each second in which events came.
 
-    cells: of `seconds.cells`. server: "replica" or "partition". came_s: as `came`. busy_s: when the period began.
+    cells: of `seconds.cells`. server: "replica" or "partition". asked: columns of cells; only periods in which each is
+    positive somewhere are returned. came_s: as `came`. busy_s: when the period began.
     """
-    known = cells.where(f.col("second").between(EARLIEST_S, terms.shown_s))
-    each = known.groupBy(server, came("intended_second", "second").alias("came_s")).agg(
-        f.max("second").alias("until_s"), f.sum("late").alias("late")
+    each = (
+        cells.where(seen(terms))
+        .groupBy(server, came("intended_second", "second").alias("came_s"))
+        .agg(f.max("second").alias("until_s"), *[f.max(name).alias(name) for name in asked])
     )
     by_time = Window.partitionBy(server).orderBy("came_s")
     until = f.max("until_s").over(by_time.rowsBetween(Window.unboundedPreceding, -1))
     begins = f.when(f.coalesce(until < f.col("came_s"), f.lit(True)), f.col("came_s"))
     marked = each.withColumn("begins", begins)
     since = f.max("begins").over(by_time.rowsBetween(Window.unboundedPreceding, Window.currentRow))
-    some_late = f.max("late").over(Window.partitionBy(server, "busy_s")) > 0
-    periods = marked.withColumn("busy_s", since).withColumn("some_late", some_late)
-    return periods.where("some_late").select(server, "came_s", "busy_s")
+    period = Window.partitionBy(server, "busy_s")
+    counted = marked.withColumn("busy_s", since).withColumns({name: f.max(name).over(period) for name in asked})
+    return counted.where(" and ".join(f"{name} > 0" for name in asked)).select(server, "came_s", "busy_s")
+
+
+def seen(terms: Terms) -> Column:
+    """Return whether a row's second (of completion) is looked at; false of never and of absurd times."""
+    return f.coalesce(f.col("second").between(EARLIEST_S, terms.shown_s), f.lit(False))
 
 
 def came(intended_s: Column | str, done_s: Column | str) -> Column:
@@ -39,14 +47,13 @@ def came(intended_s: Column | str, done_s: Column | str) -> Column:
     return f.greatest(f.least(intended_s, done_s), f.lit(EARLIEST_S))
 
 
-def of_busy(events: DataFrame, periods: DataFrame, server: str, terms: Terms) -> DataFrame:
-    """Return those of `events` that lie in `periods` (of `busy`), and every late one, with busy_s.
+def of_busy(events: DataFrame, periods: DataFrame, server: str, besides: Column) -> DataFrame:
+    """Return those of `events` that lie in `periods` (of `busy`), and those `besides`, with busy_s.
 
-    events: done ones, with came_s. A late event that lies in none (its times are absurd) is in a period by itself and
-    its like.
+    events: done ones, with came_s. What lies in no period is in one by itself and its like.
     """
     here = f.col(server).eqNullSafe(f.col("server")) & (f.col("came_s") == f.col("at_s"))
     named = periods.select(f.col(server).alias("server"), f.col("came_s").alias("at_s"), "busy_s")
     found = events.join(named, here, "left").drop("server", "at_s")
-    kept = found.where(f.col("busy_s").isNotNull() | terms.late())
+    kept = found.where(f.col("busy_s").isNotNull() | besides)
     return kept.withColumn("busy_s", f.coalesce("busy_s", f.lit(EARLIEST_S - 1)))

@@ -134,13 +134,12 @@ def _measure(
         with ThreadPoolExecutor(1) as beside:
             reading = beside.submit(_journal, spark, folder, files)
             stored = read_events(spark, files.events, ours=False) if files else events_of(spark, folder)
-        journal = reading.result()
-        if run.started_us is None:
-            run = bounded(run, stored, now_us=now_us)
-            size_shuffles(spark, stored.count())
-            if topics:
-                run.save(folder)
-        result = judge(run, run.started_us or 0, stored, journal, now_us=now_us)
+            if run.started_us is None:
+                run = bounded(run, stored, now_us=now_us)
+                size_shuffles(spark, stored.count())
+                if topics:
+                    run.save(folder)
+            result = judge(run, run.started_us or 0, stored, reading, now_us=now_us)
     except (PySparkException, Py4JError) as failed:
         raise ReportError(
             f"{place}: Spark could not read the run ({cause(failed)}); {folder / LOG_FILE} says more"

@@ -1,7 +1,7 @@
 """events.parquet and the journal → Result: Spark makes small tables, the rest is plain arithmetic."""
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -40,20 +40,22 @@ class Essentials:
     """Events done, and percentiles of the latency by the names of PARTS_PER_MILLION (µs); empty: nothing was done."""
     cells: DataFrame
     arrived: DataFrame
+    kept: Sequence[DataFrame]
+    """Tables that Spark keeps until they are forgotten."""
+    journal: Sequence[JournalEntry]
     usual: Usual
     tail: Tail
 
 
-def essentials(run: RunInfo, started_us: int, events: DataFrame, journal: Sequence[JournalEntry]) -> Essentials:
+def essentials(run: RunInfo, started_us: int, events: DataFrame, reading: "Future[list[JournalEntry]]") -> Essentials:
     """Return percentiles, share in SLA, series and late events by cause. started_us: second 0.
 
-    events: as in events.parquet. The caller ends the session, or calls `forget`.
-    Raises ReportError for a run without events.
+    events: as in events.parquet. reading: gives the journal, when events have been counted. The caller ends the
+    session, or calls `forget`. Raises ReportError for a run without events, and what `reading` raises.
     """
     target_us, pipeline = round(run.latency_target_s * 1e6), run.topology == "pipeline"
     begun, found = Terms(started_us, target_us, 0), Tail(late=0, causes=(), spells=())
     cells = seconds.cells(events, begun).persist()
-    arrived = seconds.owned(cells).persist()
     with ThreadPoolExecutor(2) as beside:  # one job plans, the other one's tasks have the cores
         measured = beside.submit(latencies, events, seconds.by_second(events, begun))
         completed = seconds.completed(cells).collect()
@@ -61,9 +63,12 @@ def essentials(run: RunInfo, started_us: int, events: DataFrame, journal: Sequen
         if not counts["rows"]:
             raise ReportError("there is no event, so there is nothing to judge")
         terms = Terms(started_us, target_us, series.shown_s(run.duration_s, started_us, counts))
+        together = seconds.together(cells, counts["cells"])
+        arrived = seconds.owned(together).persist()
         pacing = usual(events, terms)
+        journal = reading.result()
         if counts["in_sla"] < counts["events"]:
-            known = tables(cells, arrived, journal, counts["cells"])
+            known = tables(together, arrived, journal, counts["cells"])
             found = tail(events, known, terms, journal, pacing, lost=counts["lost"], pipeline=pipeline)
         rows, ranks = measured.result()
     return Essentials(
@@ -72,8 +77,10 @@ def essentials(run: RunInfo, started_us: int, events: DataFrame, journal: Sequen
         seconds=rows,
         done=seconds.done(completed),
         ranks=ranks,
-        cells=cells,
+        cells=together,
         arrived=arrived,
+        kept=(cells, arrived),
+        journal=journal,
         usual=pacing,
         tail=found,
     )
@@ -90,23 +97,25 @@ def latencies(events: DataFrame, by_second: DataFrame) -> tuple[Sequence[Mapping
 
 def forget(first: Essentials) -> None:
     """Free the tables that Spark keeps."""
-    for table in (first.cells, first.arrived):
+    for table in first.kept:
         table.unpersist()
 
 
-def judge(run: RunInfo, started_us: int, events: DataFrame, journal: Sequence[JournalEntry], *, now_us: int) -> Result:
+def judge(
+    run: RunInfo, started_us: int, events: DataFrame, reading: "Future[list[JournalEntry]]", *, now_us: int
+) -> Result:
     """Return everything a report says. now_us: when it is made; later times cannot be. Else as `essentials`."""
-    first = essentials(run, started_us, events, journal)
+    first = essentials(run, started_us, events, reading)
     try:
         pipeline = run.topology == "pipeline"
         more = measures.totals(events, pipeline=pipeline, more=checks(now_us)).collect()[0].asDict()
-        return _result(run, replace(first, counts={**first.counts, **more}), events, journal)
+        return _result(run, replace(first, counts={**first.counts, **more}), events)
     finally:
         forget(first)
 
 
-def _result(run: RunInfo, first: Essentials, events: DataFrame, journal: Sequence[JournalEntry]) -> Result:
-    counts, terms = first.counts, first.terms
+def _result(run: RunInfo, first: Essentials, events: DataFrame) -> Result:
+    counts, terms, journal = first.counts, first.terms, first.journal
     others = measures.counted(measures.span_rows(events, [name for name in measures.SPANS if name != "sla"]), "measure")
     topics = _topics(counts)
     with ThreadPoolExecutor(1) as beside:

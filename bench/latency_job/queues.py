@@ -9,9 +9,9 @@ from pyspark.sql import functions as f
 
 from bench.latency_job import group_history as history
 from bench.latency_job import ownership
-from bench.latency_job.busy import busy, came, of_busy
+from bench.latency_job.busy import busy, came, of_busy, seen
 from bench.latency_job.pace import Usual
-from bench.latency_job.seconds import served
+from bench.latency_job.seconds import FEW, served
 from bench.latency_job.takeovers import deaths
 from bench.latency_job.terms import Terms
 from bench.latency_job.waiting import ORDER, queued_at_partition, queued_at_replica
@@ -19,8 +19,6 @@ from contracts.journal import JournalEntry, ReplicaChanged
 
 KEYS: Final = ("partition", "replica", "epoch", "second")
 """Of `seconds.served`, and so of the stays."""
-SENT_TO_ALL: Final = 1_000_000
-"""Most rows of a table that each task gets as a whole (some 100 MB); larger ones are sorted and merged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,21 +42,27 @@ def tables(cells: DataFrame, arrived: DataFrame, journal: Sequence[JournalEntry]
 
 
 def waited(done: DataFrame, tables: Tables, terms: Terms, usual: Usual) -> DataFrame:
-    """Return the late ones of `done` with what the queues of their replicas and of their partitions say."""
-    small = f.broadcast if tables.size <= SENT_TO_ALL else lambda table: table
+    """Return the late ones of `done` with what the queues of their replicas and of their partitions say.
+
+    In a period in which no event waited for a change of hands, a partition's would be done when it was done.
+    """
+    small = f.broadcast if tables.size <= FEW else lambda table: table
     seconds = {"second": terms.second("done_us"), "intended_second": terms.second("intended_us")}
     rows = done.withColumns(seconds).withColumn("came_s", came("intended_second", "second")).drop("intended_second")
     hands = small(changes_of_hands(tables.stays))
 
-    def queues(server: str) -> DataFrame:
-        periods = small(busy(tables.cells, server, terms))
-        return with_stays(of_busy(rows, periods, server, terms), hands)
-
-    at_replica = queued_at_replica(queues("replica"), usual, terms.late())
-    at_partition = queued_at_partition(queues("partition"), terms.late())
+    moved = f.coalesce(f.col("first_handed_us") < f.col("came_us"), f.lit(False)).cast("int")
+    cells = with_stays(tables.cells, hands).withColumn("moved", moved)
+    of_replicas = of_busy(rows, small(busy(tables.cells, "replica", terms)), "replica", terms.late())
+    of_partitions = of_busy(
+        rows, small(busy(cells, "partition", terms, ("late", "moved"))), "partition", terms.late() & ~seen(terms)
+    )
+    at_replica = queued_at_replica(with_stays(of_replicas, hands), usual, terms.late())
+    at_partition = queued_at_partition(with_stays(of_partitions, hands), terms.late())
     same = [f.col(name).eqNullSafe(f.col(f"of_{name}")) for name in ORDER]
     renamed = at_partition.withColumnsRenamed({name: f"of_{name}" for name in ORDER})
-    return at_replica.join(renamed, same, "left").drop(*[f"of_{name}" for name in ORDER])
+    joined = at_replica.join(renamed, same, "left").drop(*[f"of_{name}" for name in ORDER])
+    return joined.withColumn("unpaused_us", f.coalesce("unpaused_us", "done_us"))
 
 
 def changes_of_hands(stays: DataFrame) -> DataFrame:

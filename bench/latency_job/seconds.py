@@ -8,10 +8,13 @@ from pyspark.sql import functions as f
 
 from bench.latency_job.measures import PARTS_PER_MILLION
 from bench.latency_job.terms import Terms, accounted, latency
+from bench.latency_job.waiting import handed
 
 SHOWN: Final = ("p50", "p99")
 NOWHERE: Final = -1
 """Partition of an event of which nobody knows where it lay."""
+FEW: Final = 1_000_000
+"""Rows of a table that one task works through, and that every task may get as a whole (some 100 MB)."""
 
 
 def by_second(events: DataFrame, terms: Terms) -> DataFrame:
@@ -35,7 +38,8 @@ def cells(events: DataFrame, terms: Terms) -> DataFrame:
     """Return what the tables by second are made from, in one pass: some cells for each partition and second.
 
     partition, replica, epoch, second (of completion; null: never done), intended_second; events; refused, late;
-    first_done_us, last_done_us; first_received_us; max_us: worst latency; last_us: latest intended or done time.
+    first_done_us, last_done_us; first_handed_us, first_received_us; max_us: worst latency; last_us: latest intended or
+    done time.
     """
     done = f.col("done_us").isNotNull()
     grouped = events.groupBy(
@@ -51,10 +55,19 @@ def cells(events: DataFrame, terms: Terms) -> DataFrame:
         f.count_if(done & terms.late()).alias("late"),
         f.min("done_us").alias("first_done_us"),
         f.max("done_us").alias("last_done_us"),
+        f.min(handed()).alias("first_handed_us"),
         f.min("received_us").alias("first_received_us"),
         f.max(latency()).alias("max_us"),
         f.max(f.greatest("intended_us", "done_us")).alias("last_us"),
     )
+
+
+def together(cells: DataFrame, size: int) -> DataFrame:
+    """Return `cells` as one part where they are few: what is made from them then goes through no shuffle.
+
+    size: how many there are. Ten small stages of a dozen tasks cost more than all that is to be done in them.
+    """
+    return cells.coalesce(1) if size <= FEW else cells
 
 
 def arrived(cells: DataFrame) -> DataFrame:

@@ -20,7 +20,7 @@ def with_causes(question: Question) -> Answer:
     with ThreadPoolExecutor(1) as beside:  # as `tailpack report` does
         journal = beside.submit(read_journal, spark, str((question.folder / JOURNAL).resolve()))
         events = read_events(spark, str(question.events.resolve()), ours=True)
-    found = judge.essentials(run, question.started_us, events, journal.result())
+        found = judge.essentials(run, question.started_us, events, journal)
     causes = {one.cause: one.events for one in found.tail.causes}
     return Answer(figures=_figures(found.counts, found.ranks, found.seconds, found.done), causes=causes)
 

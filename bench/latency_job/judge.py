@@ -57,7 +57,7 @@ def essentials(run: RunInfo, started_us: int, events: DataFrame, reading: "Futur
     begun, found = Terms(started_us, target_us, 0), Tail(late=0, causes=(), spells=())
     cells = seconds.cells(events, begun).persist()
     with ThreadPoolExecutor(2) as beside:  # one job plans, the other one's tasks have the cores
-        measured = beside.submit(latencies, events, seconds.by_second(events, begun))
+        by_second = beside.submit(seconds.by_second(events, begun).collect)
         completed = seconds.completed(cells).collect()
         counts = seconds.shares(completed)
         if not counts["rows"]:
@@ -66,11 +66,12 @@ def essentials(run: RunInfo, started_us: int, events: DataFrame, reading: "Futur
         together = seconds.together(cells, counts["cells"])
         arrived = seconds.owned(together).persist()
         pacing = usual(events, terms)
+        ranked = beside.submit(percentiles, events)
         journal = reading.result()
         if counts["in_sla"] < counts["events"]:
             known = tables(together, arrived, journal, counts["cells"])
             found = tail(events, known, terms, journal, pacing, lost=counts["lost"], pipeline=pipeline)
-        rows, ranks = measured.result()
+        rows, ranks = [row.asDict() for row in by_second.result()], ranked.result()
     return Essentials(
         terms=terms,
         counts=counts,
@@ -86,13 +87,12 @@ def essentials(run: RunInfo, started_us: int, events: DataFrame, reading: "Futur
     )
 
 
-def latencies(events: DataFrame, by_second: DataFrame) -> tuple[Sequence[Mapping[str, Any]], Mapping[str, int]]:
-    """Return the rows of `by_second`, and the percentiles of all latencies."""
-    rows = [row.asDict() for row in by_second.collect()]
+def percentiles(events: DataFrame) -> Mapping[str, int]:
+    """Return `Essentials.ranks`."""
     names = [name for name in measures.PARTS_PER_MILLION if name != "max"]
     values = events.select(f.lit("sla").alias("measure"), latency().alias("value_us"))
     ranks = ranks_within(values, "measure", names).collect()
-    return rows, ranks[0].asDict() if ranks else {}
+    return ranks[0].asDict() if ranks else {}
 
 
 def forget(first: Essentials) -> None:

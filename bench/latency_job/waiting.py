@@ -63,13 +63,13 @@ def _of_replica(rows: DataFrame, order: WindowSpec, usual_us: int) -> DataFrame:
     )
     slow = (f.col("service_us") > SLOW * usual_us) if usual_us else f.lit(False)
     stood = f.greatest(f.col("start_us") - f.greatest("before_us", "here_us"), f.lit(0))
-    queue = (
-        served.withColumn("kept_us", f.when(slow, f.lit(usual_us)).otherwise(f.col("service_us")))
-        .withColumn(
-            "did_us", f.when(f.col("start_us") > f.col("before_us"), f.col("start_us")).otherwise(f.col("here_us"))
-        )
-        .withColumn("fresh", f.col("here_us") >= f.col("before_us"))
-        .withColumn("stood_us", stood)
+    queue = served.withColumns(
+        {
+            "kept_us": f.when(slow, f.lit(usual_us)).otherwise(f.col("service_us")),
+            "did_us": f.when(f.col("start_us") > f.col("before_us"), f.col("start_us")).otherwise(f.col("here_us")),
+            "fresh": f.col("here_us") >= f.col("before_us"),
+            "stood_us": stood,
+        }
     )
     upto = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     sums = queue.withColumns(

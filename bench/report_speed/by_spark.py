@@ -30,9 +30,9 @@ def without_causes(question: Question) -> Answer:
     events = read_events(_session(question), str(question.events.resolve()), ours=True)
     terms = Terms(question.started_us, question.target_us, 0)
     with ThreadPoolExecutor(1) as beside:  # as there: one job plans, the other one's tasks have the cores
-        measured = beside.submit(judge.latencies, events, seconds.by_second(events, terms))
+        by_second = beside.submit(seconds.by_second(events, terms).collect)
         completed = seconds.completed(seconds.cells(events, terms)).collect()
-    rows, ranks = measured.result()
+        rows, ranks = [row.asDict() for row in by_second.result()], judge.percentiles(events)
     return Answer(figures=_figures(seconds.shares(completed), ranks, rows, seconds.done(completed)))
 
 

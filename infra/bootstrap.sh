@@ -19,7 +19,7 @@ command -v "$java" >/dev/null || fail "Java 17 or newer is needed, $java was not
 version=$("$java" -version 2>&1 | sed -n 's/.*version "\(1\.\)\{0,1\}\([0-9][0-9]*\).*/\2/p' | head -n 1)
 [ "${version:-0}" -ge 17 ] || fail "Java 17 or newer is needed, $java is version ${version:-unknown}; $java_hint"
 
-echo "tailpack: installing into $venv (about 1.5 GB, a third of it Spark; once)"
+echo "tailpack: installing into $venv (about 1.8 GB, a third of it Spark; once)"
 if command -v uv >/dev/null; then
   [ -x "$venv/bin/python" ] || uv venv --quiet --python "$python" "$venv"
   uv pip install --quiet --python "$venv/bin/python" -e '.[load,bench,dev]'

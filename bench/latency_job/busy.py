@@ -47,13 +47,14 @@ def came(intended_s: Column | str, done_s: Column | str) -> Column:
     return f.greatest(f.least(intended_s, done_s), f.lit(EARLIEST_S))
 
 
-def of_busy(events: DataFrame, periods: DataFrame, server: str, besides: Column) -> DataFrame:
-    """Return those of `events` that lie in `periods` (of `busy`), and those `besides`, with busy_s.
+def with_busy(events: DataFrame, periods: DataFrame, server: str, besides: Column) -> DataFrame:
+    """Return `events` with SERVER_busy_s: of the period (of `busy`) that an event lies in; null: of none.
 
-    events: done ones, with came_s. What lies in no period is in one by itself and its like.
+    events: done ones, with came_s. What is `besides` and lies in no period is in one by itself and its like.
     """
     here = f.col(server).eqNullSafe(f.col("server")) & (f.col("came_s") == f.col("at_s"))
     named = periods.select(f.col(server).alias("server"), f.col("came_s").alias("at_s"), "busy_s")
     found = events.join(named, here, "left").drop("server", "at_s")
-    kept = found.where(f.col("busy_s").isNotNull() | besides)
-    return kept.withColumn("busy_s", f.coalesce("busy_s", f.lit(EARLIEST_S - 1)))
+    return found.withColumn("busy_s", f.coalesce("busy_s", f.when(besides, EARLIEST_S - 1))).withColumnRenamed(
+        "busy_s", f"{server}_busy_s"
+    )

@@ -9,12 +9,12 @@ from pyspark.sql import functions as f
 
 from bench.latency_job import group_history as history
 from bench.latency_job import ownership
-from bench.latency_job.busy import busy, came, of_busy, seen
+from bench.latency_job.busy import busy, came, seen, with_busy
 from bench.latency_job.pace import Usual
 from bench.latency_job.seconds import FEW, served
 from bench.latency_job.takeovers import deaths
 from bench.latency_job.terms import Terms
-from bench.latency_job.waiting import ORDER, queued_at_partition, queued_at_replica
+from bench.latency_job.waiting import queued, turns, with_unpaused
 from contracts.journal import JournalEntry, ReplicaChanged
 
 KEYS: Final = ("partition", "replica", "epoch", "second")
@@ -53,16 +53,11 @@ def waited(done: DataFrame, tables: Tables, terms: Terms, usual: Usual) -> DataF
 
     moved = f.coalesce(f.col("first_handed_us") < f.col("came_us"), f.lit(False)).cast("int")
     cells = with_stays(tables.cells, hands).withColumn("moved", moved)
-    of_replicas = of_busy(rows, small(busy(tables.cells, "replica", terms)), "replica", terms.late())
-    of_partitions = of_busy(
-        rows, small(busy(cells, "partition", terms, ("late", "moved"))), "partition", terms.late() & ~seen(terms)
-    )
-    at_replica = queued_at_replica(with_stays(of_replicas, hands), usual, terms.late())
-    at_partition = queued_at_partition(with_stays(of_partitions, hands), terms.late())
-    same = [f.col(name).eqNullSafe(f.col(f"of_{name}")) for name in ORDER]
-    renamed = at_partition.withColumnsRenamed({name: f"of_{name}" for name in ORDER})
-    joined = at_replica.join(renamed, same, "left").drop(*[f"of_{name}" for name in ORDER])
-    return joined.withColumn("unpaused_us", f.coalesce("unpaused_us", "done_us"))
+    rows = with_busy(rows, small(busy(tables.cells, "replica", terms)), "replica", terms.late())
+    paused = small(busy(cells, "partition", terms, ("late", "moved")))
+    rows = with_busy(rows, paused, "partition", terms.late() & ~seen(terms))
+    asked = rows.where("replica_busy_s is not null or partition_busy_s is not null")
+    return with_unpaused(queued(turns(with_stays(asked, hands), usual, terms.late()), usual.service_us))
 
 
 def changes_of_hands(stays: DataFrame) -> DataFrame:

@@ -8,7 +8,7 @@ and it says when the event would have been done. A queue begins where its server
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window, WindowSpec
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from bench.latency_job.pace import Usual
@@ -17,6 +17,8 @@ SLOW: Final = 3
 """Times the usual service; what takes longer counts as slow."""
 ORDER: Final = ("done_us", "partition", "offset", "intended_us")
 """In which a server is taken to have done its events: no two differ in none."""
+LINE: Final = ("busy_s", "of_replica", "of_partition")
+"""Whose queue it is: a busy period of a replica, or of a partition."""
 
 
 def handed() -> Column:
@@ -29,33 +31,51 @@ def ready() -> Column:
     return f.least(f.coalesce("received_us", handed()), "done_us")
 
 
-def queued_at_replica(rows: DataFrame, usual: Usual, late: Column) -> DataFrame:
-    """Return the `late` ones of `rows` with what the queues of replicas say.
+def turns(events: DataFrame, usual: Usual, late: Column) -> DataFrame:
+    """Return `LINE`, `ORDER`, ready_us, here_us, late: each event as its replica met it, and as its partition did.
 
-    rows: done events with busy_s (of `busy`, by replica) and old, left_us, came_us of the partition's last change of
-    hands. usual: what is not too long. Added, all in µs:
-    handed_us   accepted by Order, in payment-only runs placed
-    start_us    service began: received and the replica's event before it done
-    service_us  from there until done
-    unstalled_us, unslowed_us
-                when it would have been done had its replica never been idle while it was there to be served; had no
-                service been slow
-    since_us    its replica has had something to do ever since
-    idle_us     of this, idle although something was there to be served
+    events: done ones with replica_busy_s, partition_busy_s (of `busy`; null: this server is not asked about), and old,
+    left_us, came_us of the partition's last change of hands. of_partition: null where the server is a replica.
+    ready_us: when it could really be served; here_us: when it could have been. For a replica, received, and handed on
+    and `usual` on its way; for a partition, which is a server that others keep waiting, at its new owner, and there had
+    it changed hands in no time. late: everything known of a `late` event, null of the others.
     """
     handed_us = handed()
     moved = handed_us < f.col("came_us")
+    there = f.when(moved, f.least("came_us", "done_us")).otherwise(handed_us)
+    sooner = f.when(moved, f.greatest(handed_us, "left_us")).otherwise(handed_us)
     here = f.when(moved, f.col("came_us")).otherwise(handed_us) + usual.transit_us
-    known = f.struct(*rows.columns, handed_us.alias("handed_us"))
-    narrow = rows.select(
-        "busy_s", "replica", *ORDER, ready().alias("ready_us"), here.alias("here_us"), f.when(late, known).alias("late")
-    ).withColumn("here_us", f.least("here_us", "ready_us"))
-    order = Window.partitionBy("busy_s", "replica").orderBy(*ORDER)
-    return _of_replica(narrow, order, usual.service_us)
+    nobody = f.lit(None)
+    known = f.struct(*events.columns, handed_us.alias("handed_us"))
+    both = f.array(
+        _turn("replica_busy_s", f.col("replica"), nobody.cast("int"), ready(), f.least(here, ready())),
+        _turn("partition_busy_s", nobody.cast("string"), f.col("partition"), there, f.least(sooner, there)),
+    )
+    every = events.select(*ORDER, f.when(late, known).alias("late"), f.inline(both))
+    return every.where("busy_s is not null")
 
 
-def _of_replica(rows: DataFrame, order: WindowSpec, usual_us: int) -> DataFrame:
-    """Add what the queue of a replica says. Columns that ask for one window stand together: Spark then passes once."""
+def _turn(busy_s: str, replica: Column, partition: Column, ready_us: Column, here_us: Column) -> Column:
+    columns = {"busy_s": f.col(busy_s), "of_replica": replica, "of_partition": partition}
+    times = {"ready_us": ready_us, "here_us": here_us}
+    return f.struct(*[column.alias(name) for name, column in (columns | times).items()])
+
+
+def queued(rows: DataFrame, usual_us: int) -> DataFrame:
+    """Return the late ones of `rows` (of `turns`) with what the queues say that they stood in.
+
+    usual_us: what a service takes that is not slow; 0: unknown. Added to what is known of the event, all in µs:
+    start_us    service began: ready and the server's event before it done
+    service_us  from there until done
+    unstalled_us, unslowed_us
+                when it would have been done had its server never been idle while it was there to be served; had no
+                service been slow
+    since_us    its server has had something to do ever since
+    idle_us     of this, idle although something was there to be served
+
+    Columns that ask for one window stand together: Spark then passes once.
+    """
+    order = Window.partitionBy(*LINE).orderBy(*ORDER)
     served = (
         rows.withColumn("before_us", f.coalesce(f.lag("done_us").over(order), "here_us"))
         .withColumn("start_us", f.least(f.greatest("ready_us", "before_us"), "done_us"))
@@ -89,7 +109,9 @@ def _of_replica(rows: DataFrame, order: WindowSpec, usual_us: int) -> DataFrame:
         }
     )
     return latest.where("late is not null").select(
-        "late.*",
+        *ORDER,
+        "of_partition",
+        "late",
         "start_us",
         "service_us",
         (f.col("work_us") + f.col("slack_us")).alias("unstalled_us"),
@@ -99,32 +121,16 @@ def _of_replica(rows: DataFrame, order: WindowSpec, usual_us: int) -> DataFrame:
     )
 
 
-def queued_at_partition(rows: DataFrame, late: Column) -> DataFrame:
-    """Return `ORDER` of the `late` ones of `rows`, and `unpaused_us`: when it would have been done, had its partition
-    changed hands in no time, µs.
+def with_unpaused(rows: DataFrame) -> DataFrame:
+    """Return the replicas' rows of `queued` with unpaused_us, and `late` as columns.
 
-    As for a replica, with the partition as the server, and the time of others in its service. rows: as there, with
-    busy_s by partition.
+    That is when the event would have been done, had its partition changed hands in no time: what the queue of the
+    partition says; where that was not asked for, when it was done.
     """
-    handed_us = handed()
-    moved = handed_us < f.col("came_us")
-    narrow = rows.select(
-        "busy_s",
-        *ORDER,
-        f.when(moved, f.least("came_us", "done_us")).otherwise(handed_us).alias("there_us"),
-        f.when(moved, f.greatest(handed_us, "left_us")).otherwise(handed_us).alias("sooner_us"),
-        late.alias("late"),
-    )
-    order = Window.partitionBy("busy_s", "partition").orderBy(*ORDER)
-    upto = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    ahead_us = f.coalesce(f.lag("done_us").over(order), "there_us")
-    queue = (
-        narrow.withColumn("took_us", f.col("done_us") - f.least(f.greatest("there_us", ahead_us), "done_us"))
-        .withColumn("work_us", f.sum("took_us").over(upto))
-        .withColumn("slack_us", f.max(_slack("sooner_us", "work_us", "took_us")).over(upto))
-    )
-    found = queue.where("late").groupBy("busy_s", *ORDER)  # of two rows that are the same, one
-    return found.agg(f.max(f.col("work_us") + f.col("slack_us")).alias("unpaused_us")).drop("busy_s")
+    said = f.when(f.col("of_partition").isNotNull(), f.col("unstalled_us"))
+    paired = rows.withColumn("unpaused_us", f.coalesce(f.max(said).over(Window.partitionBy(*ORDER)), "done_us"))
+    figures = [name for name in paired.columns if name not in {*ORDER, "of_partition", "late"}]
+    return paired.where("of_partition is null").select("late.*", *figures)
 
 
 def _slack(available: str, work: str, service: str) -> Column:

@@ -34,7 +34,7 @@ class Circumstances:
 def attributed(late: DataFrame, terms: Terms, known: Circumstances) -> DataFrame:
     """Return `late` with `cause`, `latency_us`, `slowed_us` (cost of slow services) and `stop_us` (standstills it met).
 
-    late: late events with the columns of `waiting.queued`, `takeover` ("dead", "handover" or null: how its partition
+    late: late events with the columns of `queues.waited`, `takeover` ("dead", "handover" or null: how its partition
     changed hands), and load, over_from of its owner.
     """
     stopped = _overlap(known.stops, "since_us", "start_us")

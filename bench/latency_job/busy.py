@@ -55,6 +55,5 @@ def with_busy(events: DataFrame, periods: DataFrame, server: str, besides: Colum
     here = f.col(server).eqNullSafe(f.col("server")) & (f.col("came_s") == f.col("at_s"))
     named = periods.select(f.col(server).alias("server"), f.col("came_s").alias("at_s"), "busy_s")
     found = events.join(named, here, "left").drop("server", "at_s")
-    return found.withColumn("busy_s", f.coalesce("busy_s", f.when(besides, EARLIEST_S - 1))).withColumnRenamed(
-        "busy_s", f"{server}_busy_s"
-    )
+    begun = f.coalesce("busy_s", f.when(besides, EARLIEST_S - 1))
+    return found.withColumn(f"{server}_busy_s", begun).drop("busy_s")

@@ -44,5 +44,5 @@ def test_an_archive_that_does_not_fit_is_as_none(tmp_path: Path) -> None:
     archive, log = tmp_path / "of another Java.jsa", tmp_path / "spark.log"
     archive.write_bytes(b"of another Java" * 10_000)
     command = [sys.executable, "-c", STARTED, str(archive), str(log)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert (done.returncode, done.stdout) == (0, "3\n"), done.stderr + log.read_text()

@@ -9,6 +9,7 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from bench.latency_job.errors import ReportError
+from bench.latency_job.footer import known_columns
 from bench.latency_job.hadoop import are_lines
 from bench.latency_job.integrity import CUSTOMER
 from bench.latency_job.schema import COLUMN_OF, EVENT
@@ -42,7 +43,7 @@ def read_events(spark: SparkSession, place: str, *, ours: bool) -> DataFrame:
     if are_lines(spark, place):
         columns = t.StructType([*EVENT.fields, *ALSO.fields])
         return _filled(_looked_at(spark.read.schema(columns).option("mode", "FAILFAST").json(place)))
-    found = spark.read.parquet(place)
+    found = _parquet(spark, place) if ours else spark.read.parquet(place)
     if missing := sorted(set(EVENT.names if ours else NEEDED) - set(found.columns)):
         raise ReportError(_lacks(missing))
     return _typed(found) if ours else _filled(_looked_at(_typed(found)))
@@ -59,13 +60,18 @@ def read_journal(spark: SparkSession, place: str) -> list[JournalEntry]:
         )
         rows = [(number, row["value"]) for number, row in enumerate(lines.orderBy("file_path", "at").collect())]
     else:
-        found = spark.read.parquet(place)
+        found = _parquet(spark, place)
         if missing := sorted({"position", "entry"} - set(found.columns)):
             raise ReportError(_lacks(missing))
         rows = [(row["position"], row["entry"]) for row in found.collect()]
         rows.sort()  # here: for Spark it would be two more jobs
     decoder: msgspec.json.Decoder[JournalEntry] = msgspec.json.Decoder(JournalEntry)
     return [_entry(decoder, position, text) for position, text in rows]
+
+
+def _parquet(spark: SparkSession, place: str) -> DataFrame:
+    known = known_columns(place)
+    return spark.read.schema(known).parquet(place) if known else spark.read.parquet(place)
 
 
 def _entry(decoder: "msgspec.json.Decoder[JournalEntry]", position: int, text: str) -> JournalEntry:

@@ -1,7 +1,7 @@
 """events.parquet and the journal → Result: Spark makes small tables, the rest is plain arithmetic."""
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from bench.latency_job.errors import ReportError
 from bench.latency_job.integrity import checks, integrity
 from bench.latency_job.narrowing import ranks_within
 from bench.latency_job.pace import Usual, usual
+from bench.latency_job.planning import planners, share_classes
 from bench.latency_job.queues import tables
 from bench.latency_job.rebalances import rebalances
 from bench.latency_job.schema import COLUMN_OF
@@ -55,8 +56,9 @@ def essentials(run: RunInfo, started_us: int, events: DataFrame, reading: "Futur
     """
     target_us, pipeline = round(run.latency_target_s * 1e6), run.topology == "pipeline"
     begun, found = Terms(started_us, target_us, 0), Tail(late=0, causes=(), spells=())
+    share_classes(events.sparkSession)
     cells = seconds.cells(events, begun).persist()
-    with ThreadPoolExecutor(2) as beside:  # one job plans, the other one's tasks have the cores
+    with planners(events.sparkSession, 2) as beside:
         by_second = beside.submit(seconds.by_second(events, begun).collect)
         completed = seconds.completed(cells).collect()
         counts = seconds.shares(completed)
@@ -118,7 +120,7 @@ def _result(run: RunInfo, first: Essentials, events: DataFrame) -> Result:
     counts, terms, journal = first.counts, first.terms, first.journal
     others = measures.counted(measures.span_rows(events, [name for name in measures.SPANS if name != "sla"]), "measure")
     topics = _topics(counts)
-    with ThreadPoolExecutor(1) as beside:
+    with planners(events.sparkSession, 1) as beside:
         groups = beside.submit(breakdowns, events, first.cells)
         ranks = {row["measure"]: row.asDict() for row in measures.nearest_ranks(others, "measure").collect()}
         ranks |= {"sla": first.ranks} if first.ranks else {}

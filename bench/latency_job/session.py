@@ -6,7 +6,9 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from typing import Final
 
 from pyspark import SparkContext
@@ -52,6 +54,10 @@ ONLY_LOCAL: Final = (
 """Sized for one machine; with a cluster its own spark-defaults.conf ($SPARK_CONF_DIR) says these."""
 JAVA_OPTIONS: Final = "-XX:+UseSerialGC -XX:-DontCompileHugeMethods"
 """Spark writes one method for each step, and the JVM would interpret those above 8,000 bytes for ever."""
+JAVA_TOO_NEW: Final = "getSubject is not supported"
+"""Of Java 24 and newer, to the Hadoop that comes with Spark 4.0."""
+NEEDED_LATER: Final = "pyspark.testing.utils"
+"""PySpark asks it for numpy at its first call to the JVM, and it brings pandas along."""
 PATIENT: Final = (
     "-XX:Tier4InvocationThreshold=100000 -XX:Tier4MinInvocationThreshold=20000 "
     "-XX:Tier4CompileThreshold=200000 -XX:Tier4BackEdgeThreshold=800000"
@@ -90,7 +96,7 @@ def open_session(
     check_master(master)
     java_home = os.environ.get("JAVA_HOME")
     if not (java_home and Path(java_home, "bin", "java").exists()) and shutil.which("java") is None:
-        raise ReportError("Java is missing: install 17 or newer (Debian: apt install openjdk-17-jre-headless)")
+        raise ReportError("Java is missing: install 17 or 21 (Debian: apt install openjdk-17-jre-headless)")
     builder = SparkSession.builder.master(master).appName("tailpack report")
     for key, value in (CONFIGURATION if short else CONFIGURATION | LONG).items():
         if master.startswith("local") or key not in ONLY_LOCAL:
@@ -101,10 +107,13 @@ def open_session(
     builder = builder.config("spark.driver.extraJavaOptions", f"{JAVA_OPTIONS} {pace} {archive}")
     if jars:
         builder = builder.config("spark.jars", ",".join(str(jar.resolve()) for jar in jars))
+    Thread(target=import_module, args=(NEEDED_LATER,), daemon=True).start()  # while the JVM starts
     try:
         with _stderr_to(log):
             return builder.getOrCreate()
     except Exception as failed:  # Py4J and PySpark share no base class below Exception
+        if JAVA_TOO_NEW in str(failed) or JAVA_TOO_NEW in log.read_text(encoding="utf-8", errors="replace"):
+            raise ReportError("this Java is too new for Spark: set JAVA_HOME to a Java 17 or 21") from failed
         raise ReportError(f"Spark did not start on {master}: {_first_line(failed)}; {log} says more") from failed
 
 

@@ -1,7 +1,6 @@
 """Why events were late: what they waited for, what the group did meanwhile, causes, spells."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -12,6 +11,7 @@ from bench.latency_job import group_history as history
 from bench.latency_job import ownership, pace, spells, standstill
 from bench.latency_job.attribution import DEAD, HANDED_OVER, Circumstances, attributed, never_done
 from bench.latency_job.literal import rows_of
+from bench.latency_job.planning import planners
 from bench.latency_job.queues import Tables, waited
 from bench.latency_job.schema import TIMES
 from bench.latency_job.seconds import NOWHERE
@@ -42,7 +42,7 @@ def tail(
         keep(tables.stays)
         late = keep(late_events(events, tables, terms, journal, usual, lost=lost, pipeline=pipeline, keep=keep))
         told = keep(spells.spells(late))
-        with ThreadPoolExecutor(1) as beside:
+        with planners(events.sparkSession, 1) as beside:
             counting = beside.submit(spells.by_cause(late, terms).collect)
             found = spells.largest(told).collect()
         counts = counting.result()
@@ -95,7 +95,7 @@ def late_events(
         pace.owner_loads(tables.arrived, terms, usual.service_us).withColumnRenamed("second", "intended_second")
     )
     moments = [*(change.at_us for change in changes), *(plan.at_us for plan in plans)]
-    with ThreadPoolExecutor(2) as beside:  # one job plans, the other one's tasks have the cores
+    with planners(events.sparkSession, 2) as beside:
         beside.submit(loads.count)
         takeovers = beside.submit(ownership.takeovers(tables.stays).collect)
         stops = _stops(done, late, terms, usual, moments) if moments else []

@@ -46,8 +46,11 @@ class Conduct(Protocol):
     def lost(self) -> None:
         """The group no longer knows this member: what it owned is gone, now."""
 
-    def confirmed(self) -> None:
-        """The group has just confirmed the membership."""
+    def now_s(self) -> float:
+        """Return the time by which `confirmed` is told."""
+
+    def confirmed(self, asked_s: float) -> None:
+        """The group has confirmed the membership; it was asked at `asked_s`."""
 
     def waits(self, *, on: bool) -> None:
         """The member waits for the round to complete, or no longer does."""
@@ -89,21 +92,24 @@ class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships
 
     async def _on_join_complete(self, generation: int, member_id: str, protocol: str, assignment: bytes) -> None:
         self._wait(on=False)  # SyncGroup is answered: commits are legal again
+        answered_s = self.conduct.now_s()
         decoded = ConsumerProtocol.ASSIGNMENT.decode(assignment)
         self._lookup_assignor(protocol).on_assignment(decoded)
         mine = frozenset(partition for _, partitions in decoded.assignment for partition in partitions)
         await self.conduct.carry_out(mine, generation)
-        self.conduct.confirmed()
+        self.conduct.confirmed(answered_s)
 
     async def _do_commit_offsets(self, assignment: Any, offsets: Any) -> None:
         if self.joining:  # it would queue behind JoinGroup and arrive with a stale generation
             raise RebalanceInProgressError(self.group_id)
+        asked_s = self.conduct.now_s()
         await super()._do_commit_offsets(assignment, offsets)
-        self.conduct.confirmed()
+        self.conduct.confirmed(asked_s)
 
     async def _do_heartbeat(self) -> bool:
+        asked_s = self.conduct.now_s()
         if known := bool(await super()._do_heartbeat()):
-            self.conduct.confirmed()
+            self.conduct.confirmed(asked_s)
         return known
 
     def reset_generation(self) -> None:

@@ -8,7 +8,9 @@ Clock = Callable[[], float]
 
 
 class Lease:
-    """Renewed by every answer that proves membership; out after `session_s` without one.
+    """Renewed by every answer that proves membership; out a session (`session_s`) after the last one was asked for.
+
+    Not after it came: an answer may lie unread while the process is stopped, and by then prove nothing.
 
     A process that was stopped (SIGSTOP, a suspended machine) wakes up with events in its queue that others have served
     meanwhile. The broker refuses its commits; this keeps it from producing their output a second time.
@@ -22,9 +24,13 @@ class Lease:
         self.waits = False
         """While a round is on, the broker keeps a member that waits, and says nothing."""
 
-    def renew(self) -> None:
-        """The group has just confirmed the membership."""
-        self._renewed_s = self._clock()
+    def now_s(self) -> float:
+        """Return the time by the lease's clock."""
+        return self._clock()
+
+    def renew(self, asked_s: float) -> None:
+        """The group has confirmed the membership. asked_s: when it was asked (of `now_s`)."""
+        self._renewed_s = max(self._renewed_s, asked_s)
         self._news.set()
 
     @property

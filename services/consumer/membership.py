@@ -50,6 +50,7 @@ class Membership:
         self._assignor = assignor
         self._handover = handover
         self._lease = lease
+        self.now_s = lease.now_s
         self._plans = plans
         self._changed = changed
         self._completed = completed
@@ -156,9 +157,9 @@ class Membership:
             self._start(self._handover.listeners.on_partitions_lost, lost)
         self._changed()
 
-    def confirmed(self) -> None:
+    def confirmed(self, asked_s: float) -> None:
         """Renew the lease."""
-        self._lease.renew()
+        self._lease.renew(asked_s)
 
     def waits(self, *, on: bool) -> None:
         """Hold the lease's clock while the broker holds its answer."""
@@ -199,7 +200,7 @@ class Membership:
     def _join(self) -> None:
         if self.state not in (ReplicaState.STOPPING, ReplicaState.DRAINING):
             self._subscribed = True
-            self._lease.renew()
+            self._lease.renew(self.now_s())
             self._subscribe()
 
     def _settle(self, partitions: frozenset[int]) -> None:

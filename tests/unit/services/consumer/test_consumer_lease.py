@@ -1,7 +1,12 @@
 """Who has not heard from the group for a session starts nothing new."""
 
 import asyncio
+from types import SimpleNamespace
 
+import pytest
+from aiokafka.consumer.group_coordinator import GroupCoordinator
+
+from services.consumer.coordinator import PlanCoordinator
 from services.consumer.lease import Lease
 
 SESSION_S = 6.0
@@ -23,8 +28,39 @@ def test_a_lease_runs_for_a_session_after_each_renewal():
     assert not lease.is_out
     clock.now_s += 0.1
     assert lease.is_out
-    lease.renew()
+    lease.renew(clock.now_s)
     assert not lease.is_out
+
+
+def test_an_answer_that_lay_unread_for_a_session_proves_nothing():
+    clock = Clock()
+    lease = Lease(SESSION_S, clock)
+    asked_s = lease.now_s()
+
+    clock.now_s += SESSION_S + 1  # stopped here, the answer on its way
+    lease.renew(asked_s)
+    assert lease.is_out
+    lease.renew(lease.now_s())
+    lease.renew(asked_s)
+    assert not lease.is_out, "an older answer takes nothing back"
+
+
+@pytest.mark.parametrize(("asks", "words"), [("_do_heartbeat", ()), ("_do_commit_offsets", (None, {}))])
+def test_heartbeats_and_commits_renew_it_from_when_they_were_sent(
+    asks: str, words: tuple[object, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    lease = Lease(SESSION_S, clock)
+
+    async def answered_late(*_: object) -> bool:
+        clock.now_s += SESSION_S + 1  # stopped while the answer was on its way
+        return True
+
+    monkeypatch.setattr(GroupCoordinator, asks, answered_late)
+    coordinator = PlanCoordinator.__new__(PlanCoordinator)
+    coordinator.conduct = SimpleNamespace(now_s=lease.now_s, confirmed=lease.renew)  # type: ignore[assignment]
+    asyncio.run(getattr(coordinator, asks)(*words))
+    assert lease.is_out
 
 
 def test_while_a_round_is_on_the_broker_is_silent_and_the_lease_holds():
@@ -48,7 +84,7 @@ def test_holding_a_lease_that_runs_takes_no_time_and_one_that_is_out_waits_for_i
         waits = asyncio.ensure_future(lease.held())
         await asyncio.sleep(0)
         assert not waits.done()
-        lease.renew()
+        lease.renew(clock.now_s)
         await asyncio.wait_for(waits, 1)
 
     asyncio.run(story())

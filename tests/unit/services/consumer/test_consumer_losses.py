@@ -79,7 +79,7 @@ def test_the_lease_follows_what_the_coordinator_hears():
         s.me.waits(on=False)
         assert not s.lease.waits
         before_s = s.lease._renewed_s
-        s.me.confirmed()
+        s.me.confirmed(s.me.now_s())
         assert s.lease._renewed_s >= before_s
 
     told(story)

@@ -325,7 +325,7 @@ def test_while_the_lease_is_out_nothing_is_started_until_the_group_confirms_the_
                 await kitchen.server.run()
         assert kitchen.server.processed == 0
 
-        asyncio.get_running_loop().call_soon(kitchen.lease.renew)
+        asyncio.get_running_loop().call_soon(kitchen.lease.renew, kitchen.now_s)
         await kitchen.serve(lambda: kitchen.server.processed == 1)
 
     told(story)

@@ -65,7 +65,7 @@ def handover(
         partitions=partitions,
         rate=rate,
         seed=seed,
-        environ={"TAILPACK_SLOW_EVENTS": "1"} if chosen is lab.Steps.SLOW_EVENT else {},
+        environ={"TAILPACK_SLOW_EVENT_S": "1"} if chosen is lab.Steps.SLOW_EVENT else {},
     )
     course = lab.Course(
         setup=setup,

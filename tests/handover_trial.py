@@ -1,7 +1,6 @@
 """A Payment group under load that meets a fault, and what must hold when it is over."""
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -81,10 +80,3 @@ def trial(
         group.wait_for_owners(SPREAD)
         with PaymentLoad(kafka, namespace, rate=RATE, partitions=PARTITIONS) as load:
             yield Trial(group, load)
-
-
-def seconds_until(condition: Callable[[], object], what: str, *, deadline_s: float) -> float:
-    """Return how long it took until `condition` held; fail at the deadline."""
-    began_s = time.monotonic()
-    wait_for(condition, what, deadline_s=deadline_s)
-    return time.monotonic() - began_s

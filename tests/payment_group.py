@@ -101,7 +101,7 @@ class PaymentGroup:
         self.processes[name].send_signal(number)
 
     def stop(self, name: str) -> int:
-        """SIGTERM; return the exit status."""
+        """SIGTERM; return the exit status. Fails after STOP_DEADLINE_S."""
         self.signal(name, signal.SIGTERM)
         return self.processes.pop(name).wait(STOP_DEADLINE_S)
 
@@ -142,7 +142,7 @@ class PaymentGroup:
         assert self._producer.flush(30) == 0
 
     def ask_slow(self, partition: int) -> str:
-        """Produce a request that takes a second where TAILPACK_SLOW_EVENTS is set; return its order id."""
+        """Produce a request that takes TAILPACK_SLOW_EVENT_S; return its order id."""
         order_id = f"slow-{partition}-{now_us()}"
         payment = msgspec.structs.replace(request(0), order_id=order_id)
         self.write(Topic.PAYMENTS_REQUESTED, msgspec.json.encode(payment), key=order_id.encode(), partition=partition)

@@ -7,7 +7,6 @@ from services.common.records import now_us
 from services.consumer import Event
 from services.payment.app import Outgoing, settle
 from services.payment.pace import Pace
-from services.payment.service import SLOW_PREFIX, SLOW_S
 from services.payment.settings import ReplicaSettings
 
 NO_PLAN: Final = 0
@@ -34,8 +33,7 @@ class Work:
         idle: nothing was waiting when the last event ended.
         """
         self._begun_s = self._clock()
-        is_slow = self._settings.slow_events and (key or b"").startswith(SLOW_PREFIX)
-        return self._pace.begin(self._begun_s, SLOW_S if is_slow else self._settings.service_time_s, idle=idle)
+        return self._pace.begin(self._begun_s, self._settings.service_time_of(key), idle=idle)
 
     def finish(self, event: Event) -> tuple[Outgoing, float]:
         """End the event's service now; return what to write and how long the event took (s)."""

@@ -1,7 +1,6 @@
 """Payment as a service: each event takes its service time on the replica's one server, then its verdict is written."""
 
 import asyncio
-from typing import Final
 
 from contracts.connection import Connection
 from contracts.topics import Group, Topic, qualified
@@ -10,9 +9,6 @@ from services.consumer.clock import now_us
 from services.payment.app import settle
 from services.payment.pace import Pace
 from services.payment.settings import ReplicaSettings, options_of
-
-SLOW_S: Final = 1.0
-SLOW_PREFIX: Final = b"slow-"
 
 
 class PaymentService:
@@ -48,12 +44,8 @@ class PaymentService:
         """Serve one event; done once the broker has its output."""
         clock = asyncio.get_running_loop().time
         is_idle = event.received_us > self._last_done_us
-        finish_s = self._pace.begin(clock(), self._service_time_s(event), idle=is_idle)
+        finish_s = self._pace.begin(clock(), self._settings.service_time_of(event.key), idle=is_idle)
         await asyncio.sleep(max(0.0, finish_s - clock()))
         self._last_done_us = now_us()
         outgoing = settle(event, self._settings.replica, self._last_done_us)
         return await self.consumer.send(self._names[outgoing.topic], outgoing.key, outgoing.value)
-
-    def _service_time_s(self, event: Event) -> float:
-        is_slow = self._settings.slow_events and (event.key or b"").startswith(SLOW_PREFIX)
-        return SLOW_S if is_slow else self._settings.service_time_s

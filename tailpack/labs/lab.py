@@ -164,7 +164,7 @@ class Lab:
         return sent
 
     def send_slow(self, partition: int) -> None:
-        """Send one event that takes a second (TAILPACK_SLOW_EVENTS), intended now. Raises TailpackError."""
+        """Send one event that takes long (TAILPACK_SLOW_EVENT_S), intended now. Raises TailpackError."""
         at_us = now_us()
         number = len(self._slow_us)
         order = Orders(f"{self.connection.namespace}-slow", self.setup.seed).order(number)

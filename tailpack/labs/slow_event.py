@@ -17,7 +17,7 @@ QUIET_S: Final = 0.5
 
 
 class SlowEventSteps:
-    """Needs replicas whose TAILPACK_SLOW_EVENTS is set: an order whose id begins with slow- takes them a second."""
+    """Needs replicas whose TAILPACK_SLOW_EVENT_S is 1: an order whose id begins with slow- takes them a second."""
 
     def __init__(self, lab: Lab, journal: Journal, *, seed: int, deadline_s: float) -> None:
         self._lab = lab

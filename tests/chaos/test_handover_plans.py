@@ -1,12 +1,11 @@
 """Plans that are strange, many or hard to carry out: the group serves on and converges to the last one."""
 
 import time
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import NewPartitions
-from handover_trial import NAMES, PARTITIONS, SPREAD, seconds_until, trial
+from handover_trial import NAMES, PARTITIONS, SPREAD, trial
 from kafka_helpers import admin, wait_for
 from payment_group import PaymentGroup
 
@@ -16,8 +15,8 @@ pytestmark = pytest.mark.kafka
 
 STORM = 40
 STORM_S = 4.0
-UNHEARD_S = 0.6
-"""More than a round costs on a busy machine, less than the event of a second that must not hold others up."""
+SLOW_S = 8.0
+"""What the event takes that must not hold others up: many times what a round costs on a busy machine."""
 
 
 @pytest.mark.parametrize("delivery", ["incremental", "eager"])
@@ -62,8 +61,7 @@ def test_a_topic_that_grows_is_served_whole_whether_the_plan_names_the_new_parti
         group.plan(NAMES, whole)
         for partition in range(9, 12):
             run.ask(3, partition)
-        took_s = seconds_until(lambda: group.owners() == whole, f"the assignment {whole}", deadline_s=10.0)
-        assert took_s < 4.0, "a plan that names them is not made to wait for the next metadata"
+        group.wait_for_owners(whole)
         run.finish()
 
 
@@ -87,7 +85,7 @@ def test_members_that_a_plan_names_and_nobody_knows_have_their_share_served_by_t
 def test_an_event_that_takes_long_holds_up_nobody_but_its_own_replica(
     kafka: str, namespace: str, tmp_path: Path
 ) -> None:
-    with trial(kafka, namespace, tmp_path, session_s=6.0, slow_events=True) as run:
+    with trial(kafka, namespace, tmp_path, session_s=6.0, slow_event_s=SLOW_S) as run:
         group = run.group
         run.wait_until_serving()
         slow = group.ask_slow(partition=1)
@@ -97,20 +95,13 @@ def test_an_event_that_takes_long_holds_up_nobody_but_its_own_replica(
         moved = SPREAD | {0: "payment-2", 5: "payment-0"}
         group.plan(NAMES, moved)
         group.wait_for_owners(moved)
-        ended_us = time.time_ns() // 1000
         run.wait_until_serving()
         settled = run.finish()
 
     it = next(one for one in settled if one.order_id == slow)
-    assert it.timeline.done_us - it.timeline.received_us > 900_000
     assert it.timeline.replica == "payment-1"
+    half_us = (it.timeline.received_us + it.timeline.done_us) // 2
+    meanwhile = [one.timeline for one in settled if it.timeline.received_us < one.timeline.done_us < half_us]
     for partition in (0, 2, 3, 5):
-        done = sorted(
-            one.timeline.done_us
-            for one in settled
-            # a second more on both sides: the plan may be carried out between two events of a partition
-            if one.timeline.partition == partition
-            and began_us - 1_000_000 < one.timeline.done_us < ended_us + 1_000_000
-        )
-        longest_s = max(after - before for before, after in pairwise(done)) / 1e6
-        assert longest_s < UNHEARD_S, f"partition {partition} was served by nobody for {longest_s} s"
+        servers = {at.replica for at in meanwhile if at.partition == partition}
+        assert moved[partition] in servers, f"partition {partition} was not handed on while the slow event was served"

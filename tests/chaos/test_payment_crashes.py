@@ -4,7 +4,6 @@ import os
 import re
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,10 +25,17 @@ WITHOUT_1 = {partition: NAMES[0] if partition % 3 == 0 else NAMES[2] for partiti
 
 
 @pytest.fixture
-def group(kafka: str, namespace: str, tmp_path: Path) -> Iterator[PaymentGroup]:
+def session_s() -> float:
+    """How long the group waits for a member that says nothing; a test may want another."""
+    return 4.0
+
+
+@pytest.fixture
+def group(kafka: str, namespace: str, tmp_path: Path, session_s: float) -> Iterator[PaymentGroup]:
     """Three replicas that serve two partitions each."""
     create_topics(kafka, namespace, 6)
-    with PaymentGroup(kafka, namespace, 6, tmp_path, session_s=4.0) as made:
+    patience = {"TAILPACK_REBALANCE_TIMEOUT_S": str(max(10.0, session_s))}
+    with PaymentGroup(kafka, namespace, 6, tmp_path, session_s=session_s, settings=patience) as made:
         made.plan(NAMES, SPREAD)
         made.start(*NAMES)
         made.wait_for_owners(SPREAD)
@@ -58,16 +64,16 @@ def test_a_replica_that_is_killed_loses_nothing_and_its_session_time_out_heals_t
     assert_all_committed(group)
 
 
+@pytest.mark.parametrize("session_s", [120.0])
 def test_an_eviction_spares_the_session_time_out(group):
+    """Without it the round waits for the session, long past every deadline of this test."""
     load = under_load(group, 120, 4)
     dead = group.progress["payment-1"]
     group.kill("payment-1")
-    at_s = time.monotonic()
     evicted = Eviction(replica="payment-1", member_id=dead.member_id, incarnation=dead.incarnation)
     epoch = group.plan([NAMES[0], NAMES[2]], WITHOUT_1, (evicted,))
-    group.wait_for_epoch(epoch, NAMES[0], NAMES[2])
 
-    assert time.monotonic() - at_s < group.session_s / 2
+    group.wait_for_epoch(epoch, NAMES[0], NAMES[2])
     load.join()
     assert_effects(group.wait_until_served(), group.produced)
     assert_all_committed(group)
@@ -142,11 +148,9 @@ def test_told_to_stop_while_no_broker_answers_a_replica_ends_soon_and_its_heir_s
             os.kill(broker_pid, signal.SIGSTOP)
         else:
             private_broker.kill()
-        at_s = time.monotonic()
 
-        assert group.stop("payment-0") == 0
+        assert group.stop("payment-0") == 0, "long before the drain time is over"
 
-        assert time.monotonic() - at_s < 6.0, "two seconds, a loaded machine allowed for; not the drain time"
         log = (tmp_path / "payment-0.log").read_text()
         (said,) = [line for line in log.splitlines() if "no broker has answered" in line]
         assert re.search(r"at most \d+ events were begun and not committed, .* again \(partition \d from \d+", said)

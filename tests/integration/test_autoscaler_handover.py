@@ -1,8 +1,6 @@
 """The autoscaler and real replicas, when the group changes without a policy having asked for it."""
 
 import signal
-import time
-from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -17,12 +15,12 @@ from payment_load import PaymentLoad
 from autoscaler.live.learned import FILE
 from contracts.events import PaymentSettled
 from contracts.journal import ReplicaChange
+from contracts.plan import PlanRecord
 from contracts.topics import Topic, qualified
 
 pytestmark = pytest.mark.kafka
 RATE = 120.0
 PARTITIONS = 4
-LATENCY_TARGET_S = 0.5
 
 
 def two_replicas(kafka: str, namespace: str, folder: Path, **more: str) -> Autoscaler:
@@ -37,12 +35,14 @@ def two_replicas(kafka: str, namespace: str, folder: Path, **more: str) -> Autos
     )
 
 
-def longest_gap_s(settled: list[PaymentSettled], since_us: float) -> float:
-    """Return the longest time after `since_us` in which some partition finished nothing."""
-    done: dict[int, list[int]] = {}
-    for one in (one for one in settled if (one.timeline.done_us or 0) >= since_us):
-        done.setdefault(one.timeline.partition or 0, []).append(one.timeline.done_us or 0)
-    return max((after - before) / 1e6 for times in done.values() for before, after in pairwise(sorted(times)))
+def assert_others_served(settled: list[PaymentSettled], without: PlanRecord, until_us: int) -> None:
+    """Fail unless every partition was served by those whom the plan names, before `until_us`."""
+    served_by: dict[int | None, set[str | None]] = {}
+    for one in settled:
+        if one.timeline.epoch == without.epoch and (one.timeline.done_us or 0) < until_us:
+            served_by.setdefault(one.timeline.partition, set()).add(one.timeline.replica)
+    assert set(served_by) == set(range(PARTITIONS)), "no partition waited for the process that was being started"
+    assert all(names <= set(without.replicas) for names in served_by.values())
 
 
 def test_a_replica_that_an_operator_stops_hands_over_first_and_is_replaced(
@@ -53,7 +53,6 @@ def test_a_replica_that_an_operator_stops_hands_over_first_and_is_replaced(
         with PaymentLoad(kafka, namespace, rate=RATE, partitions=PARTITIONS) as load:
             wait_for(lambda: len(load.settled()) > RATE, "a second of load served")
             victim = autoscaler.pids()["payment-1"]
-            told_us = time.time() * 1e6
             psutil.Process(victim).send_signal(signal.SIGTERM)
             without, whole = autoscaler.wait_for_plan(3)[1:3]
             served = len(load.settled())
@@ -62,15 +61,15 @@ def test_a_replica_that_an_operator_stops_hands_over_first_and_is_replaced(
         assert autoscaler.get("/plan")["rebalance_time"]["rounds_seen"] >= 2, "what replicas report of it is learned"
         assert without.replicas == ("payment-0",)
         assert whole.replicas == ("payment-0", "payment-1")
-        assert (without.at_us - told_us) / 1e6 < 0.3, "the others are told while it still serves"
         assert without.evictions == whole.evictions == ()
-        changes = [one.change for one in autoscaler.changes("payment-1")]
-        assert ReplicaChange.DIED not in changes
-        assert changes.count(ReplicaChange.READY) == 2
+        at_us = {one.change: one.at_us for one in autoscaler.changes("payment-1")}
+        assert ReplicaChange.DIED not in at_us
+        assert without.at_us < at_us[ReplicaChange.LEFT], "the others are told while it still serves"
+        assert at_us[ReplicaChange.LEFT] < at_us[ReplicaChange.STARTED] < at_us[ReplicaChange.READY]
         assert autoscaler.pids()["payment-1"] != victim
         settled = load.settled()
         assert len(settled) == len(load.orders), "nothing was served twice"
-        assert longest_gap_s(settled, told_us) < 0.5, "a partition of 30 events/s never waited for a process to start"
+        assert_others_served(settled, without, at_us[ReplicaChange.READY])
 
         autoscaler.signal(signal.SIGTERM)
         assert autoscaler.ended()[0] == 0
@@ -79,27 +78,30 @@ def test_a_replica_that_an_operator_stops_hands_over_first_and_is_replaced(
         assert len(known["timings"]) >= 2, "the next controller knows of these rounds, too"
 
 
-def test_all_replicas_are_restarted_one_by_one_without_a_late_event(kafka: str, namespace: str, tmp_path: Path) -> None:
+def test_all_replicas_are_restarted_one_by_one_and_no_event_waits_for_it(
+    kafka: str, namespace: str, tmp_path: Path
+) -> None:
     with two_replicas(kafka, namespace, tmp_path) as autoscaler:
         autoscaler.wait_for_plan(1)
         with PaymentLoad(kafka, namespace, rate=RATE, partitions=PARTITIONS) as load:
             wait_for(lambda: len(load.settled()) > RATE, "a second of load served")
-            began_us = time.time() * 1e6
             before = autoscaler.pids()
+            replaced = []
             for replica, pid in before.items():
                 plans = len(autoscaler.plans())
                 psutil.Process(pid).send_signal(signal.SIGTERM)
                 without, whole = autoscaler.wait_for_plan(plans + 2)[plans:]
                 assert replica not in without.replicas
                 assert set(whole.replicas) == set(before)
+                replaced.append((without, whole.at_us))
             served = len(load.settled())
             wait_for(lambda: len(load.settled()) > served + RATE, "another second of load served")
         wait_for(lambda: not load.unserved(), "every payment served")
         assert not set(before.values()) & set(autoscaler.pids().values())
         settled = load.settled()
         assert len(settled) == len(load.orders), "nothing was served twice"
-        timelines = [one.timeline for one in settled if one.timeline.intended_us >= began_us]
-        assert max((one.done_us or 0) - one.intended_us for one in timelines) / 1e6 < LATENCY_TARGET_S
+        for without, until_us in replaced:
+            assert_others_served(settled, without, until_us)
 
 
 def test_the_partitions_of_a_dead_replica_wait_for_its_return(kafka: str, namespace: str, tmp_path: Path) -> None:

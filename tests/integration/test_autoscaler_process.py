@@ -1,6 +1,7 @@
 """The autoscaler as a process: its start, its pages, its end, and what a restart finds. Replicas are stubs."""
 
 import signal
+import statistics
 import urllib.error
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,9 +32,10 @@ def test_first_plan_pages_and_clean_end(autoscaler: Autoscaler) -> None:
     wait_for(lambda: len(autoscaler.get("/decisions?limit=100")) >= 3, "three ticks")
     assert autoscaler.get("/healthz")["status"] == "ok"
     assert autoscaler.get("/plan")["in_force"]["epoch"] == 1
-    newest, before = autoscaler.get("/decisions?limit=2")
-    assert newest["tick"] == before["tick"] + 1
-    assert 0.05 < newest["at_us"] / 1e6 % 1 < 0.6, "ticks fall a tenth of a second after whole seconds"
+    newest, before, first = autoscaler.get("/decisions?limit=3")
+    assert newest["tick"] == before["tick"] + 1 == first["tick"] + 2
+    phase = statistics.median(each["at_us"] / 1e6 % 1 for each in (newest, before, first))
+    assert 0.05 < phase < 0.6, "ticks fall a tenth of a second after whole seconds; of three, one may be late"
     with pytest.raises(urllib.error.HTTPError, match="400") as refused:
         autoscaler.get("/decisions?limit=0")
     refused.value.close()
@@ -105,9 +107,11 @@ def test_a_killed_replica_is_evicted_and_replaced(autoscaler: Autoscaler) -> Non
     assert whole.replicas == ("payment-0", "payment-1")
     assert whole.assignment == autoscaler.plans()[0].assignment
     assert autoscaler.pids()["payment-1"] != victim
-    died = next(one for one in autoscaler.changes("payment-1") if one.change is ReplicaChange.DIED)
+    changes = autoscaler.changes("payment-1")
+    died = next(one for one in changes if one.change is ReplicaChange.DIED)
     assert died.detail == "killed by SIGKILL"
-    assert (autoscaler.written()[1].at_us - died.at_us) / 1e6 < 0.5, "survivors are told at once"
+    again = [one for one in changes if one.change is ReplicaChange.STARTED][1]
+    assert died.at_us <= autoscaler.written()[1].at_us < again.at_us, "survivors are told before another is started"
 
 
 def test_a_second_controller_ends_the_first(autoscaler: Autoscaler, tmp_path: Path) -> None:

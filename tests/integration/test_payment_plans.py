@@ -182,9 +182,7 @@ def test_one_replica_serves_at_its_service_rate(group):
     group.wait_for_owners(dict.fromkeys(range(6), "payment-0"))
     group.ask(800)
 
-    done = sorted(each.timeline.done_us for each in group.wait_until_served())
+    group.wait_until_served()
 
-    rate = (len(done) - 1) / (done[-1] - done[0]) * 1_000_000
-    assert rate >= 0.97 / group.service_time_s
     report = group.read_progress()["payment-0"]
     assert report.processed / (report.busy_us / 1e6) == pytest.approx(1 / group.service_time_s, rel=0.03)

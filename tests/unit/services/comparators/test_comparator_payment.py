@@ -68,6 +68,6 @@ def test_events_that_wait_are_served_on_a_running_deadline():
     assert server.busy_s == pytest.approx(0.015)
 
 
-def test_slow_events_take_a_second_where_an_experiment_wants_them():
-    assert work(Clock(), slow_events=True).begin(b"slow-1", idle=True) == pytest.approx(51.0)
+def test_slow_events_take_what_an_experiment_wants_them_to():
+    assert work(Clock(), slow_event_s=2.0).begin(b"slow-1", idle=True) == pytest.approx(52.0)
     assert work(Clock()).begin(b"slow-1", idle=True) == pytest.approx(50.005)

@@ -64,6 +64,17 @@ def test_the_leader_carries_out_the_plan_it_has_read_and_says_which_it_was():
     assert follower.last == Origin(epoch=7, kind=RoundKind.MEMBERSHIP, members=2, moved=3)
 
 
+def test_a_leader_whose_plan_names_partitions_it_has_not_heard_of_asks_for_them_at_once():
+    asked: list[str] = []
+    leader = assignor("a", plan(7, {0: "a", 3: "a"}))
+    leader.partitions_wanted = lambda: asked.append("metadata")
+
+    assert lead(leader, 3, leader) == {"a": (0, 1, 2)}
+    assert asked == ["metadata"]
+    assert lead(leader, 4, leader) == {"a": (0, 1, 2, 3)}
+    assert asked == ["metadata"], "it knows them all now"
+
+
 def test_a_member_introduces_itself_with_what_it_holds_knows_and_has_given_up():
     one = assignor("a", plan(3, {0: "a"}))
     one.claims = lambda: {4, 0}

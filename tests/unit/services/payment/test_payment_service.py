@@ -10,7 +10,7 @@ from payment_group import request
 from contracts.connection import Connection
 from contracts.events import PaymentSettled
 from services.consumer import Delivery, Event, Options
-from services.payment.service import SLOW_S, PaymentService
+from services.payment.service import PaymentService
 from services.payment.settings import ReplicaSettings, options_of
 
 CONNECTION = Connection(bootstrap_servers="localhost:1", namespace="run-1")
@@ -66,13 +66,13 @@ def test_what_cannot_be_settled_goes_to_the_dead_letters_of_the_run():
 
 
 @pytest.mark.parametrize(
-    ("key", "slow_events", "expected_s"),
-    [(b"slow-1", True, SLOW_S), (b"slow-1", False, 0.002), (b"quick", True, 0.002), (None, True, 0.002)],
+    ("key", "slow_event_s", "expected_s"),
+    [(b"slow-1", 1.5, 1.5), (b"slow-1", 0.0, 0.002), (b"quick", 1.5, 0.002), (None, 1.5, 0.002)],
 )
-def test_only_in_experiments_are_there_slow_events(key, slow_events, expected_s):
-    one, _ = service(slow_events=slow_events)
+def test_only_in_experiments_are_there_slow_events(key, slow_event_s, expected_s):
+    told = ReplicaSettings(replica="payment-0", service_time_s=0.002, slow_event_s=slow_event_s)
 
-    assert one._service_time_s(event(key=key)) == expected_s
+    assert told.service_time_of(key) == expected_s
 
 
 @pytest.mark.parametrize(
@@ -81,6 +81,7 @@ def test_only_in_experiments_are_there_slow_events(key, slow_events, expected_s)
         ({"replica": ""}, "replica must not be empty"),
         ({"replica": "r", "service_time_s": -0.1}, "must not be negative"),
         ({"replica": "r", "payment_partitions": -1}, "must not be negative"),
+        ({"replica": "r", "slow_event_s": -1.0}, "must not be negative"),
         ({"replica": "r", "heartbeat_s": 9.0}, "heartbeat_s 9.0"),
         ({"replica": "r", "drain_s": -1.0}, "drain_s"),
     ],

@@ -12,7 +12,7 @@ help: ## list the targets
 demo: $(VENV)/.ready ## two minutes of the whole pipeline, scaled live, then the report
 	@$(BIN)/tailpack demo
 
-test: $(VENV)/.ready check ## all but `test-long`, on real Kafka and real Spark (under 15 minutes on 2 cores)
+test: $(VENV)/.ready check ## all but `test-long`, on real Kafka and real Spark (15 to 20 minutes on 2 cores)
 	@$(PYTEST) -n 2 --dist loadfile tests/theory/exhaustive tests/contract tests/integration tests/chaos -m "not long" --durations=25
 
 test-long: $(VENV)/.ready ## what needs minutes of Spark: a standalone cluster, streaming, taxi months, the notebook

@@ -9,7 +9,7 @@ import msgspec
 from commit_history import assert_no_commit_goes_back
 from kafka_helpers import create_topics, produce, wait_for
 from payment_group import PaymentGroup, request
-from payment_load import PaymentLoad, assert_in_order, repeats
+from payment_load import PaymentLoad, assert_in_order, assert_repeats_from
 
 from contracts.events import PaymentSettled
 from contracts.topics import Topic
@@ -50,8 +50,17 @@ class Trial:
     def served(self) -> int:
         return sum(each.processed for each in self.group.progress.values())
 
-    def finish(self, *, most_repeats: int = 0) -> list[PaymentSettled]:
-        """End the load. Nothing may be lost or out of order, and no commit may have gone back."""
+    def committed_of(self, name: str) -> dict[int, int]:
+        """Return the partitions that SPREAD gives to `name` → the group's offsets."""
+        offsets = self.group.committed()
+        return {partition: offsets.get(partition, 0) for partition, owner in SPREAD.items() if owner == name}
+
+    def finish(self, *, lost_at: dict[int, int] | None = None) -> list[PaymentSettled]:
+        """End the load. Nothing may be lost or out of order, and no commit may have gone back.
+
+        lost_at: partitions of a replica that was lost → the group's offsets then; what lay below is served once, as are
+        all other partitions.
+        """
         self.load.finish()
         asked = set(self.load.orders) | self.extra
         settled = wait_for(lambda: self._all_of(asked), "every payment is settled", deadline_s=30.0, every_s=0.2)
@@ -59,7 +68,7 @@ class Trial:
         ends = {p: 1 + max(one.timeline.offset for one in settled if one.timeline.partition == p) for p in SPREAD}
         wait_for(lambda: self.group.committed().items() >= ends.items(), "every event is committed", deadline_s=10.0)
         assert_no_commit_goes_back(self.group.kafka, self.group.group)
-        assert len(repeats(settled)) <= most_repeats
+        assert_repeats_from(settled, lost_at or {})
         return settled
 
     def _all_of(self, asked: set[str]) -> list[PaymentSettled] | None:

@@ -12,10 +12,8 @@ from contracts.progress import Progress, ReplicaState
 
 pytestmark = pytest.mark.kafka
 
-BACKLOG = 200
-"""A second's worth of one partition."""
-COMMIT_REPEATS = 60
-"""At most: what a replica serves between two commits, a loaded machine allowed for."""
+BACKLOG = 400
+"""Two seconds' worth of one partition."""
 both_deliveries = pytest.mark.parametrize("delivery", ["incremental", "eager"])
 
 
@@ -29,7 +27,9 @@ def test_a_replica_frozen_past_its_session_wakes_to_serve_nothing_that_others_ha
         run.ask(BACKLOG, partition=1)
         begun = group.read_progress()["payment-1"].processed
         wait_for(lambda: group.read_progress()["payment-1"].processed > begun + 20, "it is at work on its backlog")
+        wait_for(lambda: all(run.committed_of("payment-1").values()), "it commits what it serves", every_s=0.01)
         group.signal("payment-1", signal.SIGSTOP)
+        lost_at = run.committed_of("payment-1")
         wait_for(lambda: len(group.describe().members) == 2, "the group goes on without it")
         wait_for(lambda: group.committed().get(1, 0) >= BACKLOG, "the others serve its backlog")
         woken_us = time.time_ns() // 1000
@@ -42,7 +42,7 @@ def test_a_replica_frozen_past_its_session_wakes_to_serve_nothing_that_others_ha
             "it is given its partitions again",
         )
         run.wait_until_serving()
-        settled = run.finish(most_repeats=COMMIT_REPEATS)
+        settled = run.finish(lost_at=lost_at)
 
     first_us: dict[str, int] = {}
     for one in sorted(settled, key=lambda each: each.timeline.done_us):
@@ -62,7 +62,9 @@ def test_without_a_controller_the_rest_takes_over_after_the_session_time_out_in_
     with trial(kafka, namespace, tmp_path, delivery=delivery) as run:
         group = run.group
         run.wait_until_serving()
+        wait_for(lambda: all(run.committed_of("payment-1").values()), "it commits what it serves")
         group.kill("payment-1")
+        lost_at = run.committed_of("payment-1")
         rest = SPREAD | {1: "payment-0", 4: "payment-2"}
 
         group.wait_for_owners(rest, deadline_s=10.0)
@@ -71,7 +73,7 @@ def test_without_a_controller_the_rest_takes_over_after_the_session_time_out_in_
         group.wait_until(ReplicaState.WARM, "payment-7")
         run.wait_until_serving()
         assert group.owners() == rest, "whom no plan names, that owns nothing"
-        run.finish(most_repeats=COMMIT_REPEATS)
+        run.finish(lost_at=lost_at)
 
 
 def test_of_two_incarnations_with_one_name_the_later_one_serves_until_it_ends(

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 import psutil
-from kafka_helpers import read_all, wait_for
+from kafka_helpers import create_topics, read_all, wait_for
 
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
 from contracts.plan import PlanRecord
@@ -23,6 +23,7 @@ from contracts.topics import Topic
 
 TESTS = Path(__file__).parent
 EXIT_DEADLINE_S = 30.0
+PARTITIONS = 4
 
 
 def alive(pid: int) -> bool:
@@ -48,7 +49,7 @@ class Autoscaler:
     namespace: str
     folder: Path
     policy: str = "static"
-    partitions: int = 4
+    partitions: int = PARTITIONS
     initial_replicas: int = 2
     replica_module: str = "stub_replica"
     more: dict[str, str] = field(default_factory=dict)
@@ -148,3 +149,15 @@ class Autoscaler:
             return plans if len(plans) >= count else None
 
         return wait_for(enough, f"{count} plans", deadline_s=deadline_s)
+
+
+def two_replicas(kafka: str, namespace: str, folder: Path, **more: str) -> Autoscaler:
+    """Return an autoscaler of two Payment replicas, not started yet. more: settings, TAILPACK_ left out."""
+    create_topics(kafka, namespace, PARTITIONS)
+    return Autoscaler(
+        kafka,
+        namespace,
+        folder / "state",
+        replica_module="services.payment",
+        more={f"TAILPACK_{name}": value for name, value in more.items()},
+    )

@@ -5,36 +5,23 @@ from pathlib import Path
 
 import psutil
 import pytest
-from kafka_helpers import create_topics, wait_for
-from live_autoscaler import Autoscaler
+from kafka_helpers import wait_for
+from live_autoscaler import PARTITIONS, two_replicas
 from payment_load import PaymentLoad
 
 from contracts.journal import ReplicaChange
 from tailpack.broker import Broker
 
 pytestmark = pytest.mark.kafka
-SESSION_S = 120.0
-"""The group's patience with a dead member: far beyond the deadlines of these tests."""
+PATIENCE = {"SESSION_S": "120", "REBALANCE_TIMEOUT_S": "120"}
+"""The group's with a dead member: far beyond the deadlines of these tests."""
 RATE = 120.0
-PARTITIONS = 4
-
-
-def two_replicas(kafka: str, namespace: str, folder: Path) -> Autoscaler:
-    create_topics(kafka, namespace, PARTITIONS)
-    return Autoscaler(
-        kafka,
-        namespace,
-        folder / "state",
-        partitions=PARTITIONS,
-        replica_module="services.payment",
-        more={"TAILPACK_SESSION_S": str(SESSION_S), "TAILPACK_REBALANCE_TIMEOUT_S": str(SESSION_S)},
-    )
 
 
 def test_a_replica_killed_in_mid_run_is_evicted_and_replaced_and_nothing_is_lost(
     kafka: str, namespace: str, tmp_path: Path
 ) -> None:
-    with two_replicas(kafka, namespace, tmp_path) as autoscaler:
+    with two_replicas(kafka, namespace, tmp_path, **PATIENCE) as autoscaler:
         autoscaler.wait_for_plan(1)
         with PaymentLoad(kafka, namespace, rate=RATE, partitions=PARTITIONS) as load:
             wait_for(lambda: len(load.settled()) > RATE, "a second of load served")
@@ -47,7 +34,7 @@ def test_a_replica_killed_in_mid_run_is_evicted_and_replaced_and_nothing_is_lost
 
 
 def test_the_group_serves_on_while_no_autoscaler_is_there(kafka: str, namespace: str, tmp_path: Path) -> None:
-    with two_replicas(kafka, namespace, tmp_path) as autoscaler:
+    with two_replicas(kafka, namespace, tmp_path, **PATIENCE) as autoscaler:
         autoscaler.wait_for_plan(1)
         with PaymentLoad(kafka, namespace, rate=RATE, partitions=PARTITIONS) as load:
             wait_for(lambda: len(load.settled()) > RATE, "a second of load served")
@@ -69,7 +56,7 @@ def test_a_broker_that_is_killed_and_comes_back_costs_holds_and_no_payment(
 ) -> None:
     kafka = private_broker.address()
     assert kafka is not None
-    with two_replicas(kafka, namespace, tmp_path) as autoscaler:
+    with two_replicas(kafka, namespace, tmp_path, **PATIENCE) as autoscaler:
         autoscaler.wait_for_plan(1)
         with PaymentLoad(kafka, namespace, rate=RATE, partitions=PARTITIONS) as load:
             wait_for(lambda: len(load.settled()) > RATE, "a second of load served")

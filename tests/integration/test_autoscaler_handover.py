@@ -7,8 +7,8 @@ import msgspec
 import psutil
 import pytest
 from confluent_kafka.admin import NewPartitions
-from kafka_helpers import admin, create_topics, produce, wait_for
-from live_autoscaler import Autoscaler
+from kafka_helpers import admin, produce, wait_for
+from live_autoscaler import PARTITIONS, two_replicas
 from payment_group import request
 from payment_load import PaymentLoad
 
@@ -20,19 +20,6 @@ from contracts.topics import Topic, qualified
 
 pytestmark = pytest.mark.kafka
 RATE = 120.0
-PARTITIONS = 4
-
-
-def two_replicas(kafka: str, namespace: str, folder: Path, **more: str) -> Autoscaler:
-    create_topics(kafka, namespace, PARTITIONS)
-    return Autoscaler(
-        kafka,
-        namespace,
-        folder / "state",
-        partitions=PARTITIONS,
-        replica_module="services.payment",
-        more={f"TAILPACK_{name}": value for name, value in more.items()},
-    )
 
 
 def assert_others_served(settled: list[PaymentSettled], without: PlanRecord, until_us: int) -> None:

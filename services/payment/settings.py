@@ -28,7 +28,7 @@ class ReplicaSettings(Options, frozen=True, kw_only=True):
 
     def service_time_of(self, key: bytes | None) -> float:
         """Return what serving the event with this key takes, in seconds."""
-        is_slow = self.slow_event_s and (key or b"").startswith(SLOW_PREFIX)
+        is_slow = self.slow_event_s > 0 and (key or b"").startswith(SLOW_PREFIX)
         return self.slow_event_s if is_slow else self.service_time_s
 
 

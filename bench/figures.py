@@ -8,8 +8,6 @@ import msgspec
 
 from bench.comparison.rows import PolicyFigures
 from bench.handover.outcome import BounceResult, FailoverResult, GrowthResult, HandoverResult, ScaleResult
-from bench.packing_speed import PackingSpeedRow
-from bench.paper.claim import PaperFigures
 from bench.simulator_speed import SpeedRow
 from bench.sweeps.sweep import SweepFigures
 
@@ -186,20 +184,8 @@ class TargetRow(PolicyFigures, frozen=True, kw_only=True):
     origin: Origin
 
 
-class PaperRow(PaperFigures, frozen=True, kw_only=True):
-    """What a paper printed, ours beside it."""
-
-    origin: Origin
-
-
 class SimulatorRow(SpeedRow, frozen=True, kw_only=True):
     """How fast the simulator serves a workload."""
-
-    origin: Origin
-
-
-class PackingSpeedFigures(PackingSpeedRow, frozen=True, kw_only=True):
-    """How long a packing takes."""
 
     origin: Origin
 
@@ -210,35 +196,36 @@ class SweepRow(SweepFigures, frozen=True, kw_only=True):
     origin: Origin
 
 
-FILES: Final[dict[type[msgspec.Struct], str]] = {
-    LiveRow: "live.json",
-    DeliveryRow: "delivery.json",
-    ServiceRateRow: "service-rate.json",
-    ProcessRow: "processes.json",
-    StartupRow: "startup.json",
-    SparkRow: "spark.json",
-    KafkaReportRow: "spark-kafka.json",
-    HandoverRow: "handover.json",
-    FailoverRow: "handover-failover.json",
-    ScaleRow: "handover-scale.json",
-    GrowthRow: "handover-growth.json",
-    BounceRow: "handover-bounce.json",
-    ComparisonRow: "comparison.json",
-    TargetRow: "targets.json",
-    PaperRow: "paper.json",
-    SimulatorRow: "simulator.json",
-    SweepRow: "sweeps.json",
-    PackingSpeedFigures: "packing-speed.json",
+FILES: Final[dict[str, str]] = {
+    "LiveRow": "live.json",
+    "DeliveryRow": "delivery.json",
+    "ServiceRateRow": "service-rate.json",
+    "ProcessRow": "processes.json",
+    "StartupRow": "startup.json",
+    "SparkRow": "spark.json",
+    "KafkaReportRow": "spark-kafka.json",
+    "HandoverRow": "handover.json",
+    "FailoverRow": "handover-failover.json",
+    "ScaleRow": "handover-scale.json",
+    "GrowthRow": "handover-growth.json",
+    "BounceRow": "handover-bounce.json",
+    "ComparisonRow": "comparison.json",
+    "TargetRow": "targets.json",
+    "PaperRow": "paper.json",
+    "SimulatorRow": "simulator.json",
+    "SweepRow": "sweeps.json",
+    "PackingSpeedFigures": "packing-speed.json",
 }
+"""By the name of a row's type."""
 
 
 def load(row: type[RowT], folder: Path = FOLDER) -> list[RowT]:
     """Return the committed rows of this kind; none where nothing was measured yet."""
-    path = folder / FILES[row]
+    path = folder / FILES[row.__name__]
     return msgspec.json.decode(path.read_bytes(), type=list[row]) if path.exists() else []  # type: ignore[valid-type]
 
 
 def save(rows: Sequence[RowT], row: type[RowT], folder: Path = FOLDER) -> None:
     """Write the rows of one kind in place of those before."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / FILES[row]).write_bytes(msgspec.json.format(msgspec.json.encode(rows), indent=1) + b"\n")
+    (folder / FILES[row.__name__]).write_bytes(msgspec.json.format(msgspec.json.encode(rows), indent=1) + b"\n")

@@ -12,9 +12,9 @@ from rich.console import Console
 
 from bench import figures
 from bench.figures import LiveRow, Origin, ProcessRow, StartupRow
-from bench.report.result import Result
-from bench.run_info import RunInfo
 from bench.scenario import load_scenario
+from report.result import Result
+from report.run_info import RunInfo
 from tailpack import delivery_cli, handover_cli, live_cli, provenance, report_bench_cli, simulator_cli, targets_cli
 from tailpack.runner import Options, Run
 
@@ -75,7 +75,7 @@ def service_rate(
 @app.command("tables")
 def tables(file: Annotated[Path, typer.Argument(help="Markdown file with table markers.")] = Path("README.md")) -> None:
     """Write the tables of a Markdown file anew from the committed figures."""
-    from bench.tables import renew_file  # noqa: PLC0415
+    from studies.tables import renew_file  # noqa: PLC0415
 
     Console().print(f"{file}: {'renewed' if renew_file(file) else 'up to date'}", highlight=False)
 

@@ -102,8 +102,8 @@ def run(
     A broker started by `tailpack kafka start` is used; otherwise one is started for this run alone. Topics are fresh
     for each run. Exit status 0 only if every event had each of its effects exactly once.
     """
-    from bench.report.result import Result  # noqa: PLC0415  Spark-side modules only where they are needed
     from bench.scenario import load_scenario  # noqa: PLC0415
+    from report.result import Result  # noqa: PLC0415  Spark-side modules only where they are needed
     from tailpack.overrides import parse_overrides  # noqa: PLC0415
     from tailpack.reporting import show, whole  # noqa: PLC0415
     from tailpack.runner import Options, Run  # noqa: PLC0415

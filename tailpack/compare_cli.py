@@ -59,9 +59,9 @@ def _write(found: "Comparison", out: Path, into: Path | None) -> None:
     from bench import figures  # noqa: PLC0415
     from bench.comparison.page import page  # noqa: PLC0415
     from bench.comparison.plot import draw  # noqa: PLC0415
-    from bench.report.comparison_page import COMPARISON_PAGE, write_comparison  # noqa: PLC0415
-    from bench.report.policy_comparison import policies_view  # noqa: PLC0415
+    from bench.comparison.policy_comparison import policies_view  # noqa: PLC0415
     from bench.scenario import load_scenario  # noqa: PLC0415
+    from report.page.comparison_page import COMPARISON_PAGE, write_comparison  # noqa: PLC0415
     from tailpack.bench_cli import origin  # noqa: PLC0415  which imports Kafka's clients
 
     made = origin()
@@ -80,7 +80,7 @@ def _write(found: "Comparison", out: Path, into: Path | None) -> None:
 
 
 def _show(found: "Comparison", out: Path, *, as_json: bool) -> None:
-    from bench.report.comparison_page import COMPARISON_PAGE  # noqa: PLC0415
+    from report.page.comparison_page import COMPARISON_PAGE  # noqa: PLC0415
     from tailpack.campaigns import finish, show  # noqa: PLC0415
 
     if as_json:

@@ -8,7 +8,7 @@ import typer
 
 from bench import figures
 from bench.figures import DeliveryRow
-from bench.report.result import Result
+from report.result import Result
 
 app = typer.Typer()
 

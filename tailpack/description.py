@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from bench.run_info import RunInfo
 from bench.scenario import Scenario
 from contracts.connection import Connection
+from report.run_info import RunInfo
 from tailpack import provenance
 
 if TYPE_CHECKING:

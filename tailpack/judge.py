@@ -33,7 +33,7 @@ def judge(
     """
     log = run / "logs" / "report.log" if run.is_dir() else Path("/dev/null")
     words = [str(run), *extra]
-    job("report", "bench.latency_job", words, log, master=master, announce=announce, while_waiting=while_waiting)
+    job("report", "report.spark", words, log, master=master, announce=announce, while_waiting=while_waiting)
 
 
 def compare(
@@ -44,7 +44,7 @@ def compare(
     Raises TailpackError with the job's own line when it fails.
     """
     words = [str(out), *map(str, runs), "--command", command]
-    module = "bench.latency_job.comparison_job"
+    module = "report.spark.comparison_job"
     job("comparison", module, words, out / "comparison.log", master=master, announce=announce)
 
 

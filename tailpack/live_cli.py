@@ -12,7 +12,7 @@ from rich.console import Console
 
 from bench import figures
 from bench.figures import LiveRow, SimulatedSide
-from bench.report.result import Result
+from report.result import Result
 
 app = typer.Typer()
 

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from tailpack.errors import TailpackError
 
 if TYPE_CHECKING:
-    from bench.packing.compare import Done, Question
+    from studies.packing.compare import Done, Question
 
 app = typer.Typer(
     no_args_is_help=True, help="Packing heuristics: what they move, what they cost, how long events wait."
@@ -51,7 +51,7 @@ def compare(
     Rscore: load that changes its owner, in capacities of a consumer. CBS: consumers above the least of the twelve.
     """
     from bench.comparison.workers import usable_cores  # noqa: PLC0415  the compiler only where it is needed
-    from bench.packing.compare import Question, combine  # noqa: PLC0415
+    from studies.packing.compare import Question, combine  # noqa: PLC0415
 
     try:
         question = Question(
@@ -69,7 +69,7 @@ def compare(
     done = _pack(question, processes or usable_cores())
     comparison = combine(question, done, round(time.monotonic() - began_s, 2))
     if into:
-        from bench.packing.kept import keep  # noqa: PLC0415
+        from studies.packing.kept import keep  # noqa: PLC0415
         from tailpack.bench_cli import origin  # noqa: PLC0415
 
         keep(comparison, origin(), into)
@@ -84,9 +84,9 @@ def compare(
 @app.command()
 def plot(file: Annotated[Path, typer.Argument(help="SVG file to write.")] = Path("docs/packing.svg")) -> None:
     """Draw Rscore against CBS from the committed comparison."""
-    from bench.packing.kept import kept  # noqa: PLC0415
-    from bench.packing.plot import draw  # noqa: PLC0415
-    from bench.packing.published import PARTITIONS  # noqa: PLC0415
+    from studies.packing.kept import kept  # noqa: PLC0415
+    from studies.packing.plot import draw  # noqa: PLC0415
+    from studies.packing.published import PARTITIONS  # noqa: PLC0415
 
     try:
         studies = kept().studies
@@ -98,8 +98,8 @@ def plot(file: Annotated[Path, typer.Argument(help="SVG file to write.")] = Path
 
 def _pack(question: "Question", processes: int) -> "Sequence[Done]":
     """Do every job, on so many cores, and show on standard error how far it is."""
-    from bench.packing.compare import do, jobs  # noqa: PLC0415
-    from bench.packing.parallel import each  # noqa: PLC0415
+    from studies.packing.compare import do, jobs  # noqa: PLC0415
+    from studies.packing.parallel import each  # noqa: PLC0415
 
     todo, done = jobs(question), []
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())

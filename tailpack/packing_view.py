@@ -3,8 +3,8 @@
 from rich.console import Console
 from rich.table import Column, Table
 
-from bench.packing.result import Comparison, Study
-from bench.packing.words import median, not_dominated, plus_minus, share
+from studies.packing.result import Comparison, Study
+from studies.packing.words import median, not_dominated, plus_minus, share
 
 
 def show(comparison: Comparison, console: Console) -> None:

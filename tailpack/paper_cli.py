@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 if TYPE_CHECKING:
-    from bench.paper.paper import PaperResult
+    from studies.paper.paper import PaperResult
 
 app = typer.Typer()
 
@@ -35,9 +35,9 @@ def paper(
     failed; a row that differs is a result.
     """
     from bench.comparison.workers import usable_cores  # noqa: PLC0415  numpy only where it is needed
-    from bench.paper import closer_2024, iccbdc_2022, landau_2024  # noqa: PLC0415
-    from bench.paper.paper import PaperResult, reproduce  # noqa: PLC0415
-    from bench.paper.work import done  # noqa: PLC0415
+    from studies.paper import closer_2024, iccbdc_2022, landau_2024  # noqa: PLC0415
+    from studies.paper.paper import PaperResult, reproduce  # noqa: PLC0415
+    from studies.paper.work import done  # noqa: PLC0415
     from tailpack.campaigns import campaign  # noqa: PLC0415
 
     papers = (closer_2024.paper(), iccbdc_2022.paper())
@@ -55,15 +55,16 @@ def paper(
 def _write(found: "PaperResult", out: Path, into: Path | None) -> None:
     """Write the page, and the figures of the docs where they are asked for."""
     from bench import figures  # noqa: PLC0415
-    from bench.paper.page import page  # noqa: PLC0415
+    from studies.paper.claim import PaperRow  # noqa: PLC0415
+    from studies.paper.page import page  # noqa: PLC0415
     from tailpack.bench_cli import origin  # noqa: PLC0415  which imports Kafka's clients
 
     made = origin()
     (out / "paper.md").write_text(f"# The papers, reproduced\n\n{page(found.rows, [made])}", encoding="utf-8")
     (out / "paper.json").write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
     if into:
-        rows = [figures.PaperRow(**msgspec.structs.asdict(row), origin=made) for row in found.rows]
-        figures.save(rows, figures.PaperRow, into)
+        rows = [PaperRow(**msgspec.structs.asdict(row), origin=made) for row in found.rows]
+        figures.save(rows, PaperRow, into)
 
 
 def _show(found: "PaperResult", out: Path, *, as_json: bool) -> None:

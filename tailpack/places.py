@@ -4,7 +4,7 @@ import os
 import time
 from pathlib import Path
 
-from bench.run_info import RUN_FILE
+from report.run_info import RUN_FILE
 from tailpack.errors import TailpackError
 
 

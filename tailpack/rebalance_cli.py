@@ -24,9 +24,9 @@ def teach(
     """
     from autoscaler.live.learned import FILE, LearnedTimes  # noqa: PLC0415  only where it is needed
     from autoscaler.live.state_dir import StateDirTakenError, only_one  # noqa: PLC0415
-    from bench.report.lessons import lessons  # noqa: PLC0415
-    from bench.report.rebalances import RebalanceRound  # noqa: PLC0415
+    from bench.lessons import lessons  # noqa: PLC0415
     from contracts.topics import Group, qualified  # noqa: PLC0415
+    from report.page.rebalances import RebalanceRound  # noqa: PLC0415
     from tailpack.reporting import kept_result  # noqa: PLC0415
 
     deliveries: set[str] = set()

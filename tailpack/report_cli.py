@@ -15,7 +15,7 @@ from tailpack.rebalance_cli import teach
 from tailpack.report_formats import AsFormat, AsJson, Format, Master, OneTable, chosen, hand_over, hand_over_csv
 
 if TYPE_CHECKING:
-    from bench.report.run_comparison import RunComparison
+    from report.page.run_comparison import RunComparison
 
 OF_A_RUN: Final = "run"
 
@@ -76,8 +76,8 @@ def report_of(
 
     Your own: tailpack report NEW_FOLDER --events URI --latency-target-s SECONDS
     """
-    from bench.report import page  # noqa: PLC0415  only where a report is made
-    from bench.report.sheets import markdown_report, sheets  # noqa: PLC0415
+    from report.page import page  # noqa: PLC0415  only where a report is made
+    from report.page.sheets import markdown_report, sheets  # noqa: PLC0415
     from tailpack.reporting import Asked, judged, kept_result, show, whole  # noqa: PLC0415
 
     form = chosen(form, table, as_json=as_json)
@@ -118,7 +118,7 @@ def compare(
 
     Runs of one policy with several seeds are one contestant. A run that has no report yet gets one first.
     """
-    from bench.report import comparison_sheets  # noqa: PLC0415  only where it is needed
+    from report.page import comparison_sheets  # noqa: PLC0415  only where it is needed
 
     form = chosen(form, table, as_json=as_json)
     console = Console(stderr=form is not Format.HTML)
@@ -136,9 +136,9 @@ def compare(
 
 def _compared(runs: list[Path], out: Path | None, console: Console, master: str) -> "tuple[Path, RunComparison]":
     """Have the runs compared; return the folder and what is in it."""
-    from bench.report.comparison_filled import view  # noqa: PLC0415
-    from bench.report.comparison_page import COMPARISON_PAGE, write_comparison  # noqa: PLC0415
-    from bench.report.run_comparison import RunComparison  # noqa: PLC0415
+    from report.page.comparison_filled import view  # noqa: PLC0415
+    from report.page.comparison_page import COMPARISON_PAGE, write_comparison  # noqa: PLC0415
+    from report.page.run_comparison import RunComparison  # noqa: PLC0415
     from tailpack import judge  # noqa: PLC0415
     from tailpack.places import new_folder  # noqa: PLC0415
     from tailpack.reporting import check_run  # noqa: PLC0415
@@ -167,8 +167,8 @@ def _compared(runs: list[Path], out: Path | None, console: Console, master: str)
 
 
 def _show(found: "RunComparison", console: Console) -> None:
-    from bench.report.comparison_sheets import readable  # noqa: PLC0415
-    from bench.report.formats import heading, shown_rows  # noqa: PLC0415
+    from report.page.comparison_sheets import readable  # noqa: PLC0415
+    from report.page.formats import heading, shown_rows  # noqa: PLC0415
 
     for sheet in readable(found):
         if not sheet.rows:

@@ -13,7 +13,7 @@ from rich.console import Console
 from tailpack.errors import TailpackError
 
 if TYPE_CHECKING:
-    from bench.report.formats import Sheet
+    from report.page.formats import Sheet
 
 TABLES: Final = "tables"
 """Folder of CSV files in the folder of a run, or of a comparison."""
@@ -62,7 +62,7 @@ def hand_over(text: str) -> None:
 
 def hand_over_csv(sheets: "Iterable[Sheet]", folder: Path, table: str) -> None:
     """Print one table, or write all of them."""
-    from bench.report.formats import csv_text, write_csv  # noqa: PLC0415
+    from report.page.formats import csv_text, write_csv  # noqa: PLC0415
 
     by_name = {sheet.name: sheet for sheet in sheets}
     if not table:

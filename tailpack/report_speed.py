@@ -16,7 +16,7 @@ import msgspec
 from bench import report_speed
 from bench.figures import Alternative, Origin, SparkRow
 from bench.report_speed.answer import Answer, Figures, Way
-from bench.run_info import RUN_FILE
+from report.run_info import RUN_FILE
 from tailpack.errors import TailpackError
 from tailpack.jars import cache_folder
 from tailpack.judge import job

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from rich.console import Console
 
-from bench.run_info import RUN_FILE
+from report.run_info import RUN_FILE
 from tailpack.broker import Broker
 from tailpack.cluster import Cluster
 from tailpack.errors import TailpackError
@@ -18,7 +18,7 @@ from tailpack.places import default_broker_folder, new_folder
 from tailpack.report_formats import hand_over
 
 if TYPE_CHECKING:
-    from bench.report.result import Result
+    from report.result import Result
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ def check_run(folder: Path) -> None:
 
 def kept_result(folder: Path) -> "Result":
     """Return what the run in `folder` was judged to be. Raises TailpackError where it was not."""
-    from bench.report.result import RESULT_FILE, Result  # noqa: PLC0415
+    from report.result import RESULT_FILE, Result  # noqa: PLC0415
 
     try:
         return Result.load(folder)
@@ -153,7 +153,7 @@ def kept_result(folder: Path) -> "Result":
 
 def show(result: "Result", folder: Path, console: Console, *, as_json: bool) -> None:
     """Print the key figures and where the page is; the whole result on standard output as JSON where that is wanted."""
-    from bench.report import terminal  # noqa: PLC0415
+    from report.page import terminal  # noqa: PLC0415
 
     terminal.show(result, console)
     console.print(f"report: {folder / 'report.html'}", highlight=False, soft_wrap=True)

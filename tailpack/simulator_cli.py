@@ -62,7 +62,7 @@ def simulator(
 @app.command()
 def packing(*, as_json: AsJson = False, into: Into = None) -> None:
     """Milliseconds that each packer takes, by number of partitions; ten partitions to a consumer."""
-    from bench.packing_speed import measure_all  # noqa: PLC0415
+    from studies.packing_speed import PackingSpeedFigures, measure_all  # noqa: PLC0415
     from tailpack.bench_cli import origin  # noqa: PLC0415
 
     console = Console(stderr=True)
@@ -72,8 +72,8 @@ def packing(*, as_json: AsJson = False, into: Into = None) -> None:
     for row in found.rows:
         by_packer.setdefault(row.packer, {})[row.partitions] = row.milliseconds
     if into:
-        rows = [figures.PackingSpeedFigures(**msgspec.structs.asdict(row), origin=origin()) for row in found.rows]
-        figures.save(rows, figures.PackingSpeedFigures, into)
+        rows = [PackingSpeedFigures(**msgspec.structs.asdict(row), origin=origin()) for row in found.rows]
+        figures.save(rows, PackingSpeedFigures, into)
     if as_json:
         sys.stdout.write(msgspec.json.encode({"milliseconds": by_packer, "rows": found.rows}).decode() + "\n")
         return

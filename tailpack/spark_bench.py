@@ -10,10 +10,10 @@ import msgspec
 from rich.console import Console
 
 from bench.figures import KafkaReportRow, Origin
-from bench.latency_job.publishing import create_topics, publish, run_info
-from bench.latency_job.samples import MadeUpRun, made_up_run
-from bench.report.result import Result
 from contracts.connection import Connection
+from report.result import Result
+from report.spark.publishing import create_topics, publish, run_info
+from report.spark.samples import MadeUpRun, made_up_run
 from tailpack.broker import Broker
 from tailpack.errors import TailpackError
 from tailpack.jars import ensure

@@ -10,7 +10,7 @@ import psutil
 import typer
 from rich.console import Console
 
-from bench.run_info import RUN_FILE
+from report.run_info import RUN_FILE
 from tailpack.cluster import Cluster
 from tailpack.errors import TailpackError
 from tailpack.interrupts import uninterrupted
@@ -68,7 +68,7 @@ def _job(arguments: list[str]) -> int:
     """Run the job as a process whose JVM ends with it; return its exit status. It writes its own lines and errors."""
     java()
     jars = ensure("spark", lambda said: Console(stderr=True).print(said, highlight=False))
-    command = [sys.executable, "-m", "bench.latency_job.streaming", *arguments, "--jars", str(jars)]
+    command = [sys.executable, "-m", "report.spark.streaming", *arguments, "--jars", str(jars)]
     job: subprocess.Popen[bytes] | None = None
     try:
         with uninterrupted():

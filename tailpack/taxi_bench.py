@@ -14,9 +14,9 @@ import msgspec
 import psutil
 from rich.console import Console
 
-from bench.latency_job.taxi import made_up
-from bench.latency_job.taxi.months import Month
-from bench.latency_job.taxi.outcome import Dropped
+from bench.taxi import made_up
+from bench.taxi.months import Month
+from bench.taxi.outcome import Dropped
 from tailpack.errors import TailpackError
 from tailpack.jars import cache_folder
 from tailpack.resources import ResourceMeter

@@ -12,9 +12,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from bench.latency_job.taxi.months import parse_month
-from bench.latency_job.taxi.outcome import RULES, Outcome
-from bench.latency_job.taxi.request import Request, parse_speed
+from bench.taxi.months import parse_month
+from bench.taxi.outcome import RULES, Outcome
+from bench.taxi.request import Request, parse_speed
 from contracts.validation import InvalidSettingsError
 from tailpack import bench_cli
 from tailpack.errors import TailpackError
@@ -55,9 +55,9 @@ def taxi(
     as_json: AsJson = False,
 ) -> None:
     """Make a trace for `tailpack simulate --trace` of New York's taxi trip records; see docs/taxi.md."""
-    from bench.latency_job.errors import ReportError  # noqa: PLC0415  Spark only where it is needed
-    from bench.latency_job.session import end_jvm  # noqa: PLC0415
-    from bench.latency_job.taxi.build import build  # noqa: PLC0415
+    from bench.taxi.build import build  # noqa: PLC0415
+    from report.spark.errors import ReportError  # noqa: PLC0415  Spark only where it is needed
+    from report.spark.session import end_jvm  # noqa: PLC0415
 
     console = Console(stderr=True)
     began = time.monotonic()

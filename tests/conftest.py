@@ -59,6 +59,6 @@ def namespace() -> str:
 
 def pytest_sessionfinish() -> None:
     """Spark's JVM is shared by all tests of the process; it ends with them."""
-    session = sys.modules.get("bench.latency_job.session")
+    session = sys.modules.get("report.spark.session")
     if session:
         session.end_jvm()

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from bench.latency_job.schema import COLUMN_OF, EVENT
-from bench.latency_job.terms import Terms
 from contracts.journal import PlanWritten, ReplicaChange, ReplicaChanged
+from report.spark.schema import COLUMN_OF, EVENT
+from report.spark.terms import Terms
 
 STARTED_US: Final = 1_700_000_000_000_000
 SERVICE_US: Final = 5_000

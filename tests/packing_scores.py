@@ -1,10 +1,10 @@
 """Made-up scores of packers, for tests of what is said about them."""
 
-from bench.packing.contestants import THE_TWELVE
-from bench.packing.latency_study import Delay, summarise_delays
-from bench.packing.published import ROUND_ROBIN_P90_S
-from bench.packing.result import LatencyStudy, Study
-from bench.packing.study import Score, Walk, summarise
+from studies.packing.contestants import THE_TWELVE
+from studies.packing.latency_study import Delay, summarise_delays
+from studies.packing.published import ROUND_ROBIN_P90_S
+from studies.packing.result import LatencyStudy, Study
+from studies.packing.study import Score, Walk, summarise
 
 SETTINGS = ("keep_in_place", "keep_in_place (roomy)")
 

@@ -8,13 +8,13 @@ import numpy as np
 
 from autoscaler.simulator.arrivals import Arrivals, Workload
 from autoscaler.simulator.run import Run, simulate
-from bench.measures import in_sla_share, replica_minutes
-from bench.report.example import example
-from bench.run_info import RunInfo
 from bench.scenario import Scenario, load_scenario
 from bench.simulation.build import policy_of, settings_of
 from bench.simulation.sent import sent_by
 from contracts.journal import PlanWritten
+from report.measures import in_sla_share, replica_minutes
+from report.page.example import example
+from report.run_info import RunInfo
 
 STARTED_US = 1_795_265_911_000_000
 ONLY_THE_WORLD = ("stop_s", "commit_interval_s", "planned_overhead_s", "planned_startup_s", "planned_commit_age_s")

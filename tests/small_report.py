@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from bench.report.rebalances import RebalanceRound, summed_up
-from bench.report.result import (
+from report.page.rebalances import RebalanceRound, summed_up
+from report.result import (
     Breakdown,
     Breakdowns,
     CauseOfLateness,
@@ -25,7 +25,7 @@ from bench.report.result import (
     Tail,
     TopicRecords,
 )
-from bench.run_info import RunInfo
+from report.run_info import RunInfo
 
 TIMES: dict[str, float | None] = {"p50_s": 0.02, "p99_s": 0.31, "p999_s": 0.62, "max_s": 0.62}
 

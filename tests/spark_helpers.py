@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from bench.latency_job.session import jar_files, open_session
+from report.spark.session import jar_files, open_session
 from tailpack.jars import ensure
 
 SPARK: Final = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]

@@ -8,12 +8,12 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bench.latency_job.gather import JOURNAL
-from bench.latency_job.publishing import run_info
-from bench.latency_job.samples import made_up_run
-from bench.latency_job.schema import COLUMN_OF
 from contracts.connection import Connection
 from contracts.topics import Topic
+from report.spark.gather import JOURNAL
+from report.spark.publishing import run_info
+from report.spark.samples import made_up_run
+from report.spark.schema import COLUMN_OF
 
 STARTED_US: Final = 1_700_000_000_000_000
 EVENTS: Final = 200

@@ -53,7 +53,7 @@ class Run:
     changes: tuple[Change, ...]
     """Decisions that were carried out."""
     requested: tuple[tuple[int, int], ...]
-    """(µs, replicas paid for from then on): what `bench.measures.replica_minutes` reads."""
+    """(µs, replicas paid for from then on): what `report.measures.replica_minutes` reads."""
     handovers: tuple[Handover, ...]
     """This and the records below: none where only latencies are kept."""
     drained_us: int

@@ -11,12 +11,11 @@ from bench.comparison.job import Job, job
 from bench.comparison.randomness import random_parts
 from bench.comparison.rows import PolicyFigures, figures_of
 from bench.simulation.result import SimulationResult
-from bench.statistics import pareto_front
+from report.run_info import FORESEEING
+from report.statistics import pareto_front
 
 REFERENCES: Final = ("tail-aware", "algorithm-2")
 """The policy that others are compared with: the first of these that takes part, else the first of all."""
-FORESEEING: Final = ("clairvoyant",)
-"""Policies that know the events beforehand: a yardstick for the others, and in nobody's way on the front."""
 
 
 class Missing(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from bench.comparison.compare import FORESEEING
-from bench.comparison.rows import Against, PolicyFigures
+from bench.comparison.rows import PolicyFigures
 from bench.figures import Origin
 from bench.markdown import table
-from bench.statistics import Interval
+from report.run_info import FORESEEING
+from report.statistics import Against, Interval
 
 ABSOLUTE = (
     "policy",

@@ -6,17 +6,7 @@ from typing import Final
 import msgspec
 
 from bench.simulation.result import SimulationResult
-from bench.statistics import Interval, bootstrap_interval, paired_difference
-
-
-class Against(msgspec.Struct, frozen=True, kw_only=True):
-    """Mean of paired differences, this policy minus the reference on the same seed, with its interval."""
-
-    mean: float
-    low: float
-    high: float
-    distinguishable: bool
-    """The interval leaves 0 out."""
+from report.statistics import Against, Interval, bootstrap_interval, paired_difference
 
 
 class PolicyFigures(msgspec.Struct, frozen=True, kw_only=True):

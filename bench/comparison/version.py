@@ -13,7 +13,7 @@ DECIDING: Final = (
     "autoscaler/policies/**/*.py",
     "autoscaler/simulator/**/*.py",
     "bench/exact_packing.py",
-    "bench/measures.py",
+    "report/measures.py",
     "bench/simulation/**/*.py",
     "loadgen/*.py",
 )

@@ -1,4 +1,4 @@
-"""Evidence to figures. Percentiles are nearest rank, as everywhere (bench.measures)."""
+"""Evidence to figures. Percentiles are nearest rank, as everywhere (report.measures)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from bench.handover import faults
 from bench.handover.evidence import Evidence, IntArray, Served
 from bench.handover.figures import HandoverFigures, KindFigures, WorstEvent
 from bench.handover.windows import Handover, Mask, Window, find_windows, overlapping, stall_us
-from bench.measures import percentile_us
+from report.measures import percentile_us
 
 
 @dataclass(frozen=True, slots=True)

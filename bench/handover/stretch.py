@@ -5,7 +5,7 @@ import numpy as np
 
 from bench.handover.evidence import IntArray, Served
 from bench.handover.windows import overlapping
-from bench.measures import percentile_us
+from report.measures import percentile_us
 
 SECOND_US = 1_000_000
 

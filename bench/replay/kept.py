@@ -11,9 +11,9 @@ from autoscaler.simulator.timeline import timeline
 from bench.replay.measured import Measured
 from bench.replay.question import fed_us, measured_values, workload_of
 from bench.replay.recorded import Recorded
-from bench.run_info import RunInfo
 from bench.scenario import Scenario
 from bench.simulation.folder import write_run
+from report.run_info import RunInfo
 
 
 def keep(

@@ -6,10 +6,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.measures import percentile_us
 from bench.replay.commits import commit_age_us, commit_interval_us
 from bench.replay.recorded import Recorded, Served, Times
 from contracts.journal import PlanWritten, ReplicaChange, ReplicaChanged
+from report.measures import percentile_us
 
 AT_ONCE: Final = ("down", "reassign")
 """Actions whose plans wait for no replica."""

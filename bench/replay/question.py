@@ -12,13 +12,13 @@ from autoscaler.simulator.arrivals import Arrivals, Workload
 from autoscaler.simulator.settings import Delivery, DeliverySettings, SimulationSettings
 from bench.replay.measured import Measured
 from bench.replay.recorded import Served, Times
-from bench.run_info import RunInfo
 from bench.scenario import Scenario, load_scenario, scenario_names
 from bench.sections import OPTIONS, OUR_DELIVERIES, SECTIONS
 from bench.simulation.build import CLAIRVOYANT, delivery_of, settings_of
 from bench.simulation.sent import Sent
 from contracts.validation import InvalidSettingsError
 from loadgen.schedule import SECOND_US, Spacing, Split
+from report.run_info import RunInfo
 
 BASE: Final = "w1"
 """Scenario file under a run whose own is not delivered: the run's values replace all of it."""

@@ -9,11 +9,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.report.result import RESULT_FILE, Result
-from bench.run_info import RUN_FILE, RunInfo
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
 from contracts.validation import InvalidSettingsError
 from loadgen.schedule import SECOND_US
+from report.result import RESULT_FILE, Result
+from report.run_info import RUN_FILE, RunInfo
 
 Times = NDArray[np.int64]
 EVENTS: Final = "events.parquet"

@@ -6,9 +6,9 @@ import msgspec
 
 from autoscaler.model import Action
 from autoscaler.simulator.run import Run
-from bench.measures import in_sla_share, percentile_us, replica_minutes
 from bench.replay.measured import Measured
 from bench.replay.recorded import Recorded, Times
+from report.measures import in_sla_share, percentile_us, replica_minutes
 
 IN_SLA_POINTS: Final = 0.5
 """Percentage points by which the shares may differ for live to equal simulated."""

@@ -7,8 +7,8 @@ from typing import Final
 
 import msgspec
 
-from bench.run_info import RunInfo
 from bench.simulation.folder import EVENTS
+from report.run_info import RunInfo
 
 RANKS: Final = (500_000, 900_000, 950_000, 990_000, 999_000, 999_900, 1_000_000)
 """Percentiles of the whole run, parts per million: those of the report, known here without importing Spark."""

@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from bench.latency_job import judge, measures, seconds
-from bench.latency_job.files import read_events, read_journal
-from bench.latency_job.job import SHORT_EVENTS, Cluster, report_run
-from bench.latency_job.session import LOG_FILE, jar_files, open_session, size_shuffles
-from bench.latency_job.terms import Terms
-from bench.report import page
 from bench.report_speed.answer import Answer, Figures, Question
 from bench.simulation.folder import JOURNAL
+from report.page import page
+from report.spark import judge, measures, seconds
+from report.spark.files import read_events, read_journal
+from report.spark.job import SHORT_EVENTS, Cluster, report_run
+from report.spark.session import LOG_FILE, jar_files, open_session, size_shuffles
+from report.spark.terms import Terms
 
 
 def with_causes(question: Question) -> Answer:

@@ -6,11 +6,11 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from bench.latency_job.class_archive import ARCHIVE
-from bench.latency_job.errors import ReportError
-from bench.latency_job.job import Cluster, report_run
-from bench.latency_job.session import LOG_FILE, end_jvm, open_session
 from bench.report_speed.made_up import make_up
+from report.spark.class_archive import ARCHIVE
+from report.spark.errors import ReportError
+from report.spark.job import Cluster, report_run
+from report.spark.session import LOG_FILE, end_jvm, open_session
 
 EVENTS: Final = 20_000
 """Enough for late events of several causes."""

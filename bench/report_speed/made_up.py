@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from autoscaler.jit import load_compiler
 from autoscaler.simulator.run import Run, simulate
 from bench.report_speed.files import Writers
-from bench.run_info import RunInfo
 from bench.scenario import Scenario, load_scenario
 from bench.simulation.build import policy_of, settings_of
 from bench.simulation.folder import EVENT_TYPES
@@ -26,6 +25,7 @@ from contracts.journal import JournalEntry, PlanWritten, ReplicaChange, ReplicaC
 from loadgen.curves import IntArray
 from loadgen.papers import w1
 from loadgen.trace import Trace
+from report.run_info import RunInfo
 
 SECOND_US: Final = 1_000_000
 STARTED_US: Final = 1_700_000_000 * SECOND_US

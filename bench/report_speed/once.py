@@ -10,9 +10,9 @@ from typing import Final
 import msgspec
 import psutil
 
-from bench.latency_job.errors import ReportError
 from bench.report_speed.answer import Answer, Question, Way
-from bench.run_info import RunInfo
+from report.run_info import RunInfo
+from report.spark.errors import ReportError
 
 ANSWERS: Final = {
     Way.SPARK: ("bench.report_speed.by_spark", "with_causes", "pyspark"),
@@ -56,7 +56,7 @@ def main() -> int:
         return 1
     finally:
         if package == "pyspark":
-            from bench.latency_job.session import end_jvm  # noqa: PLC0415  Spark only where it answers
+            from report.spark.session import end_jvm  # noqa: PLC0415  Spark only where it answers
 
             end_jvm()
     return 0

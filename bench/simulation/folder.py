@@ -15,9 +15,9 @@ import numpy as np
 
 from autoscaler.simulator.run import Run
 from autoscaler.simulator.timeline import timeline
-from bench.run_info import RUN_FILE, RunInfo
 from contracts.journal import JournalEntry, PlanWritten
 from contracts.validation import InvalidSettingsError
+from report.run_info import RUN_FILE, RunInfo
 
 if TYPE_CHECKING:
     import pyarrow
@@ -50,7 +50,7 @@ EVENT_TYPES: Final = {
         for what, kind in (("records", "int64"), ("differ", "bool"))
     },
 }
-"""Columns of events.parquet, as `bench.latency_job.events` makes them of topics."""
+"""Columns of events.parquet, as `report.spark.events` makes them of topics."""
 JOURNAL_TYPES: Final = {
     "position": "int64",
     "kind": "string",
@@ -66,7 +66,7 @@ JOURNAL_TYPES: Final = {
     "change": "string",
     "entry": "string",
 }
-"""Columns of journal.parquet, as `bench.latency_job.records` makes them of the journal topic."""
+"""Columns of journal.parquet, as `report.spark.records` makes them of the journal topic."""
 
 
 def write_run(

@@ -5,13 +5,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from bench.exact_packing import packed
-from bench.measures import bin_capacity
+from autoscaler.packing.least_bins import packed
 from bench.scenario import Scenario
 from bench.simulation.sent import Sent
 from contracts.validation import InvalidSettingsError
 from loadgen.curves import IntArray
 from loadgen.schedule import Spacing
+from report.measures import bin_capacity
 
 BIN_SHARE: Final = 0.85
 """Of the events that a replica serves within the target: 85 of 100, as CLOSER 2024 really packed."""
@@ -37,7 +37,7 @@ def bound_capacity(scenario: Scenario, sent: Sent) -> int:
 
 
 def bound_schedule(table: IntArray, capacity: int) -> tuple[Packing, ...]:
-    """Return the bins of each second that `bench.measures.bound_replica_minutes` counts; empty partitions are left out.
+    """Return the bins of each second that `bound_replica_minutes` counts; empty partitions are left out.
 
     table: events, shape (seconds, partitions).
     """

@@ -2,12 +2,12 @@
 
 from autoscaler.model import Action
 from autoscaler.simulator.run import Run
-from bench.measures import bound_replica_minutes, in_sla_share, percentile_us, replica_minutes
 from bench.scenario import Scenario
 from bench.simulation.foresight import true_service_rate
 from bench.simulation.result import SimulationResult
 from bench.simulation.sent import Sent
 from loadgen.schedule import Spacing
+from report.measures import bound_replica_minutes, in_sla_share, percentile_us, replica_minutes
 
 
 def judge(scenario: Scenario, sent: Sent, run: Run, *, wall_s: float) -> SimulationResult:

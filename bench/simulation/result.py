@@ -18,7 +18,7 @@ class SimulationResult(msgspec.Struct, frozen=True, kw_only=True):
     max_s: float | None
     replica_minutes: float
     bound_replica_minutes: float
-    """Least replica-minutes that hold each second's own events (bench.measures.bound_replica_minutes)."""
+    """Least replica-minutes that hold each second's own events (report.measures.bound_replica_minutes)."""
     scale_ups: int
     scale_downs: int
     reassignments: int

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from bench.comparison.compare import World, world
-from bench.statistics import Interval
+from report.statistics import Interval
 
 POLICY: Final = "tail-aware"
 OTHERS: Final = ("algorithm-1", "algorithm-2", "linear", "keda-hpa", "flink-ds2")

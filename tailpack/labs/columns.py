@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from bench.handover.evidence import IntArray
-from bench.measures import percentile_us
+from report.measures import percentile_us
 
 
 def column(values: Iterable[int]) -> IntArray:

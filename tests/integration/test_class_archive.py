@@ -11,13 +11,13 @@ import pytest
 from pyspark import SparkContext
 from spark_helpers import SPARK, spark
 
-from bench.latency_job.class_archive import ARCHIVE
+from report.spark.class_archive import ARCHIVE
 
 pytestmark = SPARK
 STARTED = """
 import sys
 from pathlib import Path
-from bench.latency_job import class_archive, session
+from report.spark import class_archive, session
 archive, log = map(Path, sys.argv[1:])
 class_archive.options.__defaults__ = (archive,)
 print(session.open_session("local[1]", (), log, short=True).range(3).count())

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from spark_helpers import SPARK, spark
 
-from bench.latency_job import ownership, seconds
-from bench.latency_job.rebalances import changes, rounds
-from bench.latency_job.schema import EVENT
-from bench.latency_job.terms import Terms
 from contracts.journal import PlanWritten
+from report.spark import ownership, seconds
+from report.spark.rebalances import changes, rounds
+from report.spark.schema import EVENT
+from report.spark.terms import Terms
 
 pytestmark = SPARK
 STARTED_US = 1_700_000_000_000_000

@@ -18,11 +18,11 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 
-from bench.report import page
-from bench.report.comparison_page import COMPARISON_PAGE, write_comparison
-from bench.report.example import example
-from bench.report.example_comparison import example_comparison
-from bench.report.result import HeatMap, Result
+from report.page import page
+from report.page.comparison_page import COMPARISON_PAGE, write_comparison
+from report.page.example import example
+from report.page.example_comparison import example_comparison
+from report.result import HeatMap, Result
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 pytestmark = [

@@ -11,13 +11,13 @@ import pytest
 from late_story import TERMS, Event, burst, changed, frame, planned, quiet
 from spark_helpers import SPARK, spark
 
-from bench.latency_job import seconds
-from bench.latency_job.pace import usual
-from bench.latency_job.queues import tables
-from bench.latency_job.tail import tail
-from bench.report.causes import Cause
-from bench.report.result import Tail
 from contracts.journal import JournalEntry, ReplicaChange
+from report.causes import Cause
+from report.result import Tail
+from report.spark import seconds
+from report.spark.pace import usual
+from report.spark.queues import tables
+from report.spark.tail import tail
 
 pytestmark = SPARK
 REQUESTED, READY, DIED = ReplicaChange.REQUESTED, ReplicaChange.READY, ReplicaChange.DIED

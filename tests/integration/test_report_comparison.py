@@ -10,23 +10,23 @@ import numpy as np
 import pytest
 from spark_helpers import SPARK, spark
 
-from bench.latency_job.comparison_job import cells_of, compare, entrant
-from bench.latency_job.errors import ReportError
-from bench.latency_job.events import event_rows
-from bench.latency_job.gather import EVENTS, JOURNAL
-from bench.latency_job.job import Cluster, report_run
-from bench.latency_job.records import journal_entries, typed_records
-from bench.latency_job.schema import EVENT
-from bench.report import blocks
-from bench.report.result import Result
-from bench.report.run_comparison import RunComparison
-from bench.run_info import RunInfo
 from bench.scenario import load_scenario
 from bench.simulation.folder import write_run
 from bench.simulation.result import SimulationResult
 from bench.simulation.run import run_scenario
 from bench.simulation.sent import sent_by
 from contracts.topics import Topic
+from report.page import blocks
+from report.page.run_comparison import RunComparison
+from report.result import Result
+from report.run_info import RunInfo
+from report.spark.comparison_job import cells_of, compare, entrant
+from report.spark.errors import ReportError
+from report.spark.events import event_rows
+from report.spark.gather import EVENTS, JOURNAL
+from report.spark.job import Cluster, report_run
+from report.spark.records import journal_entries, typed_records
+from report.spark.schema import EVENT
 from tailpack.description import describe_simulated
 from tailpack.jars import ensure
 

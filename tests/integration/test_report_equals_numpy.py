@@ -10,13 +10,13 @@ import pytest
 from kafka_helpers import create_topics
 from spark_helpers import SPARK, spark
 
-from bench import measures
-from bench.latency_job.gather import EVENTS
-from bench.latency_job.job import Cluster, report_run
-from bench.latency_job.publishing import publish, run_info
-from bench.latency_job.samples import PARTITIONS, made_up_run
-from bench.report.result import Result
 from contracts.connection import Connection
+from report import measures
+from report.result import Result
+from report.spark.gather import EVENTS
+from report.spark.job import Cluster, report_run
+from report.spark.publishing import publish, run_info
+from report.spark.samples import PARTITIONS, made_up_run
 from tailpack.jars import ensure
 
 pytestmark = [pytest.mark.kafka, *SPARK]

@@ -14,18 +14,18 @@ from kafka_helpers import create_topics, produce
 from spark_helpers import SPARK, spark
 from stored_runs import STARTED_US, event_rows, stored_run, write_lines, write_parquet
 
-from bench.latency_job.bare import Promise
-from bench.latency_job.errors import ReportError
-from bench.latency_job.files import Files
-from bench.latency_job.gather import EVENTS, JOURNAL
-from bench.latency_job.job import Cluster, report_files, report_run
-from bench.latency_job.publishing import publish, run_info
-from bench.latency_job.samples import PARTITIONS, made_up_run
-from bench.report.result import RESULT_FILE
-from bench.run_info import RUN_FILE
 from contracts.connection import Connection
 from contracts.journal import ReplicaChange, ReplicaChanged
 from contracts.topics import Topic
+from report.result import RESULT_FILE
+from report.run_info import RUN_FILE
+from report.spark.bare import Promise
+from report.spark.errors import ReportError
+from report.spark.files import Files
+from report.spark.gather import EVENTS, JOURNAL
+from report.spark.job import Cluster, report_files, report_run
+from report.spark.publishing import publish, run_info
+from report.spark.samples import PARTITIONS, made_up_run
 from tailpack.jars import ensure
 
 pytestmark = [pytest.mark.kafka, *SPARK]

@@ -12,19 +12,19 @@ from small_disk import PAGE, small_disk
 from spark_helpers import SPARK, spark
 from stored_runs import STARTED_US, stored_run
 
-from bench.latency_job.bare import Promise
-from bench.latency_job.errors import ReportError
-from bench.latency_job.gather import EVENTS, JOURNAL
-from bench.latency_job.job import Cluster, report_run, report_topic
-from bench.latency_job.publishing import publish, run_info
-from bench.latency_job.samples import PARTITIONS, MadeUpRun, made_up_run, records_of
-from bench.latency_job.source import read_topics
-from bench.report.result import Effects, Result
-from bench.run_info import RunInfo
 from contracts.connection import Connection
 from contracts.events import DeadLetter
 from contracts.journal import PartitionSeen, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
 from contracts.topics import Topic, qualified
+from report.result import Effects, Result
+from report.run_info import RunInfo
+from report.spark.bare import Promise
+from report.spark.errors import ReportError
+from report.spark.gather import EVENTS, JOURNAL
+from report.spark.job import Cluster, report_run, report_topic
+from report.spark.publishing import publish, run_info
+from report.spark.samples import PARTITIONS, MadeUpRun, made_up_run, records_of
+from report.spark.source import read_topics
 from tailpack.broker import Broker
 from tailpack.jars import ensure
 
@@ -306,7 +306,7 @@ def test_a_kafka_that_goes_away_during_the_read_leaves_nothing_half_written(
         private_broker.stop()
         return read_topics(*arguments)
 
-    monkeypatch.setattr("bench.latency_job.gather.read_topics", reading)
+    monkeypatch.setattr("report.spark.gather.read_topics", reading)
     with pytest.raises(ReportError, match="could not read the run") as refused:
         report_run(tmp_path, cluster)
 

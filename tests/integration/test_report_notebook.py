@@ -8,7 +8,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from bench.report.result import Result
+from report.result import Result
 
 NOTEBOOK: Final = Path(__file__).parents[2] / "docs" / "report.ipynb"
 CELL_DEADLINE_S: Final = 300

@@ -10,8 +10,8 @@ from pyarrow import parquet
 from pyspark.sql import types as t
 from spark_helpers import SPARK, spark
 
-from bench.latency_job.footer import known_columns
-from bench.latency_job.planning import planners
+from report.spark.footer import known_columns
+from report.spark.planning import planners
 
 pytestmark = SPARK
 

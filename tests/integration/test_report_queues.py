@@ -9,11 +9,11 @@ import pytest
 from late_story import SERVICE_US, TERMS, Event, burst, frame, quiet
 from spark_helpers import SPARK, spark
 
-from bench.latency_job import seconds
-from bench.latency_job.busy import EARLIEST_S, busy
-from bench.latency_job.pace import Usual
-from bench.latency_job.queues import changes_of_hands, tables, waited, with_stays
-from bench.latency_job.waiting import SLOW
+from report.spark import seconds
+from report.spark.busy import EARLIEST_S, busy
+from report.spark.pace import Usual
+from report.spark.queues import changes_of_hands, tables, waited, with_stays
+from report.spark.waiting import SLOW
 
 pytestmark = SPARK
 USUAL = Usual(service_us=SERVICE_US, transit_us=2_000)

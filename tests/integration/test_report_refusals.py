@@ -13,8 +13,8 @@ import pytest
 from small_disk import fill, small_disk
 from stored_runs import stored_run
 
-from bench.report.page import PAGE_FILE
-from bench.report.result import RESULT_FILE, Result
+from report.page.page import PAGE_FILE
+from report.result import RESULT_FILE, Result
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(420)]
 long = pytest.mark.long

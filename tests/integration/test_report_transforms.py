@@ -12,25 +12,25 @@ from pyspark.sql import Row
 from pyspark.sql import types as t
 from spark_helpers import SPARK, spark
 
-from bench.latency_job import seconds
-from bench.latency_job.breakdowns import breakdowns, heat_map
-from bench.latency_job.events import event_rows
-from bench.latency_job.integrity import checks, integrity
-from bench.latency_job.measures import (
+from contracts.topics import Topic
+from report.spark import seconds
+from report.spark.breakdowns import breakdowns, heat_map
+from report.spark.events import event_rows
+from report.spark.integrity import checks, integrity
+from report.spark.measures import (
     PARTS_PER_MILLION,
     counted,
     distribution,
     nearest_ranks,
     totals,
 )
-from bench.latency_job.narrowing import ranks_within
-from bench.latency_job.order import BLOCK_OFFSETS, key_violations, offset_gaps, order_violations
-from bench.latency_job.ownership import stays
-from bench.latency_job.pace import owner_loads
-from bench.latency_job.records import refused_records, typed_records
-from bench.latency_job.schema import COLUMN_OF
-from bench.latency_job.terms import Terms
-from contracts.topics import Topic
+from report.spark.narrowing import ranks_within
+from report.spark.order import BLOCK_OFFSETS, key_violations, offset_gaps, order_violations
+from report.spark.ownership import stays
+from report.spark.pace import owner_loads
+from report.spark.records import refused_records, typed_records
+from report.spark.schema import COLUMN_OF
+from report.spark.terms import Terms
 
 pytestmark = SPARK
 

@@ -12,21 +12,21 @@ from kafka_helpers import create_topics, produce, wait_for
 from spark_helpers import SPARK, spark
 from tailpack_command import tailpack
 
-from bench.latency_job.errors import ReportError
-from bench.latency_job.events import event_rows
-from bench.latency_job.publishing import publish, run_info
-from bench.latency_job.records import typed_records
-from bench.latency_job.samples import PARTITIONS, MadeUpRun, made_up_run, records_of
-from bench.latency_job.security import kafka_options
-from bench.latency_job.source import read_topics
-from bench.latency_job.streaming.follow import finish, follow
-from bench.latency_job.streaming.query import WindowStream, own_session
-from bench.latency_job.streaming.question import Question, topics_of_run
-from bench.latency_job.streaming.transforms import AHEAD_US, COUNTED, NOBODY, believable, sla_windows
-from bench.latency_job.streaming.windows import SlaWindow
 from contracts.connection import Connection
 from contracts.events import PaymentSettled
 from contracts.topics import Topic
+from report.spark.errors import ReportError
+from report.spark.events import event_rows
+from report.spark.publishing import publish, run_info
+from report.spark.records import typed_records
+from report.spark.samples import PARTITIONS, MadeUpRun, made_up_run, records_of
+from report.spark.security import kafka_options
+from report.spark.source import read_topics
+from report.spark.streaming.follow import finish, follow
+from report.spark.streaming.query import WindowStream, own_session
+from report.spark.streaming.question import Question, topics_of_run
+from report.spark.streaming.transforms import AHEAD_US, COUNTED, NOBODY, believable, sla_windows
+from report.spark.streaming.windows import SlaWindow
 
 pytestmark = [pytest.mark.kafka, *SPARK, pytest.mark.long, pytest.mark.timeout(420)]
 STARTED_US: Final = 1_700_000_000_000_000

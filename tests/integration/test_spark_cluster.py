@@ -14,10 +14,10 @@ from kafka_helpers import create_topics, wait_for
 from stored_runs import stored_run
 from tailpack_command import tailpack
 
-from bench.latency_job.publishing import publish, run_info
-from bench.latency_job.samples import PARTITIONS, made_up_run
 from contracts.connection import Connection
 from contracts.topics import Topic
+from report.spark.publishing import publish, run_info
+from report.spark.samples import PARTITIONS, made_up_run
 from tailpack.stack import free_port
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]

@@ -14,16 +14,16 @@ import pyarrow.parquet as pq
 import pytest
 from spark_helpers import SPARK, spark
 
-from bench.latency_job.errors import ReportError
-from bench.latency_job.taxi import places
-from bench.latency_job.taxi.build import build
-from bench.latency_job.taxi.made_up import make_up
-from bench.latency_job.taxi.months import Month
-from bench.latency_job.taxi.outcome import Dropped, Outcome
-from bench.latency_job.taxi.request import Request
 from bench.scenario import load_scenario
 from bench.simulation.run import run_scenario
 from bench.simulation.traces import read_trace
+from bench.taxi import places
+from bench.taxi.build import build
+from bench.taxi.made_up import make_up
+from bench.taxi.months import Month
+from bench.taxi.outcome import Dropped, Outcome
+from bench.taxi.request import Request
+from report.spark.errors import ReportError
 
 pytestmark = [*SPARK, pytest.mark.long]
 
@@ -242,7 +242,7 @@ def test_what_cannot_be_built_is_one_line_and_leaves_no_file(tmp_path: Path) -> 
 
 
 def test_more_events_in_a_second_than_a_trace_may_have_are_refused(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("bench.latency_job.taxi.build.MOST_EVENTS", 1)
+    monkeypatch.setattr("bench.taxi.build.MOST_EVENTS", 1)
     file = csv_file(tmp_path, *(trip("2013-01-01 00:00:30", "2013-01-01 00:05:00", miles=str(n)) for n in range(2)))
 
     with pytest.raises(ReportError, match="a second of the trace would have 2 events, 1 are allowed; lower --speed"):

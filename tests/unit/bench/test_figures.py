@@ -18,8 +18,6 @@ from bench.figures import (
     KafkaReportRow,
     LiveRow,
     Origin,
-    PackingSpeedFigures,
-    PaperRow,
     ProcessRow,
     ScaleRow,
     ServiceRateRow,
@@ -31,8 +29,10 @@ from bench.figures import (
     load,
     save,
 )
-from bench.report.example import example
-from bench.run_info import RunInfo
+from report.page.example import example
+from report.run_info import RunInfo
+from studies.packing_speed import PackingSpeedFigures
+from studies.paper.claim import PaperRow
 from tailpack import bench_cli
 from tailpack.resources import Usage
 
@@ -80,14 +80,17 @@ def test_rows_come_back_as_they_were_saved(kind: type[msgspec.Struct], tmp_path:
     assert load(kind, folder) == [ROWS[kind]]
 
 
+EXPERIMENTS = (HandoverRow, FailoverRow, ScaleRow, GrowthRow, BounceRow)
+SIMULATED = (ComparisonRow, PaperRow, SimulatorRow, SweepRow, TargetRow, PackingSpeedFigures)
+KINDS = (*ROWS, LiveRow, DeliveryRow, *EXPERIMENTS, *SIMULATED)
+
+
 def test_every_kind_of_row_has_a_file_of_its_own() -> None:
-    experiments = {HandoverRow, FailoverRow, ScaleRow, GrowthRow, BounceRow}
-    simulated = {ComparisonRow, PaperRow, SimulatorRow, SweepRow, TargetRow, PackingSpeedFigures}
-    assert set(figures.FILES) == {*ROWS, LiveRow, DeliveryRow, *experiments, *simulated}
+    assert set(figures.FILES) == {kind.__name__ for kind in KINDS}
     assert len(set(figures.FILES.values())) == len(figures.FILES)
 
 
-@pytest.mark.parametrize("kind", figures.FILES, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_the_committed_figures_can_be_read_and_say_where_they_come_from(kind: type[msgspec.Struct]) -> None:
     for row in load(kind):
         origin = row.origin  # type: ignore[attr-defined]

@@ -14,10 +14,10 @@ import pytest
 import typer
 
 from autoscaler.policies.registry import POLICIES
-from bench.report.example import example
-from bench.report.result import Effects, Result
-from bench.run_info import RUN_FILE
 from bench.scenario import scenario_names
+from report.page.example import example
+from report.result import Effects, Result
+from report.run_info import RUN_FILE
 from tailpack import cli, reporting
 
 FIVE_MISTAKES = """

@@ -103,7 +103,7 @@ def test_a_result_is_kept_with_its_origin_and_a_repeat_takes_its_place(result: O
     keep(result, ORIGIN, tmp_path)
     (file,) = tmp_path.iterdir()
     kinds = {HandoverRow, FailoverRow, ScaleRow, GrowthRow, BounceRow}
-    kind = next(one for one in kinds if FILES[one] == file.name)
+    kind = next(one for one in kinds if FILES[one.__name__] == file.name)
     (row,) = figures.load(kind, tmp_path)
     assert row.origin == ORIGIN  # type: ignore[attr-defined]
     kept = msgspec.structs.asdict(row)

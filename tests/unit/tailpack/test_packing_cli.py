@@ -8,8 +8,8 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from bench.packing import compare, kept
-from bench.packing.contestants import THE_TWELVE
+from studies.packing import compare, kept
+from studies.packing.contestants import THE_TWELVE
 from tailpack import packing_cli
 from tailpack.errors import TailpackError
 

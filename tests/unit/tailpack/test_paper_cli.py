@@ -10,8 +10,8 @@ from typer.testing import CliRunner, Result
 
 from bench.comparison import campaign
 from bench.comparison.campaign import Campaign, Outcomes
-from bench.packing.result import Claim
-from bench.paper import landau_2024
+from studies.packing.result import Claim
+from studies.paper import landau_2024
 from tailpack import paper_cli
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.run_info import RUN_FILE
+from report.run_info import RUN_FILE
 from tailpack.errors import TailpackError
 from tailpack.places import default_broker_folder, named_folder, new_folder
 

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from autoscaler.live.learned import FILE, LearnedTimes
 from autoscaler.live.rebalances import Rebalances
-from bench.report.rebalances import RebalanceRound, summed_up
+from report.page.rebalances import RebalanceRound, summed_up
 from tailpack.errors import TailpackError
 from tailpack.report_cli import app
 

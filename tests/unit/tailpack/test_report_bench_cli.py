@@ -15,7 +15,7 @@ from bench import figures
 from bench.figures import Alternative, Origin, SparkRow
 from bench.report_speed import made_up
 from bench.report_speed.answer import Answer, Figures, Way
-from bench.run_info import RUN_FILE
+from report.run_info import RUN_FILE
 from tailpack import bench_cli, report_bench_cli, report_speed
 from tailpack.errors import TailpackError
 

@@ -13,7 +13,7 @@ import pytest
 from small_report import small_result, small_run
 from typer.testing import CliRunner, Result
 
-from bench.report.run_comparison import RunComparison
+from report.page.run_comparison import RunComparison
 from tailpack import judge, report_cli, reporting
 from tailpack.errors import TailpackError
 

@@ -5,8 +5,8 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from bench.run_info import RunInfo
 from contracts.validation import InvalidSettingsError
+from report.run_info import RunInfo
 from tailpack import simulate_cli
 from tailpack.errors import TailpackError
 

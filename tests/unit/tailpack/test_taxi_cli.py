@@ -9,12 +9,12 @@ import msgspec
 import pytest
 from typer.testing import CliRunner, Result
 
-from bench.latency_job.errors import ReportError
-from bench.latency_job.taxi import build, made_up
-from bench.latency_job.taxi.months import Month
-from bench.latency_job.taxi.outcome import Dropped, Outcome
-from bench.latency_job.taxi.request import Request
+from bench.taxi import build, made_up
+from bench.taxi.months import Month
+from bench.taxi.outcome import Dropped, Outcome
+from bench.taxi.request import Request
 from contracts.validation import InvalidSettingsError
+from report.spark.errors import ReportError
 from tailpack import taxi_bench, taxi_cli
 from tailpack.errors import TailpackError
 

@@ -26,10 +26,10 @@ from autoscaler.simulator.settings import (
     ServiceSettings,
     SimulationSettings,
 )
-from bench.latency_job.group_history import only, paid
-from bench.latency_job.group_history import replica_minutes as minutes_of_spans
-from bench.measures import replica_minutes
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
+from report.measures import replica_minutes
+from report.spark.group_history import only, paid
+from report.spark.group_history import replica_minutes as minutes_of_spans
 
 EPOCH_US = 1_700_000_000_000_000
 

@@ -9,7 +9,7 @@ from autoscaler.simulator.reference import ReferenceEngine
 from autoscaler.simulator.run import simulate
 from autoscaler.simulator.settings import Failure, SimulationSettings
 from autoscaler.simulator.timeline import timeline
-from bench.latency_job.schema import COLUMN_OF
+from report.spark.schema import COLUMN_OF
 
 EPOCH_US = 1_700_000_000_000_000
 EVENTS = [(0, 1), (0, 0), (10, 1), (1500, 1)]
@@ -18,7 +18,7 @@ COLUMNS = [
     "partition", "offset", "replica", "epoch", "accepted", "dead_letters",
     *[f"{prefix}_{what}" for prefix in COLUMN_OF.values() for what in ("records", "differ")],
 ]  # fmt: skip
-"""Of `bench.latency_job.events.event_rows`."""
+"""Of `report.spark.events.event_rows`."""
 
 
 def run_of(events=EVENTS, **how):

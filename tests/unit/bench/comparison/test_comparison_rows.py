@@ -14,12 +14,12 @@ from bench.comparison.job import Job, job
 from bench.comparison.page import against, estimate, page
 from bench.comparison.plot import draw
 from bench.comparison.randomness import random_parts
-from bench.comparison.rows import Against, PolicyFigures
+from bench.comparison.rows import PolicyFigures
 from bench.figures import Origin
 from bench.scenario import Scenario, load_scenario
 from bench.simulation.result import SimulationResult
 from bench.simulation.run import simulate_scenario
-from bench.statistics import Interval
+from report.statistics import Against, Interval
 
 ORIGIN = Origin(command="tailpack compare", commit="0123abc", machine="2 cores", measured_on="2026-01-05")
 WORLDS = np.random.default_rng(1).normal(0, 1, 100)

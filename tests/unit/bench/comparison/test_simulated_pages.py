@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bench.sweeps.catalogue import SWEEPS
-from bench.tables import EVERY_TABLE, renew
+from studies.tables import EVERY_TABLE, renew
 
 DOCS = Path(__file__).parents[4] / "docs"
 PAGES = {"comparison.md": ["comparison"], "paper.md": ["paper"], "sweeps.md": [f"sweep-{name}" for name in SWEEPS]}

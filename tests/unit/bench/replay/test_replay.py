@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import recorded_runs
 
-from bench.measures import replica_minutes
 from bench.replay.commits import ticks_of
 from bench.replay.measured import measure
 from bench.replay.plot import draw, shares_within
@@ -16,9 +15,10 @@ from bench.replay.question import scenario_of, settings_for
 from bench.replay.recorded import Served, read_run
 from bench.replay.replay import replay, simulated
 from bench.replay.side_by_side import Within, simulated_figures
-from bench.run_info import RunInfo
 from contracts.journal import TickRecord
 from contracts.validation import InvalidSettingsError
+from report.measures import replica_minutes
+from report.run_info import RunInfo
 
 
 @pytest.fixture(scope="module")

@@ -8,11 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bench.latency_job.measures import PARTS_PER_MILLION
-from bench.measures import percentile_us
 from bench.report_speed import by_duckdb, by_pandas
 from bench.report_speed.answer import RANKS, SECOND_RANKS, Figures, Question
-from bench.run_info import RunInfo
+from report.measures import percentile_us
+from report.run_info import RunInfo
+from report.spark.measures import PARTS_PER_MILLION
 
 STARTED_US = 1_700_000_000_000_000
 ENGINES = pytest.mark.parametrize("engine", [by_pandas, by_duckdb], ids=lambda engine: engine.__name__)

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.latency_job.class_archive import options
 from bench.report_speed import class_archive
+from report.spark.class_archive import options
 
 
 def test_an_archive_is_an_option_where_it_is_there(tmp_path: Path) -> None:

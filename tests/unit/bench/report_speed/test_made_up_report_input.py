@@ -10,10 +10,10 @@ import pytest
 
 from bench.report_speed import made_up
 from bench.report_speed.files import EVENT_SCHEMA
-from bench.run_info import RunInfo
 from bench.simulation.folder import EVENT_TYPES
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
 from loadgen.papers import w1
+from report.run_info import RunInfo
 
 SHORT_STAGE = np.array([1, 20, 60, 20, 1])
 """Five seconds of 18 times as many events: 1,836."""

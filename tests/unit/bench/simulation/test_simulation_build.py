@@ -3,11 +3,11 @@
 import pytest
 
 from autoscaler.simulator.settings import Assignor, Delivery, Distribution
-from bench.measures import bound_replica_minutes
 from bench.scenario import load_scenario
 from bench.simulation.build import settings_of
 from bench.simulation.foresight import bound_schedule, told
 from bench.simulation.sent import sent_by
+from report.measures import bound_replica_minutes
 
 
 def world(**changes: object):

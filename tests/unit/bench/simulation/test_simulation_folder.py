@@ -7,13 +7,13 @@ import pytest
 from pyarrow import parquet
 
 from autoscaler.simulator.run import Run
-from bench.run_info import RunInfo
 from bench.scenario import load_scenario
 from bench.simulation.folder import EVENT_TYPES, JOURNAL_TYPES, write_run
 from bench.simulation.result import SimulationResult
 from bench.simulation.run import run_scenario
 from contracts.journal import JournalEntry, PlanWritten, TickRecord
 from contracts.validation import InvalidSettingsError
+from report.run_info import RunInfo
 
 INFO = RunInfo(
     run="kept",

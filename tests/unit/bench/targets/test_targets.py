@@ -6,9 +6,9 @@ from typer.testing import CliRunner
 
 from bench.comparison.compare import world
 from bench.figures import Origin, TargetRow, save
-from bench.statistics import Interval
 from bench.targets import tables
 from bench.targets.catalogue import GOALS, Goal
+from report.statistics import Interval
 from tailpack.targets_cli import app
 
 

@@ -12,7 +12,7 @@ from autoscaler.ports import Policy
 from autoscaler.simulator.arrivals import Arrivals, Workload
 from autoscaler.simulator.run import Run, simulate
 from autoscaler.simulator.settings import ServiceSettings, SimulationSettings
-from bench.measures import in_sla_share, replica_minutes
+from report.measures import in_sla_share, replica_minutes
 
 DURATION_S = 60.0
 LEARNED_S = 10.0

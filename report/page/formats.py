@@ -1,0 +1,131 @@
+"""Tables of any report as CSV and as Markdown. CSV holds values as they are, Markdown as a reader wants them."""
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from report.wording import count, duration, minutes, moment, share
+
+ROWS_SHOWN: Final = 100
+"""Rows of a table in Markdown; CSV has them all."""
+WIDEST_ROW: Final = 6
+"""Columns of a single row that lies; wider ones stand."""
+MOMENTS: Final = frozenset({"at_s", "from_s", "until_s"})
+"""Times since the start of the run; other columns that end in _s are lengths."""
+SHARES: Final = frozenset({"share", "in_sla", "percentile"})
+NUMBERED: Final = frozenset({"seed", "epoch", "v"})
+"""Integers that count nothing."""
+Value = str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A table. Names of columns are those of the JSON record, with the unit at their end."""
+
+    name: str
+    """As `--table` takes it, and a file is named."""
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Value, ...], ...]
+
+
+def of_records(name: str, title: str, kind: type[msgspec.Struct], records: Iterable[msgspec.Struct | None]) -> Sheet:
+    """Return a row for each record that is there, of its plain fields; lists of texts are joined, others left out."""
+    columns = tuple(one.name for one in msgspec.structs.fields(kind) if is_plain(one.type))
+    rows = (tuple(joined(getattr(one, column)) for column in columns) for one in records if one is not None)
+    return Sheet(name, title, columns, tuple(rows))
+
+
+def is_plain(kind: Any) -> bool:
+    """Tell whether a field of this type is a value, or texts that can be joined to one."""
+    return kind in {str, int, float, bool, int | None, float | None, str | None, tuple[str, ...]}
+
+
+def joined(value: Any) -> Value:
+    """Return the value, or its texts as one."""
+    return "; ".join(value) if isinstance(value, tuple) else value
+
+
+def csv_text(sheet: Sheet) -> str:
+    """Return the table as CSV: header, LF, empty where nothing is known, as many digits as a number has."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(sheet.columns)
+    writer.writerows(sheet.rows)
+    return text.getvalue()
+
+
+def write_csv(sheets: Iterable[Sheet], folder: Path) -> list[Path]:
+    """Write NAME.csv for each table into `folder`; return the files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for sheet in sheets:
+        path = folder / f"{sheet.name}.csv"
+        temporary = path.with_name(path.name + ".tmp")
+        temporary.write_text(csv_text(sheet), encoding="utf-8")
+        temporary.replace(path)
+        written.append(path)
+    return written
+
+
+def markdown_page(title: str, paragraphs: Sequence[str], sheets: Iterable[Sheet]) -> str:
+    """Return a whole page: title, paragraphs, and a section for each table that has rows."""
+    sections = [f"## {sheet.title}\n\n{markdown(sheet)}" for sheet in sheets if sheet.rows]
+    return "\n".join([f"# {_escaped(title)}\n", *(f"{_escaped(text)}\n" for text in paragraphs if text), *sections])
+
+
+def markdown(sheet: Sheet) -> str:
+    """Return the table as Markdown. A single row of many columns stands upright; of many rows the first are shown."""
+    texts = shown_rows(sheet)
+    header: Sequence[str] = [heading(column) for column in sheet.columns]
+    if len(texts) == 1 and len(header) > WIDEST_ROW:
+        texts = [(name, text) for name, text in zip(header, texts[0], strict=True)]
+        header = ("", "")
+    lines = [header, ["---"] * len(header), *texts[:ROWS_SHOWN]]
+    more = len(texts) - ROWS_SHOWN
+    rest = [f"\n{more:,} more rows: `--format csv --table {sheet.name}`"] if more > 0 else []
+    return "\n".join(["| " + " | ".join(map(_escaped, line)) + " |" for line in lines] + rest) + "\n"
+
+
+def shown_rows(sheet: Sheet) -> list[tuple[str, ...]]:
+    """Return every row as texts."""
+    return [tuple(shown(column, value) for column, value in zip(sheet.columns, row, strict=True)) for row in sheet.rows]
+
+
+def heading(column: str) -> str:
+    """Return "p999_s" as "p99.9", "mean_difference_s" as "mean difference"."""
+    words = {"p999_s": "p99.9", "p9999_s": "p99.99", "in_sla": "in SLA"}
+    return words.get(column, column.removesuffix("_s").replace("_", " "))
+
+
+def shown(column: str, value: Value) -> str:
+    """Return a value as a reader wants it: the name of its column tells what it is."""
+    if value is None or isinstance(value, str):
+        return "–" if value is None else value
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if column in MOMENTS:
+        return moment(value)
+    return _number(column, value)
+
+
+def _number(column: str, value: float) -> str:
+    if column.endswith("_s"):
+        return duration(value)
+    if column in SHARES:
+        return share(value)
+    if column == "regret":
+        return f"{100 * value:+.1f} %"
+    if isinstance(value, int):
+        return str(value) if column in NUMBERED or column.endswith("_us") else count(value)
+    return minutes(value)
+
+
+def _escaped(text: str) -> str:
+    """Return a text that stays in its cell."""
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ")

@@ -1,0 +1,121 @@
+"""Runs against each other: comparison.json, the record that tables and the page are made from.
+
+Names and units as in the results of single runs. Differences are always one's own minus the reference's.
+"""
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from report.statistics import Against, Interval
+
+COMPARISON_FILE: Final = "comparison.json"
+COMPARISON_VERSION: Final = 1
+
+
+class ComparedRun(msgspec.Struct, frozen=True, kw_only=True):
+    """One run that takes part."""
+
+    run: str
+    contestant: str
+    """Label of whom it is a run of."""
+    seed: int
+    events: int
+    in_sla: float
+    p99_s: float | None
+    p999_s: float | None
+    replica_minutes: float
+    bound_replica_minutes: float | None
+    valid: bool
+    commit: str
+
+
+class Contestant(msgspec.Struct, frozen=True, kw_only=True):
+    """Runs of one policy under the same settings: means, with 95 % intervals.
+
+    Of several runs the intervals are over runs, of a single one over its seconds (report.page.blocks).
+    """
+
+    label: str
+    policy: str
+    world: str
+    """live or simulated."""
+    runs: int
+    in_sla: Interval
+    p99_s: Interval | None
+    p999_s: Interval | None
+    replica_minutes: Interval
+    on_front: bool
+    """Nobody else keeps more events in SLA at the same cost, or as many at less."""
+
+
+class SameEvents(msgspec.Struct, frozen=True, kw_only=True):
+    """Two runs event by event. A pair has its place (partition and offset) and its intended time in common."""
+
+    paired: int
+    of: int
+    """Events of the run that has more of them."""
+    late_in_both: int
+    late_only_here: int
+    late_only_in_reference: int
+    mean_difference_s: float | None
+    """Of latencies, over pairs done in both."""
+
+
+class RunDifference(msgspec.Struct, frozen=True, kw_only=True):
+    """One contestant against the reference. None: not known on one side."""
+
+    label: str
+    reference: str
+    over: str
+    """What the intervals are over: `seeds` or `seconds`."""
+    pairs: int
+    """Runs of the same seed on both sides."""
+    in_sla: Against
+    p99_s: Against | None
+    p999_s: Against | None
+    replica_minutes: Against
+    same_events: SameEvents | None
+    """Of a single pair."""
+
+
+class ScenarioCompared(msgspec.Struct, frozen=True, kw_only=True):
+    """Everybody who met the same load."""
+
+    scenario: str
+    settings: tuple[str, ...]
+    """What tells it from the other loads of this name, key=value."""
+    latency_target_s: float
+    percentile: float
+    reference: str
+    """Label of the contestant of the run that was named first."""
+    bound_replica_minutes: float | None
+    """Of the reference's first run."""
+    contestants: tuple[Contestant, ...]
+    differences: tuple[RunDifference, ...]
+    runs: tuple[ComparedRun, ...]
+
+
+class RunComparison(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole comparison."""
+
+    verdict: str
+    scenarios: tuple[ScenarioCompared, ...]
+    problems: tuple[str, ...]
+    """Runs that do not stand, or could not be compared."""
+    method: str
+    """How the intervals were made, and what they do not tell."""
+    command: str
+    v: int = COMPARISON_VERSION
+
+    def save(self, folder: Path) -> None:
+        """Write folder/comparison.json; a reader never sees half of it."""
+        temporary = folder / (COMPARISON_FILE + ".tmp")
+        temporary.write_bytes(msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n")
+        temporary.replace(folder / COMPARISON_FILE)
+
+    @classmethod
+    def load(cls, folder: Path) -> "RunComparison":
+        """Read folder/comparison.json. Raises OSError or msgspec.DecodeError."""
+        return msgspec.json.decode((folder / COMPARISON_FILE).read_bytes(), type=cls)

@@ -1,0 +1,238 @@
+"""The numbers of one run: result.json, the one record that reports, comparisons and later readers rely on.
+
+Names and definitions are those of measuring: lengths of time are seconds, shares lie between 0 and 1, percentiles are
+nearest-rank. A number that cannot be known (nothing completed, no journal) is null, never zero.
+"""
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from report.page.explained import Breakdown, Breakdowns, CauseOfLateness, Cost, HeatMap, Integrity, LateSpell, Tail
+from report.page.rebalances import RebalanceLengths, RebalanceRound, Rebalances
+
+__all__ = [
+    "RESULT_FILE",
+    "RESULT_VERSION",
+    "STAGES",
+    "Breakdown",
+    "Breakdowns",
+    "CauseOfLateness",
+    "Cost",
+    "DecisionMade",
+    "Distribution",
+    "Effects",
+    "Failure",
+    "HeatMap",
+    "Integrity",
+    "LateSpell",
+    "Lateness",
+    "Provenance",
+    "RebalanceLengths",
+    "RebalanceRound",
+    "Rebalances",
+    "Result",
+    "Series",
+    "Stage",
+    "Tail",
+    "TopicRecords",
+]
+
+RESULT_FILE: Final = "result.json"
+RESULT_VERSION: Final = 1
+
+
+class Stage(msgspec.Struct, frozen=True, kw_only=True):
+    """Time between two steps of the timeline, over every event that passed both."""
+
+    stage: str
+    """One of the names in `STAGES`."""
+    events: int
+    p50_s: float | None
+    p90_s: float | None
+    p95_s: float | None
+    p99_s: float | None
+    p999_s: float | None
+    p9999_s: float | None
+    max_s: float | None
+
+
+STAGES: Final[dict[str, str]] = {
+    "sla": "SLA stage: intended → payment done",
+    "sending": "placed → accepted by Order",
+    "queueing": "accepted → received by Payment",
+    "serving": "received → done",
+    "shipping": "done → shipped",
+    "notifying": "shipped (declined: done) → notified",
+    "end-to-end": "intended → notified",
+}
+"""Stage → what it spans. Payment-only runs have `sla`, `queueing` (from placed) and `serving`."""
+
+
+class Lateness(msgspec.Struct, frozen=True, kw_only=True):
+    """How late the generator was: placed − intended. A p99 above 5 % of the latency target makes a run invalid."""
+
+    p50_s: float | None
+    p99_s: float | None
+    max_s: float | None
+
+
+class TopicRecords(msgspec.Struct, frozen=True, kw_only=True):
+    """What one topic held. Duplicates are records whose event was on the topic before."""
+
+    topic: str
+    records: int
+    duplicates: int
+    differing: int
+    """Events whose records on this topic do not all say the same (timeline aside)."""
+
+
+class Effects(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether every order had each of its effects exactly once. orders = exactly_once + missing + doubled.
+
+    An accepted order must be settled, shipped and notified; a declined one settled and notified. Payments settled
+    twice are one effect when all records agree. An effect is *doubled* when two records of shipments.scheduled or of
+    notifications.sent carry the same order, when payments disagree, or when a declined order was shipped. *missing*:
+    some effect never came. Refused orders (dead letters) are not orders here. Payment-only runs: settled alone counts.
+    """
+
+    orders: int
+    exactly_once: int
+    missing: int
+    doubled: int
+
+
+class Series(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry for each second of the run; second 0 begins at its start. Latencies belong to the second of intent."""
+
+    arrivals: tuple[int, ...]
+    """Events intended in this second."""
+    done: tuple[int, ...]
+    """Events first completed in this second."""
+    p50_s: tuple[float | None, ...]
+    p99_s: tuple[float | None, ...]
+    max_s: tuple[float | None, ...]
+    requested_replicas: tuple[int | None, ...]
+    """As the second begins; null without a journal."""
+    ready_replicas: tuple[int | None, ...]
+    lag: tuple[int | None, ...]
+    """Events, at the last tick that saw them in this second; null where none did."""
+    bound_replicas: tuple[int | None, ...] = ()
+    """Replicas of the clairvoyant bound in this second; empty where it is not known."""
+
+
+class Distribution(msgspec.Struct, frozen=True, kw_only=True):
+    """The SLA stage's latency distribution: at share[i] of all events stands the latency latency_s[i]."""
+
+    share: tuple[float, ...]
+    latency_s: tuple[float, ...]
+
+
+class DecisionMade(msgspec.Struct, frozen=True, kw_only=True):
+    """A plan that was written."""
+
+    at_s: float
+    """Since the start of the run; negative before it."""
+    epoch: int
+    action: str
+    replicas: int
+    moved: int
+    """Partitions whose owner changed."""
+    reason: str
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
+    """A replica died, or could not be started."""
+
+    at_s: float
+    replica: str
+    change: str
+    detail: str
+
+
+class Provenance(msgspec.Struct, frozen=True, kw_only=True):
+    """What is needed to make the numbers again."""
+
+    command: str
+    commit: str
+    machine: str
+    versions: dict[str, str]
+    started_us: int
+    """Epoch microseconds of second 0."""
+    peak_memory_mib: float | None
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything a report says about one run."""
+
+    run: str
+    scenario: str
+    policy: str
+    seed: int
+    topology: str
+    payment_partitions: int
+    latency_target_s: float
+    percentile: float
+    duration_s: float
+    verdict: str
+    """One sentence."""
+    valid: bool
+    """Whether the measurement stands; says nothing about whether the promise was kept."""
+    problems: tuple[str, ...]
+    """Why it does not stand."""
+    events: int
+    """Produced and not refused."""
+    in_sla: float
+    """Share of `events` done within the latency target; what was never done is late."""
+    p50_s: float | None
+    p99_s: float | None
+    p999_s: float | None
+    max_s: float | None
+    replica_minutes: float | None
+    scale_ups: int
+    scale_downs: int
+    reassignments: int
+    moved_partitions: int
+    lost: int
+    """Produced, not refused, never done."""
+    refused: int
+    """Produced and answered by a dead letter instead of a payment."""
+    dead_letters: int
+    duplicates: int
+    """Records beyond the first of their event, over all topics."""
+    order_violations: int
+    """Events that were done before an event that lay ahead of them in the same payment partition."""
+    lateness: Lateness
+    effects: Effects
+    topics: tuple[TopicRecords, ...]
+    stages: tuple[Stage, ...]
+    distribution: Distribution
+    series: Series
+    decisions: tuple[DecisionMade, ...]
+    failures: tuple[Failure, ...]
+    breakdowns: Breakdowns = Breakdowns()
+    tail: Tail | None = None
+    heat: HeatMap | None = None
+    cost: Cost | None = None
+    integrity: Integrity | None = None
+    rebalances: Rebalances | None = None
+    """Null where nothing is known of plans, or partitions have no owner (share groups)."""
+    provenance: Provenance
+    v: int = RESULT_VERSION
+
+    @property
+    def kept(self) -> bool:
+        """Whether the promise was kept."""
+        return self.in_sla >= self.percentile
+
+    def save(self, folder: Path) -> None:
+        """Write folder/result.json; a reader never sees half of it."""
+        temporary = folder / (RESULT_FILE + ".tmp")
+        temporary.write_bytes(msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n")
+        temporary.replace(folder / RESULT_FILE)
+
+    @classmethod
+    def load(cls, folder: Path) -> "Result":
+        """Read folder/result.json. Raises OSError or msgspec.DecodeError."""
+        return msgspec.json.decode((folder / RESULT_FILE).read_bytes(), type=cls)

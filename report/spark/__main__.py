@@ -1,0 +1,77 @@
+"""`python -m report.spark RUN_DIR`: judge a run by Spark; write its Parquet files, result.json and report.html."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from contracts.connection import Connection
+from contracts.validation import InvalidSettingsError
+from report.page import page
+from report.result import Result
+from report.run_info import RUN_FILE
+from report.spark.bare import Promise
+from report.spark.errors import ReportError
+from report.spark.files import Files
+from report.spark.job import Cluster, report_files, report_run, report_topic
+from report.spark.session import end_jvm
+
+
+def main() -> int:
+    """Return 0 when the result was written, 1 when the run cannot be judged, 2 for wrong arguments."""
+    arguments = _parser().parse_args()
+    place = arguments.folder / page.PAGE_FILE
+    try:
+        try:
+            result = _judged(arguments, Cluster(master=arguments.master, jars=arguments.jars))
+        finally:
+            end_jvm()
+        page.write(result, place)
+    except ReportError as wrong:
+        sys.stderr.write(f"report: {wrong}\n")
+        return 1
+    except InvalidSettingsError as wrong:
+        for problem in wrong.problems:
+            sys.stderr.write(f"report: {problem}\n")
+        return 2
+    except OSError as refused:
+        place.with_name(place.name + ".tmp").unlink(missing_ok=True)
+        sys.stderr.write(f"report: {refused.filename or place}: cannot be written ({refused.strerror})\n")
+        return 1
+    sys.stdout.write(result.verdict + "\n")
+    return 0
+
+
+def _judged(arguments: argparse.Namespace, cluster: Cluster) -> Result:
+    """Judge a topic, events from elsewhere, or the run. Raises ReportError, InvalidSettingsError."""
+    folder, promise = arguments.folder, Promise(arguments.latency_target_s, arguments.percentile)
+    if arguments.topic is not None:
+        connection = Connection(
+            bootstrap_servers=arguments.bootstrap_servers, client_properties=arguments.client_properties
+        )
+        return report_topic(folder, arguments.topic, connection, promise, cluster)
+    files = None if arguments.events is None else Files(arguments.events, arguments.journal)
+    if files is None or (folder / RUN_FILE).exists():
+        return report_run(folder, cluster, files=files, reread=arguments.reread)
+    return report_files(folder, files, promise, cluster, command=arguments.command)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m report.spark", description=__doc__)
+    add = parser.add_argument
+    add("folder", type=Path, metavar="RUN_DIR", help="folder with run.json, or where the result goes")
+    add("--master", default="local[2]", help="Spark master (default: %(default)s)")
+    add("--jars", type=Path, action="append", default=[], help="jar, or folder of jars, of Spark's Kafka connector")
+    add("--reread", action="store_true", help="read the topics again although events.parquet is there")
+    add("--events", metavar="URI", help="events of the run, or without run.json of a stranger: Parquet or JSON lines")
+    add("--journal", metavar="URI", help="with --events (default: journal.parquet beside them, if it is there)")
+    add("--command", default="", help="with --events and no run.json: what the report says it was made by")
+    add("--topic", help="judge this bare timeline topic instead of a run")
+    add("--bootstrap-servers", default="127.0.0.1:9092", help="with --topic: Kafka's address (default: %(default)s)")
+    add("--client-properties", default="", help="with --topic: properties file for TLS and SASL")
+    add("--latency-target-s", type=float, default=0.5, help="without run.json (default: %(default)s)")
+    add("--percentile", type=float, default=0.999, help="without run.json: share promised (default: %(default)s)")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,115 @@
+"""What a run cost, and what it could not have cost less than."""
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
+from report.measures import Bound, IntArray, bound
+from report.result import Cost
+from report.run_info import RunInfo
+from report.spark import group_history as history
+from report.spark.pace import Usual
+
+MOST_SECONDS: Final = 200_000
+SLICE_S: Final = 20_000
+"""Seconds of which the counts of all partitions are in memory at once."""
+
+
+def cost(run: RunInfo, started_us: int, journal: Sequence[JournalEntry], least: Bound | None) -> Cost:
+    """Return requested and ready replica-minutes, the bound in all, and the moves of the run's plans."""
+    until_us = started_us + round(run.duration_s * 1e6)
+    changes = history.only(journal, ReplicaChanged)
+    paid, ready = history.paid(changes), history.serving(changes)
+    requested = history.replica_minutes(paid, started_us, until_us) if paid else None
+    bound_minutes = None if least is None else least.minutes
+    plans = history.only(journal, PlanWritten)
+    after = zip([None, *plans], plans, strict=False)
+    in_run = [(before, plan) for before, plan in after if started_us <= plan.at_us < until_us]
+    steps = [len(plan.replicas) - len(before.replicas) for before, plan in in_run if before is not None]
+    return Cost(
+        requested_replica_minutes=requested,
+        ready_replica_minutes=history.replica_minutes(ready, started_us, until_us) if ready else None,
+        bound_replica_minutes=bound_minutes,
+        bound_gap_replica_minutes=None if least is None else least.gap_minutes,
+        regret=requested / bound_minutes - 1 if requested is not None and bound_minutes else None,
+        moved_partitions=sum(plan.moved for _, plan in in_run),
+        rebalance_score=rebalance_score(in_run, history.only(journal, TickRecord)),
+        largest_up=max([0, *steps]),
+        largest_down=max([0, *(-step for step in steps)]),
+    )
+
+
+def bound_of(run: RunInfo, arrived: DataFrame, usual: Usual) -> Bound | None:
+    """Return the least replicas that hold each second's own events, by second; None: no μ, or too long.
+
+    μ is the scenario's, else what services usually took. Bursts: where the scenario says so.
+    """
+    service_rate = _service_rate(run, usual)
+    seconds = int(run.duration_s)
+    if service_rate is None or not 0 < seconds <= MOST_SECONDS:
+        return None
+    spacing = _section(run, "load").get("spacing")
+    try:
+        parts = [
+            bound(
+                _counts(arrived, begin, min(begin + SLICE_S, seconds)),
+                service_rate=service_rate,
+                latency_target_s=run.latency_target_s,
+                bursts=spacing == "burst",
+            )
+            for begin in range(0, seconds, SLICE_S)
+        ]
+    except ValueError:
+        return None  # a replica that cannot serve one event within the target holds no bin
+    return Bound(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("replicas", "enough")))
+
+
+def _counts(arrived: DataFrame, begin: int, end: int) -> IntArray:
+    """Return the events of each partition in each second from `begin` to `end`; which is which is not kept."""
+    some = arrived.where((f.col("second") >= begin) & (f.col("second") < end))
+    rows = some.groupBy("second").agg(f.collect_list(f.col("events").cast("int")).alias("counts")).toArrow()
+    counts = rows.column("counts").combine_chunks()
+    lengths = np.diff(np.asarray(counts.offsets))
+    table = np.zeros((end - begin, max([1, *lengths])), dtype=np.int64)
+    seconds = np.repeat(np.asarray(rows.column("second")) - begin, lengths)
+    places = np.arange(len(seconds)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    table[seconds, places] = np.asarray(counts.flatten())
+    return table
+
+
+def rebalance_score(
+    plans: Sequence[tuple[PlanWritten | None, PlanWritten]], ticks: Sequence[TickRecord]
+) -> float | None:
+    """Return the load that changed its owner, in replicas, per plan; None without plans that place partitions.
+
+    plans: each with the plan before. A partition's load is its arrival rate over μ as the newest tick saw them.
+    """
+    seen = [tick for tick in ticks if tick.partitions and tick.service_rate > 0]
+    times = [tick.at_us for tick in seen]
+    scores = []
+    for before, plan in plans:
+        if before is None or before.assignment is None or plan.assignment is None or not seen:
+            continue
+        tick = seen[max(0, bisect_right(times, plan.at_us) - 1)]
+        rates = {partition.partition: partition.arrival_rate for partition in tick.partitions}
+        moved = [number for number, owner in plan.assignment.items() if before.assignment.get(number, owner) != owner]
+        scores.append(sum(rates.get(int(number), 0.0) for number in moved) / tick.service_rate)
+    return sum(scores) / len(scores) if scores else None
+
+
+def _service_rate(run: RunInfo, usual: Usual) -> float | None:
+    time_s = _section(run, "payment").get("service_time_s")
+    if isinstance(time_s, int | float) and time_s > 0:
+        overhead_s = _section(run, "simulation").get("overhead_s", 0.0) if run.world == "simulated" else 0.0
+        return 1 / (time_s + overhead_s)
+    return 1e6 / usual.service_us if usual.service_us else None
+
+
+def _section(run: RunInfo, name: str) -> Mapping[str, Any]:
+    section = run.scenario.get(name)
+    return section if isinstance(section, dict) else {}

@@ -1,0 +1,132 @@
+"""What the journal says of the group: replicas paid for, plans written, lag seen. Plain Python: a journal is small."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from contracts.journal import JournalEntry, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
+from report.result import DecisionMade, Failure
+
+MICROSECONDS: Final = 1_000_000
+PAID_FROM: Final = frozenset(
+    {ReplicaChange.REQUESTED, ReplicaChange.STARTED, ReplicaChange.READY, ReplicaChange.ADOPTED}
+)
+"""Normally REQUESTED; the others too, because a controller that was restarted adopts what it did not request."""
+STARTS_FROM: Final = frozenset({ReplicaChange.REQUESTED})
+PAID_UNTIL: Final = frozenset({ReplicaChange.LEFT, ReplicaChange.DIED})
+SERVES_FROM: Final = frozenset({ReplicaChange.READY})
+SERVES_UNTIL: Final = PAID_UNTIL | {ReplicaChange.DRAINED}
+STARTS_UNTIL: Final = PAID_UNTIL | SERVES_FROM
+
+E = TypeVar("E", TickRecord, PlanWritten, ReplicaChanged)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A replica was paid for (or served) from `from_us` until `until_us`; None: to the end of the journal."""
+
+    replica: str
+    from_us: int
+    until_us: int | None
+
+
+def only(entries: Iterable[JournalEntry], kind: type[E]) -> list[E]:
+    """Return the entries of one kind, by time."""
+    return sorted((entry for entry in entries if isinstance(entry, kind)), key=lambda entry: entry.at_us)
+
+
+def paid(changes: Iterable[ReplicaChanged]) -> list[Span]:
+    """Return when each replica cost money: from its request until it left or died."""
+    return _spans(changes, PAID_FROM, PAID_UNTIL)
+
+
+def serving(changes: Iterable[ReplicaChanged]) -> list[Span]:
+    """Return when each replica was ready."""
+    return _spans(changes, SERVES_FROM, SERVES_UNTIL)
+
+
+def starting(changes: Iterable[ReplicaChanged], until_us: int) -> list[Span]:
+    """Return when each replica was asked for and not yet ready; what never became ready or went, until `until_us`."""
+    ready = _spans(changes, STARTS_FROM, STARTS_UNTIL)
+    closed = [Span(span.replica, span.from_us, until_us if span.until_us is None else span.until_us) for span in ready]
+    return [span for span in closed if span.until_us is not None and span.until_us > span.from_us]
+
+
+def union(spans: Iterable[Span]) -> list[tuple[int, int]]:
+    """Return the times that closed spans cover, disjoint, in order."""
+    found: list[tuple[int, int]] = []
+    for begin, end in sorted((span.from_us, span.until_us or span.from_us) for span in spans):
+        if found and begin <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], end))
+        else:
+            found.append((begin, end))
+    return found
+
+
+def replica_minutes(spans: Iterable[Span], from_us: int, until_us: int) -> float:
+    """Return ∫ replicas dt / 60 over [from_us, until_us), in minutes. Exact: whole microseconds are summed."""
+    total_us = 0
+    for span in spans:
+        end_us = until_us if span.until_us is None else min(span.until_us, until_us)
+        total_us += max(0, end_us - max(span.from_us, from_us))
+    return total_us / (60 * MICROSECONDS)
+
+
+def count_each_second(spans: Sequence[Span], started_us: int, seconds: int) -> tuple[int, ...]:
+    """Return how many spans are open as each second begins."""
+    return tuple(sum(_open(span, started_us + k * MICROSECONDS) for span in spans) for k in range(seconds))
+
+
+def lag_each_second(ticks: Iterable[TickRecord], started_us: int, seconds: int) -> tuple[int | None, ...]:
+    """Return the group's lag (events) at the last tick of each second; None where no tick could see it."""
+    seen: dict[int, int] = {}
+    for tick in ticks:
+        if tick.partitions:
+            seen[(tick.at_us - started_us) // MICROSECONDS] = sum(partition.lag for partition in tick.partitions)
+    return tuple(seen.get(second) for second in range(seconds))
+
+
+def decisions(plans: Iterable[PlanWritten], started_us: int) -> tuple[DecisionMade, ...]:
+    """Return every plan, with its time since the start of the run."""
+    return tuple(
+        DecisionMade(
+            at_s=(plan.at_us - started_us) / MICROSECONDS,
+            epoch=plan.epoch,
+            action=plan.action,
+            replicas=len(plan.replicas),
+            moved=plan.moved,
+            reason=plan.reason,
+        )
+        for plan in plans
+    )
+
+
+def failures(changes: Iterable[ReplicaChanged], started_us: int) -> tuple[Failure, ...]:
+    """Return what went wrong with replicas."""
+    return tuple(
+        Failure(
+            at_s=(change.at_us - started_us) / MICROSECONDS,
+            replica=change.replica,
+            change=change.change.value,
+            detail=change.detail,
+        )
+        for change in changes
+        if change.change in {ReplicaChange.DIED, ReplicaChange.START_FAILED}
+    )
+
+
+def _open(span: Span, at_us: int) -> bool:
+    return span.from_us <= at_us and (span.until_us is None or at_us < span.until_us)
+
+
+def _spans(
+    changes: Iterable[ReplicaChanged], begin: frozenset[ReplicaChange], end: frozenset[ReplicaChange]
+) -> list[Span]:
+    since: dict[str, int] = {}
+    closed: list[Span] = []
+    for change in sorted(changes, key=lambda change: change.at_us):
+        if change.change in begin:
+            since.setdefault(change.replica, change.at_us)
+        elif change.change in end and change.replica in since:
+            closed.append(Span(change.replica, since.pop(change.replica), change.at_us))
+    return closed + [Span(replica, from_us, None) for replica, from_us in since.items()]

@@ -1,0 +1,169 @@
+"""Rounds of the group, told from the events themselves: which partitions changed hands together, and for how long."""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged
+from report.page.rebalances import RebalanceRound, Rebalances, summed_up
+from report.run_info import RunInfo
+from report.spark import group_history as history
+from report.spark import ownership
+from report.spark.pace import Usual
+from report.spark.seconds import NOWHERE, served
+from report.spark.takeovers import Judge, Takeover, deaths
+
+MOST_TAKEOVERS: Final = 100_000
+"""The newest; a run with more has no rounds, but partitions that wander."""
+APART_US: Final = 5_000_000
+"""Partitions that the group gives away without a plan, so long one after the other, were two rounds."""
+WAITED: Final = 3
+"""An event waited for its partition's owner if it was received after more than so many usual transits."""
+UNKNOWN: Final = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A partition changed hands. Times are µs since the epoch."""
+
+    takeover: Takeover
+    epoch: int | None
+    """Of the plan under which the new owner's first event was served."""
+    sent_us: int | None
+    """When that event had been handed on to the topic."""
+
+
+def rebalances(
+    run: RunInfo, started_us: int, events: DataFrame, cells: DataFrame, journal: Sequence[JournalEntry], *, usual: Usual
+) -> Rebalances | None:
+    """Return every round; None without a journal, and where nothing is handed over (a share group).
+
+    cells: of `seconds.cells`.
+    """
+    delivery = delivery_of(run)
+    plans, gone = history.only(journal, PlanWritten), history.only(journal, ReplicaChanged)
+    if not plans or delivery == "share":
+        return None
+    found = changes(events, ownership.stays(served(cells), deaths(gone)))
+    return summed_up(delivery, rounds(found, plans, gone, started_us, usual.transit_us))
+
+
+def delivery_of(run: RunInfo) -> str:
+    """Return how the run's replicas carried out plans: a runtime's name, else the delivery."""
+    payment = run.scenario.get("payment")
+    section: Mapping[str, Any] = payment if isinstance(payment, dict) else {}
+    return str(section.get("runtime") or section.get("delivery") or UNKNOWN)
+
+
+def changes(events: DataFrame, stays: DataFrame) -> list[Change]:
+    """Return who took over what, when, in order. stays: of `ownership.stays`."""
+    first = stays.where((f.col("left_us") < f.col("came_us")) & (f.col("partition") != NOWHERE))
+    kept = ("old", "left_us", "came_us")
+    each = first.groupBy("partition", "stay").agg(
+        *[f.first(name).alias(name) for name in kept],
+        f.min_by(f.struct("replica", "epoch"), "first_done_us").alias("new"),
+    )
+    newest = each.orderBy(f.desc("came_us"), "partition").limit(MOST_TAKEOVERS).persist()
+    try:
+        rows = newest.collect()
+        sent = _sent(events, newest) if rows else {}
+    finally:
+        newest.unpersist()
+    found = (
+        Change(
+            Takeover(row["partition"], row["old"] or "", row["new"]["replica"] or "", row["left_us"], row["came_us"]),
+            row["new"]["epoch"],
+            sent.get((row["partition"], row["came_us"])),
+        )
+        for row in rows
+    )
+    return sorted(found, key=lambda one: (one.takeover.came_us, one.takeover.partition))
+
+
+def rounds(
+    found: Iterable[Change],
+    plans: Sequence[PlanWritten],
+    gone: Sequence[ReplicaChanged],
+    started_us: int,
+    transit_us: int,
+) -> list[RebalanceRound]:
+    """Return the changes, round by round: those of one kind under one plan. plans: by time, at least one."""
+    judge, known = Judge(gone, plans), _Plans(plans)
+    groups: dict[tuple[int, str], list[list[Change]]] = {}
+    for change in found:
+        plan = known.of(change)
+        kind = _kind(change.takeover, plans[plan], judge)
+        same = groups.setdefault((plan, kind), [])
+        if same and (kind != "membership" or change.takeover.came_us - same[-1][-1].takeover.came_us <= APART_US):
+            same[-1].append(change)
+        else:
+            same.append([change])
+    return [
+        _round(some, plans[plan], kind, started_us, transit_us)
+        for (plan, kind), together in groups.items()
+        for some in together
+    ]
+
+
+def _round(some: Sequence[Change], plan: PlanWritten, kind: str, started_us: int, transit_us: int) -> RebalanceRound:
+    waited = [one for one in some if one.sent_us is not None and _late_by(one) > WAITED * transit_us]
+    served_us = max((one.takeover.came_us for one in waited), default=None)
+    planned = kind != "membership" and served_us is not None and served_us > plan.at_us
+    begin_us = plan.at_us if planned and kind == "plan" else 0  # until then the old owner served: others, perhaps
+    pauses = [
+        one.takeover.came_us - max(one.takeover.left_us, (one.sent_us or 0) + transit_us, begin_us)
+        for one in waited
+        if one.takeover.came_us > begin_us
+    ]
+    partitions = len({one.takeover.partition for one in some})
+    return RebalanceRound(
+        at_s=(max(one.takeover.came_us for one in some) - started_us) / 1e6,
+        kind=kind,
+        members=max(1, len(plan.replicas)),
+        moved=partitions if kind == "membership" else max(partitions, plan.moved),
+        pause_s=max(pauses) / 1e6 if pauses else None,
+        plan_to_ready_s=(served_us - plan.at_us) / 1e6 if planned and served_us is not None else None,
+    )
+
+
+def _late_by(change: Change) -> int:
+    return change.takeover.came_us - (change.sent_us or 0)
+
+
+class _Plans:
+    """Tells which plan a change carried out."""
+
+    def __init__(self, plans: Sequence[PlanWritten]) -> None:
+        self._by_epoch = {plan.epoch: number for number, plan in enumerate(plans)}
+        self._times = [plan.at_us for plan in plans]
+
+    def of(self, change: Change) -> int:
+        """Return the number of the epoch's plan, else of the newest when the partition was served again."""
+        if change.epoch in self._by_epoch:
+            return self._by_epoch[change.epoch]
+        return max(0, bisect_right(self._times, change.takeover.came_us) - 1)
+
+
+def _kind(one: Takeover, plan: PlanWritten, judge: Judge) -> str:
+    placed = plan.assignment is None or plan.assignment.get(one.partition) == one.new
+    if judge.by_death(one):
+        return "death" if placed else "membership"
+    return "plan" if placed else "membership"
+
+
+def _sent(events: DataFrame, newest: DataFrame) -> dict[tuple[int, int], int]:
+    """Return (partition, came_us) → when the event that was received then had been handed on, µs."""
+    keys = newest.select(f.col("partition"), f.col("came_us").alias("received_us"))
+    sent = events.select(
+        "partition", "received_us", f.coalesce("accepted_us", "placed_us", "intended_us").alias("sent_us")
+    )
+    matched = sent.join(f.broadcast(keys), ["partition", "received_us"]).groupBy("partition", "received_us")
+    return {
+        (row["partition"], row["received_us"]): row["sent_us"]
+        for row in matched.agg(f.min("sent_us").alias("sent_us")).collect()
+        if row["sent_us"] is not None
+    }

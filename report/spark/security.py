@@ -1,0 +1,64 @@
+"""A client properties file, in librdkafka's names, becomes the options of Spark's Kafka source (Java's names)."""
+
+from pathlib import Path
+from typing import Final
+
+from contracts.connection import Connection
+from report.spark.errors import ReportError
+
+PLAIN_LOGIN: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
+SCRAM_LOGIN: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
+
+
+def kafka_options(connection: Connection) -> dict[str, str]:
+    """Return the `kafka.*` options for `connection`.
+
+    Certificates are PEM files and their content travels in the options, so that a cluster's executors need no file.
+    Raises InvalidSettingsError for a bad properties file, ReportError for what Java cannot do with it.
+    """
+    security = connection.security()
+    options = {"bootstrap.servers": connection.bootstrap_servers, "security.protocol": security.security_protocol}
+    if security.ssl_ca_location:
+        options |= {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": _pem(security.ssl_ca_location)}
+    if security.ssl_certificate_location:
+        options |= {
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.certificate.chain": _pem(security.ssl_certificate_location),
+            "ssl.keystore.key": _pkcs8(security.ssl_key_location),
+        }
+    if security.ssl_key_password:
+        options["ssl.key.password"] = security.ssl_key_password
+    if security.sasl_mechanism:
+        options |= {
+            "sasl.mechanism": security.sasl_mechanism,
+            "sasl.jaas.config": _jaas(security.sasl_mechanism, security.sasl_username, security.sasl_password),
+        }
+    return {f"kafka.{name}": value for name, value in options.items()}
+
+
+def _jaas(mechanism: str, username: str, password: str) -> str:
+    """Return the login line of Java's clients; backslash and quote are the two characters it needs escaped."""
+    if mechanism == "PLAIN":
+        module = PLAIN_LOGIN
+    elif mechanism.startswith("SCRAM-"):
+        module = SCRAM_LOGIN
+    else:
+        raise ReportError(f"sasl.mechanism = {mechanism}: the report job knows PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512")
+    user, secret = (text.replace("\\", "\\\\").replace('"', '\\"') for text in (username, password))
+    return f'{module} required username="{user}" password="{secret}";'
+
+
+def _pem(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError) as wrong:
+        raise ReportError(
+            f"{path}: cannot be read as PEM ({wrong}); name a PEM file in the client properties"
+        ) from wrong
+
+
+def _pkcs8(path: str) -> str:
+    key = _pem(path)
+    if "PRIVATE KEY-----" in key and "-----BEGIN PRIVATE" not in key and "-----BEGIN ENCRYPTED" not in key:
+        raise ReportError(f"{path}: Java reads PKCS #8 keys only; convert it with openssl pkcs8 -topk8 -in {path}")
+    return key

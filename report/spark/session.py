@@ -1,0 +1,161 @@
+"""A local Spark session sized for a laptop, silent on the terminal."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from threading import Thread
+from typing import Final
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from report.spark import class_archive
+from report.spark.errors import ReportError
+from report.spark.masters import check_master
+
+LOG_FILE: Final = "spark.log"
+END_DEADLINE_S: Final = 30.0
+CONFIGURATION: Final = {
+    "spark.sql.shuffle.partitions": "4",  # a run's events fit in one task; more tasks cost more than they save
+    "spark.driver.memory": "1g",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.python.sql.dataFrameDebugging.enabled": "false",  # else half a dozen calls to the JVM beside every column
+    "spark.sql.ui.explainMode": "simple",  # plans are put into words for a page that is not there: seconds of CPU
+    "spark.sql.maxPlanStringLength": "2000",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.python.authenticate.socketTimeout": "60s",  # on a busy machine Python may come late for its rows
+    # the latencies of each second are gathered in memory, at most those of one file split; by default sorted on disk
+    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "1000000",
+    # one machine: every byte stays here, so to compress it is work for nothing; tasks are sized beforehand
+    "spark.shuffle.compress": "false",
+    "spark.shuffle.spill.compress": "false",
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.driver.host": "127.0.0.1",  # where this machine's own name does not resolve, Spark would not start
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+LONG: Final = {
+    "spark.driver.memory": "2g",
+}
+"""What differs where a job is not short."""
+EVENTS_PER_TASK: Final = 1_500_000
+ONLY_LOCAL: Final = (
+    "spark.driver.host", "spark.driver.bindAddress", "spark.driver.memory", "spark.sql.shuffle.partitions",
+    "spark.shuffle.compress", "spark.shuffle.spill.compress", "spark.sql.inMemoryColumnarStorage.compressed",
+    "spark.sql.adaptive.enabled",
+)  # fmt: skip
+"""Sized for one machine; with a cluster its own spark-defaults.conf ($SPARK_CONF_DIR) says these."""
+JAVA_OPTIONS: Final = "-XX:+UseSerialGC -XX:-DontCompileHugeMethods"
+"""Spark writes one method for each step, and the JVM would interpret those above 8,000 bytes for ever."""
+JAVA_TOO_NEW: Final = "getSubject is not supported"
+"""Of Java 24 and newer, to the Hadoop that comes with Spark 4.0."""
+NEEDED_LATER: Final = "pyspark.testing.utils"
+"""PySpark asks it for numpy at its first call to the JVM, and it brings pandas along."""
+PATIENT: Final = (
+    "-XX:Tier4InvocationThreshold=100000 -XX:Tier4MinInvocationThreshold=20000 "
+    "-XX:Tier4CompileThreshold=200000 -XX:Tier4BackEdgeThreshold=800000"
+)
+"""The optimising compiler takes up what ran some twenty times as often as by default: most methods of a report run for
+a second or two, and on two cores the compiler takes from them."""
+ROOMY: Final = "-Xms1g -Xmn700m -XX:MetaspaceSize=256m"
+"""What a task makes is mostly gone when the young part of the heap is full, if that is large; by default it is first a
+hundred megabytes. And more classes come than the JVM expects: each time it would look through the whole heap."""
+QUICK_START: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+"""A short job ends before the optimising compiler has paid for itself: 10,000 orders cost 18 s of CPU with this option
+and 34 s without, a million payments 107 s with it and 77 s without. It would also leave a fifth of the usual
+room for what is compiled, and eight reports in one process fill that."""
+
+
+def jar_files(places: Sequence[Path]) -> list[Path]:
+    """Return the jars named by `places`, each a jar or a folder of jars. Raises ReportError when there are none."""
+    found: list[Path] = []
+    for place in places:
+        jars = sorted(place.glob("*.jar")) if place.is_dir() else [place]
+        if not jars or not all(jar.is_file() for jar in jars):
+            raise ReportError(f"--jars {place}: no jar is there; name the folder that holds Spark's Kafka connector")
+        found += jars
+    return found
+
+
+def open_session(
+    master: str, jars: Sequence[Path], log: Path, *, short: bool, archive_to: Path | None = None
+) -> SparkSession:
+    """Start Spark on `master`, or return this process's session when one is open.
+
+    log: file for what the JVM prints. short: the job is small, so start-up is what counts. archive_to: file that takes
+    the JVM's classes when it ends, for later ones to start from.
+    Raises ReportError when there is no Java, no such master, or the session does not start.
+    """
+    check_master(master)
+    java_home = os.environ.get("JAVA_HOME")
+    if not (java_home and Path(java_home, "bin", "java").exists()) and shutil.which("java") is None:
+        raise ReportError("Java is missing: install 17 or 21 (Debian: apt install openjdk-17-jre-headless)")
+    builder = SparkSession.builder.master(master).appName("tailpack report")
+    for key, value in (CONFIGURATION if short else CONFIGURATION | LONG).items():
+        if master.startswith("local") or key not in ONLY_LOCAL:
+            builder = builder.config(key, value)
+    patient = f"{PATIENT} {ROOMY}" if master.startswith("local") else PATIENT
+    archive = class_archive.making(archive_to) if archive_to else class_archive.options()
+    pace = QUICK_START if short else patient
+    builder = builder.config("spark.driver.extraJavaOptions", f"{JAVA_OPTIONS} {pace} {archive}")
+    if jars:
+        builder = builder.config("spark.jars", ",".join(str(jar.resolve()) for jar in jars))
+    Thread(target=import_module, args=(NEEDED_LATER,), daemon=True).start()  # while the JVM starts
+    try:
+        with _stderr_to(log):
+            return builder.getOrCreate()
+    except Exception as failed:  # Py4J and PySpark share no base class below Exception
+        if JAVA_TOO_NEW in str(failed) or JAVA_TOO_NEW in log.read_text(encoding="utf-8", errors="replace"):
+            raise ReportError("this Java is too new for Spark: set JAVA_HOME to a Java 17 or 21") from failed
+        raise ReportError(f"Spark did not start on {master}: {_first_line(failed)}; {log} says more") from failed
+
+
+def size_shuffles(spark: SparkSession, events: int) -> None:
+    """Give every shuffle as many tasks as `events` rows need to fit in memory, and the cores to be busy."""
+    tasks = max(4, 2 * spark.sparkContext.defaultParallelism, -(-events // EVENTS_PER_TASK))
+    spark.conf.set("spark.sql.shuffle.partitions", str(tasks))
+
+
+def end_jvm(deadline_s: float = END_DEADLINE_S) -> None:
+    """Stop this process's Spark, if it has one, and wait until its JVM is gone; by force after `deadline_s`.
+
+    PySpark leaves the JVM to notice by itself that its parent has ended, some time later.
+    """
+    gateway = SparkContext._gateway
+    if gateway is None:
+        return
+    if SparkContext._active_spark_context is not None:
+        SparkContext._active_spark_context.stop()
+    gateway.shutdown()
+    gateway.proc.stdin.close()  # what the JVM takes for the end of its parent
+    try:
+        gateway.proc.wait(deadline_s)
+    except subprocess.TimeoutExpired:
+        gateway.proc.kill()
+        gateway.proc.wait()
+    SparkContext._gateway = SparkContext._jvm = None
+
+
+@contextmanager
+def _stderr_to(log: Path) -> Iterator[None]:
+    """Let a child started inside write its stderr to `log`: the JVM warns there before any logging is configured."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        with log.open("wb") as file:
+            os.dup2(file.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -1,0 +1,1 @@
+"""Studies that repeat published tables. Nothing imports them but their commands."""

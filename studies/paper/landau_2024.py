@@ -1,0 +1,57 @@
+"""Landau et al. 2024: its statements are judged by the packing comparison; here they become rows like the others."""
+
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from bench.comparison.version import code_version
+from studies.packing.result import Claim, Comparison
+from studies.paper.claim import PaperFigures
+
+TITLE: Final = "Landau, Saurabh, Andrade, Barbosa 2024 (arXiv:2402.06085)"
+
+
+def rows(claims: Iterable[Claim], settings: str) -> tuple[PaperFigures, ...]:
+    """Return the rows. settings: what the comparison was run with, in words."""
+    return tuple(
+        PaperFigures(
+            paper=TITLE,
+            table="Twelve packing algorithms: Rscore, CBS, latency model",
+            what=one.claim,
+            published=one.published,
+            ours=one.ours,
+            reading=settings,
+            settings=(),
+            readings=(),
+            reproducing=(),
+            verdict=one.verdict,
+            why=one.why,
+        )
+        for one in claims
+    )
+
+
+def compared(folder: Path, *, processes: int, quick: bool) -> Comparison:
+    """Return the packing comparison, computed anew unless `folder` keeps one by the same code. quick: few streams."""
+    kept = folder / f"packing-{'quick-' if quick else ''}{code_version()}.json"
+    if kept.exists():
+        return msgspec.json.decode(kept.read_bytes(), type=Comparison)
+    from studies.packing.compare import Question, combine, do, jobs  # noqa: PLC0415  compiled code
+    from studies.packing.parallel import each  # noqa: PLC0415
+
+    began_s = time.monotonic()
+    question = Question(streams=3, iterations=101, quick=True) if quick else Question()
+    found = combine(question, list(each(do, jobs(question), processes)), round(time.monotonic() - began_s, 2))
+    unfinished = kept.with_suffix(".tmp")
+    unfinished.write_bytes(found.to_json())
+    unfinished.replace(kept)
+    return found
+
+
+def in_words(comparison: Comparison) -> str:
+    """Return what was compared."""
+    study = comparison.studies[0]
+    return f"{study.streams} streams of {study.iterations} iterations"

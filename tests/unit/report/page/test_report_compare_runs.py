@@ -1,0 +1,155 @@
+"""What is said of runs against each other: over seeds, over seconds, and when nothing may be said."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from small_report import small_run
+
+from report.page.blocks import Cells
+from report.page.compare_runs import Counted, compared, lone_pairs, to_draw
+from report.page.comparison_filled import view
+from report.page.comparison_sheets import markdown_comparison, readable, sheets
+from report.page.contest import Contest, Entrant, contests
+from report.page.formats import csv_text
+from report.page.run_comparison import RunComparison, SameEvents
+from report.result import Result
+from report.run_info import RunInfo
+
+
+@pytest.fixture
+def ran(tmp_path: Path) -> Any:
+    def run(name: str, policy: str = "tail-aware", seed: int = 1, **told: Any) -> Entrant:
+        folder = small_run(tmp_path / name, policy=policy, seed=seed, **told)
+        return Entrant(folder, RunInfo.load(folder), Result.load(folder))
+
+    return run
+
+
+def seconds(in_sla: int, replicas: float) -> Cells:
+    """200 seconds of ten events each."""
+    cells = 200
+    within = np.tile([in_sla, 10 - in_sla], (cells, 1))
+    return Cells(np.full(cells, 10), np.full(cells, in_sla), np.full(cells, replicas), np.array([0.3, 0.6]), within)
+
+
+def counted(contest: Contest, in_sla: dict[str, int], *, paired: int = 100) -> Counted:
+    same = SameEvents(
+        paired=paired, of=100, late_in_both=1, late_only_here=1, late_only_in_reference=0, mean_difference_s=0.01
+    )
+    return Counted(
+        cells={one.folder: seconds(in_sla.get(one.info.policy, 9), 1.0) for one in to_draw(contest)},
+        same={(one.folder, other.folder): same for one, other in lone_pairs(contest)},
+    )
+
+
+def one_pair(ran: Any, **told: Any) -> RunComparison:
+    found = contests([ran("a", in_sla=0.9), ran("b", "linear", in_sla=0.7, replica_minutes=0.05, **told)])
+    return compared(found, counted(found[0], {"linear": 7}), command="tailpack report compare a b")
+
+
+def test_a_single_pair_is_judged_by_its_seconds(ran: Any) -> None:
+    (scenario,) = one_pair(ran).scenarios
+    (found,) = scenario.differences
+    assert (found.over, found.pairs) == ("seconds", 1)
+    assert found.in_sla.mean == pytest.approx(-0.2)
+    assert found.in_sla.distinguishable
+    assert found.p99_s is not None
+    assert not found.p99_s.distinguishable, "both have the same p99"
+    assert found.same_events is not None
+    assert [one.on_front for one in scenario.contestants] == [True, True], "fewer in time, but cheaper"
+
+
+def test_several_pairs_are_judged_over_seeds_and_no_seconds_are_needed(ran: Any) -> None:
+    runs = [ran(f"a{k}", seed=k, in_sla=0.9 + k / 1000) for k in range(1, 9)]
+    runs += [ran(f"b{k}", "linear", k, in_sla=0.89 + k / 1000 + k % 2 / 500) for k in range(1, 9)]
+    (contest,) = contests(runs)
+    assert to_draw(contest) == lone_pairs(contest) == []
+    (found,) = compared([contest], Counted(), command="").scenarios[0].differences
+    assert (found.over, found.pairs, found.same_events) == ("seeds", 8, None)
+    assert found.in_sla.mean == pytest.approx(-0.009)
+    assert found.in_sla.distinguishable, "each seed alone varies more than the two differ, pairs do not"
+    assert found.replica_minutes.mean == found.replica_minutes.low == 0
+
+
+def test_the_front_is_live_among_live_and_without_those_who_know_the_future(ran: Any) -> None:
+    runs = [
+        ran("a", world="live", in_sla=0.99, replica_minutes=5.0),
+        ran("b", in_sla=0.999, replica_minutes=4.0),
+        ran("c", "linear", in_sla=0.99, replica_minutes=4.5),
+        ran("d", "clairvoyant", in_sla=1.0, replica_minutes=3.0),
+    ]
+    (contest,) = contests(runs)
+    (scenario,) = compared([contest], counted(contest, {}), command="").scenarios
+    assert [one.label for one in scenario.contestants if one.on_front] == [
+        "tail-aware (live)",
+        "tail-aware (simulated)",
+    ]
+
+
+def test_the_verdict_says_what_differs_and_what_cannot_be_told_apart(ran: Any) -> None:
+    assert one_pair(ran).verdict == (
+        "w1: 99.9 % within 500 ms is kept by nobody; on the Pareto front are tail-aware, linear; "
+        "linear against tail-aware: in SLA −20.000 points."
+    )
+    same = contests([ran("c"), ran("d", "linear")])
+    assert "not distinguishable" in compared(same, counted(same[0], {}), command="").verdict
+
+
+def test_what_does_not_stand_is_said(ran: Any) -> None:
+    runs = [ran("a"), ran("b", "linear", valid=False, problems=("the generator was late",)), ran("c", "static", 7)]
+    found = contests([*runs, ran("d", scenario="taxi")])
+    problems = compared(
+        found,
+        Counted(
+            cells={one.folder: seconds(9, 1.0) for each in found for one in to_draw(each)},
+            same=counted(found[0], {}, paired=9).same,
+        ),
+        command="",
+    ).problems
+    assert problems == (
+        "b: not a valid measurement, because the generator was late",
+        "w1: static and tail-aware have no seed in common",
+        "b and a did not meet the same events: 9 % of them have place and intended time in common",
+        "taxi: only tail-aware met this load: nothing to compare",
+    )
+
+
+def test_a_latency_that_is_unknown_on_one_side_is_unknown_in_between(ran: Any) -> None:
+    (scenario,) = one_pair(ran, p99_s=None).scenarios
+    assert scenario.differences[0].p99_s is None
+    assert scenario.contestants[1].p99_s is None
+    assert scenario.differences[0].p999_s is not None
+
+
+def test_it_is_saved_whole_and_read_again(ran: Any, tmp_path: Path) -> None:
+    found = one_pair(ran)
+    found.save(tmp_path)
+    assert RunComparison.load(tmp_path) == found
+    assert [path.name for path in tmp_path.glob("comparison.json*")] == ["comparison.json"]
+
+
+def test_tables_for_programs_have_every_figure_and_those_for_people_say_what_is_no_difference(ran: Any) -> None:
+    found = one_pair(ran)
+    table = csv_text({sheet.name: sheet for sheet in sheets(found)}["differences"]).splitlines()
+    assert table[0].startswith("scenario,label,reference,over,pairs,in_sla_difference,in_sla_low,in_sla_high,")
+    assert "p99_low_s" in table[0]
+    assert len(table) == 2
+    rows = {sheet.name: sheet.rows for sheet in readable(found)}
+    assert rows["differences"][0][2] == "−20.000 (−20.000 to −20.000)"
+    assert str(rows["differences"][0][3]) == "equal"
+    page = markdown_comparison(found)
+    assert page.startswith("# Runs compared\n\nw1: 99.9 % within 500 ms is kept by nobody; on the")
+    assert "## w1: difference from tail-aware" in page
+    assert "not how another run would differ" in page
+
+
+def test_the_page_is_told_the_same(ran: Any) -> None:
+    (group,) = view(one_pair(ran)).groups
+    assert (group.title, group.reference, group.bound_replica_minutes) == ("w1", "tail-aware", 0.08)
+    reference, other = group.compared
+    assert reference.in_sla_gap is None
+    assert other.in_sla_gap is not None
+    assert other.in_sla_gap.distinguishable
+    assert "1 late in both, 1 only here" in other.note

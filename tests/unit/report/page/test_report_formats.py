@@ -1,0 +1,99 @@
+"""The report as Markdown and as CSV: byte by byte what stands in tests/golden.
+
+To accept a change: `RENEW_GOLDEN=1 python -m pytest tests/unit/report/page/test_report_formats.py`; read the diff.
+"""
+
+import csv
+import io
+import os
+from pathlib import Path
+
+import msgspec
+import pytest
+from small_report import small_result
+
+from report.page.formats import Sheet, csv_text, markdown, shown, write_csv
+from report.page.sheets import markdown_report, sheets
+from report.result import Result
+
+GOLDEN = Path(__file__).parents[3] / "golden" / "report"
+
+
+def check(name: str, text: str) -> None:
+    if os.environ.get("RENEW_GOLDEN"):
+        GOLDEN.mkdir(parents=True, exist_ok=True)
+        (GOLDEN / name).write_text(text, encoding="utf-8")
+    assert text == (GOLDEN / name).read_text(encoding="utf-8")
+
+
+def test_the_page_of_markdown() -> None:
+    check("report.md", markdown_report(small_result()))
+
+
+@pytest.mark.parametrize("sheet", sheets(small_result()), ids=lambda sheet: sheet.name)
+def test_each_table_as_csv(sheet: Sheet) -> None:
+    check(f"{sheet.name}.csv", csv_text(sheet))
+
+
+def test_csv_says_what_json_says() -> None:
+    result = small_result()
+    plain = msgspec.to_builtins(result)
+    by_name = {sheet.name: list(csv.DictReader(io.StringIO(csv_text(sheet)))) for sheet in sheets(result)}
+
+    (run,) = by_name["run"]
+    assert {name: float(run[name]) for name in ("in_sla", "p999_s", "replica_minutes")} == {
+        name: plain[name] for name in ("in_sla", "p999_s", "replica_minutes")
+    }
+    assert [row["reason"] for row in by_name["decisions"]] == [one["reason"] for one in plain["decisions"]]
+    assert [row["lag"] for row in by_name["seconds"]] == ["0", "", "4", "0"], "unknown is empty, never 0"
+    assert sum(int(row["burst"]) for row in by_name["late-seconds"]) == plain["tail"]["late"]
+    assert len(by_name["heat"]) == 3, "a cell without an event has no row"
+
+
+def test_every_plain_field_of_the_result_is_in_some_table() -> None:
+    columns = {column for sheet in sheets(small_result()) for column in sheet.columns}
+    parts = {"lateness", "effects", "topics", "stages", "distribution", "series", "decisions", "failures", "breakdowns"}
+    parts |= {"tail", "heat", "cost", "integrity", "rebalances", "provenance"}
+    assert set(Result.__struct_fields__) - parts <= columns
+
+
+def test_a_result_of_which_little_is_known_has_fewer_sections() -> None:
+    known = small_result(tail=None, heat=None, cost=None, integrity=None, decisions=(), replica_minutes=None)
+    page = markdown_report(known)
+    assert "## Why" not in page
+    assert "## Cost" not in page
+    assert "| replica minutes | – |" in page
+    assert {sheet.name for sheet in sheets(known)} == {sheet.name for sheet in sheets(small_result())}
+
+
+def test_a_long_table_is_cut_in_markdown_and_says_so() -> None:
+    long = Sheet("decisions", "Plans", ("at_s", "epoch"), tuple((float(k), k) for k in range(1_234)))
+    lines = markdown(long).splitlines()
+    assert len(lines) == 2 + 100 + 2
+    assert lines[-1] == "1,134 more rows: `--format csv --table decisions`"
+    assert len(csv_text(long).splitlines()) == 1_235
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "text"),
+    [
+        ("p99_s", 0.0421, "42 ms"),
+        ("at_s", -0.5, "−0.5 s"),
+        ("until_s", 125.1, "2:05.1"),
+        ("share", 0.99999, "99.999 %"),
+        ("regret", -0.034, "-3.4 %"),
+        ("events", 109_053, "109,053"),
+        ("seed", 12_345, "12345"),
+        ("valid", False, "no"),
+        ("worst_s", None, "–"),
+        ("replica_minutes", 28.6166, "28.62"),
+    ],
+)
+def test_the_name_of_a_column_tells_how_its_values_are_read(column: str, value: float | None, text: str) -> None:
+    assert shown(column, value) == text
+
+
+def test_files_appear_whole(tmp_path: Path) -> None:
+    written = write_csv(sheets(small_result()), tmp_path / "tables")
+    assert {path.name for path in (tmp_path / "tables").iterdir()} == {path.name for path in written}
+    assert (tmp_path / "tables" / "causes.csv").read_text().startswith("cause,events,share,worst_s,meaning\nburst,2,")

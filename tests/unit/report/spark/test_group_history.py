@@ -1,0 +1,86 @@
+"""Replica-minutes and series from a journal, told second by second."""
+
+from contracts.journal import PartitionSeen, ReplicaChange, ReplicaChanged, TickRecord
+from report.spark.group_history import (
+    count_each_second,
+    failures,
+    lag_each_second,
+    paid,
+    replica_minutes,
+    serving,
+)
+
+REQUESTED, READY, DRAINED = ReplicaChange.REQUESTED, ReplicaChange.READY, ReplicaChange.DRAINED
+LEFT, DIED, ADOPTED, START_FAILED = (
+    ReplicaChange.LEFT,
+    ReplicaChange.DIED,
+    ReplicaChange.ADOPTED,
+    ReplicaChange.START_FAILED,
+)
+MINUTE_US = 60_000_000
+
+
+def at(second: float, replica: str, change: ReplicaChange) -> ReplicaChanged:
+    return ReplicaChanged(at_us=int(second * 1e6), replica=replica, change=change)
+
+
+def cost(*changes: ReplicaChanged, duration_s: int = 60) -> float:
+    return replica_minutes(paid(changes), 0, duration_s * 1_000_000)
+
+
+def test_a_replica_costs_from_its_request_until_it_has_left() -> None:
+    life = [at(10, "a", REQUESTED), at(13, "a", READY), at(38, "a", DRAINED), at(40, "a", LEFT)]
+    assert cost(*life) == 0.5
+
+
+def test_what_was_requested_before_the_run_and_outlives_it_costs_the_whole_run() -> None:
+    assert cost(at(-5, "a", REQUESTED)) == 1.0
+    assert cost(at(-5, "a", REQUESTED), at(90, "a", LEFT)) == 1.0
+
+
+def test_what_came_and_went_before_the_run_costs_nothing() -> None:
+    assert cost(at(-5, "a", REQUESTED), at(-1, "a", LEFT)) == 0.0
+
+
+def test_a_replica_that_died_and_was_requested_again_is_not_paid_in_between() -> None:
+    life = [at(0, "a", REQUESTED), at(15, "a", DIED), at(45, "a", REQUESTED)]
+    assert cost(*life) == 0.5
+
+
+def test_a_start_that_fails_is_still_paid_for_because_it_is_still_wanted() -> None:
+    assert cost(at(0, "a", REQUESTED), at(1, "a", START_FAILED), at(30, "a", READY)) == 1.0
+
+
+def test_an_adopted_replica_is_not_paid_twice() -> None:
+    assert cost(at(0, "a", REQUESTED), at(20, "a", ADOPTED)) == 1.0
+
+
+def test_requested_and_ready_are_two_numbers() -> None:
+    changes = [at(0, "a", REQUESTED), at(1, "a", READY), at(1.5, "b", REQUESTED), at(3.5, "b", READY), at(4, "b", LEFT)]
+    assert count_each_second(paid(changes), 0, 5) == (1, 1, 2, 2, 1)
+    assert count_each_second(serving(changes), 0, 5) == (0, 1, 1, 1, 1)
+
+
+def test_lag_is_unknown_where_no_tick_saw_it() -> None:
+    def tick(second: float, *lags: int) -> TickRecord:
+        seen = tuple(PartitionSeen(partition=p, arrival_rate=0.0, lag=lag, owner=None) for p, lag in enumerate(lags))
+        return TickRecord(
+            at_us=int(second * 1e6),
+            tick=0,
+            policy="static",
+            action="hold",
+            reason="",
+            service_rate=0.0,
+            partitions=seen,
+            ready_replicas=0,
+            requested_replicas=0,
+            planned_replicas=0,
+            epoch=0,
+        )
+
+    assert lag_each_second([tick(0.1, 3, 4), tick(1.1), tick(2.1, 0, 0)], 0, 4) == (7, None, 0, None)
+
+
+def test_deaths_and_failed_starts_are_told() -> None:
+    told = failures([at(1, "a", REQUESTED), at(2, "a", START_FAILED), at(3, "a", DIED)], 0)
+    assert [(failure.at_s, failure.change) for failure in told] == [(2.0, "start-failed"), (3.0, "died")]

@@ -1,0 +1,46 @@
+"""A master that is not there is told at once, before any JVM is started."""
+
+import socket
+
+import pytest
+
+from report.spark.errors import ReportError
+from report.spark.masters import addresses, check_master
+from tailpack.stack import free_port
+
+
+@pytest.mark.parametrize(
+    ("master", "found"),
+    [
+        ("local[2]", []),
+        ("yarn", []),
+        ("spark://one:7077", [("one", 7077)]),
+        ("spark://one:7077,two:7078", [("one", 7077), ("two", 7078)]),
+        ("k8s://https://kubernetes.default.svc", [("kubernetes.default.svc", 443)]),
+        ("k8s://http://10.0.0.1:8001", [("10.0.0.1", 8001)]),
+        ("k8s://10.0.0.1:6443", [("10.0.0.1", 6443)]),
+    ],
+)
+def test_what_a_master_names(master: str, found: list[tuple[str, int]]) -> None:
+    assert addresses(master) == found
+
+
+def test_one_master_of_several_is_enough() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        check_master(f"spark://127.0.0.1:{free_port()},127.0.0.1:{server.getsockname()[1]}")
+
+
+@pytest.mark.parametrize(
+    ("master", "said"),
+    [
+        ("spark://127.0.0.1:1", "nothing answers there .Connection refused.; start it"),
+        ("k8s://https://127.0.0.1:1", "nothing answers there .Connection refused."),
+        ("spark://here", "not an address .it has no port.; as spark://HOST:7077"),
+        ("spark://here:port", "not an address"),
+        ("nonsense", r"no master of Spark; as local\[2\]"),
+    ],
+)
+def test_what_is_no_master_is_said_in_one_line(master: str, said: str) -> None:
+    with pytest.raises(ReportError, match=f"--master {master}: {said}") as refused:
+        check_master(master)
+    assert "\n" not in str(refused.value)

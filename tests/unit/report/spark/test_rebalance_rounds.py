@@ -1,0 +1,102 @@
+"""Which partitions changed hands together, by whose doing, and what their events noticed of it."""
+
+from typing import Any
+
+import pytest
+
+from contracts.journal import PlanWritten, ReplicaChange, ReplicaChanged
+from report.page.rebalances import RebalanceRound
+from report.run_info import RunInfo
+from report.spark.rebalances import APART_US, Change, delivery_of, rounds
+from report.spark.takeovers import Takeover
+
+MS = 1_000
+
+
+def plan(at_ms: int, epoch: int, *owners: str, moved: int = 0) -> PlanWritten:
+    return PlanWritten(
+        at_us=at_ms * MS,
+        epoch=epoch,
+        action="up",
+        reason="",
+        replicas=tuple(sorted(set(owners))),
+        assignment=dict(enumerate(owners)),
+        moved=moved,
+    )
+
+
+def change(
+    partition: int, old: str, new: str, left_ms: int, came_ms: int, *, epoch: int | None = 2, sent_ms: int | None = None
+) -> Change:
+    taken = Takeover(partition=partition, old=old, new=new, left_us=left_ms * MS, came_us=came_ms * MS)
+    return Change(taken, epoch, None if sent_ms is None else sent_ms * MS)
+
+
+def told(*found: Change, plans: list[PlanWritten], gone: tuple[ReplicaChanged, ...] = ()) -> list[RebalanceRound]:
+    return rounds(found, plans, gone, started_us=0, transit_us=2 * MS)
+
+
+PLANS = [plan(0, 1, "a", "a", "a"), plan(1_000, 2, "a", "b", "c", moved=2)]
+
+
+def test_what_one_plan_moved_is_one_round_as_long_as_its_longest() -> None:
+    (one,) = told(
+        change(1, "a", "b", 1_010, 1_040, sent_ms=1_000),
+        change(2, "a", "c", 1_010, 1_060, sent_ms=1_020),
+        plans=PLANS,
+    )
+    assert one == RebalanceRound(at_s=1.06, kind="plan", members=3, moved=2, pause_s=0.038, plan_to_ready_s=0.06), (
+        "of partition 2 an event was sent at 1,020 ms, and there 2 ms later; that of partition 1 waited from 1,010 on"
+    )
+
+
+def test_a_gap_in_the_load_is_no_pause() -> None:
+    (idle,) = told(change(1, "a", "b", 1_010, 1_900, sent_ms=1_895), plans=PLANS)
+    assert (idle.moved, idle.pause_s, idle.plan_to_ready_s) == (2, None, None), "it came after all was over"
+    (unknown,) = told(change(1, "a", "b", 1_010, 1_900), plans=PLANS)
+    assert unknown.pause_s is None
+
+
+def test_until_there_was_a_plan_the_old_owner_served() -> None:
+    (one,) = told(change(1, "a", "b", 960, 1_060, sent_ms=950), plans=PLANS)
+    assert one.pause_s == 0.06, "the plan is of 1,000 ms; before, the event waited for its turn"
+
+
+def test_the_heirs_of_a_dead_replica_by_a_plan_and_without_one() -> None:
+    died = ReplicaChanged(at_us=1_005 * MS, replica="a", change=ReplicaChange.DIED)
+    by_plan, by_group = told(
+        change(1, "a", "b", 1_000, 1_300, sent_ms=1_010),
+        change(2, "a", "b", 1_000, 1_400, sent_ms=1_010),
+        plans=PLANS,
+        gone=(died,),
+    )
+    assert (by_plan.kind, by_plan.pause_s, by_plan.plan_to_ready_s) == ("death", 0.288, 0.3)
+    assert (by_group.kind, by_group.moved, by_group.plan_to_ready_s) == ("membership", 1, None)
+
+
+def test_the_group_may_rebalance_twice_under_one_plan() -> None:
+    apart_ms = APART_US // MS
+    found = told(
+        change(1, "b", "a", 2_000, 2_100, sent_ms=2_000),
+        change(2, "c", "a", 2_000, 2_200, sent_ms=2_000),
+        change(1, "a", "c", 9_000, 2_101 + apart_ms * 2, sent_ms=9_000),
+        plans=PLANS,
+    )
+    assert [(one.kind, one.moved) for one in found] == [("membership", 2), ("membership", 1)]
+
+
+def test_without_an_epoch_the_newest_plan_counts() -> None:
+    (one,) = told(change(1, "a", "b", 1_010, 1_040, epoch=None, sent_ms=1_000), plans=PLANS)
+    assert (one.kind, one.members, one.plan_to_ready_s) == ("plan", 3, 0.04)
+
+
+@pytest.mark.parametrize(
+    ("payment", "delivery"),
+    [({"delivery": "eager"}, "eager"), ({"delivery": "incremental", "runtime": "kip848"}, "kip848"), (None, "unknown")],
+)
+def test_the_delivery_is_the_runtime_where_there_is_one(payment: Any, delivery: str) -> None:
+    run = RunInfo(
+        run="r", scenario={"payment": payment}, policy="", seed=1, topology="payment-only", bootstrap_servers="",
+        client_properties="", payment_partitions=3, latency_target_s=0.5, percentile=0.999, duration_s=1.0,
+    )  # fmt: skip
+    assert delivery_of(run) == delivery

@@ -1,0 +1,41 @@
+"""Where a report's events come from, before any Spark is started."""
+
+from pathlib import Path
+
+import pytest
+
+from contracts.connection import Connection
+from report.spark import source
+from report.spark.errors import ReportError
+from report.spark.gather import EVENTS
+from report.spark.job import Cluster, report_run
+from report.spark.publishing import run_info
+from report.spark.samples import made_up_run
+
+SOMEWHERE = Cluster("local[2]", [])
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run whose Kafka is gone."""
+    monkeypatch.setattr(source, "ANSWER_WITHIN_S", 0.2)
+    run_info(
+        Connection(bootstrap_servers="127.0.0.1:1", namespace="gone"), made_up_run(9, 9.0, 0, 1), pipeline=True
+    ).save(tmp_path)
+    return tmp_path
+
+
+def test_a_kafka_that_does_not_answer_is_named(folder: Path) -> None:
+    with pytest.raises(
+        ReportError, match=r"Kafka at 127\.0\.0\.1:1 does not answer .*: start it, or report from"
+    ) as away:
+        report_run(folder, SOMEWHERE)
+    assert "\n" not in str(away.value)
+    assert [place.name for place in folder.iterdir()] == ["run.json"]
+
+
+def test_events_that_are_half_written_are_not_taken_for_the_run(folder: Path) -> None:
+    (folder / EVENTS).mkdir()
+    (folder / EVENTS / "part-00000.parquet").touch()
+    with pytest.raises(ReportError, match=r"does not answer .*events\.parquet is not whole: it holds no _SUCCESS$"):
+        report_run(folder, SOMEWHERE)

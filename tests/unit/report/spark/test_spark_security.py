@@ -1,0 +1,67 @@
+"""Client properties in librdkafka's names become Java's."""
+
+from pathlib import Path
+
+import pytest
+
+from contracts.connection import Connection
+from report.spark.errors import ReportError
+from report.spark.security import kafka_options
+
+CERTIFICATE = "-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n"
+
+
+def options(tmp_path: Path, *lines: str) -> dict[str, str]:
+    properties = tmp_path / "client.properties"
+    properties.write_text("\n".join(lines))
+    return kafka_options(Connection(bootstrap_servers="broker:9093", client_properties=str(properties)))
+
+
+def test_without_a_file_it_is_plain_text() -> None:
+    assert kafka_options(Connection(bootstrap_servers="b:1")) == {
+        "kafka.bootstrap.servers": "b:1",
+        "kafka.security.protocol": "PLAINTEXT",
+    }
+
+
+def test_scram_over_tls(tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text(CERTIFICATE)
+    found = options(
+        tmp_path,
+        "security.protocol=SASL_SSL",
+        f"ssl.ca.location={tmp_path / 'ca.pem'}",
+        "sasl.mechanism=SCRAM-SHA-512",
+        "sasl.username=reporter",
+        'sasl.password=qu"ote\\slash',
+    )
+    assert found["kafka.security.protocol"] == "SASL_SSL"
+    assert found["kafka.ssl.truststore.type"] == "PEM"
+    assert found["kafka.ssl.truststore.certificates"] == CERTIFICATE
+    assert found["kafka.sasl.mechanism"] == "SCRAM-SHA-512"
+    assert found["kafka.sasl.jaas.config"] == (
+        "org.apache.kafka.common.security.scram.ScramLoginModule required "
+        'username="reporter" password="qu\\"ote\\\\slash";'
+    )
+
+
+def test_a_client_certificate_needs_a_key_that_java_reads(tmp_path: Path) -> None:
+    (tmp_path / "cert.pem").write_text(CERTIFICATE)
+    (tmp_path / "key.pem").write_text("-----BEGIN RSA PRIVATE KEY-----\nAA==\n-----END RSA PRIVATE KEY-----\n")
+    lines = [f"ssl.certificate.location={tmp_path / 'cert.pem'}", f"ssl.key.location={tmp_path / 'key.pem'}"]
+    with pytest.raises(ReportError, match="PKCS #8"):
+        options(tmp_path, "security.protocol=SSL", *lines)
+
+    (tmp_path / "key.pem").write_text("-----BEGIN PRIVATE KEY-----\nAA==\n-----END PRIVATE KEY-----\n")
+    found = options(tmp_path, "security.protocol=SSL", *lines)
+    assert found["kafka.ssl.keystore.type"] == "PEM"
+    assert found["kafka.ssl.keystore.certificate.chain"] == CERTIFICATE
+
+
+def test_a_missing_certificate_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ReportError, match=r"gone\.pem: cannot be read"):
+        options(tmp_path, "security.protocol=SSL", "ssl.ca.location=gone.pem")
+
+
+def test_an_unknown_mechanism_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ReportError, match="GSSAPI"):
+        options(tmp_path, "sasl.mechanism=GSSAPI")

@@ -1,0 +1,99 @@
+"""Statistics against what is known to be true."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from report.statistics import Difference, Interval, bootstrap_interval, paired_difference, pareto_front
+
+NUMBERS = st.floats(-1e6, 1e6)
+
+
+def test_the_interval_covers_the_true_mean_about_as_often_as_it_says() -> None:
+    random = np.random.default_rng(7)
+    trials, covered = 300, 0
+    for _ in range(trials):
+        found = bootstrap_interval(random.normal(10.0, 3.0, 20).tolist(), resamples=1_000)
+        covered += found.low <= 10.0 <= found.high
+    assert 0.89 <= covered / trials <= 0.98
+
+
+def test_more_confidence_is_a_wider_interval_and_more_values_a_narrower_one() -> None:
+    values = np.random.default_rng(1).normal(0, 1, 400).tolist()
+    usual, sure = bootstrap_interval(values), bootstrap_interval(values, confidence=0.999)
+    few = bootstrap_interval(values[:25])
+    assert sure.low < usual.low < usual.mean < usual.high < sure.high
+    assert usual.high - usual.low == pytest.approx(2 * 1.96 / 20, rel=0.15), "±1.96 σ/√n"
+    assert few.high - few.low > 3 * (usual.high - usual.low)
+
+
+def test_equal_values_give_equal_intervals_and_another_seed_almost_the_same() -> None:
+    values = np.random.default_rng(1).normal(0, 1, 20).tolist()
+    once, other = bootstrap_interval(values), bootstrap_interval(values, seed=2)
+    assert once == bootstrap_interval(values)
+    assert once != other
+    assert (once.low, once.high) == pytest.approx((other.low, other.high), abs=0.02)
+
+
+@pytest.mark.parametrize("values", [[0.1], [0.1, 0.1, 0.1]])
+def test_without_spread_the_interval_is_the_value_itself(values: list[float]) -> None:
+    found = bootstrap_interval(values)
+    assert found == Interval(0.1, 0.1, 0.1)
+    assert found.exact
+
+
+@pytest.mark.parametrize("values", [[], [1.0, float("nan")], [float("inf"), 1.0]])
+def test_what_cannot_be_averaged_is_refused(values: list[float]) -> None:
+    with pytest.raises(ValueError, match=r"averaged|no value"):
+        bootstrap_interval(values)
+
+
+@pytest.mark.parametrize("confidence", [0.0, 1.0, float("nan")])
+def test_no_interval_has_such_a_confidence(confidence: float) -> None:
+    with pytest.raises(ValueError, match="confidence"):
+        bootstrap_interval([1.0, 2.0], confidence=confidence)
+
+
+def test_pairs_show_a_small_difference_that_the_spread_hides() -> None:
+    """Seeds differ by 10, policies by 0.5: side by side nothing is seen, pair by pair it is."""
+    random = np.random.default_rng(3)
+    worlds = random.normal(100, 10, 20)
+    a = (worlds + 0.5 + random.normal(0, 0.1, 20)).tolist()
+    alone_a, alone_b = bootstrap_interval(a), bootstrap_interval(worlds.tolist())
+    assert alone_a.low < alone_b.high, "the intervals overlap"
+    found = paired_difference(a, worlds.tolist())
+    assert found.distinguishable
+    assert found.low < 0.5 < found.high
+
+
+def test_a_difference_whose_interval_holds_0_is_none() -> None:
+    random = np.random.default_rng(5)
+    a, b = random.normal(0, 1, 20).tolist(), random.normal(0, 1, 20).tolist()
+    assert not paired_difference(a, b).distinguishable
+    assert not paired_difference(a, a).distinguishable
+    assert not Difference(0.5, 0.0, 1.0).distinguishable, "its end is 0"
+    assert paired_difference([2.0, 3.0], [1.0, 2.0]) == Difference(1.0, 1.0, 1.0)
+    assert paired_difference([2.0, 3.0], [1.0, 2.0]).distinguishable, "always exactly 1 apart"
+
+
+def test_only_equal_numbers_of_values_are_pairs() -> None:
+    with pytest.raises(ValueError, match="2 values cannot be paired with 1"):
+        paired_difference([1.0, 2.0], [1.0])
+
+
+def test_the_front_holds_who_gives_more_for_more() -> None:
+    points = [(0.99, 30.0), (0.95, 25.0), (0.99, 31.0), (0.90, 26.0), (1.0, 50.0), (0.95, 25.0)]
+    assert pareto_front(points) == [1, 5, 0, 4]
+    assert pareto_front([]) == []
+    with pytest.raises(ValueError, match="not a number"):
+        pareto_front([(float("nan"), 1.0)])
+
+
+@given(st.lists(st.tuples(NUMBERS, NUMBERS), max_size=30))
+def test_nobody_on_the_front_is_beaten_and_everybody_else_is(points: list[tuple[float, float]]) -> None:
+    def beaten(one: tuple[float, float]) -> bool:
+        return any(other != one and other[0] >= one[0] and other[1] <= one[1] for other in points)
+
+    front = pareto_front(points)
+    assert sorted(front) == [number for number, one in enumerate(points) if not beaten(one)]

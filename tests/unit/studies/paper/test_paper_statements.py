@@ -1,0 +1,169 @@
+"""What the papers say, and the runs that are made of it."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+import comparison_work
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from unit.autoscaler.builders import seen
+
+from autoscaler.model import Action, Plan
+from bench.comparison.campaign import Outcomes
+from bench.comparison.job import Job, job
+from bench.figures import Origin
+from bench.published import CLOSER_2024, CLOSER_2024_HEARTBEAT, CLOSER_2024_REBALANCE, ICCBDC_2022
+from studies.packing.result import Claim as PackingClaim
+from studies.paper import closer_2024, iccbdc_2022, landau_2024
+from studies.paper.claim import Claim, Contrast, Fact, Reading
+from studies.paper.page import page, summary
+from studies.paper.paper import Paper, PaperResult, reproduce
+from studies.paper.readings import CLOSER, ICCBDC
+from studies.paper.work import BY_CHANCE, SAME_COUNTS, Replayed, done, equal_counts
+
+PAPERS = (closer_2024.paper(), iccbdc_2022.paper())
+ORIGIN = Origin(command="tailpack paper", commit="0123abc", machine="2 cores", measured_on="2026-01-05")
+
+
+class Told:
+    """A campaign in which every run comes to the same; `algorithm-1` fails."""
+
+    def run(self, jobs: Iterable[Job]) -> Outcomes:
+        asked = list(jobs)
+        failed = {one: "it broke" for one in asked if one.policy == "algorithm-1"}
+        return Outcomes({one: comparison_work.told(one) for one in asked if one not in failed}, failed)
+
+
+def claims(paper: Paper) -> list[Claim]:
+    return [one for one in paper.statements if isinstance(one, Claim)]
+
+
+def test_every_printed_row_is_there() -> None:
+    closer, iccbdc = (claims(paper) for paper in PAPERS)
+    printed = (CLOSER_2024, CLOSER_2024_HEARTBEAT, CLOSER_2024_REBALANCE)
+    assert len(closer) == sum(map(len, printed))
+    assert len(iccbdc) == len(ICCBDC_2022) + 1, "the replica-minutes of W3 are there twice: the paper has two"
+    assert {one.published for one in closer} == {row for table in printed for row in table.values()}
+
+
+def test_every_run_of_every_reading_is_a_question_that_makes_sense() -> None:
+    for paper in PAPERS:
+        for one in claims(paper):
+            for reading, jobs in one.jobs(1).items():
+                question = jobs[0].question()
+                assert question.autoscaler.policy == reading.policy
+                assert jobs[0].way == reading.way
+
+
+def test_readings_say_what_the_row_is_about() -> None:
+    by_what = {one.what: one for one in claims(PAPERS[0])}
+    fast = by_what["w1, 0.5 s"].jobs(1)
+    assert {one.name for one in fast} == set(CLOSER)
+    assert {jobs[0].question().payment.heartbeat_s for jobs in fast.values()} == {0.5}
+    assert {jobs[0].question().payment.delivery for jobs in fast.values()} == {"eager"}
+    slow = by_what["t_r 2 s, algorithm-2"].jobs(1)
+    assert {jobs[0].question().autoscaler.rebalance_time_s for jobs in slow.values()} == {2.0}
+    down = {one.name: jobs[0].question().autoscaler.f_down for one, jobs in by_what["w1, linear"].jobs(1).items()}
+    assert down == {name: 0.4 if name == "text" else 0.9 for name in CLOSER}
+
+
+def test_sticky_rows_repeat_the_counts_of_the_load_aware_run() -> None:
+    ways = {one.what: {reading.way for reading in one.readings} for one in claims(PAPERS[1])}
+    assert ways["w3, ffd-2022, load-aware, decisions each 1 s"] == {""}
+    assert ways["w3, ffd-2022, sticky, decisions each 1 s"] == {SAME_COUNTS, BY_CHANCE}
+    assert all(len(one.readings) % len(ICCBDC) == 0 for one in claims(PAPERS[1]))
+
+
+def test_counts_are_replayed_at_their_times_and_placed_by_the_group() -> None:
+    replayed = Replayed("ffd-2022", ((10.1, 3), (50.1, 2)))
+    story = [(0.1, 1, Action.HOLD, 1), (10.1, 1, Action.UP, 3), (30.1, 3, Action.HOLD, 3), (50.1, 3, Action.DOWN, 2)]
+    for at_s, now, action, count in story:
+        decision = replayed.decide(seen([50.0] * 5, at_s=at_s, replicas=now))
+        assert (decision.action, decision.plan.count, decision.plan.assignment) == (action, count, None)
+
+
+@given(owned=st.lists(st.integers(0, 3), min_size=5, max_size=5), replicas=st.integers(1, 4), seed=st.integers(0, 9))
+def test_what_is_placed_by_chance_is_placed_equally_and_mostly_stays(
+    owned: list[int], replicas: int, seed: int
+) -> None:
+    before = seen([50.0] * 5, replicas=4, owned=owned)
+    names = before.replica_names[:replicas]
+    plan = equal_counts(before, Plan(names, None), np.random.default_rng(seed))
+    assert plan.assignment is not None
+    held = Counter(plan.assignment.values())
+    counts = sorted((held[name] for name in names), reverse=True)
+    most, larger = divmod(5, replicas)
+    assert counts == [most + (place < larger) for place in range(replicas)]
+    moved = sum(before.assignment[one] != owner for one, owner in plan.assignment.items())
+    kept = sorted((Counter(before.assignment.values())[name] for name in names), reverse=True)
+    assert moved == 5 - sum(min(has, room) for has, room in zip(kept, counts, strict=True))
+
+
+def test_chance_is_seeded() -> None:
+    before = seen([50.0] * 5, replicas=1)
+    plans = [
+        equal_counts(before, Plan(("payment-0", "payment-1"), None), np.random.default_rng(seed)).assignment
+        for seed in (1, 1, *range(9))
+    ]
+    assert plans[0] == plans[1]
+    assert len({tuple(sorted(one.items())) for one in plans if one}) > 1
+
+
+def test_nobody_knows_another_way_to_run_a_policy() -> None:
+    with pytest.raises(ValueError, match="no way to run a policy"):
+        done(msgspec.structs.replace(job("w1", "linear"), way="backwards"))
+
+
+def test_the_papers_own_packing_is_met_without_a_run() -> None:
+    facts = {one.what: one for one in PAPERS[0].statements if isinstance(one, Fact)}
+    assert facts["w1, optimal by bins of 85: r-m"].ours() == pytest.approx(32.72, rel=0.005)
+    assert facts["w1, optimal by bins of 100: r-m"].ours() == pytest.approx(28.90, rel=0.005)
+    totals = {one.what: one for one in PAPERS[1].statements if isinstance(one, Fact)}
+    assert totals["W3: events"].ours() == 89_460
+    assert totals["W4: events"].ours() == 107_503
+
+
+def test_every_statement_becomes_a_row_and_every_failure_is_named() -> None:
+    found = reproduce(Told(), PAPERS, seeds=2)  # type: ignore[arg-type]
+    assert len(found.rows) == sum(len(paper.statements) for paper in PAPERS)
+    assert {one.why for one in found.missing} == {"it broke"}
+    broken = next(row for row in found.rows if row.what == "t_r 2 s, algorithm-1")
+    assert (broken.verdict, broken.why) == ("cannot be checked", "it broke")
+    assert msgspec.json.decode(msgspec.json.encode(found), type=PaperResult) == found
+
+
+def test_the_page_shows_rule_readings_and_rows() -> None:
+    found = reproduce(Told(), PAPERS, seeds=1)  # type: ignore[arg-type]
+    text = page(found.rows, [ORIGIN])
+    assert text.startswith("**Reproduced**: under one and the same reading")
+    assert summary(found.rows) in text
+    assert f"## {closer_2024.TITLE}" in text
+    assert "| cool-down | cool_down_up_s=10.0, cool_down_down_s=10.0 |" in text
+    assert "| w1: algorithm-2 > linear | +2.7 points |" in text
+    assert text.endswith("`tailpack paper`, commit 0123abc, 2 cores, 2026-01-05  \n")
+
+
+def test_statements_about_packing_become_rows_too() -> None:
+    said = PackingClaim(claim="MWF moves less", published="-55 %", ours="-53 %", verdict="reproduced", why="NFD")
+    (row,) = landau_2024.rows([said], "20 streams of 501 iterations")
+    assert (row.what, row.verdict, row.reading) == ("MWF moves less", "reproduced", "20 streams of 501 iterations")
+    assert "| MWF moves less | -55 % | -53 % | 20 streams of 501 iterations | reproduced: NFD |" in page(
+        [row], [ORIGIN]
+    )
+
+
+def test_contrasts_share_their_readings() -> None:
+    for paper in PAPERS:
+        for one in paper.statements:
+            if isinstance(one, Contrast):
+                better, worse = ({reading.name for reading in side.readings} for side in (one.better, one.worse))
+                assert better & worse, f"nothing could ever decide {one.what}"
+
+
+def test_equal_readings_are_equal() -> None:
+    one, other = (Reading("text", "linear", (("split", "random"),)) for _ in range(2))
+    assert hash(one) == hash(other)
+    assert np.all([one == other])

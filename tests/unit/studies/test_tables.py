@@ -1,0 +1,223 @@
+"""Tables of a Markdown file are made from the figures, between their markers and nowhere else."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from bench import live_tables
+from bench.figures import Alternative, KafkaReportRow, LiveRow, Origin, ProcessRow, SimulatedSide, SparkRow
+from bench.markdown import table
+from bench.report_speed import tables as report_tables
+from studies import tables
+from studies.tables import TABLES, renew, renew_file
+
+README = Path(__file__).parents[3] / "README.md"
+ORIGIN = Origin(command="tailpack bench all", commit="0123abc", machine="2 cores", measured_on="2026-01-05")
+TEXT = """# Title
+
+Before.
+
+<!-- table: spark-kafka -->
+| typed by hand |
+<!-- end -->
+
+Between; a table of its own:
+
+| a |
+|---|
+
+<!-- table: startup -->
+<!-- end -->
+"""
+
+
+def live(policy: str, *, seed: int = 1, valid: bool = True, replica_minutes: float = 23.456) -> LiveRow:
+    points = {1: 0.1, 2: -0.3}.get(seed, 0.0)
+    return LiveRow(
+        scenario="w1",
+        policy=policy,
+        seed=seed,
+        events=109_053,
+        in_sla=0.99951,
+        p50_s=0.0301,
+        p99_s=0.2104,
+        p999_s=0.4812,
+        max_s=1.2345,
+        replica_minutes=replica_minutes,
+        scale_ups=6,
+        scale_downs=5,
+        reassignments=4,
+        lost=0,
+        lateness_p99_s=0.002,
+        valid=valid,
+        simulated=SimulatedSide(
+            in_sla=0.99951 + points / 100,
+            p999_s=0.48,
+            replica_minutes=23.0,
+            in_sla_points=points,
+            replica_minutes_share=23.0 / replica_minutes - 1,
+        ),
+        origin=ORIGIN,
+    )
+
+
+def process(name: str, topology: str, rate: int, cores: float, peak_mib: float) -> ProcessRow:
+    return ProcessRow(rate=rate, topology=topology, name=name, cores=cores, peak_mib=peak_mib, origin=ORIGIN)
+
+
+MEASURED: dict[type[msgspec.Struct], list[Any]] = {
+    LiveRow: [
+        live("own", valid=False),
+        live("algorithm-2"),
+        live("algorithm-2", seed=2, replica_minutes=24.0),
+        live("algorithm-2", seed=3, replica_minutes=25.0),
+    ],
+    ProcessRow: [
+        process("order", "pipeline", 150, 0.2, 60.0),
+        process("payment-0", "pipeline", 150, 0.1, 30.0),
+        process("payment-0", "payment-only", 150, 0.125, 31.0),
+    ],
+    KafkaReportRow: [
+        KafkaReportRow(events=100_000, wall_s=20.04, events_per_s=4_990.0, peak_mib=1_234.5, origin=ORIGIN)
+    ],
+    SparkRow: [
+        SparkRow(
+            events=1_000_000,
+            wall_s=14.04,
+            peak_rss_gib=1.234,
+            events_per_s=71_225.1,
+            in_sla=0.9911,
+            late_by_cause={"burst": 8_900},
+            origin=ORIGIN,
+        ),
+        SparkRow(
+            events=10_000_000,
+            wall_s=25.0,
+            peak_rss_gib=2.5,
+            events_per_s=400_000.0,
+            in_sla=0.99,
+            late_by_cause={"burst": 100_000},
+            wall_without_causes_s=15.0,
+            whole_wall_s=70.0,
+            whole_peak_rss_gib=3.0,
+            against=(Alternative(engine="duckdb", version="1.2", wall_s=2.0, peak_rss_gib=0.5, events_per_s=5e6),),
+            origin=ORIGIN,
+        ),
+    ],
+}
+
+
+@pytest.fixture
+def _measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (tables, live_tables, report_tables):
+        monkeypatch.setattr(module, "load", lambda kind: MEASURED.get(kind, []))
+
+
+def cells(table: str) -> list[list[str]]:
+    """Return header and rows."""
+    lines = [line for line in table.splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
+
+
+def test_the_readme_shows_the_committed_figures() -> None:
+    text = README.read_text(encoding="utf-8")
+    assert all(f"<!-- table: {name} -->" in text for name in TABLES)
+    assert renew(text) == text, "run `make tables`"
+
+
+@pytest.mark.usefixtures("_measured")
+def test_only_what_stands_between_the_markers_is_made_anew() -> None:
+    after = renew(TEXT)
+    assert "typed by hand" not in after
+    assert "| 100,000 | 20.0 | 4,990 | 1,234 |" in after
+    kept = [line for line in TEXT.splitlines() if line and "typed" not in line]
+    found = iter(after.splitlines())
+    assert all(line in found for line in kept), "all else is there, in its order"
+
+
+@pytest.mark.usefixtures("_measured")
+def test_tables_made_anew_twice_are_the_same() -> None:
+    assert renew(renew(TEXT)) == renew(TEXT)
+
+
+@pytest.mark.usefixtures("_measured")
+def test_a_file_is_written_only_when_something_changed(tmp_path: Path) -> None:
+    path = tmp_path / "page.md"
+    path.write_text(TEXT, encoding="utf-8")
+    assert renew_file(path)
+    written_ns = path.stat().st_mtime_ns
+    assert not renew_file(path)
+    assert path.stat().st_mtime_ns == written_ns
+
+
+@pytest.mark.usefixtures("_measured")
+@pytest.mark.parametrize("name", TABLES)
+def test_every_table_has_as_many_cells_in_each_row_as_in_its_header(name: str) -> None:
+    header, *rows = cells(TABLES[name]())
+    assert all(len(row) == len(header) for row in rows)
+
+
+@pytest.mark.usefixtures("_measured")
+def test_live_runs_stand_beside_the_papers_rows() -> None:
+    _, ours, own = cells(live_tables.live())
+    same, spread = "99.951 (99.951 … 99.951)", "24.15 (23.46 … 25.00)"
+    times = "30 / 210 / 481 / 1,234"
+    assert ours == ["w1, algorithm-2 (3)", same, times, spread, "6/5/4", "97.4 / 30.21, 6/6"]
+    assert own[0] == "w1, own (1) (1 invalid)", "a run that is no measurement says so"
+    assert own[1] == "99.951", "one run has no spread"
+    assert own[-1] == "–", "the paper has no such row"
+
+
+@pytest.mark.usefixtures("_measured")
+def test_live_stands_beside_its_simulation_with_the_largest_difference_of_any_run() -> None:
+    _, ours, _ = cells(live_tables.live_simulated())
+    assert ours == ["w1, algorithm-2 (3)", "99.951", "99.884", "-0.300", "24.15", "23.00", "-8.00"]
+
+
+@pytest.mark.usefixtures("_measured")
+def test_processes_are_added_up_for_each_load() -> None:
+    assert cells(tables.processes()) == [
+        ["cores / peak PSS MiB", "pipeline, 150/s", "payment-only, 150/s"],
+        ["order", "0.20 / 60", "–"],
+        ["payment-0", "0.10 / 30", "0.12 / 31"],
+        ["together", "0.30 / 90", "0.12 / 31"],
+    ]
+
+
+@pytest.mark.usefixtures("_measured")
+def test_a_table_says_once_where_its_figures_come_from() -> None:
+    assert tables.processes().splitlines()[-1] == "`tailpack bench all`, commit 0123abc, 2 cores, 2026-01-05  "
+    assert tables.processes().count("0123abc") == 1
+
+
+def test_of_many_commands_the_first_stands_for_all_and_every_commit_is_named() -> None:
+    origins = [
+        Origin(command=f"tailpack bench handover --heartbeat {beat}", commit=commit, machine="2 cores", measured_on="d")
+        for beat, commit in enumerate("abcab")
+    ]
+    few, many = table(("x",), [("1",)], origins[:3]), table(("x",), [("1",)], origins)
+    assert few.count("`tailpack") == 3
+    assert "`tailpack bench handover --heartbeat 0` and 4 commands like it, commits a; b; c, 2 cores, d;" in many
+
+
+@pytest.mark.usefixtures("_measured")
+def test_the_reports_speed_stands_by_size_and_what_was_not_asked_for_is_a_dash() -> None:
+    assert cells(report_tables.spark())[1:] == [
+        ["1,000,000", "14.0", "71,225", "1.23", "–", "–", "0.89"],
+        ["10,000,000", "25.0", "400,000", "2.50", "70.0", "3.00", "1.00"],
+    ]
+
+
+@pytest.mark.usefixtures("_measured")
+def test_the_others_stand_beside_spark_where_they_were_asked() -> None:
+    header, only = cells(report_tables.spark_against())
+    assert header[1] == "duckdb 1.2"
+    assert only == ["10,000,000", "2.0 / 0.50", "15.0", "25.0 / 2.50"]
+
+
+def test_the_page_about_spark_shows_the_committed_figures() -> None:
+    text = (README.parent / "docs" / "spark.md").read_text(encoding="utf-8")
+    assert all(f"<!-- table: {name} -->" in text for name in ("spark", "spark-against"))
+    assert renew(text) == text, "run `tailpack bench tables docs/spark.md`"

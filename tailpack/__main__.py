@@ -5,14 +5,14 @@ import sys
 from typing import Never
 
 from tailpack.errors import INTERRUPTED, STOPPED
-from tailpack.interrupts import STOPPING
+from tailpack.local.interrupts import STOPPING
 
 
 def main() -> None:
     """Load the command line and run it."""
     for number in STOPPING:
         signal.signal(number, _end)  # until the command line has handlers of its own
-    from tailpack.cli import main as run  # noqa: PLC0415  which takes most of a second
+    from tailpack.cli.main import main as run  # noqa: PLC0415  which takes most of a second
 
     run()
 

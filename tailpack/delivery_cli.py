@@ -29,7 +29,7 @@ def delivery(
 
     Runtimes that take no plan get the policy's count, and place partitions by themselves.
     """
-    from tailpack.bench_cli import live_row, run_scenario  # noqa: PLC0415  which registers this command
+    from tailpack.cli.bench import live_row, run_scenario  # noqa: PLC0415  which registers this command
 
     for heartbeat in heartbeats.split(","):
         for runtime in runtimes.split(","):

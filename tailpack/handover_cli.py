@@ -212,7 +212,7 @@ def _progress(what: str, total: int) -> Iterator[Callable[[str, int], None]]:
 
 def _finish(result: "Outcome", show: Callable[[Console], None], *, as_json: bool, into: Path | None) -> None:
     """Keep and print the result; exit status 1 when it does not count, 130 after Ctrl-C. Kept is only what counts."""
-    from tailpack.bench_cli import origin  # noqa: PLC0415  which registers these commands
+    from tailpack.cli.bench import origin  # noqa: PLC0415  which registers these commands
     from tailpack.labs.keep import keep  # noqa: PLC0415
 
     if into and result.valid and not result.interrupted:

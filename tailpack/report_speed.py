@@ -18,8 +18,8 @@ from bench.figures import Alternative, Origin, SparkRow
 from bench.report_speed.answer import Answer, Figures, Way
 from report.run_info import RUN_FILE
 from tailpack.errors import TailpackError
-from tailpack.jars import cache_folder
-from tailpack.judge import job
+from tailpack.local.jars import cache_folder
+from tailpack.report_job import job
 
 SEED: Final = 1
 MADE_BY: Final = ("made_up", "files")

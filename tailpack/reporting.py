@@ -10,12 +10,12 @@ import msgspec
 from rich.console import Console
 
 from report.run_info import RUN_FILE
-from tailpack.broker import Broker
-from tailpack.cluster import Cluster
+from tailpack.cli.report_formats import hand_over
 from tailpack.errors import TailpackError
-from tailpack.judge import judge
-from tailpack.places import default_broker_folder, new_folder
-from tailpack.report_formats import hand_over
+from tailpack.local.broker import Broker
+from tailpack.local.cluster import Cluster
+from tailpack.local.places import default_broker_folder, new_folder
+from tailpack.report_job import judge
 
 if TYPE_CHECKING:
     from report.result import Result

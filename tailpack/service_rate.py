@@ -15,11 +15,11 @@ from contracts.connection import Connection
 from contracts.topics import Topic, qualified
 from loadgen.events import PaymentEvent
 from loadgen.orders import Orders
-from tailpack.broker import Broker
-from tailpack.children import Child
 from tailpack.errors import TailpackError
-from tailpack.resources import ResourceMeter
-from tailpack.topics import create_topics
+from tailpack.local.broker import Broker
+from tailpack.local.children import Child
+from tailpack.local.resources import ResourceMeter
+from tailpack.local.topics import create_topics
 from tailpack.watch import Watcher
 
 DEADLINE_FACTOR: Final = 3.0

@@ -14,11 +14,11 @@ from contracts.connection import Connection
 from report.result import Result
 from report.spark.publishing import create_topics, publish, run_info
 from report.spark.samples import MadeUpRun, made_up_run
-from tailpack.broker import Broker
 from tailpack.errors import TailpackError
-from tailpack.jars import ensure
-from tailpack.judge import judge
-from tailpack.resources import ResourceMeter
+from tailpack.local.broker import Broker
+from tailpack.local.jars import ensure
+from tailpack.local.resources import ResourceMeter
+from tailpack.report_job import judge
 
 RATE: Final = 900.0
 """Events/s of the made-up run: close to what its five partitions serve, 1000 events/s, so that it has a tail."""

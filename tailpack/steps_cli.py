@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from contracts.connection import Connection
-from tailpack.jars import Bundle, ensure
+from tailpack.local.jars import Bundle, ensure
 
 app = typer.Typer(no_args_is_help=True)
 topics = typer.Typer(no_args_is_help=True, help="Topics of a run that is put together by hand.")
@@ -43,7 +43,7 @@ def create(
 ) -> None:
     """Create the topics of a run; those that exist stay as they are."""
     from bench.scenario import load_scenario  # noqa: PLC0415  numpy and policies only where they are needed
-    from tailpack.topics import create_topics  # noqa: PLC0415
+    from tailpack.local.topics import create_topics  # noqa: PLC0415
 
     partitions = load_scenario(scenario).payment.partitions
     connection = Connection(
@@ -73,7 +73,7 @@ def load(
     Then `tailpack report OUT/NAMESPACE` judges the run.
     """
     from bench.scenario import load_scenario  # noqa: PLC0415
-    from tailpack.runner import Options, Run  # noqa: PLC0415
+    from tailpack.run import Options, Run  # noqa: PLC0415
 
     chosen = load_scenario(scenario, {"autoscaler.policy": policy, "seed": seed, "duration_s": duration_s})
     options = Options(

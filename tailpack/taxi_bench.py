@@ -18,8 +18,8 @@ from bench.taxi import made_up
 from bench.taxi.months import Month
 from bench.taxi.outcome import Dropped
 from tailpack.errors import TailpackError
-from tailpack.jars import cache_folder
-from tailpack.resources import ResourceMeter
+from tailpack.local.jars import cache_folder
+from tailpack.local.resources import ResourceMeter
 
 MONTH: Final = Month(2013, 1)
 SEED: Final = 1

@@ -3,7 +3,7 @@
 from confluent_kafka import KafkaException
 from kafka_helpers import admin, wait_for
 
-from tailpack.cluster import Cluster
+from tailpack.local.cluster import Cluster
 
 
 def bootstrap(cluster: Cluster) -> str:

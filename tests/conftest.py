@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from tailpack.broker import Broker
-from tailpack.cluster import Cluster
+from tailpack.local.broker import Broker
+from tailpack.local.cluster import Cluster
 
 # The same examples every time, so that a change is judged by what it changes; `--hypothesis-profile=explore` looks for
 # others.

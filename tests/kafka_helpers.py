@@ -9,7 +9,7 @@ from confluent_kafka.admin import AdminClient
 
 from contracts.connection import Connection
 from contracts.topics import Topic, qualified
-from tailpack.topics import create_topics as create
+from tailpack.local.topics import create_topics as create
 
 T = TypeVar("T")
 

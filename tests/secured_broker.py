@@ -23,8 +23,8 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from tailpack.broker import Broker
-from tailpack.broker_config import PROPERTIES
+from tailpack.local.broker import Broker
+from tailpack.local.broker_config import PROPERTIES
 
 USER: Final = "tailpack"
 PASSWORD: Final = 'k=v # "quoted" \\ and more'

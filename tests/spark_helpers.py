@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from report.spark.session import jar_files, open_session
-from tailpack.jars import ensure
+from tailpack.local.jars import ensure
 
 SPARK: Final = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 """Marks of a module that uses Spark. PySpark leaves the socket of each `collect()` to the garbage collector."""

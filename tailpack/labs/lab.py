@@ -21,7 +21,6 @@ from contracts.progress import ReplicaState
 from contracts.topics import Topic, qualified
 from loadgen.events import PaymentEvent
 from loadgen.orders import Orders
-from tailpack.broker import Broker
 from tailpack.errors import TailpackError
 from tailpack.labs.clients import producer
 from tailpack.labs.commits import Commits
@@ -32,7 +31,8 @@ from tailpack.labs.replicas import Replicas
 from tailpack.labs.reports import Reports
 from tailpack.labs.runtimes import SESSION_S, Runtime
 from tailpack.labs.timeline import Timeline
-from tailpack.topics import create_topics
+from tailpack.local.broker import Broker
+from tailpack.local.topics import create_topics
 
 POLL_S: Final = 0.02
 START_DEADLINE_S: Final = 60.0

@@ -9,9 +9,9 @@ from typing import Final
 import msgspec
 
 from contracts.connection import Connection
-from tailpack.children import Child
 from tailpack.errors import TailpackError
 from tailpack.labs.generator import SENT_FILE, STARTED_FILE, Sent
+from tailpack.local.children import Child
 
 READY_DEADLINE_S: Final = 30.0
 STOP_DEADLINE_S: Final = 15.0

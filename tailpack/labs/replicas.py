@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from tailpack.children import Child
 from tailpack.errors import TailpackError
+from tailpack.local.children import Child
 
 KILL_DEADLINE_S: Final = 5.0
 STOP_DEADLINE_S: Final = 15.0

@@ -10,7 +10,7 @@ from live_autoscaler import PARTITIONS, two_replicas
 from payment_load import PaymentLoad
 
 from contracts.journal import ReplicaChange
-from tailpack.broker import Broker
+from tailpack.local.broker import Broker
 
 pytestmark = pytest.mark.kafka
 PATIENCE = {"SESSION_S": "120", "REBALANCE_TIMEOUT_S": "120"}

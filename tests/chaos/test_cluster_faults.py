@@ -21,7 +21,7 @@ from payment_load import PaymentLoad, longest_silence_s
 
 from contracts.events import PaymentSettled
 from contracts.plan import Eviction
-from tailpack.cluster import Cluster
+from tailpack.local.cluster import Cluster
 
 pytestmark = pytest.mark.kafka
 

@@ -8,7 +8,7 @@ import psutil
 import pytest
 from live_run import LiveRun, start_run
 
-from tailpack.broker import Broker
+from tailpack.local.broker import Broker
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(300)]
 

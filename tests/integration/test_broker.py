@@ -8,8 +8,8 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from kafka_helpers import create_topics, produce, read_all, wait_for
 
 from contracts.topics import Topic, qualified
-from tailpack.broker import Broker
 from tailpack.errors import TailpackError
+from tailpack.local.broker import Broker
 
 pytestmark = pytest.mark.kafka
 

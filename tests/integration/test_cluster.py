@@ -12,8 +12,8 @@ from confluent_kafka.admin import ConfigResource, ResourceType
 from kafka_helpers import admin, create_topics, produce, read_all
 
 from contracts.topics import Topic, qualified
-from tailpack.cluster import Cluster
 from tailpack.errors import TailpackError
+from tailpack.local.cluster import Cluster
 
 pytestmark = pytest.mark.kafka
 

@@ -18,8 +18,8 @@ from loadgen.orders import Orders
 from loadgen.result import READY_FILE, GeneratorResult
 from loadgen.schedule import Spacing, Split
 from loadgen.spec import LoadSpec, Topology
-from tailpack.broker import Broker
-from tailpack.stack import free_port
+from tailpack.local.broker import Broker
+from tailpack.local.stack import free_port
 
 pytestmark = pytest.mark.kafka
 

@@ -28,7 +28,7 @@ from report.spark.job import Cluster, report_run
 from report.spark.records import journal_entries, typed_records
 from report.spark.schema import EVENT
 from tailpack.description import describe_simulated
-from tailpack.jars import ensure
+from tailpack.local.jars import ensure
 
 pytestmark = [*SPARK, pytest.mark.long, pytest.mark.timeout(600)]
 SECONDS = 180

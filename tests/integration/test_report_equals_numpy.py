@@ -17,7 +17,7 @@ from report.spark.gather import EVENTS
 from report.spark.job import Cluster, report_run
 from report.spark.publishing import publish, run_info
 from report.spark.samples import PARTITIONS, made_up_run
-from tailpack.jars import ensure
+from tailpack.local.jars import ensure
 
 pytestmark = [pytest.mark.kafka, *SPARK]
 STARTED_US = 1_700_000_000_000_000

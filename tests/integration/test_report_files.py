@@ -26,7 +26,7 @@ from report.spark.gather import EVENTS, JOURNAL
 from report.spark.job import Cluster, report_files, report_run
 from report.spark.publishing import publish, run_info
 from report.spark.samples import PARTITIONS, made_up_run
-from tailpack.jars import ensure
+from tailpack.local.jars import ensure
 
 pytestmark = [pytest.mark.kafka, *SPARK]
 HERE = Cluster("local[2]", [])

@@ -25,8 +25,8 @@ from report.spark.job import Cluster, report_run, report_topic
 from report.spark.publishing import publish, run_info
 from report.spark.samples import PARTITIONS, MadeUpRun, made_up_run, records_of
 from report.spark.source import read_topics
-from tailpack.broker import Broker
-from tailpack.jars import ensure
+from tailpack.local.broker import Broker
+from tailpack.local.jars import ensure
 
 pytestmark = [pytest.mark.kafka, *SPARK]
 LOST, SETTLED_TWICE, SHIPPED_TWICE, NEVER_NOTIFIED, REFUSED = 11, 22, 33, 44, 55

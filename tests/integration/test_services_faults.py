@@ -12,7 +12,7 @@ from kafka_helpers import produce, read_all, wait_for
 from services_stack import Stack, a_stack, order, order_without_id, settled
 
 from contracts.topics import Topic
-from tailpack.broker import Broker
+from tailpack.local.broker import Broker
 
 pytestmark = pytest.mark.kafka
 

@@ -18,7 +18,7 @@ from contracts.connection import Connection
 from contracts.topics import Topic
 from report.spark.publishing import publish, run_info
 from report.spark.samples import PARTITIONS, made_up_run
-from tailpack.stack import free_port
+from tailpack.local.stack import free_port
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
 STARTED_US: Final = 1_700_000_000_000_000

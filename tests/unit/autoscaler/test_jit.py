@@ -47,8 +47,8 @@ def test_it_keeps_its_name_its_words_and_its_parameters() -> None:
 @pytest.mark.parametrize(
     "begun",
     [
-        "from tailpack.cli import main; sys.argv = ['tailpack', 'policies']; main()",
-        "from tailpack.cli import main; sys.argv = ['tailpack', 'simulate', '--help']; main()",
+        "from tailpack.cli.main import main; sys.argv = ['tailpack', 'policies']; main()",
+        "from tailpack.cli.main import main; sys.argv = ['tailpack', 'simulate', '--help']; main()",
         "import autoscaler.live.composition, bench.simulation.run",
     ],
     ids=["policies", "help", "modules"],

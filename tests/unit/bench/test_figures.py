@@ -33,8 +33,8 @@ from report.page.example import example
 from report.run_info import RunInfo
 from studies.packing_speed import PackingSpeedFigures
 from studies.paper.claim import PaperRow
-from tailpack import bench_cli
-from tailpack.resources import Usage
+from tailpack.cli import bench as bench_cli
+from tailpack.local.resources import Usage
 
 ORIGIN = Origin(command="tailpack bench all", commit="0123abc", machine="2 cores", measured_on="2026-01-05")
 ROWS: dict[type[msgspec.Struct], Any] = {

@@ -16,7 +16,7 @@ import pytest
 import typer
 from compose_file import FILE, OWN_IMAGE, ROOT, command_of, compose, services
 
-from tailpack.cli import app
+from tailpack.cli.main import app
 
 SCHEMA = Path(__file__).with_name("compose-spec.json")
 """The Compose specification's JSON schema (Apache-2.0), as github.com/compose-spec/compose-go v2.16.2 holds it."""

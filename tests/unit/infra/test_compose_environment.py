@@ -14,8 +14,8 @@ from loadgen.drivers.settings import Settings as GeneratorSettings
 from services.common.settings import ServiceSettings
 from services.order.settings import OrderSettings
 from services.payment.settings import ReplicaSettings
-from tailpack.broker import PROPERTIES
-from tailpack.stack import Stack
+from tailpack.local.broker import PROPERTIES
+from tailpack.local.stack import Stack
 
 PLACES = {"http_host", "http_port", "data_dir", "state_dir"}
 """Where a process listens and keeps files: rightly different in a container."""

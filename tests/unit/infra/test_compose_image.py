@@ -93,7 +93,7 @@ def test_the_wheel_holds_every_module_and_data_file(wheel):
     }
 
     assert needed - set(wheel) == set()
-    assert "tailpack/locks/spark.lock" in needed
+    assert "tailpack/local/locks/spark.lock" in needed
     assert "bench/scenarios/demo.toml" in needed
 
 

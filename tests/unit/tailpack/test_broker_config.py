@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tailpack.broker_config import PROPERTIES, Seat, assign_seats, free_ports, write_configuration
 from tailpack.errors import TailpackError
+from tailpack.local.broker_config import PROPERTIES, Seat, assign_seats, free_ports, write_configuration
 
 
 def properties(folder: Path, seat: Seat) -> dict[str, str]:

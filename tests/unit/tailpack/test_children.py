@@ -6,7 +6,7 @@ from pathlib import Path
 
 from kafka_helpers import wait_for
 
-from tailpack.children import Child, Children
+from tailpack.local.children import Child, Children
 
 
 def child(folder: Path, body: str) -> Child:

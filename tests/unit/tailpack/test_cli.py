@@ -18,7 +18,8 @@ from bench.scenario import scenario_names
 from report.page.example import example
 from report.result import Effects, Result
 from report.run_info import RUN_FILE
-from tailpack import cli, reporting
+from tailpack import reporting
+from tailpack.cli import main as cli
 
 FIVE_MISTAKES = """
 name = "own"

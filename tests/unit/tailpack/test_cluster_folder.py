@@ -5,10 +5,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tailpack.broker import STATE_FILE
-from tailpack.broker_config import Seat
-from tailpack.cluster import Cluster
 from tailpack.errors import TailpackError
+from tailpack.local.broker import STATE_FILE
+from tailpack.local.broker_config import Seat
+from tailpack.local.cluster import Cluster
 
 QUORUM = {1: 501, 2: 502, 3: 503}
 

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from contracts.validation import InvalidSettingsError
-from tailpack import compare_cli
+from tailpack.cli import compare as compare_cli
 from tailpack.errors import TailpackError
 
 SHORT = ("--scenarios", "w1", "--policies", "algorithm-2,linear", "--set", "duration_s=30", "--processes", "1")

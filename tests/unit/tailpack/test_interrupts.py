@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from tailpack.interrupts import uninterrupted
+from tailpack.local.interrupts import uninterrupted
 
 
 def test_the_signal_is_delivered_at_the_end_of_the_block() -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tailpack import jars
 from tailpack.errors import TailpackError
-from tailpack.jars import Jar
+from tailpack.local import jars
+from tailpack.local.jars import Jar
 
 
 @pytest.fixture

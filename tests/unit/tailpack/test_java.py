@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tailpack.errors import TailpackError
-from tailpack.java import java
+from tailpack.local.java import java
 
 
 @pytest.fixture(autouse=True)

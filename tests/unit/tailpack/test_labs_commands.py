@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from tailpack import cli
+from tailpack.cli import main as cli
 from tailpack.labs import lab
 
 

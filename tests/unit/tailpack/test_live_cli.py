@@ -8,7 +8,7 @@ import pytest
 
 from bench import figures
 from bench.figures import LiveRow, Origin
-from tailpack import live_cli
+from tailpack.cli import bench_live as live_cli
 
 SCENARIOS, POLICIES = ["w1", "w1-skew9"], ["tail-aware", "linear", "keda-hpa"]
 ORIGIN = Origin(command="tailpack bench live", commit="0123abc", machine="2 cores", measured_on="2026-01-05")

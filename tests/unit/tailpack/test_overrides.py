@@ -3,8 +3,8 @@
 import pytest
 
 from bench.scenario import load_scenario
+from tailpack.cli.overrides import parse_overrides
 from tailpack.errors import TailpackError
-from tailpack.overrides import parse_overrides
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 
 from studies.packing import compare, kept
 from studies.packing.contestants import THE_TWELVE
-from tailpack import packing_cli
+from tailpack.cli import packing as packing_cli
 from tailpack.errors import TailpackError
 
 TINY = ("--streams", "2", "--iterations", "6", "--partitions", "9", "--delta", "10", "--processes", "1")
@@ -102,7 +102,7 @@ def test_a_plot_without_figures_says_how_to_get_them(monkeypatch: pytest.MonkeyP
 
 
 def test_the_commands_are_in_the_command_line() -> None:
-    from tailpack import cli
+    from tailpack.cli import main as cli
 
     packing = typer.main.get_command(cli.app).commands["packing"]  # type: ignore[attr-defined]
     assert set(packing.commands) == {"compare", "plot"}

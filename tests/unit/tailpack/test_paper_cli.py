@@ -12,7 +12,7 @@ from bench.comparison import campaign
 from bench.comparison.campaign import Campaign, Outcomes
 from studies.packing.result import Claim
 from studies.paper import landau_2024
-from tailpack import paper_cli
+from tailpack.cli import paper as paper_cli
 
 
 def run(*words: str) -> Result:

@@ -7,7 +7,7 @@ import pytest
 
 from report.run_info import RUN_FILE
 from tailpack.errors import TailpackError
-from tailpack.places import default_broker_folder, named_folder, new_folder
+from tailpack.local.places import default_broker_folder, named_folder, new_folder
 
 
 def test_the_broker_lives_where_the_system_keeps_state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 from autoscaler.live.learned import FILE, LearnedTimes
 from autoscaler.live.rebalances import Rebalances
 from report.page.rebalances import RebalanceRound, summed_up
+from tailpack.cli.report import app
 from tailpack.errors import TailpackError
-from tailpack.report_cli import app
 
 
 def round_of(number: int, pause_s: float | None) -> RebalanceRound:

@@ -7,7 +7,7 @@ import recorded_runs
 from typer.testing import CliRunner
 
 from contracts.validation import InvalidSettingsError
-from tailpack import replay_cli
+from tailpack.cli import replay as replay_cli
 from tailpack.errors import TailpackError
 
 

@@ -16,7 +16,9 @@ from bench.figures import Alternative, Origin, SparkRow
 from bench.report_speed import made_up
 from bench.report_speed.answer import Answer, Figures, Way
 from report.run_info import RUN_FILE
-from tailpack import bench_cli, report_bench_cli, report_speed
+from tailpack import report_speed
+from tailpack.cli import bench as bench_cli
+from tailpack.cli import bench_report as report_bench_cli
 from tailpack.errors import TailpackError
 
 ORIGIN = Origin(command="tailpack bench report", commit="0123abc", machine="2 cores", measured_on="2026-01-05")

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from tailpack import resources
-from tailpack.resources import ResourceMeter, Usage, load_usages
+from tailpack.local import resources
+from tailpack.local.resources import ResourceMeter, Usage, load_usages
 
 MIB = 2**20
 

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from contracts.validation import InvalidSettingsError
 from report.run_info import RunInfo
-from tailpack import simulate_cli
+from tailpack.cli import simulate as simulate_cli
 from tailpack.errors import TailpackError
 
 SHORT = ["--set", "duration_s=60"]

@@ -18,8 +18,8 @@ from loadgen.spec import Topology
 from services.common.settings import ServiceSettings
 from services.order.settings import OrderSettings
 from services.payment.settings import ReplicaSettings
-from tailpack.children import Child, Children
-from tailpack.stack import Stack
+from tailpack.local.children import Child, Children
+from tailpack.local.stack import Stack
 
 CONNECTION = Connection(bootstrap_servers="kafka:9092", client_properties="tls.properties", namespace="run-1")
 READ_BY: dict[str, tuple[type[msgspec.Struct], ...]] = {

@@ -15,8 +15,8 @@ from contracts.validation import from_environment
 from services.comparators.settings import Runtime
 from services.consumer import settings as consumer
 from services.payment.settings import ReplicaSettings
-from tailpack.children import Child, Children
-from tailpack.stack import Stack
+from tailpack.local.children import Child, Children
+from tailpack.local.stack import Stack
 
 
 @dataclass

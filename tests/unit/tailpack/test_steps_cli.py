@@ -5,8 +5,9 @@ import typer
 from typer.testing import CliRunner
 
 from contracts.validation import InvalidSettingsError
-from tailpack import runner, steps_cli
-from tailpack import topics as topics_of_a_run
+from tailpack import run as runner
+from tailpack import steps_cli
+from tailpack.local import topics as topics_of_a_run
 
 REACH = ["--bootstrap-servers", "kafka:9092", "--namespace", "demo"]
 
@@ -96,7 +97,7 @@ def test_jars_of_something_else_are_refused():
 
 
 def test_the_steps_stand_beside_the_other_commands():
-    from tailpack.cli import app
+    from tailpack.cli.main import app
 
     commands = typer.main.get_command(app).commands
 

@@ -62,7 +62,7 @@ def test_a_command_that_is_still_being_loaded_ends_in_the_same_way(tmp_path: Pat
         "from tailpack.__main__ import main\n"
         "class Early:\n"
         "    def find_spec(self, name, *_):\n"
-        "        if name == 'tailpack.cli':\n"
+        "        if name == 'tailpack.cli.main':\n"
         "            signal.raise_signal(signal.SIGINT)\n"
         "sys.meta_path.insert(0, Early())\n"
         "main()\n"

@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 from bench.comparison import campaign
 from bench.comparison.campaign import Campaign, Outcomes
 from bench.sweeps.catalogue import SWEEPS
-from tailpack import sweep_cli
+from tailpack.cli import sweep as sweep_cli
 from tailpack.errors import TailpackError
 
 

@@ -15,7 +15,8 @@ from bench.taxi.outcome import Dropped, Outcome
 from bench.taxi.request import Request
 from contracts.validation import InvalidSettingsError
 from report.spark.errors import ReportError
-from tailpack import taxi_bench, taxi_cli
+from tailpack import taxi_bench
+from tailpack.cli import taxi as taxi_cli
 from tailpack.errors import TailpackError
 
 OUTCOME = Outcome(

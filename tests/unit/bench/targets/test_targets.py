@@ -9,7 +9,7 @@ from bench.figures import Origin, TargetRow, save
 from bench.targets import tables
 from bench.targets.catalogue import GOALS, Goal
 from report.statistics import Interval
-from tailpack.targets_cli import app
+from tailpack.cli.bench_targets import app
 
 
 def sure(value):

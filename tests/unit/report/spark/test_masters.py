@@ -6,7 +6,7 @@ import pytest
 
 from report.spark.errors import ReportError
 from report.spark.masters import addresses, check_master
-from tailpack.stack import free_port
+from tailpack.local.stack import free_port
 
 
 @pytest.mark.parametrize(

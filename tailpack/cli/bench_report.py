@@ -142,6 +142,6 @@ def _from_kafka(events: int, *, as_json: bool, into: Path | None) -> None:
 
 
 def _origin() -> figures.Origin:
-    from tailpack.bench_cli import origin  # noqa: PLC0415  which registers this command
+    from tailpack.cli.bench import origin  # noqa: PLC0415  which registers this command
 
     return origin()

@@ -16,11 +16,11 @@ import psutil
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from tailpack.broker_config import PROPERTIES, Seat, assign_seats, write_configuration
 from tailpack.errors import TailpackError
-from tailpack.interrupts import uninterrupted
-from tailpack.jars import classpath, ensure
-from tailpack.java import java
+from tailpack.local.broker_config import PROPERTIES, Seat, assign_seats, write_configuration
+from tailpack.local.interrupts import uninterrupted
+from tailpack.local.jars import classpath, ensure
+from tailpack.local.java import java
 
 READY_DEADLINE_S: Final = 90.0
 """A broker that was killed recovers its logs first: tens of seconds on a slow disk."""

@@ -61,7 +61,7 @@ def _round(chance: random.Random, scenarios: Sequence[str], policies: Sequence[s
 def run_live(scenario: str, policy: str, seed: int, out: Path) -> LiveRow:
     """Run, simulate again, and return the row."""
     from bench.replay.replay import replay  # noqa: PLC0415  compiled code
-    from tailpack.bench_cli import live_row, run_scenario  # noqa: PLC0415  which registers this command
+    from tailpack.cli.bench import live_row, run_scenario  # noqa: PLC0415  which registers this command
 
     folder = run_scenario(scenario, {"autoscaler.policy": policy, "seed": seed}, out)
     both, _, _ = replay(folder)

@@ -16,7 +16,7 @@ from bench.taxi.months import parse_month
 from bench.taxi.outcome import RULES, Outcome
 from bench.taxi.request import Request, parse_speed
 from contracts.validation import InvalidSettingsError
-from tailpack import bench_cli
+from tailpack.cli import bench as bench_cli
 from tailpack.errors import TailpackError
 
 app = typer.Typer()

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from tailpack.overrides import parse_overrides
+from tailpack.cli.overrides import parse_overrides
 
 if TYPE_CHECKING:
     from bench.scenario import Scenario

@@ -40,8 +40,8 @@ def compare(
     from autoscaler.policies.registry import POLICIES  # noqa: PLC0415  numpy only where it is needed
     from bench.comparison import compare as comparison  # noqa: PLC0415
     from bench.scenario import scenario_names  # noqa: PLC0415
-    from tailpack.campaigns import campaign, names  # noqa: PLC0415
-    from tailpack.overrides import parse_overrides  # noqa: PLC0415
+    from tailpack.cli.campaigns import campaign, names  # noqa: PLC0415
+    from tailpack.cli.overrides import parse_overrides  # noqa: PLC0415
 
     asked = names(scenarios, scenario_names(), what="scenario")
     playing = names(policies or ",".join(one for one in POLICIES if one != "static"), POLICIES, what="policy")
@@ -62,7 +62,7 @@ def _write(found: "Comparison", out: Path, into: Path | None) -> None:
     from bench.comparison.policy_comparison import policies_view  # noqa: PLC0415
     from bench.scenario import load_scenario  # noqa: PLC0415
     from report.page.comparison_page import COMPARISON_PAGE, write_comparison  # noqa: PLC0415
-    from tailpack.bench_cli import origin  # noqa: PLC0415  which imports Kafka's clients
+    from tailpack.cli.bench import origin  # noqa: PLC0415  which imports Kafka's clients
 
     made = origin()
     text = "# Policies compared\n\n" + page(found.rows, [made]) + "\n![Pareto fronts](fronts.svg)\n"
@@ -81,7 +81,7 @@ def _write(found: "Comparison", out: Path, into: Path | None) -> None:
 
 def _show(found: "Comparison", out: Path, *, as_json: bool) -> None:
     from report.page.comparison_page import COMPARISON_PAGE  # noqa: PLC0415
-    from tailpack.campaigns import finish, show  # noqa: PLC0415
+    from tailpack.cli.campaigns import finish, show  # noqa: PLC0415
 
     if as_json:
         sys.stdout.write(msgspec.json.encode(found).decode() + "\n")

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from tailpack.errors import TailpackError
-from tailpack.java import java
+from tailpack.local.java import java
 
 Bundle = Literal["kafka", "spark"]
 TITLES: Final[dict[Bundle, str]] = {"kafka": "Apache Kafka 4.3.1 (46 MB)", "spark": "Spark's Kafka connector (10 MB)"}

@@ -15,8 +15,12 @@ from bench.figures import LiveRow, Origin, ProcessRow, StartupRow
 from bench.scenario import load_scenario
 from report.result import Result
 from report.run_info import RunInfo
-from tailpack import delivery_cli, handover_cli, live_cli, provenance, report_bench_cli, simulator_cli, targets_cli
-from tailpack.runner import Options, Run
+from tailpack import delivery_cli, handover_cli, provenance
+from tailpack.cli import bench_live as live_cli
+from tailpack.cli import bench_report as report_bench_cli
+from tailpack.cli import bench_simulator as simulator_cli
+from tailpack.cli import bench_targets as targets_cli
+from tailpack.run import Options, Run
 
 app = typer.Typer(
     no_args_is_help=True, help="Measure this machine. Figures go to bench/reference, tables to the README."
@@ -124,7 +128,7 @@ def live_row(result: Result) -> LiveRow:
 
 def process_rows(folder: Path, rate: int) -> list[ProcessRow]:
     """Return what each process of the run in `folder` used."""
-    from tailpack.resources import load_usages  # noqa: PLC0415
+    from tailpack.local.resources import load_usages  # noqa: PLC0415
 
     topology = RunInfo.load(folder).topology
     return [

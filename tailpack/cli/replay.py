@@ -10,8 +10,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from tailpack.cli.overrides import parse_overrides
 from tailpack.errors import TailpackError
-from tailpack.overrides import parse_overrides
 
 if TYPE_CHECKING:
     from bench.replay.measured import Measured

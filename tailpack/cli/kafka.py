@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from tailpack.cluster import Cluster
 from tailpack.errors import TailpackError
-from tailpack.jars import classpath, ensure
-from tailpack.java import java
-from tailpack.places import default_broker_folder
+from tailpack.local.cluster import Cluster
+from tailpack.local.jars import classpath, ensure
+from tailpack.local.java import java
+from tailpack.local.places import default_broker_folder
 
 app = typer.Typer(
     no_args_is_help=True, help="An embedded Apache Kafka for your own experiments; `tailpack run` uses it."

@@ -31,7 +31,7 @@ def simulator(
 ) -> None:
     """Events that the simulator serves per second of one core: by size of the run and of the group, and as a whole."""
     from bench.simulator_speed import measure_all  # noqa: PLC0415  the compiler only where it is needed
-    from tailpack.bench_cli import origin  # noqa: PLC0415  which registers this command
+    from tailpack.cli.bench import origin  # noqa: PLC0415  which registers this command
 
     console = Console(stderr=True)
     with console.status("serving"):
@@ -63,7 +63,7 @@ def simulator(
 def packing(*, as_json: AsJson = False, into: Into = None) -> None:
     """Milliseconds that each packer takes, by number of partitions; ten partitions to a consumer."""
     from studies.packing_speed import PackingSpeedFigures, measure_all  # noqa: PLC0415
-    from tailpack.bench_cli import origin  # noqa: PLC0415
+    from tailpack.cli.bench import origin  # noqa: PLC0415
 
     console = Console(stderr=True)
     with console.status("packing"):

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from tailpack.broker import Broker, start_together, stop_together
-from tailpack.broker_config import Seat, assign_seats, free_ports
 from tailpack.errors import TailpackError
+from tailpack.local.broker import Broker, start_together, stop_together
+from tailpack.local.broker_config import Seat, assign_seats, free_ports
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ def sweep(
     from bench.scenario import scenario_names  # noqa: PLC0415
     from bench.sweeps.catalogue import SWEEPS  # noqa: PLC0415
     from bench.sweeps.sweep import run  # noqa: PLC0415
-    from tailpack.campaigns import campaign, names  # noqa: PLC0415
+    from tailpack.cli.campaigns import campaign, names  # noqa: PLC0415
 
     (known,) = names(name, SWEEPS, what="sweep")[:1]
     chosen = SWEEPS[known]
@@ -61,7 +61,7 @@ def _write(chosen: "Sweep", found: "SweepResult", folder: Path, into: Path | Non
     from bench import figures  # noqa: PLC0415
     from bench.sweeps.page import page  # noqa: PLC0415
     from bench.sweeps.plot import draw  # noqa: PLC0415
-    from tailpack.bench_cli import origin  # noqa: PLC0415  which imports Kafka's clients
+    from tailpack.cli.bench import origin  # noqa: PLC0415  which imports Kafka's clients
 
     made, picture = origin(), f"{chosen.name}.svg"
     text = page(chosen, found.rows, [made], picture=picture if found.rows else "")
@@ -76,7 +76,7 @@ def _write(chosen: "Sweep", found: "SweepResult", folder: Path, into: Path | Non
 
 
 def _show(found: "SweepResult", folder: Path, *, as_json: bool) -> None:
-    from tailpack.campaigns import finish, show  # noqa: PLC0415
+    from tailpack.cli.campaigns import finish, show  # noqa: PLC0415
 
     if as_json:
         sys.stdout.write(msgspec.json.encode(found).decode() + "\n")

@@ -14,22 +14,20 @@ from rich.console import Console
 from rich.table import Table
 
 from contracts.validation import InvalidSettingsError
-from tailpack import (
-    bench_cli,
-    compare_cli,
-    kafka_cli,
-    packing_cli,
-    paper_cli,
-    replay_cli,
-    report_cli,
-    simulate_cli,
-    steps_cli,
-    stream_cli,
-    sweep_cli,
-    taxi_cli,
-)
+from tailpack import steps_cli
+from tailpack.cli import bench as bench_cli
+from tailpack.cli import compare as compare_cli
+from tailpack.cli import kafka as kafka_cli
+from tailpack.cli import packing as packing_cli
+from tailpack.cli import paper as paper_cli
+from tailpack.cli import replay as replay_cli
+from tailpack.cli import report as report_cli
+from tailpack.cli import simulate as simulate_cli
+from tailpack.cli import sla as stream_cli
+from tailpack.cli import sweep as sweep_cli
+from tailpack.cli import taxi as taxi_cli
 from tailpack.errors import INTERRUPTED, STOPPED, TailpackError
-from tailpack.interrupts import STOPPING
+from tailpack.local.interrupts import STOPPING
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -104,9 +102,9 @@ def run(
     """
     from bench.scenario import load_scenario  # noqa: PLC0415
     from report.result import Result  # noqa: PLC0415  Spark-side modules only where they are needed
-    from tailpack.overrides import parse_overrides  # noqa: PLC0415
+    from tailpack.cli.overrides import parse_overrides  # noqa: PLC0415
     from tailpack.reporting import show, whole  # noqa: PLC0415
-    from tailpack.runner import Options, Run  # noqa: PLC0415
+    from tailpack.run import Options, Run  # noqa: PLC0415
 
     if bool(name) == bool(scenario):
         raise TailpackError("name one scenario; `tailpack scenarios` lists them")

@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.table import Table
 from typer.core import TyperGroup
 
+from tailpack.cli.rebalance import teach
+from tailpack.cli.report_formats import AsFormat, AsJson, Format, Master, OneTable, chosen, hand_over, hand_over_csv
 from tailpack.errors import TailpackError
-from tailpack.rebalance_cli import teach
-from tailpack.report_formats import AsFormat, AsJson, Format, Master, OneTable, chosen, hand_over, hand_over_csv
 
 if TYPE_CHECKING:
     from report.page.run_comparison import RunComparison
@@ -139,8 +139,8 @@ def _compared(runs: list[Path], out: Path | None, console: Console, master: str)
     from report.page.comparison_filled import view  # noqa: PLC0415
     from report.page.comparison_page import COMPARISON_PAGE, write_comparison  # noqa: PLC0415
     from report.page.run_comparison import RunComparison  # noqa: PLC0415
-    from tailpack import judge  # noqa: PLC0415
-    from tailpack.places import new_folder  # noqa: PLC0415
+    from tailpack import report_job as judge  # noqa: PLC0415
+    from tailpack.local.places import new_folder  # noqa: PLC0415
     from tailpack.reporting import check_run  # noqa: PLC0415
 
     for run in runs:

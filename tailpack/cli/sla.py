@@ -11,12 +11,12 @@ import typer
 from rich.console import Console
 
 from report.run_info import RUN_FILE
-from tailpack.cluster import Cluster
 from tailpack.errors import TailpackError
-from tailpack.interrupts import uninterrupted
-from tailpack.jars import ensure
-from tailpack.java import java
-from tailpack.places import default_broker_folder
+from tailpack.local.cluster import Cluster
+from tailpack.local.interrupts import uninterrupted
+from tailpack.local.jars import ensure
+from tailpack.local.java import java
+from tailpack.local.places import default_broker_folder
 
 app = typer.Typer()
 END_DEADLINE_S: Final = 30.0

@@ -11,9 +11,9 @@ from typing import IO, Final
 import psutil
 
 from tailpack.errors import TailpackError
-from tailpack.interrupts import uninterrupted
-from tailpack.jars import ensure
-from tailpack.java import java
+from tailpack.local.interrupts import uninterrupted
+from tailpack.local.jars import ensure
+from tailpack.local.java import java
 
 DEADLINE_S: Final = 1800.0
 

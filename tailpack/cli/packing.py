@@ -70,13 +70,13 @@ def compare(
     comparison = combine(question, done, round(time.monotonic() - began_s, 2))
     if into:
         from studies.packing.kept import keep  # noqa: PLC0415
-        from tailpack.bench_cli import origin  # noqa: PLC0415
+        from tailpack.cli.bench import origin  # noqa: PLC0415
 
         keep(comparison, origin(), into)
     if as_json:
         sys.stdout.write(comparison.to_json().decode() + "\n")
     else:
-        from tailpack.packing_view import show  # noqa: PLC0415
+        from tailpack.cli.packing_view import show  # noqa: PLC0415
 
         show(comparison, Console())
 

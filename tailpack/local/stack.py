@@ -14,7 +14,7 @@ import psutil
 from bench.scenario import Scenario
 from contracts.connection import Connection
 from loadgen.spec import LoadSpec, Topology
-from tailpack.children import Child, Children
+from tailpack.local.children import Child, Children
 
 HEALTH_TIMEOUT_S: Final = 1.0
 REPLICA_MODULE: Final = "services.payment"

@@ -38,7 +38,7 @@ def paper(
     from studies.paper import closer_2024, iccbdc_2022, landau_2024  # noqa: PLC0415
     from studies.paper.paper import PaperResult, reproduce  # noqa: PLC0415
     from studies.paper.work import done  # noqa: PLC0415
-    from tailpack.campaigns import campaign  # noqa: PLC0415
+    from tailpack.cli.campaigns import campaign  # noqa: PLC0415
 
     papers = (closer_2024.paper(), iccbdc_2022.paper())
     with campaign("the papers' runs", out, processes, done) as running:
@@ -57,7 +57,7 @@ def _write(found: "PaperResult", out: Path, into: Path | None) -> None:
     from bench import figures  # noqa: PLC0415
     from studies.paper.claim import PaperRow  # noqa: PLC0415
     from studies.paper.page import page  # noqa: PLC0415
-    from tailpack.bench_cli import origin  # noqa: PLC0415  which imports Kafka's clients
+    from tailpack.cli.bench import origin  # noqa: PLC0415  which imports Kafka's clients
 
     made = origin()
     (out / "paper.md").write_text(f"# The papers, reproduced\n\n{page(found.rows, [made])}", encoding="utf-8")
@@ -68,7 +68,7 @@ def _write(found: "PaperResult", out: Path, into: Path | None) -> None:
 
 
 def _show(found: "PaperResult", out: Path, *, as_json: bool) -> None:
-    from tailpack.campaigns import finish, show  # noqa: PLC0415
+    from tailpack.cli.campaigns import finish, show  # noqa: PLC0415
 
     if as_json:
         sys.stdout.write(msgspec.json.encode(found).decode() + "\n")

@@ -27,8 +27,8 @@ def targets(
     from bench import figures  # noqa: PLC0415  numpy only where it is needed
     from bench.comparison.compare import compare  # noqa: PLC0415
     from bench.targets.catalogue import GOALS, OTHERS, POLICY  # noqa: PLC0415
-    from tailpack.bench_cli import origin  # noqa: PLC0415  which imports this module
-    from tailpack.campaigns import campaign, finish, names  # noqa: PLC0415
+    from tailpack.cli.bench import origin  # noqa: PLC0415  which imports this module
+    from tailpack.cli.campaigns import campaign, finish, names  # noqa: PLC0415
 
     asked = names(only or ",".join(goal.world.scenario for goal in GOALS), _scenarios(), what="scenario")
     goals = [goal for goal in GOALS if goal.world.scenario in asked]

@@ -13,18 +13,18 @@ from rich.console import Console
 from bench.scenario import Scenario
 from contracts.connection import Connection
 from loadgen.result import READY_FILE, RESULT_FILE, GeneratorResult
-from tailpack.broker import Broker
-from tailpack.cluster import Cluster
 from tailpack.description import describe
 from tailpack.errors import TailpackError
-from tailpack.interrupts import uninterrupted
-from tailpack.jars import ensure
-from tailpack.judge import judge
-from tailpack.places import default_broker_folder, named_folder, new_folder
-from tailpack.resources import ResourceMeter
+from tailpack.local.broker import Broker
+from tailpack.local.cluster import Cluster
+from tailpack.local.interrupts import uninterrupted
+from tailpack.local.jars import ensure
+from tailpack.local.places import default_broker_folder, named_folder, new_folder
+from tailpack.local.resources import ResourceMeter
+from tailpack.local.stack import Stack
+from tailpack.local.topics import create_topics
+from tailpack.report_job import judge
 from tailpack.screen import Screen
-from tailpack.stack import Stack
-from tailpack.topics import create_topics
 from tailpack.view import Moment
 from tailpack.watch import Watcher, timeline_topic
 

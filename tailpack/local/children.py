@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from tailpack.interrupts import uninterrupted
+from tailpack.local.interrupts import uninterrupted
 
 STOP_DEADLINE_S: Final = 10.0
 RESTART_BACKOFF_S: Final = (0.5, 1.0, 2.0, 4.0, 8.0)

@@ -27,7 +27,3 @@ else
   [ -x "$venv/bin/python" ] || "$python" -m venv "$venv" || fail "$python lacks venv; install it: \`sudo apt-get install python3-venv\`"
   "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -e '.[load,bench,dev]'
 fi
-
-# Java reads, checks and links ten thousand classes each time Spark starts; from an archive it maps them.
-echo "tailpack: archiving Spark's classes, so that reports begin seconds sooner (170 MB, up to a minute; once)"
-"$venv/bin/python" -m bench.report_speed.class_archive || echo "tailpack: going on without; only reports take longer" >&2

@@ -14,7 +14,6 @@ from typing import Final
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from report.spark import class_archive
 from report.spark.errors import ReportError
 from report.spark.masters import check_master
 
@@ -84,13 +83,10 @@ def jar_files(places: Sequence[Path]) -> list[Path]:
     return found
 
 
-def open_session(
-    master: str, jars: Sequence[Path], log: Path, *, short: bool, archive_to: Path | None = None
-) -> SparkSession:
+def open_session(master: str, jars: Sequence[Path], log: Path, *, short: bool) -> SparkSession:
     """Start Spark on `master`, or return this process's session when one is open.
 
-    log: file for what the JVM prints. short: the job is small, so start-up is what counts. archive_to: file that takes
-    the JVM's classes when it ends, for later ones to start from.
+    log: file for what the JVM prints. short: the job is small, so start-up is what counts.
     Raises ReportError when there is no Java, no such master, or the session does not start.
     """
     check_master(master)
@@ -102,9 +98,8 @@ def open_session(
         if master.startswith("local") or key not in ONLY_LOCAL:
             builder = builder.config(key, value)
     patient = f"{PATIENT} {ROOMY}" if master.startswith("local") else PATIENT
-    archive = class_archive.making(archive_to) if archive_to else class_archive.options()
     pace = QUICK_START if short else patient
-    builder = builder.config("spark.driver.extraJavaOptions", f"{JAVA_OPTIONS} {pace} {archive}")
+    builder = builder.config("spark.driver.extraJavaOptions", f"{JAVA_OPTIONS} {pace}")
     if jars:
         builder = builder.config("spark.jars", ",".join(str(jar.resolve()) for jar in jars))
     Thread(target=import_module, args=(NEEDED_LATER,), daemon=True).start()  # while the JVM starts

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from autoscaler.estimation import RebalanceTiming
-from report.page.rebalances import RebalanceRound
+from report.result import RebalanceRound
 
 
 @dataclass(slots=True)  # what is saved has a number of rounds that grows (autoscaler.live.learned.Learner)

@@ -163,7 +163,7 @@ def show(result: "Result", folder: Path, console: Console, *, as_json: bool) -> 
 
 def whole(result: "Result") -> int:
     """Return the exit status that tells whether every order had each of its effects exactly once."""
-    return 0 if 0 < result.effects.orders == result.effects.exactly_once else 1
+    return 0 if result.effects and result.effects.orders > 0 and result.whole else 1
 
 
 def _judge(folder: Path, console: Console, master: str, extra: tuple[str, ...] = ()) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+from example_report import example
 
 from autoscaler.simulator.arrivals import Arrivals, Workload
 from autoscaler.simulator.run import Run, simulate
@@ -13,7 +14,6 @@ from bench.simulation.build import policy_of, settings_of
 from bench.simulation.sent import sent_by
 from contracts.journal import PlanWritten
 from report.measures import in_sla_share, replica_minutes
-from report.page.example import example
 from report.run_info import RunInfo
 
 STARTED_US = 1_795_265_911_000_000

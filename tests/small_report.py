@@ -5,7 +5,6 @@ from typing import Any
 
 import msgspec
 
-from report.page.rebalances import RebalanceRound, summed_up
 from report.result import (
     Breakdown,
     Breakdowns,
@@ -16,9 +15,11 @@ from report.result import (
     Effects,
     HeatMap,
     Integrity,
+    LateEpisode,
     Lateness,
-    LateSpell,
     Provenance,
+    RebalanceRound,
+    Rebalances,
     Result,
     Series,
     Stage,
@@ -131,8 +132,8 @@ def _result() -> Result:
         tail=Tail(
             late=2,
             causes=(CauseOfLateness(cause="burst", events=2, share=1.0, worst_s=0.62),),
-            spells=(
-                LateSpell(
+            episodes=(
+                LateEpisode(
                     cause="burst",
                     partition=0,
                     replica="payment-0",
@@ -168,7 +169,7 @@ def _result() -> Result:
             future=0,
             suspect=("1 event was received before it was sent",),
         ),
-        rebalances=summed_up(
+        rebalances=Rebalances.of(
             "incremental",
             [RebalanceRound(at_s=1.16, kind="plan", members=2, moved=1, pause_s=0.031, plan_to_ready_s=0.06)],
         ),

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import Final
 
-from report.result import DecisionMade, HeatMap, LateSpell, Result
+from report.result import DecisionMade, HeatMap, LateEpisode, Result
 from report.wording import several
 
 PLANS_EXPLAINED: Final = 2_000
@@ -63,9 +63,9 @@ def decisions_shown(result: Result) -> list[DecisionMade]:
     return sorted(largest, key=lambda made: made.at_s)
 
 
-def spells_shown(result: Result) -> list[LateSpell]:
+def spells_shown(result: Result) -> list[LateEpisode]:
     """Return the spells that the page lists, by time."""
-    largest = sorted(result.tail.spells, key=lambda spell: -spell.events)[:SPELLS_SHOWN] if result.tail else []
+    largest = sorted(result.tail.episodes, key=lambda spell: -spell.events)[:SPELLS_SHOWN] if result.tail else []
     return sorted(largest, key=lambda spell: (spell.from_s, spell.partition or 0))
 
 

@@ -40,7 +40,7 @@ def html(result: Result) -> str:
     """Return the whole page."""
     held = tenures(result.heat)
     happened = happenings(result, held)
-    good = result.valid and result.kept and _whole(result)
+    good = result.valid and result.kept and result.whole
     suspect = result.integrity.suspect if result.integrity else ()
     pictures = _pictures(result, held)
     breakdowns = tables.breakdowns(result)
@@ -121,19 +121,15 @@ def _tail(result: Result) -> dict[str, Any]:
         "tail": tail,
         "late_words": tables.late_words(result),
         "spells": listed,
-        "spells_left_out": tail.spells_left_out + len(tail.spells) - len(listed) if tail else 0,
+        "spells_left_out": tail.episodes_left_out + len(tail.episodes) - len(listed) if tail else 0,
         "events_left_out": tail.late - sum(spell.events for spell in listed) if tail else 0,
     }
-
-
-def _whole(result: Result) -> bool:
-    return result.effects.exactly_once == result.effects.orders
 
 
 def _badge(result: Result) -> str:
     if not result.valid:
         return "not valid"
-    if not _whole(result):
+    if not result.whole:
         return "integrity broken"
     return "kept" if result.kept else "missed"
 

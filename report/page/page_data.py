@@ -11,7 +11,7 @@ from report.page.drawing.heat import BOUNDS, worst
 from report.page.happenings import Happening, Tenures, spells_shown
 from report.page.reduction import ENTRIES, bucket, reduce, worst_entries
 from report.page.traces import PANELS, late_by_second, series
-from report.result import HeatMap, LateSpell, Result
+from report.result import HeatMap, LateEpisode, Result
 
 CELLS: Final = 40_000
 """Of the heat map, all partitions together."""
@@ -48,7 +48,7 @@ def _entries(values: Any, step: int) -> dict[str, Any]:
     return {"high": _numbers(reduced.high)} | ({} if step == 1 else {"low": _numbers(reduced.low)})
 
 
-def _spell(spell: LateSpell) -> dict[str, Any]:
+def _spell(spell: LateEpisode) -> dict[str, Any]:
     """Return what the script tells of a spell. Its place in the list is that of its row in the table."""
     return {
         "from": round(spell.from_s, 3),

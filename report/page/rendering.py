@@ -9,7 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from report.causes import meaning, title
 from report.page.drawing.svg import NARROW_PX, WIDE_PX
-from report.result import LateSpell
+from report.result import LateEpisode
 from report.wording import count, duration, moment, share
 
 HERE: Final = Path(__file__).parent
@@ -64,7 +64,7 @@ def latency(value_s: float | None) -> str:
     return "never done" if value_s is None else duration(value_s)
 
 
-def span(spell: LateSpell) -> str:
+def span(spell: LateEpisode) -> str:
     """Return when a spell was: one moment, or from – until."""
     first, last = moment(spell.from_s), moment(spell.until_s)
     return first if first == last else f"{first} – {last}"

@@ -16,8 +16,9 @@ from report.result import (
     Failure,
     HeatMap,
     Integrity,
+    LateEpisode,
     Lateness,
-    LateSpell,
+    Otherwise,
     Provenance,
     RebalanceLengths,
     RebalanceRound,
@@ -39,8 +40,9 @@ def sheets(result: Result) -> list[Sheet]:
     return [
         of_records("run", "The run", Result, [result]),
         _with_meanings(of_records("causes", "Why events were late", CauseOfLateness, tail.causes if tail else ())),
-        of_records("spells", "Late events, spell by spell", LateSpell, tail.spells if tail else ()),
+        of_records("episodes", "Late events, episode by episode", LateEpisode, tail.episodes if tail else ()),
         of_records("cost", "Cost", Cost, [result.cost]),
+        of_records("otherwise", "What other policies would have come to", Otherwise, result.otherwise or ()),
         _with_spans(of_records("stages", "Latency by stage", Stage, result.stages)),
         of_records("partitions", "By partition", Breakdown, of.partitions),
         of_records("replicas", "By replica", Breakdown, of.replicas),
@@ -72,8 +74,8 @@ def sheets(result: Result) -> list[Sheet]:
 def markdown_report(result: Result) -> str:
     """Return the whole report as one page of Markdown."""
     title = f"{result.scenario}, {result.policy}, seed {result.seed}"
-    left_out = result.tail.spells_left_out if result.tail else 0
-    told = [result.verdict, f"{left_out:,} smaller spells of late events are not listed." if left_out else ""]
+    left_out = result.tail.episodes_left_out if result.tail else 0
+    told = [result.verdict, f"{left_out:,} smaller episodes of late events are not listed." if left_out else ""]
     return markdown_page(title, told, (one for one in sheets(result) if one.name not in PER_SECOND))
 
 

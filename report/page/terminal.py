@@ -19,7 +19,7 @@ def show(result: Result, console: Console) -> None:
 
 
 def _heading(result: Result) -> RenderableType:
-    good = result.valid and result.kept and result.effects.exactly_once == result.effects.orders
+    good = result.valid and result.kept and result.whole
     return Text.assemble(
         (f"{result.scenario} · {result.policy} · seed {result.seed}\n", "bold"),
         (result.verdict, "green" if good else "yellow" if result.valid else "red"),
@@ -40,6 +40,7 @@ def _figures(result: Result) -> Table:
 def figures(result: Result) -> list[tuple[str, str]]:
     """Return label and text of every key figure, most wanted first."""
     actions = f"{result.scale_ups} / {result.scale_downs} / {result.reassignments}"
+    effects = result.effects
     return [
         (f"within {duration(result.latency_target_s)}", share(result.in_sla)),
         ("p50", duration(result.p50_s)),
@@ -54,8 +55,8 @@ def figures(result: Result) -> list[tuple[str, str]]:
         ("refused (dead letters)", f"{count(result.refused)} ({count(result.dead_letters)})"),
         ("duplicate records", count(result.duplicates)),
         ("out of order", count(result.order_violations)),
-        ("effects exactly once", f"{count(result.effects.exactly_once)} of {count(result.effects.orders)}"),
-        ("effects missing / doubled", f"{count(result.effects.missing)} / {count(result.effects.doubled)}"),
+        ("effects exactly once", f"{count(effects.exactly_once)} of {count(effects.orders)}" if effects else "–"),
+        ("effects missing / doubled", f"{count(effects.missing)} / {count(effects.doubled)}" if effects else "–"),
         ("generator late, p99", duration(result.lateness.p99_s)),
     ]
 

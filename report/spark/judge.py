@@ -55,7 +55,7 @@ def essentials(run: RunInfo, started_us: int, events: DataFrame, reading: "Futur
     session, or calls `forget`. Raises ReportError for a run without events, and what `reading` raises.
     """
     target_us, pipeline = round(run.latency_target_s * 1e6), run.topology == "pipeline"
-    begun, found = Terms(started_us, target_us, 0), Tail(late=0, causes=(), spells=())
+    begun, found = Terms(started_us, target_us, 0), Tail(late=0, causes=(), episodes=())
     share_classes(events.sparkSession)
     cells = seconds.cells(events, begun).persist()
     with planners(events.sparkSession, 2) as beside:

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged
-from report.page.rebalances import RebalanceRound, Rebalances, summed_up
+from report.result import RebalanceRound, Rebalances
 from report.run_info import RunInfo
 from report.spark import group_history as history
 from report.spark import ownership
@@ -49,7 +49,7 @@ def rebalances(
     if not plans or delivery == "share":
         return None
     found = changes(events, ownership.stays(served(cells), deaths(gone)))
-    return summed_up(delivery, rounds(found, plans, gone, started_us, usual.transit_us))
+    return Rebalances.of(delivery, rounds(found, plans, gone, started_us, usual.transit_us))
 
 
 def delivery_of(run: RunInfo) -> str:

@@ -9,7 +9,7 @@ from pyspark.sql import functions as f
 
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged
 from report.causes import Cause
-from report.result import CauseOfLateness, LateSpell, Tail
+from report.result import CauseOfLateness, LateEpisode, Tail
 from report.spark import group_history as history
 from report.spark import ownership, pace, spells, standstill
 from report.spark.attribution import DEAD, HANDED_OVER, Circumstances, attributed, never_done
@@ -53,8 +53,8 @@ def tail(
     return Tail(
         late=sum(row["events"] for row in counts),
         causes=_causes(counts),
-        spells=tuple(sorted((_spell(row.asDict(recursive=True), telling) for row in found), key=_by_time)),
-        spells_left_out=total - len(found),
+        episodes=tuple(sorted((_spell(row.asDict(recursive=True), telling) for row in found), key=_by_time)),
+        episodes_left_out=total - len(found),
         by_second=_by_second(counts, terms.shown_s),
     )
 
@@ -172,11 +172,11 @@ def _by_second(counts: Iterable[Any], shown_s: int) -> dict[str, tuple[int, ...]
     return {cause.value: tuple(series[cause]) for cause in Cause if cause in series}
 
 
-def _spell(row: Mapping[str, Any], telling: Telling) -> LateSpell:
+def _spell(row: Mapping[str, Any], telling: Telling) -> LateEpisode:
     figures = row["worst"]
     partition = None if row["partition"] in {None, NOWHERE} else row["partition"]
     spell = Spell(partition, row["replica"], row["epoch"], row["events"], figures)
-    return LateSpell(
+    return LateEpisode(
         cause=row["cause"],
         partition=partition,
         replica=row["replica"],
@@ -189,7 +189,7 @@ def _spell(row: Mapping[str, Any], telling: Telling) -> LateSpell:
     )
 
 
-def _by_time(spell: LateSpell) -> tuple[float, int, str]:
+def _by_time(spell: LateEpisode) -> tuple[float, int, str]:
     return (spell.from_s, -1 if spell.partition is None else spell.partition, spell.cause)
 
 

@@ -26,7 +26,7 @@ def teach(
     from autoscaler.live.state_dir import StateDirTakenError, only_one  # noqa: PLC0415
     from bench.lessons import lessons  # noqa: PLC0415
     from contracts.topics import Group, qualified  # noqa: PLC0415
-    from report.page.rebalances import RebalanceRound  # noqa: PLC0415
+    from report.result import RebalanceRound  # noqa: PLC0415
     from tailpack.reporting import kept_result  # noqa: PLC0415
 
     deliveries: set[str] = set()

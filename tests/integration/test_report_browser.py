@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 import pytest
+from example_comparison import example_comparison
+from example_report import example
 from kafka_helpers import wait_for
 from selenium import webdriver
 from selenium.webdriver.common.action_chains import ActionChains
@@ -20,8 +22,6 @@ from selenium.webdriver.remote.webelement import WebElement
 
 from report.page import page
 from report.page.comparison_page import COMPARISON_PAGE, write_comparison
-from report.page.example import example
-from report.page.example_comparison import example_comparison
 from report.result import HeatMap, Result
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")

@@ -79,14 +79,14 @@ def told(session: Any) -> Tail:
 def of(found: Tail, partition: int) -> dict[str, int]:
     """Return cause → late events of one partition."""
     events: Counter[str] = Counter()
-    for spell in found.spells:
+    for spell in found.episodes:
         if spell.partition == partition:
             events[spell.cause] += spell.events
     return dict(events)
 
 
 def why(found: Tail, partition: int) -> str:
-    return [spell.why for spell in found.spells if spell.partition == partition][-1]
+    return [spell.why for spell in found.episodes if spell.partition == partition][-1]
 
 
 def test_an_event_that_was_sent_late_is_the_generators(told: Tail) -> None:
@@ -121,7 +121,7 @@ def test_an_heir_that_no_plan_names_means_an_eviction(told: Tail) -> None:
 
 def test_a_partition_that_was_handed_over_slowly(told: Tail) -> None:
     assert of(told, MOVED) == {Cause.HANDOVER: 4}
-    (spell,) = [spell for spell in told.spells if spell.partition == MOVED]
+    (spell,) = [spell for spell in told.episodes if spell.partition == MOVED]
     assert (spell.replica, spell.epoch, spell.from_s, spell.until_s) == ("payment-9", 2, 16.0, 16.3)
     assert spell.why.startswith("Partition 6 went from payment-6 to payment-9 (epoch 2)")
     assert "to 16.8 s (773 ms)" in spell.why
@@ -147,7 +147,7 @@ def test_more_than_it_can_do_for_longer_than_a_burst_is_overload(told: Tail) -> 
 
 def test_what_was_never_done_is_late_and_has_a_cause(told: Tail) -> None:
     assert of(told, LOST) == {Cause.REPLICA_DEAD: 1, Cause.OVERLOADED: 1}, "a replica died after the first of them"
-    assert {spell.worst_s for spell in told.spells if spell.partition == LOST} == {None}
+    assert {spell.worst_s for spell in told.episodes if spell.partition == LOST} == {None}
     assert "nobody ever finished it" in why(told, LOST)
 
 
@@ -206,11 +206,11 @@ def test_causes_are_exhaustive_and_exclusive(session: Any, seed: int) -> None:
 
     late = rows.where(TERMS.late()).count()
     assert found.late == late == sum(cause.events for cause in found.causes)
-    assert sum(spell.events for spell in found.spells) == late, "fewer spells than are listed"
-    assert found.spells_left_out == 0
+    assert sum(spell.events for spell in found.episodes) == late, "fewer spells than are listed"
+    assert found.episodes_left_out == 0
     assert sum(map(sum, found.by_second.values())) == late
     by_spell: Counter[str] = Counter()
-    for spell in found.spells:
+    for spell in found.episodes:
         by_spell[spell.cause] += spell.events
     assert by_spell == {cause.cause: cause.events for cause in found.causes}
     assert set(by_spell) <= set(Cause)

@@ -5,14 +5,14 @@ from typing import Final
 from report.page.drawing.frame import Frame
 from report.page.drawing.scales import Scale
 from report.page.drawing.svg import drawing, element, number, text
-from report.page.rebalances import KINDS, RebalanceRound, Rebalances
+from report.result import REBALANCE_KINDS, RebalanceRound, Rebalances
 from report.wording import duration
 
 HEIGHT_PX: Final = 220
 TOP_PX: Final = 30
 BOTTOM_PX: Final = 40
 LEAST_MS: Final = 0.1
-CLASSES: Final = dict(zip(KINDS, ("a", "b", "c"), strict=True))
+CLASSES: Final = dict(zip(REBALANCE_KINDS, ("a", "b", "c"), strict=True))
 MOST_DOTS: Final = 1_000
 
 
@@ -48,7 +48,7 @@ def _dot(one: RebalanceRound, pause_ms: float, x: Scale, y: Scale) -> str:
 
 def _key(measured: list[tuple[RebalanceRound, float]], frame: Frame) -> list[str]:
     """Return what the colours mean, of the kinds that there are."""
-    kinds = [kind for kind in KINDS if any(one.kind == kind for one, _ in measured)]
+    kinds = [kind for kind in REBALANCE_KINDS if any(one.kind == kind for one, _ in measured)]
     parts, at = [], float(frame.left)
     for kind in kinds:
         parts.append(element("circle", cx=at + 4, cy=HEIGHT_PX - 8.0, r=3.5, class_=f"line {CLASSES[kind]}"))

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from example_report import example
 
 from bench import figures
 from bench.figures import (
@@ -29,7 +30,6 @@ from bench.figures import (
     load,
     save,
 )
-from report.page.example import example
 from report.run_info import RunInfo
 from studies.packing_speed import PackingSpeedFigures
 from studies.paper.claim import PaperRow

@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 import pytest
 import typer
+from example_report import example
 
 from autoscaler.policies.registry import POLICIES
 from bench.scenario import scenario_names
-from report.page.example import example
 from report.result import Effects, Result
 from report.run_info import RUN_FILE
 from tailpack import reporting

@@ -8,7 +8,8 @@ from typer.testing import CliRunner
 
 from autoscaler.live.learned import FILE, LearnedTimes
 from autoscaler.live.rebalances import Rebalances
-from report.page.rebalances import RebalanceRound, summed_up
+from report.result import RebalanceRound
+from report.result import Rebalances as RoundsOfARun
 from tailpack.cli.report import app
 from tailpack.errors import TailpackError
 
@@ -19,7 +20,7 @@ def round_of(number: int, pause_s: float | None) -> RebalanceRound:
 
 
 def judged_run(folder: Path, rounds: int, delivery: str = "incremental", pause_s: float | None = 0.2) -> Path:
-    found = summed_up(delivery, [round_of(number, pause_s) for number in range(rounds)])
+    found = RoundsOfARun.of(delivery, [round_of(number, pause_s) for number in range(rounds)])
     return small_run(folder, rebalances=found)
 
 

@@ -125,7 +125,7 @@ def test_the_page_of_a_kept_result_is_drawn_again(folder: Path) -> None:
     ("words", "message"),
     [
         (("--table", "spells"), "--table is for --format csv"),
-        (("--format", "csv", "--table", "spell"), "no table is called spell; there are run, causes, spells"),
+        (("--format", "csv", "--table", "episode"), "no table is called episode; there are run, causes, episodes"),
         (("--format", "csv", "--json"), "--json contradicts --format csv"),
     ],
 )

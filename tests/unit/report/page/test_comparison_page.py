@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 
 import pytest
+from example_comparison import example_comparison
 
 from bench.comparison.compare import Comparison, Missing
 from bench.comparison.policy_comparison import policies_view
@@ -13,7 +14,6 @@ from report.page.comparison_page import comparison_html, write_comparison
 from report.page.comparison_view import Compared, ComparisonView, Group
 from report.page.drawing.pareto import pareto
 from report.page.drawing.svg import NARROW_PX, WIDE_PX
-from report.page.example_comparison import example_comparison
 from report.page.terms import compared_terms
 from report.statistics import Against, Interval
 

@@ -1,8 +1,8 @@
 """What happened in a run, in order, with the words that explain it."""
 
 import msgspec
+from example_report import example
 
-from report.page.example import example
 from report.page.happenings import (
     PLANS_EXPLAINED,
     OwnerChange,

@@ -5,12 +5,12 @@ import re
 import msgspec
 import numpy as np
 import pytest
+from example_report import example
 
 from report.page.drawing.distribution import distribution
 from report.page.drawing.heat import heat_map, key, worst
 from report.page.drawing.svg import NARROW_PX, WIDE_PX, curve, line, under
 from report.page.drawing.timeline import timeline
-from report.page.example import example
 from report.page.happenings import happenings, tenures
 from report.page.reduction import reduce
 from report.result import HeatMap

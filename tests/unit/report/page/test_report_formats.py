@@ -53,7 +53,7 @@ def test_csv_says_what_json_says() -> None:
 def test_every_plain_field_of_the_result_is_in_some_table() -> None:
     columns = {column for sheet in sheets(small_result()) for column in sheet.columns}
     parts = {"lateness", "effects", "topics", "stages", "distribution", "series", "decisions", "failures", "breakdowns"}
-    parts |= {"tail", "heat", "cost", "integrity", "rebalances", "provenance"}
+    parts |= {"otherwise", "tail", "heat", "cost", "integrity", "rebalances", "provenance"}
     assert set(Result.__struct_fields__) - parts <= columns
 
 

@@ -6,9 +6,9 @@ import re
 import msgspec
 import numpy as np
 import pytest
+from example_report import example
 
 from report.causes import MEANINGS, Cause
-from report.page.example import example
 from report.page.page import html
 from report.page.rendering import tied
 from report.page.terms import terms
@@ -17,7 +17,7 @@ from report.result import (
     CauseOfLateness,
     DecisionMade,
     HeatMap,
-    LateSpell,
+    LateEpisode,
     Result,
     Series,
     Tail,
@@ -51,14 +51,14 @@ def test_what_is_in_the_data_cannot_break_out() -> None:
     decision = msgspec.structs.replace(example().decisions[0], reason=HOSTILE)
     tail = example().tail
     assert tail
-    spell = msgspec.structs.replace(tail.spells[0], why=HOSTILE, cause=HOSTILE, replica=HOSTILE)
+    spell = msgspec.structs.replace(tail.episodes[0], why=HOSTILE, cause=HOSTILE, replica=HOSTILE)
     by_second = {HOSTILE: (1,) * 124}
     cause = msgspec.structs.replace(tail.causes[0], cause=HOSTILE)
     text = html(
         changed(
             decisions=(decision,),
             verdict=HOSTILE,
-            tail=msgspec.structs.replace(tail, spells=(spell,), causes=(cause,), by_second=by_second),
+            tail=msgspec.structs.replace(tail, episodes=(spell,), causes=(cause,), by_second=by_second),
         )
     )
     assert "alert(1)</script>" not in text
@@ -81,19 +81,19 @@ def test_each_late_event_is_explained_by_cause_place_and_words() -> None:
     assert tail
     for one in tail.causes:
         assert MEANINGS[Cause(one.cause)].replace("'", "&#39;") in text
-    for spell in tail.spells:
+    for spell in tail.episodes:
         assert spell.why in text
     rows = re.findall(r'<tr id="spell-(\d+)"><th scope="row" class="when"><a href="#time" data-from="([\d.]+)"', text)
     told = data_of(text)["spells"]
     assert [(int(row), float(at)) for row, at in rows] == [(row, one["from"]) for row, one in enumerate(told)]  # type: ignore[arg-type,var-annotated]
-    assert {one["why"] for one in told} == {spell.why for spell in tail.spells}  # type: ignore[attr-defined]
+    assert {one["why"] for one in told} == {spell.why for spell in tail.episodes}  # type: ignore[attr-defined]
     assert "8 of 10,240 events were not done within 500 ms" in text
     assert "not listed" not in text
 
 
 def test_the_head_says_why_most_were_late() -> None:
     assert "Late: 8 events. By cause: 5 replica dead, 2 overloaded, 1 handover." in html(example())
-    assert "By cause" not in html(changed(tail=Tail(late=0, causes=(), spells=())))
+    assert "By cause" not in html(changed(tail=Tail(late=0, causes=(), episodes=())))
 
 
 def test_the_words_of_the_page_are_explained_on_it() -> None:
@@ -112,7 +112,7 @@ def test_a_number_stays_with_its_unit() -> None:
 def test_spells_that_are_left_out_are_counted() -> None:
     tail = example().tail
     assert tail
-    text = html(changed(tail=msgspec.structs.replace(tail, spells=tail.spells[:1], spells_left_out=3)))
+    text = html(changed(tail=msgspec.structs.replace(tail, episodes=tail.episodes[:1], episodes_left_out=3)))
     assert "3 smaller spells (7 events) are not listed" in text
 
 
@@ -242,8 +242,8 @@ def ten_hours() -> Result:
                 CauseOfLateness(cause=cause, events=sum(counts), share=sum(counts) / late, worst_s=77.7)
                 for cause, counts in by_second.items()
             ),
-            spells=tuple(
-                LateSpell(
+            episodes=tuple(
+                LateEpisode(
                     cause="burst",
                     partition=k % 20,
                     replica="payment-1",

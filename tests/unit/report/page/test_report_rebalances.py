@@ -4,11 +4,10 @@ import msgspec
 import pytest
 from small_report import small_result
 
-from report.page import rebalances
+import report.result
 from report.page.page import html
-from report.page.rebalances import RebalanceRound, Rebalances, summed_up
 from report.page.sheets import markdown_report
-from report.result import Result
+from report.result import RebalanceRound, Rebalances, Result
 
 
 def one(at_s: float, pause_s: float | None, *, kind: str = "plan", moved: int = 1) -> RebalanceRound:
@@ -18,7 +17,7 @@ def one(at_s: float, pause_s: float | None, *, kind: str = "plan", moved: int = 
 
 def many() -> Rebalances:
     planned = [one(float(k), k / 1000) for k in range(1, 101)]
-    return summed_up("incremental", [one(200.0, 0.6, kind="membership", moved=2), one(150.0, None), *planned])
+    return Rebalances.of("incremental", [one(200.0, 0.6, kind="membership", moved=2), one(150.0, None), *planned])
 
 
 def test_lengths_are_told_by_kind_members_and_moved_partitions() -> None:
@@ -32,7 +31,7 @@ def test_lengths_are_told_by_kind_members_and_moved_partitions() -> None:
 
 
 def test_the_oldest_rounds_are_left_out_of_the_list_and_not_of_the_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rebalances, "MOST_ROUNDS", 10)
+    monkeypatch.setattr(report.result, "MOST_ROUNDS", 10)
     found = many()
     assert (len(found.rounds), found.rounds_left_out, found.rounds[-1].at_s) == (10, 92, 200.0)
     assert found.lengths[0].rounds == 101
@@ -49,8 +48,8 @@ def test_they_stand_on_the_page_and_in_markdown() -> None:
 
 
 def test_where_nothing_was_measured_there_is_no_drawing_and_without_rounds_no_section() -> None:
-    assert "Pause of each round" not in html(small_result(rebalances=summed_up("eager", [one(1.0, None)])))
-    for known in (None, summed_up("eager", [])):
+    assert "Pause of each round" not in html(small_result(rebalances=Rebalances.of("eager", [one(1.0, None)])))
+    for known in (None, Rebalances.of("eager", [])):
         assert 'id="rebalances"' not in html(small_result(rebalances=known))
 
 

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from example_report import example
 from rich.console import Console
 
-from report.page.example import example
 from report.page.terminal import show
 from report.result import RESULT_FILE, Result
 from report.wording import duration, moment, share

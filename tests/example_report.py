@@ -1,4 +1,4 @@
-"""`python -m report.page.example report.html`: a made-up result as a page, to work on the page without a run.
+"""`python tests/example_report.py report.html`: a made-up result as a page, to work on the page without a run.
 
 Two minutes with two surges, three replicas at most, one killed. Nothing was measured.
 """
@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from example_parts import breakdowns, cost, heat, integrity, rebalances, tail
 
-from report.page.example_parts import breakdowns, cost, heat, integrity, rebalances, tail
 from report.page.page import write
 from report.result import (
     DecisionMade,

@@ -5,7 +5,6 @@ from typing import Final
 import numpy as np
 
 from report.causes import Cause
-from report.page.rebalances import summed_up
 from report.result import (
     Breakdown,
     Breakdowns,
@@ -13,7 +12,7 @@ from report.result import (
     Cost,
     HeatMap,
     Integrity,
-    LateSpell,
+    LateEpisode,
     RebalanceRound,
     Rebalances,
     Tail,
@@ -43,7 +42,7 @@ def tail(seconds: int) -> Tail:
             CauseOfLateness(cause=Cause.OVERLOADED, events=2, share=2 / 8, worst_s=0.583),
             CauseOfLateness(cause=Cause.HANDOVER, events=1, share=1 / 8, worst_s=0.531),
         ),
-        spells=(
+        episodes=(
             _spell(
                 Cause.HANDOVER, 7, (56.21, 56.21), 1, 0.531, replica="payment-2",
                 why="Plan 56 moved partition 7 from payment-1 to payment-2; it paused for 480 ms.",
@@ -127,7 +126,7 @@ def rebalances() -> Rebalances:
         for k, pause_s in enumerate(pauses_s.tolist())
     ]  # fmt: skip
     died = RebalanceRound(at_s=61.79, kind="death", members=2, moved=3, pause_s=0.59, plan_to_ready_s=0.08)
-    return summed_up("incremental", [*rounds, died])
+    return Rebalances.of("incremental", [*rounds, died])
 
 
 def integrity() -> Integrity:
@@ -164,8 +163,8 @@ def _spell(
     replica: str,
     why: str,
     epoch: int = 56,
-) -> LateSpell:
-    return LateSpell(
+) -> LateEpisode:
+    return LateEpisode(
         cause=cause, partition=partition, replica=replica, epoch=epoch, from_s=times_s[0],
         until_s=times_s[1], events=events, worst_s=worst_s, why=why,
     )  # fmt: skip

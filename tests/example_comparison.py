@@ -1,4 +1,4 @@
-"""`python -m report.page.example_comparison comparison.html`: a made-up comparison as a page. Nothing was measured."""
+"""`python tests/example_comparison.py comparison.html`: a made-up comparison as a page. Nothing was measured."""
 
 import sys
 from pathlib import Path

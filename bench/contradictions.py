@@ -5,8 +5,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from autoscaler.policies.registry import POLICIES
-from autoscaler.simulator.settings import Delivery
-from bench.sections import RUNTIMES
+from contracts.delivery import RUNTIMES, Delivery
 from loadgen import spec
 from loadgen.schedule import Split
 from loadgen.workloads import WORKLOADS

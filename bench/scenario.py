@@ -9,11 +9,9 @@ from typing import Any, Final
 import msgspec
 
 from autoscaler.policies.registry import make_policy
-from autoscaler.simulator.settings import Delivery
 from bench.contradictions import contradictions
 from bench.sections import (
     OPTIONS,
-    RUNTIMES,
     SECTIONS,
     Autoscaler,
     Heading,
@@ -22,6 +20,7 @@ from bench.sections import (
     Simulation,
     Target,
 )
+from contracts.delivery import RUNTIMES, Delivery
 from contracts.validation import InvalidSettingsError, parse
 from loadgen.spec import LoadSpec
 

@@ -4,7 +4,8 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from autoscaler.simulator.settings import Assignor, Delivery, Distribution
+from autoscaler.simulator.settings import Assignor, Distribution
+from contracts.delivery import Delivery
 from loadgen.schedule import Spacing, Split
 from loadgen.spec import Grouping, Topology
 
@@ -14,11 +15,6 @@ OptionalSeconds = Annotated[float, msgspec.Meta(ge=0, le=86_400)]
 Share = Annotated[float, msgspec.Meta(gt=0, le=1)]
 Count = Annotated[int, msgspec.Meta(ge=1, le=10_000)]
 CountOrNone = Annotated[int, msgspec.Meta(ge=0, le=10_000)]
-
-OUR_DELIVERIES: Final = (Delivery.INCREMENTAL, Delivery.EAGER)
-"""What our own replicas can do."""
-RUNTIMES: Final = tuple(str(one) for one in Delivery if one not in OUR_DELIVERIES)
-"""Comparators that can do the work of Payment, by the names that every part of the project uses."""
 
 
 class Load(msgspec.Struct, frozen=True, kw_only=True):

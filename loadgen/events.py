@@ -1,18 +1,19 @@
 """Schedule and orders made into Kafka records: what is known before the send, and what only the send knows."""
 
 from collections.abc import Iterator
-from hashlib import sha256
 from typing import NamedTuple, Protocol
 
 import msgspec
 
 from contracts.events import (
+    DEMO_TOKEN_KEY,
     INTENDED_AT_HEADER,
     PARTITION_HEADER,
     PLACED_AT_HEADER,
     OrderPlaced,
     PaymentRequested,
     Timeline,
+    card_token,
 )
 from contracts.topics import Topic, partitions_of
 from loadgen.orders import Orders
@@ -68,7 +69,7 @@ class PaymentEvent:
 
     def __init__(self, order: OrderPlaced, intended_us: int, partition: int | None) -> None:
         self._order = order
-        self._token = card_token(order.card_number)
+        self._token = card_token(order.card_number, DEMO_TOKEN_KEY)
         self._intended_us = intended_us
         self._partition = ANY_PARTITION if partition is None else partition
 
@@ -87,11 +88,6 @@ class PaymentEvent:
         )
         headers = [(INTENDED_AT_HEADER, b"%d" % self._intended_us), (PLACED_AT_HEADER, b"%d" % placed_us)]
         return Record(order.order_id.encode(), msgspec.json.encode(request), headers, self._partition)
-
-
-def card_token(card_number: str) -> str:
-    """Return what stands for a card number behind Order: equal for equal cards, and not the number."""
-    return "card-" + sha256(card_number.encode()).hexdigest()[:24]
 
 
 def events(spec: LoadSpec, schedule: Schedule, orders: Orders, started_us: int) -> Iterator[Event]:

@@ -27,11 +27,12 @@ from autoscaler.live.publisher import Publisher
 from autoscaler.live.rebalances import Rebalances
 from autoscaler.live.rehearsal import rehearse
 from autoscaler.live.replica_life import STOP_MARGIN_S, Patience
-from autoscaler.live.settings import AutoscalerSettings, Delivery
+from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.web import Source, WebServer
 from autoscaler.policies.configured import REPLICA_PREFIX, configured_policy
 from autoscaler.ports import Policy
 from contracts.connection import Connection
+from contracts.delivery import Delivery
 from contracts.topics import Group, Topic, qualified
 
 STOP_SLACK_S: Final = 2.0

@@ -108,13 +108,8 @@ class ProcessLauncher:
 
     def left_behind(self) -> Iterator[tuple[str, PidFile, ReplicaProcess | None]]:
         """Yield what an earlier autoscaler left: name, pid file, and the process if that very one still runs."""
-        for path in sorted(self._files.glob("*.json")):
-            try:
-                entry = msgspec.json.decode(path.read_bytes(), type=PidFile)
-            except (msgspec.DecodeError, msgspec.ValidationError):
-                path.unlink()  # nobody can be found by it
-                continue
-            yield path.stem, entry, _adopt(entry)
+        for name, entry, process in remembered(self._files.parent):
+            yield name, entry, _Adopted(process) if process is not None else None
 
     def last_log_line(self, name: str) -> str:
         """Return the last line that the replica wrote to its log; empty where there is none."""
@@ -169,10 +164,23 @@ class _Adopted:
             self._process.send_signal(number)  # psutil checks that it is still the same process
 
 
-def _adopt(entry: PidFile) -> ReplicaProcess | None:
+def remembered(state_dir: Path) -> Iterator[tuple[str, PidFile, psutil.Process | None]]:
+    """Yield name, pid file and process of each replica that `state_dir` tells of; None where that process has ended.
+
+    A file that is gone or unreadable is left out: its replica is starting or leaving at this moment.
+    """
+    for path in sorted((state_dir / "replicas").glob("*.json")):
+        try:
+            entry = msgspec.json.decode(path.read_bytes(), type=PidFile)
+        except (OSError, msgspec.DecodeError):
+            continue
+        yield path.stem, entry, _same_process(entry)
+
+
+def _same_process(entry: PidFile) -> psutil.Process | None:
     try:
         process = psutil.Process(entry.pid)
         same = abs(process.create_time() - entry.create_time) < 0.05 and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return None
-    return _Adopted(process) if same else None
+    return process if same else None

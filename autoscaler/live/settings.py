@@ -1,21 +1,8 @@
 """What the live autoscaler is told by its environment."""
 
-from enum import StrEnum
-from typing import Final
-
 import msgspec
 
-RUNTIMES: Final = ("cooperative-sticky", "kip848", "share", "faust")
-"""Comparators, by the names that every part of the project uses."""
-
-
-class Delivery(StrEnum):
-    """How our own replicas carry out a plan."""
-
-    INCREMENTAL = "incremental"
-    """In the group from the start; only partitions that move stop being served."""
-    EAGER = "eager"
-    """In the group once a plan names it; every round stops everybody."""
+from contracts.delivery import OUR_DELIVERIES, RUNTIMES, Delivery
 
 
 class AutoscalerSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,6 +97,12 @@ class AutoscalerSettings(msgspec.Struct, frozen=True, kw_only=True):
                 ("overhead_s", self.overhead_s, self.overhead_s >= 0, "must be 0 s or more"),
                 ("absence_grace_s", self.absence_grace_s, self.absence_grace_s >= 0, "must be 0 s or more"),
                 ("drain_s", self.drain_s, self.drain_s >= 0, "must be 0 s or more"),
+                (
+                    "delivery",
+                    self.delivery,
+                    self.delivery in OUR_DELIVERIES,
+                    f"is another runtime's; known are {', '.join(OUR_DELIVERIES)}",
+                ),
                 (
                     "runtime",
                     self.runtime,

@@ -8,7 +8,8 @@ from autoscaler.simulator.deliveries.rounds import CooperativeSticky, Eager
 from autoscaler.simulator.deliveries.share import Share
 from autoscaler.simulator.engine import Engine
 from autoscaler.simulator.pooled.pool import Pool
-from autoscaler.simulator.settings import Delivery, DeliverySettings
+from autoscaler.simulator.settings import DeliverySettings
+from contracts.delivery import Delivery
 
 
 def make_delivery(

@@ -6,17 +6,7 @@ from enum import StrEnum
 from math import inf
 
 from autoscaler.model import Action
-
-
-class Delivery(StrEnum):
-    """How a plan is carried out; `delivery.py` has one model for each."""
-
-    INCREMENTAL = "incremental"
-    EAGER = "eager"
-    COOPERATIVE_STICKY = "cooperative-sticky"
-    KIP848 = "kip848"
-    SHARE = "share"
-    FAUST = "faust"
+from contracts.delivery import Delivery
 
 
 class Assignor(StrEnum):

@@ -12,8 +12,9 @@ from autoscaler.simulator.group import SimulatedGroup
 from autoscaler.simulator.outcome import Outcomes
 from autoscaler.simulator.pooled.pool import Pool, PoolFactory
 from autoscaler.simulator.service import ServiceTimes
-from autoscaler.simulator.settings import Delivery, SimulationSettings, Tick
+from autoscaler.simulator.settings import SimulationSettings, Tick
 from autoscaler.simulator.sight import Sight
+from contracts.delivery import Delivery
 
 
 class World:

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from autoscaler.simulator.settings import Delivery
 from bench.scenario import Scenario
+from contracts.delivery import Delivery
 from loadgen.schedule import Spacing, Split
 
 AT_HEARTBEATS: Final = (Delivery.EAGER, Delivery.COOPERATIVE_STICKY, Delivery.KIP848, Delivery.FAUST)

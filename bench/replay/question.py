@@ -9,13 +9,14 @@ import numpy as np
 
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.simulator.arrivals import Arrivals, Workload
-from autoscaler.simulator.settings import Delivery, DeliverySettings, SimulationSettings
+from autoscaler.simulator.settings import DeliverySettings, SimulationSettings
 from bench.replay.measured import Measured
 from bench.replay.recorded import Served, Times
 from bench.scenario import Scenario, load_scenario, scenario_names
-from bench.sections import OPTIONS, OUR_DELIVERIES, SECTIONS
+from bench.sections import OPTIONS, SECTIONS
 from bench.simulation.build import CLAIRVOYANT, delivery_of, settings_of
 from bench.simulation.sent import Sent
+from contracts.delivery import OUR_DELIVERIES, Delivery
 from contracts.validation import InvalidSettingsError
 from loadgen.schedule import SECOND_US, Spacing, Split
 from report.run_info import RunInfo

@@ -5,11 +5,11 @@ from typing import Final
 
 from autoscaler.policies.configured import REPLICA_PREFIX, configured_policy
 from autoscaler.ports import Policy
-from autoscaler.simulator.settings import Delivery, DeliverySettings, Failure, ServiceSettings, SimulationSettings
+from autoscaler.simulator.settings import DeliverySettings, Failure, ServiceSettings, SimulationSettings
 from bench.scenario import Scenario
-from bench.sections import RUNTIMES
 from bench.simulation.foresight import told
 from bench.simulation.sent import Sent
+from contracts.delivery import RUNTIMES, Delivery
 from contracts.validation import InvalidSettingsError
 
 CLAIRVOYANT: Final = "clairvoyant"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from confluent_kafka import KafkaError
 
+from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.topics import qualified
 from loadgen.drivers.delivery import Delivery, GeneratorError
@@ -49,7 +50,7 @@ class Job:
             events(self._spec, self._schedule, self._orders, self._started_us),
             started_us=self._started_us,
             send=self._delivery.send,
-            now_us=wall_clock_us,
+            now_us=now_us,
             pause=self._breathe,
         )
         self._pacer.run()
@@ -72,7 +73,7 @@ class Job:
             invalid_orders=sum(self._orders.flaw(number) is not None for number in range(delivery.produced)),
             interrupted=interrupted,
             started_us=self._started_us,
-            ended_us=wall_clock_us(),
+            ended_us=now_us(),
             lateness_p50_us=lateness_percentile_us(lateness_us, 0.5),
             lateness_p99_us=p99_us,
             lateness_max_us=lateness_percentile_us(lateness_us, 1.0),
@@ -99,8 +100,3 @@ class Job:
             f"{path}: no start time after {self._settings.start_deadline_s:g} s; "
             "whoever starts the generator must write one (µs since the epoch)"
         )
-
-
-def wall_clock_us() -> int:
-    """Return µs since the epoch, UTC."""
-    return time.time_ns() // 1000

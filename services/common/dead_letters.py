@@ -9,10 +9,11 @@ from typing import Final
 
 import msgspec
 
+from contracts.clock import now_us
 from contracts.events import DeadLetter
 from services.common.errors import RefusedError
 from services.common.identity import letter_id
-from services.common.records import Effect, Incoming, now_us
+from services.common.records import Effect, Incoming
 
 PAYLOAD_LIMIT: Final = 4096
 """Bytes of the refused value that are kept."""

@@ -1,6 +1,5 @@
 """A record as a stage sees it, and what it may want written because of it. No Faust, no Kafka: values only."""
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -9,11 +8,6 @@ from services.common.errors import RefusedError
 
 MAX_DIGITS: Final = 16
 """Of a number in a header. Microseconds of that length reach to the year 2286; longer ones are no dates."""
-
-
-def now_us() -> int:
-    """Return the wall clock in microseconds since the epoch."""
-    return time.time_ns() // 1000
 
 
 @dataclass(frozen=True, slots=True)

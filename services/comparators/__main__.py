@@ -9,21 +9,22 @@ from typing import Final
 from confluent_kafka import KafkaException
 
 from contracts.connection import Connection, read_settings
+from contracts.delivery import Delivery
 from contracts.validation import InvalidSettingsError
 from services.common import logs
 from services.common.errors import ServiceError
 from services.comparators import preflight
-from services.comparators.settings import Runtime, runtime_of
+from services.comparators.settings import runtime_of
 from services.comparators.stop import Stop
 from services.payment.settings import ReplicaSettings
 
 Run = Callable[[ReplicaSettings, Connection, Stop], None]
 
 MODULES: Final = {
-    Runtime.COOPERATIVE_STICKY: "cooperative_sticky",
-    Runtime.KIP848: "kip848",
-    Runtime.SHARE: "share",
-    Runtime.FAUST: "faust_worker",
+    Delivery.COOPERATIVE_STICKY: "cooperative_sticky",
+    Delivery.KIP848: "kip848",
+    Delivery.SHARE: "share",
+    Delivery.FAUST: "faust_worker",
 }
 """Imported when chosen: Faust alone takes half a second, which the others shall not spend at each start."""
 

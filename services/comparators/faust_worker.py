@@ -11,12 +11,12 @@ from typing import Any, Final
 import faust
 import msgspec
 
+from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.progress import PROGRESS_INTERVAL_S
 from contracts.topics import AUTO_OFFSET_RESET, Group, Topic, qualified
 from services.common.driver import KafkaTransport, RawSchema
 from services.common.errors import ServiceError
-from services.common.records import now_us
 from services.common.security import faust_options
 from services.comparators.payment import Work, event_of
 from services.comparators.stop import SIGNALS, Stop

@@ -6,10 +6,10 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.topics import Topic, qualified
 from services.common.errors import ServiceError
-from services.common.records import now_us
 from services.comparators.offsets import Offsets
 from services.comparators.server import DRAIN_S, Server
 from services.comparators.stop import Stop

@@ -7,18 +7,18 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
 from contracts.connection import Connection
+from contracts.delivery import Delivery
 from contracts.topics import AUTO_OFFSET_RESET, Group, qualified
 from services.common.errors import ServiceError
-from services.comparators.settings import Runtime
 
 log = logging.getLogger(__name__)
 
-PREFIX: Final = {Runtime.KIP848: "consumer", Runtime.SHARE: "share"}
+PREFIX: Final = {Delivery.KIP848: "consumer", Delivery.SHARE: "share"}
 """Of a group's settings, for the protocols that have any."""
 ANSWER_S: Final = 10.0
 
 
-def group_settings(runtime: Runtime, heartbeat_s: float, session_s: float) -> dict[str, str]:
+def group_settings(runtime: Delivery, heartbeat_s: float, session_s: float) -> dict[str, str]:
     """Return the group's settings by name; none where the client has them itself."""
     if runtime not in PREFIX:
         return {}
@@ -29,12 +29,12 @@ def group_settings(runtime: Runtime, heartbeat_s: float, session_s: float) -> di
         # Since Kafka 4.3 the broker waits a second between two assignments, unless told not to.
         f"{prefix}.assignment.interval.ms": "0",
     }
-    if runtime is Runtime.SHARE:
+    if runtime is Delivery.SHARE:
         settings["share.auto.offset.reset"] = AUTO_OFFSET_RESET
     return settings
 
 
-def configure_group(connection: Connection, runtime: Runtime, heartbeat_s: float, session_s: float) -> None:
+def configure_group(connection: Connection, runtime: Delivery, heartbeat_s: float, session_s: float) -> None:
     """Set what `runtime` wants of the Payment group. Doing it again changes nothing; so does an unneeded call.
 
     Settings that the broker does not know yet are left out. Raises ServiceError when it refuses one (below its

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from services.common.records import now_us
+from contracts.clock import now_us
 from services.consumer import Event
 from services.payment.app import Outgoing, settle
 from services.payment.pace import Pace

@@ -8,14 +8,14 @@ from typing import Any, Final
 
 from confluent_kafka import AcknowledgeType, KafkaException, ShareConsumer
 
+from contracts.clock import now_us
 from contracts.connection import Connection
+from contracts.delivery import Delivery
 from contracts.topics import Topic, qualified
 from services.common.errors import ServiceError
-from services.common.records import now_us
 from services.comparators import clients
 from services.comparators.groups import configure_group
 from services.comparators.server import DRAIN_S, Server
-from services.comparators.settings import Runtime
 from services.comparators.stop import Stop
 from services.payment.settings import ReplicaSettings
 
@@ -30,7 +30,7 @@ STATISTICS_MS: Final = 250
 
 def run(settings: ReplicaSettings, connection: Connection, stop: Stop) -> None:
     """Serve as one member of the group until asked to stop. Raises ServiceError."""
-    configure_group(connection, Runtime.SHARE, settings.heartbeat_s, settings.session_s)
+    configure_group(connection, Delivery.SHARE, settings.heartbeat_s, settings.session_s)
     try:
         ShareReplica(settings, connection).run(stop)
     except KafkaException as ended:

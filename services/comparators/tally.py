@@ -5,8 +5,8 @@ import secrets
 from collections.abc import Iterable
 from typing import Final
 
+from contracts.clock import now_us
 from contracts.progress import Progress, ReplicaState, ServiceTimes
-from services.common.records import now_us
 from services.comparators.payment import NO_PLAN
 
 UNKNOWN_GENERATION: Final = -1

@@ -5,12 +5,13 @@ carries it out in a replica, `membership` says when. `lanes` and `server` handle
 that nothing is lost. What is used of aiokafka beyond its documentation is listed in `private_surface`.
 """
 
+from contracts.delivery import Delivery
 from services.consumer.clients import Topics
 from services.consumer.errors import ReplicaError
 from services.consumer.event import BatchHandler, Event, Handler
 from services.consumer.handover import Listeners
 from services.consumer.plan_consumer import PlanConsumer
-from services.consumer.settings import Delivery, Options
+from services.consumer.settings import Options
 
 __all__ = [
     "BatchHandler",

@@ -11,6 +11,7 @@ from typing import Any, Final
 from aiokafka import AIOKafkaConsumer
 
 from contracts.connection import Connection
+from contracts.delivery import Delivery
 from contracts.topics import AUTO_OFFSET_RESET
 from services.consumer.assignor import PlanAssignor
 from services.consumer.connection import START_DEADLINE_S, aiokafka_arguments, patiently, together
@@ -18,7 +19,7 @@ from services.consumer.coordinator import FETCH_WAIT_MS, PlanCoordinator
 from services.consumer.errors import ReplicaError
 from services.consumer.output import Output
 from services.consumer.plan_reader import PlanReader
-from services.consumer.settings import Delivery, Options
+from services.consumer.settings import Options
 
 log = logging.getLogger(__name__)
 

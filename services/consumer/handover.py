@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from contracts.clock import now_us
 from contracts.plan import PlanRecord
 from contracts.progress import Round, RoundKind
 from services.consumer.assignor import PlanAssignor
-from services.consumer.clock import now_us
 from services.consumer.commits import Committer
 from services.consumer.coordinator import PlanCoordinator
 from services.consumer.lanes import Lanes

@@ -11,11 +11,12 @@ from typing import Any, Final
 
 from aiokafka.errors import KafkaError
 
+from contracts.clock import now_us
 from contracts.connection import Connection
+from contracts.delivery import Delivery
 from contracts.progress import Progress, ReplicaState
 from services.consumer import logs
 from services.consumer.clients import CLOSE_DEADLINE_S, FORLORN_S, Clients, Topics
-from services.consumer.clock import now_us
 from services.consumer.commits import Committer
 from services.consumer.errors import ReplicaError
 from services.consumer.event import BatchHandler, Handler, Later
@@ -28,7 +29,7 @@ from services.consumer.poller import Poller
 from services.consumer.prober import Prober
 from services.consumer.progress import ProgressReporter
 from services.consumer.server import OnError, Server
-from services.consumer.settings import Delivery, Options
+from services.consumer.settings import Options
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from aiokafka.errors import (
 )
 from aiokafka.structs import TopicPartition
 
-from services.consumer.clock import now_us
+from contracts.clock import now_us
 from services.consumer.lanes import Lanes
 
 log = logging.getLogger(__name__)

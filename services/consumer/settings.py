@@ -1,17 +1,8 @@
 """How a consumer behaves. Defaults that no deployment changes stand in the modules that use them."""
 
-from enum import StrEnum
-
 import msgspec
 
-
-class Delivery(StrEnum):
-    """How a plan is carried out inside the group. All members use the same."""
-
-    INCREMENTAL = "incremental"
-    """Only the partitions that move stop being served."""
-    EAGER = "eager"
-    """Every round stops every replica, and one round is enough."""
+from contracts.delivery import OUR_DELIVERIES, Delivery
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,5 +39,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         ):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} {getattr(self, name)} must be positive")
+        if self.delivery not in OUR_DELIVERIES:
+            raise ValueError(f"delivery {self.delivery} is another runtime's; known are {', '.join(OUR_DELIVERIES)}")
         if self.drain_s < 0:
             raise ValueError(f"drain_s {self.drain_s} must not be negative")

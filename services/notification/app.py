@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 
+from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.events import NotificationSent, PaymentSettled, ShipmentScheduled
 from contracts.topics import Group, Topic
 from services.common.app import consume
 from services.common.assembly import assemble
 from services.common.codec import decoder, encode, identity_in
-from services.common.records import Effect, Incoming, now_us
+from services.common.records import Effect, Incoming
 from services.common.service import Service
 from services.common.settings import ServiceSettings
 from services.notification.domain import STAGE, declined, shipped

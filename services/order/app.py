@@ -5,6 +5,7 @@ from typing import Final, TypeVar
 
 import faust
 
+from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.events import PARTITION_HEADER, NotificationSent, PaymentSettled, ShipmentScheduled
 from contracts.topics import PIPELINE_PARTITIONS, Group, Topic
@@ -13,7 +14,7 @@ from services.common.assembly import assemble
 from services.common.codec import decoder, encode, identity_in
 from services.common.dead_letters import order_id_in
 from services.common.errors import RefusedError
-from services.common.records import Effect, Incoming, now_us
+from services.common.records import Effect, Incoming
 from services.common.service import Service
 from services.common.stage import Decide
 from services.order import domain

@@ -14,6 +14,7 @@ from contracts.events import (
     OrderPlaced,
     PaymentRequested,
     Timeline,
+    card_token,
 )
 from services.common.codec import decoder
 from services.common.dead_letters import order_id_in
@@ -23,7 +24,6 @@ from services.common.records import Incoming
 from services.order.validation import problems_in, problems_of
 
 STAGE: Final = "order"
-_TOKEN_BYTES: Final = 12
 
 _decode = decoder(OrderPlaced)
 
@@ -64,12 +64,6 @@ def payment_partition(customer: str, chosen: int | None, grouping: Literal["key"
             raise RefusedError((f"header {PARTITION_HEADER} is {chosen}; partitions are 0 to {partitions - 1}",))
         return chosen
     return crc32(customer.encode()) % partitions
-
-
-def card_token(card_number: str, key: str) -> str:
-    """Return what stands for the card from here on: a keyed hash, equal for equal cards."""
-    digest = hashlib.blake2b(card_number.encode(), key=key.encode()[:64], digest_size=_TOKEN_BYTES)
-    return f"tok_{digest.hexdigest()}"
 
 
 def payment_request(order: OrderPlaced, record: Incoming, token_key: str, accepted_us: int) -> PaymentRequested:

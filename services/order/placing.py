@@ -5,11 +5,11 @@ import uuid
 from collections import OrderedDict
 from typing import Final
 
+from contracts.clock import now_us
 from contracts.events import INTENDED_AT_HEADER, PLACED_AT_HEADER, OrderPlaced
 from contracts.topics import Topic
 from services.common.codec import encode
 from services.common.identity import effect_id
-from services.common.records import now_us
 from services.common.service import Service
 from services.order.domain import fingerprint
 from services.order.status import Status, StatusBoard

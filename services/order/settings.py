@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from contracts.events import DEMO_TOKEN_KEY
 from services.common.settings import ServiceSettings
 
 
@@ -14,7 +15,7 @@ class OrderSettings(ServiceSettings, frozen=True, kw_only=True):
     """Partitions of payments.requested."""
     grouping: Literal["key", "explicit"] = "key"
     """key: by the customer's hash. explicit: by the header `partition`, by the customer's hash without one."""
-    card_token_key: str = "tailpack-demo"  # noqa: S105 a default for demonstrations, to be replaced
+    card_token_key: str = DEMO_TOKEN_KEY
     """Secret of the keyed hash that turns card numbers into tokens."""
     follow_shipments: bool = False
     """Whether the status table also reads shipments.scheduled, so that an order shows as shipped before its customer

@@ -6,9 +6,10 @@ from typing import Final
 
 import msgspec
 
+from contracts.clock import now_us
 from contracts.events import NotificationSent, PaymentSettled, ShipmentScheduled
 from services.common.codec import encode
-from services.common.records import Effect, now_us
+from services.common.records import Effect
 from services.order.validation import MAX_ID_LENGTH
 
 MAX_ORDERS: Final = 200_000

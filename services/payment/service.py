@@ -2,10 +2,10 @@
 
 import asyncio
 
+from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.topics import Group, Topic, qualified
 from services.consumer import Event, PlanConsumer, Topics
-from services.consumer.clock import now_us
 from services.payment.app import settle
 from services.payment.pace import Pace
 from services.payment.settings import ReplicaSettings, options_of

@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 import psutil
 
+from autoscaler.live.launcher import remembered
 from bench.scenario import Scenario
 from contracts.connection import Connection
 from loadgen.spec import LoadSpec, Topology
@@ -135,16 +136,7 @@ class Stack:
         }
 
     def _replicas(self) -> dict[str, psutil.Process]:
-        found = {}
-        for path in self.replica_folder.glob("**/*.json"):
-            try:
-                record = msgspec.json.decode(path.read_bytes())
-                process = psutil.Process(record["pid"])
-                if process.create_time() == record["create_time"] and process.status() != psutil.STATUS_ZOMBIE:
-                    found[path.stem] = process
-            except (OSError, psutil.NoSuchProcess, msgspec.DecodeError):
-                continue  # written, removed or ended at this very moment
-        return found
+        return {name: process for name, _, process in remembered(self.replica_folder) if process is not None}
 
 
 def free_port() -> int:

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.simulator.settings import Delivery
 from bench.scenario import load_scenario, scenario_names
-from bench.sections import RUNTIMES
+from contracts.delivery import RUNTIMES, Delivery
 from contracts.validation import InvalidSettingsError
 
 

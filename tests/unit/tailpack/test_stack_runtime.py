@@ -7,13 +7,10 @@ from pathlib import Path
 import pytest
 
 from autoscaler.live import settings as live
-from autoscaler.simulator.settings import Delivery
-from bench import sections
 from bench.scenario import load_scenario
 from contracts.connection import Connection
+from contracts.delivery import RUNTIMES, Delivery
 from contracts.validation import from_environment
-from services.comparators.settings import Runtime
-from services.consumer import settings as consumer
 from services.payment.settings import ReplicaSettings
 from tailpack.local.children import Child, Children
 from tailpack.local.stack import Stack
@@ -48,20 +45,14 @@ def test_our_own_replicas_are_told_how_to_deliver(tmp_path: Path) -> None:
     autoscaler = from_environment(environ, live.AutoscalerSettings)
     replica = from_environment(environ | {"TAILPACK_REPLICA": "payment-0"}, ReplicaSettings)
     assert (autoscaler.replica_module, autoscaler.runtime) == ("services.payment", "")
-    assert (autoscaler.delivery, autoscaler.drain_s, autoscaler.absence_grace_s) == (live.Delivery.EAGER, 2.0, 5.0)
+    assert (autoscaler.delivery, autoscaler.drain_s, autoscaler.absence_grace_s) == (Delivery.EAGER, 2.0, 5.0)
     assert not autoscaler.learn_rebalance_time
-    assert (replica.delivery, replica.heartbeat_s, replica.drain_s) == (consumer.Delivery.EAGER, 3.0, 2.0)
+    assert (replica.delivery, replica.heartbeat_s, replica.drain_s) == (Delivery.EAGER, 3.0, 2.0)
 
 
-@pytest.mark.parametrize("runtime", sections.RUNTIMES)
+@pytest.mark.parametrize("runtime", RUNTIMES)
 def test_a_comparator_takes_their_place(runtime: str, tmp_path: Path) -> None:
     environ = told(tmp_path, {"runtime": runtime, "policy": "linear"})
     autoscaler = from_environment(environ, live.AutoscalerSettings)
     assert (autoscaler.replica_module, autoscaler.runtime) == ("services.comparators", runtime)
     assert environ["TAILPACK_RUNTIME"] == runtime
-
-
-def test_every_part_uses_the_same_names() -> None:
-    assert sections.RUNTIMES == live.RUNTIMES == tuple(Runtime)
-    assert list(sections.OUR_DELIVERIES) == list(live.Delivery) == list(consumer.Delivery)
-    assert (*live.Delivery, *live.RUNTIMES) == tuple(Delivery), "the simulated world has them all"

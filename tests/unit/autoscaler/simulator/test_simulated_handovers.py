@@ -3,7 +3,7 @@
 from unit.autoscaler.simulator.worlds import Story
 
 from autoscaler.simulator.deliveries.heartbeats import Heartbeats
-from autoscaler.simulator.settings import Delivery
+from contracts.delivery import Delivery
 
 BURST = [(0, 0), (0, 1), (0, 0), (0, 1), (0, 0), (0, 1)]
 """Replica 0 alone would start event k at 10·k ms."""

@@ -6,7 +6,8 @@ from unit.autoscaler.simulator.worlds import TEN_MS, Story
 
 from autoscaler.model import Replica
 from autoscaler.ports import NotReadyError
-from autoscaler.simulator.settings import Delivery, ServiceSettings, Tick
+from autoscaler.simulator.settings import ServiceSettings, Tick
+from contracts.delivery import Delivery
 
 SECONDS = [(1000 * second, k % 2) for second in range(4) for k in range(10)]
 """A burst of ten events at the start of each second."""

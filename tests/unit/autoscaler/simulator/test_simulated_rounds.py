@@ -5,7 +5,8 @@ import math
 from unit.autoscaler.simulator.worlds import Story
 
 from autoscaler.simulator.deliveries.heartbeats import Heartbeats
-from autoscaler.simulator.settings import Delivery, Failure
+from autoscaler.simulator.settings import Failure
+from contracts.delivery import Delivery
 
 BURST = [(0, 0), (0, 1), (0, 0), (0, 1), (0, 0), (0, 1)]
 EAGER = {"delivery": Delivery.EAGER, "rebalance_time_s": 0.1}

@@ -18,14 +18,8 @@ from autoscaler.simulator.pooled.fast import FastPool
 from autoscaler.simulator.pooled.reference import ReferencePool
 from autoscaler.simulator.reference import ReferenceEngine
 from autoscaler.simulator.run import simulate
-from autoscaler.simulator.settings import (
-    Change,
-    Delivery,
-    DeliverySettings,
-    Failure,
-    ServiceSettings,
-    SimulationSettings,
-)
+from autoscaler.simulator.settings import Change, DeliverySettings, Failure, ServiceSettings, SimulationSettings
+from contracts.delivery import Delivery
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
 from report.measures import replica_minutes
 from report.spark.group_history import only, paid

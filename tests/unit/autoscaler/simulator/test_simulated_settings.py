@@ -10,7 +10,8 @@ from autoscaler.simulator.fast import FastEngine
 from autoscaler.simulator.pooled.fast import FastPool
 from autoscaler.simulator.pooled.reference import ReferencePool
 from autoscaler.simulator.service import ServiceTimes
-from autoscaler.simulator.settings import Delivery, DeliverySettings, Failure, ServiceSettings, SimulationSettings
+from autoscaler.simulator.settings import DeliverySettings, Failure, ServiceSettings, SimulationSettings
+from contracts.delivery import Delivery
 
 
 def test_every_value_that_is_out_of_range_is_named():

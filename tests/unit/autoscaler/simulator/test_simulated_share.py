@@ -2,7 +2,8 @@
 
 from unit.autoscaler.simulator.worlds import Story
 
-from autoscaler.simulator.settings import Delivery, Failure
+from autoscaler.simulator.settings import Failure
+from contracts.delivery import Delivery
 
 SHARE = {"delivery": Delivery.SHARE}
 BURST = [(0, 0), (0, 0), (0, 0), (0, 0), (0, 1), (0, 1)]

@@ -13,7 +13,8 @@ from autoscaler.simulator.arrivals import Arrivals, Workload
 from autoscaler.simulator.pooled.reference import ReferencePool
 from autoscaler.simulator.reference import ReferenceEngine
 from autoscaler.simulator.run import simulate
-from autoscaler.simulator.settings import Assignor, Delivery, DeliverySettings, Failure, SimulationSettings
+from autoscaler.simulator.settings import Assignor, DeliverySettings, Failure, SimulationSettings
+from contracts.delivery import Delivery
 
 PARTITIONS = 3
 DURATION_S = 4.0

@@ -6,8 +6,9 @@ from autoscaler.model import Action, Decision, Plan
 from autoscaler.simulator.arrivals import Arrivals, Workload
 from autoscaler.simulator.pooled.reference import ReferencePool
 from autoscaler.simulator.reference import ReferenceEngine
-from autoscaler.simulator.settings import Delivery, DeliverySettings, ServiceSettings, SimulationSettings
+from autoscaler.simulator.settings import DeliverySettings, ServiceSettings, SimulationSettings
 from autoscaler.simulator.world import World
+from contracts.delivery import Delivery
 
 TEN_MS = ServiceSettings(service_time_s=0.01)
 

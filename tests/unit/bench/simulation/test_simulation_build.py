@@ -2,11 +2,12 @@
 
 import pytest
 
-from autoscaler.simulator.settings import Assignor, Delivery, Distribution
+from autoscaler.simulator.settings import Assignor, Distribution
 from bench.scenario import load_scenario
 from bench.simulation.build import settings_of
 from bench.simulation.foresight import bound_schedule, told
 from bench.simulation.sent import sent_by
+from contracts.delivery import Delivery
 from report.measures import bound_replica_minutes
 
 

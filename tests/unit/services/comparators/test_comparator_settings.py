@@ -7,11 +7,12 @@ import sys
 import pytest
 
 from contracts.connection import Connection
+from contracts.delivery import RUNTIMES, Delivery
 from contracts.validation import InvalidSettingsError
 from services.comparators import clients
 from services.comparators.__main__ import MODULES
 from services.comparators.groups import group_settings
-from services.comparators.settings import Runtime, runtime_of
+from services.comparators.settings import runtime_of
 from services.payment.settings import ReplicaSettings
 
 SETTINGS = ReplicaSettings(replica="payment-0")
@@ -34,7 +35,7 @@ def test_a_missing_or_unknown_runtime_is_answered_with_the_known_ones(environ):
 
 
 def test_every_runtime_has_its_module():
-    assert set(MODULES) == set(Runtime)
+    assert set(MODULES) == set(RUNTIMES)
 
 
 def test_a_process_with_bad_settings_says_each_problem_on_its_line_and_exits_with_2():
@@ -60,12 +61,12 @@ def test_a_process_with_bad_settings_says_each_problem_on_its_line_and_exits_wit
 
 
 def test_heartbeat_and_session_are_the_groups_under_the_new_protocols():
-    assert group_settings(Runtime.KIP848, heartbeat_s=0.1, session_s=6) == {
+    assert group_settings(Delivery.KIP848, heartbeat_s=0.1, session_s=6) == {
         "consumer.heartbeat.interval.ms": "100",
         "consumer.session.timeout.ms": "6000",
         "consumer.assignment.interval.ms": "0",
     }
-    assert group_settings(Runtime.SHARE, heartbeat_s=3, session_s=9.5) == {
+    assert group_settings(Delivery.SHARE, heartbeat_s=3, session_s=9.5) == {
         "share.heartbeat.interval.ms": "3000",
         "share.session.timeout.ms": "9500",
         "share.assignment.interval.ms": "0",
@@ -73,7 +74,7 @@ def test_heartbeat_and_session_are_the_groups_under_the_new_protocols():
     }
 
 
-@pytest.mark.parametrize("runtime", [Runtime.COOPERATIVE_STICKY, Runtime.FAUST])
+@pytest.mark.parametrize("runtime", [Delivery.COOPERATIVE_STICKY, Delivery.FAUST])
 def test_under_the_classic_protocol_they_are_the_clients(runtime):
     assert group_settings(runtime, heartbeat_s=0.1, session_s=6) == {}
 

@@ -6,9 +6,9 @@ from aiokafka.errors import NotCoordinatorForGroupError
 from consumer_fakes import eventually, offsets, records
 from handover_story import Story, end, told
 
+from contracts.clock import now_us
 from contracts.plan import PlanRecord
 from contracts.progress import RoundKind
-from services.consumer.clock import now_us
 from services.consumer.rounds import Given
 
 

@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.catalogue import MAX_ORDER_BYTES
-from contracts.events import OrderPlaced
+from contracts.events import OrderPlaced, card_token
 from services.common.errors import RefusedError
 from services.common.records import Incoming
 from services.order.domain import (
-    card_token,
     fingerprint,
     order_of,
     payment_effect_id,

@@ -1,0 +1,27 @@
+"""The ways in which the Payment group shares its partitions and takes on a new plan, by the names used everywhere."""
+
+from enum import StrEnum
+from typing import Final
+
+
+class Delivery(StrEnum):
+    """How a plan reaches the replicas, and what stops while it does. All replicas of a group use the same."""
+
+    INCREMENTAL = "incremental"
+    """Our consumer: only the partitions that move stop being served."""
+    EAGER = "eager"
+    """Our consumer: every round stops every replica, and one round is enough."""
+    COOPERATIVE_STICKY = "cooperative-sticky"
+    """confluent-kafka, classic protocol, incremental cooperative rebalancing (KIP-429)."""
+    KIP848 = "kip848"
+    """confluent-kafka, consumer protocol: the broker assigns (KIP-848)."""
+    SHARE = "share"
+    """confluent-kafka, share group: any replica takes events of any partition, in no order (KIP-932)."""
+    FAUST = "faust"
+    """Faust as it comes: aiokafka, eager rebalancing."""
+
+
+OUR_DELIVERIES: Final = (Delivery.INCREMENTAL, Delivery.EAGER)
+"""What our own consumer does: it follows plans that name the owner of each partition."""
+RUNTIMES: Final = tuple(one for one in Delivery if one not in OUR_DELIVERIES)
+"""Other runtimes that can do Payment's work. They place the partitions themselves: plans are counts only."""

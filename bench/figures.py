@@ -111,34 +111,17 @@ class KafkaReportRow(msgspec.Struct, frozen=True, kw_only=True):
     origin: Origin
 
 
-class Alternative(msgspec.Struct, frozen=True, kw_only=True):
-    """Another engine, which answered what Spark answers `without causes`, to the last digit. Memory as in SparkRow."""
-
-    engine: str
-    version: str
-    wall_s: float
-    peak_rss_gib: float
-    events_per_s: float
-
-
 class SparkRow(msgspec.Struct, frozen=True, kw_only=True):
-    """The report job on a made-up run that lies in Parquet: from the start of a process to its end, JVM included."""
+    """The report of a made-up run that lies in Parquet: from the start of its process to its end, JVM included."""
 
     events: int
     wall_s: float
-    """Percentiles, share in SLA, series by second, and late events by cause."""
     peak_rss_gib: float
-    """Of Python and the JVM: the most that each ever held, added up."""
+    """Of Python and the JVM together, at the peak."""
     events_per_s: float
     in_sla: float
     late_by_cause: dict[str, int]
     """Of the run: cause → late events."""
-    wall_without_causes_s: float | None = None
-    """The same without late events by cause; null where nobody was compared."""
-    whole_wall_s: float | None = None
-    """The whole report with its page; null where it was not asked for."""
-    whole_peak_rss_gib: float | None = None
-    against: tuple[Alternative, ...] = ()
     origin: Origin
 
 

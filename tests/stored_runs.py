@@ -7,12 +7,11 @@ from typing import Any, Final
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
+from published_runs import made_up_run, run_info
 
 from contracts.connection import Connection
 from contracts.topics import Topic
 from report.spark.gather import JOURNAL
-from report.spark.publishing import run_info
-from report.spark.samples import made_up_run
 from report.spark.schema import COLUMN_OF
 
 STARTED_US: Final = 1_700_000_000_000_000

@@ -99,7 +99,7 @@ def everything(out: Out = Path("out")) -> None:
     service_rate(events=4000, into=figures.FOLDER)
     startup(out=out, into=figures.FOLDER)
     report_bench_cli.report(events=1_000_000, source="kafka", into=figures.FOLDER)
-    report_bench_cli.report(against="pandas,duckdb", whole=True, into=figures.FOLDER)
+    report_bench_cli.report(into=figures.FOLDER)
     processes(rates="150,350", out=out, into=figures.FOLDER)
 
 

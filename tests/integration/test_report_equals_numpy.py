@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 from kafka_helpers import create_topics
+from published_runs import PARTITIONS, made_up_run, publish, run_info
 from spark_helpers import SPARK, spark
 
 from contracts.connection import Connection
@@ -15,8 +16,6 @@ from report import measures
 from report.result import Result
 from report.spark.gather import EVENTS
 from report.spark.job import Cluster, report_run
-from report.spark.publishing import publish, run_info
-from report.spark.samples import PARTITIONS, made_up_run
 from tailpack.local.jars import ensure
 
 pytestmark = [pytest.mark.kafka, *SPARK]

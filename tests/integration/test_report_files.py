@@ -11,6 +11,7 @@ import msgspec
 import pyarrow.parquet as pq
 import pytest
 from kafka_helpers import create_topics, produce
+from published_runs import PARTITIONS, made_up_run, publish, run_info
 from spark_helpers import SPARK, spark
 from stored_runs import STARTED_US, event_rows, stored_run, write_lines, write_parquet
 
@@ -24,8 +25,6 @@ from report.spark.errors import ReportError
 from report.spark.files import Files
 from report.spark.gather import EVENTS, JOURNAL
 from report.spark.job import Cluster, report_files, report_run
-from report.spark.publishing import publish, run_info
-from report.spark.samples import PARTITIONS, made_up_run
 from tailpack.local.jars import ensure
 
 pytestmark = [pytest.mark.kafka, *SPARK]

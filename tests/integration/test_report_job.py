@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 from kafka_helpers import create_topics, produce, read_all
+from published_runs import PARTITIONS, MadeUpRun, made_up_run, publish, records_of, run_info
 from small_disk import PAGE, small_disk
 from spark_helpers import SPARK, spark
 from stored_runs import STARTED_US, stored_run
@@ -22,8 +23,6 @@ from report.spark.bare import Promise
 from report.spark.errors import ReportError
 from report.spark.gather import EVENTS, JOURNAL
 from report.spark.job import Cluster, report_run, report_topic
-from report.spark.publishing import publish, run_info
-from report.spark.samples import PARTITIONS, MadeUpRun, made_up_run, records_of
 from report.spark.source import read_topics
 from tailpack.local.broker import Broker
 from tailpack.local.jars import ensure

@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 import pytest
 from kafka_helpers import create_topics, produce, wait_for
+from published_runs import PARTITIONS, MadeUpRun, made_up_run, publish, records_of, run_info
 from spark_helpers import SPARK, spark
 from tailpack_command import tailpack
 
@@ -17,9 +18,7 @@ from contracts.events import PaymentSettled
 from contracts.topics import Topic
 from report.spark.errors import ReportError
 from report.spark.events import event_rows
-from report.spark.publishing import publish, run_info
 from report.spark.records import typed_records
-from report.spark.samples import PARTITIONS, MadeUpRun, made_up_run, records_of
 from report.spark.security import kafka_options
 from report.spark.source import read_topics
 from report.spark.streaming.follow import finish, follow

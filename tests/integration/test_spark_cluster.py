@@ -11,13 +11,12 @@ from typing import Any, Final
 import pyspark
 import pytest
 from kafka_helpers import create_topics, wait_for
+from published_runs import PARTITIONS, made_up_run, publish, run_info
 from stored_runs import stored_run
 from tailpack_command import tailpack
 
 from contracts.connection import Connection
 from contracts.topics import Topic
-from report.spark.publishing import publish, run_info
-from report.spark.samples import PARTITIONS, made_up_run
 from tailpack.local.stack import free_port
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]

@@ -9,7 +9,6 @@ from example_report import example
 
 from bench import figures
 from bench.figures import (
-    Alternative,
     BounceRow,
     ComparisonRow,
     DeliveryRow,
@@ -59,7 +58,6 @@ ROWS: dict[type[msgspec.Struct], Any] = {
         events_per_s=400_000.0,
         in_sla=0.99,
         late_by_cause={"burst": 90_000, "handover": 10_000},
-        against=(Alternative(engine="duckdb", version="1.2", wall_s=2.0, peak_rss_gib=0.5, events_per_s=5e6),),
         origin=ORIGIN,
     ),
 }

@@ -7,9 +7,8 @@ import msgspec
 import pytest
 
 from bench import live_tables
-from bench.figures import Alternative, KafkaReportRow, LiveRow, Origin, ProcessRow, SimulatedSide, SparkRow
+from bench.figures import KafkaReportRow, LiveRow, Origin, ProcessRow, SimulatedSide, SparkRow
 from bench.markdown import table
-from bench.report_speed import tables as report_tables
 from studies import tables
 from studies.tables import TABLES, renew, renew_file
 
@@ -99,10 +98,6 @@ MEASURED: dict[type[msgspec.Struct], list[Any]] = {
             events_per_s=400_000.0,
             in_sla=0.99,
             late_by_cause={"burst": 100_000},
-            wall_without_causes_s=15.0,
-            whole_wall_s=70.0,
-            whole_peak_rss_gib=3.0,
-            against=(Alternative(engine="duckdb", version="1.2", wall_s=2.0, peak_rss_gib=0.5, events_per_s=5e6),),
             origin=ORIGIN,
         ),
     ],
@@ -111,7 +106,7 @@ MEASURED: dict[type[msgspec.Struct], list[Any]] = {
 
 @pytest.fixture
 def _measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (tables, live_tables, report_tables):
+    for module in (tables, live_tables):
         monkeypatch.setattr(module, "load", lambda kind: MEASURED.get(kind, []))
 
 
@@ -203,21 +198,14 @@ def test_of_many_commands_the_first_stands_for_all_and_every_commit_is_named() -
 
 
 @pytest.mark.usefixtures("_measured")
-def test_the_reports_speed_stands_by_size_and_what_was_not_asked_for_is_a_dash() -> None:
-    assert cells(report_tables.spark())[1:] == [
-        ["1,000,000", "14.0", "71,225", "1.23", "–", "–", "0.89"],
-        ["10,000,000", "25.0", "400,000", "2.50", "70.0", "3.00", "1.00"],
+def test_the_reports_speed_stands_by_size() -> None:
+    assert cells(tables.spark())[1:] == [
+        ["1,000,000", "14.0", "71,225", "1.23", "0.89"],
+        ["10,000,000", "25.0", "400,000", "2.50", "1.00"],
     ]
-
-
-@pytest.mark.usefixtures("_measured")
-def test_the_others_stand_beside_spark_where_they_were_asked() -> None:
-    header, only = cells(report_tables.spark_against())
-    assert header[1] == "duckdb 1.2"
-    assert only == ["10,000,000", "2.0 / 0.50", "15.0", "25.0 / 2.50"]
 
 
 def test_the_page_about_spark_shows_the_committed_figures() -> None:
     text = (README.parent / "docs" / "spark.md").read_text(encoding="utf-8")
-    assert all(f"<!-- table: {name} -->" in text for name in ("spark", "spark-against"))
+    assert "<!-- table: spark -->" in text
     assert renew(text) == text, "run `tailpack bench tables docs/spark.md`"

@@ -3,14 +3,13 @@
 from pathlib import Path
 
 import pytest
+from published_runs import made_up_run, run_info
 
 from contracts.connection import Connection
 from report.spark import source
 from report.spark.errors import ReportError
 from report.spark.gather import EVENTS
 from report.spark.job import Cluster, report_run
-from report.spark.publishing import run_info
-from report.spark.samples import made_up_run
 
 SOMEWHERE = Cluster("local[2]", [])
 

@@ -1,12 +1,18 @@
-"""Made-up runs with the shape of real ones, for benchmarks and tests: a queue, and the records it leaves."""
+"""Made-up runs with the shape of real ones: a queue, the records that it leaves, and the broker that takes them."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from confluent_kafka import Producer
 
+from contracts.connection import Connection
 from contracts.events import (
+    INTENDED_AT_HEADER,
+    PLACED_AT_HEADER,
     NotificationSent,
     OrderPlaced,
     PaymentRequested,
@@ -14,7 +20,8 @@ from contracts.events import (
     ShipmentScheduled,
     Timeline,
 )
-from contracts.topics import Topic
+from contracts.topics import Topic, qualified
+from report.run_info import RunInfo
 
 Micros = npt.NDArray[np.int64]
 PARTITIONS: Final = 5
@@ -78,7 +85,7 @@ def records_of(run: MadeUpRun, k: int) -> dict[Topic, object]:
         Topic.ORDERS_PLACED: OrderPlaced(order_id=order, card_number="4242424242424242", **COMMON),  # type: ignore[arg-type]
         Topic.PAYMENTS_REQUESTED: PaymentRequested(
             order_id=order,
-            card_token="t",  # noqa: S106 - a made-up token
+            card_token="t",
             timeline=run.timeline(k, Topic.PAYMENTS_REQUESTED),
             **COMMON,  # type: ignore[arg-type]
         ),
@@ -115,3 +122,89 @@ def records_of(run: MadeUpRun, k: int) -> dict[Topic, object]:
             timeline=run.timeline(k, shipped),
         )
     return records
+
+
+DEADLINE_S: Final = 60.0
+PAYMENT_ONLY: Final = frozenset({Topic.PAYMENTS_REQUESTED, Topic.PAYMENTS_SETTLED})
+
+
+def publish(
+    connection: Connection,
+    run: MadeUpRun,
+    *,
+    pipeline: bool,
+    copies: Callable[[Topic, int], int] = lambda _topic, _k: 1,
+) -> None:
+    """Publish every record of `run`; `copies` says how often event k appears on a topic (0: it never got there).
+
+    Raises TimeoutError when the broker does not acknowledge in time.
+    """
+    quiet = {"log_level": 3}  # a broker that has just started makes an idempotent producer wait, and say so
+    producer = Producer({**connection.librdkafka(), "enable.idempotence": True, "linger.ms": 20, **quiet})
+    for topic, k, value in _records(run):
+        if not pipeline and topic not in PAYMENT_ONLY:
+            continue
+        partition = k % PARTITIONS if topic is Topic.PAYMENTS_REQUESTED else -1
+        name, key = qualified(connection.namespace, topic), f"o-{k:08d}"
+        for _ in range(copies(topic, k)):
+            send(producer, name, key=key, value=value, headers=headers_of(run, k), partition=partition)
+    finish(producer)
+
+
+def send(
+    producer: Producer,
+    topic: str,
+    *,
+    key: str,
+    value: bytes,
+    headers: list[tuple[str, str | bytes | None]] | None = None,
+    partition: int = -1,
+) -> None:
+    """Hand one record to the producer, waiting while its queue is full."""
+    while True:
+        try:
+            producer.produce(topic, key=key, value=value, headers=headers or [], partition=partition)
+        except BufferError:
+            producer.poll(0.1)
+        else:
+            producer.poll(0)
+            return
+
+
+def finish(producer: Producer) -> None:
+    """Wait until everything is acknowledged. Raises TimeoutError when it is not."""
+    if left := producer.flush(DEADLINE_S):
+        raise TimeoutError(f"{left} records were not acknowledged within {DEADLINE_S:.0f} s; is the broker well?")
+
+
+def headers_of(run: MadeUpRun, k: int) -> list[tuple[str, str | bytes | None]]:
+    """Return the headers with which the generator sends event k."""
+    return [(INTENDED_AT_HEADER, str(run.intended[k])), (PLACED_AT_HEADER, str(run.placed[k]))]
+
+
+def run_info(connection: Connection, run: MadeUpRun, *, pipeline: bool) -> RunInfo:
+    """Return the description of a made-up run."""
+    started_us = int(run.intended[0])
+    return RunInfo(
+        run=connection.namespace,
+        scenario={"name": "made-up"},
+        policy="static",
+        seed=1,
+        topology="pipeline" if pipeline else "payment-only",
+        bootstrap_servers=connection.bootstrap_servers,
+        client_properties=connection.client_properties,
+        payment_partitions=PARTITIONS,
+        latency_target_s=0.5,
+        percentile=0.999,
+        duration_s=float((run.intended[-1] - started_us) // 1_000_000 + 1),
+        started_us=started_us,
+        drained_us=int(run.notified[-1]),
+        events_scheduled=len(run.intended),
+    )
+
+
+def _records(run: MadeUpRun) -> Iterator[tuple[Topic, int, bytes]]:
+    encode = msgspec.json.Encoder().encode
+    for k in range(len(run.intended)):
+        for topic, record in records_of(run, k).items():
+            yield topic, k, encode(record)

@@ -10,14 +10,6 @@ from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
-class LatencyTarget:
-    """The promise: `percentile` of events within `latency_target_s` (W)."""
-
-    latency_target_s: float = 0.5
-    percentile: float = 0.999
-
-
-@dataclass(frozen=True, slots=True)
 class PartitionLoad:
     """One partition: λ in events/s over the last decision interval, and lag in events (produced − committed)."""
 

@@ -2,12 +2,16 @@
 
 Three levels, all as logarithms of the seconds that one event takes, because machines differ by factors:
 - the prior, what an operator says, right to a factor e^±`prior_spread`;
-- the group's typical replica, and by how much replicas differ (`typical_replica`);
+- the group's typical replica, and by how much replicas differ;
 - each replica: its own mean where it has served much, the group's where it has served little.
 
 Seconds are busy time per event while there are pauses. Polls, commits and the like are not busy time, and cost events
 only under load: a replica that is never idle shows how much longer than its busy time its work takes, and that ratio,
 of the whole group, divides all rates.
+
+The typical replica is that of a random-effects model (DerSimonian, Laird 1986): every replica's true value is the
+typical one's plus a difference of its own with variance τ², and what was measured is that plus an error of known
+variance. Both the typical value and τ² have a prior, so that one replica, or none, is answered for too.
 """
 
 import math
@@ -17,10 +21,12 @@ from statistics import NormalDist
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from autoscaler.estimation.order_statistics import CONFIDENCE
 from autoscaler.estimation.rates import WorkCounters
-from autoscaler.estimation.typical_replica import TypicalReplica, fit
+
+Floats = NDArray[np.float64]
 
 Z: Final = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 EXPECTED_VARIATION: Final = 1.0
@@ -32,6 +38,8 @@ LEAST_DOUBT: Final = 1e-12
 ALIKE: Final = 0.05
 """Replicas whose μ differ by less are alike: a plan gains nothing by telling them apart, and hiccups of a machine that
 serves them all look like that."""
+EXPECTED_REPLICAS: Final = 2.0
+"""For how many replicas the expected difference between replicas counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +69,30 @@ class _Work:
         self.events = self.events * remembered + events
         self.busy_s = self.busy_s * remembered + busy_s
         self.squares = self.squares * remembered**2 + events
+
+
+@dataclass(frozen=True, slots=True)
+class TypicalReplica:
+    """In logarithms, since machines differ by factors."""
+
+    value: float
+    doubt: float
+    """Variance of `value`."""
+    spread: float
+    """τ²: variance between replicas."""
+    spread_doubt: float
+    """(Standard error / value)² of τ²."""
+
+    def estimate(self, own: float, doubt: float) -> tuple[float, float]:
+        """Return the best guess for a replica that was measured as `own`, variance `doubt`, and its variance.
+
+        Empirical Bayes: the less its own measurement is worth beside τ², the closer to the typical value; with what
+        that may be wrong by because τ² is an estimate itself (Morris 1983).
+        """
+        shrunk = doubt / (doubt + self.spread)
+        off = own - self.value
+        variance = (1 - shrunk) * doubt + shrunk**2 * (self.doubt + off * off * self.spread_doubt)
+        return self.value + (1 - shrunk) * off, variance
 
 
 class ServiceRates:
@@ -172,7 +204,7 @@ class ServiceRates:
             events, busy_s, squares = (
                 np.array([getattr(work, name) for work in known]) for name in ("events", "busy_s", "squares")
             )
-            self._typical = fit(
+            self._typical = typical_replica(
                 np.log(busy_s / events),
                 np.maximum(self._event_variance * squares / events**2, LEAST_DOUBT),
                 prior=self._prior_log_s,
@@ -184,3 +216,33 @@ class ServiceRates:
     def _rate(self, log_s: float, variance: float, samples: int) -> RateEstimate:
         log_s, error = log_s + math.log(self.overhead), Z * math.sqrt(variance)
         return RateEstimate(math.exp(-log_s), math.exp(-log_s - error), math.exp(-log_s + error), samples)
+
+
+def typical_replica(
+    own: Floats, doubt: Floats, *, prior: float, prior_spread: float, replica_spread: float
+) -> TypicalReplica:
+    """Return the typical replica of those measured as `own` with variances `doubt` (> 0); there may be none.
+
+    prior, prior_spread: the typical value as believed, and its standard error. replica_spread: τ as believed.
+    """
+    spread = _spread(own, doubt, replica_spread**2)
+    weights = 1 / (doubt + spread)
+    certainty = 1 / prior_spread**2 + float(weights.sum())
+    value = (prior / prior_spread**2 + float(weights @ own)) / certainty
+    return TypicalReplica(value, 1 / certainty, spread, 2 / (len(own) + EXPECTED_REPLICAS))
+
+
+def _spread(own: Floats, doubt: Floats, expected: float) -> float:
+    """Return τ²: what is expected and what is seen, each by how well it is known.
+
+    A variance v of m values is known with variance 2·v²/m. Where replicas are hardly known themselves, nothing is seen
+    of τ, and what was expected stands.
+    """
+    if len(own) < 2:
+        return expected
+    weights = 1 / doubt
+    mean = weights @ own / weights.sum()
+    excess = weights @ (own - mean) ** 2 - (len(own) - 1)
+    seen = excess / (weights.sum() - weights @ weights / weights.sum())
+    known, believed = (len(own) - 1) / (expected + doubt.mean()) ** 2, EXPECTED_REPLICAS / expected**2
+    return float(max(expected / 10, (believed * expected + known * seen) / (believed + known)))

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from packing_by_the_letter import by_the_letter
+from oracles.packing_by_the_letter import by_the_letter
 from unit.autoscaler.packing.situations import CAPACITY, situations
 
 from autoscaler.packing import PACKERS

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles.exact_packing import exact
 
 from autoscaler.packing import least_bins as search
 from autoscaler.packing.bins import Capacity, Item
-from autoscaler.packing.exact import exact
 from autoscaler.packing.least_bins import least_bins, packed
 from report.measures import bound
 

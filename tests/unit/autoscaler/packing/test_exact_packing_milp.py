@@ -3,9 +3,9 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles.exact_packing import exact
 
 from autoscaler.packing.bins import Capacity, Item
-from autoscaler.packing.exact import exact
 from autoscaler.packing.first_fit_2022 import first_fit_decreasing
 from autoscaler.packing.least_loaded import least_loaded
 

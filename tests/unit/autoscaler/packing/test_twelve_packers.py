@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from packing_by_the_letter import by_the_letter
+from oracles.packing_by_the_letter import by_the_letter
 
 from autoscaler.packing import PACKERS
 

@@ -9,8 +9,8 @@ PYTEST := $(BIN)/python -m pytest
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.ready ## two minutes of the whole pipeline, scaled live, then the report
-	@$(BIN)/tailpack demo
+demo: ## two minutes of the whole pipeline, scaled live, then the report
+	@bash infra/bootstrap.sh $(VENV) demo
 
 test: $(VENV)/.ready check ## all but `test-long`, on real Kafka and real Spark (15 to 20 minutes on 2 cores)
 	@$(PYTEST) -n 2 --dist loadfile tests/theory/exhaustive tests/contract tests/integration tests/chaos -m "not long" --durations=25

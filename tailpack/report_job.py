@@ -1,6 +1,8 @@
 """Have Spark judge a run: the report job as a process of its own, so that its JVM and memory end with it."""
 
 import contextlib
+import importlib.util
+import os
 import subprocess
 import sys
 import tempfile
@@ -16,6 +18,26 @@ from tailpack.local.jars import ensure
 from tailpack.local.java import java
 
 DEADLINE_S: Final = 1800.0
+SETUP: Final = "TAILPACK_SPARK_SETUP"
+"""Environment variable in which `make demo` names the process that is still installing Spark."""
+
+
+def expect_spark() -> psutil.Process | None:
+    """Return the process that is installing Spark, None where Spark is there. Raises TailpackError without either."""
+    with contextlib.suppress(psutil.NoSuchProcess, ValueError):
+        return psutil.Process(int(os.environ.get(SETUP, "")))
+    importlib.invalidate_caches()
+    if importlib.util.find_spec("pyspark") is None:  # found, not imported: importing it costs a second
+        raise TailpackError("Spark is not installed; `make env` installs it, or: pip install 'tailpack[bench]'")
+    return None
+
+
+def wait_for_spark(announce: Callable[[str], None]) -> None:
+    """Return when Spark is installed. Raises TailpackError when it cannot be expected any more."""
+    if setup := expect_spark():
+        announce("waiting for set-up to install Spark, which makes the report")
+        setup.wait(DEADLINE_S)
+        expect_spark()
 
 
 def judge(
@@ -63,6 +85,7 @@ def job(
     what: it makes, in one word. Raises TailpackError when it fails, or takes longer than half an hour.
     """
     java()
+    wait_for_spark(announce)
     command = [sys.executable, "-m", module, *words, "--master", master, "--jars", str(ensure("spark", announce))]
     started: subprocess.Popen[bytes] | None = None
     waited_s = 0.0

@@ -23,7 +23,7 @@ from tailpack.local.places import default_broker_folder, named_folder, new_folde
 from tailpack.local.resources import ResourceMeter
 from tailpack.local.stack import Stack
 from tailpack.local.topics import create_topics
-from tailpack.report_job import judge
+from tailpack.report_job import expect_spark, judge
 from tailpack.screen import Screen
 from tailpack.view import Moment
 from tailpack.watch import Watcher, timeline_topic
@@ -69,6 +69,7 @@ class Run:
 
     def execute(self) -> Path:
         """Run and judge. Raises TailpackError when that cannot be done, KeyboardInterrupt once all is stopped."""
+        expect_spark()
         try:
             connection = self._connect()
             self._reached("Kafka answers")
@@ -107,7 +108,6 @@ class Run:
         address = self.options.bootstrap_servers or Cluster(default_broker_folder()).address()
         if not address:
             ensure("kafka", self._say)
-            ensure("spark", self._say)
             with self.console.status("starting Apache Kafka"):
                 self._own_broker = Broker(self.folder / "kafka")
                 address = self._own_broker.start()

@@ -1,30 +1,28 @@
-"""Bring jars from Maven Central by the Apache Ivy that PySpark ships; once, checked, outside the checkout.
+"""Bring jars from Maven Central; once, checked, outside the checkout.
 
 A lock file names every jar with its SHA-256, so nothing is resolved that was not chosen, and a later start is offline.
 """
 
 import fcntl
 import hashlib
-import importlib.util
 import os
 import shutil
-import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, cast
 
 from tailpack.errors import TailpackError
-from tailpack.local.java import java
 
 Bundle = Literal["kafka", "spark"]
 TITLES: Final[dict[Bundle, str]] = {"kafka": "Apache Kafka 4.3.1 (46 MB)", "spark": "Spark's Kafka connector (10 MB)"}
-DEADLINE_S: Final = 600.0
-SETTINGS: Final = """<ivysettings><settings defaultResolver="central"/>
-<resolvers><ibiblio name="central" m2compatible="true"/></resolvers></ivysettings>
-"""
+CONNECTIONS: Final = 8
+ANSWER_S: Final = 60
+"""How long a repository may be silent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,56 +94,38 @@ def _sha256(path: Path) -> str:
 
 
 def _fetch(jars: list[Jar], folder: Path) -> None:
-    wanted = "".join(
-        f'<dependency org="{jar.group}" name="{jar.artifact}" rev="{jar.version}" transitive="false" conf="*->master"/>'
-        for jar in jars
-    )
-    (folder / "settings.xml").write_text(SETTINGS, encoding="utf-8")
-    (folder / "ivy.xml").write_text(
-        '<ivy-module version="2.0"><info organisation="tailpack" module="jars"/>'
-        f"<dependencies>{wanted}</dependencies></ivy-module>",
-        encoding="utf-8",
-    )
-    command = [
-        java(), "-cp", classpath(_pyspark_jars()), "org.apache.ivy.Main",
-        "-settings", "settings.xml", "-ivy", "ivy.xml", "-cache", str(folder / "ivy"),
-        "-retrieve", "[artifact]-[revision].[ext]",
-    ]  # fmt: skip
-    try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
-    except subprocess.TimeoutExpired as slow:
-        raise TailpackError(
-            f"Maven Central did not deliver within {DEADLINE_S:.0f} s; check the network, try again"
-        ) from slow
-    if done.returncode:
-        problems = [
-            line.strip()
-            for line in done.stdout.splitlines()
-            if "not found" in line or "ERRORS" in line or "Exception" in line
-        ]
-        why = problems[0] if problems else "Ivy gave up"
-        raise TailpackError(f"Maven Central could not be reached or lacks a jar ({why}); check the network, try again")
-    for leftover in ("settings.xml", "ivy.xml"):
-        (folder / leftover).unlink()
-    shutil.rmtree(folder / "ivy")
+    """Download the jars, several at a time, from Maven Central or the repositories of the user's jgo settings."""
+    from jgo.config import GlobalSettings  # noqa: PLC0415  half a second, for a download alone
+    from jgo.maven import MavenContext  # noqa: PLC0415
 
+    with tempfile.TemporaryDirectory(dir=folder) as repository:
+        repositories = GlobalSettings.load().repositories or None
+        maven = MavenContext(repo_cache=Path(repository), remote_repos=repositories, timeout=ANSWER_S)
 
-def _pyspark_jars() -> Path:
-    spec = importlib.util.find_spec("pyspark")  # found, not imported: importing it costs a second
-    if spec is None or spec.origin is None:
-        raise TailpackError(
-            "pyspark is not installed, and with it Ivy; `make` installs it, or: pip install 'tailpack[bench]'"
-        )
-    return Path(spec.origin).parent / "jars"
+        def download(jar: Jar) -> None:
+            artifact = maven.project(jar.group, jar.artifact).at_version(jar.version).artifact()
+            artifact.resolve().replace(folder / jar.file)
+
+        pool = ThreadPoolExecutor(CONNECTIONS)
+        try:
+            list(pool.map(download, jars))
+        except (OSError, RuntimeError, ValueError) as wrong:  # jgo's own errors are all of these
+            raise TailpackError(
+                f"Maven Central could not be reached or lacks a jar ({wrong}); check the network, try again"
+            ) from wrong
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 @contextmanager
 def _only_one(folder: Path) -> Iterator[None]:
     handle = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(
-            handle, fcntl.LOCK_EX
-        )  # on the folder itself: no lock file, and the kernel frees it when we are killed
+        fcntl.flock(handle, fcntl.LOCK_EX)  # on the folder: no lock file, and free again when we are killed
         yield
     finally:
         os.close(handle)
+
+
+if __name__ == "__main__":  # as set-up calls it, while tailpack itself is still being installed
+    ensure(cast(Bundle, sys.argv[1]), lambda said: print(f"tailpack: {said}"))  # noqa: T201

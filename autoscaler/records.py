@@ -1,25 +1,68 @@
-"""Values of the decision core as the journal records them; the same in both worlds."""
+"""One tick of a controller as the journal records it; the same in both worlds."""
 
-from autoscaler.model import Decision, GroupObservation
-from contracts.journal import AlternativeWeighed, PartitionSeen
+from dataclasses import dataclass
+
+from autoscaler.model import Action, Decision, GroupObservation
+from contracts.journal import AlternativeWeighed, PartitionSeen, TickRecord
 
 
-def partitions_seen(observation: GroupObservation) -> tuple[PartitionSeen, ...]:
-    """Return a record of each partition."""
-    return tuple(
-        PartitionSeen(
-            partition=load.partition,
-            arrival_rate=load.arrival_rate,
-            lag=load.lag,
-            owner=observation.assignment.get(load.partition),
-        )
-        for load in observation.partitions
+@dataclass(frozen=True, slots=True)
+class GroupStatus:
+    """Numbers that are known at any time, also when nothing can be observed."""
+
+    requested_replicas: int
+    ready_replicas: int
+    planned_replicas: int
+    epoch: int
+    """Of the plan in force; 0 without one."""
+    service_rate: float
+    """μ, events/s."""
+
+
+def decided(
+    observation: GroupObservation, decision: Decision, *, epoch: int, at_us: int, tick: int, policy: str
+) -> TickRecord:
+    """Return the record of a decision with what it was made from. epoch: of the plan in force afterwards."""
+    return TickRecord(
+        at_us=at_us,
+        tick=tick,
+        policy=policy,
+        action=decision.action.value,
+        reason=decision.reason,
+        service_rate=observation.service_rate,
+        partitions=tuple(
+            PartitionSeen(
+                partition=load.partition,
+                arrival_rate=load.arrival_rate,
+                lag=load.lag,
+                owner=observation.assignment.get(load.partition),
+            )
+            for load in observation.partitions
+        ),
+        ready_replicas=sum(replica.ready for replica in observation.replicas),
+        requested_replicas=observation.requested_replicas,
+        planned_replicas=decision.plan.count,
+        epoch=epoch,
+        alternatives=tuple(
+            AlternativeWeighed(replicas=one.replicas, moved=one.moved, in_sla=one.in_sla, cost_s=one.cost_s)
+            for one in decision.alternatives
+        ),
     )
 
 
-def alternatives_weighed(decision: Decision) -> tuple[AlternativeWeighed, ...]:
-    """Return a record of each plan that the policy weighed."""
-    return tuple(
-        AlternativeWeighed(replicas=one.replicas, moved=one.moved, in_sla=one.in_sla, cost_s=one.cost_s)
-        for one in decision.alternatives
+def held(missing: str, status: GroupStatus, *, at_us: int, tick: int, policy: str) -> TickRecord:
+    """Return the record of a tick at which nothing was decided. missing: the number that was unknown, in words."""
+    return TickRecord(
+        at_us=at_us,
+        tick=tick,
+        policy=policy,
+        action=Action.HOLD.value,
+        reason="not everything is known",
+        service_rate=status.service_rate,
+        partitions=(),
+        ready_replicas=status.ready_replicas,
+        requested_replicas=status.requested_replicas,
+        planned_replicas=status.planned_replicas,
+        epoch=status.epoch,
+        missing=missing,
     )

@@ -14,12 +14,11 @@ import numpy as np
 
 from autoscaler.policies.registry import make_policy
 from autoscaler.policies.settings import GuardSettings, PolicySettings
-from autoscaler.simulator.arrivals import Arrivals, Workload
-from autoscaler.simulator.fast import FastEngine
-from autoscaler.simulator.feed import PIECE
-from autoscaler.simulator.pooled.fast import FastPool
+from autoscaler.simulator.arrivals import PIECE, Arrivals, Workload
+from autoscaler.simulator.chance import ServiceTimes
+from autoscaler.simulator.engine import Engine
+from autoscaler.simulator.pool import Pool
 from autoscaler.simulator.run import simulate
-from autoscaler.simulator.service import ServiceTimes
 from autoscaler.simulator.settings import ServiceSettings, SimulationSettings
 
 RATE_PER_REPLICA: Final = 100
@@ -164,9 +163,9 @@ class _Watch:
         )
 
 
-def _engine(partitions: int, replicas: int) -> tuple[FastEngine, Command]:
+def _engine(partitions: int, replicas: int) -> tuple[Engine, Command]:
     """Return an engine whose command hands one partition to the next replica."""
-    engine = FastEngine(partitions, ServiceTimes(SERVICE, seed=1))
+    engine = Engine(partitions, ServiceTimes(SERVICE, seed=1))
     for _ in range(replicas):
         engine.add_replica()
     for partition in range(partitions):
@@ -179,9 +178,9 @@ def _engine(partitions: int, replicas: int) -> tuple[FastEngine, Command]:
     return engine, hand_over
 
 
-def _pool(partitions: int, replicas: int) -> tuple[FastPool, Command]:
+def _pool(partitions: int, replicas: int) -> tuple[Pool, Command]:
     """Return a pool whose command lets one replica leave and come back."""
-    pool = FastPool(partitions, ServiceTimes(SERVICE, seed=1))
+    pool = Pool(partitions, ServiceTimes(SERVICE, seed=1))
     for _ in range(replicas):
         pool.join(pool.add_replica())
 
@@ -192,7 +191,7 @@ def _pool(partitions: int, replicas: int) -> tuple[FastPool, Command]:
     return pool, leave_and_join
 
 
-def _control_step(engine: FastEngine | FastPool, second: int, command: Command) -> None:
+def _control_step(engine: Engine | Pool, second: int, command: Command) -> None:
     engine.advance(second * 1_000_000)
     engine.produced()
     engine.committed()

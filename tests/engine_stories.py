@@ -50,10 +50,10 @@ class Story:
     def detach(self, partition):
         self.engine.detach(partition)
 
-    def replace(self, which, speed):
+    def replace(self, which):
         killed = self.living.pop(which % len(self.living))
         self.engine.kill(killed)
-        self.living.append(self.engine.add_replica(speed))
+        self.living.append(self.engine.add_replica())
 
     def ask(self):
         in_service = [self.engine.in_service_until_us(partition) for partition in range(PARTITIONS)]
@@ -66,6 +66,9 @@ class Story:
         for partition in range(PARTITIONS):
             if self.engine.owner(partition) == NOBODY:
                 self.attach(partition, partition)
+        self.drain()
+
+    def drain(self):
         self.answers.append(self.engine.drain())
         self.ask()
         self.take()
@@ -75,3 +78,45 @@ class Story:
             getattr(self, name)(*arguments)
         self.end()
         return self.answers
+
+
+class PoolStory(Story):
+    """The same for a pool, whose members come and go."""
+
+    def __init__(self, pool):
+        super().__init__(pool)
+        self.others = []
+        self.dead = []
+        for member in self.living:
+            pool.join(member)
+
+    def join(self, which):
+        """Somebody who left comes back, or a new one comes."""
+        member = self.others.pop(which % len(self.others)) if self.others else self.engine.add_replica()
+        self.engine.join(member)
+        self.living.append(member)
+
+    def leave(self, which):
+        if self.living:
+            self.others.append(self.living.pop(which % len(self.living)))
+            self.engine.leave(self.others[-1])
+
+    def kill(self, which):
+        if self.living:
+            self.dead.append(self.living.pop(which % len(self.living)))
+            self.engine.kill(self.dead[-1])
+
+    def give_back(self, which):
+        if self.dead:
+            self.engine.give_back(self.dead.pop(which % len(self.dead)))
+
+    def ask(self):
+        everybody = [*self.living, *self.others, *self.dead]
+        self.answers.append([max(self.engine.now_us, self.engine.busy_until_us(member)) for member in everybody])
+        self.answers += [self.engine.produced().tolist(), self.engine.committed().tolist()]
+
+    def end(self):
+        while self.dead:
+            self.give_back(0)
+        self.join(0)
+        self.drain()

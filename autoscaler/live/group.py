@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from autoscaler.estimation import ServiceRates, WorkCounters
@@ -14,25 +13,13 @@ from autoscaler.live.realisation import REPAIR, Intent, grown, round_robin
 from autoscaler.live.rebalances import Rebalances
 from autoscaler.model import Decision, GroupObservation, Plan, Replica
 from autoscaler.ports import NotReadyError
+from autoscaler.records import GroupStatus
 from contracts.plan import PlanRecord
 from contracts.progress import ReplicaState
 
 HUNG_AFTER_S: Final = 15.0
 """A replica that has not reported for so long, while the brokers answered all the time, is taken for hung and killed:
 the group has long given its partitions away (session 6 s), and without its report nothing can be decided."""
-
-
-@dataclass(frozen=True, slots=True)
-class GroupStatus:
-    """Numbers that are known at any time, also when nothing can be observed."""
-
-    requested_replicas: int
-    ready_replicas: int
-    planned_replicas: int
-    epoch: int
-    """Of the plan in force; 0 without one."""
-    service_rate: float
-    """μ, events/s."""
 
 
 class LiveGroup:

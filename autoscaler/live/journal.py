@@ -3,19 +3,19 @@
 import time
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import msgspec
 from confluent_kafka import KafkaError, Producer
 
 from autoscaler.live.clients import client
-from autoscaler.live.group import GroupStatus
 from autoscaler.live.metrics import Metrics
-from autoscaler.model import Action, Decision, GroupObservation
+from autoscaler.model import Decision, GroupObservation
 from autoscaler.ports import NotReadyError
-from autoscaler.records import alternatives_weighed, partitions_seen
+from autoscaler.records import GroupStatus, decided, held
 from contracts.connection import Connection
-from contracts.journal import AlternativeWeighed, JournalEntry, PartitionSeen, TickRecord
+from contracts.journal import JournalEntry, TickRecord
 from contracts.topics import Topic, qualified
 
 KEPT: Final = 100
@@ -70,62 +70,12 @@ class LiveJournal:
 
     def record(self, observation: GroupObservation, decision: Decision) -> None:
         """Record one decision with what it was made from."""
-        self._write(
-            at_s=observation.at_s,
-            action=decision.action,
-            reason=decision.reason,
-            service_rate=observation.service_rate,
-            requested_replicas=observation.requested_replicas,
-            ready_replicas=sum(replica.ready for replica in observation.replicas),
-            planned_replicas=decision.plan.count,
-            partitions=partitions_seen(observation),
-            alternatives=alternatives_weighed(decision),
-        )
+        self._take(observation.at_s, partial(decided, observation, decision, epoch=self._status().epoch))
 
     def record_hold(self, missing: NotReadyError) -> None:
         """Record that nothing was decided because something was unknown."""
-        status = self._status()
-        self._write(
-            at_s=self._clock(),
-            action=Action.HOLD,
-            reason="not everything is known",
-            service_rate=status.service_rate,
-            requested_replicas=status.requested_replicas,
-            ready_replicas=status.ready_replicas,
-            planned_replicas=status.planned_replicas,
-            partitions=(),
-            missing=missing.missing,
-        )
+        self._take(self._clock(), partial(held, missing.missing, self._status()))
 
-    def _write(
-        self,
-        *,
-        at_s: float,
-        action: Action,
-        reason: str,
-        service_rate: float,
-        requested_replicas: int,
-        ready_replicas: int,
-        planned_replicas: int,
-        partitions: tuple[PartitionSeen, ...],
-        alternatives: tuple[AlternativeWeighed, ...] = (),
-        missing: str | None = None,
-    ) -> None:
+    def _take(self, at_s: float, made: Callable[..., TickRecord]) -> None:
         self._tick += 1
-        self._record(
-            TickRecord(
-                at_us=int(at_s * 1e6),
-                tick=self._tick,
-                policy=self._policy,
-                action=action.value,
-                reason=reason,
-                service_rate=service_rate,
-                partitions=partitions,
-                ready_replicas=ready_replicas,
-                requested_replicas=requested_replicas,
-                planned_replicas=planned_replicas,
-                epoch=self._status().epoch,
-                alternatives=alternatives,
-                missing=missing,
-            )
-        )
+        self._record(made(at_us=int(at_s * 1e6), tick=self._tick, policy=self._policy))

@@ -1,9 +1,6 @@
 """What serves events: replicas as numbered FIFO servers. Time only moves forward, in whole microseconds.
 
-Two implementations give the same numbers to the last event: `reference.ReferenceEngine`, to be read, and
-`fast.FastEngine`, to be run.
-
-Rules of both:
+The rules, which `tests/oracles/reference_engine.py` carries out in plain Python, equal to the last event:
 - A replica serves one event at a time. When free at t it takes, of the events that arrived (intended ≤ t) in the
   partitions attached to it, the one with the smallest number; with none it waits for the next arrival.
 - `attach` and `detach` at t hold for every event whose service has not started before t; one in service is finished by
@@ -13,102 +10,209 @@ Rules of both:
   commits them all when the last of them is finished. A command that gives a replica a partition or takes one from it
   closes its batch: what was polled and has not begun is polled again. poll_events = 1: each event is committed when it
   is finished.
-- Service of event k by replica r, started at s, takes `ServiceTimes.service_us(k, r, s)` µs, at least 1.
+- Service of event k by replica r, started at s, takes its demand × the slow-down at s / the speed of r, at least 1 µs.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from autoscaler.simulator.arrivals import Arrivals
+from autoscaler.simulator import kernel
+from autoscaler.simulator.arrivals import Arrivals, check_next
+from autoscaler.simulator.chance import ServiceTimes
+from autoscaler.simulator.rows import NEVER, NONE, PARTITION, REPLICA, Rows, Served, Window, service_row
 
-NOBODY: Final = -1
+NOBODY: Final = NONE
 """In place of a replica's number."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Served:
-    """Outcome of events first … first + len − 1, by event number."""
+class Engine:
+    """Numbered replicas and partitions, on the loops of `kernel`, at machine speed and in bounded memory.
 
-    first: int
-    started_us: NDArray[np.int64]
-    done_us: NDArray[np.int64]
-    replica: NDArray[np.int32]
-    """Number of the replica that served it."""
+    Commands and questions refer to the moment that was advanced to. It holds what was fed and has not arrived, what is
+    unfinished, and the outcomes that were not taken.
+    """
 
-    @classmethod
-    def joined(cls, parts: Sequence["Served"], first: int) -> "Served":
-        """Return parts that follow each other as one; `first` is theirs, or the next event's where there are none."""
-        return cls(
-            first,
-            np.concatenate([part.started_us for part in parts]),
-            np.concatenate([part.done_us for part in parts]),
-            np.concatenate([part.replica for part in parts]),
-        )
-
-
-class Engine(Protocol):
-    """Numbered replicas and partitions. Commands and questions refer to the moment that was advanced to."""
+    def __init__(self, partitions: int, service: ServiceTimes, *, poll_events: int = 1) -> None:
+        """Raise ValueError for less than one partition or one event."""
+        if partitions < 1 or poll_events < 1:
+            raise ValueError(f"{partitions} partitions and polls of {poll_events} events: both must be at least 1")
+        self._speed = service.speed
+        self._service = service_row(service, poll_events)
+        self._partitions: Rows = np.zeros(partitions, PARTITION)
+        for name in ("owner", "first", "last"):
+            self._partitions[name] = NONE
+        self._replicas: Rows = np.empty(0, REPLICA)
+        self._events = Window(service)
+        self._arrived = 0
+        """Number of the first event that has not arrived."""
+        self._now_us = self._newest_us = 0
+        self._commanded = False
+        """Commands were given that have not been carried out: that is done once for all of one moment."""
+        self._collected: list[Served] = []
+        """Outcomes that wait to be taken; `_collected_until` is the event after them."""
+        self._collected_until = self._taken = 0
+        self._repeated: dict[int, Served] = {}
+        """Outcome of events that were finished and must be served again."""
 
     @property
     def now_us(self) -> int:
         """Everything that starts before this moment has started."""
-        ...
+        return self._now_us
 
-    def add_replica(self, speed: float = 1.0) -> int:
-        """Return the number of a new replica; numbers grow from 0. It serves nothing until something is attached.
-
-        speed: its service times are divided by it.
-        """
-        ...
+    def add_replica(self) -> int:
+        """Return the number of a new replica; numbers grow from 0. It serves nothing until something is attached."""
+        number = len(self._replicas)
+        added = np.zeros(1, REPLICA)
+        added["speed"] = self._speed(number)
+        added["alive"] = True
+        for name in ("first", "last"):
+            added[name] = NONE
+        self._replicas = np.concatenate([self._replicas, added])
+        return number
 
     def feed(self, arrivals: Arrivals) -> None:
-        """Take in the next events; none of them before any fed earlier, none before `now_us`."""
-        ...
+        """Take in the next events. Raises ValueError for events out of order, of the past, or of no partition."""
+        check_next(arrivals, earliest_us=max(self._now_us, self._newest_us), partitions=len(self._partitions))
+        if not len(arrivals):
+            return
+        self._newest_us = int(arrivals.intended_us[-1])
+        self._events.feed(arrivals)
 
     def advance(self, until_us: int) -> None:
-        """Serve everything that starts before `until_us`; that becomes `now_us`."""
-        ...
+        """Serve everything that starts before `until_us`, which becomes `now_us`. Raises ValueError for the past."""
+        if until_us < self._now_us:
+            raise ValueError(f"time does not go back from {self._now_us} to {until_us} µs")
+        self._carry_out()
+        while self._events.next_us < until_us:
+            self._arrive(until_us)
+            self._now_us = self._events.next_us
+            self._collect()
+            self._events.load(kernel.oldest_needed(*self._state(), self._arrived, self._now_us))
+        self._arrive(until_us)
+        self._now_us = until_us
 
     def attach(self, partition: int, replica: int) -> None:
-        """From now on `replica` serves `partition`."""
-        ...
+        """From now on `replica` serves `partition`. Raises ValueError for one that does not exist or was killed."""
+        self._check_alive(replica)
+        if self.owner(partition) == replica:
+            return
+        self.detach(partition)
+        self._partitions["owner"][partition] = replica
+        self._concern(partition)
 
     def detach(self, partition: int) -> None:
         """From now on nobody serves `partition`."""
-        ...
+        if self.owner(partition) != NOBODY:
+            self._concern(partition)
+            self._partitions["owner"][partition] = NOBODY
 
     def owner(self, partition: int) -> int:
         """Return the replica that `partition` is attached to, or NOBODY."""
-        ...
+        return int(self._partitions["owner"][partition])
 
     def in_service_until_us(self, partition: int) -> int:
-        """Return when the event of `partition` that is in service now is finished; `now_us` if there is none."""
-        ...
+        """Return when the event of `partition` that is in service now is finished; `now_us` if there is none.
+
+        Of several, should a new owner have been attached too early, the last one counts.
+        """
+        return kernel.in_service_until(*self._state(), partition, self._now_us)
 
     def produced(self) -> NDArray[np.int64]:
         """Return events that arrived before now (intended < now), by partition."""
-        ...
+        produced: NDArray[np.int64] = self._partitions["produced"].copy()
+        return produced
 
     def committed(self) -> NDArray[np.int64]:
         """Return events committed at or before now, by partition."""
-        ...
+        self._carry_out()
+        kernel.commit_all(*self._state(), self._now_us)
+        committed: NDArray[np.int64] = self._partitions["committed"].copy()
+        return committed
 
     def kill(self, replica: int) -> None:
         """End `replica` now: what it served and had not committed is to be served again. Its partitions are detached.
 
         Such an event's outcome is that of its first completion, as in the definition of latency; if it was finished
         before, only the repetition costs time. One in service was not finished.
+
+        Raises ValueError for a replica that does not exist or was killed.
         """
-        ...
+        self._check_alive(replica)
+        self._carry_out()
+        for partition in np.flatnonzero(self._partitions["owner"] == replica).tolist():
+            self.detach(partition)
+        returned = event = kernel.begun(*self._state(), replica, self._now_us)
+        while event != NONE:
+            row = self._events.rows[event - self._events.base]
+            if event >= self._collected_until and row["done_us"] <= self._now_us:
+                self._repeated.setdefault(event, self._events.outcomes(event, event + 1))
+            self._concern(int(row["partition"]))
+            event = int(row["next"])
+        self._replicas["alive"][replica] = False
+        self._carry_out(returned)
 
     def drain(self) -> int:
-        """Serve all that is left; return when the last event was finished, µs. Attachments must exist for that."""
-        ...
+        """Serve all that is left; return when the last event was finished, µs.
+
+        Raises ValueError if events are left in partitions that are attached nowhere.
+        """
+        now_us = self._now_us
+        self.advance(NEVER - 1)
+        forgotten = np.flatnonzero(self._partitions["first"] != NONE)
+        if len(forgotten):
+            raise ValueError(f"nobody serves what is left in partitions {forgotten.tolist()}")
+        self.committed()
+        done_us = int(self._replicas["done_us"].max(initial=0))
+        self._now_us = max(now_us, done_us)
+        return done_us
 
     def take(self) -> Served:
         """Return the outcome of events that are finished and were not taken before, as far as they are consecutive."""
-        ...
+        self._collect()
+        first, self._taken = self._taken, self._collected_until
+        collected, self._collected = self._collected, []
+        return Served.joined(collected, first)
+
+    def _state(self) -> tuple[Rows, int, Rows, Rows]:
+        """Return what most loops work on."""
+        return self._events.rows, self._events.base, self._replicas, self._partitions
+
+    def _arrive(self, until_us: int) -> None:
+        if self._arrived < self._events.loaded:
+            left = kernel.arrive(*self._state(), self._service, self._arrived, until_us)
+            self._arrived = self._events.loaded if left == NONE else left
+
+    def _collect(self) -> None:
+        """Put the outcomes of what has been finished aside, so that its rows may be used again."""
+        first = end = self._collected_until
+        while True:
+            end = kernel.first_unfinished(self._events.rows, self._events.base, end, self._events.loaded, self._now_us)
+            if end not in self._repeated:
+                break
+            end += 1
+        served = self._events.outcomes(first, end)
+        for event in [event for event in self._repeated if event < end]:
+            outcome = self._repeated.pop(event)
+            served.started_us[event - first] = outcome.started_us[0]
+            served.done_us[event - first] = outcome.done_us[0]
+            served.replica[event - first] = outcome.replica[0]
+        self._collected.append(served)
+        self._collected_until = end
+
+    def _check_alive(self, replica: int) -> None:
+        if not (0 <= replica < len(self._replicas) and self._replicas["alive"][replica]):
+            raise ValueError(f"replica {replica} does not live")
+
+    def _concern(self, partition: int) -> None:
+        """What has not begun of `partition` is to be handed out again."""
+        self._partitions["concerned"][partition] = True
+        if self.owner(partition) != NOBODY:
+            self._replicas["concerned"][self.owner(partition)] = True
+        self._commanded = True
+
+    def _carry_out(self, returned: int = NONE) -> None:
+        if self._commanded:
+            kernel.reassign(*self._state(), self._service, self._now_us, returned)
+            self._commanded = False

@@ -1,48 +1,25 @@
 """The simulated side of the ConsumerGroup port: observe by counting, act by telling the delivery."""
 
 from functools import partial
-from typing import Final, Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Final
 
 from autoscaler.model import Decision, GroupObservation, Plan, Replica
 from autoscaler.ports import NotReadyError
+from autoscaler.records import GroupStatus
 from autoscaler.simulator.agenda import Agenda
-from autoscaler.simulator.chance import Cause, chance_of
-from autoscaler.simulator.deliveries.base import PlanDelivery
-from autoscaler.simulator.members import Member, Members
+from autoscaler.simulator.chance import Cause, StartUp, chance_of
+from autoscaler.simulator.engine import Engine
+from autoscaler.simulator.holdings import PlanDelivery
+from autoscaler.simulator.members import LearnedRates, Member, Members
 from autoscaler.simulator.outcome import Kill
 from autoscaler.simulator.placement import aimed_at, first_placement, moved, placed
-from autoscaler.simulator.progress import ProgressRates
+from autoscaler.simulator.pool import Pool
 from autoscaler.simulator.settings import Change, Failure, SimulationSettings
 from autoscaler.simulator.sight import Sight
-from autoscaler.simulator.startup import StartUp
 from contracts.journal import PlanWritten, ReplicaChange
 
 REPAIR: Final = "repair"
 """Action of a plan that no policy asked for."""
-
-
-class Server(Protocol):
-    """What the group needs of an engine."""
-
-    @property
-    def now_us(self) -> int:
-        """The present moment."""
-        ...
-
-    def add_replica(self) -> int:
-        """Return the number of a new replica."""
-        ...
-
-    def kill(self, replica: int) -> None:
-        """End it now."""
-        ...
-
-    def committed(self) -> NDArray[np.int64]:
-        """Events committed, by partition."""
-        ...
 
 
 class SimulatedGroup:
@@ -50,7 +27,7 @@ class SimulatedGroup:
 
     def __init__(
         self,
-        server: Server,
+        engine: Engine | Pool,
         agenda: Agenda,
         delivery: PlanDelivery,
         sight: Sight,
@@ -61,7 +38,7 @@ class SimulatedGroup:
     ) -> None:
         """keep: off, and neither plans nor what happens to replicas is recorded."""
         self._keep = keep
-        self._server = server
+        self._engine = engine
         self._agenda = agenda
         self._delivery = delivery
         self._sight = sight
@@ -69,7 +46,7 @@ class SimulatedGroup:
         self._start_up = StartUp(settings.startup_s, settings.seed)
         self._stop_us = round(settings.stop_s * 1e6)
         self._loss = chance_of(Cause.LOSS, settings.seed)
-        self._rates = ProgressRates(settings.service, partitions)
+        self._rates = LearnedRates(settings.service, partitions)
         self._dying: frozenset[int] = frozenset()
         self._dead: frozenset[int] = frozenset()
         self.members = Members(keep=keep)
@@ -96,7 +73,7 @@ class SimulatedGroup:
     @property
     def now_us(self) -> int:
         """µs since the start of the run."""
-        return self._server.now_us
+        return self._engine.now_us
 
     @property
     def replicas(self) -> tuple[Replica, ...]:
@@ -105,10 +82,16 @@ class SimulatedGroup:
             self._replicas = tuple(Replica(one.name, one.ready, self._rates.of(one)) for one in self.members.planned)
         return self._replicas
 
-    @property
-    def service_rate(self) -> float:
-        """μ as learned, events/s."""
-        return self._rates.group
+    def status(self) -> GroupStatus:
+        """Return what is known without looking at offsets."""
+        requested = len(self.replicas)
+        return GroupStatus(
+            requested_replicas=requested,
+            ready_replicas=sum(replica.ready for replica in self.replicas),
+            planned_replicas=requested,
+            epoch=self.epoch,
+            service_rate=self._rates.group,
+        )
 
     def observe(self) -> GroupObservation:
         """Look at offsets and members. Raises NotReadyError at the share of moments at which nothing can be seen."""
@@ -116,10 +99,10 @@ class SimulatedGroup:
         if self._settings.observation_loss and self._loss.random() < self._settings.observation_loss:
             raise NotReadyError("offsets: the brokers did not answer")
         if not self._rates.alike:
-            self._rates.observe(self.members.planned, self._placement.now, self._server.committed())
+            self._rates.observe(self.members.planned, self._placement.now, self._engine.committed())
             self._replicas = None
         return GroupObservation(
-            at_s=self._server.now_us / 1e6,
+            at_s=self._engine.now_us / 1e6,
             partitions=loads,
             replicas=self.replicas,
             assignment=self._placement.aim,
@@ -135,7 +118,7 @@ class SimulatedGroup:
         """Request what is new, and begin to carry out the plan. Raises ValueError where the plan contradicts itself."""
         before, self._plan = self._placement, decision.plan
         self._placement = aimed_at(before, decision.plan)
-        self.members.plan(decision.plan.replicas, self._server.now_us)
+        self.members.plan(decision.plan.replicas, self._engine.now_us)
         starting: dict[int, list[Member]] = {}
         for name in decision.plan.replicas:
             if self.members.get(name) is None:
@@ -143,19 +126,19 @@ class SimulatedGroup:
                 starting.setdefault(round(seconds * 1e6), []).append(self._request(name))
         for after_us, members in starting.items():
             if after_us:
-                self._agenda.at(self._server.now_us + after_us, partial(self._become_ready, members))
+                self._agenda.at(self._engine.now_us + after_us, partial(self._become_ready, members))
             for member in members if not after_us else ():
-                self.members.make_ready(member, self._server.now_us)
+                self.members.make_ready(member, self._engine.now_us)
         self._place()
         count = moved(before, self._placement)
-        at_s = self._server.now_us / 1e6
+        at_s = self._engine.now_us / 1e6
         self.changes.append(Change(at_s, decision.action, decision.plan.count, count))
         self._write(decision.action.value, decision.reason, count)
         self.release()
 
     def release(self) -> None:
         """Let go of every replica that is to be removed and has finished all it was given."""
-        now_us = self._server.now_us
+        now_us = self._engine.now_us
         for member in self.members.leaving:
             until_us = self._delivery.released_us(member.number) if member.ready else now_us
             if until_us is None:
@@ -173,12 +156,12 @@ class SimulatedGroup:
         return not self._dead.isdisjoint(self._placement.now)
 
     def _request(self, name: str) -> Member:
-        return self.members.request(name, self._server.add_replica(), self._server.now_us)
+        return self.members.request(name, self._engine.add_replica(), self._engine.now_us)
 
     def _become_ready(self, starting: list[Member]) -> None:
         awaited = [member for member in starting if member in self.members]
         for member in awaited:
-            self.members.make_ready(member, self._server.now_us)
+            self.members.make_ready(member, self._engine.now_us)
         if awaited:
             self._place_anew()
 
@@ -204,11 +187,11 @@ class SimulatedGroup:
         if not alive:
             return
         victim = max(alive, key=lambda member: self._placement.now.count(member.number))
-        now_us = self._server.now_us
+        now_us = self._engine.now_us
         after_s = self._settings.eviction_s if failure.known else self._settings.session_s
         evicted_us = now_us + round(after_s * 1e6)
-        self._server.kill(victim.number)
-        self.kills.append(Kill(now_us, victim.number, self._server.committed()))
+        self._engine.kill(victim.number)
+        self.kills.append(Kill(now_us, victim.number, self._engine.committed()))
         self._dying |= {victim.number}
         self._delivery.lost(victim.number, evicted_us)
         if failure.known:
@@ -218,7 +201,7 @@ class SimulatedGroup:
     def _bury(self, victim: Member) -> None:
         """The scaler sees that it is dead."""
         if victim in self.members:
-            self.members.remove(victim, self._server.now_us, ReplicaChange.DIED)
+            self.members.remove(victim, self._engine.now_us, ReplicaChange.DIED)
             names = tuple(name for name in self._plan.replicas if name != victim.name)
             self._plan = Plan(names, self._plan.assignment)
 
@@ -238,7 +221,7 @@ class SimulatedGroup:
         owners = None if self._plan.assignment is None else dict(self._placement.aim)
         self.plans.append(
             PlanWritten(
-                at_us=self._server.now_us,
+                at_us=self._engine.now_us,
                 epoch=self.epoch,
                 action=action,
                 reason=reason,

@@ -1,4 +1,4 @@
-"""The loops of `fast.FastEngine`, compiled.
+"""The loops of `engine.Engine`, compiled.
 
 Between commands the owners are fixed, so an event's outcome is known when it arrives (Lindley's recursion): it starts
 when it has arrived and its replica is free, which is when the replica's former event is done. One step per event.
@@ -17,7 +17,7 @@ from autoscaler.simulator.rows import NEVER, NONE, Rows
 
 @compiled
 def service_us(service: Rows, demand_us: float, speed: float, started_us: int) -> int:
-    """Return what `ServiceTimes.service_us` does, for an event with that demand."""
+    """Return what an event with that demand takes at a replica of that speed from `started_us` on, µs."""
     slow = 1.0
     if service[0].slow_from_us <= started_us < service[0].slow_until_us:
         slow = service[0].slow_factor

@@ -1,8 +1,13 @@
-"""The replicas of a simulated group: who was requested, who is ready, who costs money."""
+"""The replicas of a simulated group: who was requested, who is ready, who costs money, how fast they are."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
+from autoscaler.estimation import ServiceRates, WorkCounters
+from autoscaler.simulator.settings import ServiceSettings
 from contracts.journal import ReplicaChange, ReplicaChanged
 
 
@@ -88,3 +93,49 @@ class Members:
             self.requested.pop()
         if not self.requested or self.requested[-1][1] != len(self._present):
             self.requested.append((at_us, len(self._present)))
+
+
+class LearnedRates:
+    """μ of each replica, events/s, learned from how many events it has served and how long it was busy with them.
+
+    An engine counts events by partition. Those of a partition that changed its owner since the last reading are
+    nobody's. Busy time is what so many events take that replica on average: neither chance nor a slow-down shows in it.
+    Where the settings make all replicas alike there is nothing to learn, and μ is known from the start.
+    """
+
+    def __init__(self, service: ServiceSettings, partitions: int) -> None:
+        self._speeds = service.speeds
+        self._at_speed_1 = 1 / (service.service_time_s + service.overhead_s)
+        self._rates = ServiceRates(self._at_speed_1)
+        self.alike = len(set(service.speeds)) == 1
+        """All replicas are, and always will be."""
+        self._committed = np.zeros(partitions, np.int64)
+        self._owners = np.full(partitions, -1)
+        self._served: dict[int, int] = {}
+        """Events by replica number."""
+
+    def observe(self, members: Sequence[Member], owners: Sequence[int], committed: NDArray[np.int64]) -> None:
+        """Take in one reading: who is planned, and owner (replica number) and events committed by partition."""
+        now = np.array(owners)
+        stayed = np.flatnonzero(now == self._owners)
+        for partition, events in zip(stayed, (committed - self._committed)[stayed], strict=True):
+            owner = int(now[partition])
+            self._served[owner] = self._served.get(owner, 0) + int(events)
+        self._owners, self._committed = now, committed
+        self._rates.keep([member.name for member in members])
+        for member in members:
+            if member.ready:
+                served = self._served.get(member.number, 0)
+                busy_s = served / (self._at_speed_1 * self._speeds[member.number % len(self._speeds)])
+                self._rates.observe(WorkCounters(member.name, str(member.number), served, round(busy_s * 1e6)))
+
+    @property
+    def group(self) -> float:
+        """Of the typical replica, events/s."""
+        if self.alike:
+            return self._at_speed_1 * sum(self._speeds) / len(self._speeds)
+        return self._rates.service_rate
+
+    def of(self, member: Member) -> float | None:
+        """Of a replica that is known to differ, events/s; None: as the typical one, or not known."""
+        return None if self.alike else self._rates.own(member.name)

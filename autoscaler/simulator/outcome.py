@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autoscaler.simulator.arrivals import Arrivals
-from autoscaler.simulator.engine import Served
+from autoscaler.simulator.rows import Served
 
 Times = NDArray[np.int64]
 SHORT_US: Final = 1 << 32

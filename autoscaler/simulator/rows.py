@@ -1,17 +1,26 @@
-"""What the fast engine keeps of each event, replica and partition: arrays of records, which compiled loops can use."""
+"""What the compiled engines keep of events, replicas and partitions: arrays of records, which compiled loops can use.
 
+Only a stretch of the run is kept, short enough for the processor's cache.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from autoscaler.simulator.service import ServiceTimes
+from autoscaler.simulator.arrivals import Arrivals
+from autoscaler.simulator.chance import BLOCK, ServiceTimes
 
 Rows = NDArray[np.void]
 """An array of records: one row per event, replica or partition."""
 
 NONE: Final = -1
 NEVER: Final = 1 << 62
+LOADED_AT_ONCE: Final = 2 * BLOCK
+"""Events."""
 
 EVENT: Final = np.dtype(
     [
@@ -76,3 +85,82 @@ def service_row(service: ServiceTimes, poll_events: int = 1) -> Rows:
     """Return what loops need to know of how work is done."""
     slow = (service.slow_from_us, service.slow_until_us, service.slow_factor)
     return np.array([(poll_events, *slow)], SERVICE)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Served:
+    """Outcome of events first … first + len − 1, by event number."""
+
+    first: int
+    started_us: NDArray[np.int64]
+    done_us: NDArray[np.int64]
+    replica: NDArray[np.int32]
+    """Number of the replica that served it."""
+
+    @classmethod
+    def joined(cls, parts: Sequence["Served"], first: int) -> "Served":
+        """Return parts that follow each other as one; `first` is theirs, or the next event's where there are none."""
+        return cls(
+            first,
+            np.concatenate([part.started_us for part in parts]),
+            np.concatenate([part.done_us for part in parts]),
+            np.concatenate([part.replica for part in parts]),
+        )
+
+
+class Window:
+    """Rows of the events base … loaded − 1; those after them wait as they were fed."""
+
+    def __init__(self, service: ServiceTimes) -> None:
+        self._service = service
+        self._fed: deque[Arrivals] = deque()
+        self._skip = 0
+        """Events at the start of the first chunk fed that were loaded."""
+        self.rows: Rows = np.empty(0, EVENT)
+        """Event e lies in row e − base."""
+        self.base = 0
+        self.loaded = 0
+        self.next_us = NEVER
+        """When the first event that was not loaded arrives."""
+
+    def feed(self, arrivals: Arrivals) -> None:
+        """Keep a chunk, one event or more, until it is its turn."""
+        self._fed.append(arrivals)
+        if len(self._fed) == 1:
+            self._look_ahead()
+
+    def load(self, oldest: int) -> None:
+        """Load the next events, each linked to its successor; those before `oldest` make room if need be."""
+        arrivals = self._fed[0]
+        count = min(len(arrivals) - self._skip, LOADED_AT_ONCE - self.loaded % BLOCK)
+        self._make_room(count, oldest)
+        rows = self.rows[self.loaded - self.base : self.loaded - self.base + count]
+        rows["intended_us"] = arrivals.intended_us[self._skip : self._skip + count]
+        rows["partition"] = arrivals.partition[self._skip : self._skip + count]
+        rows["demand_us"] = self._service.demands_us(self.loaded, count)
+        rows["done_us"] = NEVER
+        rows["next"] = np.arange(self.loaded + 1, self.loaded + count + 1)
+        rows["next"][-1] = NONE
+        self.loaded += count
+        self._skip += count
+        if self._skip == len(arrivals):
+            self._fed.popleft()
+            self._skip = 0
+        self._look_ahead()
+
+    def outcomes(self, first: int, end: int) -> Served:
+        """Return a copy of what became of the events first … end − 1."""
+        rows = self.rows[first - self.base : end - self.base]
+        return Served(first, rows["started_us"].copy(), rows["done_us"].copy(), rows["replica"].copy())
+
+    def _look_ahead(self) -> None:
+        self.next_us = int(self._fed[0].intended_us[self._skip]) if self._fed else NEVER
+
+    def _make_room(self, count: int, oldest: int) -> None:
+        if self.loaded - self.base + count <= len(self.rows):
+            return
+        kept = self.rows[oldest - self.base : self.loaded - self.base]
+        if 2 * (len(kept) + count) > len(self.rows):
+            self.rows = np.empty(2 * (len(kept) + count), EVENT)
+        self.rows[: len(kept)] = kept
+        self.base = oldest

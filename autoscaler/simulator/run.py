@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from heapq import merge
 from math import ceil
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 import numpy as np
@@ -12,30 +13,51 @@ from numpy.typing import NDArray
 
 from autoscaler.controller import Controller
 from autoscaler.model import Decision, GroupObservation
-from autoscaler.ports import Policy
+from autoscaler.ports import NotReadyError, Policy
+from autoscaler.records import decided, held
 from autoscaler.simulator.arrivals import Workload
-from autoscaler.simulator.deliveries.base import Handover
-from autoscaler.simulator.engine import Engine
-from autoscaler.simulator.fast import FastEngine
-from autoscaler.simulator.journal import SimulatedJournal
+from autoscaler.simulator.group import SimulatedGroup
+from autoscaler.simulator.holdings import Handover
 from autoscaler.simulator.outcome import Events, repeated
-from autoscaler.simulator.pooled.fast import FastPool
-from autoscaler.simulator.pooled.pool import PoolFactory
-from autoscaler.simulator.service import ServiceTimes
 from autoscaler.simulator.settings import Change, SimulationSettings, Tick
 from autoscaler.simulator.world import World
-from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged
+from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
 
 TICKS_TO_RECOVER: Final = 1000
 """A policy that does not replace a replica which died at the very end within so many further ticks never will."""
 
 
-class EngineFactory(Protocol):
-    """Makes an engine."""
+class SimulatedJournal:
+    """Implements autoscaler.ports.Journal: values are kept as they are, records are made when somebody reads them.
 
-    def __call__(self, partitions: int, service: ServiceTimes, *, poll_events: int = 1) -> Engine:
-        """Return a new one at the start of time."""
-        ...
+    keep: off, and ticks are forgotten (for runs with millions of loads).
+    """
+
+    def __init__(self, group: SimulatedGroup, policy: str, *, keep: bool = True) -> None:
+        self._group = group
+        self._policy = policy
+        self._keep = keep
+        self._ticks: list[tuple[int, Callable[..., TickRecord]]] = []
+        """When, and what makes the record."""
+        self._number = 0
+
+    def record(self, observation: GroupObservation, decision: Decision) -> None:
+        """Record one decision with what it was made from."""
+        self._take(partial(decided, observation, decision, epoch=self._group.epoch))
+
+    def record_hold(self, missing: NotReadyError) -> None:
+        """Record that nothing was decided because something was unknown."""
+        self._take(partial(held, missing.missing, self._group.status()))
+
+    def ticks(self, started_us: int) -> Iterator[TickRecord]:
+        """Yield a record for each tick that was kept. started_us: what second 0 of the run is."""
+        for at_us, record in self._ticks:
+            yield record(at_us=started_us + at_us)
+
+    def _take(self, record: Callable[..., TickRecord]) -> None:
+        self._number += 1
+        if self._keep:
+            self._ticks.append((self._group.now_us, partial(record, tick=self._number, policy=self._policy)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,21 +96,6 @@ class Run:
         """How often an event was served again."""
         return len(self.repeated)
 
-    @property
-    def started_us(self) -> NDArray[np.int64]:
-        """When serving began, by event; empty where events are not kept."""
-        return self.events.started_us
-
-    @property
-    def done_us(self) -> NDArray[np.int64]:
-        """When serving ended, by event; empty where events are not kept."""
-        return self.events.done_us
-
-    @property
-    def replica(self) -> NDArray[np.int32]:
-        """Who served, by event; empty where events are not kept."""
-        return self.events.replica
-
     def entries(self, started_us: int = 0) -> Iterator[JournalEntry]:
         """Yield the journal in order of time, as a live run writes it; records are made here, not during the run.
 
@@ -107,23 +114,20 @@ def simulate(
     policy: Policy,
     settings: SimulationSettings,
     *,
-    engine: EngineFactory = FastEngine,
-    pool: PoolFactory = FastPool,
     keep_events: bool = True,
     clock: Callable[[], float] | None = None,
     ticks: Sequence[Tick] | None = None,
 ) -> Run:
     """Run `workload` under `policy` until its last event is finished.
 
-    engine, pool: which implementation serves; the pool under share. keep_events: off, and only latencies are kept, in 4
-    bytes each, and what the policy changed: no journal and no handovers. clock: seconds; times the policy. ticks: when
-    to decide, instead of once in each interval.
+    keep_events: off, and only latencies are kept, in 4 bytes each, and what the policy changed: no journal and no
+    handovers. clock: seconds; times the policy. ticks: when to decide, instead of once in each interval.
     Raises ValueError for settings or a workload that make no sense, and for plans that contradict themselves.
     """
     failures = tuple(failure for failure in settings.failures if failure.at_s < workload.duration_s)
     settings = replace(settings, failures=failures)
     may_repeat = bool(failures) and settings.poll_events > 1
-    world = World(workload, settings, engine, pool, keep=keep_events or may_repeat)
+    world = World(workload, settings, keep=keep_events or may_repeat)
     timed = _Timed(policy, clock)
     journal = SimulatedJournal(world.group, policy.name, keep=keep_events)
     controller = Controller(world.group, timed, journal)

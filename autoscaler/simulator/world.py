@@ -1,50 +1,41 @@
 """Puts a simulated world together and turns it: the engine up to each timed action, then the action."""
 
-from collections.abc import Callable
-
 from autoscaler.simulator.agenda import Agenda
-from autoscaler.simulator.arrivals import Arrivals, Workload
-from autoscaler.simulator.deliveries.base import Handover
-from autoscaler.simulator.delivery import make_delivery
+from autoscaler.simulator.arrivals import Arrivals, Feed, Workload
+from autoscaler.simulator.chance import ServiceTimes
+from autoscaler.simulator.deliveries import Share, make_delivery
 from autoscaler.simulator.engine import NOBODY, Engine
-from autoscaler.simulator.feed import Feed
 from autoscaler.simulator.group import SimulatedGroup
+from autoscaler.simulator.holdings import Handover, PlanDelivery
 from autoscaler.simulator.outcome import Outcomes
-from autoscaler.simulator.pooled.pool import Pool, PoolFactory
-from autoscaler.simulator.service import ServiceTimes
+from autoscaler.simulator.pool import Pool
 from autoscaler.simulator.settings import SimulationSettings, Tick
 from autoscaler.simulator.sight import Sight
 from contracts.delivery import Delivery
 
 
 class World:
-    """Everything but the controller. Time is that of the engine.
+    """Everything but the controller. Time is that of the engine; under share a pool takes its place.
 
-    make: makes the engine; make_pool: that of a share group. keep: off, only latencies are kept, and no record of
-    plans, handovers and replicas.
+    keep: off, only latencies are kept, and no record of plans, handovers and replicas.
     """
 
-    def __init__(
-        self,
-        workload: Workload,
-        settings: SimulationSettings,
-        make: Callable[..., Engine],
-        make_pool: PoolFactory,
-        *,
-        keep: bool = True,
-    ) -> None:
+    def __init__(self, workload: Workload, settings: SimulationSettings, *, keep: bool = True) -> None:
         service = ServiceTimes(settings.service, settings.seed)
-        self.engine: Engine | Pool = (
-            make_pool(workload.partitions, service, whole_batches=settings.delivery.whole_batches)
-            if settings.delivery.delivery is Delivery.SHARE
-            else make(workload.partitions, service, poll_events=settings.poll_events)
-        )
         self.outcomes = Outcomes(keep=keep)
         self.agenda = Agenda()
         self.handovers: list[Handover] = []
         """Those that are complete, in order of time."""
-        completed = self.handovers.append if keep else _forget
-        delivery = make_delivery(settings.delivery, self.engine, self.agenda, completed, settings.seed)
+        self.engine: Engine | Pool
+        delivery: PlanDelivery
+        if settings.delivery.delivery is Delivery.SHARE:
+            pool = Pool(workload.partitions, service, whole_batches=settings.delivery.whole_batches)
+            self.engine, delivery = pool, Share(pool, self.agenda)
+        else:
+            engine = Engine(workload.partitions, service, poll_events=settings.poll_events)
+            completed = self.handovers.append if keep else _forget
+            self.engine = engine
+            delivery = make_delivery(settings.delivery, engine, self.agenda, completed, settings.seed)
         look_back_us = round((settings.decision_interval_s + settings.observation_delay_s) * 1e6)
         self._feed = Feed(workload, self._take_in, look_back_us=look_back_us)
         self._sight = Sight(self.engine, self._feed.slots, self._owner, settings)
@@ -88,7 +79,7 @@ class World:
 
     def _owner(self, partition: int) -> tuple[int, str]:
         """Return number and name of the replica that serves `partition`; where all do, it is as if nobody did."""
-        number = NOBODY if isinstance(self.engine, Pool) else self.engine.owner(partition)
+        number = self.engine.owner(partition)
         return number, "" if number == NOBODY else self.group.members.names[number]
 
     def _take_in(self, arrivals: Arrivals) -> None:

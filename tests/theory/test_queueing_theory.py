@@ -10,12 +10,11 @@ import pytest
 from engine_stories import US, arrivals
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles.reference_engine import ReferenceEngine
 
 from autoscaler.simulator.arrivals import Arrivals
-from autoscaler.simulator.engine import NOBODY
-from autoscaler.simulator.fast import FastEngine
-from autoscaler.simulator.reference import ReferenceEngine
-from autoscaler.simulator.service import ServiceTimes
+from autoscaler.simulator.chance import ServiceTimes
+from autoscaler.simulator.engine import NOBODY, Engine
 from autoscaler.simulator.settings import Distribution, ServiceSettings
 
 EVENTS = 1_000_000
@@ -31,7 +30,7 @@ def poisson(*, rate, count, partitions=1, seed=2):
 def served(workload, *, distribution=Distribution.DETERMINISTIC, partitions=1, replicas=1):
     """All outcomes; partitions are dealt out to replicas."""
     service = ServiceTimes(ServiceSettings(service_time_s=SERVICE_TIME_S, distribution=distribution), seed=7)
-    engine = FastEngine(partitions, service)
+    engine = Engine(partitions, service)
     for _ in range(replicas):
         engine.add_replica()
     for partition in range(partitions):
@@ -92,7 +91,7 @@ def test_a_random_split_over_replicas_gives_independent_queues():
         )
 
 
-@pytest.mark.parametrize("engine_type", [ReferenceEngine, FastEngine])
+@pytest.mark.parametrize("engine_type", [ReferenceEngine, Engine])
 def test_littles_law_to_the_microsecond(engine_type):
     """What is in the system, summed over time, is the time that events spend in it, summed over events."""
     workload = poisson(rate=0.09 / US, count=300)  # ρ = 0.9
@@ -122,7 +121,7 @@ def test_every_event_is_served_once_and_in_order(gaps, handovers, distribution):
     """Partitions are handed over as a consumer group does: the next owner begins when the last event is finished."""
     times_us = np.cumsum([gap for gap, _ in gaps]).tolist()
     workload = arrivals(*((at_us, partition) for at_us, (_, partition) in zip(times_us, gaps, strict=True)))
-    engine = FastEngine(3, ServiceTimes(ServiceSettings(service_time_s=10 * US, distribution=distribution), seed=1))
+    engine = Engine(3, ServiceTimes(ServiceSettings(service_time_s=10 * US, distribution=distribution), seed=1))
     replicas = [engine.add_replica() for _ in range(2)]
     for partition in range(3):
         engine.attach(partition, replicas[partition % 2])

@@ -1,8 +1,8 @@
-from autoscaler.live.group import GroupStatus
 from autoscaler.live.journal import LiveJournal
 from autoscaler.live.metrics import Metrics
 from autoscaler.model import Action, Decision, GroupObservation, PartitionLoad, Plan, Replica
 from autoscaler.ports import NotReadyError
+from autoscaler.records import GroupStatus
 from contracts.journal import (
     JournalEntry,
     PartitionSeen,

@@ -1,50 +1,85 @@
-"""The fast engine is the reference to the last event: both are told the same story and asked the same questions."""
+"""Engine and pool are their references to the last event: both are told the same story and asked the same questions."""
 
 import numpy as np
 import pytest
-from engine_stories import PARTITIONS, REPLICAS, US, Story
+from engine_stories import PARTITIONS, REPLICAS, US, PoolStory, Story, arrivals, outcome
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles.reference_engine import ReferenceEngine
+from oracles.reference_pool import ReferencePool
 
-from autoscaler.simulator.fast import FastEngine
-from autoscaler.simulator.reference import ReferenceEngine
-from autoscaler.simulator.service import ServiceTimes
+from autoscaler.simulator import rows
+from autoscaler.simulator.arrivals import Arrivals
+from autoscaler.simulator.chance import ServiceTimes
+from autoscaler.simulator.engine import Engine
+from autoscaler.simulator.pool import Pool
 from autoscaler.simulator.settings import Distribution, ServiceSettings
 
+POOLS = [Pool, ReferencePool]
 PARTITION = st.integers(0, PARTITIONS - 1)
 WHICH = st.integers(0, REPLICAS - 1)
-STEP = st.one_of(
+ANYBODY = st.integers(0, 10)
+COMMON = (
     st.tuples(st.just("feed"), st.lists(st.tuples(st.integers(0, 6), PARTITION), min_size=1, max_size=12)),
     st.tuples(st.just("advance"), st.integers(0, 30)),
-    st.tuples(st.just("attach"), PARTITION, WHICH),
-    st.tuples(st.just("attach"), PARTITION, WHICH),
-    st.tuples(st.just("detach"), PARTITION),
-    st.tuples(st.just("replace"), WHICH, st.sampled_from([0.5, 1.0, 3.0])),
     st.tuples(st.just("ask")),
     st.tuples(st.just("take")),
 )
+ENGINE_STEP = st.one_of(
+    *COMMON,
+    st.tuples(st.just("attach"), PARTITION, WHICH),
+    st.tuples(st.just("attach"), PARTITION, WHICH),
+    st.tuples(st.just("detach"), PARTITION),
+    st.tuples(st.just("replace"), WHICH),
+)
+POOL_STEP = st.one_of(*COMMON, *(st.tuples(st.just(one), ANYBODY) for one in ("join", "leave", "kill", "give_back")))
 SERVICE = st.builds(
     ServiceSettings,
     service_time_s=st.sampled_from([1 * US, 4 * US, 10 * US]),
     distribution=st.sampled_from(Distribution),
     overhead_s=st.sampled_from([0.0, 0.7 * US]),
-    speeds=st.sampled_from([(1.0,), (1.0, 0.3)]),
+    speeds=st.sampled_from([(1.0,), (1.0, 0.3), (1.0, 1.0, 1.0, 0.5, 3.0)]),
     slow_from_s=st.just(20 * US),
     slow_until_s=st.just(60 * US),
     slow_factor=st.sampled_from([1.0, 2.5]),
 )
 
 
-@settings(max_examples=150, deadline=None)
-@given(st.lists(STEP, max_size=60), SERVICE, st.sampled_from([1, 2, 5]))
-@pytest.mark.usefixtures("_windows")
-def test_the_fast_engine_is_the_reference(steps, service, poll_events):
-    told = [
-        Story(engine(PARTITIONS, ServiceTimes(service, seed=3), poll_events=poll_events)).tell(steps)
-        for engine in (ReferenceEngine, FastEngine)
-    ]
+@pytest.fixture(scope="module", params=["whole", "little by little"])
+def _windows(request):
+    """What is fed is loaded at once, or by a few events, so that the engines forget and make room often."""
+    with pytest.MonkeyPatch.context() as patched:
+        if request.param == "little by little":
+            patched.setattr(rows, "LOADED_AT_ONCE", 5)
+            patched.setattr(rows, "BLOCK", 3)
+        yield
 
-    assert told[0] == told[1]
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(ENGINE_STEP, max_size=60), SERVICE, st.sampled_from([1, 2, 5]))
+@pytest.mark.usefixtures("_windows")
+def test_the_engine_is_its_reference(steps, service, poll_events):
+    compiled, reference = (
+        Story(engine(PARTITIONS, ServiceTimes(service, seed=3), poll_events=poll_events)).tell(steps)
+        for engine in (Engine, ReferenceEngine)
+    )
+    assert compiled == reference
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(POOL_STEP, max_size=60), SERVICE, st.booleans())
+@pytest.mark.usefixtures("_windows")
+def test_the_pool_is_its_reference(steps, service, whole_batches):
+    compiled, reference = (
+        PoolStory(make(PARTITIONS, ServiceTimes(service, seed=3), whole_batches=whole_batches)).tell(steps)
+        for make in POOLS
+    )
+    assert compiled == reference
+
+
+def crowd(chance):
+    """A step that feeds 40 events at once: more than are served until the next one."""
+    return ("feed", [(int(chance.integers(0, 3)), int(chance.integers(PARTITIONS))) for _ in range(40)])
 
 
 @pytest.mark.usefixtures("_windows")
@@ -55,19 +90,61 @@ def test_backlogs_that_change_hands_all_the_time(distribution, poll_events):
     chance = np.random.default_rng(5)
     steps = []
     for round_ in range(60):
-        steps.append(("feed", [(int(chance.integers(0, 3)), int(chance.integers(PARTITIONS))) for _ in range(40)]))
+        steps.append(crowd(chance))
         for _ in range(chance.integers(1, 9)):
             steps.append(("attach", int(chance.integers(PARTITIONS)), int(chance.integers(REPLICAS))))
         if round_ % 7 == 3:
             steps.append(("detach", int(chance.integers(PARTITIONS))))
         if round_ % 9 == 5:
-            steps.append(("replace", int(chance.integers(REPLICAS)), 1.5))
+            steps.append(("replace", int(chance.integers(REPLICAS))))
         steps += [("advance", int(chance.integers(0, 45))), ("ask",), ("take",)]
     service = ServiceTimes(ServiceSettings(service_time_s=3 * US, distribution=distribution), seed=8)
-    told = [
-        Story(engine(PARTITIONS, service, poll_events=poll_events)).tell(steps)
-        for engine in (ReferenceEngine, FastEngine)
-    ]
+    compiled, reference = (
+        Story(engine(PARTITIONS, service, poll_events=poll_events)).tell(steps) for engine in (Engine, ReferenceEngine)
+    )
+    assert compiled == reference
+    assert sum(isinstance(answer, tuple) for answer in compiled) == 2_400, "every event was served"
 
-    assert told[0] == told[1]
-    assert sum(isinstance(answer, tuple) for answer in told[0]) == 2_400, "every event was served"
+
+@pytest.mark.usefixtures("_windows")
+@pytest.mark.parametrize("whole_batches", [False, True])
+@pytest.mark.parametrize("distribution", Distribution)
+def test_a_backlog_whose_servers_come_go_and_die_all_the_time(distribution, whole_batches):
+    chance = np.random.default_rng(5)
+    steps = []
+    for _ in range(60):
+        steps.append(crowd(chance))
+        for name in chance.choice(["join", "join", "leave", "kill", "give_back"], size=3):
+            steps.append((str(name), int(chance.integers(9))))
+        steps += [("advance", int(chance.integers(0, 45))), ("ask",), ("take",)]
+    service = ServiceTimes(ServiceSettings(service_time_s=3 * US, distribution=distribution), seed=8)
+    compiled, reference = (
+        PoolStory(make(PARTITIONS, service, whole_batches=whole_batches)).tell(steps) for make in POOLS
+    )
+    assert compiled == reference
+    assert sum(isinstance(answer, tuple) for answer in compiled) == 2_400, "every event was served"
+
+
+@pytest.mark.parametrize("make", POOLS)
+def test_work_that_nobody_serves_is_not_forgotten(make):
+    pool = make(PARTITIONS, ServiceTimes(ServiceSettings(), seed=1))
+    only = pool.add_replica()
+    pool.join(only)
+    pool.feed(arrivals((0, 0)))
+    pool.advance(1)
+    pool.kill(only)
+    pool.give_back(only)
+    with pytest.raises(ValueError, match="nobody serves"):
+        pool.drain()
+
+
+def test_what_was_taken_makes_room_for_what_comes():
+    pool = Pool(PARTITIONS, ServiceTimes(ServiceSettings(service_time_s=1 * US), seed=1))
+    pool.join(pool.add_replica())
+    served = 0
+    for second in range(200):
+        pool.feed(Arrivals(np.arange(1000) * 2 + second * 2000, np.arange(1000, dtype=np.int32) % PARTITIONS))
+        pool.advance((second + 1) * 2000)
+        served += len(outcome(pool))
+    assert served == 200_000
+    assert len(pool._events.rows) < 10_000

@@ -2,7 +2,7 @@
 
 from unit.autoscaler.simulator.worlds import Story
 
-from autoscaler.simulator.deliveries.heartbeats import Heartbeats
+from autoscaler.simulator.chance import Heartbeats
 from contracts.delivery import Delivery
 
 BURST = [(0, 0), (0, 1), (0, 0), (0, 1), (0, 0), (0, 1)]

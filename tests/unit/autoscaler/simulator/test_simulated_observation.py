@@ -137,7 +137,7 @@ def test_policies_are_told_the_rebalance_time_of_the_delivery_unless_another_is_
 
 
 def test_counts_are_the_arrivals_and_nothing_is_lost_between_pieces(monkeypatch):
-    monkeypatch.setattr("autoscaler.simulator.feed.PIECE", 3)
+    monkeypatch.setattr("autoscaler.simulator.arrivals.PIECE", 3)
     chance = np.random.default_rng(3)
     events = [(at, k % 2) for k, at in enumerate(sorted(chance.integers(0, 5000, 500).tolist()))]
     story = Story(events, service=TEN_MS)

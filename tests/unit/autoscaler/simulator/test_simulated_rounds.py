@@ -4,7 +4,7 @@ import math
 
 from unit.autoscaler.simulator.worlds import Story
 
-from autoscaler.simulator.deliveries.heartbeats import Heartbeats
+from autoscaler.simulator.chance import Heartbeats
 from autoscaler.simulator.settings import Failure
 from contracts.delivery import Delivery
 

@@ -5,18 +5,16 @@ import itertools
 import msgspec
 import numpy as np
 import pytest
+from oracles.reference_engine import ReferenceEngine
+from oracles.reference_pool import ReferencePool
 from unit.autoscaler.builders import Wants
 from unit.autoscaler.simulator.worlds import workload_of
 
 from autoscaler.model import Action, Decision, Plan
 from autoscaler.policies.registry import make_policy
 from autoscaler.policies.settings import GuardSettings, PolicySettings
-from autoscaler.simulator import journal
+from autoscaler.simulator import world
 from autoscaler.simulator.arrivals import Arrivals, Workload
-from autoscaler.simulator.fast import FastEngine
-from autoscaler.simulator.pooled.fast import FastPool
-from autoscaler.simulator.pooled.reference import ReferencePool
-from autoscaler.simulator.reference import ReferenceEngine
 from autoscaler.simulator.run import simulate
 from autoscaler.simulator.settings import Change, DeliverySettings, Failure, ServiceSettings, SimulationSettings
 from contracts.delivery import Delivery
@@ -125,8 +123,12 @@ def test_latencies_alone_take_four_bytes_each_and_are_the_same():
     whole = simulate(bursts([90] * 9), Wants(2), SimulationSettings())
     slim = simulate(bursts([90] * 9), Wants(2), SimulationSettings(), keep_events=False)
     assert slim.latency_us.dtype == np.uint32
-    assert slim.latency_us.tolist() == whole.latency_us.tolist() == (whole.done_us - whole.events.intended_us).tolist()
-    assert len(slim.started_us) == len(slim.events) == 0
+    assert (
+        slim.latency_us.tolist()
+        == whole.latency_us.tolist()
+        == (whole.events.done_us - whole.events.intended_us).tolist()
+    )
+    assert len(slim.events) == 0
     assert slim.requested == whole.requested
     assert slim.changes == whole.changes
 
@@ -144,17 +146,6 @@ def test_what_no_figure_needs_is_not_gathered_beside_latencies_alone():
         next(slim.entries())
 
 
-def test_the_journal_is_made_when_somebody_reads_it(monkeypatch):
-    def made_too_early(*_args, **_named):
-        raise AssertionError("a record was made")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(journal, "TickRecord", made_too_early)
-        run = simulate(bursts([90] * 9), Wants(2), SimulationSettings())
-        entries = run.entries()
-    assert len(only(entries, TickRecord)) == 9
-
-
 def test_one_latency_beyond_four_bytes_makes_room_for_all():
     settings = SimulationSettings(service=ServiceSettings(service_time_s=2000.0))
     workload = workload_of([(0, 0), (0, 0), (0, 0), (0, 0)], duration_s=1.0)
@@ -169,7 +160,7 @@ def test_a_workload_in_chunks_gives_the_same_run():
     chunks = [Arrivals(all_of_it.intended_us[a:b], all_of_it.partition[a:b]) for a, b in itertools.pairwise(cuts)]
     parts = Workload(5, 4.0, [Arrivals(np.empty(0, np.int64), np.empty(0, np.int32)), *chunks])
     one, other = (simulate(each, Wants(2), SimulationSettings()) for each in (whole, parts))
-    assert one.done_us.tolist() == other.done_us.tolist()
+    assert one.events.done_us.tolist() == other.events.done_us.tolist()
     assert list(one.entries()) == list(other.entries())
 
 
@@ -199,41 +190,39 @@ def test_a_plan_for_a_stranger_is_refused():
 def test_the_last_replica_may_die_near_the_end_and_is_replaced():
     settings = SimulationSettings(failures=(Failure(0.5, known=True),))
     run = simulate(bursts([200]), Scripted({0: None, 1: [0] * 5, 2: [0] * 5}), settings)
-    assert len(run.done_us) == 200
+    assert len(run.events.done_us) == 200
     assert run.replica_names == ("payment-0", "payment-0")
     assert run.drained_us > 1_000_000
 
 
 def test_events_that_were_finished_but_not_committed_are_served_twice():
     settings = SimulationSettings(initial_replicas=2, poll_events=100, failures=(Failure(0.101),))
-    run = simulate(workload_of([(0, k % 2) for k in range(100)]), Wants(2), settings, engine=ReferenceEngine)
+    run = simulate(workload_of([(0, k % 2) for k in range(100)]), Wants(2), settings)
     # replica 0 had finished 20 of its 50 by 100 ms and committed none of them
     assert run.duplicates == 20
     assert run.repeated.tolist() == list(range(0, 40, 2))
-    assert len(run.done_us) == 100
+    assert len(run.events.done_us) == 100
 
 
 RAMP = [int(10 + 3.5 * second) for second in range(60)] + [int(220 - 4 * second) for second in range(50)]
 
 
 @pytest.mark.parametrize("delivery", Delivery)
-def test_both_engines_give_the_same_run_to_the_last_event(delivery):
+def test_the_reference_engines_give_the_same_run_to_the_last_event(delivery, monkeypatch):
     settings = SimulationSettings(
         delivery=DeliverySettings(delivery=delivery, heartbeat_s=0.5), startup_s=2.0, failures=(Failure(40.0),)
     )
-    fast, reference = (
-        simulate(
-            bursts(RAMP),
-            make_policy("algorithm-2", PolicySettings(), GuardSettings()),
-            settings,
-            engine=engine,
-            pool=pool,
-        )
-        for engine, pool in ((FastEngine, FastPool), (ReferenceEngine, ReferencePool))
-    )
-    assert len(fast.changes) >= 5
-    assert fast.started_us.tolist() == reference.started_us.tolist()
-    assert fast.done_us.tolist() == reference.done_us.tolist()
-    assert fast.replica.tolist() == reference.replica.tolist()
-    assert list(fast.entries()) == list(reference.entries())
-    assert fast.requested == reference.requested
+
+    def run():
+        return simulate(bursts(RAMP), make_policy("algorithm-2", PolicySettings(), GuardSettings()), settings)
+
+    compiled = run()
+    monkeypatch.setattr(world, "Engine", ReferenceEngine)
+    monkeypatch.setattr(world, "Pool", ReferencePool)
+    reference = run()
+    assert len(compiled.changes) >= 5
+    assert compiled.events.started_us.tolist() == reference.events.started_us.tolist()
+    assert compiled.events.done_us.tolist() == reference.events.done_us.tolist()
+    assert compiled.events.replica.tolist() == reference.events.replica.tolist()
+    assert list(compiled.entries()) == list(reference.entries())
+    assert compiled.requested == reference.requested

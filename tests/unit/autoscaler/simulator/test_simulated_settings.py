@@ -4,14 +4,7 @@ import math
 
 import pytest
 
-from autoscaler.simulator.agenda import Agenda
-from autoscaler.simulator.delivery import make_delivery
-from autoscaler.simulator.fast import FastEngine
-from autoscaler.simulator.pooled.fast import FastPool
-from autoscaler.simulator.pooled.reference import ReferencePool
-from autoscaler.simulator.service import ServiceTimes
-from autoscaler.simulator.settings import DeliverySettings, Failure, ServiceSettings, SimulationSettings
-from contracts.delivery import Delivery
+from autoscaler.simulator.settings import DeliverySettings, Failure, SimulationSettings
 
 
 def test_every_value_that_is_out_of_range_is_named():
@@ -38,16 +31,3 @@ def test_every_value_that_is_out_of_range_is_named():
 def test_the_defaults_and_the_limits_are_fine():
     SimulationSettings()
     SimulationSettings(startup_s=None, observation_loss=1.0, delivery=DeliverySettings(pause_s=0, heartbeat_s=0))
-
-
-@pytest.mark.parametrize("make", [FastPool, ReferencePool])
-def test_a_pool_is_for_share_groups_only(make):
-    pool = make(2, ServiceTimes(ServiceSettings(), 1))
-    with pytest.raises(ValueError, match=f"incremental does not work on a {make.__name__}"):
-        make_delivery(DeliverySettings(delivery=Delivery.INCREMENTAL), pool, Agenda(), lambda _: None, 1)
-
-
-def test_share_groups_need_a_pool():
-    engine = FastEngine(2, ServiceTimes(ServiceSettings(), 1))
-    with pytest.raises(ValueError, match="share does not work on a FastEngine"):
-        make_delivery(DeliverySettings(delivery=Delivery.SHARE), engine, Agenda(), lambda _: None, 1)

@@ -10,8 +10,6 @@ from unit.autoscaler.simulator.worlds import decision
 
 from autoscaler.model import Action, Decision
 from autoscaler.simulator.arrivals import Arrivals, Workload
-from autoscaler.simulator.pooled.reference import ReferencePool
-from autoscaler.simulator.reference import ReferenceEngine
 from autoscaler.simulator.run import simulate
 from autoscaler.simulator.settings import Assignor, DeliverySettings, Failure, SimulationSettings
 from contracts.delivery import Delivery
@@ -69,7 +67,7 @@ def run_of(delivery, events, plans, world, how):
     places = np.array([partition for _, partition in events], np.int32)
     workload = Workload.whole(Arrivals(times, places), partitions=PARTITIONS, duration_s=DURATION_S)
     world = replace(world, delivery=DeliverySettings(delivery=delivery, **how))
-    return simulate(workload, Storm(plans), world, engine=ReferenceEngine, pool=ReferencePool)
+    return simulate(workload, Storm(plans), world)
 
 
 @pytest.mark.parametrize("delivery", Delivery)
@@ -77,21 +75,22 @@ def run_of(delivery, events, plans, world, how):
 @given(events=events, plans=st.lists(plan, max_size=40), world=worlds, how=deliveries)
 def test_every_event_is_served_once_in_its_order_by_somebody_who_is_paid(delivery, events, plans, world, how):
     run = run_of(delivery, events, plans, world, how)
-    assert len(run.latency_us) == len(run.done_us) == len(events)
-    assert (run.started_us >= run.events.intended_us).all()
-    assert (run.done_us - run.started_us == 5000).all()
-    for replica in np.unique(run.replica):
-        busy = np.sort(run.started_us[run.replica == replica])
+    served = run.events
+    assert len(run.latency_us) == len(served.done_us) == len(events)
+    assert (served.started_us >= served.intended_us).all()
+    assert (served.done_us - served.started_us == 5000).all()
+    for replica in np.unique(served.replica):
+        busy = np.sort(served.started_us[served.replica == replica])
         assert (np.diff(busy) >= 5000).all(), "one event at a time"
     assert all(count >= 0 for _, count in run.requested)
     assert [at for at, _ in run.requested] == sorted({at for at, _ in run.requested})
     for number, (from_us, until_us) in enumerate(lives(run)):
-        served = run.replica == number
-        assert (run.started_us[served] >= from_us).all()
-        assert (run.done_us[served] <= until_us).all(), "nobody serves for free"
+        own = served.replica == number
+        assert (served.started_us[own] >= from_us).all()
+        assert (served.done_us[own] <= until_us).all(), "nobody serves for free"
     for partition in range(PARTITIONS) if delivery is not Delivery.SHARE else ():
-        own = run.events.partition == partition
-        assert (run.started_us[own][1:] >= run.done_us[own][:-1]).all(), "the order of a partition is kept"
+        own = served.partition == partition
+        assert (served.started_us[own][1:] >= served.done_us[own][:-1]).all(), "the order of a partition is kept"
     assert sorted(entry.at_us for entry in run.entries()) == [entry.at_us for entry in run.entries()]
 
 

@@ -5,7 +5,6 @@ import pytest
 from unit.autoscaler.builders import Wants
 from unit.autoscaler.simulator.worlds import workload_of
 
-from autoscaler.simulator.reference import ReferenceEngine
 from autoscaler.simulator.run import simulate
 from autoscaler.simulator.settings import Failure, SimulationSettings
 from autoscaler.simulator.timeline import timeline
@@ -22,7 +21,7 @@ COLUMNS = [
 
 
 def run_of(events=EVENTS, **how):
-    return simulate(workload_of(events), Wants(2), SimulationSettings(**how), engine=ReferenceEngine)
+    return simulate(workload_of(events), Wants(2), SimulationSettings(**how))
 
 
 def test_each_event_is_a_row_with_the_columns_of_live_runs():
@@ -47,6 +46,6 @@ def test_what_was_served_again_has_more_than_one_record():
 
 
 def test_latencies_alone_make_no_timeline():
-    run = simulate(workload_of(EVENTS), Wants(1), SimulationSettings(), engine=ReferenceEngine, keep_events=False)
+    run = simulate(workload_of(EVENTS), Wants(1), SimulationSettings(), keep_events=False)
     with pytest.raises(ValueError, match="latencies only"):
         timeline(run)

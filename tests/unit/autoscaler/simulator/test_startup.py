@@ -1,28 +1,8 @@
 """How long a requested replica keeps its group waiting."""
 
-import numpy as np
 from unit.autoscaler.simulator.worlds import Story
 
 from autoscaler.model import Action
-from autoscaler.simulator.startup import StartUp
-
-
-def test_a_fixed_time_is_always_that():
-    assert [StartUp(12.5, 1).seconds(request) for request in range(3)] == [12.5] * 3
-
-
-def test_sampled_times_are_as_measured_on_gke():
-    seconds = np.array([StartUp(None, 7).seconds(request) for request in range(4000)])
-    assert 10 <= seconds.min() < 11
-    assert 119 < seconds.max() <= 120
-    assert 0.865 < np.mean(seconds < 50) < 0.895
-    assert 29 < np.median(seconds[seconds < 50]) < 31
-
-
-def test_a_request_takes_as_long_whatever_happened_before_it():
-    assert StartUp(None, 7).seconds(3) == StartUp(None, 7).seconds(3)
-    assert StartUp(None, 7).seconds(3) != StartUp(None, 8).seconds(3)
-    assert StartUp(None, 7).seconds(3) != StartUp(None, 7).seconds(4)
 
 
 def test_a_replica_is_paid_for_from_its_request_and_serves_once_it_is_ready():

@@ -4,8 +4,6 @@ import numpy as np
 
 from autoscaler.model import Action, Decision, Plan
 from autoscaler.simulator.arrivals import Arrivals, Workload
-from autoscaler.simulator.pooled.reference import ReferencePool
-from autoscaler.simulator.reference import ReferenceEngine
 from autoscaler.simulator.settings import DeliverySettings, ServiceSettings, SimulationSettings
 from autoscaler.simulator.world import World
 from contracts.delivery import Delivery
@@ -30,14 +28,14 @@ def decision(owners, replicas=None, action=Action.REASSIGN):
 
 
 class Story:
-    """One world on the reference engine, turned by hand."""
+    """One world, turned by hand."""
 
     def __init__(self, events_ms, *, partitions=2, delivery=Delivery.INCREMENTAL, settings=None, **how):
         """how: of DeliverySettings, where they belong there, else of SimulationSettings."""
         of_delivery = {name: how.pop(name) for name in tuple(how) if name in DeliverySettings.__dataclass_fields__}
         how = {"service": TEN_MS, "startup_s": 0.0} | how
         self.settings = SimulationSettings(delivery=DeliverySettings(delivery=delivery, **of_delivery), **how)
-        self.world = World(workload_of(events_ms, partitions=partitions), self.settings, ReferenceEngine, ReferencePool)
+        self.world = World(workload_of(events_ms, partitions=partitions), self.settings)
         self.group = self.world.group
 
     def at(self, ms):

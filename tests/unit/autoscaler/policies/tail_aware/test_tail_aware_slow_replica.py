@@ -66,7 +66,7 @@ def test_it_is_given_half_as_much_as_the_others_and_events_are_in_time() -> None
     for seed in SEEDS:
         workload = poisson(350, partitions=10, seed=seed)
         knows, blind = (simulated(workload, blind=one, maximum=3) for one in (False, True))
-        served = np.bincount(knows.replica[knows.started_us > LEARNED_S * 1e6], minlength=3)
+        served = np.bincount(knows.events.replica[knows.events.started_us > LEARNED_S * 1e6], minlength=3)
         assert served[SLOW] == pytest.approx(np.delete(served, SLOW).mean() / 2, rel=0.2)
         assert in_sla(knows) >= 0.999
         kept_blind.append(in_sla(blind))

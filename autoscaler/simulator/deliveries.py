@@ -1,14 +1,44 @@
-"""Deliveries in which each partition moves on its own and the others never pause: ours, and KIP-848."""
+"""Ways to deliver plans by name, and those in which no partition waits for another: ours, KIP-848, a share group."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from autoscaler.simulator.agenda import Agenda
-from autoscaler.simulator.deliveries.base import Completed, Holdings
+from autoscaler.simulator.chance import Heartbeats
 from autoscaler.simulator.engine import NOBODY, Engine
+from autoscaler.simulator.holdings import Completed, Holdings, PlanDelivery
+from autoscaler.simulator.pool import Pool
+from autoscaler.simulator.rounds import CooperativeSticky, Eager
+from autoscaler.simulator.settings import DeliverySettings
+from contracts.delivery import Delivery
 
 Timing = Callable[[int, int], int]
 """(replica, µs from when on) → µs."""
+
+
+def make_delivery(
+    settings: DeliverySettings, engine: Engine, agenda: Agenda, completed: Completed, seed: int
+) -> PlanDelivery:
+    """Return the model of `settings.delivery`, which is none of a share group, with its timing."""
+    heartbeats = Heartbeats(round(settings.heartbeat_s * 1e6), seed)
+    rebalance_time_us = round(settings.rebalance_time_s * 1e6)
+    match settings.delivery:
+        case Delivery.INCREMENTAL:
+            pause_us, notice_us = round(settings.pause_s * 1e6), round(settings.notice_s * 1e6)
+            return Handovers(
+                engine,
+                agenda,
+                completed,
+                stops_us=lambda _, now_us: now_us + notice_us,
+                starts_us=lambda _, free_us: free_us + pause_us,
+            )
+        case Delivery.KIP848:
+            return Handovers(engine, agenda, completed, stops_us=heartbeats.next_us, starts_us=heartbeats.next_us)
+        case Delivery.COOPERATIVE_STICKY:
+            return CooperativeSticky(engine, agenda, completed, heartbeats, rebalance_time_us)
+        case _:  # eager, and Faust's consumer, which rebalances eagerly
+            return Eager(engine, agenda, completed, heartbeats, rebalance_time_us)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,3 +115,33 @@ class Handovers:
         if self._moves.get(move.partition) is move:
             del self._moves[move.partition]
             self._held.start(move.partition, move.to)
+
+
+class Share:
+    """Implements PlanDelivery for a share group: owners are ignored, all members serve, and nothing is handed over."""
+
+    def __init__(self, engine: Pool, agenda: Agenda) -> None:
+        self._engine = engine
+        self._agenda = agenda
+        self._members: frozenset[int] = frozenset()
+
+    def begin(self, owners: Sequence[int], members: frozenset[int]) -> None:
+        """Start a run."""
+        self.carry_out(owners, members)
+
+    def carry_out(self, owners: Sequence[int], members: frozenset[int]) -> None:
+        """Let exactly `members` take events from now on."""
+        for replica in sorted(self._members - members):
+            self._engine.leave(replica)
+        for replica in sorted(members - self._members):
+            self._engine.join(replica)
+        self._members = members
+
+    def lost(self, replica: int, evicted_us: int) -> None:
+        """Let the others have what `replica` had acquired, from `evicted_us` on."""
+        self._members -= {replica}
+        self._agenda.at(evicted_us, partial(self._engine.give_back, replica))
+
+    def released_us(self, replica: int) -> int | None:
+        """Return when `replica` has finished what it had acquired; None while it is a member."""
+        return None if replica in self._members else self._engine.busy_until_us(replica)

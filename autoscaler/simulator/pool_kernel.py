@@ -1,4 +1,4 @@
-"""The loops of `pooled.fast.FastPool`, compiled.
+"""The loops of `pool.Pool`, compiled.
 
 All members take from one queue, so an event's outcome is known when its unit is acquired: by the first of a heap of
 members, in the order in which they become free. Events of a unit are a chain; each member keeps that of what it has

@@ -1,22 +1,39 @@
-"""The engine to be read: one deque for each partition, one loop for each replica, nothing done before its time."""
+"""The simulator's engine in plain Python: one deque for each partition, one loop for each replica.
+
+Nothing is done before its time. The rules stand in `autoscaler.simulator.engine`.
+"""
 
 import heapq
 from collections import deque
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import islice, takewhile
 
 import numpy as np
 from numpy.typing import NDArray
 
 from autoscaler.simulator.arrivals import Arrivals, check_next
-from autoscaler.simulator.engine import NOBODY, Served
-from autoscaler.simulator.service import ServiceTimes
+from autoscaler.simulator.chance import BLOCK, ServiceTimes
+from autoscaler.simulator.engine import NOBODY
+from autoscaler.simulator.rows import Served
+
+
+@lru_cache(maxsize=64)
+def _drawn(service: ServiceTimes, block: int) -> list[float]:
+    """Return the demands of one block of events, µs."""
+    return service.demands_us(block * BLOCK, BLOCK).tolist()
+
+
+def service_us(service: ServiceTimes, event: int, replica: int, started_us: int) -> int:
+    """Return what `event` takes on `replica` from `started_us` on."""
+    slow = service.slow_factor if service.slow_from_us <= started_us < service.slow_until_us else 1.0
+    demand_us = _drawn(service, event // BLOCK)[event % BLOCK]
+    return max(1, int(demand_us * slow / service.speed(replica) + 0.5))
 
 
 @dataclass(slots=True)
 class _Replica:
     number: int
-    speed: float
     alive: bool = True
     attached: set[int] = field(default_factory=set)
     serving: int = NOBODY
@@ -39,7 +56,7 @@ class _Outcome:
 
 
 class ReferenceEngine:
-    """`engine.Engine`, written for the reader: between two commands each replica is a loop over its events."""
+    """`Engine`, written for the reader: between two commands each replica is a loop over its events."""
 
     def __init__(self, partitions: int, service: ServiceTimes, *, poll_events: int = 1) -> None:
         if partitions < 1 or poll_events < 1:
@@ -65,11 +82,9 @@ class ReferenceEngine:
         """See `Engine`."""
         return self._now_us
 
-    def add_replica(self, speed: float = 1.0) -> int:
-        """See `Engine`. Raises ValueError for a speed that is not positive."""
-        if not speed > 0:
-            raise ValueError(f"a replica's speed must be above 0, not {speed}")
-        self._replicas.append(_Replica(len(self._replicas), speed))
+    def add_replica(self) -> int:
+        """See `Engine`."""
+        self._replicas.append(_Replica(len(self._replicas)))
         return len(self._replicas) - 1
 
     def feed(self, arrivals: Arrivals) -> None:
@@ -188,9 +203,7 @@ class ReferenceEngine:
             replica.polled -= 1
             replica.uncommitted.append(event)
             replica.serving = event
-            replica.free_us = started_us + self._service.service_us(
-                event, replica.number, started_us, speed=replica.speed
-            )
+            replica.free_us = started_us + service_us(self._service, event, replica.number, started_us)
             self._outcomes.setdefault(event, _Outcome(started_us, replica.free_us, replica.number))
 
     def _poll(self, waiting: list[deque[int]], at_us: int) -> int:

@@ -1,21 +1,29 @@
-"""The pool to be run: `pooled.reference.ReferencePool` to the last event, at machine speed and in bounded memory."""
+"""What serves a share group (KIP-932): one queue, from which every free replica takes the oldest unit of work.
+
+Time, feeding, counting and taking are as in `engine.Engine`. The further rules, which `tests/oracles/reference_pool.py`
+carries out in plain Python, equal to the last event:
+- A unit is a single event, or with `whole_batches` all events of one partition with one intended time.
+- Of several free members the one that has been free longest takes the unit, then the one with the smallest number.
+- What was acquired is served to its end, and each event is acknowledged when it is finished.
+- What a killed replica had acquired comes before all that waits, once it is given back.
+- The order of a partition is not kept.
+"""
 
 from heapq import heappop, heappush
 
 import numpy as np
 from numpy.typing import NDArray
 
+from autoscaler.simulator import pool_kernel
 from autoscaler.simulator.arrivals import Arrivals, check_next
-from autoscaler.simulator.engine import Served
+from autoscaler.simulator.chance import ServiceTimes
+from autoscaler.simulator.engine import NOBODY
 from autoscaler.simulator.kernel import first_unfinished
-from autoscaler.simulator.pooled import kernel
-from autoscaler.simulator.rows import MEMBER, NEVER, NONE, PARTITION, Rows, service_row
-from autoscaler.simulator.service import ServiceTimes
-from autoscaler.simulator.window import Window
+from autoscaler.simulator.rows import MEMBER, NEVER, NONE, PARTITION, Rows, Served, Window, service_row
 
 
-class FastPool:
-    """`pool.Pool` on the loops of `pooled.kernel`.
+class Pool:
+    """Serves as `Engine` does, except that replicas join and leave; nothing is attached.
 
     It holds what was fed and is unfinished, and the outcomes that were not taken.
     """
@@ -48,7 +56,7 @@ class FastPool:
         return self._now_us
 
     def add_replica(self) -> int:
-        """See `Pool`."""
+        """Return the number of a new replica; it serves nothing until it joins."""
         number = len(self._members)
         added = np.zeros(1, MEMBER)
         added["speed"], added["free_us"], added["first"] = self._speed(number), self._now_us, NONE
@@ -56,32 +64,36 @@ class FastPool:
         return number
 
     def join(self, replica: int) -> None:
-        """See `Pool`."""
+        """From now on `replica` takes units."""
         self._members["free_us"][replica] = max(self.busy_until_us(replica), self._now_us)
         self._arrange(np.append(self._free, replica))
 
     def leave(self, replica: int) -> None:
-        """See `Pool`."""
+        """From now on `replica` takes nothing; what it has acquired it finishes."""
         self._arrange(self._free[self._free != replica])
 
+    def owner(self, _partition: int) -> int:
+        """Return NOBODY: all members serve every partition."""
+        return NOBODY
+
     def busy_until_us(self, replica: int) -> int:
-        """See `Pool`."""
+        """Return when `replica` has finished what it acquired."""
         return int(self._members["free_us"][replica])
 
     def kill(self, replica: int) -> None:
-        """See `Pool`."""
+        """End `replica` now. What it acquired and did not finish waits until it is given back."""
         self.leave(replica)
-        lost = kernel.give_up(*self._state(), replica, self._now_us)
+        lost = pool_kernel.give_up(*self._state(), replica, self._now_us)
         if lost != NONE:
             self._lost[replica] = lost
 
     def give_back(self, replica: int) -> None:
-        """See `Pool`."""
+        """Let the others have what `replica`, which was killed, did not finish."""
         if replica in self._lost:
             heappush(self._returned, self._lost.pop(replica))
 
     def feed(self, arrivals: Arrivals) -> None:
-        """See `Engine`. Raises ValueError for events out of order, of the past, or of no partition."""
+        """See `Engine`. Units are formed of what is fed at once."""
         check_next(arrivals, earliest_us=max(self._now_us, self._newest_us), partitions=len(self._partitions))
         if not len(arrivals):
             return
@@ -92,7 +104,7 @@ class FastPool:
         while events.next_us != NEVER:
             first = events.loaded
             events.load(self._collected_until)
-            kernel.form_units(
+            pool_kernel.form_units(
                 events.rows, events.base, self._partitions, first, events.loaded, fed, self._whole_batches
             )
 
@@ -101,7 +113,7 @@ class FastPool:
         self._serve(until_us)
         self._now_us = until_us
         events = self._events
-        self._arrived = kernel.arrive(
+        self._arrived = pool_kernel.arrive(
             events.rows, events.base, self._partitions, self._arrived, events.loaded, until_us
         )
 
@@ -112,12 +124,12 @@ class FastPool:
 
     def committed(self) -> NDArray[np.int64]:
         """See `Engine`."""
-        kernel.commit_all(*self._state(), self._now_us)
+        pool_kernel.commit_all(*self._state(), self._now_us)
         committed: NDArray[np.int64] = self._partitions["committed"].copy()
         return committed
 
     def drain(self) -> int:
-        """See `Pool`. Raises ValueError if work is left and nobody is a member."""
+        """See `Engine`. Raises ValueError if work is left and nobody is a member."""
         if (self._waiting < self._events.loaded or self._returned) and not len(self._free):
             raise ValueError("nobody serves what is left in the queue")
         self._serve(NEVER)
@@ -145,14 +157,14 @@ class FastPool:
         if not len(self._free):
             return
         state = (*self._state(), self._service, self._free)
-        while self._returned and kernel.acquire(*state, self._returned[0], self._now_us, until_us):
+        while self._returned and pool_kernel.acquire(*state, self._returned[0], self._now_us, until_us):
             heappop(self._returned)
         if not self._returned:
-            self._waiting = kernel.serve(*state, self._waiting, self._events.loaded, self._now_us, until_us)
+            self._waiting = pool_kernel.serve(*state, self._waiting, self._events.loaded, self._now_us, until_us)
 
     def _collect(self) -> None:
         """Put the outcomes of what has been finished aside, so that its rows may be used again."""
-        kernel.commit_all(*self._state(), self._now_us)  # chains lead to unfinished events then
+        pool_kernel.commit_all(*self._state(), self._now_us)  # chains lead to unfinished events then
         events, first = self._events, self._collected_until
         end = first_unfinished(events.rows, events.base, first, events.loaded, self._now_us)
         self._collected.append(events.outcomes(first, end))

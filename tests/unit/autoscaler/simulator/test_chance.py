@@ -1,9 +1,9 @@
-"""Service times against their distributions, and the promise that an event's demand is the event's own."""
+"""Service times and start-up times against their distributions; what an event or a request takes is its own."""
 
 import numpy as np
 import pytest
 
-from autoscaler.simulator.service import BLOCK, ServiceTimes
+from autoscaler.simulator.chance import BLOCK, ServiceTimes, StartUp
 from autoscaler.simulator.settings import Distribution, ServiceSettings
 
 COUNT = 20 * BLOCK
@@ -11,13 +11,6 @@ COUNT = 20 * BLOCK
 
 def demands_s(**settings):
     return ServiceTimes(ServiceSettings(**settings), seed=4).demands_us(0, COUNT) / 1e6
-
-
-def test_a_deterministic_time_is_the_time_and_the_overhead():
-    times = ServiceTimes(ServiceSettings(service_time_s=0.005, overhead_s=0.0007), seed=1)
-
-    assert times.service_us(3, 0, 0) == 5_700
-    assert set(times.demands_us(10, 5)) == {5_700.0}
 
 
 @pytest.mark.parametrize(
@@ -49,32 +42,12 @@ def test_a_pareto_tail_falls_as_its_shape_says():
 def test_a_demand_depends_on_seed_and_number_only(distribution):
     settings = ServiceSettings(distribution=distribution)
     times = ServiceTimes(settings, seed=9)
-    rounded = [max(1, int(us + 0.5)) for us in times.demands_us(BLOCK - 3, BLOCK + 6)]
-
-    asked_backwards = [times.service_us(event, 7, 0) for event in reversed(range(BLOCK - 3, 2 * BLOCK + 3))]
+    together = times.demands_us(BLOCK - 3, BLOCK + 6)
+    one_by_one = [times.demands_us(event, 1)[0] for event in (2 * BLOCK + 2, BLOCK, BLOCK - 3)]
     other = ServiceTimes(settings, seed=10).demands_us(BLOCK - 3, 6)
 
-    assert asked_backwards[::-1] == rounded
-    assert (distribution is Distribution.DETERMINISTIC) == bool((other == times.demands_us(BLOCK - 3, 6)).all())
-
-
-def test_speeds_divide_and_a_slow_time_multiplies():
-    times = ServiceTimes(
-        ServiceSettings(service_time_s=0.004, speeds=(1.0, 0.5), slow_from_s=1, slow_until_s=2, slow_factor=3), seed=1
-    )
-
-    assert [times.service_us(0, replica, 0) for replica in range(3)] == [4_000, 8_000, 4_000]
-    assert times.service_us(0, 1, 0, speed=4.0) == 2_000
-    assert [times.service_us(0, 0, at_us) for at_us in (999_999, 1_000_000, 1_999_999, 2_000_000)] == [
-        4_000,
-        12_000,
-        12_000,
-        4_000,
-    ]
-
-
-def test_nothing_takes_no_time():
-    assert ServiceTimes(ServiceSettings(service_time_s=1e-9), seed=1).service_us(0, 0, 0) == 1
+    assert one_by_one == together[[BLOCK + 5, 3, 0]].tolist()
+    assert (distribution is Distribution.DETERMINISTIC) == bool((other == together[:6]).all())
 
 
 def test_everything_wrong_is_named_at_once():
@@ -84,3 +57,17 @@ def test_everything_wrong_is_named_at_once():
 
     with pytest.raises(ValueError, match=r"service_time_s .*overhead_s .*pareto_shape .*speeds .*slow_factor .*nan"):
         ServiceTimes(wrong, seed=1)
+
+
+def test_start_up_times_are_as_measured_on_gke():
+    seconds = np.array([StartUp(None, 7).seconds(request) for request in range(4000)])
+    assert 10 <= seconds.min() < 11
+    assert 119 < seconds.max() <= 120
+    assert 0.865 < np.mean(seconds < 50) < 0.895
+    assert 29 < np.median(seconds[seconds < 50]) < 31
+    assert StartUp(12.5, 1).seconds(3) == 12.5
+
+
+def test_a_request_takes_as_long_whatever_happened_before_it():
+    assert StartUp(None, 7).seconds(3) == StartUp(None, 7).seconds(3)
+    assert StartUp(None, 7).seconds(3) not in (StartUp(None, 8).seconds(3), StartUp(None, 7).seconds(4))

@@ -1,21 +1,23 @@
-"""The pool to be read: plain Python, one unit after the other."""
+"""The simulator's pool in plain Python, one unit after the other. The rules stand in `autoscaler.simulator.pool`."""
 
 from collections import deque
 from heapq import heapify, heappop, heappush
 
 import numpy as np
 from numpy.typing import NDArray
+from oracles.reference_engine import service_us
 
 from autoscaler.simulator.arrivals import Arrivals, check_next
-from autoscaler.simulator.engine import Served
-from autoscaler.simulator.service import ServiceTimes
+from autoscaler.simulator.chance import ServiceTimes
+from autoscaler.simulator.engine import NOBODY
+from autoscaler.simulator.rows import Served
 
 Unit = tuple[int, ...]
 """Numbers of the events that are acquired together, rising."""
 
 
 class ReferencePool:
-    """`pool.Pool`, see there for the rules."""
+    """`Pool`, written for the reader."""
 
     def __init__(self, partitions: int, service: ServiceTimes, *, whole_batches: bool = False) -> None:
         self._service = service
@@ -65,6 +67,10 @@ class ReferencePool:
         self._members.discard(replica)
         self._free = [entry for entry in self._free if entry[1] != replica]
         heapify(self._free)
+
+    def owner(self, _partition: int) -> int:
+        """See `Pool`."""
+        return NOBODY
 
     def busy_until_us(self, replica: int) -> int:
         """See `Pool`."""
@@ -179,7 +185,7 @@ class ReferencePool:
                 self._waiting.popleft()
             for event in unit:
                 self._started_us[event - self._first] = at_us
-                at_us += self._service.service_us(event, replica, at_us)
+                at_us += service_us(self._service, event, replica, at_us)
                 self._outcome[event - self._first] = (at_us, replica)
             self._in_flight += unit
             self._acquired[replica] = unit

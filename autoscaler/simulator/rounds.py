@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from autoscaler.simulator.agenda import Agenda
-from autoscaler.simulator.deliveries.base import Completed, Holdings
-from autoscaler.simulator.deliveries.heartbeats import Heartbeats
+from autoscaler.simulator.chance import Heartbeats
 from autoscaler.simulator.engine import NOBODY, Engine
+from autoscaler.simulator.holdings import Completed, Holdings
 
 
 @dataclass(frozen=True, slots=True)

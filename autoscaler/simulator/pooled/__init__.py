@@ -1,1 +1,0 @@
-"""What serves a share group: one queue for all, in two implementations."""

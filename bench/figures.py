@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from bench.comparison.rows import PolicyFigures
-from bench.handover.outcome import BounceResult, FailoverResult, GrowthResult, HandoverResult, ScaleResult
+from bench.handover.outcomes import BounceResult, FailoverResult, GrowthResult, HandoverResult, ScaleResult
 from bench.simulator_speed import SpeedRow
 from bench.sweeps.sweep import SweepFigures
 

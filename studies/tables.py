@@ -7,7 +7,7 @@ from typing import Final
 
 from bench.comparison.tables import COMPARISON_TABLES
 from bench.figures import KafkaReportRow, ProcessRow, ServiceRateRow, SparkRow, StartupRow, load
-from bench.handover_tables import HANDOVER_TABLES
+from bench.handover.show import HANDOVER_TABLES
 from bench.live_tables import live, live_simulated
 from bench.markdown import table
 from bench.sweeps.tables import SWEEP_TABLES

@@ -1,1 +1,5 @@
-"""Handovers judged: what a partition's change of owner costs its events, and those of all others. Pure."""
+"""What a partition's change of owner costs: act on a live group, analyse what was served, show the figures.
+
+Act: setup, experiment (with replicas, load, plans, readers), steps in planned, unplanned, dense, deaths; courses puts
+them together. Analyse: evidence, windows, analyse, outcomes. Show: show, plot.
+"""

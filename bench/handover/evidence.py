@@ -8,9 +8,20 @@ import numpy as np
 import numpy.typing as npt
 
 IntArray = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 OFFSET_BITS: Final = 40
 UNKNOWN: Final = -1
 """A committed offset that was not there, or not told."""
+
+
+class Row(NamedTuple):
+    """One record of the timeline topic."""
+
+    intended_us: int
+    done_us: int
+    partition: int
+    offset: int
+    replica: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +36,16 @@ class Served:
     """Index into `names`."""
     names: tuple[str, ...]
 
+    @classmethod
+    def of(cls, rows: Sequence[Row]) -> "Served":
+        """Return rows as columns."""
+        names = tuple(sorted({row.replica for row in rows}))
+        index = {name: number for number, name in enumerate(names)}
+        ordered = sorted(rows, key=lambda row: row.done_us)
+        table = np.array([(*row[:4], index[row.replica]) for row in ordered], dtype=np.int64).reshape(-1, 5)
+        intended_us, done_us, partition, offset, replica = table.T
+        return cls(intended_us, done_us, partition, offset, replica, names)
+
     def __len__(self) -> int:
         return len(self.done_us)
 
@@ -33,55 +54,23 @@ class Served:
         """Finished minus intended."""
         return self.done_us - self.intended_us
 
-    def first_completions(self) -> "Served":
-        """Return the same without repeats: the first completion of an event counts."""
-        _, first = np.unique(self.places, return_index=True)
-        return self.rows(np.sort(first))
-
     @property
     def places(self) -> IntArray:
         """Partition and offset of each event in one number: what identifies it."""
         return (self.partition << OFFSET_BITS) + self.offset
 
-    def rows(self, chosen: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> "Served":
-        """Return some of the rows."""
+    def first_completions(self) -> "Served":
+        """Return the same without repeats: the first completion of an event counts."""
+        _, first = np.unique(self.places, return_index=True)
+        rows = np.sort(first)
         return Served(
-            self.intended_us[chosen],
-            self.done_us[chosen],
-            self.partition[chosen],
-            self.offset[chosen],
-            self.replica[chosen],
+            self.intended_us[rows],
+            self.done_us[rows],
+            self.partition[rows],
+            self.offset[rows],
+            self.replica[rows],
             self.names,
         )
-
-
-class Row(NamedTuple):
-    """One record of the timeline topic."""
-
-    intended_us: int
-    done_us: int
-    partition: int
-    offset: int
-    replica: str
-
-
-def as_served(rows: Sequence[Row]) -> Served:
-    """Return rows as columns, in order of `done_us`."""
-    ordered = sorted(rows, key=lambda row: row.done_us)
-    names = tuple(sorted({row.replica for row in ordered}))
-    index = {name: number for number, name in enumerate(names)}
-
-    def column(values: list[int]) -> IntArray:
-        return np.array(values, dtype=np.int64)
-
-    return Served(
-        column([row.intended_us for row in ordered]),
-        column([row.done_us for row in ordered]),
-        column([row.partition for row in ordered]),
-        column([row.offset for row in ordered]),
-        column([index[row.replica] for row in ordered]),
-        names,
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,9 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from bench.handover.evidence import Evidence, IntArray, Move, Served, Step
 
-Mask = npt.NDArray[np.bool_]
 TAIL_US: Final = 1_000_000
 """A window goes on for this long after the last first event."""
 
@@ -52,11 +50,10 @@ class Window:
     """Planned moves whose new owner was not seen before another plan moved the partition again."""
 
     @property
-    def moved(self) -> IntArray:
+    def moved(self) -> set[int]:
         """Partitions that this step moved, or meant to."""
         moves = (*(one.move for one in self.handovers), *self.missing, *self.superseded)
-        numbers = {move.partition for move in moves} - set(self.step.apart)
-        return np.array(sorted(numbers), dtype=np.int64)
+        return {move.partition for move in moves} - set(self.step.apart)
 
 
 def find_windows(evidence: Evidence) -> tuple[Window, ...]:

@@ -15,18 +15,18 @@ from bench.figures import LiveRow, Origin, ProcessRow, StartupRow
 from bench.scenario import load_scenario
 from report.result import Result
 from report.run_info import RunInfo
-from tailpack import delivery_cli, handover_cli, provenance
+from tailpack import provenance
 from tailpack.cli import bench_live as live_cli
 from tailpack.cli import bench_report as report_bench_cli
 from tailpack.cli import bench_simulator as simulator_cli
 from tailpack.cli import bench_targets as targets_cli
+from tailpack.cli import handover as handover_cli
 from tailpack.run import Options, Run
 
 app = typer.Typer(
     no_args_is_help=True, help="Measure this machine. Figures go to bench/reference, tables to the README."
 )
 app.add_typer(handover_cli.app)
-app.add_typer(delivery_cli.app)
 app.add_typer(live_cli.app)
 app.add_typer(simulator_cli.app)
 app.add_typer(targets_cli.app)

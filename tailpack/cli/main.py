@@ -14,7 +14,6 @@ from rich.console import Console
 from rich.table import Table
 
 from contracts.validation import InvalidSettingsError
-from tailpack import steps_cli
 from tailpack.cli import bench as bench_cli
 from tailpack.cli import compare as compare_cli
 from tailpack.cli import kafka as kafka_cli
@@ -24,6 +23,7 @@ from tailpack.cli import replay as replay_cli
 from tailpack.cli import report as report_cli
 from tailpack.cli import simulate as simulate_cli
 from tailpack.cli import sla as stream_cli
+from tailpack.cli import steps as steps_cli
 from tailpack.cli import sweep as sweep_cli
 from tailpack.cli import taxi as taxi_cli
 from tailpack.errors import INTERRUPTED, STOPPED, TailpackError

@@ -1,11 +1,14 @@
 """The harness on real Kafka: a few handovers, judged, and nothing left behind."""
 
+from contextlib import nullcontext
+
 import psutil
 import pytest
 
-from tailpack.labs.handover import Course, Steps, run
-from tailpack.labs.lab import Setup
-from tailpack.labs.runtimes import runtime
+from bench.handover.courses import Steps, handover
+from bench.handover.setup import Machine, Setup, find_runtime
+from tailpack.local.children import Child
+from tailpack.local.topics import create_topics
 
 pytestmark = pytest.mark.kafka
 
@@ -17,13 +20,14 @@ def children() -> set[int]:
 def test_partitions_move_under_load_and_every_event_is_accounted_for(kafka: str) -> None:
     before = children()
     said: list[tuple[str, int]] = []
-    setup = Setup(
-        runtime=runtime("incremental"), replicas=2, partitions=4, rate=60, heartbeat_s=1.0, bootstrap_servers=kafka
+    setup = Setup(runtime=find_runtime("incremental"), replicas=2, partitions=4, rate=60, heartbeat_s=1.0)
+    machine = Machine(kafka=lambda _: nullcontext(kafka), create_topics=create_topics, process=Child)
+    result, rounds = handover(
+        setup, machine, lambda words, done: said.append((words, done)), steps=Steps.MIXED, enough=3
     )
-    course = Course(setup=setup, handovers=3, steps=Steps.MIXED)
-    result = run(course, lambda words, done: said.append((words, done)))
     figures = result.figures
     assert figures.handovers >= 3
+    assert sum(one.taken for one in rounds) >= 3, "the replicas told of them"
     assert {one.kind for one in figures.kinds} == {"move 1", "move 2"}, "with two replicas two partitions change places"
     assert (figures.lost, figures.duplicates, figures.order_violations, figures.offset_regressions) == (0, 0, 0, 0)
     assert figures.unfinished == 0

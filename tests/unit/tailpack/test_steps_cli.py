@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 from contracts.validation import InvalidSettingsError
 from tailpack import run as runner
-from tailpack import steps_cli
+from tailpack.cli import steps as steps_cli
 from tailpack.local import topics as topics_of_a_run
 
 REACH = ["--bootstrap-servers", "kafka:9092", "--namespace", "demo"]

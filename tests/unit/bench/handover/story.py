@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from bench.handover.evidence import Evidence, Move, Row, Step, as_served
+from bench.handover.evidence import Evidence, Move, Row, Served, Step
 
 MS = 1000
 START_US = 1_700_000_000_000_000
@@ -42,7 +42,7 @@ def evidence(
     owned: bool = True,
 ) -> Evidence:
     """Put a story together. unfinished: intended times (ms) of events that the broker took and nobody finished."""
-    served = as_served(tuple(rows))
+    served = Served.of(tuple(rows))
     return Evidence(
         sent_us=np.unique(np.append(served.intended_us, np.array([at(ms) for ms in unfinished], dtype=np.int64))),
         served=served,

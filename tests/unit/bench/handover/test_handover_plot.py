@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from bench.figures import HandoverRow, Origin
-from bench.handover.figures import HandoverFigures
+from bench.handover.outcomes import HandoverFigures
 from bench.handover.plot import draw
 
 

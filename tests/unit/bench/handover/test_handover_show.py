@@ -1,4 +1,4 @@
-"""What the experiments print and keep: one flat object, one row for each question, figures on the terminal."""
+"""What the experiments print and keep: one flat object, one row for each question, tables on the terminal."""
 
 import io
 import json
@@ -11,29 +11,18 @@ from unit.bench.handover.story import evidence, steady, step
 
 from bench import figures
 from bench.figures import FILES, BounceRow, FailoverRow, GrowthRow, HandoverRow, Origin, ScaleRow
-from bench.handover.failover import KNOWN, judge_failover
-from bench.handover.judge import judge
-from bench.handover.outcome import (
-    BounceResult,
-    FailoverResult,
-    Faults,
-    GrowthResult,
-    HandoverResult,
-    Outcome,
-    ScaleResult,
-)
-from bench.handover.stretch import stretch
-from tailpack.labs import shown
-from tailpack.labs.generator import Sent
-from tailpack.labs.keep import keep
-from tailpack.labs.lab import Setup
-from tailpack.labs.outcome import outcome
-from tailpack.labs.runtimes import runtime
+from bench.handover import analyse
+from bench.handover.experiment import judged
+from bench.handover.load import Sent
+from bench.handover.outcomes import BounceResult, FailoverResult, GrowthResult, HandoverResult, Outcome, ScaleResult
+from bench.handover.setup import Setup, find_runtime
+from bench.handover.show import TIMINGS_FILE, keep, keep_timings, show
+from contracts.progress import Round, RoundKind
 
 ORIGIN = Origin(command="tailpack bench handover", commit="0123abc", machine="2 cores", measured_on="2026-01-05")
 ROWS = [*steady(0, "a", begin=0, end=1000), *steady(0, "b", begin=1040, end=4000), *steady(1, "c", begin=10, end=4000)]
-STORY = evidence(ROWS, [step(KNOWN, 999, [(0, "a", "b")])], quiet=[(0, 900)])
-STRETCH = stretch(STORY.served, int(STORY.sent_us[0]), int(STORY.sent_us[-1]), latency_target_s=0.5)
+STORY = evidence(ROWS, [step(analyse.KNOWN_DEATH, 999, [(0, "a", "b")])], quiet=[(0, 900)])
+STRETCH = analyse.stretch(STORY.served, int(STORY.sent_us[0]), int(STORY.sent_us[-1]), latency_target_s=0.5)
 PROMISED = {
     "moved_p99_s", "moved_max_s", "unmoved_p99_s", "unmoved_extra_s", "stall_max_s", "plan_to_first_event_s", "lost",
     "duplicates", "order_violations", "offset_regressions", "handovers",
@@ -42,27 +31,25 @@ PROMISED_OF_FAILOVER = {"known_death_max_s", "unknown_death_max_s", "lost", "dup
 
 
 def said(name: str = "incremental", heartbeat_s: float = 3.0, *, problem: str = "", late_us: int = 900) -> Outcome:
-    sent = Sent(
-        started_us=0, rate=150, sent=9, refused=(), lateness_p50_us=1, lateness_p99_us=late_us, lateness_max_us=late_us
-    )
-    setup = Setup(runtime=runtime(name), heartbeat_s=heartbeat_s)
-    return outcome(setup, sent, problem=problem, interrupted=False, quick=False, began_s=0.0)
+    sent = Sent(started_us=0, rate=150, sent=9, refused=(), lateness_p99_us=late_us, lateness_max_us=late_us)
+    setup = Setup(runtime=find_runtime(name), heartbeat_s=heartbeat_s)
+    return judged(setup, sent, problem=problem, interrupted=False)
 
 
 def handover(name: str = "incremental", heartbeat_s: float = 3.0) -> HandoverResult:
     common = msgspec.structs.asdict(said(name, heartbeat_s))
-    return HandoverResult(**common, steps="mixed", figures=judge(STORY, service_time_s=0.005))
+    return HandoverResult(**common, steps="mixed", figures=analyse.handovers(STORY, service_time_s=0.005))
 
 
 def results() -> list[Outcome]:
     common = msgspec.structs.asdict(said())
-    faults = Faults.of(STORY)
+    faults = analyse.faults(STORY)
     return [
         handover(),
-        FailoverResult(**common, figures=judge_failover(STORY)),
+        FailoverResult(**common, figures=analyse.failover(STORY)),
         ScaleResult(
             **common, plans=3, moved=50, startup_s=5.0, applied_p50_s=0.2, applied_max_s=0.3, rounds_max=2,
-            pause_p50_s=0.01, pause_max_s=0.02, figures=judge(STORY, service_time_s=0.005),
+            pause_p50_s=0.01, pause_max_s=0.02, figures=analyse.handovers(STORY, service_time_s=0.005),
         ),
         GrowthResult(
             **common, partitions_before=10, step=10, steps=89, startup_s=1.0, growth_s=60.0, stable_p50_s=0.4,
@@ -121,18 +108,23 @@ def test_rows_of_other_questions_stay(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("result", "show"),
-    list(
-        zip(
-            results(),
-            (shown.show_handover, shown.show_failover, shown.show_scale, shown.show_growth, shown.show_bounce),
-            strict=True,
-        )
-    ),
-    ids=lambda one: getattr(one, "__name__", ""),
-)
-def test_every_result_can_be_shown(result: Outcome, show: object) -> None:
+@pytest.mark.parametrize("result", results(), ids=lambda one: type(one).__name__)
+def test_every_result_can_be_shown(result: Outcome) -> None:
     text = io.StringIO()
-    show(result, Console(file=text, width=160))  # type: ignore[operator]
+    show(result, Console(file=text, width=160))
     assert "incremental, heartbeat 3 s, 3 replicas, 6 partitions, 150 events/s" in text.getvalue()
+
+
+def told(generation: int, *, taken: int, pause_us: int, at_us: int) -> Round:
+    return Round(
+        generation=generation, epoch=1, kind=RoundKind.PLAN, members=3, moved=2, taken=taken, released=0,
+        pause_us=pause_us, plan_us=2 * pause_us, at_us=at_us,
+    )  # fmt: skip
+
+
+def test_a_round_that_two_replicas_tell_of_is_one_timing_with_the_longest_lengths(tmp_path: Path) -> None:
+    nobody_took, second = told(3, taken=0, pause_us=0, at_us=5), told(5, taken=1, pause_us=9_000, at_us=40)
+    first = [told(4, taken=1, pause_us=3_000, at_us=10), told(4, taken=1, pause_us=7_000, at_us=20)]
+    keep_timings([second, *first, nobody_took], tmp_path)
+    kept = json.loads((tmp_path / TIMINGS_FILE).read_text())
+    assert [(one["pause_s"], one["plan_to_ready_s"]) for one in kept] == [(0.007, 0.014), (0.009, 0.018)]

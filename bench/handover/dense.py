@@ -1,15 +1,12 @@
 """Plans that follow one another faster than windows can be kept apart: random ones, and storms."""
 
 import random
-import time
 from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
 from bench.handover.evidence import Step
-from tailpack.errors import TailpackError
-from tailpack.labs.journal import Journal
-from tailpack.labs.lab import Lab, now_us
+from bench.handover.experiment import Experiment
 
 INTERVAL_S: Final = (0.15, 0.27)
 """Between two random plans: 10,000 handovers then take about ten minutes."""
@@ -26,19 +23,14 @@ WINDOW_S: Final = 5.0
 
 
 class DenseSteps:
-    """Writes plans at their time, whether or not the one before has been carried out."""
+    """Writes plans at their time, whether or not the one before has been carried out. Needs two replicas."""
 
-    def __init__(self, lab: Lab, journal: Journal, *, seed: int, deadline_s: float) -> None:
-        if lab.setup.replicas < 2:
-            raise TailpackError("--replicas must be at least 2: there is nobody to move a partition to")
-        self._lab = lab
-        self._journal = journal
-        self._random = random.Random(seed)
-        self._deadline_s = deadline_s
+    def __init__(self, experiment: Experiment) -> None:
+        self._experiment = experiment
+        self._plans = experiment.plans
+        self._random = random.Random(experiment.setup.seed)
         self._pending: dict[int, tuple[str, int]] = {}
         """Partition → new owner and time of the plan, until the first event is seen there."""
-        self.settled_s: float | None = None
-        """From the last plan of the latest storm until the group reported it."""
 
     def random_plans(self) -> Iterator[None]:
         """Move 1 to 6 partitions with each plan, in one of three ways, for ever."""
@@ -51,66 +43,57 @@ class DenseSteps:
     def storms(self) -> Iterator[None]:
         """Write 40 plans in 10 s, each of which moves one partition, then wait for the last. Raises OverdueError."""
         while True:
-            last_us = 0
             for _ in range(STORM_PLANS):
-                last_us = self._write("storm", self._scatter(1), STORM_S / STORM_PLANS)
-            self._lab.wait_for_plan(self._deadline_s)
-            self.settled_s = (now_us() - last_us) / 1e6
-            self._lab.pump(until_s=time.monotonic() + CALM_S)
+                self._write("storm", self._scatter(1), STORM_S / STORM_PLANS)
+            self._experiment.wait_for_plan(self._experiment.setup.step_deadline_s)
+            self._experiment.pump(CALM_S)
             self._count_done()
             yield
 
-    def _write(self, kind: str, changes: dict[int, str], interval_s: float) -> int:
-        plans = self._lab.plans
-        begin_s = time.monotonic()
-        moves = plans.moves(changes)
-        at_us = plans.write(plans.replicas, {**plans.assignment, **changes})
+    def _write(self, kind: str, changes: dict[int, str], interval_s: float) -> None:
+        at_us, moves = self._plans.write(changes)
         self._pending |= {move.partition: (move.target, at_us) for move in moves}
-        self._journal.steps.append(Step(kind, at_us, at_us + round(WINDOW_S * 1e6), moves))
-        self._lab.pump(until_s=begin_s + interval_s)
+        self._experiment.steps.append(Step(kind, at_us, at_us + round(WINDOW_S * 1e6), moves))
+        self._experiment.pump(interval_s)
         self._count_done()
-        return at_us
 
     def _count_done(self) -> None:
-        done = [
-            number
-            for number, (target, at_us) in self._pending.items()
-            if self._lab.timeline.last_done_us(number, target) > at_us
-        ]
+        last_done_us = self._experiment.timeline.last_done_us
+        done = [number for number, (target, at_us) in self._pending.items() if last_done_us(number, target) > at_us]
         for number in done:
             del self._pending[number]
-        self._journal.handovers += len(done)
+        self._experiment.handovers += len(done)
 
     def _scatter(self, count: int) -> dict[int, str]:
         """Each of some random partitions goes to another replica."""
         changes: dict[int, str] = {}
-        for number in self._random.sample(sorted(self._lab.plans.assignment), self._at_most(count)):
+        for number in self._some(count):
             if takers := self._takers(changes, number):
                 changes[number] = self._random.choice(takers)
         return changes
 
     def _gather(self, count: int) -> dict[int, str]:
         """One replica takes from all others."""
-        target = self._random.choice(self._lab.plans.replicas)
+        target = self._random.choice(self._plans.replicas)
         changes: dict[int, str] = {}
-        for number in self._random.sample(sorted(self._lab.plans.assignment), self._at_most(count)):
+        for number in self._some(count):
             if target in self._takers(changes, number):
                 changes[number] = target
         return changes
 
     def _swap(self, count: int) -> dict[int, str]:
         """Pairs of partitions change places."""
-        owners = self._lab.plans.assignment
-        chosen = self._random.sample(sorted(owners), 2 * (self._at_most(count) // 2))
-        pairs = zip(chosen[::2], chosen[1::2], strict=True)
+        owners, chosen = self._plans.assignment, self._some(count // 2 * 2)
+        pairs = zip(chosen[::2], chosen[1::2], strict=False)
         return {number: owners[other] for pair in pairs for number, other in (pair, pair[::-1])}
 
     def _takers(self, changes: dict[int, str], number: int) -> list[str]:
         """Replicas that may have partition `number` beside what `changes` gives them."""
-        after = {**self._lab.plans.assignment, **changes}
+        after = {**self._plans.assignment, **changes}
         counts = Counter(after.values())
-        most = -(-len(after) // len(self._lab.plans.replicas)) + SLACK
-        return [name for name in self._lab.plans.replicas if name != after[number] and counts[name] < most]
+        most = -(-len(after) // len(self._plans.replicas)) + SLACK
+        return [name for name in self._plans.replicas if name != after[number] and counts[name] < most]
 
-    def _at_most(self, count: int) -> int:
-        return min(count, len(self._lab.plans.assignment))
+    def _some(self, count: int) -> list[int]:
+        partitions = sorted(self._plans.assignment)
+        return self._random.sample(partitions, min(count, len(partitions)))

@@ -3,12 +3,10 @@
 import os
 import signal
 import time
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Callable
 from typing import Final
 
-from tailpack.errors import TailpackError
-from tailpack.local.children import Child
+from bench.handover.setup import ExperimentError, Process, now_us
 
 KILL_DEADLINE_S: Final = 5.0
 STOP_DEADLINE_S: Final = 15.0
@@ -17,12 +15,11 @@ STOP_DEADLINE_S: Final = 15.0
 class Replicas:
     """Each start has a name of its own: payment-0, payment-1, …"""
 
-    def __init__(self, module: str, environ: Mapping[str, str], folder: Path) -> None:
-        self._module = module
-        self._environ = environ
-        self._folder = folder
-        self._running: dict[str, Child] = {}
-        self._stopping: dict[str, Child] = {}
+    def __init__(self, make: Callable[[str], Process]) -> None:
+        """make: makes the process of a replica from its name."""
+        self._make = make
+        self._running: dict[str, Process] = {}
+        self._stopping: dict[str, Process] = {}
         self._born = 0
 
     @property
@@ -34,17 +31,15 @@ class Replicas:
         """Start one more; return its name at once."""
         name = f"payment-{self._born}"
         self._born += 1
-        environ = {**self._environ, "TAILPACK_REPLICA": name}
-        child = Child(name, self._module, environ, self._folder / f"{name}.log")
-        self._running[name] = child
-        child.start()
+        self._running[name] = self._make(name)
+        self._running[name].start()
         return name
 
     def terminate(self, name: str) -> int:
         """SIGTERM; return when, µs since the epoch."""
-        child = self._stopping[name] = self._running.pop(name)
-        at_us = time.time_ns() // 1000
-        child.terminate()
+        process = self._stopping[name] = self._running.pop(name)
+        at_us = now_us()
+        process.terminate()
         return at_us
 
     def gone(self, name: str) -> bool:
@@ -53,26 +48,26 @@ class Replicas:
 
     def kill(self, name: str) -> int:
         """SIGKILL; return the time just before it, when the system has confirmed the end."""
-        child = self._stopping[name] = self._running.pop(name)
-        pid = child.pid
+        process = self._stopping[name] = self._running.pop(name)
+        pid = process.pid
         if pid is None:
-            raise TailpackError(f"{name} had ended before it was to be killed: {child.last_words()}")
-        at_us = time.time_ns() // 1000
+            raise ExperimentError(f"{name} had ended before it was to be killed: {process.last_words()}")
+        at_us = now_us()
         os.kill(pid, signal.SIGKILL)
-        child.wait(KILL_DEADLINE_S)
+        process.wait(KILL_DEADLINE_S)
         return at_us
 
     def check(self) -> None:
-        """Raise TailpackError when one has ended that nobody told to."""
-        for name, child in self._running.items():
-            if child.exit_status is not None:
-                raise TailpackError(f"{name} ended with status {child.exit_status}: {child.last_words()}")
+        """Raise ExperimentError when one has ended that nobody told to."""
+        for name, process in self._running.items():
+            if process.exit_status is not None:
+                raise ExperimentError(f"{name} ended with status {process.exit_status}: {process.last_words()}")
 
     def close(self) -> None:
         """Leave no process behind: all are asked to stop, then awaited, by force at the deadline."""
         mine = [*self._running.values(), *self._stopping.values()]
-        for child in mine:
-            child.terminate()
+        for process in mine:
+            process.terminate()
         until = time.monotonic() + STOP_DEADLINE_S
-        for child in mine:
-            child.wait(max(0.1, until - time.monotonic()))
+        for process in mine:
+            process.wait(max(0.1, until - time.monotonic()))

@@ -1,0 +1,306 @@
+"""The five experiments, each from the start of its group to its result. All raise ExperimentError.
+
+announce hears of the phase or of what was last seen, and of how much is done: handovers, steps, plans, partitions.
+"""
+
+import itertools
+import random
+import time
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+import numpy as np
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, NewPartitions
+
+from bench.handover import analyse
+from bench.handover.dense import DenseSteps
+from bench.handover.evidence import Evidence, Step
+from bench.handover.experiment import Announce, Experiment, conduct
+from bench.handover.outcomes import (
+    BounceResult,
+    FailoverResult,
+    GrowthResult,
+    HandoverResult,
+    ScaleResult,
+    Stretch,
+)
+from bench.handover.planned import PlannedSteps
+from bench.handover.setup import ExperimentError, Machine, Setup, now_us
+from bench.handover.unplanned import UnplannedSteps
+from contracts.progress import Round
+from contracts.topics import Topic, qualified
+from contracts.validation import InvalidSettingsError
+
+FIRST_QUIET_S: Final = 3.0
+QUICK_STEPS_S: Final = 34.0
+"""Quick form: no step begins later than this after the command, so that the whole ends within 50 s."""
+SCALE_QUIET_S: Final = 5.0
+SCALE_DEADLINE_S: Final = 30.0
+GROWTH_QUIET_S: Final = 20.0
+GROWTH_DEADLINE_S: Final = 120.0
+BOUNCE_QUIET_S: Final = 10.0
+ADMIN_DEADLINE_S: Final = 30.0
+LATENCY_TARGET_S: Final = 0.5
+
+
+class Steps(StrEnum):
+    """What is done to the group."""
+
+    MIXED = "mixed"
+    """Moves, starts, drains and stops in turn, each with a window of its own."""
+    RANDOM = "random"
+    """Random plans, several a second."""
+    STORM = "storm"
+    """40 plans in 10 s, each of which moves one partition; the group has to end with the last."""
+    SLOW_EVENT = "slow-event"
+    """A partition moves while another replica serves an event that takes a second."""
+
+
+ENOUGH: Final = {Steps.MIXED: 200, Steps.RANDOM: 200, Steps.STORM: 40, Steps.SLOW_EVENT: 20}
+"""Handovers, where nobody says how many."""
+QUICKLY: Final = {Steps.MIXED: 30, Steps.RANDOM: 100, Steps.STORM: 40, Steps.SLOW_EVENT: 5}
+
+
+def find_steps(name: str, setup: Setup) -> Steps:
+    """Return the steps of this name. Raises InvalidSettingsError, also where the group cannot take them."""
+    if name not in set(Steps):
+        raise InvalidSettingsError([f"steps {name!r} are unknown; known are {', '.join(Steps)}"])
+    steps = Steps(name)
+    if steps is not Steps.MIXED and not setup.runtime.takes_plan:
+        raise InvalidSettingsError([f"steps {name} need a plan, and {setup.runtime.name} takes none; use mixed"])
+    least = 3 if steps is Steps.SLOW_EVENT else 2
+    if setup.replicas < least:
+        raise InvalidSettingsError([f"steps {name} need {least} replicas at least"])
+    return steps
+
+
+def handover(
+    setup: Setup, machine: Machine, announce: Announce, *, steps: Steps, enough: int
+) -> tuple[HandoverResult, list[Round]]:
+    """Hand so many partitions over under load; return the result, and what the replicas told of their rounds."""
+
+    def act(experiment: Experiment) -> None:
+        rounds = _begin(steps, experiment)
+        experiment.quiet.append(experiment.rest(FIRST_QUIET_S))
+        for _ in rounds:
+            announce("", experiment.handovers)
+            if experiment.handovers >= enough or _late(setup):
+                break
+
+    notes, evidence, outcome = conduct(setup, machine, announce, act)
+    figures = analyse.handovers(evidence, service_time_s=setup.service_time_s)
+    return HandoverResult(**msgspec.structs.asdict(outcome), steps=steps, figures=figures), notes.reports.rounds
+
+
+def failover(
+    setup: Setup, machine: Machine, announce: Announce, *, known: int, sigterms: int, unknown: int
+) -> FailoverResult:
+    """Kill replicas, first some whose death nobody tells, then known ones and stops in turn; each is replaced."""
+
+    def act(experiment: Experiment) -> None:
+        planned = PlannedSteps(experiment)
+        turns = itertools.zip_longest([analyse.KNOWN_DEATH] * known, [analyse.SIGTERM] * sigterms)
+        ends = [analyse.UNKNOWN_DEATH] * unknown + [end for turn in turns for end in turn if end]
+        for number, end in enumerate(ends, start=1):
+            if number > 1:
+                planned.start(experiment.start_replica(), partitions=2)
+            if end == analyse.SIGTERM:
+                planned.terminate(planned.fullest())
+            else:
+                planned.kill(end, planned.fullest(), known=end == analyse.KNOWN_DEATH)
+            announce("", number)
+            if _late(setup):
+                break
+
+    _, evidence, outcome = conduct(setup, machine, announce, act)
+    return FailoverResult(**msgspec.structs.asdict(outcome), figures=analyse.failover(evidence))
+
+
+def scale(setup: Setup, machine: Machine, announce: Announce, *, plans: int, moved: int) -> ScaleResult:
+    """Let a large group carry out plans that move `moved` random partitions each; time them until the last arrived."""
+    window_s = max(1.0, 2 * setup.partitions / setup.rate)  # so that each partition sees an event twice
+    applied_us: list[int] = []
+    pauses_us: list[int] = []
+    rounds = [0]
+
+    def act(experiment: Experiment) -> None:
+        chance, group, told = random.Random(setup.seed), experiment.plans, experiment.reports
+        experiment.quiet.append(experiment.rest(SCALE_QUIET_S))
+        for number in range(1, plans + 1):
+            changes = {
+                one: chance.choice([name for name in group.replicas if name != group.assignment[one]])
+                for one in chance.sample(sorted(group.assignment), moved)
+            }
+            at_us, moves = group.write(changes)
+            experiment.wait_for(
+                lambda: sum(one.taken for one in told.rounds_of(group.epoch)) >= moved,
+                f"plan {group.epoch} moves {moved} partitions",
+                SCALE_DEADLINE_S,
+            )
+            experiment.pump(window_s)
+            experiment.steps.append(Step(f"move {moved}", at_us, now_us(), moves))
+            took = [one for one in told.rounds_of(group.epoch) if one.taken]
+            applied_us.append(max(one.at_us for one in took) - at_us)
+            pauses_us.extend(one.pause_us for one in took)
+            rounds.append(len({one.generation for one in told.rounds_of(group.epoch)}))
+            announce(f"applied in {applied_us[-1] / 1e3:.0f} ms", number)
+
+    notes, evidence, outcome = conduct(setup, machine, announce, act)
+    return ScaleResult(
+        **msgspec.structs.asdict(outcome),
+        plans=len(applied_us),
+        moved=moved,
+        startup_s=notes.startup_s,
+        applied_p50_s=_rank_s(applied_us, 0.5),
+        applied_max_s=_rank_s(applied_us, 1.0),
+        rounds_max=max(rounds),
+        pause_p50_s=_rank_s(pauses_us, 0.5),
+        pause_max_s=_rank_s(pauses_us, 1.0),
+        figures=analyse.handovers(evidence, service_time_s=setup.service_time_s),
+    )
+
+
+def growth(setup: Setup, machine: Machine, announce: Announce, *, partitions: int) -> GrowthResult:
+    """Grow the topic by as many partitions as it began with, again and again, then give one replica all of it."""
+    step = setup.partitions
+    stable_us: list[int] = []
+    grown = _Since()
+    shrunk = _Since()
+
+    def act(experiment: Experiment) -> None:
+        group = experiment.plans
+        announce("quiet stretch before the growth", step)
+        experiment.quiet.append(experiment.rest(GROWTH_QUIET_S))
+        grown.begin(experiment)
+        for size in range(2 * step, max(partitions, 2 * step) + 1, step):
+            began_s = time.monotonic()
+            _create_partitions(experiment, size)
+            group.write(group.spread(range(len(group.assignment), size), group.replicas))
+            experiment.wait_for_plan(GROWTH_DEADLINE_S)
+            stable_us.append(round(1e6 * (time.monotonic() - began_s)))
+            grown.note(experiment)
+            announce(f"stable after {stable_us[-1] / 1e6:.2f} s", size)
+        announce("one replica takes all", partitions)
+        shrunk.begin(experiment)
+        group.write(dict.fromkeys(group.assignment, group.replicas[0]))
+        experiment.wait_for_plan(GROWTH_DEADLINE_S)
+        shrunk.note(experiment)
+
+    notes, evidence, outcome = conduct(setup, machine, announce, act)
+    quiet, growing = _compared(evidence, grown.stretch)
+    return GrowthResult(
+        **{**msgspec.structs.asdict(outcome), "partitions": step + step * len(stable_us)},
+        partitions_before=step,
+        step=step,
+        steps=len(stable_us),
+        startup_s=notes.startup_s,
+        growth_s=growing.length_s,
+        stable_p50_s=_rank_s(stable_us, 0.5),
+        stable_max_s=_rank_s(stable_us, 1.0),
+        stable_after_last_s=stable_us[-1] / 1e6 if stable_us else None,
+        rounds=grown.rounds,
+        shrink_s=shrunk.length_s,
+        shrink_rounds=shrunk.rounds,
+        quiet=quiet,
+        growing=growing,
+        throughput_share=growing.throughput / quiet.throughput if quiet.throughput else 0.0,
+        faults=analyse.faults(evidence),
+    )
+
+
+def bounce(setup: Setup, machine: Machine, announce: Announce, *, rounds: int) -> BounceResult:
+    """Stop every replica under load, one by one and `rounds` times, and start another that gets as many partitions."""
+    bounces = [0]
+    bounced = _Since()
+
+    def act(experiment: Experiment) -> None:
+        experiment.quiet.append(experiment.rest(BOUNCE_QUIET_S))
+        planned = PlannedSteps(experiment)
+        bounced.begin(experiment)
+        for number in range(1, rounds * setup.replicas + 1):
+            name = experiment.plans.replicas[0]
+            partitions = len(experiment.plans.held_by(name))
+            planned.terminate(name)
+            planned.start(experiment.start_replica(), partitions)
+            bounced.note(experiment)
+            bounces.append(number)
+            announce("", number)
+
+    _, evidence, outcome = conduct(setup, machine, announce, act)
+    quiet, bouncing = _compared(evidence, bounced.stretch)
+    return BounceResult(
+        **msgspec.structs.asdict(outcome),
+        bounces=bounces[-1],
+        latency_target_s=LATENCY_TARGET_S,
+        late=bouncing.late,
+        quiet=quiet,
+        bouncing=bouncing,
+        faults=analyse.faults(evidence),
+    )
+
+
+class _Since:
+    """Time and rounds of the group from a moment on; nothing until it was noted."""
+
+    def __init__(self) -> None:
+        self.stretch = (0, 0)
+        self.rounds = 0
+        self._began_us = self._generation = 0
+
+    def begin(self, experiment: Experiment) -> None:
+        self._began_us, self._generation = now_us(), experiment.reports.generation()
+
+    def note(self, experiment: Experiment) -> None:
+        self.stretch = (self._began_us, now_us())
+        self.rounds = experiment.reports.generation() - self._generation
+
+    @property
+    def length_s(self) -> float | None:
+        begin_us, end_us = self.stretch
+        return (end_us - begin_us) / 1e6 if end_us else None
+
+
+def _begin(steps: Steps, experiment: Experiment) -> Iterator[None]:
+    if not experiment.setup.runtime.takes_plan:
+        unplanned = UnplannedSteps(experiment)
+        unplanned.settle()
+        return unplanned.mixed()
+    match steps:
+        case Steps.MIXED:
+            return PlannedSteps(experiment).mixed()
+        case Steps.SLOW_EVENT:
+            return PlannedSteps(experiment).slow_events()
+        case Steps.RANDOM:
+            return DenseSteps(experiment).random_plans()
+        case Steps.STORM:
+            return DenseSteps(experiment).storms()
+
+
+def _late(setup: Setup) -> bool:
+    return setup.quick and time.monotonic() > setup.began_s + QUICK_STEPS_S
+
+
+def _compared(evidence: Evidence, busy: tuple[int, int]) -> tuple[Stretch, Stretch]:
+    """Return the quiet stretch before, and the busy one."""
+    first = evidence.served.first_completions()
+    quiet = evidence.quiet[0] if evidence.quiet else (0, 0)
+    calm, during = (analyse.stretch(first, *one, latency_target_s=LATENCY_TARGET_S) for one in (quiet, busy))
+    return calm, during
+
+
+def _rank_s(values_us: list[int], percentile: float) -> float | None:
+    return analyse.rank_s(np.array(values_us, dtype=np.int64), percentile)
+
+
+def _create_partitions(experiment: Experiment, total: int) -> None:
+    """Raises ExperimentError when the broker refuses or does not answer."""
+    topic = qualified(experiment.connection.namespace, Topic.PAYMENTS_REQUESTED)
+    admin = AdminClient(experiment.connection.librdkafka() | {"log_level": "0"})
+    (answer,) = admin.create_partitions([NewPartitions(topic, total)]).values()
+    try:
+        answer.result(ADMIN_DEADLINE_S)
+    except (KafkaException, TimeoutError) as refused:
+        raise ExperimentError(f"{topic} could not grow to {total} partitions: {refused}") from refused

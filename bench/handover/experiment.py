@@ -1,0 +1,269 @@
+"""One experiment: broker, topics, replicas, load and readers, built up and taken down in order, and what was done."""
+
+import os
+import tempfile
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import numpy as np
+from confluent_kafka import Producer
+
+from bench.handover.evidence import Evidence, Move, Served, Step
+from bench.handover.load import Load, Sent, as_environment
+from bench.handover.outcomes import Outcome
+from bench.handover.plans import Plans
+from bench.handover.readers import CommitReader, ProgressReader, TimelineReader
+from bench.handover.replicas import Replicas
+from bench.handover.setup import ExperimentError, Machine, Process, Setup, now_us
+from bench.handover.windows import TAIL_US
+from contracts.connection import Connection
+from contracts.progress import ReplicaState
+from contracts.topics import Topic, qualified
+from loadgen.events import PaymentEvent
+from loadgen.orders import Orders
+
+POLL_S: Final = 0.02
+START_DEADLINE_S: Final = 60.0
+START_EACH_S: Final = 3.0
+"""More for each replica: an interpreter's start costs a core most of a second."""
+SETTLE_S: Final = 2.0
+"""After the load has begun, before anything is measured: clients fetch metadata, the broker compiles."""
+DRAIN_DEADLINE_S: Final = 20.0
+QUICK_DRAIN_DEADLINE_S: Final = 5.0
+SEND_DEADLINE_S: Final = 10.0
+SESSION_S: Final = 6.0
+LATENESS_LIMIT_S: Final = 0.025
+"""A generator whose p99 lateness exceeds this makes the run invalid."""
+
+Announce = Callable[[str, int], None]
+"""Hears what is being done, and how much of it is done."""
+
+
+class OverdueError(ExperimentError):
+    """What an experiment waited for did not happen in time."""
+
+
+class Experiment:
+    """A group that serves, the hand that acts on it, and the notes of what was done. Its stack takes it down."""
+
+    def __init__(self, setup: Setup, machine: Machine, stack: ExitStack, announce: Announce) -> None:
+        self.setup = setup
+        self.announce = announce
+        self._stack = stack
+        self._machine = machine
+        self._folder = Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
+        self.connection = Connection(
+            bootstrap_servers=stack.enter_context(machine.kafka(self._folder / "kafka")),
+            namespace=f"handover-{uuid.uuid4().hex[:8]}",
+        )
+        machine.create_topics(self.connection, setup.partitions)
+        sends_at_once = {"linger.ms": "0", "enable.idempotence": "true", "log_level": "0"}
+        self._producer = Producer(self.connection.librdkafka() | sends_at_once)
+        self.plans = Plans(self.connection, self._producer)
+        self.timeline, self.reports = TimelineReader(self.connection), ProgressReader(self.connection)
+        self._commits = CommitReader(self.connection, setup.partitions)
+        for reader in (self.timeline, self.reports, self._commits):
+            stack.callback(reader.close)
+        self.replicas = Replicas(self._replica)
+        stack.callback(self.replicas.close)
+        self._load: Load | None = None
+        self._slow_us: list[int] = []
+        self.steps: list[Step] = []
+        self.quiet: list[tuple[int, int]] = []
+        self.handovers = 0
+        """Those whose new owner has been seen."""
+        self.startup_s = 0.0
+        """From the start of the first process until all partitions were served as planned."""
+
+    def _replica(self, name: str) -> Process:
+        setup = self.setup
+        named = {
+            "REPLICA": name,
+            "SERVICE_TIME_S": setup.service_time_s,
+            "SLOW_EVENT_S": 1,
+            "PAYMENT_PARTITIONS": 0,  # the topic may grow
+            "HEARTBEAT_S": setup.heartbeat_s,
+            "SESSION_S": max(SESSION_S, 2 * setup.heartbeat_s),
+        }
+        settings = {f"TAILPACK_{key}": str(value) for key, value in named.items()}
+        environ = {**os.environ, **as_environment(self.connection), **settings, **setup.runtime.environ}
+        return self._machine.process(name, setup.runtime.module, environ, self._folder / f"{name}.log")
+
+    def begin(self) -> None:
+        """Start replicas, partitions dealt out evenly, and the load. Raises OverdueError.
+
+        Without a plan nothing is waited for but the first events.
+        """
+        began_s, setup = time.monotonic(), self.setup
+        names = tuple(f"payment-{number}" for number in range(setup.replicas))
+        if setup.runtime.takes_plan:
+            self.plans.write({number: names[number % len(names)] for number in range(setup.partitions)}, names)
+        for _ in names:
+            self.replicas.start()
+        if setup.runtime.takes_plan:
+            self.wait_for_plan(START_DEADLINE_S + START_EACH_S * len(names))
+        self.startup_s = time.monotonic() - began_s
+        self._load = Load(self._machine.process, self.connection, setup, self._folder)
+        self._stack.callback(self._load.close)
+        self._load.start()
+        self.wait_for(
+            lambda: len(self.timeline.owners()) == setup.partitions,
+            "an event of each partition is finished",
+            START_DEADLINE_S,
+        )
+        self.pump(SETTLE_S)
+
+    def end(self, deadline_s: float) -> Sent:
+        """End the load and wait, up to the deadline, until what it sent has been finished; return what it sent."""
+        assert self._load, "begin comes first"
+        load, self._load = self._load, None
+        sent = load.stop()
+        self.timeline.go_on()
+        acknowledged = len(sent.acknowledged_us())
+        until_s = time.monotonic() + deadline_s
+        while len({row.intended_us for row in self.timeline.rows}) < acknowledged and time.monotonic() < until_s:
+            self.pump(0.3)
+        return sent
+
+    def start_replica(self) -> str:
+        """Start one more and wait until it says that it is ready; return its name. For runtimes that take a plan."""
+        name, ready = self.replicas.start(), (ReplicaState.WARM, ReplicaState.MEMBER)
+        self.wait_for(
+            lambda: name in self.reports.newest and self.reports.newest[name].state in ready,
+            f"{name} is warm",
+            START_DEADLINE_S,
+        )
+        return name
+
+    def send_slow(self, partition: int) -> None:
+        """Send one event that takes a second to serve (its order's id begins with slow-), intended now."""
+        at_us = now_us()
+        order = Orders(f"{self.connection.namespace}-slow", self.setup.seed).order(len(self._slow_us))
+        slow = msgspec.structs.replace(order, order_id=f"slow-{order.order_id}")
+        record = PaymentEvent(slow, at_us, partition).record(at_us)
+        topic = qualified(self.connection.namespace, Topic.PAYMENTS_REQUESTED)
+        self._producer.produce(topic, record.value, record.key, partition)
+        if self._producer.flush(SEND_DEADLINE_S):
+            raise ExperimentError(f"an event was not taken by the broker within {SEND_DEADLINE_S:g} s")
+        self._slow_us.append(at_us)
+
+    def pump(self, length_s: float) -> None:
+        """Take in what arrives for so long. Raises ExperimentError when a process has ended by itself."""
+        until_s = time.monotonic() + length_s
+        while True:
+            self.timeline.poll(max(0.0, min(POLL_S, until_s - time.monotonic())))
+            self.reports.poll()
+            self._commits.poll()
+            self.replicas.check()
+            if self._load is not None:
+                self._load.check()
+            if time.monotonic() >= until_s:
+                return
+
+    def rest(self, length_s: float) -> tuple[int, int]:
+        """Change nothing for a while; return the stretch, µs since the epoch."""
+        from_us = now_us()
+        self.pump(length_s)
+        return from_us, now_us()
+
+    def wait_for(self, condition: Callable[[], bool], what: str, deadline_s: float) -> None:
+        """Take in what arrives until `condition` holds. Raises OverdueError."""
+        until_s = time.monotonic() + deadline_s
+        while not condition():
+            if time.monotonic() > until_s:
+                raise OverdueError(f"not within {deadline_s:.0f} s: {what}")
+            self.pump(POLL_S)
+
+    def wait_for_plan(self, deadline_s: float) -> None:
+        """Wait until the replicas report what the newest plan gives them. Raises OverdueError."""
+        self.wait_for(
+            lambda: self.reports.owners(self.replicas.running) == self.plans.assignment,
+            f"plan {self.plans.epoch} is in force",
+            deadline_s,
+        )
+
+    def carry_out(
+        self,
+        kind: str,
+        at_us: int,
+        done: Callable[[], bool],
+        what: str,
+        *,
+        moves: tuple[Move, ...] | None = None,
+        apart: tuple[int, ...] = (),
+    ) -> None:
+        """Wait until a step that began at `at_us` is `done`, and for the end of its window; keep it.
+
+        Raises OverdueError, the step kept all the same. moves: see Step.
+        """
+        overdue = None
+        try:
+            self.wait_for(done, f"{kind}: {what}", self.setup.step_deadline_s)
+        except OverdueError as late:
+            overdue = late
+        self.pump(TAIL_US / 1e6)
+        self.steps.append(Step(kind, at_us, now_us(), moves, apart))
+        if overdue:
+            raise overdue
+
+    def evidence(self, sent: Sent) -> Evidence:
+        """Return what was seen."""
+        return Evidence(
+            sent_us=np.append(sent.acknowledged_us(), np.array(self._slow_us, dtype=np.int64)),
+            served=Served.of(self.timeline.rows),
+            steps=tuple(self.steps),
+            quiet=tuple(self.quiet),
+            committed=self._commits.samples(),
+            owned=self.setup.runtime.owned,
+        )
+
+
+def conduct(
+    setup: Setup, machine: Machine, announce: Announce, act: Callable[[Experiment], None]
+) -> tuple[Experiment, Evidence, Outcome]:
+    """Let `act` act on a group, then wait for the last events; return the notes, what was seen, and if it counts.
+
+    Ctrl-C and a step that is overdue end the acting; what was measured until then stays. No process and no file is left
+    behind. Raises ExperimentError.
+    """
+    problem, interrupted = "", False
+    announce("starting", 0)
+    with ExitStack() as stack:
+        one = Experiment(setup, machine, stack, announce)
+        one.begin()
+        try:
+            act(one)
+        except OverdueError as overdue:
+            problem = str(overdue)
+        except KeyboardInterrupt:
+            interrupted = True
+        sent = one.end(QUICK_DRAIN_DEADLINE_S if interrupted or setup.quick else DRAIN_DEADLINE_S)
+        evidence = one.evidence(sent)
+    return one, evidence, judged(setup, sent, problem=problem, interrupted=interrupted)
+
+
+def judged(setup: Setup, sent: Sent, *, problem: str, interrupted: bool) -> Outcome:
+    """Return whether an experiment counts. problem: the step that did not come to its end; empty for none."""
+    late_s = sent.lateness_p99_us / 1e6
+    if not problem and late_s > LATENESS_LIMIT_S:
+        problem = f"the load was late: p99 {late_s:.3f} s, above {LATENESS_LIMIT_S} s; keep the machine quiet"
+    return Outcome(
+        runtime=setup.runtime.name,
+        heartbeat_s=setup.heartbeat_s,
+        replicas=setup.replicas,
+        partitions=setup.partitions,
+        rate=setup.rate,
+        seed=setup.seed,
+        quick=setup.quick,
+        lateness_p99_s=late_s,
+        lateness_max_s=sent.lateness_max_us / 1e6,
+        valid=not problem,
+        problem=problem,
+        interrupted=interrupted,
+        wall_s=round(time.monotonic() - setup.began_s, 2),
+    )

@@ -1,0 +1,162 @@
+"""The load of an experiment, in a process of its own so that nothing the experiment does makes an event late.
+
+`python -m bench.handover.load` sends into payments.requested, round robin, until SIGTERM; event k is due at k / rate.
+"""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import numpy as np
+from confluent_kafka import KafkaError, Message, Producer
+
+from bench.handover.evidence import IntArray
+from bench.handover.setup import ExperimentError, Process, Setup, now_us
+from contracts.connection import Connection, read_settings
+from contracts.topics import Topic, qualified
+from loadgen.events import PaymentEvent
+from loadgen.orders import Orders
+from loadgen.result import lateness_percentile_us
+
+LEAD_US: Final = 300_000
+"""The first event is intended this long after the generator is ready."""
+LONGEST_PAUSE_S: Final = 0.02
+FLUSH_DEADLINE_S: Final = 10.0
+STOP_DEADLINE_S: Final = 15.0
+SENT_FILE: Final = "load-sent.json"
+
+
+class LoadSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Environment of the process: TAILPACK_RATE, TAILPACK_PARTITIONS, …"""
+
+    rate: float
+    """Events/s."""
+    partitions: int
+    """Event k goes to partition k modulo this."""
+    out_dir: str
+    """Folder that takes SENT_FILE."""
+    seed: int
+
+
+class Sent(msgspec.Struct, frozen=True, kw_only=True):
+    """What the generator did. Lateness is send time minus intended time, µs."""
+
+    started_us: int
+    rate: float
+    sent: int
+    refused: tuple[int, ...]
+    """Numbers of the events that the broker did not acknowledge."""
+    lateness_p99_us: int
+    lateness_max_us: int
+
+    def acknowledged_us(self) -> IntArray:
+        """Return the intended times of the events that the broker took."""
+        times = [self.started_us + offset_us(number, self.rate) for number in range(self.sent)]
+        return np.delete(np.array(times, dtype=np.int64), np.array(self.refused, dtype=np.int64))
+
+
+class Load:
+    """The generator as the experiment sees it. make_process: see Machine."""
+
+    def __init__(
+        self,
+        make_process: Callable[[str, str, Mapping[str, str], Path], Process],
+        connection: Connection,
+        setup: Setup,
+        folder: Path,
+    ) -> None:
+        self._sent_file = folder / SENT_FILE
+        settings = LoadSettings(rate=setup.rate, partitions=setup.partitions, out_dir=str(folder), seed=setup.seed)
+        environ = {**os.environ, **as_environment(connection), **as_environment(settings)}
+        self._process = make_process("load", "bench.handover.load", environ, folder / "load.log")
+
+    def start(self) -> None:
+        """Start it; its first events tell that it sends."""
+        self._process.start()
+
+    def check(self) -> None:
+        """Raise ExperimentError when it has ended by itself."""
+        if self._process.exit_status is not None:
+            raise ExperimentError(f"the load ended in mid-run: {self._process.last_words()}")
+
+    def stop(self) -> Sent:
+        """End it in order; return what it sent. Raises ExperimentError when it cannot say."""
+        self.close()
+        try:
+            return msgspec.json.decode(self._sent_file.read_bytes(), type=Sent)
+        except (OSError, msgspec.DecodeError) as missing:
+            raise ExperimentError(f"the load did not say what it sent: {self._process.last_words()}") from missing
+
+    def close(self) -> None:
+        """Leave no process behind."""
+        self._process.terminate()
+        self._process.wait(STOP_DEADLINE_S)
+
+
+def as_environment(settings: msgspec.Struct) -> dict[str, str]:
+    """Return the variables from which a process reads these settings."""
+    return {f"TAILPACK_{name.upper()}": str(value) for name, value in msgspec.structs.asdict(settings).items()}
+
+
+def offset_us(number: int, rate: float) -> int:
+    """Return when event `number` is intended, µs after the start."""
+    return int(number * 1e6 / rate)
+
+
+def send_until(stopped: Callable[[], bool], settings: LoadSettings, connection: Connection) -> Sent:
+    """Send event after event, never early; return what was sent once the broker has answered for all of it."""
+    topic = qualified(connection.namespace, Topic.PAYMENTS_REQUESTED)
+    producer = Producer(connection.librdkafka() | {"linger.ms": "0", "enable.idempotence": "true"})
+    producer.list_topics(topic, timeout=30)
+    orders = Orders(connection.namespace, settings.seed)
+    refused: list[int] = []
+
+    def answered(number: int) -> Callable[[KafkaError | None, Message], None]:
+        return lambda error, _: refused.append(number) if error is not None else None
+
+    late_us: list[int] = []
+    started_us = now_us() + LEAD_US
+    while not stopped():
+        number = len(late_us)
+        intended_us = started_us + offset_us(number, settings.rate)
+        wait_s = (intended_us - now_us()) / 1e6
+        if wait_s > 0:
+            producer.poll(0)
+            time.sleep(min(wait_s, LONGEST_PAUSE_S))  # the load's own pace
+            continue
+        event = PaymentEvent(orders.order(number), intended_us, number % settings.partitions)
+        at_us = now_us()
+        key, value, headers, partition = event.record(at_us)
+        producer.produce(topic, value, key, partition, headers=headers, on_delivery=answered(number))
+        late_us.append(at_us - intended_us)
+    unanswered = producer.flush(FLUSH_DEADLINE_S)
+    if unanswered or not late_us:
+        raise RuntimeError(f"{unanswered} of {len(late_us)} events unanswered after {FLUSH_DEADLINE_S:g} s")
+    lateness = np.array(late_us, dtype=np.int64)
+    return Sent(
+        started_us=started_us,
+        rate=settings.rate,
+        sent=len(late_us),
+        refused=tuple(refused),
+        lateness_p99_us=lateness_percentile_us(lateness, 0.99) or 0,
+        lateness_max_us=int(lateness.max()),
+    )
+
+
+def main() -> None:
+    """Send until SIGTERM, then write down what was sent."""
+    stop: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _: stop.append(number))
+    connection, settings = read_settings(os.environ, LoadSettings)
+    sent = send_until(lambda: bool(stop), settings, connection)
+    path = Path(settings.out_dir) / SENT_FILE
+    path.with_suffix(".tmp").write_bytes(msgspec.json.encode(sent))
+    path.with_suffix(".tmp").replace(path)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,162 @@
+"""Steps of a group that takes a plan: partitions are moved by hand, one window after the other."""
+
+import random
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from bench.handover.analyse import SIGTERM
+from bench.handover.experiment import Experiment
+from contracts.plan import Eviction
+
+CALM_S: Final = 0.4
+"""After a process has started or ended, before the next step: its imports cost the machine a core."""
+QUIET_S: Final = 0.6
+"""In each round of steps: what latencies are like when nothing changes."""
+IN_FLIGHT_S: Final = 0.1
+"""From the slow event's send to the plan: it is being served by then."""
+RECOVERY_S: Final = 1.0
+"""The slow replica works off what waited behind the event."""
+
+
+class PlannedSteps:
+    """Moves, starts, drains and stops, by the plan. Each raises OverdueError when it does not come to its end."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        self._experiment = experiment
+        self._plans = experiment.plans
+        self._random = random.Random(experiment.setup.seed)
+
+    def mixed(self) -> Iterator[None]:
+        """Take one step after the other, for ever."""
+        stop_by_plan = True
+        while True:
+            self.move(1)
+            yield
+            self.move(min(3, len(self._holders())))
+            yield
+            self._experiment.quiet.append(self._experiment.rest(QUIET_S))  # here, where no process starts or ends
+            newcomer = self._experiment.start_replica()
+            self._experiment.pump(CALM_S)
+            self.start(newcomer, partitions=2)
+            yield
+            if stop_by_plan:
+                self.drain(newcomer)
+            else:
+                self.terminate(self.fullest())
+            stop_by_plan = not stop_by_plan
+            yield
+            self._experiment.pump(CALM_S)
+
+    def slow_events(self) -> Iterator[None]:
+        """Move a partition while another replica serves an event that takes a second, for ever."""
+        while True:
+            slow, source = self._random.sample(self._holders(), 2)
+            target = self._random.choice([name for name in self._plans.replicas if name not in {slow, source}])
+            behind_it = self._plans.held_by(slow)
+            self._experiment.send_slow(self._random.choice(behind_it))
+            self._experiment.pump(IN_FLIGHT_S)
+            moved = self._random.choice(self._plans.held_by(source))
+            self._carry_out("slow event elsewhere", {moved: target}, apart=tuple(behind_it))
+            yield
+            self._experiment.pump(RECOVERY_S)
+            self._experiment.quiet.append(self._experiment.rest(QUIET_S))
+
+    def move(self, count: int) -> None:
+        """One partition each of `count` replicas goes to the next of them; of a single one, to another replica."""
+        holders = self._random.sample(self._holders(), count)
+        others = [name for name in self._plans.replicas if name not in holders]
+        takers = [*holders[1:], holders[0]] if count > 1 else [self._random.choice(others)]
+        changes = {
+            self._random.choice(self._plans.held_by(source)): target
+            for source, target in zip(holders, takers, strict=True)
+        }
+        self._carry_out(f"move {count}", changes)
+
+    def start(self, newcomer: str, partitions: int) -> None:
+        """A warm replica gets partitions of those that have most."""
+        changes: dict[int, str] = {}
+        for _ in range(partitions):
+            left = {name: set(self._plans.held_by(name)) - set(changes) for name in self._plans.replicas}
+            fullest = max(left, key=lambda name: (len(left[name]), name))
+            changes[self._random.choice(sorted(left[fullest]))] = newcomer
+        self._carry_out("start", changes, replicas=(*self._plans.replicas, newcomer))
+
+    def drain(self, name: str) -> None:
+        """A plan without this replica; when others serve its partitions its process is stopped."""
+        self._carry_out("drain", *self._without(name))
+        self._experiment.replicas.terminate(name)
+        self._experiment.wait_for(
+            lambda: self._experiment.replicas.gone(name),
+            f"{name} ends after SIGTERM",
+            self._experiment.setup.step_deadline_s,
+        )
+
+    def terminate(self, name: str) -> None:
+        """SIGTERM while it serves; nobody has planned it. Afterwards a plan confirms what the group made of it."""
+        mine, at_us = self._plans.held_by(name), self._experiment.replicas.terminate(name)
+        self._experiment.carry_out(
+            SIGTERM,
+            at_us,
+            lambda: self._taken_over(mine, at_us) and self._experiment.replicas.gone(name),
+            f"others serve partitions {mine} of {name}, and it ends",
+        )
+        self._experiment.handovers += len(mine)
+        self._confirm_without(name)
+
+    def kill(self, kind: str, name: str, *, known: bool) -> None:
+        """SIGKILL. Known: the end of the process is seen, and the plan says so; else the session has to time out."""
+        mine, report = self._plans.held_by(name), self._experiment.reports.newest[name]
+        changes, staying = self._without(name)
+        at_us, moves = self._experiment.replicas.kill(name), None
+        if known:
+            evicted = Eviction(replica=name, member_id=report.member_id, incarnation=report.incarnation)
+            _, moves = self._plans.write(changes, staying, (evicted,))
+        self._experiment.carry_out(
+            kind, at_us, lambda: self._taken_over(mine, at_us), f"others serve the partitions of {name}", moves=moves
+        )
+        if not known:
+            self._confirm_without(name)
+
+    def fullest(self) -> str:
+        """Return a replica that has most partitions."""
+        counts = {name: len(self._plans.held_by(name)) for name in self._holders()}
+        return self._random.choice([name for name, count in counts.items() if count == max(counts.values())])
+
+    def _carry_out(
+        self,
+        kind: str,
+        changes: Mapping[int, str],
+        replicas: tuple[str, ...] | None = None,
+        apart: tuple[int, ...] = (),
+    ) -> None:
+        at_us, moves = self._plans.write(changes, replicas)
+        last_done_us = self._experiment.timeline.last_done_us
+        self._experiment.carry_out(
+            kind,
+            at_us,
+            lambda: all(last_done_us(one.partition, one.target) > at_us for one in moves),
+            f"partitions {sorted(changes)} are served by their new owners",
+            moves=moves,
+            apart=apart,
+        )
+        self._experiment.handovers += len(moves)
+
+    def _confirm_without(self, name: str) -> None:
+        """Plan what is there already: the owners as they report themselves, else those seen last."""
+        told = self._experiment.reports.owners(self._experiment.replicas.running)
+        _, staying = self._without(name)
+        self._plans.write({**self._experiment.timeline.owners(), **told}, staying)
+        self._experiment.wait_for_plan(self._experiment.setup.step_deadline_s)
+
+    def _without(self, name: str) -> tuple[dict[int, str], tuple[str, ...]]:
+        """Return who takes the partitions of `name`, and all replicas but this one."""
+        staying = tuple(one for one in self._plans.replicas if one != name)
+        return self._plans.spread(self._plans.held_by(name), staying), staying
+
+    def _taken_over(self, partitions: list[int], at_us: int) -> bool:
+        """Tell whether replicas that run have finished an event of each of these partitions since."""
+        last_done_us, running = self._experiment.timeline.last_done_us, self._experiment.replicas.running
+        return all(any(last_done_us(number, name) > at_us for name in running) for number in partitions)
+
+    def _holders(self) -> list[str]:
+        return sorted(set(self._plans.assignment.values()))

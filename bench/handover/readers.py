@@ -1,0 +1,163 @@
+"""What an experiment reads while it runs, joining no group: events finished, reports of replicas, offsets committed."""
+
+import logging
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from bench.handover.evidence import UNKNOWN, IntArray, Row
+from contracts.connection import Connection
+from contracts.progress import Progress, Round
+from contracts.topics import PIPELINE_PARTITIONS, Group, Topic, qualified
+
+COMMITS_EVERY_S: Final = 0.3
+COMMITS_DEADLINE_S: Final = 0.5
+_log = logging.getLogger("bench.handover.librdkafka")
+_log.addHandler(logging.NullHandler())
+_log.propagate = False
+"""Whatever matters arrives as an error of the call that met it."""
+
+
+def _consumer(connection: Connection, **settings: Any) -> Consumer:
+    named = {name.replace("_", "."): value for name, value in settings.items()}
+    group = {"group.id": qualified(connection.namespace, "experiment"), "enable.auto.commit": False, "logger": _log}
+    return Consumer(connection.librdkafka() | group | named)
+
+
+class _Times(msgspec.Struct):
+    intended_us: int
+    done_us: int
+    partition: int
+    offset: int
+    replica: str
+
+
+class _Settled(msgspec.Struct):
+    """As much of contracts.events.PaymentSettled as is needed: decoding the rest would cost the machine."""
+
+    timeline: _Times
+
+
+class TimelineReader:
+    """Every event finished so far, and who finished an event of which partition last."""
+
+    def __init__(self, connection: Connection) -> None:
+        few_fetches = {"fetch_min_bytes": 20_000, "fetch_wait_max_ms": 50}  # the broker has other work
+        self._consumer = _consumer(connection, isolation_level="read_committed", **few_fetches)
+        self._topic = qualified(connection.namespace, Topic.PAYMENTS_SETTLED)
+        self._decoder = msgspec.json.Decoder(_Settled)
+        self._next = dict.fromkeys(range(PIPELINE_PARTITIONS), 0)
+        self._last: dict[tuple[int, str], int] = {}
+        self._owner: dict[int, tuple[int, str]] = {}
+        self.rows: list[Row] = []
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Read on behind the last record taken in. After Ctrl-C: it may have come between a fetch and its records."""
+        self._consumer.assign([TopicPartition(self._topic, number, offset) for number, offset in self._next.items()])
+
+    def poll(self, timeout_s: float) -> None:
+        """Take what arrives within `timeout_s`."""
+        for record in self._consumer.consume(2000, timeout_s):
+            if record.error() is None:
+                times = self._decoder.decode(record.value()).timeline
+                self._next[record.partition()] = record.offset() + 1
+                self._add(Row(times.intended_us, times.done_us, times.partition, times.offset, times.replica))
+
+    def _add(self, row: Row) -> None:
+        self.rows.append(row)
+        place = (row.partition, row.replica)
+        self._last[place] = max(self._last.get(place, 0), row.done_us)
+        self._owner[row.partition] = max(self._owner.get(row.partition, (0, "")), (row.done_us, row.replica))
+
+    def last_done_us(self, partition: int, replica: str) -> int:
+        """Return when `replica` last finished an event of `partition`; 0 for never."""
+        return self._last.get((partition, replica), 0)
+
+    def owners(self) -> dict[int, str]:
+        """Partition → replica that finished its newest event."""
+        return {partition: replica for partition, (_, replica) in self._owner.items()}
+
+    def replicas(self) -> set[str]:
+        """Return everybody who ever finished an event."""
+        return {replica for _, replica in self._last}
+
+    def close(self) -> None:
+        """Leave the broker."""
+        self._consumer.close()
+
+
+class ProgressReader:
+    """The newest report of each replica, and every round that one of them told of."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._consumer = _consumer(connection)
+        self._consumer.assign([TopicPartition(qualified(connection.namespace, Topic.PROGRESS), 0, 0)])
+        self._decoder = msgspec.json.Decoder(Progress)
+        self.newest: dict[str, Progress] = {}
+        self.first_us: dict[str, int] = {}
+        """When each reported for the first time: connected and about to join."""
+        self.rounds: list[Round] = []
+
+    def poll(self) -> None:
+        """Take what has arrived."""
+        for record in self._consumer.consume(1000, 0):
+            if record.error() is None:
+                report = self._decoder.decode(record.value())
+                self.newest[report.replica] = report
+                self.first_us.setdefault(report.replica, report.at_us)
+                self.rounds += report.rounds
+
+    def generation(self) -> int:
+        """Return the newest generation of the group that anybody reported."""
+        return max((report.generation for report in self.newest.values()), default=0)
+
+    def owners(self, among: Iterable[str]) -> dict[int, str]:
+        """Partition → replica, by the newest reports of those named: what is dead says nothing any more."""
+        mine = [self.newest[name] for name in among if name in self.newest]
+        return {partition: report.replica for report in mine for partition in report.partitions}
+
+    def rounds_of(self, epoch: int) -> Sequence[Round]:
+        """Return what was told of rounds under this plan in which something changed hands."""
+        return [one for one in self.rounds if one.epoch == epoch and (one.taken or one.released)]
+
+    def close(self) -> None:
+        """Leave the broker."""
+        self._consumer.close()
+
+
+class CommitReader:
+    """Samples the group's committed offsets, to see that none ever goes back.
+
+    By a consumer that never joins: an admin request whose connection drops can end the process.
+    """
+
+    def __init__(self, connection: Connection, partitions: int) -> None:
+        self._consumer = _consumer(connection, group_id=qualified(connection.namespace, Group.PAYMENT))
+        topic = qualified(connection.namespace, Topic.PAYMENTS_REQUESTED)
+        self._places = [TopicPartition(topic, number) for number in range(partitions)]
+        self._samples: list[list[int]] = []
+        self._due_s = 0.0
+
+    def poll(self) -> None:
+        """Take a sample, if it is time again. No answer: no sample."""
+        if time.monotonic() < self._due_s:
+            return
+        self._due_s = time.monotonic() + COMMITS_EVERY_S
+        try:
+            found = self._consumer.committed(self._places, timeout=COMMITS_DEADLINE_S)
+        except KafkaException:
+            return  # a coordinator on the move; the next sample is compared with the last one
+        self._samples.append([UNKNOWN if one.error or one.offset < 0 else one.offset for one in found])
+
+    def samples(self) -> IntArray:
+        """Return all of it, shape (samples, partitions)."""
+        return np.array(self._samples, dtype=np.int64).reshape(-1, len(self._places))
+
+    def close(self) -> None:
+        """Leave the broker."""
+        self._consumer.close()

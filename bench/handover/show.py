@@ -1,0 +1,203 @@
+"""Results kept as rows, and shown as tables: the same on a terminal and in the documentation. Milliseconds."""
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from autoscaler.live.rebalances import timing_of
+from bench import figures
+from bench.figures import BounceRow, DeliveryRow, FailoverRow, GrowthRow, HandoverRow, Origin, ScaleRow
+from bench.handover.outcomes import BounceResult, FailoverResult, GrowthResult, HandoverResult, Outcome, ScaleResult
+from bench.markdown import known, table
+from contracts.progress import Round
+
+TIMINGS_FILE: Final = "rebalance-timings.json"
+QUESTION: Final = ("steps", "replicas", "partitions", "rate", "quick", "runtime", "heartbeat_s")
+"""What tells one question from another; a field that a result does not have tells nothing."""
+
+Columns = dict[str, Callable[[Any], str]]
+"""Header of a column → what stands in it for a result."""
+
+
+def keep(result: Outcome, origin: Origin, into: Path) -> None:
+    """Keep it as a row in the place of the answer that the same question had before."""
+    kinds = (HandoverRow, FailoverRow, ScaleRow, GrowthRow, BounceRow)
+    kind = next(one for one in kinds if issubclass(one, type(result)))
+    row = kind(**msgspec.structs.asdict(result), origin=origin)
+    others = [one for one in figures.load(kind, into) if _question(one) != _question(row)]
+    figures.save(sorted([*others, row], key=_question), kind, into)
+
+
+def keep_timings(told: Iterable[Round], into: Path) -> None:
+    """Keep how long each round of the group took, one a line, for the learner of rebalance times."""
+    rounds: dict[tuple[int, int], list[Round]] = {}
+    for one in sorted(told, key=lambda one: one.at_us):
+        rounds.setdefault((one.epoch, one.generation), []).append(one)
+    timings = (timing_of(reports) for reports in rounds.values())
+    lines = [msgspec.json.encode(timing).decode() for timing in timings if timing is not None]
+    into.mkdir(parents=True, exist_ok=True)
+    (into / TIMINGS_FILE).write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")
+
+
+def show(result: Outcome, console: Console) -> None:
+    """Print a result."""
+    console.print(
+        f"{result.runtime}, heartbeat {result.heartbeat_s:g} s, {result.replicas} replicas, {result.partitions} "
+        f"partitions, {result.rate:g} events/s: {result.wall_s:.0f} s. Latencies in milliseconds.",
+        highlight=False,
+    )
+    for columns in SHOWN[type(result)]:
+        shown = Table(*columns, box=None)
+        for row in _by_kind([result]) if columns is KINDS else [result]:
+            shown.add_row(*(cell(row) for cell in columns.values()))
+        console.print(shown)
+    if isinstance(result, HandoverResult) and (worst := result.figures.worst):
+        console.print(
+            f"worst: {_ms(worst.latency_s)} ms in partition {worst.partition}, {worst.kind}, {worst.source} → "
+            f"{worst.target}: intended {_ms(worst.intended_s)} ms and done {_ms(worst.done_s)} ms after the step; "
+            f"the old owner's last {_ms(worst.left_s)}, the new one's first {_ms(worst.first_s)}",
+            highlight=False,
+        )
+
+
+def _ms(*values_s: float | None) -> str:
+    return " / ".join(known(value, 1e3, ",.0f") for value in values_s)
+
+
+def _faults(found: Any) -> str:
+    counts = (found.lost, found.duplicates, found.order_violations, found.offset_regressions)
+    return " / ".join(f"{count:,}" for count in counts)
+
+
+def _question(row: msgspec.Struct) -> tuple[str | float, ...]:
+    return tuple(getattr(row, name, "") for name in QUESTION)
+
+
+def _group(row: Any) -> str:
+    return f"{row.runtime}, {row.heartbeat_s:g} s"
+
+
+def _size(row: Any) -> str:
+    return f"{row.replicas} / {row.partitions} / {row.rate:g}"
+
+
+def _by_kind(results: Sequence[Any]) -> list[tuple[Any, Any]]:
+    """Return (result, figures of one kind of step), in order of the names."""
+    pairs = [(row, kind) for row in results for kind in row.figures.kinds]
+    return sorted(pairs, key=lambda pair: [cell(pair) for cell in KINDS.values()])
+
+
+FAULTS: Final = "lost / duplicates / disorder / offsets back"
+RUNTIMES: Final[Columns] = {
+    "runtime": lambda row: row.runtime,
+    "heartbeat": lambda row: f"{row.heartbeat_s:g} s",
+    "handovers": lambda row: str(row.figures.handovers),
+    "moved p99 / p99.9 / max": lambda row: _ms(
+        row.figures.moved_p99_s, row.figures.moved_p999_s, row.figures.moved_max_s
+    ),
+    "others p99 / above quiet": lambda row: _ms(row.figures.unmoved_p99_s, row.figures.unmoved_extra_s),
+    "plan → first event, p99": lambda row: _ms(row.figures.plan_to_first_event_s),
+    "stall": lambda row: _ms(row.figures.stall_max_s),
+    FAULTS: lambda row: _faults(row.figures),
+}
+KINDS: Final[Columns] = {
+    "step, delivery, heartbeat": lambda pair: f"{pair[1].kind}, {_group(pair[0])}",
+    "handovers": lambda pair: str(pair[1].handovers),
+    "moved p50 / p99 / p99.9 / max": lambda pair: _ms(
+        pair[1].moved_p50_s, pair[1].moved_p99_s, pair[1].moved_p999_s, pair[1].moved_max_s
+    ),
+    "others p99 / max": lambda pair: _ms(pair[1].unmoved_p99_s, pair[1].unmoved_max_s),
+    "plan → first event p50 / p99": lambda pair: _ms(pair[1].plan_to_first_event_p50_s, pair[1].plan_to_first_event_s),
+    "pause p50 / p99": lambda pair: _ms(pair[1].pause_p50_s, pair[1].pause_p99_s),
+}
+STEPS: Final[Columns] = {
+    "steps": lambda row: f"{row.steps}, {row.runtime}",
+    "replicas / partitions / events/s": _size,
+    "handovers": lambda row: f"{row.figures.handovers:,}",
+    "moved p99 / p99.9 / max": RUNTIMES["moved p99 / p99.9 / max"],
+    "others p99 / max": lambda row: _ms(row.figures.unmoved_p99_s, row.figures.unmoved_max_s),
+    FAULTS: lambda row: _faults(row.figures),
+}
+FAILOVER: Final[Columns] = {
+    "delivery, heartbeat": _group,
+    "known deaths: worst": lambda row: f"{len(row.figures.known_deaths_s)}: {_ms(row.figures.known_death_max_s)}",
+    "unknown deaths: worst": lambda row: f"{len(row.figures.unknown_deaths_s)}: {_ms(row.figures.unknown_death_max_s)}",
+    "SIGTERM: worst": lambda row: f"{row.figures.sigterms}: {_ms(row.figures.sigterm_max_s)}",
+    "lost / duplicates": lambda row: f"{row.figures.lost} / {row.figures.duplicates}",
+}
+SCALE: Final[Columns] = {
+    "delivery": lambda row: row.runtime,
+    "replicas / partitions / events/s": _size,
+    "plans × partitions moved": lambda row: f"{row.plans} × {row.moved}",
+    "carried out p50 / max": lambda row: _ms(row.applied_p50_s, row.applied_max_s),
+    "pause p50 / max": lambda row: _ms(row.pause_p50_s, row.pause_max_s),
+    "moved p99 / max": lambda row: _ms(row.figures.moved_p99_s, row.figures.moved_max_s),
+}
+GROWTH: Final[Columns] = {
+    "delivery": lambda row: row.runtime,
+    "partitions": lambda row: f"{row.partitions_before} → {row.partitions} by {row.step}",
+    "growth": lambda row: f"{row.growth_s:.0f} s, {row.rounds} rounds",
+    "stable after each, p50 / max": lambda row: _ms(row.stable_p50_s, row.stable_max_s),
+    "stable after the last": lambda row: _ms(row.stable_after_last_s),
+    "all to one replica": lambda row: _ms(row.shrink_s),
+    "throughput against quiet": lambda row: f"{100 * row.throughput_share:.1f} %",
+    "p99 of the first partitions, quiet / growing": lambda row: _ms(row.quiet.p99_s, row.growing.p99_s),
+}
+BOUNCE: Final[Columns] = {
+    "delivery, heartbeat": _group,
+    "replaced": lambda row: str(row.bounces),
+    "late events": lambda row: f"{row.late} of {row.bouncing.events:,}",
+    "p50 / p99 / p99.9 / max": lambda row: _ms(
+        row.bouncing.p50_s, row.bouncing.p99_s, row.bouncing.p999_s, row.bouncing.max_s
+    ),
+    "the same when quiet": lambda row: _ms(row.quiet.p50_s, row.quiet.p99_s, row.quiet.p999_s, row.quiet.max_s),
+}
+DELIVERY: Final[Columns] = {
+    "scenario, policy": lambda row: f"{row.scenario}, {row.policy}",
+    "runtime, heartbeat": lambda row: _group(row) + ("" if row.valid else " (invalid)"),
+    "in SLA %": lambda row: f"{100 * row.in_sla:.3f}",
+    "p50 / p99 / p99.9 / max": lambda row: _ms(row.p50_s, row.p99_s, row.p999_s, row.max_s),
+    "r-m": lambda row: known(row.replica_minutes, 1, ".2f"),
+    "ups/downs/reassigns": lambda row: f"{row.scale_ups}/{row.scale_downs}/{row.reassignments}",
+    "lost": lambda row: str(row.lost),
+}
+SHOWN: Final[dict[type[Outcome], tuple[Columns, ...]]] = {
+    HandoverResult: (KINDS, RUNTIMES),
+    FailoverResult: (FAILOVER,),
+    ScaleResult: (SCALE,),
+    GrowthResult: (GROWTH, {FAULTS: lambda row: _faults(row.faults)}),
+    BounceResult: (BOUNCE, {FAULTS: lambda row: _faults(row.faults)}),
+}
+"""What a terminal shows of each result."""
+
+
+def _in_markdown(columns: Columns, kind: Any, chosen: Callable[[Any], bool] = lambda _: True) -> Callable[[], str]:
+    """Return what makes the table of those committed rows that are chosen."""
+
+    def made() -> str:
+        found = [row for row in figures.load(kind) if chosen(row)]
+        if columns is RUNTIMES:
+            found.sort(key=lambda row: (row.heartbeat_s, row.figures.moved_p99_s or 0.0))
+        rows = _by_kind(found) if columns is KINDS else found
+        cells = [[cell(row) for cell in columns.values()] for row in rows]
+        return table(tuple(columns), cells, (row.origin for row in found))
+
+    return made
+
+
+HANDOVER_TABLES: Final[dict[str, Callable[[], str]]] = {
+    "handover-runtimes": _in_markdown(RUNTIMES, HandoverRow, lambda row: row.steps == "mixed"),
+    "handover-kinds": _in_markdown(
+        KINDS, HandoverRow, lambda row: row.steps == "mixed" and row.runtime in {"incremental", "eager"}
+    ),
+    "handover-steps": _in_markdown(STEPS, HandoverRow, lambda row: row.steps != "mixed"),
+    "failover": _in_markdown(FAILOVER, FailoverRow),
+    "handover-scale": _in_markdown(SCALE, ScaleRow),
+    "handover-growth": _in_markdown(GROWTH, GrowthRow),
+    "handover-bounce": _in_markdown(BOUNCE, BounceRow),
+    "handover-delivery": _in_markdown(DELIVERY, DeliveryRow),
+}

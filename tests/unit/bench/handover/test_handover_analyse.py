@@ -1,0 +1,179 @@
+"""Figures of constructed runs whose answer is known."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from unit.bench.handover.story import at, evidence, row, steady, step
+
+from bench.handover.analyse import KNOWN_DEATH, SIGTERM, UNKNOWN_DEATH, failover, faults, handovers, stretch
+from bench.handover.evidence import UNKNOWN, Row
+
+SERVICE_S = 0.005
+
+
+def moved_partition(pause_ms: float) -> list[Row]:
+    """Partition 0 goes from a to b at 1000; its first event at b has waited for `pause_ms` before it was served."""
+    first = row(1000, 0, 50, "b", latency_ms=pause_ms + 5)
+    return [*steady(0, "a", begin=0, end=1000), first, *steady(0, "b", begin=1100, end=4000)]
+
+
+def test_moved_and_unmoved_partitions_are_told_apart() -> None:
+    rows = [*moved_partition(pause_ms=45), *steady(1, "a", begin=10, end=4000, latency_ms=7)]
+    figures = handovers(evidence(rows, [step("move 1", 995, [(0, "a", "b")])]), service_time_s=SERVICE_S)
+    assert figures.moved_max_s == 0.05
+    assert figures.unmoved_max_s == 0.007
+    assert figures.plan_to_first_event_s == 0.055
+    assert figures.handovers == 1
+
+
+def test_events_outside_the_windows_are_in_neither() -> None:
+    slow = row(3500, 0, 175, "b", latency_ms=900)
+    rows = [one for one in moved_partition(pause_ms=5) if one.offset != 175] + [slow]
+    rows += steady(1, "a", begin=2600, end=4000, latency_ms=300)
+    figures = handovers(evidence(rows, [step("move 1", 995, [(0, "a", "b")])]), service_time_s=SERVICE_S)
+    assert figures.moved_max_s == 0.01
+    assert figures.unmoved_max_s is None, "partition 1 was served only after the window had ended"
+
+
+def test_the_extra_of_unmoved_partitions_is_against_quiet_stretches_of_the_same_run() -> None:
+    quiet = steady(1, "a", begin=10, end=800, latency_ms=6)
+    disturbed = steady(1, "a", begin=810, end=4000, latency_ms=15)
+    story = evidence(
+        [*moved_partition(pause_ms=0), *quiet, *disturbed], [step("move 1", 995, [(0, "a", "b")])], quiet=[(0, 700)]
+    )
+    figures = handovers(story, service_time_s=SERVICE_S)
+    assert figures.quiet_p99_s == 0.006
+    assert figures.unmoved_p99_s == 0.015
+    assert figures.unmoved_extra_s == pytest.approx(0.009)
+
+
+def test_the_headline_is_the_worst_of_the_kinds_and_each_kind_is_pooled() -> None:
+    rows = steady(0, "a", begin=0, end=1000)
+    rows += [row(1000, 0, 50, "b", latency_ms=20), *steady(0, "b", begin=1020, end=4000)]
+    rows += [row(4000, 0, 200, "a", latency_ms=90), *steady(0, "a", begin=4100, end=7000)]
+    steps = [step("move 1", 999, [(0, "a", "b")], until=3000), step("drain", 3999, [(0, "b", "a")], until=6000)]
+    figures = handovers(evidence(rows, steps), service_time_s=SERVICE_S)
+    by_kind = {one.kind: one for one in figures.kinds}
+    assert (by_kind["move 1"].moved_max_s, by_kind["drain"].moved_max_s) == (0.02, 0.09)
+    assert figures.moved_max_s == 0.09
+    assert figures.worst is not None
+    assert (figures.worst.kind, figures.worst.partition) == ("drain", 0)
+    assert (figures.worst.source, figures.worst.target) == ("b", "a")
+    assert figures.worst.intended_s == 0.001
+    assert figures.worst.first_s == 0.091
+
+
+def test_percentiles_are_nearest_rank_over_the_pool() -> None:
+    """Ten equal steps; the window of each holds the events of 1 s. One event in all of them is slow."""
+    rows, steps, owner = [], [], "a"
+    for number in range(10):
+        begin, other = number * 3000, "b" if owner == "a" else "a"
+        rows += steady(0, owner, begin=begin, end=begin + 1500, every=10)
+        rows += steady(0, other, begin=begin + 1500, end=begin + 3000, every=10)
+        steps.append(step("move 1", begin + 1499, [(0, owner, other)], until=begin + 3000))
+        owner = other
+    slow = [one for one in rows if one.offset != 153] + [row(1530, 0, 153, "b", latency_ms=400)]
+    (kind,) = handovers(evidence(slow, steps), service_time_s=SERVICE_S).kinds
+    assert kind.moved_events == 10 * 101, "each window: those intended from 1500 to 2500"
+    assert (kind.moved_p99_s, kind.moved_p999_s, kind.moved_max_s) == (0.005, 0.005, 0.4)
+
+
+def test_a_partition_in_trouble_of_its_own_is_kept_apart() -> None:
+    slow = steady(2, "c", begin=10, end=2500, latency_ms=800)
+    rows = [*moved_partition(pause_ms=5), *steady(1, "a", begin=10, end=4000), *slow]
+    told = step("slow event elsewhere", 995, [(0, "a", "b")])
+    apart = handovers(evidence(rows, [replace(told, apart=(2,))]), service_time_s=SERVICE_S)
+    together = handovers(evidence(rows, [told]), service_time_s=SERVICE_S)
+    assert apart.unmoved_max_s == 0.005
+    assert together.unmoved_max_s == 0.8
+
+
+def test_without_owners_every_event_in_the_window_is_touched() -> None:
+    rows = [row(ms, ms % 3, ms // 3, "ab"[ms % 2], latency_ms=5 + ms % 7) for ms in range(0, 3000, 10)]
+    figures = handovers(evidence(rows, [step("start", 1000, None, until=2000)], owned=False), service_time_s=SERVICE_S)
+    (kind,) = figures.kinds
+    assert figures.handovers == 0
+    assert kind.moved_events == 101
+    assert kind.unmoved_max_s is None
+
+
+def test_nothing_measured_is_no_figure() -> None:
+    figures = handovers(evidence(steady(0, "a", begin=0, end=100)), service_time_s=SERVICE_S)
+    assert figures.moved_p99_s is figures.worst is figures.unmoved_extra_s is None
+    assert (figures.handovers, figures.kinds, figures.lost) == (0, (), 0)
+
+
+def test_a_move_that_never_came_is_said() -> None:
+    story = evidence(steady(0, "a", begin=0, end=3000), [step("move 1", 1000, [(0, "a", "b")], until=2500)])
+    figures = handovers(story, service_time_s=SERVICE_S)
+    assert (figures.unfinished, figures.handovers) == (1, 0)
+    assert figures.kinds[0].moved_events > 0, "its events are analysed all the same"
+
+
+def test_each_way_to_end_has_its_own_worst_event_of_any_partition() -> None:
+    rows = [*steady(1, "c", begin=10, end=20_000), row(1105, 2, 7, "c", latency_ms=95)]
+    rows += [*steady(0, "a", begin=0, end=1000), row(1000, 0, 50, "b", latency_ms=90)]
+    rows += [*steady(0, "b", begin=1020, end=6000), row(6000, 0, 300, "c", latency_ms=6100)]
+    rows += [row(12_110, 0, 605, "c"), *steady(0, "c", begin=12_120, end=16_000)]
+    rows += [row(16_000, 0, 800, "d", latency_ms=30)]
+    steps = [
+        step(KNOWN_DEATH, 999, [(0, "a", "b")], until=3000),
+        step(UNKNOWN_DEATH, 5999, None, until=14_000),
+        step(SIGTERM, 15_999, None, until=18_000),
+    ]
+    figures = failover(evidence(rows, steps))
+    assert (figures.known_death_max_s, figures.unknown_death_max_s, figures.sigterm_max_s) == (0.095, 6.1, 0.03)
+    assert (figures.kills, figures.sigterms, figures.lost) == (2, 1, 0)
+
+
+def test_a_repeat_after_a_kill_is_a_duplicate_and_not_late() -> None:
+    rows = [*steady(0, "a", begin=0, end=1000), row(980, 0, 49, "b", latency_ms=150)]
+    rows += steady(0, "b", begin=1040, end=3000)
+    figures = failover(evidence(rows, [step(KNOWN_DEATH, 999, [(0, "a", "b")])]))
+    assert (figures.duplicates, figures.known_death_max_s, figures.sigterm_max_s) == (1, 0.005, None)
+
+
+def test_lost_and_repeated_events_are_counted_and_the_first_completion_counts() -> None:
+    repeat = row(40, 0, 2, "b", latency_ms=60)
+    story = evidence([*steady(0, "a", begin=0, end=200), repeat], unfinished=[55, 77])
+    found = faults(story)
+    assert (found.lost, found.duplicates, found.order_violations) == (2, 1, 0)
+    assert story.served.first_completions().latency_us.max() == 5000
+
+
+def test_events_overtaken_within_their_partition_are_order_violations() -> None:
+    late = [row(0, 0, 0, "a", latency_ms=50), row(10, 0, 1, "a", latency_ms=45)]
+    story = evidence([*late, row(20, 0, 2, "b"), row(30, 1, 0, "a"), row(40, 0, 3, "b")])
+    assert faults(story).order_violations == 2, "offsets 0 and 1 were finished after 2; partition 1 is in order"
+
+
+@pytest.mark.parametrize(
+    ("samples", "expected"),
+    [
+        ([], 0),
+        ([[0, 5], [3, 5], [3, 9]], 0),
+        ([[4, 5], [3, 5], [9, 5]], 1),
+        ([[4, 5], [3, 4], [2, 3]], 4),
+        ([[4, UNKNOWN], [UNKNOWN, 1], [5, 1]], 0),
+        ([[4, 1], [UNKNOWN, 1], [3, 1]], 1),
+    ],
+    ids=["no sample", "growing", "back once", "further back each time", "not there yet", "back behind a gap"],
+)
+def test_a_committed_offset_below_an_earlier_one_is_a_regression(samples: list[list[int]], expected: int) -> None:
+    story = replace(evidence([row(0, 0, 0, "a")]), committed=np.array(samples, dtype=np.int64))
+    assert faults(story).offset_regressions == expected
+
+
+def test_a_stretch_counts_late_events_and_finds_the_poorest_second() -> None:
+    rows = [one for one in steady(0, "a", begin=0, end=4000, every=10) if not at(2000) <= one.intended_us < at(2600)]
+    rows += [row(2000 + 10 * number, 0, 200 + number, "b", latency_ms=600 - 50 * number) for number in range(3)]
+    found = stretch(evidence(rows).served, at(0), at(4000), latency_target_s=0.5)
+    assert (found.late, found.max_s) == (2, 0.6), "an event at the target is in time"
+    assert found.worst_second == 40 + 3, "in the third second: 40 events of every 10 ms, and the three slow ones"
+    assert found.throughput == 343 / 4
+
+
+def test_nothing_happened_in_an_empty_stretch() -> None:
+    found = stretch(evidence(steady(0, "a", begin=0, end=100)).served, at(500), at(500), latency_target_s=0.5)
+    assert (found.events, found.throughput, found.p99_s, found.worst_second) == (0, 0.0, None, None)

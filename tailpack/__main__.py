@@ -5,7 +5,7 @@ import sys
 from typing import Never
 
 from tailpack.errors import INTERRUPTED, STOPPED
-from tailpack.local.interrupts import STOPPING
+from tailpack.local.processes import STOPPING
 
 
 def main() -> None:

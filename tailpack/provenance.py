@@ -1,15 +1,88 @@
-"""Where a figure comes from: commit, versions, machine."""
+"""Where a run or a figure comes from: its scenario as asked, commit, command, versions, machine."""
 
+import datetime
 import os
 import platform
+import shlex
 import subprocess
+import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+import msgspec
 import psutil
 
+from bench.scenario import Scenario
+from contracts.connection import Connection
+from report.run_info import RunInfo
+
+if TYPE_CHECKING:
+    from bench.figures import Origin
+    from bench.simulation.sent import Sent
+
 REPORTED: Final = ("tailpack", "aiokafka", "confluent-kafka", "faust-streaming", "locust", "pyspark")
+
+
+def describe(scenario: Scenario, connection: Connection, command: str) -> RunInfo:
+    """Return the beginning of run.json. The run is named as its topics' namespace."""
+    return RunInfo(
+        run=connection.namespace,
+        scenario=msgspec.to_builtins(scenario),
+        policy=scenario.autoscaler.policy,
+        seed=scenario.seed,
+        topology=scenario.topology.value,
+        bootstrap_servers=connection.bootstrap_servers,
+        client_properties=connection.client_properties,
+        payment_partitions=scenario.payment.partitions,
+        latency_target_s=scenario.target.latency_target_s,
+        percentile=scenario.target.percentile,
+        duration_s=scenario.duration_s,
+        commit=commit(),
+        command=command,
+        versions=versions(),
+        machine=machine(),
+    )
+
+
+def describe_simulated(scenario: Scenario, sent: "Sent", drained_us: int, folder: Path) -> RunInfo:
+    """Return run.json of a simulated run, named as its folder, with what was really sent; its second 0 is 0.
+
+    sent: by the scenario, or by the trace in its place. drained_us: when the last event was done.
+    """
+    asked = describe(scenario, Connection(bootstrap_servers="simulated"), command())
+    load, payment = asked.scenario["load"], asked.scenario["payment"]
+    return msgspec.structs.replace(
+        asked,
+        run=folder.resolve().name,
+        scenario=asked.scenario
+        | {
+            "topology": "payment-only",
+            "duration_s": sent.duration_s,
+            "load": load | {"split": sent.split.value},
+            "payment": payment | {"partitions": sent.partitions},
+        },
+        topology="payment-only",
+        world="simulated",
+        payment_partitions=sent.partitions,
+        duration_s=float(sent.duration_s),
+        started_us=0,
+        drained_us=drained_us,
+        events_scheduled=sent.events,
+    )
+
+
+def origin() -> "Origin":
+    """Return where and how figures are being measured."""
+    from bench.figures import Origin  # noqa: PLC0415  which imports what every benchmark measures
+
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    return Origin(command=command(), commit=commit(), machine=machine(), measured_on=today)
+
+
+def command() -> str:
+    """Return the command that is running, as it would be typed."""
+    return shlex.join(["tailpack", *sys.argv[1:]])
 
 
 def commit() -> str:

@@ -13,9 +13,9 @@ from typing import IO, Final
 import psutil
 
 from tailpack.errors import TailpackError
-from tailpack.local.interrupts import uninterrupted
 from tailpack.local.jars import ensure
 from tailpack.local.java import java
+from tailpack.local.processes import end_family, family, uninterrupted
 
 DEADLINE_S: Final = 1800.0
 SETUP: Final = "TAILPACK_SPARK_SETUP"
@@ -100,7 +100,7 @@ def job(
                     status = started.wait(0.5)
                 except subprocess.TimeoutExpired:
                     waited_s += 0.5
-                    while_waiting(_family(started.pid))
+                    while_waiting(_named(family(started)))
                     continue
                 if status:
                     raise TailpackError(f"the {what} failed: {_last_line(output, what)}")
@@ -109,29 +109,12 @@ def job(
         finally:
             if started:
                 with uninterrupted():
-                    _end(started)
+                    end_family(started)
             _keep(output, log)
 
 
-def _family(pid: int) -> dict[str, int]:
-    try:
-        children = psutil.Process(pid).children(recursive=True)
-    except psutil.NoSuchProcess:
-        return {}
-    return {"spark driver": pid} | {f"spark {index}": child.pid for index, child in enumerate(children)}
-
-
-def _end(job: "subprocess.Popen[bytes]") -> None:
-    """The job starts a JVM of its own: stop both."""
-    try:
-        family = psutil.Process(job.pid).children(recursive=True)
-    except psutil.NoSuchProcess:
-        return
-    if job.poll() is None:
-        job.terminate()
-    for process in psutil.wait_procs(family, timeout=10)[1]:
-        process.kill()
-    job.wait()
+def _named(members: Sequence[psutil.Process]) -> dict[str, int]:
+    return {f"spark {number}" if number else "spark driver": one.pid for number, one in enumerate(members)}
 
 
 def _last_line(output: IO[bytes], what: str) -> str:

@@ -13,19 +13,18 @@ from rich.console import Console
 from bench.scenario import Scenario
 from contracts.connection import Connection
 from loadgen.result import READY_FILE, RESULT_FILE, GeneratorResult
-from tailpack.description import describe
 from tailpack.errors import TailpackError
+from tailpack.live_view import Moment, Screen
 from tailpack.local.broker import Broker
 from tailpack.local.cluster import Cluster
-from tailpack.local.interrupts import uninterrupted
 from tailpack.local.jars import ensure
 from tailpack.local.places import default_broker_folder, named_folder, new_folder
+from tailpack.local.processes import uninterrupted
 from tailpack.local.resources import ResourceMeter
 from tailpack.local.stack import Stack
 from tailpack.local.topics import create_topics
+from tailpack.provenance import describe
 from tailpack.report_job import expect_spark, judge
-from tailpack.screen import Screen
-from tailpack.view import Moment
 from tailpack.watch import Watcher, timeline_topic
 
 READY_DEADLINE_S: Final = 90.0

@@ -17,7 +17,7 @@ from loadgen.events import PaymentEvent
 from loadgen.orders import Orders
 from tailpack.errors import TailpackError
 from tailpack.local.broker import Broker
-from tailpack.local.children import Child
+from tailpack.local.processes import Child
 from tailpack.local.resources import ResourceMeter
 from tailpack.local.topics import create_topics
 from tailpack.watch import Watcher

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-import psutil
 from rich.console import Console
 
 from bench.taxi import made_up
@@ -19,6 +18,7 @@ from bench.taxi.months import Month
 from bench.taxi.outcome import Dropped
 from tailpack.errors import TailpackError
 from tailpack.local.jars import cache_folder
+from tailpack.local.processes import end_family, family
 from tailpack.local.resources import ResourceMeter
 
 MONTH: Final = Month(2013, 1)
@@ -58,9 +58,9 @@ def measure(rows: int, form: str, generation: made_up.Generation, console: Conso
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=printed, stderr=said)
             try:
                 while _running(process):
-                    meter.sample(_family(process.pid), time.monotonic())
+                    meter.sample({str(one.pid): one.pid for one in family(process)}, time.monotonic())
             finally:
-                _end(process)
+                end_family(process, END_DEADLINE_S)
             wall_s, cpu_s = time.monotonic() - began, _cpu_s() - cpu_before
             said.seek(0)
             printed.seek(0)
@@ -108,26 +108,6 @@ def _running(process: "subprocess.Popen[bytes]") -> bool:
     except subprocess.TimeoutExpired:
         return True
     return False
-
-
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    """Stop the builder if it still runs; it ends its own JVM."""
-    if process.poll() is not None:
-        return
-    process.terminate()
-    try:
-        process.wait(END_DEADLINE_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-
-
-def _family(pid: int) -> dict[str, int]:
-    try:
-        found = psutil.Process(pid)
-        return {str(one.pid): one.pid for one in (found, *found.children(recursive=True))}
-    except psutil.NoSuchProcess:
-        return {}
 
 
 def _cpu_s() -> float:

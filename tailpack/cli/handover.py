@@ -20,7 +20,7 @@ from bench.handover.show import keep, keep_timings, show
 from report.result import Result
 from tailpack.errors import INTERRUPTED, TailpackError
 from tailpack.local.broker import Broker
-from tailpack.local.children import Child
+from tailpack.local.processes import Child
 from tailpack.local.topics import create_topics
 
 app = typer.Typer()

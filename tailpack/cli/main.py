@@ -27,7 +27,7 @@ from tailpack.cli import steps as steps_cli
 from tailpack.cli import sweep as sweep_cli
 from tailpack.cli import taxi as taxi_cli
 from tailpack.errors import INTERRUPTED, STOPPED, TailpackError
-from tailpack.local.interrupts import STOPPING
+from tailpack.local.processes import STOPPING
 
 app = typer.Typer(
     no_args_is_help=True,

@@ -71,7 +71,7 @@ def simulate(
         run, result = run_scenario(chosen, trace=replaced, keep_events=out is not None, passed=passed)
     if out is not None:
         from bench.simulation.folder import write_run  # noqa: PLC0415
-        from tailpack.description import describe_simulated  # noqa: PLC0415
+        from tailpack.provenance import describe_simulated  # noqa: PLC0415
 
         written = write_run(out, run, describe_simulated(chosen, sent, run.drained_us, out))
         Console(stderr=True).print(

@@ -6,20 +6,20 @@ import sys
 from pathlib import Path
 from typing import Annotated, Final
 
-import psutil
 import typer
 from rich.console import Console
 
 from report.run_info import RUN_FILE
 from tailpack.errors import TailpackError
 from tailpack.local.cluster import Cluster
-from tailpack.local.interrupts import uninterrupted
 from tailpack.local.jars import ensure
 from tailpack.local.java import java
 from tailpack.local.places import default_broker_folder
+from tailpack.local.processes import end_family, uninterrupted
 
 app = typer.Typer()
 END_DEADLINE_S: Final = 30.0
+"""So that it leaves its checkpoint whole."""
 
 
 @app.command()
@@ -77,19 +77,4 @@ def _job(arguments: list[str]) -> int:
     finally:
         if job:
             with uninterrupted():
-                _end(job)
-
-
-def _end(job: "subprocess.Popen[bytes]") -> None:
-    """Let it leave its checkpoint whole; by force after half a minute."""
-    if job.poll() is not None:
-        return
-    family = psutil.Process(job.pid).children(recursive=True)
-    job.terminate()
-    try:
-        job.wait(END_DEADLINE_S)
-    except subprocess.TimeoutExpired:
-        job.kill()
-        job.wait()
-    for process in psutil.wait_procs(family, timeout=1)[1]:
-        process.kill()
+                end_family(job, END_DEADLINE_S)

@@ -18,9 +18,9 @@ from confluent_kafka.admin import AdminClient
 
 from tailpack.errors import TailpackError
 from tailpack.local.broker_config import PROPERTIES, Seat, assign_seats, write_configuration
-from tailpack.local.interrupts import uninterrupted
 from tailpack.local.jars import classpath, ensure
 from tailpack.local.java import java
+from tailpack.local.processes import uninterrupted
 
 READY_DEADLINE_S: Final = 90.0
 """A broker that was killed recovers its logs first: tens of seconds on a slow disk."""

@@ -15,7 +15,7 @@ from autoscaler.live.launcher import remembered
 from bench.scenario import Scenario
 from contracts.connection import Connection
 from loadgen.spec import LoadSpec, Topology
-from tailpack.local.children import Child, Children
+from tailpack.local.processes import Child, Children
 
 HEALTH_TIMEOUT_S: Final = 1.0
 REPLICA_MODULE: Final = "services.payment"

@@ -7,7 +7,7 @@ import pytest
 
 from bench.handover.courses import Steps, handover
 from bench.handover.setup import Machine, Setup, find_runtime
-from tailpack.local.children import Child
+from tailpack.local.processes import Child
 from tailpack.local.topics import create_topics
 
 pytestmark = pytest.mark.kafka

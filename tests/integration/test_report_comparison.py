@@ -27,8 +27,8 @@ from report.spark.gather import EVENTS, JOURNAL
 from report.spark.job import Cluster, report_run
 from report.spark.records import journal_entries, typed_records
 from report.spark.schema import EVENT
-from tailpack.description import describe_simulated
 from tailpack.local.jars import ensure
+from tailpack.provenance import describe_simulated
 
 pytestmark = [*SPARK, pytest.mark.long, pytest.mark.timeout(600)]
 SECONDS = 180

@@ -11,6 +11,7 @@ from autoscaler.live.settings import AutoscalerSettings
 from bench.scenario import Scenario, load_scenario
 from bench.sections import Autoscaler, Payment, Target
 from contracts.connection import Connection
+from contracts.delivery import RUNTIMES, Delivery
 from contracts.validation import from_environment
 from loadgen.drivers.settings import Settings as GeneratorSettings
 from loadgen.drivers.settings import read_load
@@ -18,7 +19,7 @@ from loadgen.spec import Topology
 from services.common.settings import ServiceSettings
 from services.order.settings import OrderSettings
 from services.payment.settings import ReplicaSettings
-from tailpack.local.children import Child, Children
+from tailpack.local.processes import Child, Children
 from tailpack.local.stack import Stack
 
 CONNECTION = Connection(bootstrap_servers="kafka:9092", client_properties="tls.properties", namespace="run-1")
@@ -139,3 +140,26 @@ def test_modules_and_topologies(unusual: Scenario, tmp_path: Path) -> None:
     }
     assert set(told(payment_only, tmp_path)[1]) == {"autoscaler", "locust"}
     assert set(told(unusual, tmp_path, only_load=True)[1]) == {"locust"}
+
+
+def asked_of(folder: Path, overrides: dict[str, object]) -> dict[str, str]:
+    """Return the environment of the autoscaler, which its replicas inherit."""
+    return dict(told(load_scenario("w1", overrides), folder)[1]["autoscaler"].environ)
+
+
+def test_our_own_replicas_are_told_how_to_deliver(tmp_path: Path) -> None:
+    environ = asked_of(tmp_path, {"delivery": "eager", "heartbeat_s": 3, "drain_s": 2, "absence_grace_s": 5})
+    autoscaler = from_environment(environ, AutoscalerSettings)
+    replica = from_environment(environ | {"TAILPACK_REPLICA": "payment-0"}, ReplicaSettings)
+    assert (autoscaler.replica_module, autoscaler.runtime) == ("services.payment", "")
+    assert (autoscaler.delivery, autoscaler.drain_s, autoscaler.absence_grace_s) == (Delivery.EAGER, 2.0, 5.0)
+    assert not autoscaler.learn_rebalance_time
+    assert (replica.delivery, replica.heartbeat_s, replica.drain_s) == (Delivery.EAGER, 3.0, 2.0)
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_a_comparator_takes_their_place(runtime: str, tmp_path: Path) -> None:
+    environ = asked_of(tmp_path, {"runtime": runtime, "policy": "linear"})
+    autoscaler = from_environment(environ, AutoscalerSettings)
+    assert (autoscaler.replica_module, autoscaler.runtime) == ("services.comparators", runtime)
+    assert environ["TAILPACK_RUNTIME"] == runtime

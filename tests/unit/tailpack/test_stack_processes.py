@@ -18,7 +18,7 @@ from kafka_helpers import wait_for
 from autoscaler.live.launcher import ProcessLauncher
 from bench.scenario import load_scenario
 from contracts.connection import Connection
-from tailpack.local.children import Child
+from tailpack.local.processes import Child
 from tailpack.local.stack import Stack, free_port
 
 

@@ -1,12 +1,14 @@
 """A service that ends in mid-run is started again, with growing pauses; what is asked to stop is stopped."""
 
 import os
+import signal
 import time
 from pathlib import Path
 
+import pytest
 from kafka_helpers import wait_for
 
-from tailpack.local.children import Child, Children
+from tailpack.local.processes import Child, Children, uninterrupted
 
 
 def child(folder: Path, body: str) -> Child:
@@ -45,3 +47,21 @@ def test_a_child_that_ignores_sigterm_is_ended_by_force(tmp_path: Path) -> None:
     children.stop(deadline_s=0.3)
     assert one.exit_status == -9
     assert children.started == []
+
+
+def test_the_signal_is_delivered_at_the_end_of_the_block() -> None:
+    steps = []
+    with pytest.raises(KeyboardInterrupt):  # noqa: PT012  the block's end is what raises
+        with uninterrupted():
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+            steps.append("whole")
+        steps.append("never reached")
+    assert steps == ["whole"]
+
+
+def test_without_a_signal_nothing_happens_and_handlers_are_back() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with uninterrupted():
+        assert signal.getsignal(signal.SIGTERM) is not before
+    assert signal.getsignal(signal.SIGTERM) is before

@@ -1,10 +1,12 @@
-"""The live terminal view of a run: load, latency against the target, handovers, owners, each decision and why."""
+"""The live view of a run: load, latency against the target, handovers, owners, each decision and why."""
 
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
 from rich.panel import Panel
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -12,20 +14,12 @@ from rich.text import Text
 
 from contracts.journal import TickRecord
 from tailpack.handovers import Handovers
-from tailpack.watch import WINDOW_S, LiveState
+from tailpack.watch import WINDOW_S, LiveState, Watcher
 
+LINE_EVERY_S: Final = 5.0
 BLOCKS: Final = " ▁▂▃▄▅▆▇█"
-PALETTE: Final = (
-    "cyan",
-    "magenta",
-    "green",
-    "yellow",
-    "blue",
-    "bright_red",
-    "bright_cyan",
-    "bright_magenta",
-    "bright_green",
-)
+HUES: Final = ("cyan", "magenta", "green", "yellow", "blue")
+PALETTE: Final = (*HUES, *(f"bright_{hue}" for hue in ("red", *HUES[:3])))
 ACTION_STYLES: Final = {"up": "bold green", "down": "bold blue", "reassign": "bold yellow", "hold": "dim"}
 
 
@@ -40,6 +34,37 @@ class Moment:
     memory_mib: float
 
 
+class Screen:
+    """The live view: redrawn on a terminal, a line now and then elsewhere."""
+
+    def __init__(self, console: Console, watcher: Watcher, moment: Callable[[str], Moment]) -> None:
+        self.watcher = watcher
+        self.phase = "starting"
+        self._moment = moment
+        self._console = console
+        self._line_at = 0.0
+        self._live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
+
+    def __enter__(self) -> "Screen":
+        if self._live:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live:
+            self._live.stop()
+
+    def update(self) -> None:
+        """Take in what arrived within a quarter of a second and draw."""
+        state = self.watcher.poll(0.25)
+        moment = self._moment(self.phase)
+        if self._live:
+            self._live.update(render(state, moment), refresh=True)
+        elif time.monotonic() >= self._line_at + LINE_EVERY_S:
+            self._line_at = time.monotonic()
+            self._console.print(line(state, moment), highlight=False, soft_wrap=True)
+
+
 def render(state: LiveState, moment: Moment) -> RenderableType:
     """Return the whole view."""
     return Group(
@@ -51,7 +76,7 @@ def render(state: LiveState, moment: Moment) -> RenderableType:
     )
 
 
-def line(state: LiveState, elapsed_s: float) -> str:
+def line(state: LiveState, moment: Moment) -> str:
     """Return the same in one line, for terminals that cannot be redrawn and for logs."""
     tick, latency = state.tick, state.percentiles()
     seen = (
@@ -63,7 +88,9 @@ def line(state: LiveState, elapsed_s: float) -> str:
     moves = state.handovers
     moved = f"  moved {moves.moved}, pause ≤ {moves.longest_pause_s * 1e3:.0f} ms" if moves.moved else ""
     tail = f"  p50 {latency[0] * 1e3:.0f}  p99 {latency[1] * 1e3:.0f}  max {latency[2] * 1e3:.0f} ms" if latency else ""
-    return f"{elapsed_s:5.0f} s  {seen}{tail}{moved}  done {len(state.finished)}"
+    if moment.elapsed_s < 0:
+        return f"{moment.phase}, {-moment.elapsed_s:.0f} s so far"
+    return f"{moment.elapsed_s:5.0f} s  {seen}{tail}{moved}  done {len(state.finished)}  {moment.phase}"
 
 
 def sparkline(values: Iterable[float], width: int, top: float | None = None) -> str:

@@ -1,17 +1,37 @@
-"""Child processes of one run: started in a group of their own, watched, stopped by their own pid."""
+"""Child processes: started in a group of their own, watched, stopped by their own pid, never cut in half."""
 
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from tailpack.local.interrupts import uninterrupted
+import psutil
 
+STOPPING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 STOP_DEADLINE_S: Final = 10.0
 RESTART_BACKOFF_S: Final = (0.5, 1.0, 2.0, 4.0, 8.0)
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Hold signals that ask to stop until the block is done; then the first of them is delivered.
+
+    Main thread only. Children started inside get the default handlers, as after any exec.
+    """
+    held: list[int] = []
+    before = {number: signal.signal(number, lambda number, _: held.append(number)) for number in STOPPING}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if held:
+            signal.raise_signal(signal.Signals(held[0]))
 
 
 @dataclass(slots=True)
@@ -110,6 +130,29 @@ class Children:
         for child in going:
             child.wait(max(0.1, until - time.monotonic()))
         self.started = [child for child in self.started if child in keep]
+
+
+def family(process: "subprocess.Popen[bytes]") -> list[psutil.Process]:
+    """Return the process and all that it has started, itself first; nothing once it is gone."""
+    try:
+        found = psutil.Process(process.pid)
+        return [found, *found.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
+
+
+def end_family(process: "subprocess.Popen[bytes]", deadline_s: float = STOP_DEADLINE_S) -> None:
+    """Ask a process to end that has others of its own, as Python has a JVM; end by force what is still there then."""
+    others = family(process)[1:]
+    if process.poll() is None:
+        process.terminate()
+    try:
+        process.wait(deadline_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    for left in psutil.wait_procs(others, timeout=1)[1]:
+        left.kill()
 
 
 def _status(status: int) -> str:

@@ -1,4 +1,4 @@
-"""What the topics say, folded into the state that the view draws."""
+"""What the topics say, folded into the state that the live view draws, and the view."""
 
 from io import StringIO
 
@@ -7,7 +7,8 @@ from rich.console import Console
 
 from contracts.events import Timeline
 from contracts.journal import PartitionSeen, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
-from tailpack.view import Moment, line, render, sparkline
+from tailpack.handovers import SECONDS
+from tailpack.live_view import Moment, line, render, sparkline
 from tailpack.watch import WINDOW_S, LiveState
 
 
@@ -75,13 +76,58 @@ def test_the_view_shows_owners_latency_and_reasons(state: LiveState, width: int)
     assert max(len(row) for row in text.splitlines()) <= width
 
 
-def test_an_empty_state_can_be_drawn() -> None:
-    console = Console(file=StringIO(), width=100)
-    console.print(render(LiveState(0.5), Moment("t", "starting", -3.0, 120.0, 0.0)))
-    assert "starting" in console.file.getvalue()  # type: ignore[attr-defined]
-    assert "waiting for the first observation" in line(LiveState(0.5), 0.0)
+def test_before_the_start_nothing_is_negative() -> None:
+    console, early = Console(file=StringIO(), width=100), Moment("t", "starting, waiting for order", -3.0, 120.0, 0.0)
+    console.print(render(LiveState(0.5), early))
+    assert "0/120 s · starting" in console.file.getvalue()  # type: ignore[attr-defined]
+    assert line(LiveState(0.5), early) == "starting, waiting for order, 3 s so far"
 
 
 def test_a_sparkline_scales_to_its_largest_value() -> None:
     assert sparkline([0, 5, 10], width=8) == " ▄█"
     assert sparkline([], width=8) == ""
+
+
+@pytest.fixture
+def minute() -> LiveState:
+    """A minute and more of quick events, with two handovers in it."""
+    state = LiveState(latency_target_s=0.5)
+    for second in range(1000, 1000 + SECONDS + 10):
+        done_us = second * 1_000_000
+        state.finish(str(second), Timeline(intended_us=done_us - 60_000, placed_us=0, done_us=done_us), now=second)
+    for epoch, at_s, moved in ((1, 1030, 3), (2, 1050, 12)):
+        state.note(
+            PlanWritten(
+                at_us=at_s * 1_000_000, epoch=epoch, action="up", reason="p0 is hot", replicas=(), assignment=None,
+                moved=moved,
+            )
+        )  # fmt: skip
+    state.handovers.pauses_s = {1: 0.021}
+    return state
+
+
+@pytest.mark.parametrize("width", [80, 140])
+def test_moves_stand_beneath_the_latency_of_their_second(minute: LiveState, width: int) -> None:
+    console = Console(file=StringIO(), width=width, force_terminal=False)
+    console.print(render(minute, Moment("tailpack demo", "replaying", 70.0, 120.0, 900.0)))
+    rows = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    latency = next(row for row in rows if " worst " in row and "▁" in row)
+    moves = next(row for row in rows if " moved " in row and "·" in row)
+    assert latency.count("▁") == SECONDS, "60 ms of 500"
+    assert moves.index("3") - latency.index("▁") == 1030 - 1010
+    assert moves.index("9") - latency.index("▁") == 1050 - 1010, "nine and more"
+    assert any("15 partitions moved by 2 plans, nobody served one for at most 21 ms" in row for row in rows)
+    assert any("3 moved, 21 ms" in row for row in rows)
+    assert max(len(row) for row in rows) <= width
+
+
+def test_logs_say_it_in_a_few_words(minute: LiveState) -> None:
+    assert "moved 15, pause ≤ 21 ms" in line(minute, Moment("tailpack demo", "replaying", 70.0, 120.0, 900.0))
+
+
+def test_a_late_second_is_red(minute: LiveState) -> None:
+    done_us = 1_070_000_000
+    minute.finish("late", Timeline(intended_us=done_us - 700_000, placed_us=0, done_us=done_us), now=1070)
+    console = Console(file=StringIO(), width=100, force_terminal=True, color_system="standard")
+    console.print(render(minute, Moment("tailpack demo", "replaying", 70.0, 120.0, 900.0)))
+    assert "\x1b[1;31m█" in console.file.getvalue()  # type: ignore[attr-defined]

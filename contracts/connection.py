@@ -1,8 +1,9 @@
 """How a process reaches Kafka: an address, and a properties file where TLS or SASL is wanted."""
 
+import ssl
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -59,6 +60,30 @@ class Connection(msgspec.Struct, frozen=True, kw_only=True):
         named = msgspec.to_builtins(self.security())
         return {"bootstrap.servers": self.bootstrap_servers} | {key: value for key, value in named.items() if value}
 
+    def aiokafka(self) -> dict[str, Any]:
+        """Return the arguments that aiokafka's clients take.
+
+        Raises InvalidSettingsError as `security` does, and for certificates that cannot be loaded.
+        """
+        security = self.security()
+        arguments: dict[str, Any] = {
+            "bootstrap_servers": self.bootstrap_servers,
+            "security_protocol": security.security_protocol,
+        }
+        if security.security_protocol.startswith("SASL"):
+            arguments |= {
+                "sasl_mechanism": security.sasl_mechanism,
+                "sasl_plain_username": security.sasl_username,
+                "sasl_plain_password": security.sasl_password,
+            }
+        if security.security_protocol.endswith("SSL"):
+            try:
+                arguments["ssl_context"] = _ssl_context(security)
+            except OSError as unusable:
+                problem = f"certificates cannot be loaded ({unusable}); correct the ssl. paths"
+                raise InvalidSettingsError([f"{self.client_properties}: {problem}"]) from unusable
+        return arguments
+
 
 def read_settings(environ: Mapping[str, str], kind: type[T]) -> tuple[Connection, T]:
     """Return the connection and the process's own settings. Raises InvalidSettingsError with every problem of both."""
@@ -67,7 +92,7 @@ def read_settings(environ: Mapping[str, str], kind: type[T]) -> tuple[Connection
     settings: T | None = None
     try:
         connection = from_environment(environ, Connection)
-        connection.security()
+        connection.aiokafka()  # whatever client the process uses, its certificates must be there
     except InvalidSettingsError as wrong:
         problems += wrong.problems
     try:
@@ -77,6 +102,14 @@ def read_settings(environ: Mapping[str, str], kind: type[T]) -> tuple[Connection
     if problems or connection is None or settings is None:
         raise InvalidSettingsError(problems)
     return connection, settings
+
+
+def _ssl_context(security: Security) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=security.ssl_ca_location or None)
+    if security.ssl_certificate_location:
+        key, password = security.ssl_key_location or None, security.ssl_key_password or None
+        context.load_cert_chain(security.ssl_certificate_location, key, password)
+    return context
 
 
 def _problems(security: Security) -> list[str]:

@@ -7,8 +7,8 @@ from typing import Any
 
 from aiokafka.structs import TopicPartition
 
-from services.consumer.lanes import Lanes
 from services.consumer.lease import Lease
+from services.consumer.partition_queue import PartitionQueues
 from services.consumer.server import Server
 
 TOPIC = "payments.requested"
@@ -104,11 +104,11 @@ class Kitchen:
     """A server with partition 0 at offset 0, and `cooks` running tasks of it."""
 
     def __init__(self, handle: Any, *, on_error: Any = None, per_partition: int = 1, batch_size: int = 1) -> None:
-        self.lanes = Lanes(per_partition=per_partition, batch_size=batch_size)
-        self.lanes.open({0: 0}, epoch=7)
+        self.queues = PartitionQueues(per_partition=per_partition, batch_size=batch_size)
+        self.queues.open({0: 0}, epoch=7)
         self.now_s = 100.0
         self.lease = Lease(6.0, lambda: self.now_s)
-        self.server = Server(self.lanes, self.lease, handle, on_error)
+        self.server = Server(self.queues, self.lease, handle, on_error)
 
     async def serve(self, until: Callable[[], bool], *, cooks: int = 1) -> None:
         """Run until the condition holds, or the first error."""

@@ -8,10 +8,9 @@ from consumer_fakes import TOPIC, FakeCoordinator, records
 from contracts.plan import PlanRecord
 from contracts.progress import RoundKind
 from services.consumer.assignor import PlanAssignor
-from services.consumer.commits import Committer
 from services.consumer.handover import Handover, Listeners
-from services.consumer.lane import Lane
-from services.consumer.lanes import Lanes, Taken
+from services.consumer.output import Committer
+from services.consumer.partition_queue import PartitionQueue, PartitionQueues, Taken
 from services.consumer.rounds import Given, Origin
 
 
@@ -20,15 +19,15 @@ class Story:
 
     def __init__(self, *, eager: bool = False) -> None:
         self.group = FakeCoordinator(generation=0)
-        self.lanes = Lanes(per_partition=1, batch_size=1)
+        self.queues = PartitionQueues(per_partition=1, batch_size=1)
         self.plan: PlanRecord | None = None
         self.assignor = PlanAssignor("me", "1", lambda: self.plan, eager=eager)
-        self.assignor.claims = lambda: self.lanes.held
+        self.assignor.claims = lambda: self.queues.held
         self.handover = Handover(
             coordinator=self.group,  # type: ignore[arg-type]
             assignor=self.assignor,
-            lanes=self.lanes,
-            committer=Committer(self.group, self.lanes, TOPIC, interval_s=60),
+            queues=self.queues,
+            committer=Committer(self.group, self.queues, TOPIC, interval_s=60),
             listeners=Listeners(
                 on_partitions_taken=self.hear("taken"),
                 on_partitions_released=self.hear("released"),
@@ -42,7 +41,7 @@ class Story:
     def hear(self, what: str) -> Callable[[Sequence[int]], Awaitable[None]]:
         async def heard(partitions: Sequence[int]) -> None:
             self.group.asked.append(f"{what} {list(partitions)}")
-            assert what != "taken" or not set(partitions) & set(self.lanes.serving), "told before any event is handled"
+            assert what != "taken" or not set(partitions) & set(self.queues.serving), "told before any event is handled"
 
         return heard
 
@@ -63,20 +62,20 @@ class Story:
         )
         return await self.handover.carry_out(frozenset(partitions), generation)
 
-    def start(self, partition: int) -> tuple[Lane, Taken]:
-        """A handler begins with the next event of a partition; the lane's next record is made up."""
-        lane = self.lanes[partition]
-        lane.put(records(lane.expected or 0, 1), 1)
-        return lane, lane.start(1)
+    def start(self, partition: int) -> tuple[PartitionQueue, Taken]:
+        """A handler begins with the next event of a partition; the queue's next record is made up."""
+        queue = self.queues[partition]
+        queue.put(records(queue.expected or 0, 1), 1)
+        return queue, queue.start(1)
 
     def serve(self, partition: int, count: int = 1) -> None:
         for _ in range(count):
             end(*self.start(partition))
 
 
-def end(lane: Lane, taken: Taken) -> None:
-    lane.returned(taken)
-    lane.finished(taken)
+def end(queue: PartitionQueue, taken: Taken) -> None:
+    queue.returned(taken)
+    queue.finished(taken)
 
 
 def told(story: Callable[[Story], Awaitable[None]], *, eager: bool = False) -> None:

@@ -9,11 +9,11 @@ from consumer_fakes import TOPIC, FakeCoordinator, records
 from contracts.plan import Eviction, PlanRecord
 from contracts.progress import ReplicaState, RoundKind
 from services.consumer.assignor import PlanAssignor
-from services.consumer.commits import Committer
 from services.consumer.handover import Handover, Listeners
-from services.consumer.lanes import Lanes
 from services.consumer.lease import Lease
 from services.consumer.membership import Membership
+from services.consumer.output import Committer
+from services.consumer.partition_queue import PartitionQueues
 from services.consumer.rounds import Origin
 
 IGNORED = ("fetch", "look up", "taken")
@@ -27,16 +27,16 @@ class Story:
         self.plans = SimpleNamespace(newest=None, news=asyncio.Event())
         self.now_s = 100.0
         self.assignor = PlanAssignor("me", "1", lambda: self.plans.newest, eager=eager, clock=lambda: self.now_s)
-        self.lanes = Lanes(per_partition=1, batch_size=1)
-        self.assignor.claims = lambda: self.lanes.held
+        self.queues = PartitionQueues(per_partition=1, batch_size=1)
+        self.assignor.claims = lambda: self.queues.held
         self.lease = Lease(6.0)
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.states: list[ReplicaState] = []
         self.handover = Handover(
             coordinator=self.group,  # type: ignore[arg-type]
             assignor=self.assignor,
-            lanes=self.lanes,
-            committer=Committer(self.group, self.lanes, TOPIC, interval_s=60),
+            queues=self.queues,
+            committer=Committer(self.group, self.queues, TOPIC, interval_s=60),
             listeners=Listeners(on_partitions_released=self.hear("released"), on_partitions_lost=self.hear("lost")),
             newest_plan=lambda: self.plans.newest,
             eager=eager,
@@ -89,12 +89,12 @@ class Story:
             self.failed.result()
 
     def serve(self, partition: int, count: int = 1) -> None:
-        lane = self.lanes[partition]
-        lane.put(records(lane.expected or 0, count), 1)
+        queue = self.queues[partition]
+        queue.put(records(queue.expected or 0, count), 1)
         for _ in range(count):
-            taken = lane.start(1)
-            lane.returned(taken)
-            lane.finished(taken)
+            taken = queue.start(1)
+            queue.returned(taken)
+            queue.finished(taken)
 
     def since(self) -> list[str]:
         """What was asked of the group and told to listeners since the last look, fetching left out."""

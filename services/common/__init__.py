@@ -1,1 +1,1 @@
-"""What the Faust services share: settings, the app factory, once-only effects, health, and how a process runs."""
+"""What the services share: records, once-only effects, the Faust app, health, and how a process lives."""

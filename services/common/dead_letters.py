@@ -1,23 +1,46 @@
-"""Where refused records go: one dead letter each, with every reason, and without card numbers.
-
-Payment uses it too, so nothing here imports Faust.
-"""
+"""Where refused records go: one dead letter each, with every reason, and without card numbers."""
 
 import re
-from collections.abc import Sequence
-from typing import Final
+from typing import Final, Protocol
 
-import msgspec
-
-from contracts.clock import now_us
 from contracts.events import DeadLetter
-from services.common.errors import RefusedError
-from services.common.identity import letter_id
-from services.common.records import Effect, Incoming
+from services.common.records import Refusal
 
 PAYLOAD_LIMIT: Final = 4096
 """Bytes of the refused value that are kept."""
 _CARD_DIGITS: Final = re.compile(r"(?:\d[ -]?){11,}\d")
+
+
+class Record(Protocol):
+    """What is known of any refused record, whichever client read it."""
+
+    @property
+    def topic(self) -> str:
+        """As the broker names it, so that a reader finds the record."""
+        ...
+
+    @property
+    def partition(self) -> int: ...  # noqa: D102
+    @property
+    def offset(self) -> int: ...  # noqa: D102
+    @property
+    def value(self) -> bytes | None: ...  # noqa: D102
+
+
+def dead_letter(stage: str, record: Record, refusal: Refusal, at_us: int) -> DeadLetter:
+    """Return the letter that tells why `stage` refused `record`."""
+    payload = mask_cards((record.value or b"")[: 2 * PAYLOAD_LIMIT].decode(errors="replace"))
+    return DeadLetter(
+        letter_id=f"{record.topic}/{record.partition}/{record.offset}",
+        stage=stage,
+        topic=record.topic,
+        partition=record.partition,
+        offset=record.offset,
+        reasons=tuple(map(mask_cards, refusal.reasons)),
+        order_id=refusal.order_id,
+        payload=payload.encode()[:PAYLOAD_LIMIT].decode(errors="ignore"),
+        at_us=at_us,
+    )
 
 
 def mask_cards(text: str) -> str:
@@ -25,70 +48,12 @@ def mask_cards(text: str) -> str:
 
     def hide(found: re.Match[str]) -> str:
         run = found.group()
-        shown = 0
+        digits_after = sum(map(str.isdigit, run))
         masked = []
-        for character in reversed(run):
-            if character.isdigit():
-                shown += 1
-                masked.append(character if shown <= 4 else "*")
-            else:
-                masked.append(character)
-        return "".join(reversed(masked))
+        for character in run:
+            is_digit = character.isdigit()
+            masked.append("*" if is_digit and digits_after > 4 else character)
+            digits_after -= is_digit
+        return "".join(masked)
 
     return _CARD_DIGITS.sub(hide, text)
-
-
-class _OrderId(msgspec.Struct):
-    order_id: str | None = None
-
-
-_order_id = msgspec.json.Decoder(_OrderId)
-
-
-def order_id_in(value: bytes) -> str | None:
-    """Return the order id of a record that may be broken otherwise."""
-    try:
-        return _order_id.decode(value).order_id
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-
-
-def letter(
-    stage: str,
-    *,
-    topic: str,
-    partition: int,
-    offset: int,
-    value: bytes | None,
-    reasons: Sequence[str],
-    order_id: str | None,
-    at_us: int,
-) -> DeadLetter:
-    """Return the letter for one refused record. `topic` as the broker names it, so that a reader finds the record."""
-    payload = mask_cards((value or b"")[: 2 * PAYLOAD_LIMIT].decode(errors="replace"))
-    return DeadLetter(
-        letter_id=letter_id(topic, partition, offset),
-        stage=stage,
-        topic=topic,
-        partition=partition,
-        offset=offset,
-        reasons=tuple(map(mask_cards, reasons)),
-        order_id=order_id,
-        payload=payload.encode()[:PAYLOAD_LIMIT].decode(errors="ignore"),
-        at_us=at_us,
-    )
-
-
-def dead_letter(stage: str, topic: str, record: Incoming, refused: RefusedError) -> Effect:
-    """Return the dead letter of `record` for `topic`, keyed like the record."""
-    written = letter(
-        stage,
-        topic=record.topic,
-        partition=record.partition,
-        offset=record.offset,
-        value=record.value,
-        reasons=refused.reasons,
-        order_id=refused.order_id,
-        at_us=now_us(),
-    )
-    return Effect(id=written.letter_id, topic=topic, key=record.key, value=msgspec.json.encode(written))

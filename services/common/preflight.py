@@ -1,43 +1,39 @@
-"""Before Faust starts: is the broker there, and does it have the topics this service needs?"""
+"""Before a process starts to work: is the broker there, and does it have the topics that are needed?"""
 
 import asyncio
-import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
 from contracts.connection import Connection
-from services.common.errors import ServiceError
-from services.common.security import aiokafka_options
+from services.common.logs import quiet_aiokafka
+from services.common.records import ServiceError
 
 PAUSE_S: Final = 0.25
 
 
-async def check(connection: Connection, topics: Mapping[str, int], deadline_s: float) -> None:
-    """Return when every topic exists with its number of partitions.
+async def check(
+    connection: Connection, topics: Mapping[str, int], deadline_s: float, stopped: Callable[[], bool] = lambda: False
+) -> None:
+    """Return when every topic exists with its number of partitions (0: any number), or when `stopped`.
 
     A broker that is still starting and topics that are still being made are waited for.
     Raises ServiceError at the deadline, saying which of the two is missing.
     """
     deadline = time.monotonic() + deadline_s
-    client_log = logging.getLogger("aiokafka")
-    level = client_log.level
-    client_log.setLevel(logging.CRITICAL)  # the user gets one line, at the deadline
-    try:
-        while problem := await _problem(connection, topics):
+    with quiet_aiokafka():
+        while (problem := await _problem(connection, topics)) and not stopped():
             if time.monotonic() >= deadline:
                 raise ServiceError(f"{problem} (waited {deadline_s:.0f} s)")
             await asyncio.sleep(PAUSE_S)  # nothing tells when a broker comes up or a topic is made
-    finally:
-        client_log.setLevel(level)
 
 
 async def _problem(connection: Connection, topics: Mapping[str, int]) -> str | None:
     where = connection.bootstrap_servers
-    admin = AIOKafkaAdminClient(**aiokafka_options(connection), request_timeout_ms=5000)
+    admin = AIOKafkaAdminClient(**connection.aiokafka(), request_timeout_ms=5000)
     try:
         await admin.start()
         described = await admin.describe_topics()
@@ -54,7 +50,7 @@ async def _problem(connection: Connection, topics: Mapping[str, int]) -> str | N
             return (
                 f"topic {topic} does not exist on {where}; create the run's topics first, or correct TAILPACK_NAMESPACE"
             )
-        if found[topic] != partitions:
+        if partitions not in {0, found[topic]}:
             return (
                 f"topic {topic} on {where} has {found[topic]} partitions where {partitions} are expected; "
                 "correct TAILPACK_PAYMENT_PARTITIONS, or use a fresh namespace"

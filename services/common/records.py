@@ -1,13 +1,25 @@
-"""A record as a stage sees it, and what it may want written because of it. No Faust, no Kafka: values only."""
+"""A record as a stage sees it, what it may want written because of it, and the bytes of both. No Faust, no Kafka.
 
-from collections.abc import Mapping
+What cannot be decoded is refused with the reason, never guessed. Ids are deterministic: a repeat of the same work
+carries the same id, whoever does it and when.
+"""
+
+import uuid
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
-from services.common.errors import RefusedError
+import msgspec
 
-MAX_DIGITS: Final = 16
-"""Of a number in a header. Microseconds of that length reach to the year 2286; longer ones are no dates."""
+from contracts.events import UnknownVersionError, check_version
+
+R = TypeVar("R", bound=msgspec.Struct)
+
+_NAMESPACE: Final = uuid.UUID("6f0c3a52-5a0b-5c8e-9d0a-7461696c7061")
+
+
+class ServiceError(Exception):
+    """The service cannot go on. The message says what, where and what to do; the exit code is 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,23 +35,6 @@ class Incoming:
     value: bytes | None
     headers: Mapping[str, bytes]
 
-    def header_us(self, name: str) -> int:
-        """Return the time in header `name`, the record's own timestamp without one.
-
-        Raises RefusedError for a header that is no decimal number of microseconds.
-        """
-        number = self.header_number(name)
-        return self.timestamp_us if number is None else number
-
-    def header_number(self, name: str) -> int | None:
-        """Return header `name` as a number, None without one. Raises RefusedError for what is no decimal number."""
-        text = self.headers.get(name)
-        if text is None:
-            return None
-        if not text.isdigit() or len(text) > MAX_DIGITS:
-            raise RefusedError((f"header {name} is no decimal number of at most {MAX_DIGITS} digits: {text[:40]!r}",))
-        return int(text)
-
 
 @dataclass(frozen=True, slots=True)
 class Effect:
@@ -51,3 +46,71 @@ class Effect:
     value: bytes | None
     partition: int | None = None
     """None: by the key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Every reason why a stage will not process a record. It is written as a dead letter."""
+
+    reasons: tuple[str, ...]
+    order_id: str | None = None
+
+
+Decide = Callable[[Incoming], Iterable[Effect | Refusal]]
+"""Record → what it causes."""
+
+encode: Final = msgspec.json.Encoder().encode
+
+
+def decoder(kind: type[R]) -> Callable[[bytes | None], R | Refusal]:
+    """Return the function that turns a record's value into a `kind`.
+
+    It refuses a tombstone, what is not JSON, an unknown schema version and wrong fields.
+    """
+    decode = msgspec.json.Decoder(kind).decode
+
+    def decoded(value: bytes | None) -> R | Refusal:
+        if value is None:
+            return Refusal(("the record has no value",))
+        try:
+            check_version(value)
+            return decode(value)
+        except UnknownVersionError as unknown:
+            return Refusal((str(unknown),), order_id_in(value))
+        except msgspec.ValidationError as wrong:
+            return Refusal((f"not a {kind.__name__}: {wrong}",), order_id_in(value))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as wrong:
+            return Refusal((f"not JSON: {wrong}",))
+
+    return decoded
+
+
+def decoded(kind: type[R], decide: Callable[[R], Iterable[Effect]]) -> Decide:
+    """Return `decide` for records whose value is a `kind`; any other record is refused."""
+    decode = decoder(kind)
+
+    def decided(record: Incoming) -> Iterable[Effect | Refusal]:
+        value = decode(record.value)
+        return (value,) if isinstance(value, Refusal) else decide(value)
+
+    return decided
+
+
+class _OrderId(msgspec.Struct):
+    order_id: str | None = None
+
+
+_order_id = msgspec.json.Decoder(_OrderId)
+
+
+def order_id_in(value: bytes | None) -> str | None:
+    """Return the order id of a record that may be broken otherwise."""
+    try:
+        return _order_id.decode(value or b"").order_id
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def effect_id(order_id: str, stage: str) -> str:
+    """Return the id of what `stage` does for an order: uuid5 of both, the same in every process and every run."""
+    return str(uuid.uuid5(_NAMESPACE, f"{stage}/{order_id}"))

@@ -1,18 +1,20 @@
-"""A running service: its app, its stage, and whether it is well."""
+"""A service: how it is put together from its parts, how it starts and stops, and whether it is well."""
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import faust
+import msgspec
 from aiohttp import web
 
 from contracts.connection import Connection
-from contracts.topics import Topic, qualified
-from services.common.errors import ServiceError
-from services.common.history import IdOf, written_ids
+from contracts.topics import Group, Topic, partitions_of, qualified
+from services.common.faust_app import ServiceSettings, consume, make_app, sender
+from services.common.once import IdOf, written_ids
+from services.common.records import Decide, ServiceError
 from services.common.stage import Stage
 
 STALL_S: Final = 10.0
@@ -37,6 +39,10 @@ class Service:
     def named(self, topic: Topic) -> str:
         """Return the name of `topic` in this service's namespace."""
         return qualified(self.connection.namespace, topic)
+
+    def consume(self, topic: Topic, decide: Decide) -> None:
+        """Let `decide` say what each record of `topic` causes."""
+        consume(self.app, self.named(topic), self.stage, decide)
 
     def __post_init__(self) -> None:
         self.app.on_partitions_revoked.connect(self._on_revoked, weak=False)
@@ -106,3 +112,52 @@ class Service:
         except ServiceError as missing:
             if not self.stage.failed.done():
                 self.stage.failed.set_result(missing)
+
+
+def assemble(
+    stage: str,
+    connection: Connection,
+    group: Group,
+    settings: ServiceSettings,
+    *,
+    inputs: Iterable[Topic],
+    outputs: Mapping[Topic, IdOf],
+    payment_partitions: int = 0,
+    **app_options: Any,
+) -> Service:
+    """Return a service that consumes nothing yet.
+
+    outputs: topics this stage writes, each with the function that finds the id of an effect in a record's value.
+    payment_partitions: of payments.requested; needed by a stage that reads or writes it.
+    """
+
+    def name(topic: Topic) -> str:
+        return qualified(connection.namespace, topic)
+
+    app = make_app(connection, group, settings, **app_options)
+    used = {*inputs, *outputs, Topic.DEAD_LETTERS}
+    return Service(
+        name=stage,
+        connection=connection,
+        app=app,
+        stage=Stage(stage, name(Topic.DEAD_LETTERS), sender(app)),
+        topics={name(topic): partitions_of(topic, payment_partitions) for topic in used},
+        inputs=frozenset(map(name, inputs)),
+        outputs={**{name(topic): found for topic, found in outputs.items()}, name(Topic.DEAD_LETTERS): _letters(stage)},
+    )
+
+
+class _Letter(msgspec.Struct):
+    letter_id: str
+    stage: str
+
+
+def _letters(stage: str) -> IdOf:
+    """Return the function that finds the ids of `stage`'s own among all dead letters."""
+    decode = msgspec.json.Decoder(_Letter).decode
+
+    def identity(value: bytes) -> str | None:
+        letter = decode(value)
+        return letter.letter_id if letter.stage == stage else None
+
+    return identity

@@ -10,14 +10,11 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final
 
-from services.common.acknowledgements import Acknowledgements, Slot
+from contracts.clock import now_us
 from services.common.dead_letters import dead_letter
-from services.common.errors import RefusedError, ServiceError
-from services.common.records import Effect, Incoming
-from services.common.seen import SeenIds
+from services.common.once import Acknowledgements, SeenIds, Slot
+from services.common.records import Decide, Effect, Incoming, Refusal, ServiceError, encode
 
-Decide = Callable[[Incoming], Iterable[Effect]]
-"""Record → what it causes. Raises RefusedError for a record that becomes a dead letter."""
 Send = Callable[[Effect], Awaitable["asyncio.Future[Any]"]]
 """Hand a record to the client; the future is done when the broker has it. May wait: that is the back-pressure."""
 
@@ -27,10 +24,10 @@ DRAIN_S: Final = 5.0
 class Stage:
     """Carries out what `Decide` functions decide, each effect once."""
 
-    def __init__(self, name: str, letters_topic: str, send: Send, seen: SeenIds | None = None) -> None:
+    def __init__(self, name: str, letters_topic: str, send: Send) -> None:
         self.name = name
         self.letters_topic = letters_topic
-        self.seen = SeenIds() if seen is None else seen
+        self.seen = SeenIds()
         self.open = Acknowledgements()
         self.may_run = asyncio.Event()
         """Set while the partitions are ours and the ids of the past are known."""
@@ -47,19 +44,18 @@ class Stage:
         self.last_taken_s = time.monotonic()
         slot = self.open.open((record.topic, record.partition), release)
         try:
-            effects = tuple(decide(record))
-        except RefusedError as refused:
-            effects = self._refuse(record, refused)
+            decided = tuple(decide(record))
         except Exception as unforeseen:  # a record that no rule foresaw must not stop all the records behind it
             reason = f"{self.name} cannot process it: {type(unforeseen).__name__}: {unforeseen}"
-            effects = self._refuse(record, RefusedError((reason,)))
-        for effect in effects:
-            await self._write(effect, slot)
+            decided = (Refusal((reason,)),)
+        for each in decided:
+            await self._write(self._letter(record, each) if isinstance(each, Refusal) else each, slot)
         slot.confirm()
 
-    def _refuse(self, record: Incoming, refused: RefusedError) -> tuple[Effect, ...]:
+    def _letter(self, record: Incoming, refusal: Refusal) -> Effect:
         self.refused += 1
-        return (*refused.effects, dead_letter(self.name, self.letters_topic, record, refused))
+        letter = dead_letter(self.name, record, refusal, now_us())
+        return Effect(letter.letter_id, self.letters_topic, record.key, encode(letter))
 
     async def _write(self, effect: Effect, slot: Slot) -> None:
         if effect.id is not None:

@@ -1,32 +1,47 @@
 """`python -m services.comparators`: one Payment replica under TAILPACK_RUNTIME, until SIGTERM or SIGINT."""
 
+import asyncio
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Final
 
 from confluent_kafka import KafkaException
 
 from contracts.connection import Connection, read_settings
-from contracts.delivery import Delivery
+from contracts.delivery import RUNTIMES, Delivery
+from contracts.topics import Topic, qualified
 from contracts.validation import InvalidSettingsError
-from services.common import logs
-from services.common.errors import ServiceError
-from services.comparators import preflight
-from services.comparators.settings import runtime_of
-from services.comparators.stop import Stop
+from services.common import logs, preflight
+from services.common.records import ServiceError
+from services.comparators.replica import Stop
 from services.payment.settings import ReplicaSettings
 
-Run = Callable[[ReplicaSettings, Connection, Stop], None]
+Run = Callable[[ReplicaSettings, Connection, Stop, Delivery], None]
 
+VARIABLE: Final = "TAILPACK_RUNTIME"
+START_DEADLINE_S: Final = 30.0
+"""A broker that is being restarted is back within it; one that is not there is reported after it."""
+NEEDED: Final = (Topic.PAYMENTS_SETTLED, Topic.DEAD_LETTERS, Topic.PROGRESS)
 MODULES: Final = {
-    Delivery.COOPERATIVE_STICKY: "cooperative_sticky",
-    Delivery.KIP848: "kip848",
+    Delivery.COOPERATIVE_STICKY: "group_consumer",
+    Delivery.KIP848: "group_consumer",
     Delivery.SHARE: "share",
     Delivery.FAUST: "faust_worker",
 }
 """Imported when chosen: Faust alone takes half a second, which the others shall not spend at each start."""
+
+
+def runtime_of(environ: Mapping[str, str]) -> Delivery:
+    """Return the runtime that the environment names. Raises InvalidSettingsError when it is missing or unknown."""
+    known = ", ".join(RUNTIMES)
+    name = environ.get(VARIABLE, "")
+    if not name:
+        raise InvalidSettingsError([f"{VARIABLE}: missing; known are {known}"])
+    if name not in RUNTIMES:
+        raise InvalidSettingsError([f"{VARIABLE} = {name!r}: unknown; known are {known}"])
+    return Delivery(name)
 
 
 def main() -> int:
@@ -46,10 +61,12 @@ def main() -> int:
         return 2
     logs.configure()
     try:
-        preflight.check(connection, settings.payment_partitions, stop)
+        topics = {qualified(connection.namespace, topic): 0 for topic in NEEDED}
+        topics[qualified(connection.namespace, Topic.PAYMENTS_REQUESTED)] = settings.payment_partitions
+        asyncio.run(preflight.check(connection, topics, START_DEADLINE_S, lambda: stop.requested))
         if not stop.requested:
             run: Run = import_module(f"services.comparators.{MODULES[runtime]}").run
-            run(settings, connection, stop)
+            run(settings, connection, stop, runtime)
     except ServiceError as ended:
         sys.stderr.write(f"{settings.replica}: {ended}\n")
         return 1

@@ -13,21 +13,19 @@ import msgspec
 
 from contracts.clock import now_us
 from contracts.connection import Connection
+from contracts.delivery import Delivery
 from contracts.progress import PROGRESS_INTERVAL_S
-from contracts.topics import AUTO_OFFSET_RESET, Group, Topic, qualified
-from services.common.driver import KafkaTransport, RawSchema
-from services.common.errors import ServiceError
-from services.common.security import faust_options
-from services.comparators.payment import Work, event_of
-from services.comparators.stop import SIGNALS, Stop
-from services.comparators.tally import Tally
+from contracts.topics import Group, Topic, qualified
+from services.common.faust_app import RawSchema, faust_options, use_our_transport
+from services.common.records import ServiceError
+from services.comparators.replica import SIGNALS, Stop, Tally, Work, event_of
 from services.payment.settings import ReplicaSettings
 
 STOP_DEADLINE_S: Final = 10.0
 """Waiting for the event in flight, committing, leaving."""
 
 
-def run(settings: ReplicaSettings, connection: Connection, stop: Stop) -> None:
+def run(settings: ReplicaSettings, connection: Connection, stop: Stop, runtime: Delivery) -> None:
     """Serve as one member of the group until asked to stop. Raises ServiceError when Faust crashes."""
     with tempfile.TemporaryDirectory(prefix="tailpack-faust-") as folder:
         # Not asyncio.run: it waits for every task to end, and some of Faust's never do while the broker is away.
@@ -43,24 +41,15 @@ def make_app(settings: ReplicaSettings, connection: Connection, folder: Path) ->
     app = faust.App(
         qualified(connection.namespace, Group.PAYMENT),
         **faust_options(connection),
-        store="memory://",
         datadir=folder,
-        autodiscover=False,
-        web_enabled=False,
-        topic_disable_leader=True,
-        consumer_auto_offset_reset=AUTO_OFFSET_RESET,
         broker_heartbeat_interval=settings.heartbeat_s,
         broker_session_timeout=settings.session_s,
         broker_rebalance_timeout=settings.rebalance_timeout_s,
         broker_request_timeout=max(15.0, 2 * settings.session_s),
         broker_commit_interval=settings.commit_interval_s,
-        producer_acks=-1,
         producer_linger=0.0,
     )
-    app.finalize()
-    # Fetches of 50 ms, as in all other runtimes (Faust's own are 1.5 s, and not to be set), an idempotent producer.
-    app.transport = KafkaTransport(app.conf.broker_consumer, app)
-    app.producer_transport = KafkaTransport(app.conf.broker_producer, app)
+    use_our_transport(app)  # fetches of 50 ms, as in all other runtimes
     return app
 
 
@@ -69,7 +58,7 @@ class FaustReplica:
 
     def __init__(self, settings: ReplicaSettings, connection: Connection, folder: Path) -> None:
         self._namespace = connection.namespace
-        self._work = Work(settings, time.monotonic)
+        self._work = Work(settings)
         self._tally = Tally(settings.replica)
         self._app = make_app(settings, connection, folder)
         self._progress = self._topic(Topic.PROGRESS)

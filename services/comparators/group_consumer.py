@@ -1,21 +1,40 @@
 """A replica that owns partitions: the loop and the rebalance callbacks of cooperative-sticky and KIP-848."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from functools import partial
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from contracts.clock import now_us
 from contracts.connection import Connection
+from contracts.delivery import Delivery
 from contracts.topics import Topic, qualified
-from services.common.errors import ServiceError
-from services.comparators.offsets import Offsets
-from services.comparators.server import DRAIN_S, Server
-from services.comparators.stop import Stop
+from services.common.records import ServiceError
+from services.comparators import librdkafka
+from services.comparators.groups import configure_group
+from services.comparators.librdkafka import DRAIN_S, Server
+from services.comparators.replica import Stop
+from services.consumer.partition_queue import Offsets
 from services.payment.settings import ReplicaSettings
 
 log = logging.getLogger(__name__)
+
+
+def run(settings: ReplicaSettings, connection: Connection, stop: Stop, runtime: Delivery) -> None:
+    """Serve as one member of the group until asked to stop."""
+    options = librdkafka.group_consumer(connection, settings)
+    if runtime is Delivery.KIP848:
+        configure_group(connection, runtime, settings.heartbeat_s, settings.session_s)
+        options |= {"group.protocol": "consumer"}
+    else:
+        options |= {
+            "partition.assignment.strategy": "cooperative-sticky",
+            "heartbeat.interval.ms": round(settings.heartbeat_s * 1000),
+            "session.timeout.ms": round(settings.session_s * 1000),
+        }
+    GroupConsumer(settings, connection, options).run(stop)
 
 
 class GroupConsumer:
@@ -25,7 +44,8 @@ class GroupConsumer:
         self._topic = qualified(connection.namespace, Topic.PAYMENTS_REQUESTED)
         self._server = Server(settings, connection)
         self._server.duties.add(settings.commit_interval_s, self._commit_soon)
-        self._offsets = Offsets(self._topic)
+        self._offsets: dict[int, Offsets] = {}
+        """Of each partition owned. One that comes back begins anew: late news of before do not count for it."""
         self._committing = False
         self._consumer = Consumer(options | {"on_commit": self._on_commit}, logger=log)
 
@@ -51,15 +71,16 @@ class GroupConsumer:
             if message is None:
                 continue
             if error := message.error():
-                _judge(error)
+                _raise_if_final(error)
                 continue
-            served = self._offsets.serving(message.partition(), message.offset())
-            self._server.serve(message, now_us(), served, idle=idle)
+            offsets = self._offsets[message.partition()]
+            offsets.begin([message.offset()])
+            self._server.serve(message, now_us(), partial(offsets.end, [message.offset()]), idle=idle)
             idle = False
 
     def _on_assign(self, consumer: Consumer, taken: Sequence[TopicPartition]) -> None:
         consumer.incremental_assign(list(taken))
-        self._offsets.open(each.partition for each in taken)
+        self._offsets |= {each.partition: Offsets() for each in taken}
         self._server.tally.member_id = consumer.memberid()
         self._server.tally.rebalances += 1
         self._server.tally.taken(each.partition for each in taken)
@@ -68,7 +89,7 @@ class GroupConsumer:
     def _on_revoke(self, consumer: Consumer, revoked: Sequence[TopicPartition]) -> None:
         partitions = {each.partition for each in revoked}
         self._server.output.drain(DRAIN_S)
-        self._commit_now(self._offsets.committable(partitions))
+        self._commit_now(self._committable(partitions))
         self._give_up(consumer, revoked)
 
     def _on_lost(self, consumer: Consumer, lost: Sequence[TopicPartition]) -> None:
@@ -76,14 +97,24 @@ class GroupConsumer:
         self._give_up(consumer, lost)
 
     def _give_up(self, consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
-        self._offsets.close(each.partition for each in partitions)
+        for each in partitions:
+            self._offsets.pop(each.partition, None)
         self._server.tally.rebalances += 1
         self._server.tally.given_up(each.partition for each in partitions)
         consumer.incremental_unassign(list(partitions))
         self._server.report()
 
+    def _committable(self, partitions: Collection[int]) -> list[TopicPartition]:
+        """Return the offsets of `partitions` that the group does not have yet."""
+        owned = [(partition, self._offsets[partition]) for partition in partitions if partition in self._offsets]
+        return [
+            TopicPartition(self._topic, partition, at)
+            for partition, one in owned
+            if (at := one.committable) is not None
+        ]
+
     def _commit_soon(self) -> None:
-        offsets = self._offsets.committable()
+        offsets = self._committable(self._offsets)
         if offsets and not self._committing:
             self._committing = True
             self._consumer.commit(offsets=offsets, asynchronous=True)
@@ -99,12 +130,14 @@ class GroupConsumer:
     def _on_commit(self, error: KafkaError | None, offsets: Sequence[TopicPartition]) -> None:
         self._committing = False
         if error is None:
-            self._offsets.committed(offsets)
+            for each in offsets:
+                if each.error is None and each.partition in self._offsets:
+                    self._offsets[each.partition].committed(each.offset)
         elif not error.retriable():
             log.info("commit refused (%s); tried again at the next interval", error.str())
 
 
-def _judge(error: KafkaError) -> None:
+def _raise_if_final(error: KafkaError) -> None:
     """Raise ServiceError for what cannot pass; what librdkafka mends itself is logged."""
     if error.fatal() or error.code() in {KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED}:
         raise ServiceError(f"the consumer cannot go on ({error.str()}); correct the group's rights or settings")

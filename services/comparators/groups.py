@@ -9,7 +9,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from contracts.connection import Connection
 from contracts.delivery import Delivery
 from contracts.topics import AUTO_OFFSET_RESET, Group, qualified
-from services.common.errors import ServiceError
+from services.common.records import ServiceError
 
 log = logging.getLogger(__name__)
 

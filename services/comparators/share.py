@@ -12,11 +12,10 @@ from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.delivery import Delivery
 from contracts.topics import Topic, qualified
-from services.common.errors import ServiceError
-from services.comparators import clients
+from services.common.records import ServiceError
 from services.comparators.groups import configure_group
-from services.comparators.server import DRAIN_S, Server
-from services.comparators.stop import Stop
+from services.comparators.librdkafka import DRAIN_S, Server, any_consumer
+from services.comparators.replica import Stop
 from services.payment.settings import ReplicaSettings
 
 log = logging.getLogger(__name__)
@@ -28,9 +27,9 @@ STATISTICS_MS: Final = 250
 """The client tells of its assignment in its statistics only."""
 
 
-def run(settings: ReplicaSettings, connection: Connection, stop: Stop) -> None:
+def run(settings: ReplicaSettings, connection: Connection, stop: Stop, runtime: Delivery) -> None:
     """Serve as one member of the group until asked to stop. Raises ServiceError."""
-    configure_group(connection, Delivery.SHARE, settings.heartbeat_s, settings.session_s)
+    configure_group(connection, runtime, settings.heartbeat_s, settings.session_s)
     try:
         ShareReplica(settings, connection).run(stop)
     except KafkaException as ended:
@@ -47,7 +46,7 @@ class ShareReplica:
         self._written: deque[Any] = deque()
         """Records whose output has been acknowledged, and which the group does not know yet to be done."""
         self._consumer = ShareConsumer(
-            clients.any_consumer(connection, settings)
+            any_consumer(connection, settings)
             | {
                 "share.acknowledgement.mode": "explicit",
                 "max.poll.records": RECORDS,

@@ -3,26 +3,31 @@
 import asyncio
 import logging
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from aiokafka import AIOKafkaConsumer
+from aiokafka.errors import KafkaError
 
 from contracts.connection import Connection
 from contracts.delivery import Delivery
 from contracts.topics import AUTO_OFFSET_RESET
 from services.consumer.assignor import PlanAssignor
-from services.consumer.connection import START_DEADLINE_S, aiokafka_arguments, patiently, together
 from services.consumer.coordinator import FETCH_WAIT_MS, PlanCoordinator
-from services.consumer.errors import ReplicaError
+from services.consumer.interface import Options, ReplicaError, Topics
 from services.consumer.output import Output
 from services.consumer.plan_reader import PlanReader
-from services.consumer.settings import Options
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
+START_DEADLINE_S: Final = 30.0
+"""A broker that is being restarted is back within it; one that is not there is reported after it."""
+RETRY_S: Final = 0.2
+RETRY_BACKOFF_MS: Final = 20
+"""aiokafka sleeps this long after each failed join, sync or produce; its default, 100, would be felt in a rebalance."""
 FETCHER_IDLE_MS: Final = 20
 """aiokafka's fetcher can miss an assignment and sleep this long; its default is 200."""
 PARTITION_FETCH_BYTES: Final = 64 * 1024
@@ -33,21 +38,6 @@ POLL_INTERVAL_MS: Final = 24 * 3600 * 1000
 CLOSE_DEADLINE_S: Final = 2.0
 FORLORN_S: Final = 0.2
 """The same where no broker answers, and nothing is to be waited for."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Topics:
-    """What the consumer reads and writes, by the names the broker knows."""
-
-    group: str
-    events: str
-    """The one topic whose partitions are planned."""
-    plans: str
-    """PlanRecord; one partition, compacted."""
-    progress: str
-    """Progress; one partition."""
-    others: Mapping[str, int] = field(default_factory=dict)
-    """Further topics that must be there before it starts, with the least number of partitions they must have."""
 
 
 class Clients:
@@ -61,7 +51,7 @@ class Clients:
         self._options = options
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Gets the first error that the replica cannot survive."""
-        shared = aiokafka_arguments(connection) | {"client_id": replica}
+        shared = connection.aiokafka() | {"client_id": replica, "retry_backoff_ms": RETRY_BACKOFF_MS}
         self.plans = PlanReader(shared, topics.plans)
         self.output = Output(shared, self.failed)
         self.assignor = PlanAssignor(
@@ -122,3 +112,28 @@ class Clients:
         for outcome in await asyncio.gather(*stops, return_exceptions=True):
             if outcome is not None and deadline_s > FORLORN_S:
                 log.warning("a connection was cut off rather than closed: %r", outcome)
+
+
+async def together(*attempts: Coroutine[Any, Any, Any]) -> None:
+    """Await all; the first error cancels the others and is raised as it is."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            for attempt in attempts:
+                group.create_task(attempt)
+    except ExceptionGroup as failed:
+        raise failed.exceptions[0] from None
+
+
+async def patiently(attempt: Callable[[], Awaitable[T]], what: str, *, deadline: float) -> T:
+    """Return the first result of `attempt` that is not an error, trying again until `deadline` (monotonic seconds).
+
+    Raises ReplicaError with `what` and the last reason.
+    """
+    while True:
+        left_s = deadline - time.monotonic()
+        try:
+            return await asyncio.wait_for(attempt(), max(left_s, RETRY_S))
+        except (KafkaError, OSError, TimeoutError) as failed:
+            if left_s <= RETRY_S:
+                raise ReplicaError(f"{what} ({str(failed) or 'no answer'})") from failed
+        await asyncio.sleep(RETRY_S)  # nothing tells when a broker starts to listen

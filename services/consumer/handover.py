@@ -10,9 +10,9 @@ from contracts.clock import now_us
 from contracts.plan import PlanRecord
 from contracts.progress import Round, RoundKind
 from services.consumer.assignor import PlanAssignor
-from services.consumer.commits import Committer
 from services.consumer.coordinator import PlanCoordinator
-from services.consumer.lanes import Lanes
+from services.consumer.output import Committer
+from services.consumer.partition_queue import PartitionQueues
 from services.consumer.rounds import Given
 
 log = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ class Handover:
 
     coordinator: PlanCoordinator
     assignor: PlanAssignor
-    lanes: Lanes
+    queues: PartitionQueues
     committer: Committer
     listeners: Listeners
     newest_plan: Callable[[], PlanRecord | None]
@@ -68,26 +68,26 @@ class Handover:
 
     async def stop(self) -> None:
         """Eager: give up everything before the group is joined."""
-        held = self.lanes.held
-        self.lanes.close(held)
-        done = await self._finish(await self.lanes.settle(held, STOP_S))
+        held = self.queues.held
+        self.queues.close(held)
+        done = await self._finish(await self.queues.settle(held, STOP_S))
         self.committer.hold()
-        await self._say_goodbye(done, self.lanes.held - done)
+        await self._say_goodbye(done, self.queues.held - done)
 
     async def carry_out(self, partitions: frozenset[int], generation: int) -> bool:
         """Make `partitions` the ones that are served; return whether the group should be joined again at once."""
         origin, assignor = self.assignor.last, self.assignor
-        if self.eager and self.lanes.held and self._member != (self.coordinator.member_id, generation - 1):
-            self.lanes.drop(self.lanes.held)  # somebody else may have served them in the round that was missed
+        if self.eager and self.queues.held and self._member != (self.coordinator.member_id, generation - 1):
+            self.queues.drop(self.queues.held)  # somebody else may have served them in the round that was missed
             await self.coordinator.fetch((), {})  # what waited was fetched already: begin at the group's offsets
         self._member = (str(self.coordinator.member_id), generation)
         assignor.generation, assignor.given = generation, {}
         self.committer.open(generation)
-        held = self.lanes.held
+        held = self.queues.held
         taken, released = partitions - held, held - partitions
-        self.lanes.close(released)
+        self.queues.close(released)
         if self.eager:
-            self.lanes.drop(released)  # first: an event that ends late must not be committed over its new owner
+            self.queues.drop(released)  # first: an event that ends late must not be committed over its new owner
         pause_us = await self._take(partitions, taken, origin.given, origin.epoch)
         if self._is_lost:
             return False
@@ -100,33 +100,33 @@ class Handover:
 
     async def give_up_all(self, patience_s: float) -> None:
         """Before leaving: finish and commit what can be finished in time."""
-        held = self.lanes.held
-        self.lanes.close(held)
-        settled = await self.lanes.settle(held, patience_s)
+        held = self.queues.held
+        self.queues.close(held)
+        settled = await self.queues.settle(held, patience_s)
         if late := held - settled:
             log.warning("events of partitions %s are not done; they will be served again", sorted(late))
         done = await self._finish(settled)
         self.committer.hold()
-        await self._say_goodbye(done, self.lanes.held - done)
-        self.lanes.drop(self.lanes.held)
+        await self._say_goodbye(done, self.queues.held - done)
+        self.queues.drop(self.queues.held)
 
     async def abandon(self) -> dict[int, range]:
         """Before leaving unheard: let handlers end what they are at; return which offsets are begun and not committed.
 
         Partitions count as lost: what a listener saved of them would be ahead of what the group has.
         """
-        held = self.lanes.held
-        self.lanes.close(held)
-        await self.lanes.settle(held, min(ABANDON_S, self.release_s))
-        uncommitted = {partition: lane.uncommitted for partition, lane in self.lanes.items() if lane.uncommitted}
+        held = self.queues.held
+        self.queues.close(held)
+        await self.queues.settle(held, min(ABANDON_S, self.release_s))
+        uncommitted = {partition: queue.uncommitted for partition, queue in self.queues.items() if queue.uncommitted}
         if lost := sorted(self.lose()):
             await self.listeners.on_partitions_lost(lost)
         return uncommitted
 
     def lose(self) -> frozenset[int]:
         """The group has given everything away: drop it at once; return what was held."""
-        held = self.lanes.held
-        self.lanes.drop(held)
+        held = self.queues.held
+        self.queues.drop(held)
         self.committer.hold()
         self.assignor.forget()
         return held
@@ -146,22 +146,22 @@ class Handover:
             if offsets:
                 await self.listeners.on_partitions_lost(sorted(offsets))
             return 0
-        self.lanes.open(offsets, epoch)
-        self.lanes.reopen([p for p in partitions if p not in offsets], epoch)
+        self.queues.open(offsets, epoch)
+        self.queues.reopen([p for p in partitions if p not in offsets], epoch)
         fetched = self.coordinator.fetched
-        again = {p: self.lanes[p].expected for p in partitions if p not in fetched} | offsets
+        again = {p: self.queues[p].expected for p in partitions if p not in fetched} | offsets
         await self.coordinator.fetch(partitions, {p: at for p, at in again.items() if at is not None})
         stopped = [given[p].at_us for p in offsets if p in given]
         return max(0, now_us() - min(stopped)) if stopped else 0
 
     async def _release(self, partitions: frozenset[int]) -> None:
         patience_s = min(self.release_s, FIRST_RELEASE_S * 2**self.assignor.last.follow_ups)
-        settled = await self.lanes.settle(partitions, patience_s)
+        settled = await self.queues.settle(partitions, patience_s)
         still_held = await self._finish(settled)
         if still_held:
             await self.listeners.on_partitions_released(sorted(still_held))
-        self.lanes.drop(still_held & self.lanes.held)
-        for partition in (partitions - settled) & self.lanes.held:
+        self.queues.drop(still_held & self.queues.held)
+        for partition in (partitions - settled) & self.queues.held:
             self._watch(partition)
 
     async def _say_goodbye(self, done: Collection[int], late: Collection[int]) -> None:
@@ -174,9 +174,9 @@ class Handover:
     async def _finish(self, settled: set[int]) -> set[int]:
         """Commit what is done and note where to go on with these; return those that were not lost meanwhile."""
         stopped_us = now_us()
-        await self.committer.last_commit(self.lanes.held)  # all of it: a partition with an event late loses no more
-        still_held = settled & self.lanes.held
-        positions = {p: self.lanes[p].position for p in still_held}
+        await self.committer.last_commit(self.queues.held)  # all of it: a partition with an event late loses no more
+        still_held = settled & self.queues.held
+        positions = {p: self.queues[p].position for p in still_held}
         self.assignor.given |= {p: Given(at, stopped_us) for p, at in positions.items() if at is not None}
         return still_held
 
@@ -184,11 +184,11 @@ class Handover:
         """Ask for another round once the partition's events in flight are done: it is claimed until then."""
 
         async def ask() -> None:
-            await lane.idle()
-            if partition in self.lanes.held and self.lanes[partition] is lane and not lane.is_open:
+            await queue.idle()
+            if partition in self.queues.held and self.queues[partition] is queue and not queue.is_open:
                 self.coordinator.request_rejoin()
 
-        lane = self.lanes[partition]
+        queue = self.queues[partition]
         task = asyncio.ensure_future(ask())
         self._watched.add(task)
         task.add_done_callback(self._watched.discard)

@@ -91,7 +91,7 @@ class Membership:
 
         Eager: leave at once; asking would stop everybody, and the leaving again.
         """
-        if self._handover.lanes.held and not self._handover.eager and self.state is not ReplicaState.STOPPING:
+        if self._handover.queues.held and not self._handover.eager and self.state is not ReplicaState.STOPPING:
             self.state, self._assignor.draining = ReplicaState.DRAINING, True
             self._changed()
             self._empty.clear()
@@ -194,7 +194,7 @@ class Membership:
 
     async def _leave_later(self, state: ReplicaState) -> None:
         await asyncio.sleep(self._linger_s)
-        if not self._handover.lanes.held and not self._is_named(self._plans.newest):
+        if not self._handover.queues.held and not self._is_named(self._plans.newest):
             await self.leave(state)
 
     def _join(self) -> None:
@@ -208,14 +208,14 @@ class Membership:
         plan, assignor = self._plans.newest, self._assignor
         is_behind = plan is not None and plan.epoch > assignor.last.epoch
         # What was given up now is handed on in the next round.
-        is_empty = not self._handover.lanes.held and not (assignor.given and assignor.last.again)
+        is_empty = not self._handover.queues.held and not (assignor.given and assignor.last.again)
         self._behind = self._behind if is_behind else 0
         if self.state is ReplicaState.DRAINING:
             if is_empty or (partitions and assignor.asked_to_drain):  # asked, and still assigned: nobody can take over
                 self._empty.set()
             elif not assignor.asked_to_drain:
                 self._coordinator.request_rejoin()
-        elif self._handover.lanes.held or self._is_named(plan):
+        elif self._handover.queues.held or self._is_named(plan):
             self.state = ReplicaState.MEMBER
         elif self.state is ReplicaState.MEMBER and is_empty and not is_behind:
             self._start(self._leave_later, ReplicaState.DRAINED)

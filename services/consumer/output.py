@@ -1,13 +1,31 @@
-"""What the replica writes: idempotent, acknowledged by all in-sync copies, many in flight at once."""
+"""What a replica writes to Kafka: its outputs, then the offsets of what is done, and its progress."""
 
 import asyncio
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
-from aiokafka import AIOKafkaProducer
+import msgspec
+from aiokafka import AIOKafkaProducer, errors
+from aiokafka.structs import OffsetAndMetadata, TopicPartition
+
+from contracts.progress import PROGRESS_INTERVAL_S, Progress
+from services.consumer.partition_queue import PartitionQueue, PartitionQueues
+
+log = logging.getLogger(__name__)
 
 REQUEST_TIMEOUT_MS: Final = 120_000
 """How long an output may wait for a leader before the replica gives up; none of it has been committed."""
+FENCED: Final = (
+    errors.UnknownMemberIdError,
+    errors.IllegalGenerationError,
+    errors.RebalanceInProgressError,
+    errors.CommitFailedError,
+)
+"""Answers that mean: the group has moved on. aiokafka has taken note and rejoins."""
+LAST_COMMIT_S: Final = 2.0
+"""How long the commit before a handover is tried; below the rebalance time-out, which costs the membership."""
+RETRY_S: Final = 0.05
 
 
 class Output:
@@ -52,3 +70,115 @@ class Output:
             self._drained.set()
         if not sent.cancelled() and (error := sent.exception()) and not self._failed.done():
             self._failed.set_exception(error)
+
+
+class Committer:
+    """Commits what the queues have done. Held: no commit leaves.
+
+    aiokafka sends JoinGroup and OffsetCommit on one connection, which the broker serves in order. A commit made while
+    joining is answered after the round, as one of an old generation, and aiokafka then throws its member id away.
+    A member without a generation must be silent too: an empty group would accept its commit.
+    """
+
+    def __init__(self, coordinator: Any, queues: PartitionQueues, topic: str, interval_s: float) -> None:
+        self._coordinator = coordinator
+        self._queues = queues
+        self._topic = topic
+        self._interval_s = interval_s
+        self._lock = asyncio.Lock()
+        self._generation = -1
+
+    def open(self, generation: int) -> None:
+        """Commit in the name of `generation` from now on."""
+        self._generation = generation
+
+    def hold(self) -> None:
+        """Commit nothing until the next `open`."""
+        self._generation = -1
+
+    async def run(self) -> None:
+        """Commit at every interval, until cancelled."""
+        while True:
+            await asyncio.sleep(self._interval_s)
+            await self.commit()
+
+    async def last_commit(self, partitions: Collection[int]) -> bool:
+        """Commit what `partitions` have done before others take them; return whether that is with the group."""
+        try:
+            async with asyncio.timeout(LAST_COMMIT_S):
+                # The coordinator moves or restarts, and nothing tells when it is back.
+                while not (done := await self.commit(partitions)) and self._may_commit():  # noqa: ASYNC110
+                    await asyncio.sleep(RETRY_S)
+        except TimeoutError:
+            log.warning("the last commit was not answered within %g s; its events may be served again", LAST_COMMIT_S)
+            return False
+        return done
+
+    async def commit(self, partitions: Collection[int] | None = None) -> bool:
+        """Commit; return whether all that is done is now with the group. A refusal loses nothing: events repeat.
+
+        partitions: None for all that are held.
+        """
+        async with self._lock:
+            queues, offsets = self._committable(partitions)
+            if not offsets:
+                return True
+            # Checked and sent without a pause between: aiokafka's own commit() may wait for a coordinator first, and
+            # would then send these offsets under whatever generation it has by that time.
+            if not self._may_commit():
+                return False
+            at = {TopicPartition(self._topic, p): OffsetAndMetadata(offset, "") for p, offset in offsets.items()}
+            try:
+                await self._coordinator._do_commit_offsets(None, at)
+            except FENCED as moved_on:
+                log.info(
+                    "commit refused (%s): the events since the last one will be served again", type(moved_on).__name__
+                )
+                return False
+            except errors.KafkaError as away:
+                if not away.retriable:
+                    raise
+                return False
+            for partition, offset in offsets.items():
+                queues[partition].committed(offset)
+            return True
+
+    def _committable(self, partitions: Collection[int] | None) -> tuple[dict[int, PartitionQueue], dict[int, int]]:
+        queues = {p: queue for p, queue in self._queues.items() if partitions is None or p in partitions}
+        offsets = {p: offset for p, queue in queues.items() if (offset := queue.committable) is not None}
+        return queues, offsets
+
+    def _may_commit(self) -> bool:
+        return bool(0 < self._generation == self._coordinator.generation and not self._coordinator.joining)
+
+
+class ProgressReporter:
+    """Writes one Progress at a time: while the broker is away, reports are skipped and not piled up."""
+
+    def __init__(self, output: Output, topic: str, snapshot: Callable[[], Progress]) -> None:
+        self._output = output
+        self._topic = topic
+        self._snapshot = snapshot
+        self._changed = asyncio.Event()
+        self._under_way: asyncio.Future[None] | None = None
+
+    def changed(self) -> None:
+        """Report at once: the replica's state has changed."""
+        self._changed.set()
+
+    async def run(self) -> None:
+        """Report until cancelled."""
+        while True:
+            try:
+                await asyncio.wait_for(self._changed.wait(), PROGRESS_INTERVAL_S)
+            except TimeoutError:
+                if self._under_way is not None and not self._under_way.done():
+                    continue
+            self._changed.clear()
+            await self.report()
+
+    async def report(self) -> None:
+        """Write one report."""
+        progress = self._snapshot()
+        value = msgspec.json.encode(progress)
+        self._under_way = await self._output.send(self._topic, progress.replica.encode(), value)

@@ -15,21 +15,16 @@ from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.delivery import Delivery
 from contracts.progress import Progress, ReplicaState
-from services.consumer import logs
-from services.consumer.clients import CLOSE_DEADLINE_S, FORLORN_S, Clients, Topics
-from services.consumer.commits import Committer
-from services.consumer.errors import ReplicaError
-from services.consumer.event import BatchHandler, Handler, Later
+from services.common.logs import quiet_aiokafka
+from services.consumer.clients import CLOSE_DEADLINE_S, FORLORN_S, Clients
 from services.consumer.handover import Handover, Listeners
-from services.consumer.lanes import Lanes
-from services.consumer.lease import Lease
+from services.consumer.interface import BatchHandler, Handler, Later, Options, ReplicaError, Topics
+from services.consumer.lease import Lease, Prober
 from services.consumer.membership import Membership
-from services.consumer.parting import SILENCE_S, served_again, silence, unless_silent
-from services.consumer.poller import Poller
-from services.consumer.prober import Prober
-from services.consumer.progress import ProgressReporter
-from services.consumer.server import OnError, Server
-from services.consumer.settings import Options
+from services.consumer.output import Committer, ProgressReporter
+from services.consumer.partition_queue import PartitionQueues
+from services.consumer.server import OnError, Poller, Server
+from services.consumer.shutdown import SILENCE_S, served_again, silence, unless_silent
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +74,9 @@ class PlanConsumer:
         self._busy_s = busy_s
         self._close_s = CLOSE_DEADLINE_S
         self._incarnation = f"{now_us():016d}-{secrets.token_hex(4)}"  # sorts by start time
-        self._lanes = Lanes(per_partition=self._options.concurrency_per_partition, batch_size=self._options.batch_size)
+        self._queues = PartitionQueues(
+            per_partition=self._options.concurrency_per_partition, batch_size=self._options.batch_size
+        )
 
     async def run(self, stop: asyncio.Event | None = None) -> None:
         """Serve until `stop` is set; without one, until SIGTERM or SIGINT. Raises ReplicaError: cannot start or go on.
@@ -92,14 +89,16 @@ class PlanConsumer:
                 asyncio.get_running_loop().add_signal_handler(number, stop.set)
         self._clients = Clients(self._replica, self._incarnation, self._connection, self._topics, self._options)
         try:
-            if await self._is_started(stop):
-                logs.connected()
+            with quiet_aiokafka():
+                is_started = await self._is_started(stop)
+            if is_started:
                 self._put_together()
                 await self._serve(stop)
         except KafkaError as wrong:
             raise ReplicaError(f"{self._replica} cannot go on: {wrong!r}") from wrong
         finally:
-            await self._clients.close(self._close_s)
+            with quiet_aiokafka():
+                await self._clients.close(self._close_s)
 
     async def send(self, topic: str, key: bytes | None, value: bytes) -> "asyncio.Future[None]":
         """Write a record with the replica's own producer; the future is done once all in-sync copies have it."""
@@ -107,17 +106,17 @@ class PlanConsumer:
 
     def pause(self, partition: int) -> None:
         """Start no further event of a partition. One that moves starts unpaused. Raises KeyError: not held now."""
-        self._lanes[partition].paused = True
+        self._queues[partition].paused = True
 
     def resume(self, partition: int) -> None:
         """Undo `pause`. Raises KeyError: not held now."""
-        self._lanes[partition].paused = False
-        self._lanes.look()
+        self._queues[partition].paused = False
+        self._queues.look()
 
     @property
     def partitions(self) -> tuple[int, ...]:
         """Partitions that are served now, ascending."""
-        return self._lanes.serving
+        return self._queues.serving
 
     async def _is_started(self, stop: asyncio.Event) -> bool:
         """Connect; return False when told to stop before that is done."""
@@ -133,15 +132,15 @@ class PlanConsumer:
             stops.cancel()
 
     def _put_together(self) -> None:
-        clients, options, lanes = self._clients, self._options, self._lanes
+        clients, options, queues = self._clients, self._options, self._queues
         self._lease = Lease(options.session_s)
         self._progress = ProgressReporter(clients.output, self._topics.progress, self._snapshot)
-        self._server = Server(lanes, self._lease, self._handle, self._on_error)
-        self._committer = Committer(clients.coordinator, lanes, self._topics.events, options.commit_interval_s)
+        self._server = Server(queues, self._lease, self._handle, self._on_error)
+        self._committer = Committer(clients.coordinator, queues, self._topics.events, options.commit_interval_s)
         self._handover = Handover(
             coordinator=clients.coordinator,
             assignor=clients.assignor,
-            lanes=lanes,
+            queues=queues,
             committer=self._committer,
             listeners=self._listeners,
             newest_plan=lambda: clients.plans.newest,
@@ -161,14 +160,14 @@ class PlanConsumer:
             completed=self._prober.round_completed,
             failed=clients.failed,
         )
-        clients.assignor.claims = lambda: lanes.held
+        clients.assignor.claims = lambda: queues.held
         clients.coordinator.conduct = self._membership
 
     async def _serve(self, stop: asyncio.Event) -> None:
         await self._progress.report()
         duties: list[Coroutine[Any, Any, Any]] = [
             stop.wait(),
-            Poller(self._clients.consumer, self._lanes, self._topics.events).run(),
+            Poller(self._clients.consumer, self._queues, self._topics.events).run(),
             *(self._server.run() for _ in range(self._options.concurrency)),
             self._server.watch(),
             self._committer.run(),
@@ -180,7 +179,7 @@ class PlanConsumer:
         tasks = [asyncio.ensure_future(duty) for duty in duties]
         try:
             await self._watch([*tasks, self._clients.failed])
-            tasks[0] = asyncio.ensure_future(self._part())
+            tasks[0] = asyncio.ensure_future(self._shut_down())
             await self._watch([*tasks, self._clients.failed])
         finally:
             for task in tasks:
@@ -194,7 +193,7 @@ class PlanConsumer:
         for ended in done:
             ended.result()
 
-    async def _part(self) -> None:
+    async def _shut_down(self) -> None:
         silent = silence(self._clients.coordinator.brokers, self._clients.coordinator.ask)
         try:
             if await unless_silent(self._leave(), silent, self._options.drain_s + LEAVE_DEADLINE_S):
@@ -212,7 +211,7 @@ class PlanConsumer:
         await self._clients.output.drained()
 
     def _snapshot(self) -> Progress:
-        lanes, membership, plan = self._lanes, self._membership, self._clients.plans.newest
+        queues, membership, plan = self._queues, self._membership, self._clients.plans.newest
         busy_s = self._busy_s() if self._busy_s else self._server.busy_s
         rounds, self._handover.timings = tuple(self._handover.timings), []
         serves = membership.state in (ReplicaState.MEMBER, ReplicaState.DRAINING)
@@ -225,8 +224,8 @@ class PlanConsumer:
             epoch=plan.epoch if plan else 0,
             assigned_epoch=self._clients.assignor.last.epoch,
             state=membership.state,
-            partitions=lanes.serving if serves else (),
-            positions={p: at for p, lane in lanes.items() if (at := lane.position) is not None} if serves else {},
+            partitions=queues.serving if serves else (),
+            positions={p: at for p, queue in queues.items() if (at := queue.position) is not None} if serves else {},
             processed=self._server.processed,
             busy_us=int(busy_s * 1_000_000),
             rebalances=self._handover.rounds,

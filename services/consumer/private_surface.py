@@ -179,9 +179,9 @@ GROUP_FACTS: Final = (
 )
 
 FETCH_FACTS: Final = (
-    Fact("polls hand out nothing before the first assignment", "records come when their lanes are open"),
+    Fact("polls hand out nothing before the first assignment", "records come when their queues are open"),
     Fact("a response for a partition without a position is thrown away", "a partition may leave and come back"),
-    Fact("a response for an earlier position is thrown away", "a kept lane is fetched from where it ended"),
+    Fact("a response for an earlier position is thrown away", "a kept queue is fetched from where it ended"),
     Fact("fetched records of another position are thrown away", "nothing is handled twice after a seek"),
     Fact("fetched records of an assignment changed in place are handed out", "partitions that stay do not pause"),
     Fact("each fetch reads the wait anew", "it is shortened for a round"),

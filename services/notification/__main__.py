@@ -2,8 +2,8 @@
 
 import os
 
-from services.common.run import main
-from services.common.settings import ServiceSettings
+from services.common.faust_app import ServiceSettings
+from services.common.process import main
 from services.notification.app import build
 
 if __name__ == "__main__":

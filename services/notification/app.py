@@ -6,12 +6,10 @@ from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.events import NotificationSent, PaymentSettled, ShipmentScheduled
 from contracts.topics import Group, Topic
-from services.common.app import consume
-from services.common.assembly import assemble
-from services.common.codec import decoder, encode, identity_in
-from services.common.records import Effect, Incoming
-from services.common.service import Service
-from services.common.settings import ServiceSettings
+from services.common.faust_app import ServiceSettings
+from services.common.once import identity_in
+from services.common.records import Effect, decoded, encode
+from services.common.service import Service, assemble
 from services.notification.domain import STAGE, declined, shipped
 
 
@@ -25,21 +23,19 @@ def build(connection: Connection, settings: ServiceSettings) -> Service:
         inputs=(Topic.PAYMENTS_SETTLED, Topic.SHIPMENTS_SCHEDULED),
         outputs={Topic.NOTIFICATIONS_SENT: identity_in("notification_id")},
     )
-    decode_payment = decoder(PaymentSettled)
-    decode_shipment = decoder(ShipmentScheduled)
     target = service.named(Topic.NOTIFICATIONS_SENT)
 
     def effect(notification: NotificationSent) -> Effect:
         return Effect(notification.notification_id, target, notification.order_id.encode(), encode(notification))
 
-    def tell_declined(record: Incoming) -> Iterator[Effect]:
-        notification = declined(decode_payment(record), now_us())
+    def tell_declined(payment: PaymentSettled) -> Iterator[Effect]:
+        notification = declined(payment, now_us())
         if notification is not None:
             yield effect(notification)
 
-    def tell_shipped(record: Incoming) -> Iterator[Effect]:
-        yield effect(shipped(decode_shipment(record), now_us()))
+    def tell_shipped(shipment: ShipmentScheduled) -> Iterator[Effect]:
+        yield effect(shipped(shipment, now_us()))
 
-    consume(service.app, service.named(Topic.PAYMENTS_SETTLED), service.stage, tell_declined)
-    consume(service.app, service.named(Topic.SHIPMENTS_SCHEDULED), service.stage, tell_shipped)
+    service.consume(Topic.PAYMENTS_SETTLED, decoded(PaymentSettled, tell_declined))
+    service.consume(Topic.SHIPMENTS_SCHEDULED, decoded(ShipmentScheduled, tell_shipped))
     return service

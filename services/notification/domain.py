@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 
 from contracts.events import NotificationSent, PaymentSettled, ShipmentScheduled
-from services.common.identity import effect_id
+from services.common.records import effect_id
 
 STAGE: Final = "notification"
 

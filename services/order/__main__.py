@@ -2,9 +2,8 @@
 
 import os
 
-from services.common.run import main
-from services.order.app import build
-from services.order.settings import OrderSettings
+from services.common.process import main
+from services.order.app import OrderSettings, build
 
 if __name__ == "__main__":
     main("order", os.environ, OrderSettings, build)

@@ -1,74 +1,92 @@
-"""What becomes of an order: a payment request in one partition, or a refusal with every reason. Pure."""
+"""What becomes of an order: a payment request in one partition, or a refusal with every reason. Pure.
 
-import hashlib
-from typing import Final, Literal
+Every rule is asked, so that the customer can mend all mistakes in one go.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any, Final, Literal
 from zlib import crc32
 
 import msgspec
 
-from contracts.catalogue import MAX_ORDER_BYTES
+from contracts.catalogue import COUNTRIES, CURRENCIES, MAX_AMOUNT_MINOR, MAX_ORDER_BYTES, MERCHANTS
 from contracts.events import (
     INTENDED_AT_HEADER,
     PARTITION_HEADER,
     PLACED_AT_HEADER,
+    SCHEMA_VERSION,
     OrderPlaced,
     PaymentRequested,
     Timeline,
     card_token,
 )
-from services.common.codec import decoder
-from services.common.dead_letters import order_id_in
-from services.common.errors import RefusedError
-from services.common.identity import effect_id
-from services.common.records import Incoming
-from services.order.validation import problems_in, problems_of
+from services.common.records import Incoming, Refusal, decoder, effect_id, order_id_in
 
 STAGE: Final = "order"
+Grouping = Literal["key", "explicit"]
+"""key: by the customer's hash. explicit: by the header `partition`, by the customer's hash without one."""
+MAX_HEADER_DIGITS: Final = 16
+"""Of a number in a header. Microseconds of that length reach to the year 2286; longer ones are no dates."""
+MAX_ID_LENGTH: Final = 64
+CARD_DIGITS: Final = range(12, 20)
+
+_LUHN_DOUBLED: Final = (0, 2, 4, 6, 8, 1, 3, 5, 7, 9)
+"""Digit → the digit sum of its double."""
+
 
 _decode = decoder(OrderPlaced)
 
 
-def order_of(record: Incoming) -> OrderPlaced:
-    """Return the valid order in `record`. Raises RefusedError with every reason."""
-    if record.value is not None and len(record.value) > MAX_ORDER_BYTES:
-        raise RefusedError((f"the record has {len(record.value)} bytes, more than the {MAX_ORDER_BYTES} allowed",))
-    try:
-        order = _decode(record)
-    except RefusedError as refused:
-        raise _with_all_reasons(record, refused) from refused
-    if problems := problems_of(order):
-        raise RefusedError(problems, order.order_id)
-    return order
+def order_of(record: Incoming) -> OrderPlaced | Refusal:
+    """Return the valid order in `record`, or every reason why there is none."""
+    value = record.value or b""
+    if len(value) > MAX_ORDER_BYTES:
+        reason = f"the record has {len(value)} bytes, more than the {MAX_ORDER_BYTES} allowed"
+        return Refusal((reason,), order_id_in(value))
+    order = _decode(record.value)
+    if isinstance(order, Refusal):
+        return _with_all_reasons(value, order)
+    problems = problems_of(order)
+    return Refusal(problems, order.order_id) if problems else order
 
 
-def _with_all_reasons(record: Incoming, refused: RefusedError) -> RefusedError:
+def _with_all_reasons(value: bytes, refusal: Refusal) -> Refusal:
     """Look again, field by field, where decoding stopped at the first field that did not fit."""
     try:
-        fields = msgspec.json.decode(record.value or b"")
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return refused
-    version_known = isinstance(fields, dict) and refused.reasons[0].startswith("not a")
-    if not version_known:
-        return refused
-    return RefusedError(problems_in(fields) or refused.reasons, order_id_in(record.value or b""))
+        fields = msgspec.json.decode(value)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return refusal
+    if not isinstance(fields, dict) or not refusal.reasons[0].startswith("not a"):
+        return refusal
+    return Refusal(problems_in(fields) or refusal.reasons, refusal.order_id)
 
 
-def payment_partition(customer: str, chosen: int | None, grouping: Literal["key", "explicit"], partitions: int) -> int:
-    """Return the partition of payments.requested.
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A valid order, the request for its payment, and the partition of payments.requested that this belongs in."""
 
-    chosen: what the load asks for, obeyed under `explicit` grouping. Without it, and under `key`, CRC-32 of the
-    customer: the same in every process, which Python's own hash is not. Raises RefusedError when out of range.
+    order: OrderPlaced
+    request: PaymentRequested
+    partition: int
+
+
+def accepted(record: Incoming, grouping: Grouping, partitions: int, token_key: str, at_us: int) -> Accepted | Refusal:
+    """Return what an order placed becomes. at_us: when it was accepted.
+
+    Times come from the record's headers, or from its timestamp. A header that is no number, or no partition, refuses
+    the order.
     """
-    if grouping == "explicit" and chosen is not None:
-        if chosen >= partitions:
-            raise RefusedError((f"header {PARTITION_HEADER} is {chosen}; partitions are 0 to {partitions - 1}",))
-        return chosen
-    return crc32(customer.encode()) % partitions
-
-
-def payment_request(order: OrderPlaced, record: Incoming, token_key: str, accepted_us: int) -> PaymentRequested:
-    """Return the request for an accepted order. Its times come from the record's headers, or from its timestamp."""
-    return PaymentRequested(
+    order = order_of(record)
+    if isinstance(order, Refusal):
+        return order
+    try:
+        intended_us, placed_us = (_number_in(record, name) for name in (INTENDED_AT_HEADER, PLACED_AT_HEADER))
+        partition = payment_partition(order.customer, _number_in(record, PARTITION_HEADER), grouping, partitions)
+    except ValueError as wrong:
+        return Refusal((str(wrong),), order.order_id)
+    request = PaymentRequested(
         order_id=order.order_id,
         customer=order.customer,
         merchant=order.merchant,
@@ -77,11 +95,35 @@ def payment_request(order: OrderPlaced, record: Incoming, token_key: str, accept
         amount_minor=order.amount_minor,
         card_token=card_token(order.card_number, token_key),
         timeline=Timeline(
-            intended_us=record.header_us(INTENDED_AT_HEADER),
-            placed_us=record.header_us(PLACED_AT_HEADER),
-            accepted_us=accepted_us,
+            intended_us=record.timestamp_us if intended_us is None else intended_us,
+            placed_us=record.timestamp_us if placed_us is None else placed_us,
+            accepted_us=at_us,
         ),
     )
+    return Accepted(order, request, partition)
+
+
+def _number_in(record: Incoming, header: str) -> int | None:
+    """Return a header as a number, None without one. Raises ValueError for what is no decimal number."""
+    text = record.headers.get(header)
+    if text is None:
+        return None
+    if not text.isdigit() or len(text) > MAX_HEADER_DIGITS:
+        raise ValueError(f"header {header} is no decimal number of at most {MAX_HEADER_DIGITS} digits: {text[:40]!r}")
+    return int(text)
+
+
+def payment_partition(customer: str, chosen: int | None, grouping: Grouping, partitions: int) -> int:
+    """Return the partition of payments.requested.
+
+    chosen: what the load asks for, obeyed under `explicit` grouping. Without it, and under `key`, CRC-32 of the
+    customer: the same in every process, which Python's own hash is not. Raises ValueError when out of range.
+    """
+    if grouping == "explicit" and chosen is not None:
+        if chosen >= partitions:
+            raise ValueError(f"header {PARTITION_HEADER} is {chosen}; partitions are 0 to {partitions - 1}")
+        return chosen
+    return crc32(customer.encode()) % partitions
 
 
 def payment_effect_id(order_id: str) -> str:
@@ -93,4 +135,71 @@ def fingerprint(order: OrderPlaced, token_key: str) -> str:
     """Return a short hash of what was ordered: it tells a repeat from another order under the same id."""
     told = (order.customer, order.merchant, order.country, order.currency, order.amount_minor)
     content = msgspec.json.encode((*told, card_token(order.card_number, token_key)))
-    return hashlib.blake2b(content, digest_size=8).hexdigest()
+    return blake2b(content, digest_size=8).hexdigest()
+
+
+def luhn_valid(number: str) -> bool:
+    """Return whether the last digit is the Luhn check digit of the others. `number`: decimal digits only."""
+    digits = [ord(character) - ord("0") for character in reversed(number)]
+    return (sum(digits[0::2]) + sum(_LUHN_DOUBLED[digit] for digit in digits[1::2])) % 10 == 0
+
+
+def _identifier(text: str) -> str | None:
+    if not text or len(text) > MAX_ID_LENGTH:
+        return f"must have 1 to {MAX_ID_LENGTH} characters, not {len(text)}"
+    return None if text.isprintable() else "holds characters that cannot be printed"
+
+
+def _one_of(known: tuple[str, ...], what: str) -> Callable[[str], str | None]:
+    members = frozenset(known)
+    return lambda text: None if text in members else f"{text[:MAX_ID_LENGTH]!r} is no known {what}"
+
+
+def _amount(amount_minor: int) -> str | None:
+    if amount_minor <= 0:
+        return f"must be above 0, not {amount_minor}"
+    return None if amount_minor <= MAX_AMOUNT_MINOR else f"must be at most {MAX_AMOUNT_MINOR}, not {amount_minor}"
+
+
+def _card(number: str) -> str | None:
+    # The number itself is never repeated: reasons travel to the customer and into the dead letters.
+    if not (number.isascii() and number.isdigit() and len(number) in CARD_DIGITS):
+        return f"must be {CARD_DIGITS.start} to {CARD_DIGITS.stop - 1} digits"
+    return None if luhn_valid(number) else "fails the Luhn check"
+
+
+_RULES: Final[tuple[tuple[str, Callable[[Any], str | None]], ...]] = (
+    ("order_id", _identifier),
+    ("customer", _identifier),
+    ("merchant", _one_of(MERCHANTS, "merchant")),
+    ("country", _one_of(COUNTRIES, "country")),
+    ("currency", _one_of(CURRENCIES, "currency")),
+    ("amount_minor", _amount),
+    ("card_number", _card),
+)
+_TYPES: Final = {field.name: field.type for field in msgspec.structs.fields(OrderPlaced)}
+
+
+def problems_of(order: OrderPlaced) -> tuple[str, ...]:
+    """Return every reason why this order cannot be accepted; none for a good one."""
+    return tuple(f"{name}: {wrong}" for name, rule in _RULES if (wrong := rule(getattr(order, name))))
+
+
+def problems_in(fields: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return every reason why these decoded JSON fields make no acceptable order: missing, of a wrong type, refused."""
+    problems = []
+    for name, rule in _RULES:
+        if name not in fields:
+            problems.append(f"{name}: missing")
+            continue
+        try:
+            value = msgspec.convert(fields[name], _TYPES[name])
+        except msgspec.ValidationError as wrong:
+            problems.append(f"{name}: {wrong}")
+            continue
+        if refused := rule(value):
+            problems.append(f"{name}: {refused}")
+    version = fields.get("v", SCHEMA_VERSION)
+    if version != SCHEMA_VERSION:
+        problems.append(f"v: schema version {version!r:.20} is unknown; this service understands {SCHEMA_VERSION}")
+    return tuple(problems)

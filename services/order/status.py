@@ -8,9 +8,8 @@ import msgspec
 
 from contracts.clock import now_us
 from contracts.events import NotificationSent, PaymentSettled, ShipmentScheduled
-from services.common.codec import encode
-from services.common.records import Effect
-from services.order.validation import MAX_ID_LENGTH
+from services.common.records import Effect, encode
+from services.order.domain import MAX_ID_LENGTH
 
 MAX_ORDERS: Final = 200_000
 """Orders kept, the oldest dropped first: some 80 MB."""

@@ -6,8 +6,9 @@ import sys
 
 from contracts.connection import read_settings
 from contracts.validation import InvalidSettingsError
-from services.consumer import ReplicaError, logs
-from services.payment.service import PaymentService
+from services.common import logs
+from services.consumer import ReplicaError
+from services.payment.app import PaymentService
 from services.payment.settings import ReplicaSettings
 
 
@@ -18,7 +19,7 @@ def main() -> int:
     except InvalidSettingsError as wrong:
         sys.stderr.write("".join(f"{problem}\n" for problem in wrong.problems))
         return 2
-    logs.configure(settings.replica)
+    logs.configure()
     try:
         asyncio.run(PaymentService(settings, connection).consumer.run())
     except ReplicaError as ended:

@@ -1,26 +1,69 @@
-"""One event in, one record out: decode, authorise, stamp the timeline. The rules are in `domain`."""
+"""Payment as a service: each event takes its service time on the replica's one server, then its verdict is written.
 
+One event in, one record out: decode, authorise, stamp the timeline. The rules are in `domain`.
+"""
+
+import asyncio
 from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 
 from contracts.catalogue import MAX_AMOUNT_MINOR, MAX_ORDER_BYTES
-from contracts.events import DeadLetter, PaymentRequested, PaymentSettled, UnknownVersionError, check_version
-from contracts.topics import Group, Topic
-from services.common.dead_letters import letter, order_id_in
-from services.consumer import Event
+from contracts.clock import now_us
+from contracts.connection import Connection
+from contracts.events import PaymentRequested, PaymentSettled
+from contracts.topics import Group, Topic, qualified
+from services.common.dead_letters import dead_letter
+from services.common.records import Refusal, decoder, encode, order_id_in
+from services.consumer import Event, PlanConsumer, Topics
 from services.payment.domain import authorise
+from services.payment.pace import Pace
+from services.payment.settings import ReplicaSettings, options_of
 
 MAX_REQUEST_BYTES: Final = 4 * MAX_ORDER_BYTES
 """An order with its token and timeline is far below; what is above was not written by Order."""
 
-_request = msgspec.json.Decoder(PaymentRequested)
-_encoder = msgspec.json.Encoder()
+_decode = decoder(PaymentRequested)
 
 
-class RefusedError(ValueError):
-    """The event cannot be settled; the message says why."""
+class PaymentService:
+    """One replica of the Payment group."""
+
+    def __init__(self, settings: ReplicaSettings, connection: Connection) -> None:
+        self._settings = settings
+        self._pace = Pace()
+        self._last_done_us = 0
+        named = {topic: qualified(connection.namespace, topic) for topic in Topic}
+        self._names = named
+        self.consumer = PlanConsumer(
+            settings.replica,
+            connection,
+            Topics(
+                group=qualified(connection.namespace, Group.PAYMENT),
+                events=named[Topic.PAYMENTS_REQUESTED],
+                plans=named[Topic.PLANS],
+                progress=named[Topic.PROGRESS],
+                others={
+                    named[Topic.PAYMENTS_REQUESTED]: max(1, settings.payment_partitions),
+                    named[Topic.PAYMENTS_SETTLED]: 1,
+                    named[Topic.DEAD_LETTERS]: 1,
+                },
+            ),
+            self.handle,
+            options=options_of(settings),
+            busy_s=lambda: self._pace.busy_s,
+        )
+
+    async def handle(self, event: Event) -> "asyncio.Future[None]":
+        """Serve one event; done once the broker has its output."""
+        clock = asyncio.get_running_loop().time
+        is_idle = event.received_us > self._last_done_us
+        finish_s = self._pace.begin(clock(), self._settings.service_time_of(event.key), idle=is_idle)
+        await asyncio.sleep(max(0.0, finish_s - clock()))
+        self._last_done_us = now_us()
+        outgoing = settle(event, self._settings.replica, self._last_done_us)
+        return await self.consumer.send(self._names[outgoing.topic], outgoing.key, outgoing.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,40 +77,22 @@ class Outgoing:
 
 def settle(event: Event, replica: str, done_us: int) -> Outgoing:
     """Return a settled payment for a good event, a dead letter for any other. `done_us`: when its service ended."""
-    try:
-        settled = settled_payment(requested_payment(event.value), event, replica, done_us)
-    except RefusedError as refused:
-        return Outgoing(Topic.DEAD_LETTERS, event.key, _encoder.encode(refusal(event, str(refused), done_us)))
-    return Outgoing(Topic.PAYMENTS_SETTLED, settled.order_id.encode(), _encoder.encode(settled))
+    requested = requested_payment(event.value)
+    if isinstance(requested, Refusal):
+        return Outgoing(Topic.DEAD_LETTERS, event.key, encode(dead_letter(Group.PAYMENT, event, requested, done_us)))
+    settled = settled_payment(requested, event, replica, done_us)
+    return Outgoing(Topic.PAYMENTS_SETTLED, settled.order_id.encode(), encode(settled))
 
 
-def refusal(event: Event, reason: str, at_us: int) -> DeadLetter:
-    """Return the dead letter of a refused event."""
-    return letter(
-        Group.PAYMENT,
-        topic=event.topic,
-        partition=event.partition,
-        offset=event.offset,
-        value=event.value,
-        reasons=(reason,),
-        order_id=order_id_in(event.value or b""),
-        at_us=at_us,
-    )
-
-
-def requested_payment(value: bytes | None) -> PaymentRequested:
-    """Decode one record. Raises RefusedError: empty, too large, malformed, of unknown version, impossible amount."""
-    if value is None:
-        raise RefusedError("the record has no value")
-    if len(value) > MAX_REQUEST_BYTES:
-        raise RefusedError(f"the record has {len(value)} bytes; at most {MAX_REQUEST_BYTES} are accepted")
-    try:
-        check_version(value)
-        requested = _request.decode(value)
-    except (msgspec.DecodeError, UnknownVersionError, RecursionError) as wrong:
-        raise RefusedError(str(wrong)) from wrong
-    if not 0 < requested.amount_minor <= MAX_AMOUNT_MINOR:
-        raise RefusedError(f"amount_minor {requested.amount_minor} must lie between 1 and {MAX_AMOUNT_MINOR}")
+def requested_payment(value: bytes | None) -> PaymentRequested | Refusal:
+    """Decode one record. Refused: empty, too large, malformed, of an unknown version, an impossible amount."""
+    if value is not None and len(value) > MAX_REQUEST_BYTES:
+        reason = f"the record has {len(value)} bytes; at most {MAX_REQUEST_BYTES} are accepted"
+        return Refusal((reason,), order_id_in(value))
+    requested = _decode(value)
+    if isinstance(requested, PaymentRequested) and not 0 < requested.amount_minor <= MAX_AMOUNT_MINOR:
+        reason = f"amount_minor {requested.amount_minor} must lie between 1 and {MAX_AMOUNT_MINOR}"
+        return Refusal((reason,), requested.order_id)
     return requested
 
 

@@ -6,12 +6,10 @@ from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.events import PaymentSettled
 from contracts.topics import Group, Topic
-from services.common.app import consume
-from services.common.assembly import assemble
-from services.common.codec import decoder, encode, identity_in
-from services.common.records import Effect, Incoming
-from services.common.service import Service
-from services.common.settings import ServiceSettings
+from services.common.faust_app import ServiceSettings
+from services.common.once import identity_in
+from services.common.records import Effect, decoded, encode
+from services.common.service import Service, assemble
 from services.shipment.domain import STAGE, schedule
 
 
@@ -25,13 +23,12 @@ def build(connection: Connection, settings: ServiceSettings) -> Service:
         inputs=(Topic.PAYMENTS_SETTLED,),
         outputs={Topic.SHIPMENTS_SCHEDULED: identity_in("shipment_id")},
     )
-    decode = decoder(PaymentSettled)
     target = service.named(Topic.SHIPMENTS_SCHEDULED)
 
-    def ship(record: Incoming) -> Iterator[Effect]:
-        shipment = schedule(decode(record), now_us())
+    def ship(payment: PaymentSettled) -> Iterator[Effect]:
+        shipment = schedule(payment, now_us())
         if shipment is not None:
             yield Effect(shipment.shipment_id, target, shipment.order_id.encode(), encode(shipment))
 
-    consume(service.app, service.named(Topic.PAYMENTS_SETTLED), service.stage, ship)
+    service.consume(Topic.PAYMENTS_SETTLED, decoded(PaymentSettled, ship))
     return service

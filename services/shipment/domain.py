@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from contracts.events import PaymentSettled, ShipmentScheduled
-from services.common.identity import effect_id
+from services.common.records import effect_id
 
 STAGE: Final = "shipment"
 CUT_OFF: Final = time(14, 0)

@@ -213,9 +213,9 @@ def test_a_slow_handler_does_not_fill_the_memory(ground: Playground) -> None:
         one = consumer(ground, handle)
         ground.put(0, *("x" * 1000 for _ in range(2000)))
         async with running(one):
-            await until(lambda: one.partitions and len(one._lanes[0].queue) >= 200, "it has something to do")
+            await until(lambda: one.partitions and len(one._queues[0].waiting) >= 200, "it has something to do")
             await asyncio.sleep(QUIET_S)
-            assert len(one._lanes[0].queue) < 400, "200, and the fetches that were under way"
+            assert len(one._queues[0].waiting) < 400, "200, and the fetches that were under way"
             gate.set()
             await until(lambda: len(handled) == 2000, "all are handled in the end")
 

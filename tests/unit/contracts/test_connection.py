@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from contracts.connection import Connection, Security
+from contracts.connection import Connection, Security, read_settings
 from contracts.validation import InvalidSettingsError, from_environment
 
 PROPERTIES = """
@@ -105,3 +105,25 @@ def test_the_environment_names_broker_file_and_namespace() -> None:
     )
     with pytest.raises(InvalidSettingsError, match=r"^TAILPACK_BOOTSTRAP_SERVERS: missing$"):
         from_environment({}, Connection)
+
+
+def test_aiokafka_is_told_the_same(tmp_path: Path) -> None:
+    assert Connection(bootstrap_servers="one:9092").aiokafka() == {
+        "bootstrap_servers": "one:9092",
+        "security_protocol": "PLAINTEXT",
+    }
+    told = connection(
+        tmp_path, "security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nsasl.username=ada\nsasl.password=secret"
+    ).aiokafka()
+    assert (told["sasl_mechanism"], told["sasl_plain_username"]) == ("PLAIN", "ada")
+    assert told["sasl_plain_password"] == "secret"
+    assert told["ssl_context"].check_hostname
+
+
+def test_problems_of_settings_connection_and_certificates_are_told_together(tmp_path: Path) -> None:
+    properties = tmp_path / "client.properties"
+    properties.write_text("security.protocol=SSL\nssl.ca.location=/nowhere/ca.pem\n")
+    environ = {"TAILPACK_BOOTSTRAP_SERVERS": "one:1", "TAILPACK_CLIENT_PROPERTIES": str(properties)}
+    with pytest.raises(InvalidSettingsError) as wrong:
+        read_settings(environ | {"TAILPACK_SECURITY_PROTOCOL": "none"}, Connection)
+    assert f"{properties}: certificates cannot be loaded" in wrong.value.problems[0]

@@ -11,8 +11,8 @@ from bench.scenario import load_scenario
 from contracts.connection import Connection
 from contracts.validation import from_environment
 from loadgen.drivers.settings import Settings as GeneratorSettings
-from services.common.settings import ServiceSettings
-from services.order.settings import OrderSettings
+from services.common.faust_app import ServiceSettings
+from services.order.app import OrderSettings
 from services.payment.settings import ReplicaSettings
 from tailpack.local.broker import PROPERTIES
 from tailpack.local.stack import Stack

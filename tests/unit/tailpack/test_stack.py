@@ -16,8 +16,8 @@ from contracts.validation import from_environment
 from loadgen.drivers.settings import Settings as GeneratorSettings
 from loadgen.drivers.settings import read_load
 from loadgen.spec import Topology
-from services.common.settings import ServiceSettings
-from services.order.settings import OrderSettings
+from services.common.faust_app import ServiceSettings
+from services.order.app import OrderSettings
 from services.payment.settings import ReplicaSettings
 from tailpack.local.processes import Child, Children
 from tailpack.local.stack import Stack

@@ -2,20 +2,16 @@
 
 import re
 
-import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.events import DeadLetter
 from services.common.dead_letters import PAYLOAD_LIMIT, dead_letter, mask_cards
-from services.common.errors import RefusedError
-from services.common.records import Incoming
+from services.common.records import Incoming, Refusal
 
 
 def letter_of(value: bytes | None) -> DeadLetter:
-    refused = RefusedError(("a", "b"), "o")
-    effect = dead_letter("order", "dead.letters", Incoming("orders.placed", 3, 14, 0, b"k", value, {}), refused)
-    return msgspec.json.decode(effect.value or b"", type=DeadLetter)
+    return dead_letter("order", Incoming("orders.placed", 3, 14, 0, b"k", value, {}), Refusal(("a", "b"), "o"), 9)
 
 
 def test_its_id_says_where_the_record_lies() -> None:

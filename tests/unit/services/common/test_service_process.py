@@ -1,11 +1,20 @@
-"""A service process that cannot start says why in one line."""
+"""A service process that cannot start says why in one line, and its log is one line for each complaint."""
 
+import asyncio
+import logging
 import os
 import socket
 import subprocess
 import sys
 
 import pytest
+
+from contracts.connection import Connection
+from services.common import preflight
+from services.common.logs import OneLine, Repeats
+from services.common.records import ServiceError
+
+NOWHERE = Connection(bootstrap_servers="127.0.0.1:1")
 
 
 def run(service: str, **environ: str) -> "subprocess.CompletedProcess[str]":
@@ -33,3 +42,33 @@ def test_a_taken_port_is_named_before_anything_else_is_tried() -> None:
     (line,) = ended.stderr.splitlines()
     assert f"cannot listen on 127.0.0.1:{port}" in line
     assert "TAILPACK_HTTP_PORT" in line
+
+
+def test_an_absent_kafka_is_reported_at_the_deadline_with_its_address() -> None:
+    with pytest.raises(ServiceError, match=r"^Kafka cannot be reached at 127.0.0.1:1 .*TAILPACK_BOOTSTRAP_SERVERS"):
+        asyncio.run(preflight.check(NOWHERE, {"t": 1}, 0.0))
+
+
+def test_who_is_told_to_stop_stops_waiting_for_kafka() -> None:
+    asyncio.run(preflight.check(NOWHERE, {"t": 1}, 3600.0, lambda: True))
+
+
+def complaint(message: str, failure: Exception | None = None) -> logging.LogRecord:
+    failed = (type(failure), failure, None) if failure else None
+    return logging.LogRecord("aiokafka", logging.ERROR, __file__, 1, message, None, failed)
+
+
+def test_an_exception_takes_one_line() -> None:
+    line = OneLine().format(complaint("Fetch\n failed", OSError("broker\naway")))
+    assert line.endswith("ERROR aiokafka: Fetch failed (OSError: broker away)")
+
+
+def test_the_same_complaint_is_held_back_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = 1000.0
+    monkeypatch.setattr("services.common.logs.time.monotonic", lambda: now_s)
+    repeats = Repeats()
+    assert repeats.filter(complaint("away"))
+    assert not repeats.filter(complaint("away"))
+    assert repeats.filter(complaint("another"))
+    now_s += 11.0
+    assert repeats.filter(complaint("away"))

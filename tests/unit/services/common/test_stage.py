@@ -8,8 +8,7 @@ import msgspec
 import pytest
 
 from contracts.events import DeadLetter
-from services.common.errors import RefusedError
-from services.common.records import Effect, Incoming
+from services.common.records import Decide, Effect, Incoming, Refusal
 from services.common.stage import Stage
 
 
@@ -45,18 +44,16 @@ class Bench:
         self.stage = Stage("shipment", "dead.letters", self.broker.send)
         self.acknowledged: list[int] = []
 
-    async def take(
-        self, offset: int, value: bytes, decide: Callable[[Incoming], Iterator[Effect]] | None = None
-    ) -> None:
+    async def take(self, offset: int, value: bytes, decide: Decide | None = None) -> None:
         record = Incoming("payments.settled", 0, offset, 0, b"key", value, {})
         await self.stage.take(record, decide or ship, lambda: self.acknowledged.append(offset))
 
 
-def ship(record: Incoming) -> Iterator[Effect]:
+def ship(record: Incoming) -> Iterator[Effect | Refusal]:
     assert record.value is not None
     if record.value == b"bad":
-        raise RefusedError(("it is bad", "card 4111111111111111 too"), order_id="o-1")
-    if record.value != b"nothing":
+        yield Refusal(("it is bad", "card 4111111111111111 too"), order_id="o-1")
+    elif record.value != b"nothing":
         yield Effect(f"id of {record.value.decode()}", "shipments.scheduled", record.key, record.value)
 
 

@@ -7,9 +7,9 @@ import pytest
 from aiokafka import errors
 from consumer_fakes import TOPIC, FakeCoordinator, eventually, records
 
-from services.consumer import commits
-from services.consumer.commits import Committer
-from services.consumer.lanes import Lanes
+from services.consumer import output
+from services.consumer.output import Committer
+from services.consumer.partition_queue import PartitionQueues
 
 
 class Story:
@@ -17,20 +17,20 @@ class Story:
 
     def __init__(self) -> None:
         self.group = FakeCoordinator(generation=5)
-        self.lanes = Lanes(per_partition=1, batch_size=1)
-        self.lanes.open({0: 0, 1: 0}, epoch=1)
-        self.committer = Committer(self.group, self.lanes, TOPIC, interval_s=0.001)
+        self.queues = PartitionQueues(per_partition=1, batch_size=1)
+        self.queues.open({0: 0, 1: 0}, epoch=1)
+        self.committer = Committer(self.group, self.queues, TOPIC, interval_s=0.001)
         self.committer.open(5)
         for partition in (0, 1):
             self.serve(partition, 0, 3)
 
     def serve(self, partition: int, first: int, count: int) -> None:
-        lane = self.lanes[partition]
-        lane.put(records(first, count), 1)
+        queue = self.queues[partition]
+        queue.put(records(first, count), 1)
         for _ in range(count):
-            taken = lane.start(1)
-            lane.returned(taken)
-            lane.finished(taken)
+            taken = queue.start(1)
+            queue.returned(taken)
+            queue.finished(taken)
 
 
 def told(story: Callable[[Story], Awaitable[None]]) -> None:
@@ -88,7 +88,7 @@ def test_a_member_that_joined_again_commits_under_its_new_generation():
     told(story)
 
 
-@pytest.mark.parametrize("answer", commits.FENCED)
+@pytest.mark.parametrize("answer", output.FENCED)
 def test_a_refusal_loses_nothing_and_is_not_taken_for_a_commit(answer):
     async def story(s: Story) -> None:
         s.group.answers = [answer()]
@@ -133,8 +133,8 @@ def test_it_is_not_tried_again_once_the_group_has_moved_on():
 
 def test_it_is_given_up_at_its_deadline(monkeypatch):
     async def story(s: Story) -> None:
-        monkeypatch.setattr(commits, "LAST_COMMIT_S", 0.03)
-        monkeypatch.setattr(commits, "RETRY_S", 0.005)
+        monkeypatch.setattr(output, "LAST_COMMIT_S", 0.03)
+        monkeypatch.setattr(output, "RETRY_S", 0.005)
         s.group.answers = [errors.NotCoordinatorForGroupError() for _ in range(1000)]
         async with asyncio.timeout(1):
             assert not await s.committer.last_commit([0])
@@ -146,11 +146,11 @@ def test_a_partition_that_was_lost_while_its_commit_was_under_way_commits_nothin
     async def story(s: Story) -> None:
         under_way = asyncio.ensure_future(s.committer.commit([0]))
         await asyncio.sleep(0)
-        s.lanes.drop([0])
-        s.lanes.open({0: 7}, epoch=2)
+        s.queues.drop([0])
+        s.queues.open({0: 7}, epoch=2)
         assert await under_way
-        assert s.lanes[0].committable is None, "the answer belonged to the old lane"
-        assert s.lanes[0].position == 7
+        assert s.queues[0].committable is None, "the answer belonged to the old queue"
+        assert s.queues[0].position == 7
 
     told(story)
 
@@ -158,12 +158,12 @@ def test_a_partition_that_was_lost_while_its_commit_was_under_way_commits_nothin
 def test_a_dropped_lane_commits_nothing_even_if_its_event_ends_late():
     async def story(s: Story) -> None:
         await s.committer.commit()
-        lane = s.lanes[0]
-        lane.put(records(3, 1), 1)
-        taken = lane.start(1)
-        s.lanes.drop([0])
-        lane.returned(taken)
-        lane.finished(taken)
+        queue = s.queues[0]
+        queue.put(records(3, 1), 1)
+        taken = queue.start(1)
+        s.queues.drop([0])
+        queue.returned(taken)
+        queue.finished(taken)
         s.group.since()
         assert await s.committer.commit()
         assert s.group.since() == []

@@ -17,7 +17,7 @@ def test_what_is_taken_begins_where_the_last_owner_ended_and_the_rest_where_the_
         s.group.group = {1: 40, 2: 50}
         await s.round(1, 0, 1, 2, given={0: Given(17, 0), 2: Given(55, 0)})
         assert s.group.since() == ["look up [1]", "taken [0, 1, 2]", "fetch [0, 1, 2] from {0: 17, 1: 40, 2: 55}"]
-        assert {p: lane.position for p, lane in s.lanes.items()} == {0: 17, 1: 40, 2: 55}
+        assert {p: queue.position for p, queue in s.queues.items()} == {0: 17, 1: 40, 2: 55}
 
     told(story)
 
@@ -26,7 +26,7 @@ def test_where_nobody_has_committed_the_fetcher_finds_the_beginning():
     async def story(s: Story) -> None:
         await s.round(1, 0)
         assert s.group.since() == ["look up [0]", "taken [0]", "fetch [0] from {}"]
-        assert s.lanes[0].position is None
+        assert s.queues[0].position is None
 
     told(story)
 
@@ -34,14 +34,14 @@ def test_where_nobody_has_committed_the_fetcher_finds_the_beginning():
 def test_what_stays_is_neither_stopped_nor_sought_nor_announced():
     async def story(s: Story) -> None:
         await s.round(1, 0)
-        lane, taken = s.start(0)
+        queue, taken = s.start(0)
         s.group.since()
         await s.round(2, 0, 1, given={1: Given(3, 0)}, epoch=2)
         assert s.group.since() == ["taken [1]", "fetch [0, 1] from {1: 3}"]
-        assert s.lanes[0] is lane
-        assert (lane.is_open, lane.epoch) == (True, 2)
-        end(lane, taken)
-        assert lane.committable == 1
+        assert s.queues[0] is queue
+        assert (queue.is_open, queue.epoch) == (True, 2)
+        end(queue, taken)
+        assert queue.committable == 1
 
     told(story)
 
@@ -56,13 +56,13 @@ def test_what_goes_is_finished_committed_and_released_in_this_order_and_handed_o
 
         under_way = asyncio.ensure_future(s.round(2, 1))
         await eventually(lambda: s.group.fetched == {1})
-        assert s.lanes.serving == (1,)
-        assert s.lanes.held == {0, 1}, "claimed until it is finished"
+        assert s.queues.serving == (1,)
+        assert s.queues.held == {0, 1}, "claimed until it is finished"
         end(*at_work)
         await under_way
 
         assert s.group.since() == ["fetch [1] from {}", "commit {0: 4}", "released [0]"]
-        assert s.lanes.held == {1}
+        assert s.queues.held == {1}
         given = s.assignor.given[0]
         assert given.offset == 4
         assert began_us <= given.at_us <= now_us()
@@ -73,10 +73,10 @@ def test_what_goes_is_finished_committed_and_released_in_this_order_and_handed_o
 def test_what_waited_in_a_partition_that_goes_is_left_to_its_next_owner():
     async def story(s: Story) -> None:
         await s.round(1, 0)
-        s.lanes.put(0, records(0, 5), 1)
+        s.queues.put(0, records(0, 5), 1)
         await s.round(2)
         await s.round(3, 0, given={0: Given(0, 0)})
-        assert s.lanes.take() is None
+        assert s.queues.take() is None
         assert s.group.positions == {0: 0}
 
     told(story)
@@ -86,7 +86,7 @@ def test_a_partition_of_which_nothing_is_known_is_released_without_an_offset():
     async def story(s: Story) -> None:
         await s.round(1, 0)
         await s.round(2)
-        assert s.lanes.held == frozenset()
+        assert s.queues.held == frozenset()
         assert s.assignor.given == {}
 
     told(story)
@@ -111,7 +111,7 @@ def test_a_slow_event_keeps_its_claim_while_the_round_goes_on_and_asks_for_anoth
         s.serve(1)
         s.group.since()
         await s.round(2)
-        assert s.lanes.held == {0}, "still claimed"
+        assert s.queues.held == {0}, "still claimed"
         assert s.assignor.given.keys() == {1}
         assert s.group.since() == ["fetch [] from {}", "commit {1: 1}", "released [1]"]
 
@@ -129,7 +129,7 @@ def test_a_slow_event_whose_partition_stays_after_all_asks_for_nothing_and_goes_
     async def story(s: Story) -> None:
         await s.round(1, 0)
         at_work = s.start(0)
-        s.lanes.put(0, records(1, 2), 1)
+        s.queues.put(0, records(1, 2), 1)
         await s.round(2)
         s.group.since()
         await s.round(3, 0)
@@ -138,17 +138,17 @@ def test_a_slow_event_whose_partition_stays_after_all_asks_for_nothing_and_goes_
         for _ in range(5):
             await asyncio.sleep(0)
         assert s.group.since() == []
-        lane, taken = s.lanes.take()
+        queue, taken = s.queues.take()
         assert offsets(taken) == [1]
-        assert lane.position == 1
+        assert queue.position == 1
 
     told(story)
 
 
 def test_a_commit_that_is_refused_before_a_release_still_hands_on_what_was_done(monkeypatch):
     async def story(s: Story) -> None:
-        monkeypatch.setattr("services.consumer.commits.LAST_COMMIT_S", 0.0)
-        monkeypatch.setattr("services.consumer.commits.RETRY_S", 0.001)
+        monkeypatch.setattr("services.consumer.output.LAST_COMMIT_S", 0.0)
+        monkeypatch.setattr("services.consumer.output.RETRY_S", 0.001)
         await s.round(1, 0)
         s.serve(0, 2)
         s.group.answers = [NotCoordinatorForGroupError() for _ in range(9)]

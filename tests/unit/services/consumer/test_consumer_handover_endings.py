@@ -19,7 +19,7 @@ def test_what_is_lost_is_dropped_at_once_and_never_committed():
         await s.round(1, 0, 1)
         s.serve(0)
         assert s.handover.lose() == {0, 1}
-        assert s.lanes.held == frozenset()
+        assert s.queues.held == frozenset()
         assert s.assignor.generation == -1
         s.group.since()
         assert not await s.handover.committer.commit() or s.group.since() == []
@@ -37,7 +37,7 @@ def test_losing_everything_while_offsets_are_looked_up_takes_nothing():
         s.handover.lose()
         s.group.lookup.set()
         assert not await under_way
-        assert s.lanes.held == frozenset()
+        assert s.queues.held == frozenset()
         assert s.group.since() == ["look up [1]", "taken [1]", "lost [1]"], "nothing is fetched"
 
     told(story)
@@ -70,7 +70,7 @@ def test_losing_everything_while_the_release_is_told_ends_the_round_quietly():
 
         s.handover.listeners = Listeners(on_partitions_released=lose)
         await s.round(2)
-        assert s.lanes.held == frozenset()
+        assert s.queues.held == frozenset()
 
     told(story)
 
@@ -86,11 +86,11 @@ def test_before_leaving_everything_is_finished_committed_and_released():
         s.group.since()
         leaving = asyncio.ensure_future(s.handover.give_up_all(1.0))
         await asyncio.sleep(0)
-        assert s.lanes.serving == ()
+        assert s.queues.serving == ()
         end(*at_work)
         await leaving
         assert s.group.since() == ["commit {0: 2, 1: 1}", "released [0, 1]"]
-        assert s.lanes.held == frozenset()
+        assert s.queues.held == frozenset()
 
     told(story)
 
@@ -99,10 +99,10 @@ def test_an_event_that_is_not_done_in_time_is_left_uncommitted():
     async def story(s: Story) -> None:
         await s.round(1, 0)
         s.serve(0)
-        lane, taken = s.start(0)
+        queue, taken = s.start(0)
         await s.handover.give_up_all(0.01)
         assert s.group.group == {0: 1}
-        end(lane, taken)
+        end(queue, taken)
         await s.handover.committer.commit()
         assert s.group.group == {0: 1}
 
@@ -122,7 +122,7 @@ def test_what_is_left_when_nobody_answers_is_named_and_counts_as_lost():
         s.group.since()
         assert await s.handover.abandon() == {0: range(2, 3), 1: range(0, 1)}
         assert s.group.since() == ["lost [0, 1, 2]"], "no commit is tried, and nothing is released"
-        assert s.lanes.held == frozenset()
+        assert s.queues.held == frozenset()
 
     told(story)
 
@@ -133,7 +133,7 @@ def test_an_event_in_flight_may_end_before_its_replica_does_although_nothing_is_
         at_work = s.start(0)
         leaving = asyncio.ensure_future(s.handover.abandon())
         await asyncio.sleep(0)
-        assert s.lanes.serving == (), "nothing more is begun"
+        assert s.queues.serving == (), "nothing more is begun"
         end(*at_work)
         assert await asyncio.wait_for(leaving, 1) == {0: range(0, 1)}
 
@@ -147,18 +147,18 @@ def test_eager_everything_stops_before_the_join_and_what_stays_goes_on_from_its_
     async def story(s: Story) -> None:
         await s.round(1, 0, 1)
         s.serve(0)
-        s.lanes.put(1, records(0, 2), 1)
+        s.queues.put(1, records(0, 2), 1)
         s.group.since()
         await s.handover.stop()
-        assert s.lanes.serving == ()
+        assert s.queues.serving == ()
         assert s.group.since() == ["commit {0: 1}", "released [0, 1]"]
         assert not await s.handover.committer.commit() or s.group.since() == []
-        assert s.lanes.held == {0, 1}, "claimed, so that a sticky leader leaves it here"
+        assert s.queues.held == {0, 1}, "claimed, so that a sticky leader leaves it here"
 
         await s.round(2, 1, 2, given={2: Given(9, 0)})
         assert s.group.since()[-2:] == ["taken [1, 2]", "fetch [1, 2] from {2: 9}"]
-        assert s.lanes.held == {1, 2}
-        assert offsets(s.lanes.take()[1]) == [0]
+        assert s.queues.held == {1, 2}
+        assert offsets(s.queues.take()[1]) == [0]
 
     told(story, eager=True)
 
@@ -167,7 +167,7 @@ def test_eager_everything_stops_before_the_join_and_what_stays_goes_on_from_its_
 def test_eager_nothing_is_kept_when_another_may_have_owned_it_in_a_round_that_was_missed(generation, member_id):
     async def story(s: Story) -> None:
         await s.round(1, 0)
-        s.lanes.put(0, records(0, 4), 1)
+        s.queues.put(0, records(0, 4), 1)
         s.group.since()
         s.group.group, s.group.member_id = {0: 2}, member_id
         await s.round(generation, 0)
@@ -178,7 +178,7 @@ def test_eager_nothing_is_kept_when_another_may_have_owned_it_in_a_round_that_wa
             "taken [0]",
             "fetch [0] from {0: 2}",
         ]
-        assert s.lanes.take() is None
+        assert s.queues.take() is None
 
     told(story, eager=True)
 
@@ -189,7 +189,7 @@ def test_eager_an_event_that_does_not_end_in_time_is_not_waited_for_any_longer(m
         await s.round(1, 0)
         at_work = s.start(0)
         await s.round(2)
-        assert s.lanes.held == frozenset(), "it belongs to somebody else now"
+        assert s.queues.held == frozenset(), "it belongs to somebody else now"
         end(*at_work)
         await s.handover.committer.commit()
         assert s.group.group == {}

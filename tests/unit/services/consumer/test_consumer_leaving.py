@@ -37,15 +37,15 @@ def test_a_member_whose_slow_event_is_not_done_does_not_leave():
     async def story(s: Story) -> None:
         await s.plan(1, "me", "other")
         await s.round(1, 1, 0)
-        lane = s.lanes[0]
-        lane.put(records(0, 1), 1)
-        taken = lane.start(1)
+        queue = s.queues[0]
+        queue.put(records(0, 1), 1)
+        taken = queue.start(1)
         await s.plan(2, "other")
         s.since()
         await s.round(2, 2)
         assert "leave" not in s.since()
-        lane.returned(taken)
-        lane.finished(taken)
+        queue.returned(taken)
+        queue.finished(taken)
         await eventually(lambda: s.group.asked == ["rejoin"])
 
     told(story)
@@ -75,7 +75,7 @@ def test_a_replica_that_is_told_to_stop_serves_until_others_have_taken_over():
         stopping = asyncio.ensure_future(s.me.drain(5.0))
         await eventually(lambda: s.group.asked == ["rejoin"])
         assert s.me.state is ReplicaState.DRAINING
-        assert s.lanes.serving == (0, 1)
+        assert s.queues.serving == (0, 1)
         s.serve(0)
         s.since()
 
@@ -144,7 +144,7 @@ def test_while_nobody_answers_it_stops_without_the_group_and_a_round_that_ends_l
         assert s.since() == ["lost [0]"]
         assert s.me.state is ReplicaState.STOPPING
         await s.me.carry_out(frozenset({0, 1}), 2)
-        assert s.lanes.held == frozenset()
+        assert s.queues.held == frozenset()
 
     told(story)
 
@@ -180,7 +180,7 @@ def test_a_round_that_ends_while_leaving_hands_out_nothing():
         await s.round(1, 0, 0)
         leaving = asyncio.ensure_future(s.me.leave(ReplicaState.STOPPING))
         await asyncio.gather(leaving, s.me.carry_out(frozenset({0, 1}), 2))
-        assert s.lanes.held == frozenset()
+        assert s.queues.held == frozenset()
         assert s.me.state is ReplicaState.STOPPING
 
     told(story)

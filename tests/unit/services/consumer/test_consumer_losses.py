@@ -18,10 +18,10 @@ def test_a_replica_that_the_group_has_lost_drops_everything_tells_it_and_serves_
         await s.round(1, 0, 0, 1)
         s.since()
         s.me.lost()
-        assert s.lanes.held == frozenset()
+        assert s.queues.held == frozenset()
         await eventually(lambda: s.group.asked == ["lost [0, 1]"])
         await s.round(5, 0, 1)
-        assert s.lanes.serving == (1,)
+        assert s.queues.serving == (1,)
         assert s.me.state is ReplicaState.MEMBER
 
     told(story)
@@ -51,7 +51,7 @@ def test_a_listener_that_raises_ends_the_replica_instead_of_leaving_it_idle(list
             await s.round(1, 0, 0)
             s.me.lost()
         else:
-            s.lanes.open({9: 0}, 1)
+            s.queues.open({9: 0}, 1)
             with pytest.raises(LookupError):
                 await s.round(1, 0, 0)
         await eventually(s.failed.done)

@@ -8,7 +8,7 @@ import pytest
 from consumer_fakes import Kitchen, Record, eventually, records
 
 from contracts.progress import ServiceTimes
-from services.consumer.event import Event
+from services.consumer.interface import Event
 
 
 def told(story: Callable[[], Awaitable[None]]) -> None:
@@ -27,7 +27,7 @@ def test_an_event_carries_what_the_record_said_and_the_epoch_it_was_taken_under(
             seen.extend(events)
 
         kitchen = Kitchen(handle)
-        kitchen.lanes.put(0, [Record(4, timestamp=12, key=b"k", headers=(("h", b"v"),))], 99)
+        kitchen.queues.put(0, [Record(4, timestamp=12, key=b"k", headers=(("h", b"v"),))], 99)
         await kitchen.serve(lambda: bool(seen))
         (event,) = seen
         assert (event.partition, event.offset, event.key, event.value) == (0, 4, b"k", b"value")
@@ -46,20 +46,20 @@ def test_what_the_handler_returned_for_later_is_done_when_that_is_and_the_next_e
             return acknowledgements[-1]
 
         kitchen = Kitchen(handle)
-        kitchen.lanes.put(0, records(0, 3), 1)
+        kitchen.queues.put(0, records(0, 3), 1)
         await kitchen.serve(lambda: kitchen.server.processed == 3)
-        lane = kitchen.lanes[0]
-        assert lane.committable is None
+        queue = kitchen.queues[0]
+        assert queue.committable is None
 
         acknowledgements[1].set_result(None)
         await asyncio.sleep(0)
-        assert lane.committable is None, "the first is not acknowledged"
+        assert queue.committable is None, "the first is not acknowledged"
         acknowledgements[0].set_result(None)
         await asyncio.sleep(0)
-        assert (lane.committable, lane.is_idle) == (2, False)
+        assert (queue.committable, queue.is_idle) == (2, False)
         acknowledgements[2].set_result(None)
         await asyncio.sleep(0)
-        assert (lane.committable, lane.is_idle) == (3, True)
+        assert (queue.committable, queue.is_idle) == (3, True)
 
     told(story)
 
@@ -73,8 +73,8 @@ def test_a_coroutine_may_be_returned_for_later_as_well():
             return later()
 
         kitchen = Kitchen(handle)
-        kitchen.lanes.put(0, records(0, 1), 1)
-        await kitchen.serve(lambda: kitchen.lanes[0].committable == 1)
+        kitchen.queues.put(0, records(0, 1), 1)
+        await kitchen.serve(lambda: kitchen.queues[0].committable == 1)
 
     told(story)
 
@@ -99,10 +99,10 @@ def test_what_was_returned_for_later_and_fails_ends_the_consumer_and_its_event_i
             return returned(OSError("the broker refused it"))
 
         kitchen = Kitchen(handle)
-        kitchen.lanes.put(0, records(0, 1), 1)
+        kitchen.queues.put(0, records(0, 1), 1)
         with pytest.raises(OSError, match="refused"):
             await kitchen.serve(lambda: False)
-        assert kitchen.lanes[0].committable is None
+        assert kitchen.queues[0].committable is None
 
     told(story)
 
@@ -122,14 +122,14 @@ def test_with_an_error_callback_what_was_returned_for_later_may_fail_like_the_ha
             wrong.append((event.offset, str(error)))
 
         kitchen = Kitchen(handle, on_error=on_error, batch_size=2)
-        kitchen.lanes.put(0, records(0, 4), 1)
-        serving = asyncio.ensure_future(kitchen.serve(lambda: kitchen.lanes[0].committable == 4))
+        kitchen.queues.put(0, records(0, 4), 1)
+        serving = asyncio.ensure_future(kitchen.serve(lambda: kitchen.queues[0].committable == 4))
         await eventually(lambda: kitchen.server.processed == 4)
-        assert kitchen.lanes[0].committable is None, "nobody has taken care of the first batch yet"
+        assert kitchen.queues[0].committable is None, "nobody has taken care of the first batch yet"
         gate.set()
         await serving
         assert wrong == [(0, "refused from 0"), (1, "refused from 0")], "each event of the batch"
-        assert kitchen.lanes[0].is_idle
+        assert kitchen.queues[0].is_idle
 
     told(story)
 
@@ -145,8 +145,8 @@ def test_a_handler_that_is_no_coroutine_function_may_fail_late_too():
             wrong.append(str(error))
 
         kitchen = Kitchen(handle, on_error=on_error)
-        kitchen.lanes.put(0, records(0, 2), 1)
-        await kitchen.serve(lambda: kitchen.lanes[0].committable == 2)
+        kitchen.queues.put(0, records(0, 2), 1)
+        await kitchen.serve(lambda: kitchen.queues[0].committable == 2)
         assert wrong == ["refused", "refused"]
 
     told(story)
@@ -166,9 +166,9 @@ def test_what_was_returned_for_later_and_is_cancelled_has_failed_and_is_not_in_f
             wrong.append(str(error))
 
         kitchen = Kitchen(handle, on_error=on_error if forgiving else None)
-        kitchen.lanes.put(0, records(0, 1), 1)
+        kitchen.queues.put(0, records(0, 1), 1)
         if forgiving:
-            await kitchen.serve(lambda: kitchen.lanes[0].committable == 1)
+            await kitchen.serve(lambda: kitchen.queues[0].committable == 1)
             assert wrong == ["what the handler returned was cancelled"]
         else:
             with pytest.raises(RuntimeError, match="cancelled"):
@@ -189,11 +189,11 @@ def test_an_error_callback_that_fails_late_ends_the_consumer_and_is_not_asked_ag
             raise ValueError("nowhere to put it")
 
         kitchen = Kitchen(handle, on_error=on_error)
-        kitchen.lanes.put(0, records(0, 1), 1)
+        kitchen.queues.put(0, records(0, 1), 1)
         with pytest.raises(ValueError, match="nowhere"):
             await kitchen.serve(lambda: False)
         assert asked == [0]
-        assert kitchen.lanes[0].committable is None
+        assert kitchen.queues[0].committable is None
 
     told(story)
 
@@ -211,13 +211,13 @@ def test_what_fails_after_the_consumer_has_ended_is_nobody_s_business():
             refused.append(event.offset)
 
         kitchen = Kitchen(handle, on_error=on_error)
-        kitchen.lanes.put(0, records(0, 1), 1)
+        kitchen.queues.put(0, records(0, 1), 1)
         await kitchen.serve(lambda: kitchen.server.processed == 1)
         unsettled[0].cancel()
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         assert refused == []
-        assert kitchen.lanes[0].committable is None
+        assert kitchen.queues[0].committable is None
 
     told(story)
 
@@ -228,11 +228,11 @@ def test_without_an_error_callback_what_a_handler_raises_ends_the_consumer_and_t
             raise ValueError("bad event")
 
         kitchen = Kitchen(handle)
-        kitchen.lanes.put(0, records(0, 1), 1)
+        kitchen.queues.put(0, records(0, 1), 1)
         with pytest.raises(ValueError, match="bad event"):
             await kitchen.serve(lambda: False)
-        assert kitchen.lanes[0].committable is None
-        assert not kitchen.lanes[0].is_idle, "a handover must not take it for done"
+        assert kitchen.queues[0].committable is None
+        assert not kitchen.queues[0].is_idle, "a handover must not take it for done"
 
     told(story)
 
@@ -249,8 +249,8 @@ def test_with_an_error_callback_the_event_counts_as_done_and_the_next_follows():
             wrong.append((event.offset, str(error)))
 
         kitchen = Kitchen(handle, on_error=on_error, batch_size=2)
-        kitchen.lanes.put(0, records(0, 3), 1)
-        await kitchen.serve(lambda: kitchen.lanes[0].committable == 3)
+        kitchen.queues.put(0, records(0, 3), 1)
+        await kitchen.serve(lambda: kitchen.queues[0].committable == 3)
         assert wrong == [(0, "bad event 0"), (1, "bad event 0")], "each event of the batch"
 
     told(story)
@@ -265,10 +265,10 @@ def test_an_error_callback_that_fails_itself_ends_the_consumer():
             raise OSError("nowhere to put it")
 
         kitchen = Kitchen(handle, on_error=on_error)
-        kitchen.lanes.put(0, records(0, 1), 1)
+        kitchen.queues.put(0, records(0, 1), 1)
         with pytest.raises(OSError, match="nowhere"):
             await kitchen.serve(lambda: False)
-        assert kitchen.lanes[0].committable is None
+        assert kitchen.queues[0].committable is None
 
     told(story)
 
@@ -287,8 +287,8 @@ def test_events_overlap_as_far_as_both_limits_allow(cooks, per_partition, most):
             at_work.discard(events[0].offset)
 
         kitchen = Kitchen(handle, per_partition=per_partition)
-        kitchen.lanes.put(0, records(0, 8), 1)
-        await kitchen.serve(lambda: kitchen.lanes[0].committable == 8, cooks=cooks)
+        kitchen.queues.put(0, records(0, 8), 1)
+        await kitchen.serve(lambda: kitchen.queues[0].committable == 8, cooks=cooks)
         assert peak == most
 
     told(story)
@@ -306,9 +306,9 @@ def test_partitions_are_served_side_by_side():
             await both.wait()
 
         kitchen = Kitchen(handle)
-        kitchen.lanes.open({1: 10}, epoch=7)
-        kitchen.lanes.put(0, records(0, 1), 1)
-        kitchen.lanes.put(1, records(10, 1), 1)
+        kitchen.queues.open({1: 10}, epoch=7)
+        kitchen.queues.put(0, records(0, 1), 1)
+        kitchen.queues.put(1, records(10, 1), 1)
         await kitchen.serve(lambda: kitchen.server.processed == 2, cooks=2)
         assert sorted(started) == [0, 10]
 
@@ -319,7 +319,7 @@ def test_while_the_lease_is_out_nothing_is_started_until_the_group_confirms_the_
     async def story() -> None:
         kitchen = Kitchen(quick)
         kitchen.now_s += 6.1
-        kitchen.lanes.put(0, records(0, 1), 1)
+        kitchen.queues.put(0, records(0, 1), 1)
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.01):
                 await kitchen.server.run()
@@ -338,7 +338,7 @@ def test_service_times_are_those_since_the_last_look():
 
         kitchen = Kitchen(handle)
         assert kitchen.server.service_times() == ServiceTimes()
-        kitchen.lanes.put(0, records(0, 3), 1)
+        kitchen.queues.put(0, records(0, 3), 1)
         await kitchen.serve(lambda: kitchen.server.processed == 3)
 
         times = kitchen.server.service_times()
@@ -353,9 +353,9 @@ def test_service_times_are_those_since_the_last_look():
 def test_a_batch_counts_each_of_its_events():
     async def story() -> None:
         kitchen = Kitchen(quick, batch_size=5)
-        kitchen.lanes.put(0, records(0, 5), 1)
+        kitchen.queues.put(0, records(0, 5), 1)
         await kitchen.serve(lambda: kitchen.server.processed == 5)
 
-        assert kitchen.lanes[0].committable == 5
+        assert kitchen.queues[0].committable == 5
 
     told(story)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.events import PaymentSettled, ShipmentScheduled, Timeline
-from services.common.identity import effect_id
+from services.common.records import effect_id
 from services.notification.domain import declined, shipped
 
 TIMES = Timeline(intended_us=1, placed_us=2, accepted_us=3, received_us=4, done_us=5)

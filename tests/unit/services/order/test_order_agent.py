@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
 
 from contracts.connection import Connection
 from contracts.events import DeadLetter, PaymentRequested
 from services.common.service import Service
-from services.order.app import build
-from services.order.settings import OrderSettings
+from services.order.app import OrderSettings, build
 
 ORDER = {
     "v": 1,
@@ -102,3 +103,17 @@ def test_what_cannot_be_accepted_becomes_a_dead_letter(tmp_path: Path) -> None:
         assert service.stage.open.count == 0
 
     with_order_agent(tmp_path, tell)
+
+
+def test_nothing_is_answered_from_a_table_that_is_still_being_recovered(tmp_path: Path) -> None:
+    async def ask() -> list[tuple[int, str | None]]:
+        settings = OrderSettings(data_dir=str(tmp_path), payment_partitions=3)
+        service = build(Connection(bootstrap_servers="127.0.0.1:1"), settings)
+        application = web.Application()
+        application.add_routes(service.routes)
+        async with TestClient(TestServer(application)) as client:
+            answers = [await client.get("/orders/o-1"), await client.post("/orders", json={})]
+            assert service.unhealthy() is not None
+            return [(answer.status, answer.headers.get("Retry-After")) for answer in answers]
+
+    assert asyncio.run(ask()) == [(503, "1"), (503, "1")]

@@ -7,16 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.catalogue import MAX_ORDER_BYTES
+from contracts.catalogue import COUNTRIES, CURRENCIES, MAX_AMOUNT_MINOR, MAX_ORDER_BYTES, MERCHANTS
 from contracts.events import OrderPlaced, card_token
-from services.common.errors import RefusedError
-from services.common.records import Incoming
+from services.common.records import Incoming, Refusal
 from services.order.domain import (
+    Accepted,
+    accepted,
     fingerprint,
+    luhn_valid,
     order_of,
     payment_effect_id,
     payment_partition,
-    payment_request,
+    problems_in,
 )
 
 GOOD: dict[str, Any] = {
@@ -38,9 +40,9 @@ def record(value: Any, headers: dict[str, bytes] | None = None) -> Incoming:
 
 
 def reasons(value: Any) -> tuple[str, ...]:
-    with pytest.raises(RefusedError) as refused:
-        order_of(record(value))
-    return refused.value.reasons
+    refusal = order_of(record(value))
+    assert isinstance(refusal, Refusal)
+    return refusal.reasons
 
 
 def test_a_good_order_is_accepted() -> None:
@@ -75,22 +77,38 @@ def test_the_hash_is_the_same_in_every_process() -> None:
 def test_the_load_chooses_the_partition_under_explicit_grouping_only() -> None:
     assert payment_partition("ada", 3, "explicit", 9) == 3
     assert payment_partition("ada", 3, "key", 9) == payment_partition("ada", None, "key", 9)
-    with pytest.raises(RefusedError, match="header partition is 9; partitions are 0 to 8"):
+    with pytest.raises(ValueError, match="header partition is 9; partitions are 0 to 8"):
         payment_partition("ada", 9, "explicit", 9)
 
 
+def accepted_with(headers: dict[str, bytes], key: str = "s") -> Accepted | Refusal:
+    return accepted(record(GOOD, headers), "explicit", 9, key, 3)
+
+
 def test_the_card_number_goes_no_further() -> None:
-    request = payment_request(ORDER, record(GOOD), "secret", 9)
-    assert ORDER.card_number.encode() not in msgspec.json.encode(request)
-    assert request.card_token == card_token(ORDER.card_number, "secret")
-    assert request.card_token != card_token(ORDER.card_number, "another secret")
+    found = accepted_with({}, "secret")
+    assert isinstance(found, Accepted)
+    assert ORDER.card_number.encode() not in msgspec.json.encode(found.request)
+    assert found.request.card_token == card_token(ORDER.card_number, "secret")
+    assert found.request.card_token != card_token(ORDER.card_number, "another secret")
 
 
 def test_times_come_from_the_headers_or_from_the_record() -> None:
-    told = payment_request(ORDER, record(GOOD, {"intended_at": b"1", "placed_at": b"2"}), "s", 3).timeline
-    assert (told.intended_us, told.placed_us, told.accepted_us) == (1, 2, 3)
-    untold = payment_request(ORDER, record(GOOD), "s", 3).timeline
-    assert (untold.intended_us, untold.placed_us) == (5_000_000, 5_000_000)
+    told, untold = accepted_with({"intended_at": b"1", "placed_at": b"2"}), accepted_with({})
+    assert isinstance(told, Accepted)
+    assert isinstance(untold, Accepted)
+    line = told.request.timeline
+    assert (line.intended_us, line.placed_us, line.accepted_us) == (1, 2, 3)
+    assert (untold.request.timeline.intended_us, untold.request.timeline.placed_us) == (5_000_000, 5_000_000)
+
+
+@pytest.mark.parametrize("text", [b"soon", b"", b"-1", b"1.5", b"9" * 17])
+@pytest.mark.parametrize("header", ["intended_at", "placed_at", "partition"])
+def test_a_header_that_is_no_number_refuses_the_order(header: str, text: bytes) -> None:
+    refusal = accepted_with({header: text})
+    assert isinstance(refusal, Refusal)
+    assert header in refusal.reasons[0]
+    assert refusal.order_id == "o-1"
 
 
 @given(st.text(), st.text())
@@ -104,3 +122,74 @@ def test_the_fingerprint_tells_orders_apart_by_each_field(field: str) -> None:
     other = msgspec.structs.replace(ORDER, **{field: 7 if field == "amount_minor" else "other"})
     assert fingerprint(other, "s") != fingerprint(ORDER, "s")
     assert fingerprint(msgspec.structs.replace(ORDER, order_id="x"), "s") == fingerprint(ORDER, "s")
+
+
+def with_check_digit(digits: str) -> str:
+    return next(digits + str(check) for check in range(10) if luhn_valid(digits + str(check)))
+
+
+@given(st.text("0123456789", min_size=11, max_size=18))
+def test_exactly_one_check_digit_fits(digits: str) -> None:
+    assert sum(luhn_valid(digits + str(check)) for check in range(10)) == 1
+
+
+@given(st.text("0123456789", min_size=11, max_size=18), st.data())
+def test_one_wrong_digit_is_always_noticed(digits: str, data: st.DataObject) -> None:
+    number = with_check_digit(digits)
+    place = data.draw(st.integers(0, len(number) - 1))
+    other = data.draw(st.sampled_from(sorted(set("0123456789") - {number[place]})))
+    assert not luhn_valid(number[:place] + other + number[place + 1 :])
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "reason"),
+    [
+        ("order_id", "", "1 to 64 characters"),
+        ("order_id", "o" * 65, "1 to 64 characters"),
+        ("customer", "a\nb", "cannot be printed"),
+        ("customer", "\ud800", "cannot be printed"),
+        ("merchant", "weapons", "no known merchant"),
+        ("country", "XX", "no known country"),
+        ("currency", "eur", "no known currency"),
+        ("amount_minor", 0, "above 0"),
+        ("amount_minor", -5, "above 0"),
+        ("amount_minor", MAX_AMOUNT_MINOR + 1, "at most"),
+        ("amount_minor", "12", "Expected `int`"),
+        ("amount_minor", 1.5, "Expected `int`"),
+        ("card_number", "4111111111111112", "Luhn"),
+        ("card_number", "4111", "12 to 19 digits"),
+        ("card_number", "٤" * 16, "12 to 19 digits"),
+        ("card_number", None, "Expected `str`"),
+    ],
+)
+def test_a_bad_field_is_named_with_the_reason(field: str, value: Any, reason: str) -> None:
+    (problem,) = problems_in({**GOOD, field: value})
+    assert problem.startswith(f"{field}: ")
+    assert reason in problem
+
+
+def test_an_unknown_schema_version_is_a_problem() -> None:
+    assert problems_in({**GOOD, "v": 7}) == ("v: schema version 7 is unknown; this service understands 1",)
+
+
+BAD_VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "order_id": st.just("") | st.integers(),
+    "customer": st.just("x" * 65),
+    "merchant": st.text().filter(lambda text: text not in MERCHANTS),
+    "country": st.text().filter(lambda text: text not in COUNTRIES),
+    "currency": st.text().filter(lambda text: text not in CURRENCIES),
+    "amount_minor": st.integers(max_value=0) | st.text() | st.integers(min_value=MAX_AMOUNT_MINOR + 1),
+    "card_number": st.text("0123456789", min_size=1).filter(lambda text: not luhn_valid(text)),
+}
+
+
+@given(st.fixed_dictionaries({}, optional=BAD_VALUES), st.sets(st.sampled_from(sorted(set(GOOD) - {"v"}))))
+def test_every_bad_and_every_missing_field_is_named_and_no_other(bad: dict[str, Any], missing: set[str]) -> None:
+    fields = {name: value for name, value in {**GOOD, **bad}.items() if name not in missing}
+    named = {problem.split(":")[0] for problem in problems_in(fields)}
+    assert named == set(bad) | missing
+
+
+@given(st.text("0123456789", min_size=12, max_size=19).filter(lambda text: not luhn_valid(text)))
+def test_reasons_never_repeat_the_card_number(number: str) -> None:
+    assert not any(number in problem for problem in problems_in({**GOOD, "card_number": number}))

@@ -1,5 +1,6 @@
 """From a record to a settled payment or a dead letter; nothing that arrives can stop a replica."""
 
+import asyncio
 import re
 
 import msgspec
@@ -8,13 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from payment_group import request
 
+from contracts.connection import Connection
 from contracts.events import DeadLetter, PaymentRequested, PaymentSettled
 from contracts.topics import Topic
 from services.common.dead_letters import PAYLOAD_LIMIT
-from services.consumer import Event
-from services.payment.app import MAX_REQUEST_BYTES, Outgoing, settle
+from services.consumer import Delivery, Event, Options
+from services.payment.app import MAX_REQUEST_BYTES, Outgoing, PaymentService, settle
 from services.payment.domain import payment_id
+from services.payment.settings import ReplicaSettings, options_of
 
+CONNECTION = Connection(bootstrap_servers="localhost:1", namespace="run-1")
 DONE_US = 1_700_000_000_000_000
 
 
@@ -49,8 +53,8 @@ def test_a_request_from_an_older_or_newer_writer_with_unknown_fields_is_settled(
     ("value", "reason"),
     [
         (None, "no value"),
-        (b"", "truncated"),
-        (b"\xff\xfe", "malformed"),
+        (b"", "not JSON"),
+        (b"\xff\xfe", "not JSON"),
         (b"[]", "object"),
         (b"{}", "version 0 is unknown"),
         (changed(v=99), "version 99 is unknown"),
@@ -59,7 +63,7 @@ def test_a_request_from_an_older_or_newer_writer_with_unknown_fields_is_settled(
         (changed(amount_minor="12"), "amount_minor"),
         (changed(timeline={}), "intended_us"),
         (b"x" * (MAX_REQUEST_BYTES + 1), "bytes"),
-        (b'{"v": 1, "a": ' + b"[" * 30_000, "recursion|truncated"),
+        (b'{"v": 1, "a": ' + b"[" * 30_000, "not JSON"),
     ],
 )
 def test_what_cannot_be_settled_is_a_dead_letter_with_the_reason(value, reason):
@@ -109,3 +113,80 @@ def test_lone_surrogates_do_not_stop_a_replica():
     assert handled(value).topic in {Topic.DEAD_LETTERS, Topic.PAYMENTS_SETTLED}
     value = msgspec.json.encode(request(1)).replace(request(1).order_id.encode(), b"\\ud800")
     assert handled(value).topic in {Topic.DEAD_LETTERS, Topic.PAYMENTS_SETTLED}
+
+
+def service(**fields: object) -> tuple[PaymentService, list[tuple[str, bytes | None, bytes]]]:
+    """A service whose records go into a list."""
+    one = PaymentService(ReplicaSettings(**({"replica": "payment-0", "service_time_s": 0.002} | fields)), CONNECTION)
+    written: list[tuple[str, bytes | None, bytes]] = []
+
+    async def send(topic: str, key: bytes | None, value: bytes) -> "asyncio.Future[None]":
+        written.append((topic, key, value))
+        return asyncio.get_running_loop().create_future()
+
+    one.consumer.send = send  # type: ignore[method-assign]
+    return one, written
+
+
+def event(number: int = 1, *, key: bytes = b"order", value: bytes | None = None) -> Event:
+    value = msgspec.json.encode(request(number)) if value is None else value
+    return Event("run-1.payments.requested", 3, 41, key, value, (), 0, received_us=1, epoch=7)
+
+
+def test_an_event_takes_its_service_time_and_is_done_when_its_verdict_is_acknowledged():
+    async def story() -> None:
+        one, written = service()
+        began_s = asyncio.get_running_loop().time()
+        acknowledged = await one.handle(event())
+        assert asyncio.get_running_loop().time() - began_s >= 0.002
+        assert not acknowledged.done(), "the broker has not answered"
+
+        ((topic, key, value),) = written
+        settled = msgspec.json.decode(value, type=PaymentSettled)
+        assert topic == "run-1.payments.settled"
+        assert key == settled.order_id.encode()
+        assert (settled.timeline.replica, settled.timeline.epoch, settled.timeline.partition) == ("payment-0", 7, 3)
+        assert one._pace.busy_s == pytest.approx(0.002)
+
+    asyncio.run(story())
+
+
+def test_what_cannot_be_settled_goes_to_the_dead_letters_of_the_run():
+    async def story() -> None:
+        one, written = service(service_time_s=0.0)
+        await one.handle(event(value=b"{}"))
+        assert [topic for topic, _, _ in written] == ["run-1.dead.letters"]
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    ("key", "slow_event_s", "expected_s"),
+    [(b"slow-1", 1.5, 1.5), (b"slow-1", 0.0, 0.002), (b"quick", 1.5, 0.002), (None, 1.5, 0.002)],
+)
+def test_only_in_experiments_are_there_slow_events(key, slow_event_s, expected_s):
+    told = ReplicaSettings(replica="payment-0", service_time_s=0.002, slow_event_s=slow_event_s)
+
+    assert told.service_time_of(key) == expected_s
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"replica": ""}, "replica must not be empty"),
+        ({"replica": "r", "service_time_s": -0.1}, "must not be negative"),
+        ({"replica": "r", "payment_partitions": -1}, "must not be negative"),
+        ({"replica": "r", "slow_event_s": -1.0}, "must not be negative"),
+        ({"replica": "r", "heartbeat_s": 9.0}, "heartbeat_s 9.0"),
+        ({"replica": "r", "drain_s": -1.0}, "drain_s"),
+    ],
+)
+def test_settings_that_cannot_be_meant_are_refused(fields, problem):
+    with pytest.raises(ValueError, match=problem):
+        ReplicaSettings(**fields)
+
+
+def test_the_consumer_gets_every_option_and_nothing_else():
+    settings = ReplicaSettings(replica="r", session_s=9.0, delivery=Delivery.EAGER, drain_s=1.0, concurrency=3)
+
+    assert options_of(settings) == Options(session_s=9.0, delivery=Delivery.EAGER, drain_s=1.0, concurrency=3)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from contracts.catalogue import COUNTRIES
 from contracts.events import PaymentSettled, Timeline
-from services.common.identity import effect_id
+from services.common.records import effect_id
 from services.shipment.domain import CARRIERS, parcel, promised_on, schedule
 
 PAYMENT = PaymentSettled(

@@ -1,16 +1,91 @@
-"""What one replica has done and owns, told as contracts.progress.Progress."""
+"""What the replicas of every runtime share: the payment work, its progress, and when to stop.
+
+Rules, records, timeline and pace are those of `services.payment`.
+"""
 
 import os
 import secrets
+import signal
+import time
 from collections.abc import Iterable
 from typing import Final
 
 from contracts.clock import now_us
 from contracts.progress import Progress, ReplicaState, ServiceTimes
-from services.comparators.payment import NO_PLAN
+from services.consumer import Event
+from services.payment.app import Outgoing, settle
+from services.payment.pace import Pace
+from services.payment.settings import ReplicaSettings
 
+NO_PLAN: Final = 0
+"""Epoch of an assignment that no plan made."""
 UNKNOWN_GENERATION: Final = -1
 """librdkafka does not tell its member's generation."""
+SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+
+
+class Stop:
+    """SIGTERM and SIGINT as a flag: what is under way is finished first."""
+
+    def __init__(self) -> None:
+        self.requested = False
+
+    def listen(self) -> "Stop":
+        """Take the signals from now on. Call it from the main thread."""
+        for number in SIGNALS:
+            signal.signal(number, lambda *_: self.request())
+        return self
+
+    def request(self) -> None:
+        """Ask to stop."""
+        self.requested = True
+
+
+class Work:
+    """One server of one replica. `begin` an event, wait until the time it returns (monotonic), `finish` it."""
+
+    def __init__(self, settings: ReplicaSettings) -> None:
+        self._settings = settings
+        self._pace = Pace()
+        self._begun_s = 0.0
+
+    @property
+    def busy_s(self) -> float:
+        """Time spent serving since the start."""
+        return self._pace.busy_s
+
+    def begin(self, key: bytes | None, *, idle: bool) -> float:
+        """Start one event; return when its service ends. idle: nothing was waiting when the last event ended."""
+        self._begun_s = time.monotonic()
+        return self._pace.begin(self._begun_s, self._settings.service_time_of(key), idle=idle)
+
+    def finish(self, event: Event) -> tuple[Outgoing, float]:
+        """End the event's service now; return what to write and how long the event took (s)."""
+        return settle(event, self._settings.replica, now_us()), time.monotonic() - self._begun_s
+
+
+def event_of(
+    topic: str,
+    partition: int,
+    offset: int,
+    *,
+    key: bytes | None,
+    value: bytes | None,
+    timestamp_us: int,
+    received_us: int,
+) -> Event:
+    """Return a record of payments.requested as the rules take it. Times in µs since the epoch."""
+    return Event(
+        topic=topic,
+        partition=partition,
+        offset=offset,
+        key=key,
+        value=value,
+        headers=(),
+        timestamp_us=timestamp_us,
+        received_us=received_us,
+        epoch=NO_PLAN,
+    )
 
 
 class Tally:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 from aiokafka.errors import KafkaConnectionError
 
-from services.consumer.parting import LOOKS, served_again, silence, unless_silent
+from services.consumer.shutdown import LOOKS, served_again, silence, unless_silent
 
 LOOK_S = 0.002
 

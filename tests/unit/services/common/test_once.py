@@ -1,9 +1,9 @@
-"""Input is acknowledged in the order of its offsets, whatever the order in which outputs are confirmed."""
+"""Effects happen once: acknowledged in the order of the offsets, and known by ids of which the oldest are forgotten."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.common.acknowledgements import Acknowledgements
+from services.common.once import Acknowledgements, SeenIds, identity_in
 
 
 def test_a_later_record_waits_for_an_earlier_one() -> None:
@@ -69,3 +69,24 @@ def test_what_is_acknowledged_is_always_a_prefix(confirmed_in_order: list[int], 
     prefix = next((offset for offset in range(12) if offset not in confirmed), 12)
     assert acknowledged == list(range(prefix))
     assert open_slots.count == 12 - prefix
+
+
+def test_an_id_seen_again_counts_as_new() -> None:
+    seen = SeenIds(retention=2)
+    seen.update(["first", "second", "first", "third"])
+    assert "first" in seen
+    assert "second" not in seen
+
+
+@given(st.lists(st.text("abcdef", min_size=1, max_size=2)), st.integers(1, 8))
+def test_it_holds_exactly_the_last_distinct_ids(ids: list[str], retention: int) -> None:
+    seen = SeenIds(retention)
+    seen.update(ids)
+    newest_first = list(dict.fromkeys(reversed(ids)))
+    assert len(seen) == min(retention, len(newest_first))
+    assert all((identity in seen) == (rank < retention) for rank, identity in enumerate(newest_first))
+
+
+def test_an_id_is_read_without_the_rest_of_the_record() -> None:
+    assert identity_in("shipment_id")(b'{"shipment_id": "s-1", "anything": [1, 2]}') == "s-1"
+    assert identity_in("order_id", lambda text: text.upper())(b'{"order_id": "o"}') == "O"

@@ -1,8 +1,31 @@
-"""How a consumer behaves. Defaults that no deployment changes stand in the modules that use them."""
+"""What a service tells the consumer, and what it gets from it."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
 from contracts.delivery import OUR_DELIVERIES, Delivery
+
+
+class ReplicaError(Exception):
+    """The replica cannot start or go on. The message is one sentence that says what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topics:
+    """What the consumer reads and writes, by the names the broker knows."""
+
+    group: str
+    events: str
+    """The one topic whose partitions are planned."""
+    plans: str
+    """PlanRecord; one partition, compacted."""
+    progress: str
+    """Progress; one partition."""
+    others: Mapping[str, int] = field(default_factory=dict)
+    """Further topics that must be there before it starts, with the least number of partitions they must have."""
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,3 +66,31 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(f"delivery {self.delivery} is another runtime's; known are {', '.join(OUR_DELIVERIES)}")
         if self.drain_s < 0:
             raise ValueError(f"drain_s {self.drain_s} must not be negative")
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One record of the input topic."""
+
+    topic: str
+    """As the broker names it, namespace included."""
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes]]
+    timestamp_us: int
+    """The record's own (µs since the epoch, in whole milliseconds)."""
+    received_us: int
+    """When it was polled (µs since the epoch)."""
+    epoch: int
+    """Plan epoch that the partition was taken or kept under; 0 without a plan."""
+
+
+Later = Awaitable[Any] | None
+"""None: the event is done. An awaitable: it will be, once that completes; the next event need not wait for it. What it
+raises is treated as if the handler had raised it."""
+Handler = Callable[[Event], Awaitable[Later]]
+"""Handles one event. What it raises, and what it returned later on, goes to `on_error` or ends the consumer."""
+BatchHandler = Callable[[Sequence[Event]], Awaitable[Later]]
+"""Handles events of one partition that follow each other."""

@@ -1,4 +1,4 @@
-"""The life of a service process: settings, preflight, run until told to stop, exit code."""
+"""The life of a service process: settings, HTTP interface, preflight, run until told to stop, exit code."""
 
 import asyncio
 import contextlib
@@ -7,17 +7,22 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Mapping
-from typing import Final, NoReturn
+from typing import Final, NoReturn, TypeVar
+
+from aiohttp import web
 
 from contracts.connection import Connection, read_settings
 from contracts.validation import InvalidSettingsError
 from services.common import logs, preflight
-from services.common.errors import ServiceError
-from services.common.http import serve_http
+from services.common.faust_app import ServiceSettings
+from services.common.records import ServiceError
 from services.common.service import Service
-from services.common.settings import S
 
+S = TypeVar("S", bound=ServiceSettings)
 Build = Callable[[Connection, S], Service]
+
+MAX_BODY_BYTES: Final = 64 * 1024
+"""aiohttp reads no more; what a route accepts may be less."""
 
 START_DEADLINE_S: Final = 120.0
 """Joining the group and recovering the table, after the broker answered."""
@@ -110,3 +115,39 @@ async def _unless(told_to_stop: asyncio.Event, work: object) -> bool:
         return False
     doing.result()
     return True
+
+
+async def serve_http(service: Service, settings: ServiceSettings) -> web.AppRunner | None:
+    """Listen on the configured port; None without one. Raises ServiceError when the port cannot be had."""
+    if not settings.http_port:
+        return None
+
+    async def healthz(_: web.Request) -> web.Response:
+        problem = service.unhealthy()
+        body = {"service": service.name, "status": problem or "consuming", **_counters(service)}
+        return web.json_response(body, status=503 if problem else 200)
+
+    application = web.Application(client_max_size=MAX_BODY_BYTES)
+    application.add_routes([web.get("/healthz", healthz), *service.routes])
+    runner = web.AppRunner(application, access_log=None, handle_signals=False)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, settings.http_host, settings.http_port).start()
+    except OSError as taken:
+        await runner.cleanup()
+        raise ServiceError(
+            f"cannot listen on {settings.http_host}:{settings.http_port} ({taken.strerror}); "
+            "free the port or set another TAILPACK_HTTP_PORT"
+        ) from taken
+    return runner
+
+
+def _counters(service: Service) -> dict[str, int]:
+    """Return what the stage has done since it was started."""
+    stage = service.stage
+    return {
+        "written": stage.written,
+        "duplicates_dropped": stage.duplicates,
+        "refused": stage.refused,
+        "unacknowledged": stage.open.count,
+    }

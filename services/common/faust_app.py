@@ -1,0 +1,184 @@
+"""Faust as our services use it: the app factory, its Kafka driver, and the adapter between its streams and a Stage.
+
+Nothing happens at import.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import aiokafka
+import faust
+import msgspec
+from faust.tables.manager import TableManager
+from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer, Producer, Transport
+from mode.supervisors import CrashingSupervisor
+
+from contracts.connection import Connection
+from contracts.topics import AUTO_OFFSET_RESET, Group, qualified
+from services.common.records import Decide, Effect, Incoming
+from services.common.stage import Stage
+
+SESSION_S: Final = 6.0
+HEARTBEAT_S: Final = 1.0
+PRODUCER_TIMEOUT_S: Final = 60.0
+"""How long a record may wait for the broker. A killed broker recovers its logs for tens of seconds."""
+LINGER_S: Final = 0.002
+FETCH_WAIT_MS: Final = 50
+"""Longest wait of one fetch, ms. A partition that was just read has to wait until the fetch for the others returns,
+so Faust's 1500 ms would add up to that much latency at low rates; 50 ms costs twenty small requests a second."""
+
+
+class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What all of them understand; a service with more to set extends it."""
+
+    http_host: str = "127.0.0.1"
+    """Address to listen on; 0.0.0.0 inside a container."""
+    http_port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0
+    """Port of the HTTP interface; 0: none."""
+    data_dir: str = ".tailpack/services"
+    """Where Faust keeps its working folder. Nothing there needs to survive: state comes back from Kafka."""
+    instance: str = "0"
+    """Name of this copy of the service. A restart under the same name takes its group membership over at once."""
+    commit_interval_s: Annotated[float, msgspec.Meta(gt=0)] = 0.5
+    """A crash repeats what this long a time brought, and the repeats are dropped; each commit costs some ms of CPU."""
+    broker_deadline_s: Annotated[float, msgspec.Meta(ge=0)] = 20.0
+    """How long a start waits for the broker and for the run's topics."""
+
+
+def make_app(connection: Connection, group: Group, settings: ServiceSettings, **tables: Any) -> faust.App:
+    """Return an app for `group` that is configured, not started. `tables`: options for apps that keep tables."""
+    name = qualified(connection.namespace, group)
+    folder = Path(settings.data_dir) / f"{name}-{settings.instance}"
+    folder.mkdir(parents=True, exist_ok=True)
+    app = faust.App(
+        name,
+        **faust_options(connection),
+        datadir=folder,
+        # A static member: after a crash its successor takes over at once, not after the session time-out.
+        consumer_group_instance_id=f"{name}-{settings.instance}",
+        broker_session_timeout=SESSION_S,
+        broker_heartbeat_interval=HEARTBEAT_S,
+        broker_rebalance_timeout=15.0,
+        broker_request_timeout=15.0,
+        broker_commit_interval=settings.commit_interval_s,
+        producer_linger=LINGER_S,
+        producer_request_timeout=PRODUCER_TIMEOUT_S,
+        stream_wait_empty=False,  # the stage drains itself, with a deadline
+        agent_supervisor=CrashingSupervisor,  # a restarted agent would go on without the record it failed on
+        TableManager=PromptTableManager,
+        **tables,
+    )
+    use_our_transport(app)
+    return app
+
+
+def faust_options(connection: Connection) -> dict[str, Any]:
+    """Return what every Faust app takes: where Kafka is, and nothing of Faust's that we do without.
+
+    Raises InvalidSettingsError for a bad properties file or certificates that cannot be loaded.
+    """
+    known = connection.aiokafka()
+    context = known.get("ssl_context")
+    credentials = faust.SSLCredentials(context) if context else None
+    if "sasl_mechanism" in known:
+        credentials = faust.SASLCredentials(
+            username=known["sasl_plain_username"],
+            password=known["sasl_plain_password"],
+            mechanism=known["sasl_mechanism"],
+            ssl_context=context,
+        )
+    return {
+        "broker": [f"kafka://{address.strip()}" for address in connection.bootstrap_servers.split(",")],
+        "broker_credentials": credentials,
+        "store": "memory://",
+        "autodiscover": False,
+        "web_enabled": False,
+        "topic_disable_leader": True,
+        "consumer_auto_offset_reset": AUTO_OFFSET_RESET,
+        "producer_acks": -1,
+    }
+
+
+def use_our_transport(app: faust.App) -> None:
+    """Finish the app's configuration with short fetches and an idempotent producer, which Faust lets nobody choose."""
+    app.finalize()
+    app.transport = _Transport(app.conf.broker_consumer, app)
+    app.producer_transport = _Transport(app.conf.broker_producer, app)
+
+
+class _ConsumerThread(AIOKafkaConsumerThread):  # type: ignore[misc]
+    def _create_worker_consumer(self, transport: Any) -> aiokafka.AIOKafkaConsumer:
+        consumer = super()._create_worker_consumer(transport)
+        consumer._fetch_max_wait_ms = FETCH_WAIT_MS  # read when the consumer starts, which is after this
+        return consumer
+
+
+class _Consumer(Consumer):  # type: ignore[misc]
+    def _new_consumer_thread(self) -> _ConsumerThread:
+        return _ConsumerThread(self, loop=self.loop, beacon=self.beacon)
+
+
+class _Producer(Producer):  # type: ignore[misc]
+    def _settings_extra(self) -> dict[str, Any]:
+        # Without idempotence a send that is repeated because its answer was lost writes the record twice.
+        return {"acks": "all", "enable_idempotence": True}
+
+
+class _Transport(Transport):  # type: ignore[misc]
+    Consumer = _Consumer
+    Producer = _Producer
+
+
+class PromptTableManager(TableManager):  # type: ignore[misc]
+    """Tables without the second that Faust sleeps for agents still to be declared: ours are all declared by then."""
+
+    async def on_start(self) -> None:
+        """Register the changelogs and start recovery."""
+        await self._update_channels()
+        await self.recovery.start()
+
+
+class RawSchema(faust.Schema):  # type: ignore[misc]
+    """Keys and values stay bytes: decoding is the domain's, and a bad record must reach it to become a dead letter."""
+
+    def compile(self, app: Any, **_: Any) -> Any:
+        """Return the function that turns a message into an event."""
+
+        async def decode(message: Any, *, propagate: bool = False) -> Any:
+            return app.create_event(message.key, message.value, message.headers, message)
+
+        return decode
+
+
+def consume(app: faust.App, topic: str, stage: Stage, decide: Decide) -> None:
+    """Add the agent that feeds `topic` to `stage`."""
+
+    async def agent(stream: Any) -> None:
+        async for event in stream.noack().events():
+            await stage.may_run.wait()
+            message = event.message
+            if message.generation_id == app.consumer_generation_id:  # else it was revoked, and is read again
+                await stage.take(incoming(message), decide, event.ack)
+
+    app.agent(app.topic(topic, schema=RawSchema(allow_empty=True)), name=f"{app.conf.id}-{topic}")(agent)
+
+
+def incoming(message: Any) -> Incoming:
+    """Return Faust's message as a plain record."""
+    headers: Mapping[str, bytes] = dict(message.headers or ())
+    stamp_us = round((message.timestamp or 0.0) * 1e3) * 1000
+    return Incoming(message.topic, message.partition, message.offset, stamp_us, message.key, message.value, headers)
+
+
+def sender(app: faust.App) -> Any:
+    """Return the function by which a stage writes: straight to the producer, past Faust's topics and serialisers."""
+
+    async def send(effect: Effect) -> "asyncio.Future[Any]":
+        sent: asyncio.Future[Any] = await app.producer.send(
+            effect.topic, effect.key, effect.value, effect.partition, None, None
+        )
+        return sent
+
+    return send

@@ -1,0 +1,22 @@
+"""Security reaches Faust as it reaches every other client."""
+
+from pathlib import Path
+
+from contracts.connection import Connection
+from services.common.faust_app import faust_options
+
+
+def test_plain_connections_need_no_credentials() -> None:
+    told = faust_options(Connection(bootstrap_servers="one:1,two:2"))
+    assert (told["broker"], told["broker_credentials"]) == (["kafka://one:1", "kafka://two:2"], None)
+
+
+def test_a_password_reaches_faust(tmp_path: Path) -> None:
+    properties = tmp_path / "client.properties"
+    properties.write_text(
+        "security.protocol=SASL_SSL\nsasl.mechanism=SCRAM-SHA-512\nsasl.username=ada\nsasl.password=secret\n"
+    )
+    connection = Connection(bootstrap_servers="one:1", client_properties=str(properties))
+    credentials = faust_options(connection)["broker_credentials"]
+    assert (credentials.mechanism.value, credentials.username) == ("SCRAM-SHA-512", "ada")
+    assert credentials.protocol.value == "SASL_SSL"

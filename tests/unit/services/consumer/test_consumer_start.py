@@ -1,0 +1,157 @@
+"""What a consumer is built from and how it starts: what is wrong is one line that says what to do."""
+
+import asyncio
+import time
+
+import msgspec
+import pytest
+from aiokafka.errors import KafkaConnectionError
+
+from contracts.connection import Connection
+from contracts.plan import PlanRecord
+from services.consumer import Delivery, Event, Options, PlanConsumer, ReplicaError, Topics
+from services.consumer.clients import patiently, together
+from services.consumer.plan_reader import InvalidPlanError, decode_plan
+
+NOWHERE = Connection(bootstrap_servers="localhost:1")
+TOPICS = Topics(group="g", events="e", plans="p", progress="r")
+
+
+async def handle(event: Event) -> None:
+    """Nothing to do."""
+
+
+async def handle_batch(events: object) -> None:
+    """Nothing to do."""
+
+
+@pytest.mark.parametrize(
+    ("replica", "keywords", "problem"),
+    [
+        ("", {"handle": handle}, "replica must not be empty"),
+        ("r", {}, "give either handle or handle_batch"),
+        ("r", {"handle": handle, "handle_batch": handle_batch}, "give either handle or handle_batch"),
+        ("r", {"handle": handle, "options": Options(batch_size=5)}, "batch_size 5 is for handle_batch"),
+    ],
+)
+def test_contradictory_arguments_are_refused(replica, keywords, problem):
+    with pytest.raises(ValueError, match=problem):
+        PlanConsumer(replica, NOWHERE, TOPICS, **keywords)
+
+
+def test_it_is_built_without_a_broker_or_an_event_loop_and_serves_nothing_yet():
+    assert PlanConsumer("r", NOWHERE, TOPICS, handle).partitions == ()
+    assert PlanConsumer("r", NOWHERE, TOPICS, handle_batch=handle_batch, options=Options(batch_size=5)).partitions == ()
+
+
+def test_incarnations_of_one_name_sort_by_when_they_were_made():
+    made = [PlanConsumer("r", NOWHERE, TOPICS, handle)._incarnation for _ in range(3)]
+    stamps = [each.partition("-")[0] for each in made]
+
+    assert stamps == sorted(stamps)
+    assert len(set(made)) == 3
+    assert {len(each) for each in stamps} == {16}
+
+
+def test_a_paused_partition_starts_nothing_until_it_is_resumed():
+    async def story() -> None:
+        consumer = PlanConsumer("r", NOWHERE, TOPICS, handle)
+        consumer._queues.open({3: 0}, epoch=1)
+        consumer.pause(3)
+        assert consumer._queues[3].paused
+        assert consumer.partitions == (3,), "it is still served, only later"
+        consumer._queues.take()
+        consumer.resume(3)
+        assert not consumer._queues[3].paused
+        await asyncio.wait_for(consumer._queues.startable(), 1)
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"heartbeat_s": 0}, "heartbeat_s 0 must lie between 0 and session_s 6.0"),
+        ({"heartbeat_s": 6.0}, "heartbeat_s 6.0 must lie between"),
+        ({"session_s": 0.1}, "session_s 0.1"),
+        ({"commit_interval_s": 0}, "commit_interval_s 0 must be positive"),
+        ({"rebalance_timeout_s": -1}, "rebalance_timeout_s -1 must be positive"),
+        ({"concurrency": 0}, "concurrency 0 must be positive"),
+        ({"concurrency_per_partition": 0}, "concurrency_per_partition 0 must be positive"),
+        ({"batch_size": 0}, "batch_size 0 must be positive"),
+        ({"drain_s": -0.1}, "drain_s -0.1 must not be negative"),
+        ({"delivery": Delivery.SHARE}, "delivery share is another runtime's"),
+    ],
+)
+def test_an_option_that_cannot_be_meant_is_named_with_its_value(fields, problem):
+    with pytest.raises(ValueError, match=problem):
+        Options(**fields)
+
+
+def test_a_broker_that_comes_back_in_time_is_waited_for():
+    answers = [KafkaConnectionError("away"), OSError("refused"), None]
+
+    async def attempt() -> str:
+        if (answer := answers.pop(0)) is not None:
+            raise answer
+        return "connected"
+
+    assert asyncio.run(patiently(attempt, "no Kafka", deadline=time.monotonic() + 10)) == "connected"
+
+
+def test_one_that_stays_away_is_one_line_at_the_deadline():
+    async def attempt() -> None:
+        raise KafkaConnectionError("refused")
+
+    with pytest.raises(ReplicaError, match=r"no Kafka at one:9092 \(KafkaConnectionError: refused\)"):
+        asyncio.run(patiently(attempt, "no Kafka at one:9092", deadline=time.monotonic() + 0.1))
+
+
+def test_of_several_attempts_the_first_error_ends_all():
+    cancelled = []
+
+    async def fails() -> None:
+        raise ReplicaError("no topic")
+
+    async def waits() -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.append(True)
+            raise
+
+    with pytest.raises(ReplicaError, match="no topic"):
+        asyncio.run(together(waits(), fails()))
+    assert cancelled
+
+
+GOOD = PlanRecord(epoch=4, at_us=1, replicas=("a", "b"), assignment={0: "a", 1: "b"}, reason="because")
+
+
+def changed(**fields: object) -> bytes:
+    return msgspec.json.encode(msgspec.to_builtins(GOOD, str_keys=True) | fields)
+
+
+def test_a_plan_survives_the_topic():
+    assert decode_plan(msgspec.json.encode(GOOD)) == GOOD
+
+
+def test_unknown_fields_of_a_newer_controller_are_tolerated():
+    assert decode_plan(changed(colour="blue")) == GOOD
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        (b"not JSON", "malformed"),
+        (b"{}", "epoch"),
+        (changed(epoch=0), "epoch 0"),
+        (changed(epoch="four"), "epoch"),
+        (changed(v=2), "version 2"),
+        (changed(assignment={"zero": "a"}), "assignment"),
+        (changed(replicas="a"), "replicas"),
+    ],
+)
+def test_what_is_no_plan_is_refused_with_the_reason(value, problem):
+    with pytest.raises(InvalidPlanError, match=problem):
+        decode_plan(value)

@@ -7,9 +7,9 @@ from autoscaler.estimation import RebalanceTiming
 from report.result import RebalanceRound
 
 
-@dataclass(slots=True)  # what is saved has a number of rounds that grows (autoscaler.live.learned.Learner)
+@dataclass(slots=True)  # what is saved has a number of rounds that grows (autoscaler.live.state_dir.Learner)
 class Lessons:
-    """Rounds in the learner's form, the oldest first; autoscaler.live.learned writes them."""
+    """Rounds in the learner's form, the oldest first; autoscaler.live.state_dir writes them."""
 
     timings: tuple[RebalanceTiming, ...]
     rounds: int

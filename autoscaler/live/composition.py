@@ -15,9 +15,8 @@ from autoscaler.live.clients import client
 from autoscaler.live.group import LiveGroup
 from autoscaler.live.journal import JournalTopic, LiveJournal
 from autoscaler.live.launcher import ProcessLauncher
-from autoscaler.live.learned import LearnedTimes
 from autoscaler.live.loads import LoadReader
-from autoscaler.live.loop import STEP_S, Loop
+from autoscaler.live.loop import STEP_S, Loop, rehearse
 from autoscaler.live.metrics import Metrics
 from autoscaler.live.offsets import OffsetReader
 from autoscaler.live.plan_log import PlanLog
@@ -25,9 +24,9 @@ from autoscaler.live.processes import ProcessScaler
 from autoscaler.live.progress_reader import ProgressReader
 from autoscaler.live.publisher import Publisher
 from autoscaler.live.rebalances import Rebalances
-from autoscaler.live.rehearsal import rehearse
 from autoscaler.live.replica_life import STOP_MARGIN_S, Patience
 from autoscaler.live.settings import AutoscalerSettings
+from autoscaler.live.state_dir import LearnedTimes
 from autoscaler.live.web import Source, WebServer
 from autoscaler.policies.configured import REPLICA_PREFIX, configured_policy
 from autoscaler.ports import Policy
@@ -43,15 +42,11 @@ TICKS_MISSED: Final = 3
 
 def policy_from(settings: AutoscalerSettings) -> Policy:
     """Return the policy inside its guards. Raises UnknownPolicyError or ValueError."""
-    options = _options(settings.policy_options)
-    return configured_policy(settings, settings, options, counts_only=bool(settings.runtime))
-
-
-def _options(text: str) -> dict[str, Any]:
     try:
-        return msgspec.json.decode(text, type=dict[str, Any]) if text else {}
+        options = msgspec.json.decode(settings.policy_options or "{}", type=dict[str, Any])
     except msgspec.DecodeError as wrong:
         raise ValueError(f"TAILPACK_POLICY_OPTIONS: must be a JSON object: {wrong}") from wrong
+    return configured_policy(settings, settings, options, counts_only=bool(settings.runtime))
 
 
 def _scaler(settings: AutoscalerSettings, environ: Mapping[str, str], journal: JournalTopic) -> ProcessScaler:
@@ -94,7 +89,14 @@ class LiveAutoscaler:
         self._settings = settings
         self._stop = stop
         self._metrics = Metrics()
-        self._web = WebServer(self._source(), settings.http_port) if settings.http_port else None
+        source = Source(
+            last_tick=lambda: self._loop.last_tick(),  # noqa: PLW0108  the loop is made after it
+            plan=self._plan,
+            decisions=lambda limit: list(self._journal.recent)[: -limit - 1 : -1],
+            registry=self._metrics.registry,
+            tick_limit_s=TICKS_MISSED * settings.decision_interval_s,
+        )
+        self._web = WebServer(source, settings.http_port) if settings.http_port else None
         self._journal = JournalTopic(connection, self._metrics)
         self._reports = ProgressReader(connection)
         self._scaler = _scaler(settings, environ, self._journal)
@@ -178,20 +180,8 @@ class LiveAutoscaler:
         self._metrics.rebalance_time.set(self._group.rebalance_time_s)
         self._metrics.last_tick.set_to_current_time()
 
-    def _source(self) -> Source:
-        interval_s = self._settings.decision_interval_s
-        return Source(
-            last_tick=self._last_tick,
-            plan=self._plan,
-            decisions=lambda limit: list(self._journal.recent)[: -limit - 1 : -1],
-            registry=self._metrics.registry,
-            tick_limit_s=TICKS_MISSED * interval_s,
-        )
-
-    def _last_tick(self) -> tuple[int, float]:
-        return self._loop.last_tick()
-
     def _plan(self) -> dict[str, Any]:
+        """Return what the page about the plan shows."""
         intent = self._group.intent
         wanted = intent and {
             "replicas": intent.plan.replicas,

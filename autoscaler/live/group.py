@@ -8,8 +8,7 @@ from autoscaler.estimation import ServiceRates, WorkCounters
 from autoscaler.live.loads import LoadReader
 from autoscaler.live.processes import ProcessScaler
 from autoscaler.live.progress_reader import ProgressReader
-from autoscaler.live.publisher import Publisher
-from autoscaler.live.realisation import REPAIR, Intent, grown, round_robin
+from autoscaler.live.publisher import REPAIR, Intent, Publisher, grown, round_robin
 from autoscaler.live.rebalances import Rebalances
 from autoscaler.model import Decision, GroupObservation, Plan, Replica
 from autoscaler.ports import NotReadyError
@@ -92,7 +91,7 @@ class LiveGroup:
         plan, reason = self._first_plan(initial, self._loads.count())
         if self._places_itself:
             plan = Plan(plan.replicas, None)
-        self._publisher.intent = Intent(plan, "start", reason)
+        self._publisher.want(plan, "start", reason)
         self._scaler.request(plan.replicas)
         self.advance()
 
@@ -136,7 +135,7 @@ class LiveGroup:
 
     def apply(self, decision: Decision) -> None:
         """Replace what is wanted, start what is missing, and go as far as is possible at once."""
-        self._publisher.intent = Intent(decision.plan, decision.action.value, decision.reason)
+        self._publisher.want(decision.plan, decision.action.value, decision.reason)
         self._scaler.request(decision.plan.replicas)
         self.advance()
 
@@ -177,8 +176,7 @@ class LiveGroup:
             f"the topic grew from {len(wanted.assignment)} to {self._loads.partitions} partitions; "
             "the new ones go to the least loaded"
         )
-        plan = grown(wanted, self._loads.partitions, self._loads.rates())
-        self._publisher.intent = Intent(plan, REPAIR, reason)
+        self._publisher.want(grown(wanted, self._loads.partitions, self._loads.rates()), REPAIR, reason)
 
     def _kill_hung(self) -> None:
         if self._clock() - self._blind_s < HUNG_AFTER_S:

@@ -4,11 +4,10 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 import psutil
@@ -27,26 +26,37 @@ class Exit:
     """Somebody has seen the exit status."""
 
 
-class ReplicaProcess(Protocol):
-    """One process, running or ended."""
+class ReplicaProcess:
+    """One process, running or ended.
 
-    @property
-    def pid(self) -> int:
-        """Process id."""
-        ...
+    child: where this autoscaler started it, and its exit status is ours to collect. Of one that an earlier autoscaler
+    started only its presence can be seen.
+    """
 
-    @property
-    def created_s(self) -> float:
-        """When it started, seconds since the epoch."""
-        ...
+    def __init__(self, process: psutil.Process, child: "subprocess.Popen[bytes] | None" = None) -> None:
+        self._process = process
+        self._child = child
+        self.pid: int = process.pid
+        self.created_s: float = process.create_time()
+        """Seconds since the epoch."""
 
     def exit(self) -> Exit | None:
         """Return how it ended; None while it runs."""
-        ...
+        if self._child is None:
+            with suppress(psutil.NoSuchProcess):
+                if self._process.is_running() and self._process.status() != psutil.STATUS_ZOMBIE:
+                    return None
+            return Exit("gone; exit status unknown, because an earlier autoscaler started it", clean=True, known=False)
+        status = self._child.poll()
+        if status is None:
+            return None
+        how = f"exit status {status}" if status >= 0 else f"killed by {signal.Signals(-status).name}"
+        return Exit(how, clean=status == 0)
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal; nothing happens when it has ended."""
-        ...
+        """Send a signal; nothing happens when it has ended, and no later process of that pid is hit."""
+        with suppress(psutil.NoSuchProcess):
+            self._process.send_signal(number)
 
 
 class PidFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,16 +67,6 @@ class PidFile(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds since the epoch, as the system reports it: tells a process from a later one with the same pid."""
     incarnation: str = ""
     """Empty until the replica has reported itself."""
-
-
-class Launcher(Protocol):
-    """What starts processes and remembers them."""
-
-    def start(self, name: str) -> ReplicaProcess: ...  # noqa: D102  see ProcessLauncher
-    def remember(self, name: str, process: ReplicaProcess, incarnation: str = "") -> None: ...  # noqa: D102
-    def forget(self, name: str) -> None: ...  # noqa: D102
-    def left_behind(self) -> Iterable[tuple[str, PidFile, ReplicaProcess | None]]: ...  # noqa: D102
-    def last_log_line(self, name: str) -> str: ...  # noqa: D102
 
 
 class ProcessLauncher:
@@ -91,7 +91,7 @@ class ProcessLauncher:
                 stderr=log,
                 start_new_session=True,  # a Ctrl-C in the terminal is the autoscaler's business, not the replica's
             )
-        process = _Child(child)
+        process = ReplicaProcess(psutil.Process(child.pid), child)  # not yet collected, so it must exist
         self.remember(name, process)
         return process
 
@@ -109,7 +109,7 @@ class ProcessLauncher:
     def left_behind(self) -> Iterator[tuple[str, PidFile, ReplicaProcess | None]]:
         """Yield what an earlier autoscaler left: name, pid file, and the process if that very one still runs."""
         for name, entry, process in remembered(self._files.parent):
-            yield name, entry, _Adopted(process) if process is not None else None
+            yield name, entry, None if process is None else ReplicaProcess(process)
 
     def last_log_line(self, name: str) -> str:
         """Return the last line that the replica wrote to its log; empty where there is none."""
@@ -124,44 +124,6 @@ class ProcessLauncher:
 
     def _log(self, name: str) -> Path:
         return self._logs / f"{name}.log"
-
-
-class _Child:
-    """A process that this autoscaler started: its exit status is ours to collect."""
-
-    def __init__(self, child: "subprocess.Popen[bytes]") -> None:
-        self._child = child
-        self.pid = child.pid
-        self.created_s: float = psutil.Process(child.pid).create_time()  # not yet collected, so it must exist
-
-    def exit(self) -> Exit | None:
-        status = self._child.poll()
-        if status is None:
-            return None
-        how = f"exit status {status}" if status >= 0 else f"killed by {signal.Signals(-status).name}"
-        return Exit(how, clean=status == 0)
-
-    def signal(self, number: signal.Signals) -> None:
-        self._child.send_signal(number)
-
-
-class _Adopted:
-    """A process that an earlier autoscaler started: only its presence can be seen."""
-
-    def __init__(self, process: psutil.Process) -> None:
-        self._process = process
-        self.pid: int = process.pid
-        self.created_s: float = process.create_time()
-
-    def exit(self) -> Exit | None:
-        with suppress(psutil.NoSuchProcess):
-            if self._process.is_running() and self._process.status() != psutil.STATUS_ZOMBIE:
-                return None
-        return Exit("gone; exit status unknown, because an earlier autoscaler started it", clean=True, known=False)
-
-    def signal(self, number: signal.Signals) -> None:
-        with suppress(psutil.NoSuchProcess):
-            self._process.send_signal(number)  # psutil checks that it is still the same process
 
 
 def remembered(state_dir: Path) -> Iterator[tuple[str, PidFile, psutil.Process | None]]:

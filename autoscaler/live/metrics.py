@@ -1,63 +1,34 @@
-"""Prometheus metrics: every name, type and unit. Dashboards import the names from here."""
+"""Prometheus metrics: every name, type and unit."""
 
-from typing import Final
+from collections.abc import Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
 
-LAG: Final = "tailpack_partition_lag_events"
-"""Gauge {partition}: events produced and not committed."""
-ARRIVAL_RATE: Final = "tailpack_partition_arrival_rate_events_per_second"
-"""Gauge {partition}: λ over the last decision interval."""
-SERVICE_RATE: Final = "tailpack_service_rate_events_per_second"
-"""Gauge: μ of one replica, as learned."""
-REPLICAS: Final = "tailpack_replicas"
-"""Gauge {state = requested | ready | planned}: number of replicas."""
-EPOCH: Final = "tailpack_plan_epoch"
-"""Gauge: epoch of the plan in force."""
-DECISIONS: Final = "tailpack_decisions_total"
-"""Counter {action = up | down | reassign | hold}."""
-HOLDS_BLIND: Final = "tailpack_holds_for_want_of_data_total"
-"""Counter: ticks at which a number was unknown."""
-PLANS: Final = "tailpack_plans_total"
-"""Counter {action}: plans committed to the plan topic; `repair` is one that no policy asked for."""
-REPLICA_CHANGES: Final = "tailpack_replica_changes_total"
-"""Counter {change}: see contracts.journal.ReplicaChange."""
-REBALANCE_TIME: Final = "tailpack_rebalance_time_seconds"
-"""Gauge: t_r that the policy plans for."""
-TICK_SECONDS: Final = "tailpack_tick_seconds"
-"""Histogram: wall time of one tick."""
-LAST_TICK: Final = "tailpack_last_tick_timestamp_seconds"
-"""Gauge: when the last tick ended, seconds since the epoch."""
-REPORTS_REJECTED: Final = "tailpack_progress_rejected_total"
-"""Counter: records on the progress topic that were no report."""
-_TICK_BUCKETS_S: Final = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1)
-
 
 class Metrics:
-    """The autoscaler's metrics in a registry of their own."""
+    """The autoscaler's metrics in a registry of their own. λ, μ: of the last decision interval, as learned."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self._lag = Gauge(LAG, "Events produced and not committed", ["partition"], registry=self.registry)
-        self._rate = Gauge(ARRIVAL_RATE, "Events produced per second", ["partition"], registry=self.registry)
-        self._service_rate = Gauge(SERVICE_RATE, "Events/s of one busy replica", registry=self.registry)
-        self._replicas = Gauge(REPLICAS, "Payment replicas", ["state"], registry=self.registry)
-        self._epoch = Gauge(EPOCH, "Epoch of the plan in force", registry=self.registry)
-        self._decisions = Counter(DECISIONS, "Decisions taken", ["action"], registry=self.registry)
-        self._blind = Counter(HOLDS_BLIND, "Ticks without an observation", registry=self.registry)
-        self._plans = Counter(PLANS, "Plans written", ["action"], registry=self.registry)
-        self._changes = Counter(REPLICA_CHANGES, "Changes in the life of replicas", ["change"], registry=self.registry)
-        self.rebalance_time = Gauge(REBALANCE_TIME, "Rebalance time planned for", registry=self.registry)
+        self._lag = self._gauge("partition_lag_events", "Events produced and not committed", ["partition"])
+        self._rate = self._gauge("partition_arrival_rate_events_per_second", "Events produced a second", ["partition"])
+        self._service_rate = self._gauge("service_rate_events_per_second", "Events/s of one busy replica")
+        self._replicas = self._gauge("replicas", "Payment replicas: requested, ready or planned", ["state"])
+        self._epoch = self._gauge("plan_epoch", "Epoch of the plan in force")
+        self._decisions = self._counter("decisions_total", "Decisions taken: up, down, reassign or hold", ["action"])
+        self._blind = self._counter("holds_for_want_of_data_total", "Ticks at which a number was unknown")
+        self._plans = self._counter("plans_total", "Plans written; `repair`: one that no policy asked for", ["action"])
+        self._changes = self._counter("replica_changes_total", "Changes in the life of replicas", ["change"])
+        self.rebalance_time = self._gauge("rebalance_time_seconds", "Rebalance time (t_r) that the policy plans for")
         self.tick_seconds = Histogram(
-            TICK_SECONDS,
+            "tailpack_tick_seconds",
             "Wall time of one tick",
             buckets=(0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1),
             registry=self.registry,
         )
-        self.last_tick = Gauge(LAST_TICK, "End of the last tick", registry=self.registry)
-        self.reports_rejected = Counter(REPORTS_REJECTED, "Unreadable progress reports", registry=self.registry)
+        self.last_tick = self._gauge("last_tick_timestamp_seconds", "End of the last tick, seconds since the epoch")
 
     def note(self, entry: JournalEntry) -> None:
         """Count what the journal records."""
@@ -82,3 +53,9 @@ class Metrics:
         self._replicas.labels("ready").set(tick.ready_replicas)
         self._replicas.labels("planned").set(tick.planned_replicas)
         self._epoch.set(tick.epoch)
+
+    def _gauge(self, name: str, text: str, labels: Sequence[str] = ()) -> Gauge:
+        return Gauge(f"tailpack_{name}", text, labels, registry=self.registry)
+
+    def _counter(self, name: str, text: str, labels: Sequence[str] = ()) -> Counter:
+        return Counter(f"tailpack_{name}", text, labels, registry=self.registry)

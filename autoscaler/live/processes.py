@@ -8,9 +8,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from autoscaler.live.launcher import Exit, Launcher
-from autoscaler.live.register import Register
-from autoscaler.live.replica_life import EMPTY, UNASKED, Patience, Phase, Requested
+from autoscaler.live.launcher import Exit, ProcessLauncher
+from autoscaler.live.replica_life import EMPTY, UNASKED, Patience, Phase, Register, Requested
 from contracts.journal import ReplicaChange, ReplicaChanged
 from contracts.plan import Eviction
 from contracts.progress import Progress, ReplicaState
@@ -28,7 +27,7 @@ class ProcessScaler:
 
     def __init__(
         self,
-        launcher: Launcher,
+        launcher: ProcessLauncher,
         record: Callable[[ReplicaChanged], None],
         *,
         patience: Patience | None = None,

@@ -1,10 +1,13 @@
-"""The states of a replica, and how long its scaler waits in each."""
+"""The states of a replica, how long its scaler waits in each, and what it tells of them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from autoscaler.live.launcher import ReplicaProcess
+from autoscaler.live.launcher import ProcessLauncher, ReplicaProcess
+from contracts.journal import ReplicaChange, ReplicaChanged
+from contracts.plan import Eviction
 from contracts.progress import Progress, ReplicaState
 
 STOP_MARGIN_S: Final = 6.0
@@ -80,3 +83,32 @@ class Requested:
         if self.phase is Phase.LEAVING:
             return True
         return self.phase in (Phase.WAITING, Phase.STARTING) and (self.failures > 0 or self.replaces)
+
+
+class Register:
+    """Births and deaths as the scaler sees them: each change for the journal, each death for whoever writes plans."""
+
+    def __init__(
+        self, launcher: ProcessLauncher, record: Callable[[ReplicaChanged], None], clock: Callable[[], float]
+    ) -> None:
+        self._launcher = launcher
+        self._record = record
+        self._clock = clock
+        self.evictions: list[Eviction] = []
+        """Members known dead. Whoever publishes them removes them."""
+
+    def tell(self, name: str, change: ReplicaChange, detail: str = "") -> None:
+        """Record one change."""
+        self._record(ReplicaChanged(at_us=int(self._clock() * 1e6), replica=name, change=change, detail=detail))
+
+    def evict(self, report: Progress | None) -> None:
+        """Note that the process of `report` is dead; of one that never was in the group there is nothing to say."""
+        if report is not None and report.member_id:
+            self.evictions.append(
+                Eviction(replica=report.replica, member_id=report.member_id, incarnation=report.incarnation)
+            )
+
+    def with_last_words(self, name: str, how: str) -> str:
+        """Return `how` it ended, with the last line of its log."""
+        last = self._launcher.last_log_line(name)
+        return f"{how}; last log line: {last}" if last else how

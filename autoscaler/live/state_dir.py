@@ -1,10 +1,22 @@
-"""The state folder belongs to one autoscaler at a time."""
+"""The state folder: it belongs to one autoscaler at a time, and keeps what rebalances have taught the last one."""
 
 import fcntl
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final, Protocol
+
+import msgspec
+
+from autoscaler.estimation import RebalanceTiming
+
+FILE: Final = "rebalance-times"
+"""JSON, but not by its name: the folder's .json files are those of replicas."""
+VERSION: Final = 1
+SAVE_S: Final = 30.0
+"""A controller that is killed loses the rounds of so long at most."""
 
 
 class StateDirTakenError(Exception):
@@ -26,3 +38,87 @@ def only_one(state_dir: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+class Learner(Protocol):
+    """What is saved: see autoscaler.live.rebalances.Rebalances."""
+
+    rounds: int
+
+    def remembered(self) -> Sequence[RebalanceTiming]: ...  # noqa: D102
+
+
+class _File(msgspec.Struct, frozen=True, kw_only=True):
+    """Contents of the file. Unknown fields are tolerated."""
+
+    v: int
+    group: str
+    timings: tuple[RebalanceTiming, ...]
+
+
+class LearnedTimes:
+    """Reads the file once, at the start, and writes it now and then. Whatever is wrong with it stops nobody.
+
+    group: whose rebalances they are; those of another group, or delivery, say nothing about this one.
+    say: called with one sentence when there is a file that cannot be used, or when it cannot be written.
+    """
+
+    def __init__(
+        self,
+        state_dir: Path,
+        *,
+        group: str,
+        say: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._path = state_dir / FILE
+        self._group = group
+        self._say = say
+        self._clock = clock
+        self._saved_s = clock()
+        self._saved_rounds = 0
+        self._failed = False
+
+    def read(self) -> tuple[RebalanceTiming, ...]:
+        """Return what was learned earlier; nothing where there is no file, or none that can be used."""
+        try:
+            found = _decoded(self._path.read_bytes())
+            if found.group != self._group:
+                raise ValueError(f"it is of {found.group}, this is {self._group}")
+        except FileNotFoundError:
+            return ()
+        except (OSError, ValueError) as wrong:
+            self._say(f"{self._path} is not used, rebalance times are learned afresh: {wrong}")
+            return ()
+        return found.timings
+
+    def save(self, learner: Learner, *, at_once: bool = False) -> None:
+        """Write the file if something was learned since, and SAVE_S have passed. A reader never sees half of it."""
+        if learner.rounds == self._saved_rounds or not (at_once or self._clock() - self._saved_s >= SAVE_S):
+            return
+        self._saved_s = self._clock()
+        contents = msgspec.json.encode(_File(v=VERSION, group=self._group, timings=tuple(learner.remembered())))
+        unfinished = self._path.with_suffix(".tmp")
+        try:
+            unfinished.write_bytes(contents)
+            unfinished.replace(self._path)
+        except OSError as wrong:
+            if not self._failed:
+                self._say(f"{self._path} cannot be written, the next controller learns afresh: {wrong}")
+            self._failed = True
+        else:
+            self._failed, self._saved_rounds = False, learner.rounds
+
+
+def _decoded(contents: bytes) -> _File:
+    """Raises ValueError that says what is wrong."""
+    version = msgspec.json.decode(contents, type=_Version).v
+    if version != VERSION:
+        raise ValueError(f"version {version} is unknown; this controller understands {VERSION}")
+    return msgspec.json.decode(contents, type=_File)
+
+
+class _Version(msgspec.Struct, frozen=True):
+    """What every version of the file begins with."""
+
+    v: int

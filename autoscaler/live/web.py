@@ -4,6 +4,7 @@ import errno
 import socketserver
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import parse_qs
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
@@ -26,32 +27,22 @@ class Answer(msgspec.Struct, frozen=True):
     content_type: str = JSON
 
 
-class BadRequestError(ValueError):
-    """The request asks for something that is not possible; the message says what would be."""
-
-
 class PortTakenError(Exception):
     """The pages cannot be served on the port that was asked for."""
 
 
+@dataclass(frozen=True, slots=True)
 class Source:
-    """What the pages show. Each member returns plain data, is called from the web thread, and must not wait."""
+    """What the pages show. Each function returns plain data, is called from the web thread, and must not wait."""
 
-    def __init__(
-        self,
-        *,
-        last_tick: Callable[[], tuple[int, float]],
-        plan: Callable[[], Mapping[str, Any]],
-        decisions: Callable[[int], list[Any]],
-        registry: CollectorRegistry,
-        tick_limit_s: float,
-    ) -> None:
-        """last_tick: ticks taken and the age of the last one in seconds. tick_limit_s: above that age it is unwell."""
-        self.last_tick = last_tick
-        self.plan = plan
-        self.decisions = decisions
-        self.registry = registry
-        self.tick_limit_s = tick_limit_s
+    last_tick: Callable[[], tuple[int, float]]
+    """Ticks taken, and the age of the last one in seconds."""
+    plan: Callable[[], Mapping[str, Any]]
+    decisions: Callable[[int], list[Any]]
+    """The newest so many, newest first."""
+    registry: CollectorRegistry
+    tick_limit_s: float
+    """Above that age of the last tick the autoscaler is unwell."""
 
 
 def health(source: Source) -> Answer:
@@ -67,12 +58,15 @@ def decisions(source: Source, query: str) -> Answer:
     """The newest decisions, newest first; ?limit=1 … 100."""
     text = parse_qs(query).get("limit", [str(MAX_DECISIONS)])[-1]
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= MAX_DECISIONS:
-        raise BadRequestError(f"limit must be a whole number from 1 to {MAX_DECISIONS}, not {text[:20]!r}")
+        return _error("400 Bad Request", f"limit must be a whole number from 1 to {MAX_DECISIONS}, not {text[:20]!r}")
     return Answer(msgspec.json.encode(source.decisions(int(text))))
 
 
 PAGES: Final[dict[str, tuple[str, Callable[[Source, str], Answer]]]] = {
-    "/": ("this list", lambda source, query: index()),
+    "/": (
+        "this list",
+        lambda source, query: Answer(msgspec.json.encode({path: text for path, (text, _) in PAGES.items()})),
+    ),
     "/healthz": ("200 while ticks are recent, else 503", lambda source, query: health(source)),
     "/plan": ("plan in force and plan wanted", lambda source, query: Answer(msgspec.json.encode(source.plan()))),
     "/decisions": ("the last decisions, newest first (?limit=)", decisions),
@@ -83,21 +77,13 @@ PAGES: Final[dict[str, tuple[str, Callable[[Source, str], Answer]]]] = {
 }
 
 
-def index() -> Answer:
-    """List the pages."""
-    return Answer(msgspec.json.encode({path: text for path, (text, _) in PAGES.items()}))
-
-
 def respond(source: Source, method: str, path: str, query: str) -> Answer:
     """Return the answer to one request; problems are JSON {"error": …} with a fitting status."""
     if method not in ("GET", "HEAD"):
         return _error("405 Method Not Allowed", f"{method} is not possible here; everything is read only")
     if path not in PAGES:
         return _error("404 Not Found", f"there is no {path[:80]}; there are {', '.join(PAGES)}")
-    try:
-        return PAGES[path][1](source, query)
-    except BadRequestError as wrong:
-        return _error("400 Bad Request", str(wrong))
+    return PAGES[path][1](source, query)
 
 
 def _error(status: str, text: str) -> Answer:

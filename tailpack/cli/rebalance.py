@@ -22,8 +22,12 @@ def teach(
 
     All runs must have had one delivery, which is the autoscaler's too: another's rebalances say nothing of it.
     """
-    from autoscaler.live.learned import FILE, LearnedTimes  # noqa: PLC0415  only where it is needed
-    from autoscaler.live.state_dir import StateDirTakenError, only_one  # noqa: PLC0415
+    from autoscaler.live.state_dir import (  # noqa: PLC0415  only where it is needed
+        FILE,
+        LearnedTimes,
+        StateDirTakenError,
+        only_one,
+    )
     from bench.lessons import lessons  # noqa: PLC0415
     from contracts.topics import Group, qualified  # noqa: PLC0415
     from report.result import RebalanceRound  # noqa: PLC0415

@@ -12,7 +12,7 @@ from live_autoscaler import PARTITIONS, two_replicas
 from payment_group import request
 from payment_load import PaymentLoad
 
-from autoscaler.live.learned import FILE
+from autoscaler.live.state_dir import FILE
 from contracts.events import PaymentSettled
 from contracts.journal import ReplicaChange
 from contracts.plan import PlanRecord

@@ -11,7 +11,7 @@ import pytest
 from kafka_helpers import create_topics, wait_for
 from live_autoscaler import Autoscaler, alive
 
-from autoscaler.live.learned import FILE
+from autoscaler.live.state_dir import FILE
 from contracts.journal import ReplicaChange
 
 pytestmark = pytest.mark.kafka

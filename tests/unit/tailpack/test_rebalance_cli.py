@@ -6,8 +6,8 @@ import pytest
 from small_report import small_run
 from typer.testing import CliRunner
 
-from autoscaler.live.learned import FILE, LearnedTimes
 from autoscaler.live.rebalances import Rebalances
+from autoscaler.live.state_dir import FILE, LearnedTimes
 from report.result import RebalanceRound
 from report.result import Rebalances as RoundsOfARun
 from tailpack.cli.report import app

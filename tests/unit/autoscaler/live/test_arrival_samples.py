@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from autoscaler.live.samples import SLOT_S, ArrivalSamples
+from autoscaler.live.loads import SLOT_S, ArrivalSamples
 
 
 def sampled(events_at, readings, partitions=1):

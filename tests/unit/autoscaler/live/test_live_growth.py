@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from live_worlds import HALVES, GroupWorld, started
 
-from autoscaler.live.realisation import grown
+from autoscaler.live.publisher import grown
 from autoscaler.model import Action, PartitionLoad, Plan
 from contracts.journal import PlanWritten
 from contracts.plan import PlanRecord

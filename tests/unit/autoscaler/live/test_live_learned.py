@@ -9,8 +9,8 @@ import pytest
 from live_fakes import FakeClock
 
 from autoscaler.estimation import RebalanceTiming
-from autoscaler.live.learned import FILE, SAVE_S, VERSION, LearnedTimes
 from autoscaler.live.rebalances import MERGE_S, Rebalances
+from autoscaler.live.state_dir import FILE, SAVE_S, VERSION, LearnedTimes
 from contracts.progress import Round, RoundKind
 
 GROUP = "payment, incremental"

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoscaler.live.realisation import feasible, moved, round_robin
+from autoscaler.live.publisher import feasible, moved, round_robin
 from autoscaler.model import Plan
 
 names = st.lists(st.sampled_from([f"payment-{n}" for n in range(6)]), min_size=1, max_size=6, unique=True)

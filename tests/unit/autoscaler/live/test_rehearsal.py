@@ -3,7 +3,7 @@
 import pytest
 
 from autoscaler.live.composition import policy_from
-from autoscaler.live.rehearsal import LONGEST, rehearse
+from autoscaler.live.loop import LONGEST, rehearse
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.model import Action, Decision, GroupObservation
 from autoscaler.policies.registry import POLICIES

@@ -9,8 +9,8 @@ from typing import Final
 
 import numpy as np
 
-from loadgen.curves import IntArray
-from loadgen.events import Event, Record
+from loadgen.orders import Event, Record
+from loadgen.shapes import IntArray
 
 AHEAD_US: Final = 3_000_000
 """How far ahead events are made ready. Bounds memory; a burst is ready before its time."""

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from loadgen.curves import IntArray
+from loadgen.shapes import IntArray
 
 RESULT_FILE: Final = "generator.json"
 READY_FILE: Final = "generator.ready"

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from loadgen.curves import IntArray
+from loadgen.shapes import IntArray
 
 SECOND_US: Final = 1_000_000
 

@@ -1,12 +1,14 @@
-"""What to send, as data: written by whoever starts the generator, read by the driver."""
+"""What to send, as data written by whoever starts the generator; and what its driver is told by the environment."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any, Final
 
 import msgspec
 
+from contracts.validation import InvalidSettingsError
 from loadgen.schedule import Schedule, Spacing, Split, build_schedule
 from loadgen.workloads import WORKLOADS
 
@@ -59,6 +61,37 @@ class LoadSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return build_schedule(
             counts, spacing=self.spacing, split=self.split, partitions=self.partitions, seed=self.seed
         )
+
+
+class DriverSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What the generator needs beside the connection to Kafka. Environment: TAILPACK_<FIELD>."""
+
+    load_file: str
+    """A LoadSpec as JSON."""
+    out_dir: str
+    """Folder for `generator.ready` and `generator.json`."""
+    start_file: str
+    """Holds the start of the run (µs since the epoch, decimal text); awaited once the generator is ready."""
+    connect_deadline_s: Annotated[float, msgspec.Meta(gt=0)] = 30.0
+    """How long the broker and the topic are awaited."""
+    start_deadline_s: Annotated[float, msgspec.Meta(gt=0)] = 120.0
+    """How long it is awaited."""
+    drain_deadline_s: Annotated[float, msgspec.Meta(gt=0)] = 120.0
+    """How long the last acknowledgements are awaited: a killed broker needs tens of seconds to recover."""
+    web_port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0
+    """Port of Locust's web page; 0: none. The load starts by itself, and the page ends with it."""
+    web_host: str = "127.0.0.1"
+
+
+def read_load(settings: DriverSettings) -> LoadSpec:
+    """Read the load file. Raises InvalidSettingsError, which names the file."""
+    path = Path(settings.load_file)
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=LoadSpec)
+    except OSError as missing:
+        raise InvalidSettingsError([f"{path}: cannot be read ({missing.strerror})"]) from missing
+    except msgspec.DecodeError as wrong:
+        raise InvalidSettingsError([f"{path}: {wrong}"]) from wrong
 
 
 def contradictions(values: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from loadgen.curves import IntArray
+from loadgen.shapes import IntArray
 
 MOST_EVENTS: Final = 10_000_000
 """In one second of one column; more is taken for a mistake."""

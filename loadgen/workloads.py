@@ -6,9 +6,8 @@ from typing import Final
 
 import numpy as np
 
-from loadgen import papers, shapes, taxi
-from loadgen.curves import IntArray, half_cosine, whole_events
-from loadgen.papers import skew_9
+from loadgen import shapes
+from loadgen.shapes import IntArray, half_cosine, skew_9, whole_events
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +96,12 @@ def _ruled(
 WORKLOADS: Final[dict[str, Workload]] = {
     workload.name: workload
     for workload in (
-        Workload("w1", "three growing waves to 350 events/s in 600 s", 600, None, papers.w1),
-        _ruled("w1-skew9", "w1 with half of its events in 2 of 9 partitions", 600, papers.w1, skew_9),
-        Workload("taxi", "New York's taxi trips, 3.3 days in two hours", taxi.DURATION_S, None, taxi.taxi),
-        _ruled("taxi-skew9", "taxi with half of its events in 2 of 9 partitions", taxi.DURATION_S, taxi.taxi, skew_9),
-        Workload("w3", "four of five partitions grow fourfold, one after the other", 600, 5, papers.w3),
-        _ruled("w4", "w1 with 54 % of its events in 2 of 5 partitions", 600, papers.w1, papers.w4_shares),
+        Workload("w1", "three growing waves to 350 events/s in 600 s", 600, None, shapes.w1),
+        _ruled("w1-skew9", "w1 with half of its events in 2 of 9 partitions", 600, shapes.w1, skew_9),
+        Workload("taxi", "New York's taxi trips, 3.3 days in two hours", shapes.TAXI_S, None, shapes.taxi),
+        _ruled("taxi-skew9", "taxi with half of its events in 2 of 9 partitions", shapes.TAXI_S, shapes.taxi, skew_9),
+        Workload("w3", "four of five partitions grow fourfold, one after the other", 600, 5, shapes.w3),
+        _ruled("w4", "w1 with 54 % of its events in 2 of 5 partitions", 600, shapes.w1, shapes.w4_shares),
         _ruled("demo", "calm, ramp, surge, dip, spike, calm in 120 s, skewed over 9 partitions", 120, _demo, skew_9),
         Workload("smoke", "10, 60, 10 events/s, five seconds each", 15, None, _smoke),
         _steady(150),

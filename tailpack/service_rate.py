@@ -13,8 +13,7 @@ from rich.console import Console
 from bench.figures import Origin, ServiceRateRow
 from contracts.connection import Connection
 from contracts.topics import Topic, qualified
-from loadgen.events import PaymentEvent
-from loadgen.orders import Orders
+from loadgen.orders import Orders, PaymentEvent
 from tailpack.errors import TailpackError
 from tailpack.local.broker import Broker
 from tailpack.local.processes import Child

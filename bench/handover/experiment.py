@@ -24,8 +24,7 @@ from bench.handover.windows import TAIL_US
 from contracts.connection import Connection
 from contracts.progress import ReplicaState
 from contracts.topics import Topic, qualified
-from loadgen.events import PaymentEvent
-from loadgen.orders import Orders
+from loadgen.orders import Orders, PaymentEvent
 
 POLL_S: Final = 0.02
 START_DEADLINE_S: Final = 60.0

@@ -18,8 +18,7 @@ from bench.handover.evidence import IntArray
 from bench.handover.setup import ExperimentError, Process, Setup, now_us
 from contracts.connection import Connection, read_settings
 from contracts.topics import Topic, qualified
-from loadgen.events import PaymentEvent
-from loadgen.orders import Orders
+from loadgen.orders import Orders, PaymentEvent
 from loadgen.result import lateness_percentile_us
 
 LEAD_US: Final = 300_000

@@ -18,8 +18,7 @@ from bench.scenario import Scenario, load_scenario
 from bench.simulation.build import policy_of, settings_of
 from bench.simulation.folder import write_run
 from bench.simulation.sent import sent_by
-from loadgen.curves import IntArray
-from loadgen.papers import w1
+from loadgen.shapes import IntArray, w1
 from loadgen.trace import Trace
 from report.run_info import RunInfo
 

@@ -9,8 +9,8 @@ from autoscaler.packing.least_bins import packed
 from bench.scenario import Scenario
 from bench.simulation.sent import Sent
 from contracts.validation import InvalidSettingsError
-from loadgen.curves import IntArray
 from loadgen.schedule import Spacing
+from loadgen.shapes import IntArray
 from report.measures import bin_capacity
 
 BIN_SHARE: Final = 0.85

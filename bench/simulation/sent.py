@@ -9,8 +9,8 @@ import numpy as np
 from autoscaler.simulator.arrivals import Arrivals, Workload
 from bench.scenario import Scenario
 from contracts.validation import InvalidSettingsError
-from loadgen.curves import IntArray
 from loadgen.schedule import SECOND_US, Schedule, Spacing, Split, schedule_chunks
+from loadgen.shapes import IntArray
 from loadgen.trace import Trace
 from loadgen.workloads import WORKLOADS
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from contracts.connection import Connection, read_settings
 from contracts.validation import InvalidSettingsError
-from loadgen.drivers.settings import Settings, read_load
+from loadgen.spec import DriverSettings, read_load
 
 
 def main() -> int:
     """Return 0: all acknowledged; 1: not all, or interrupted, or could not start; 2: settings are wrong."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # quiet until the shell takes over
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # quiet until Locust's job takes over
     try:
         settings, connection = _settings()
         spec = read_load(settings)
@@ -20,11 +20,11 @@ def main() -> int:
         print(*wrong.problems, sep="\n", file=sys.stderr)  # noqa: T201
         return 2
     # Importing locust patches the process and takes a second: only for a load that can run.
-    from loadgen.drivers import shell  # noqa: PLC0415
-    from loadgen.drivers.delivery import GeneratorError  # noqa: PLC0415
+    from loadgen.drivers import locust_job  # noqa: PLC0415
+    from loadgen.drivers.sender import GeneratorError  # noqa: PLC0415
 
     try:
-        result = shell.run(spec, connection, settings)
+        result = locust_job.run(spec, connection, settings)
     except GeneratorError as refusal:
         print(f"load generator: {refusal}", file=sys.stderr)  # noqa: T201
         return 1
@@ -34,9 +34,9 @@ def main() -> int:
     return 0 if result.complete else 1
 
 
-def _settings() -> tuple[Settings, Connection]:
+def _settings() -> tuple[DriverSettings, Connection]:
     """Read the environment. Raises InvalidSettingsError with the problems of both records."""
-    connection, settings = read_settings(os.environ, Settings)
+    connection, settings = read_settings(os.environ, DriverSettings)
     if not Path(settings.out_dir).is_dir():
         raise InvalidSettingsError([f"TAILPACK_OUT_DIR: {settings.out_dir} is not a folder"])
     return settings, connection

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from bench.published import ICCBDC_2022, LOAD_AWARE, W3_FIGURE_MINUTES, Published
-from loadgen.curves import IntArray
+from loadgen.shapes import IntArray
 from loadgen.workloads import WORKLOADS
 from studies.paper.claim import Claim, Contrast, Fact
 from studies.paper.paper import Paper, Statement

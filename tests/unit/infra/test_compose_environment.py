@@ -10,7 +10,7 @@ from autoscaler.live.settings import AutoscalerSettings
 from bench.scenario import load_scenario
 from contracts.connection import Connection
 from contracts.validation import from_environment
-from loadgen.drivers.settings import Settings as GeneratorSettings
+from loadgen.spec import DriverSettings as GeneratorSettings
 from services.common.faust_app import ServiceSettings
 from services.order.app import OrderSettings
 from services.payment.settings import ReplicaSettings

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from loadgen.result import GeneratorResult, lateness_limit_us, lateness_percentile_us
+from loadgen.result import GeneratorResult, lateness_percentile_us
 
 ACCOUNT = GeneratorResult(
     scheduled=10,
@@ -34,10 +34,6 @@ def test_it_survives_its_file(tmp_path: Path) -> None:
 def test_complete_means_that_every_scheduled_event_was_acknowledged() -> None:
     assert ACCOUNT.complete
     assert not msgspec.structs.replace(ACCOUNT, acknowledged=9).complete
-
-
-def test_the_limit_is_five_percent_of_the_target() -> None:
-    assert lateness_limit_us(0.5) == 25_000
 
 
 def test_percentiles_are_nearest_rank() -> None:

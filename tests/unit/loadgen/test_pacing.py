@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadgen.events import Event, Record
+from loadgen.orders import Event, Record
 from loadgen.pacing import AHEAD_US, LONGEST_PAUSE_S, Pacer
 
 START_US = 5_000_000

@@ -59,10 +59,6 @@ def test_a_week_has_five_busy_days_and_two_quiet_ones_each_with_a_night() -> Non
     assert (np.argmax(days.reshape(7, 24, -1).sum(axis=2), axis=1) >= 18).all(), "the evening is the peak"
 
 
-def test_the_week_is_the_same_week_every_time() -> None:
-    assert np.array_equal(diurnal_week(), diurnal_week())
-
-
 def test_the_hot_key_is_always_somewhere_and_moves_every_minute() -> None:
     table = hot_key()
     assert (table.sum(axis=1) == HOT_PARTITIONS * CALM_RATE + HOT_RATE).all()

@@ -1,7 +1,5 @@
 """A trace is read as it stands, or every mistake in it is named by its line."""
 
-import time
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -132,10 +130,3 @@ def test_whatever_the_file_holds_it_is_read_or_refused(text: str) -> None:
     except TraceError as wrong:
         seconds = len(wrong.problems)
     assert seconds > 0
-
-
-def test_a_day_of_seconds_is_read_within_a_second() -> None:
-    text = "second,events\n" + "".join(f"{second},100\n" for second in range(86_400))
-    began_s = time.process_time()
-    assert trace(text).duration_s == 86_400
-    assert time.process_time() - began_s < 1.0

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadgen.curves import half_cosine
+from loadgen.shapes import half_cosine
 from loadgen.workloads import DEMO_LIMIT, DEMO_PEAK, WORKLOADS, shared_out
 
 

@@ -13,9 +13,8 @@ from bench.sections import Autoscaler, Payment, Target
 from contracts.connection import Connection
 from contracts.delivery import RUNTIMES, Delivery
 from contracts.validation import from_environment
-from loadgen.drivers.settings import Settings as GeneratorSettings
-from loadgen.drivers.settings import read_load
-from loadgen.spec import Topology
+from loadgen.spec import DriverSettings as GeneratorSettings
+from loadgen.spec import Topology, read_load
 from services.common.faust_app import ServiceSettings
 from services.order.app import OrderSettings
 from services.payment.settings import ReplicaSettings

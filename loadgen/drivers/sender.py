@@ -10,7 +10,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from contracts.connection import Connection
-from loadgen.events import Record
+from loadgen.orders import Record
 
 MESSAGE_TIMEOUT_MS: Final = 600_000
 """An event is given up after this long: longer than any restart of a broker."""
@@ -32,7 +32,7 @@ class GeneratorError(Exception):
     """The generator cannot begin or go on; the text says what is wrong, where and what to do."""
 
 
-class Delivery:
+class Sender:
     """Sends records to one topic.
 
     pause: sleeps so many seconds and lets others run.

@@ -427,6 +427,11 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
         return self.in_sla >= self.percentile
 
     @property
+    def journaled(self) -> bool:
+        """Whether a journal tells what was requested, planned and paid."""
+        return any(value is not None for value in self.series.requested_replicas) or bool(self.decisions)
+
+    @property
     def whole(self) -> bool:
         """Whether no order is known to lack an effect or to have one twice."""
         return self.effects is None or self.effects.exactly_once == self.effects.orders

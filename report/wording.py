@@ -1,16 +1,25 @@
-"""Numbers as a reader wants them; one place, so that terminal, page and verdict agree."""
+"""Numbers as a reader wants them; one place, so that terminal, page, tables and verdict round alike."""
+
+UNKNOWN = "–"
 
 
-def share(value: float) -> str:
+def share(value: float | None) -> str:
     """Return 0.99948 as "99.948 %"; cut, not rounded, so that "100 %" means all."""
+    if value is None:
+        return UNKNOWN
     text = f"{int(value * 100_000 + 1e-6) / 1000:.3f}".rstrip("0").rstrip(".")
     return f"{text} %"
 
 
+def points(value: float) -> str:
+    """Return a difference of shares in percentage points: "+0.250 pp"."""
+    return _with_sign(value, f"{abs(100 * value):.3f} pp")
+
+
 def duration(value_s: float | None) -> str:
-    """Return seconds in the unit that reads best: "4.21 ms", "500 ms", "1.25 s", "–" for unknown."""
+    """Return seconds in the unit that reads best: "4.21 ms", "500 ms", "1.25 s"."""
     if value_s is None:
-        return "–"
+        return UNKNOWN
     size_s = abs(value_s)
     if size_s >= 10:
         return f"{value_s:,.1f} s"
@@ -19,20 +28,35 @@ def duration(value_s: float | None) -> str:
     return f"{value_s * 1000:.0f} ms" if size_s >= 0.01 else f"{value_s * 1000:.2f} ms"
 
 
-def count(value: int) -> str:
+def longer(value_s: float) -> str:
+    """Return a difference of lengths of time: "+12 ms"."""
+    return _with_sign(value_s, duration(abs(value_s)))
+
+
+def count(value: int | None) -> str:
     """Return 10240 as "10,240"."""
-    return f"{value:,}"
+    return UNKNOWN if value is None else f"{value:,}"
 
 
 def minutes(value: float | None) -> str:
-    """Return replica-minutes with two decimals, "–" for unknown."""
-    return "–" if value is None else f"{value:.2f}"
+    """Return replica-minutes with two decimals."""
+    return UNKNOWN if value is None else f"{value:.2f}"
+
+
+def dearer(value: float) -> str:
+    """Return a difference of replica-minutes: "−1.20"."""
+    return _with_sign(value, minutes(abs(value)))
+
+
+def over(value: float | None) -> str:
+    """Return a ratio − 1 in percent: "+4.1 %"."""
+    return UNKNOWN if value is None else _with_sign(value, f"{abs(100 * value):.1f} %")
 
 
 def moment(at_s: float) -> str:
-    """Return a time since the start of the run: "12.1 s", "2:05.1", "−2.5 s"."""
+    """Return a time since the start of the run in words: "12.1 s", "2:05.1", "2.5 s before the start"."""
     if round(at_s, 1) < 0:
-        return f"−{moment(-at_s)}"
+        return f"{moment(-at_s)} before the start"
     if at_s < 60:
         return f"{abs(at_s):.1f} s"
     return f"{int(at_s // 60)}:{at_s % 60:04.1f}"
@@ -41,3 +65,7 @@ def moment(at_s: float) -> str:
 def several(number: int, noun: str) -> str:
     """Return "1 event", "2 events"."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def _with_sign(value: float, size: str) -> str:
+    return ("−" if value < 0 else "+" if value > 0 else "") + size

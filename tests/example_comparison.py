@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
+from report.comparison import Contestant, RunComparison, RunDifference, ScenarioCompared
 from report.page.comparison_page import write_comparison
-from report.page.comparison_view import Compared, ComparisonView, Gap, Group
-from report.statistics import bootstrap_interval, paired_difference, pareto_front
+from report.statistics import Against, bootstrap_interval, paired_difference, pareto_front
 
 REFERENCE = "tail-aware"
 MADE_UP = (
@@ -18,8 +18,8 @@ MADE_UP = (
 SEEDS = 12
 
 
-def example_comparison() -> ComparisonView:
-    """Return the made-up comparison."""
+def example_comparison() -> RunComparison:
+    """Return six policies over twelve seeds."""
     chance = np.random.default_rng(5)
     weather = chance.normal(0, 1, SEEDS)
     runs = {
@@ -31,48 +31,45 @@ def example_comparison() -> ComparisonView:
         for label, share, cost, p999 in MADE_UP
     }
     front = pareto_front([(float(share.mean()), float(cost.mean())) for share, cost, _ in runs.values()])
-    compared = tuple(
-        Compared(
-            label=label,
-            runs=SEEDS,
-            in_sla=bootstrap_interval(share.tolist()),
-            replica_minutes=bootstrap_interval(cost.tolist()),
-            p999_s=bootstrap_interval(p999.tolist()),
-            on_front=position in front,
-            in_sla_gap=_gap(share, runs[REFERENCE][0], label),
-            replica_minutes_gap=_gap(cost, runs[REFERENCE][1], label),
-            p999_gap_s=_gap(p999, runs[REFERENCE][2], label),
-        )
-        for position, (label, (share, cost, p999)) in enumerate(runs.items())
-    )
-    return ComparisonView(
-        title="Comparison of 6 policies",
-        verdict="tail-aware keeps 99.9 % in time for the least; overprovisioned keeps more for two thirds more.",
-        groups=(
-            Group(
-                title="w1",
-                latency_target_s=0.5,
-                percentile=0.999,
-                reference=REFERENCE,
-                compared=compared,
-                bound_replica_minutes=20.4,
-            ),
+    scenario = ScenarioCompared(
+        scenario="w1",
+        settings=(),
+        latency_target_s=0.5,
+        percentile=0.999,
+        reference=REFERENCE,
+        bound_replica_minutes=20.4,
+        contestants=tuple(
+            Contestant(
+                label=label, policy=label, world="simulated", runs=SEEDS, in_sla=bootstrap_interval(share.tolist()),
+                p99_s=None, p999_s=bootstrap_interval(p999.tolist()), replica_minutes=bootstrap_interval(cost.tolist()),
+                on_front=position in front,
+            )
+            for position, (label, (share, cost, p999)) in enumerate(runs.items())
         ),
+        differences=tuple(
+            RunDifference(
+                label=label, reference=REFERENCE, over="seeds", pairs=SEEDS, p99_s=None, same_events=None,
+                in_sla=_against(share, runs[REFERENCE][0]), p999_s=_against(p999, runs[REFERENCE][2]),
+                replica_minutes=_against(cost, runs[REFERENCE][1]),
+            )
+            for label, (share, cost, p999) in runs.items()
+            if label != REFERENCE
+        ),
+    )  # fmt: skip
+    return RunComparison(
+        verdict="tail-aware keeps 99.9 % in time for the least; overprovisioned keeps more for two thirds more.",
+        scenarios=(scenario,),
+        problems=(),
         method="Bootstrap intervals (95 %, 10,000 resamples) over 12 seeds, paired by seed.",
         command="tailpack compare --scenario w1 --seeds 12",
-        provenance=(("commit", "0123abc"), ("machine", "2 × made-up CPU, 8 GiB")),
     )
 
 
-def _gap(
-    values: "np.ndarray[tuple[int], np.dtype[np.float64]]",
-    others: "np.ndarray[tuple[int], np.dtype[np.float64]]",
-    label: str,
-) -> Gap | None:
-    if label == REFERENCE:
-        return None
+def _against(
+    values: "np.ndarray[tuple[int], np.dtype[np.float64]]", others: "np.ndarray[tuple[int], np.dtype[np.float64]]"
+) -> Against:
     found = paired_difference(values.tolist(), others.tolist())
-    return Gap(mean=found.mean, low=found.low, high=found.high, distinguishable=found.distinguishable)
+    return Against(mean=found.mean, low=found.low, high=found.high, distinguishable=found.distinguishable)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ Two minutes with two surges, three replicas at most, one killed. Nothing was mea
 import sys
 from pathlib import Path
 
+import msgspec
 import numpy as np
 from example_parts import breakdowns, cost, heat, integrity, rebalances, tail
 
@@ -147,6 +148,21 @@ def _reason(before: int, after: int, arrival_rate: int) -> str:
     if after > before:
         return f"λ = {arrival_rate} events/s exceeds 0.9·μ of {several(before, 'replica')} ({before * 178} events/s)"
     return f"λ = {arrival_rate} events/s fits {several(after, 'replica')}"
+
+
+def changed(**values: object) -> Result:
+    """Return the made-up result with other values."""
+    return msgspec.structs.replace(example(), **values)
+
+
+def unjournaled() -> Result:
+    """Somebody's own events: three columns, no journal."""
+    series = example().series
+    nothing = (None,) * len(series.arrivals)
+    unknown = msgspec.structs.replace(series, requested_replicas=nothing, ready_replicas=nothing, lag=nothing)
+    return changed(
+        world="unknown", series=unknown, replica_minutes=None, decisions=(), tail=None, cost=None, effects=None
+    )
 
 
 if __name__ == "__main__":

@@ -1,119 +1,126 @@
-"""Several runs or policies on one page: who keeps more for what it costs, which differences are more than chance."""
+"""A comparison for readers: one table with intervals in every format, and the page with two charts beside it."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from report.page.comparison_view import Compared, ComparisonView, Gap, Group
-from report.page.drawing.differences import differences
-from report.page.drawing.pareto import pareto
-from report.page.rendering import both, render, write_page
+import msgspec
+
+from report.compare_runs import MEASURES
+from report.comparison import (
+    ComparedRun,
+    Contestant,
+    RunComparison,
+    RunDifference,
+    SameEvents,
+    ScenarioCompared,
+)
+from report.page.formats import Sheet, markdown_page, of_records
+from report.page.rendering import render, write_page
 from report.page.terms import compared_terms
-from report.statistics import Interval
-from report.wording import duration, minutes, share
+from report.statistics import Against, Interval
+from report.wording import UNKNOWN, duration, minutes, share
 
 COMPARISON_PAGE: Final = "comparison.html"
-__all__ = ["COMPARISON_PAGE", "ComparisonView", "comparison_html", "write_comparison"]
-INTERVAL: Final = "number interval"
-COLUMNS: Final = (
-    ("", ""), ("runs", "number"), ("in time", INTERVAL), ("replica-minutes", INTERVAL), ("p99", INTERVAL),
-    ("p99.9", INTERVAL), ("front", "name"),
-)  # fmt: skip
-Words = Callable[[float], str]
+TITLE: Final = "Runs compared"
+NOT_DISTINGUISHABLE: Final = "not distinguishable"
+COLUMNS: Final = ("", "runs", "in time", "p99", "p99.9", "replica-minutes", "front")
 
 
-def write_comparison(comparison: ComparisonView, path: Path) -> None:
+def write_comparison(found: RunComparison, path: Path, *, title: str = TITLE) -> None:
     """Write the page to `path`; a reader never sees half of it."""
-    write_page(comparison_html(comparison), path)
+    write_page(comparison_html(found, title=title), path)
 
 
-def comparison_html(comparison: ComparisonView) -> str:
+def comparison_html(found: RunComparison, *, title: str = TITLE) -> str:
     """Return the whole page: one file that needs nothing beside it."""
     return render(
-        "comparison.html.jinja", view=comparison, terms=compared_terms(), groups=list(map(_group, comparison.groups))
+        "comparison.html.jinja",
+        script="comparison.js",
+        title=title,
+        found=found,
+        columns=COLUMNS,
+        tables=[_table(one) for one in found.scenarios],
+        terms=compared_terms(),
+        runs=[
+            (run.run, f"{run.contestant}, seed {run.seed}, commit {run.commit}")
+            for one in found.scenarios
+            for run in one.runs
+        ],
+        data=msgspec.json.encode(found.scenarios).decode().replace("<", "\\u003c"),
     )
 
 
-def _group(group: Group) -> dict[str, Any]:
-    return {
-        "group": group,
-        "pareto": both(lambda width: pareto(group, width)) if group.compared else None,
-        "alt": _alt(group),
-        "columns": COLUMNS,
-        "rows": [_row(position, one) for position, one in enumerate(group.compared, start=1)],
-        "gaps": [entry for entry in _gaps(group) if entry["rows"]],
-        "notes": [(one.label, one.note) for one in group.compared if one.note],
-    }  # fmt: skip
-
-
-def _row(position: int, one: Compared) -> list[str]:
+def sheets(found: RunComparison) -> list[Sheet]:
+    """Return the tables for programs: every value in a column of its own."""
     return [
-        f"{position}. {one.label}",
-        f"{one.runs:,}",
-        _interval(one.in_sla, share),
-        _interval(one.replica_minutes, minutes),
-        _interval(one.p99_s, duration),
-        _interval(one.p999_s, duration),
-        "on it" if one.on_front else "",
+        _of_scenarios("contestants", "Contestants", Contestant, found),
+        _of_scenarios("differences", "Differences", RunDifference, found),
+        _same_events(found),
+        _runs(found),
     ]
 
 
-def _gaps(group: Group) -> list[dict[str, Any]]:
-    """Return a drawing and a table for each measure of which something can be said."""
-    measures: list[tuple[str, str, Callable[[Compared], Gap | None], Words]] = [
-        ("Share in time", "Right of zero: more events in time.", lambda one: one.in_sla_gap, _points),
-        ("Replica-minutes", "Left of zero: cheaper.", lambda one: one.replica_minutes_gap, _signed(minutes)),
-        ("p99", "Left of zero: faster.", lambda one: one.p99_gap_s, _signed(duration)),
-        ("p99.9", "Left of zero: faster.", lambda one: one.p999_gap_s, _signed(duration)),
+def readable(found: RunComparison) -> list[Sheet]:
+    """Return the tables for people: means with their intervals, and what is no difference said so."""
+    tables = [
+        Sheet("contestants", f"{one.title}: 95 % intervals; beneath minus {one.reference}", COLUMNS, _table(one))
+        for one in found.scenarios
     ]
-    return [_measure(group, *measure) for measure in measures]
+    return [*tables, _same_events(found), _runs(found)]
 
 
-def _measure(
-    group: Group, name: str, hint: str, gap_of: Callable[[Compared], Gap | None], word: Words
-) -> dict[str, Any]:
-    found = [(one.label, gap) for one in group.compared if (gap := gap_of(one)) is not None]
-    rows = [
-        [
-            label,
-            word(gap.mean),
-            f"{word(gap.low)} to {word(gap.high)}",
-            "" if gap.distinguishable else "not distinguishable",
-        ]
-        for label, gap in found
-    ]
-    return {
-        "name": name,
-        "hint": hint,
-        "drawn": both(lambda width: differences(found, width, word=word)) if found else None,
-        "rows": rows,
-        "alt": f"{name}, difference to {group.reference}: "
-        + "; ".join(f"{row[0]} {row[1]} ({row[2]})" for row in rows),
-    }
+def markdown_comparison(found: RunComparison) -> str:
+    """Return the comparison as one page of Markdown."""
+    made = [found.method, f"`{found.command}`" if found.command else ""]
+    return markdown_page(TITLE, [found.verdict, *found.problems, *made], readable(found))
 
 
-def _alt(group: Group) -> str:
-    front = [one.label for one in group.compared if one.on_front]
-    return f"Share of late events against replica-minutes. Beaten by nobody: {', '.join(front) or 'not known'}"
+def estimate(value: Interval | None, name: str) -> str:
+    """Return a mean with its interval; the mean alone where all runs said the same."""
+    if value is None:
+        return UNKNOWN
+    say = share if name == "in_sla" else minutes if name == "replica_minutes" else duration
+    mean, low, high = (say(one) for one in (value.mean, value.low, value.high))
+    return mean if low == mean == high else f"{mean} ({low} to {high})"
 
 
-def _interval(found: Interval | None, word: Words) -> str:
-    if found is None:
-        return "–"
-    if found.low == found.high:
-        return word(found.mean)
-    return f"{_unbroken(word(found.mean))} {_unbroken(f'({word(found.low)} – {word(found.high)})')}"
+def difference(value: Against | None, name: str) -> str:
+    """Return a difference with its interval, or that there is none, or none to be seen."""
+    if value is None:
+        return UNKNOWN
+    if value.low == value.high == 0:
+        return "equal"
+    mean, low, high = (MEASURES[name](one) for one in (value.mean, value.low, value.high))
+    interval = f" ({low} to {high})" if value.low != value.high else ""
+    return f"{mean if value.distinguishable or not interval else NOT_DISTINGUISHABLE}{interval}"
 
 
-def _unbroken(text: str) -> str:
-    """Return the text such that no line ends in it."""
-    return text.replace("–", "–\u2060").replace(" ", "\u00a0")
+def _table(one: ScenarioCompared) -> tuple[tuple[str, ...], ...]:
+    """Return a row for each contestant: estimates, and in a second line the differences from the reference."""
+    against = {each.label: each for each in one.differences}
+    rows = []
+    for each in one.contestants:
+        cells = {name: estimate(getattr(each, name), name) for name in MEASURES}
+        if each.label in against:
+            told = {name: difference(getattr(against[each.label], name), name) for name in MEASURES}
+            cells = {name: f"{text}\n{told[name]}" if told[name] != UNKNOWN else text for name, text in cells.items()}
+        rows.append((each.label, f"{each.runs:,}", *cells.values(), "on it" if each.on_front else ""))
+    return tuple(rows)
 
 
-def _points(value: float) -> str:
-    """Return a difference of shares in percentage points."""
-    return f"{value * 100:+.4g} pp" if value else "0 pp"
+def _of_scenarios(name: str, title: str, kind: type[msgspec.Struct], found: RunComparison) -> Sheet:
+    named = [(one.title, each) for one in found.scenarios for each in getattr(one, name)]
+    alone = of_records(name, title, kind, (each for _, each in named))
+    rows = tuple((scenario, *row) for (scenario, _), row in zip(named, alone.rows, strict=True))
+    return Sheet(name, title, ("scenario", *alone.columns), rows)
 
 
-def _signed(word: Words) -> Words:
-    return lambda value: "0" if value == 0 else word(value) if value < 0 else f"+{word(value)}"
+def _same_events(found: RunComparison) -> Sheet:
+    named = [(one.title, each) for one in found.scenarios for each in one.differences if each.same_events]
+    alone = of_records("same-events", "Event by event", SameEvents, (each.same_events for _, each in named))
+    rows = tuple((name, each.label, *row) for (name, each), row in zip(named, alone.rows, strict=True))
+    return Sheet(alone.name, alone.title, ("scenario", "label", *alone.columns), rows)
+
+
+def _runs(found: RunComparison) -> Sheet:
+    return of_records("runs", "Runs", ComparedRun, (run for one in found.scenarios for run in one.runs))

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 import msgspec
 
-from report.wording import count, duration, minutes, moment, share
+from report.statistics import Against, Interval
+from report.wording import UNKNOWN, count, duration, minutes, moment, over, share
 
 ROWS_SHOWN: Final = 100
 """Rows of a table in Markdown; CSV has them all."""
@@ -20,6 +21,16 @@ MOMENTS: Final = frozenset({"at_s", "from_s", "until_s"})
 SHARES: Final = frozenset({"share", "in_sla", "percentile"})
 NUMBERED: Final = frozenset({"seed", "epoch", "v"})
 """Integers that count nothing."""
+PLAIN: Final = (str, int, float, bool, int | None, float | None, str | None, tuple[str, ...])
+"""Types of fields that are a value, or texts that can be joined to one."""
+_OF_INTERVAL: Final = {"mean": "", "low": "_low", "high": "_high"}
+_OF_DIFFERENCE: Final = {"mean": "_difference", "low": "_low", "high": "_high", "distinguishable": "_distinguishable"}
+PARTS: Final[dict[Any, dict[str, str]]] = {
+    Interval: _OF_INTERVAL,
+    Interval | None: _OF_INTERVAL,
+    Against | None: _OF_DIFFERENCE,
+}
+"""Type of a field → part of it → what stands behind the field's name, before its unit."""
 Value = str | int | float | bool | None
 
 
@@ -35,19 +46,29 @@ class Sheet:
 
 
 def of_records(name: str, title: str, kind: type[msgspec.Struct], records: Iterable[msgspec.Struct | None]) -> Sheet:
-    """Return a row for each record that is there, of its plain fields; lists of texts are joined, others left out."""
-    columns = tuple(one.name for one in msgspec.structs.fields(kind) if is_plain(one.type))
-    rows = (tuple(joined(getattr(one, column)) for column in columns) for one in records if one is not None)
-    return Sheet(name, title, columns, tuple(rows))
+    """Return a row for each record that is there, of its plain fields; other fields are left out.
+
+    Texts of a list are joined. An interval has a column for its mean and each end, a difference one more.
+    """
+    columns: list[str] = []
+    places: list[tuple[str, str]] = []
+    for one in msgspec.structs.fields(kind):
+        if one.type in PLAIN:
+            columns.append(one.name)
+            places.append((one.name, ""))
+        for part, end in PARTS.get(one.type, {}).items():
+            stem = one.name.removesuffix("_s")
+            columns.append(stem + end + one.name[len(stem) :])
+            places.append((one.name, part))
+    rows = (tuple(_value(one, *place) for place in places) for one in records if one is not None)
+    return Sheet(name, title, tuple(columns), tuple(rows))
 
 
-def is_plain(kind: Any) -> bool:
-    """Tell whether a field of this type is a value, or texts that can be joined to one."""
-    return kind in {str, int, float, bool, int | None, float | None, str | None, tuple[str, ...]}
-
-
-def joined(value: Any) -> Value:
-    """Return the value, or its texts as one."""
+def _value(record: msgspec.Struct, name: str, part: str) -> Value:
+    """Return a field, or a part of what it holds; texts as one."""
+    value: Any = getattr(record, name)
+    if part and value is not None:
+        value = getattr(value, part)
     return "; ".join(value) if isinstance(value, tuple) else value
 
 
@@ -106,7 +127,7 @@ def heading(column: str) -> str:
 def shown(column: str, value: Value) -> str:
     """Return a value as a reader wants it: the name of its column tells what it is."""
     if value is None or isinstance(value, str):
-        return "–" if value is None else value
+        return UNKNOWN if value is None else value
     if isinstance(value, bool):
         return "yes" if value else "no"
     if column in MOMENTS:
@@ -120,7 +141,7 @@ def _number(column: str, value: float) -> str:
     if column in SHARES:
         return share(value)
     if column == "regret":
-        return f"{100 * value:+.1f} %"
+        return over(value)
     if isinstance(value, int):
         return str(value) if column in NUMBERED or column.endswith("_us") else count(value)
     return minutes(value)

@@ -5,109 +5,80 @@ from itertools import groupby, pairwise
 from typing import Final
 
 from report.result import DecisionMade, HeatMap, LateEpisode, Result
-from report.wording import several
 
-PLANS_EXPLAINED: Final = 2_000
-"""Plans whose reason a page tells; of more, those that moved the most partitions."""
-SPELLS_SHOWN: Final = 500
-"""Spells of late events that a page lists; of more, the largest."""
+PLANS_SHOWN: Final = 500
+"""Plans that a page lists; of more, those that moved the most partitions."""
+EPISODES_SHOWN: Final = 500
+"""Late-event episodes that a page lists; of more, the largest."""
 Tenures = dict[int, list[tuple[float, str]]]
 """Partition → since when, and who served it from then on."""
-KINDS: Final = ("up", "down", "reassign", "other", "handover", "failure")
+ACTIONS: Final = frozenset({"up", "down", "reassign"})
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class Happening:
     """A moment of the run, in seconds since its start."""
 
     at_s: float
     kind: str
-    """One of KINDS."""
-    words: str
-    """Empty for plans beyond PLANS_EXPLAINED."""
-
-
-@dataclass(frozen=True, slots=True)
-class OwnerChange:
-    """A partition that was served by another replica from this cell of the heat map on."""
-
-    at_s: float
-    partition: int
-    before: str
-    after: str
+    """up, down, reassign, other (plans), handover or failure."""
+    words: str = ""
+    made: DecisionMade | None = None
+    """The plan, which the page tells elsewhere."""
 
 
 def happenings(result: Result, held: Tenures) -> list[Happening]:
     """Return everything that happened, by time."""
-    explained = set(map(id, decisions_shown(result)))
     plans = [
-        Happening(
-            made.at_s,
-            made.action if made.action in KINDS else "other",
-            _plan(made) if id(made) in explained else "",
-        )
-        for made in result.decisions
+        Happening(made.at_s, made.action if made.action in ACTIONS else "other", made=made) for made in result.decisions
     ]
     failures = [
         Happening(one.at_s, "failure", f"{one.replica} {one.change}" + (f" ({one.detail})" if one.detail else ""))
         for one in result.failures
     ]
-    return sorted([*plans, *_handovers(held), *failures])
+    return sorted([*plans, *_handovers(held), *failures], key=lambda one: one.at_s)
 
 
 def decisions_shown(result: Result) -> list[DecisionMade]:
     """Return the decisions that the page lists, by time."""
-    if len(result.decisions) <= PLANS_EXPLAINED:
-        return list(result.decisions)
-    largest = sorted(result.decisions, key=lambda made: (-made.moved, made.at_s))[:PLANS_EXPLAINED]
+    largest = sorted(result.decisions, key=lambda made: -made.moved)[:PLANS_SHOWN]
     return sorted(largest, key=lambda made: made.at_s)
 
 
-def spells_shown(result: Result) -> list[LateEpisode]:
-    """Return the spells that the page lists, by time."""
-    largest = sorted(result.tail.episodes, key=lambda spell: -spell.events)[:SPELLS_SHOWN] if result.tail else []
-    return sorted(largest, key=lambda spell: (spell.from_s, spell.partition or 0))
+def episodes_shown(result: Result) -> list[LateEpisode]:
+    """Return the late-event episodes that the page lists, by time."""
+    largest = sorted(result.tail.episodes, key=lambda one: -one.events)[:EPISODES_SHOWN] if result.tail else []
+    return sorted(largest, key=lambda one: (one.from_s, one.partition or 0))
 
 
 def tenures(heat: HeatMap | None) -> Tenures:
     """Return who served each partition since when, as far as the heat map shows it."""
-    found: Tenures = {}
-    if heat is None:
-        return found
-    for partition, owners in zip(heat.partitions, heat.owners, strict=False):
-        since: list[tuple[float, str]] = []
+    found: Tenures = {partition: [] for partition in heat.partitions} if heat else {}
+    for partition, owners in zip(heat.partitions, heat.owners, strict=False) if heat else ():
+        since = found[partition]
         for cell, owner in enumerate(owners):
-            if owner is not None and (not since or owner != since[-1][1]):
+            if heat and owner is not None and (not since or owner != since[-1][1]):
                 since.append((cell * heat.cell_s, owner))
-        found[partition] = since
     return found
 
 
-def owner_changes(held: Tenures) -> list[OwnerChange]:
-    """Return every change of owner, by time."""
-    changes = [
-        OwnerChange(at_s, partition, before, after)
-        for partition, since in held.items()
-        for (_, before), (at_s, after) in pairwise(since)
-    ]
-    return sorted(changes, key=lambda change: (change.at_s, change.partition))
+def several_named(partitions: list[int]) -> str:
+    """Return "partition 3", "partitions 4, 5"."""
+    return ("partition " if len(partitions) == 1 else "partitions ") + ", ".join(map(str, partitions))
 
 
 def _handovers(held: Tenures) -> list[Happening]:
-    """Return the owner changes, those of one moment together."""
+    """Return the changes of owner that the heat map shows, those of one moment together."""
+    changes = sorted(
+        (at_s, before, after, partition)
+        for partition, since in held.items()
+        for (_, before), (at_s, after) in pairwise(since)
+    )
     found = []
-    for at_s, some in groupby(owner_changes(held), key=lambda change: change.at_s):
-        moved: dict[tuple[str, str], list[int]] = {}
-        for change in some:
-            moved.setdefault((change.before, change.after), []).append(change.partition)
-        words = "; ".join(
-            f"{before} → {after}: " + ("partition " if len(which) == 1 else "partitions ") + ", ".join(map(str, which))
-            for (before, after), which in moved.items()
-        )
-        found.append(Happening(at_s, "handover", f"handover {words}"))
+    for at_s, some in groupby(changes, key=lambda change: change[0]):
+        words = [
+            f"{before} → {after}: {several_named([one[3] for one in moved])}"
+            for (_, before, after), moved in groupby(some, key=lambda change: change[:3])
+        ]
+        found.append(Happening(at_s, "handover", f"handover {'; '.join(words)}"))
     return found
-
-
-def _plan(made: DecisionMade) -> str:
-    moved = f", moves {several(made.moved, 'partition')}" if made.moved else ""
-    return f"{made.action}: {several(made.replicas, 'replica')}{moved} (plan {made.epoch}). {made.reason}"

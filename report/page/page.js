@@ -1,141 +1,280 @@
-// Mouse, touch and keyboard over the drawings, and the links that lead to a moment.
-function point(at, row) {
-  const rows = data.heat?.partitions.length ?? 1;
-  cursor = { at: Math.min(data.seconds - .001, Math.max(0, at)), row: Math.min(rows - 1, Math.max(0, row)) };
-}
-function move(chart, at, row = cursor?.row ?? 0) {
-  point(at, row);
-  if (cursor.at < view[0]) look(cursor.at, cursor.at + view[1] - view[0]);
-  if (cursor.at > view[1]) look(cursor.at - view[1] + view[0], cursor.at);
-  tell(chart, null, true);
-}
+// The report: the curve of nines, the panels over time and the map of partitions, which zoom and point together.
+const { seconds, step, target, curve, late, heat, events, episodes } = page;
+const time = document.getElementById("time"), row = id => document.getElementById(id);
+const COLOURS = { arrivals: "a", done: "b", requested: "a", ready: "b", bound: "c", lag: "a", max: "c", p99: "a" };
+const FILLED = new Set(["arrivals", "requested", "lag"]), SMOOTH = new Set(["max", "p99"]);
+const LANES = { up: 0, down: 0, reassign: 0, other: 0, handover: 1, failure: 2 };
+const MARKS = { up: "b", down: "a", reassign: "c", other: "muted", handover: "muted", failure: "bad" };
+const DAY_S = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400];
+const inTime = []; // the charts that share the axis of time
+let view = [0, Math.max(1, seconds)], cursor = null, band = null;
 
-const rowOf = spell => Math.max(0, data.heat?.partitions.indexOf(spell?.partition) ?? 0);
-
-// To the next or the one before of what is told: name is where the cursor holds it, when says its moment.
-function visit(chart, direction, all, name, when) {
-  const at = cursor?.at ?? (direction > 0 ? -1 : Infinity), here = all.indexOf(cursor?.[name]);
-  const next = here >= 0 ? all[here + direction] : direction > 0
-    ? all.find(one => when(one) > at) : all.findLast(one => when(one) < at);
-  if (!next) return;
-  move(chart, when(next), name === "spell" ? rowOf(next) : undefined);
-  cursor[name] = next; // its own words, whatever else lies under the same pixel
-  tell(chart, null, true);
-  keep(chart);
-}
-const happening = (chart, direction) => visit(chart, direction, explained, "event", ([at]) => at);
-const lateness = (chart, direction) => visit(chart, direction, data.spells, "spell", one => one.from);
-
-const middle = () => cursor?.at ?? (view[0] + view[1]) / 2;
-const actions = {
-  in: () => zoom(.5, middle()), out: () => zoom(2, middle()), reset: () => look(0, data.seconds),
-  left: () => pan(-.5), right: () => pan(.5), previous: chart => happening(chart, -1), next: chart => happening(chart, 1),
-  late: chart => lateness(chart, 1), sooner: chart => lateness(chart, -1), enter: chart => { if (cursor) keep(chart); },
+const clock = at => {
+  const [h, m, s] = [Math.floor(at / 3600), Math.floor(at / 60) % 60, String(Math.floor(at) % 60).padStart(2, "0")];
+  return h ? `${h}:${String(m).padStart(2, "0")}:${s}` : `${m}:${s}`;
 };
-const keys = {
-  "+": "in", "=": "in", "-": "out", 0: "reset", Home: "reset", PageUp: "left", PageDown: "right", p: "previous", n: "next",
-  l: "late", L: "sooner", Enter: "enter",
-};
-function press(chart, event) {
-  if (event.ctrlKey || event.metaKey || event.altKey) return;
-  const stride = Math.max(data.step, (view[1] - view[0]) / 120), row = cursor?.row ?? 0, heat = isHeat(svgOf(chart));
-  if (keys[event.key]) actions[keys[event.key]](chart);
-  else if (event.key === "ArrowLeft") move(chart, middle() - stride);
-  else if (event.key === "ArrowRight") move(chart, middle() + stride);
-  else if (heat && event.key === "ArrowUp") move(chart, middle(), row - 1);
-  else if (heat && event.key === "ArrowDown") move(chart, middle(), row + 1);
-  else if (event.key === "Escape") forget();
-  else return;
-  event.preventDefault();
+const times = [...Array(Math.ceil(seconds / step)).keys()].map(k => k * step).concat(seconds);
+const closed = values => [...values, values.at(-1) ?? null]; // the last second is drawn to its end
+
+function look(from, to) {
+  const length = Math.min(seconds, Math.max(5, to - from));
+  const start = Math.min(seconds - length, Math.max(0, (from + to - length) / 2));
+  view = [start, start + length];
+  inTime.forEach(one => one.batch(() => one.setScale("x", { min: view[0], max: view[1] })));
+  const whole = length >= seconds;
+  time.querySelector("[data-do=reset]").disabled = whole;
+  time.querySelector("[data-span]").textContent = whole ? "the whole run" : `${clock(view[0])} – ${clock(Math.ceil(view[1]))}`;
 }
 
-function listen(chart) {
-  const plot = chart.querySelector(".plot"), brush = chart.querySelector(".brush");
-  const fingers = new Map(); // pointer → where it is, px
-  let pressed = null, dragged = false, pinched = null; // pinched: the moments under two fingers
-  plot.tabIndex = 0;
-  plot.setAttribute("role", "application");
-  chart.querySelectorAll("[data-do]").forEach(button => button.addEventListener("click", () => actions[button.dataset.do](chart)));
-  plot.addEventListener("keydown", event => press(chart, event));
-  plot.addEventListener("blur", silence);
-  plot.addEventListener("dblclick", actions.reset);
-  plot.addEventListener("wheel", event => {
-    const svg = svgOf(chart), sideways = Math.abs(event.deltaX) > Math.abs(event.deltaY);
-    const zoomed = view[1] - view[0] < data.seconds;
-    if (sideways && zoomed) pan(event.deltaX / 600);
-    else if (!sideways && (event.ctrlKey || document.activeElement === plot) && (zoomed || event.deltaY < 0))
-      zoom(Math.exp(event.deltaY / 400), toTime(svg, event.clientX));
-    else return;
+// A chart over time: drag zooms all of them, the cursor stands at one moment in all.
+function overTime(box, height, options, values) {
+  const made = plot(box, {
+    height, ...options,
+    scales: { x: { time: false, range: () => view }, ...options.scales },
+    axes: [axis({
+      space: 80, size: options.clock ? 26 : 8, incrs: DAY_S, values: (u, splits) => splits.map(at => options.clock ? clock(at) : ""),
+    }), axis({ size: 54, space: 26, values: (u, splits) => splits.map(say), ...options.y })],
+    cursor: { drag: { x: true, y: false, setScale: false }, sync: { key: "time" }, ...options.cursor },
+    hooks: {
+      setSelect: [u => {
+        if (u.select.width > 6) look(u.posToVal(u.select.left, "x"), u.posToVal(u.select.left + u.select.width, "x"));
+        u.setSelect({ width: 0, height: 0 }, false);
+      }],
+      setCursor: [u => { if (u.cursor.event && u.cursor.left >= 0) point(u.posToVal(u.cursor.left, "x")); }],
+      drawClear: [u => {
+        if (!band) return;
+        const [from, to] = band.map(at => u.valToPos(Math.min(view[1], Math.max(view[0], at)), "x", true));
+        u.ctx.fillStyle = pale("ink");
+        u.ctx.fillRect(from - 1, u.bbox.top, Math.max(2, to - from) + 2, u.bbox.height);
+      }],
+      draw: options.draw ?? [],
+    },
+  }, values);
+  made.over.addEventListener("click", () => { if (cursor !== null) explain(box.closest("figure"), made); });
+  made.over.addEventListener("dblclick", () => look(0, seconds));
+  made.over.addEventListener("wheel", event => {
+    if (!event.ctrlKey) return;
+    const at = made.posToVal(made.cursor.left, "x"), factor = Math.exp(event.deltaY / 400);
+    look(at - (at - view[0]) * factor, at + (view[1] - at) * factor);
     event.preventDefault();
   }, { passive: false });
-
-  const pointAt = event => {
-    const svg = svgOf(chart), box = svg.getBoundingClientRect();
-    const y = (event.clientY - box.top) / box.height * svg.viewBox.baseVal.height;
-    nearPx = event.pointerType === "touch" ? TOUCHED_PX : NEAR_PX;
-    point(toTime(svg, event.clientX), Math.floor((y - svg.dataset.top) / (svg.dataset.row ?? Infinity)));
-    tell(chart, event.clientY, false);
-  };
-  const pinch = () => {
-    const svg = svgOf(chart), box = svg.getBoundingClientRect(), [left, right] = edges(svg);
-    const [a, b] = [...fingers.values()].sort((one, other) => one - other), scale = box.width / svg.viewBox.baseVal.width;
-    const perPx = (pinched[1] - pinched[0]) / Math.max(20, b - a), from = pinched[0] - (a - box.left - left * scale) * perPx;
-    look(from, from + (right - left) * scale * perPx);
-  };
-  const release = event => {
-    fingers.delete(event.pointerId);
-    if (fingers.size < 2) pinched = null;
-    pressed = null;
-    brush.hidden = true;
-  };
-  plot.addEventListener("pointerdown", event => {
-    if (event.button) return;
-    dragged = false;
-    pressed = event.clientX;
-    fingers.set(event.pointerId, event.clientX);
-    plot.setPointerCapture(event.pointerId);
-    if (fingers.size !== 2) return;
-    pinched = [...fingers.values()].sort((one, other) => one - other).map(x => toTime(svgOf(chart), x));
-    pressed = null;
-    brush.hidden = dragged = true;
-    silence();
-  });
-  plot.addEventListener("pointermove", event => {
-    if (fingers.has(event.pointerId)) fingers.set(event.pointerId, event.clientX);
-    if (pinched) return pinch();
-    pointAt(event);
-    brush.hidden = pressed === null || Math.abs(event.clientX - pressed) < 8;
-    if (brush.hidden) return;
-    const left = svgOf(chart).getBoundingClientRect().left, [from, to] = [pressed, event.clientX].sort((a, b) => a - b);
-    dragged = true;
-    Object.assign(brush.style, { left: `${from - left}px`, width: `${to - from}px` });
-  });
-  plot.addEventListener("pointerup", event => {
-    const svg = svgOf(chart), [from, to] = [pressed, event.clientX].sort((a, b) => a - b);
-    if (!brush.hidden && pressed !== null) look(toTime(svg, from), toTime(svg, to));
-    release(event);
-  });
-  plot.addEventListener("pointercancel", event => { release(event); silence(); });
-  plot.addEventListener("pointerleave", () => { if (document.activeElement !== plot) silence(); });
-  plot.addEventListener("click", event => {
-    if (dragged) return;
-    pointAt(event);
-    keep(chart);
-  });
+  inTime.push(made);
+  return made;
 }
 
-if (charts.length && data.seconds >= 2) {
-  charts.forEach(listen);
-  document.querySelectorAll(".script-only").forEach(part => { part.hidden = false; });
-  document.querySelectorAll("a[data-from]").forEach(link => link.addEventListener("click", () => {
-    const spell = data.spells[link.dataset.spell], from = +link.dataset.from, until = spell?.until ?? from;
-    const near = explained.find(([at, kind]) => Math.abs(at - from) < .001 && kind !== "handover");
-    look(from - 10, until + 10);
-    point(from, rowOf(spell));
-    Object.assign(cursor, spell ? { spell } : { event: near });
-    charts.forEach(keep);
+function panel(title, place) {
+  const names = page.panels[title], log = title.startsWith("Latency"), keys = Object.keys(names);
+  const lines = keys.map(name => ({
+    stroke: () => name === "requested" ? `${css("a")}99` : css(COLOURS[name]), fill: FILLED.has(name) ? () => pale(COLOURS[name]) : undefined,
+    width: name === "requested" ? 4 : name === "bound" ? 1 : 1.5, dash: name === "bound" ? [4, 3] : undefined, points: { show: false },
+    paths: SMOOTH.has(name) ? uPlot.paths.linear() : uPlot.paths.stepped({ align: 1 }),
   }));
-  addEventListener("resize", redraw);
-  addEventListener("beforeprint", () => document.querySelectorAll("details").forEach(one => { one.open = true; }));
-  draw();
+  const y = log
+    ? { distr: 3, range: (u, low, high) => logRange(u, Math.min(low ?? target, target), Math.max(high ?? target, target)) }
+    : { range: (u, low, high) => [0, Math.max(1, high * 1.06)] };
+  const last = place === Object.keys(page.panels).length - 1;
+  overTime(row(`panel-${place}`), (log ? 132 : 92) + 18 * last, {
+    clock: last, series: [{}, ...lines], scales: { y }, y: log ? { splits: logAxis().splits, filter: logAxis().filter } : {},
+    draw: log ? [u => across(u, target, "bad")] : [],
+  }, [times, ...keys.map(name => closed(names[name]))]);
 }
+
+function lateBars() {
+  const causes = Object.values(late), total = closed(causes[0][1].map((_, k) => causes.reduce((sum, one) => sum + one[1][k], 0)));
+  overTime(row("panel-late"), 92, {
+    series: [{}, { paths: () => null, points: { show: false } }],
+    scales: { y: { range: (u, low, high) => [0, Math.max(1, high * 1.06)] } },
+    draw: [u => {
+      const wide = Math.max(2, u.valToPos(step, "x", true) - u.valToPos(0, "x", true)), least = 3 * devicePixelRatio;
+      for (let k = 0; k < total.length - 1; k++) {
+        if (!total[k] || times[k] + step < view[0] || times[k] > view[1]) continue;
+        let floor = u.valToPos(0, "y", true);
+        for (const [cause, counts] of causes) {
+          if (!counts[k]) continue;
+          const tall = Math.max(least, u.valToPos(0, "y", true) - u.valToPos(counts[k], "y", true));
+          u.ctx.fillStyle = css(cause);
+          u.ctx.fillRect(u.valToPos(times[k], "x", true), floor - tall, wide, tall);
+          floor -= tall;
+        }
+      }
+    }],
+  }, [times, total]);
+}
+
+function happened() {
+  const shapes = { up: [0, -5, 5, 4, -5, 4], down: [0, 5, 5, -4, -5, -4], reassign: [0, -5, 5, 0, 0, 5, -5, 0],
+    other: [-4, -4, 4, -4, 4, 4, -4, 4], handover: [-1, -6, 1, -6, 1, 6, -1, 6], failure: [-5, -5, 5, -5, 5, 5, -5, 5] };
+  overTime(row("panel-happened"), 70, {
+    series: [{}, { paths: () => null, points: { show: false } }], scales: { y: { dir: -1, range: () => [-.6, 2.6] } },
+    y: { splits: () => [0, 1, 2], values: () => ["plans", "moves", "faults"] },
+    draw: [u => events.forEach(([at, kind]) => {
+      if (at < view[0] || at > view[1]) return;
+      const x = u.valToPos(at, "x", true), y = u.valToPos(LANES[kind], "y", true), [first, ...rest] = pairs(shapes[kind]);
+      u.ctx.fillStyle = css(MARKS[kind]);
+      u.ctx.beginPath();
+      u.ctx.moveTo(x + first[0] * devicePixelRatio, y + first[1] * devicePixelRatio);
+      rest.forEach(([dx, dy]) => u.ctx.lineTo(x + dx * devicePixelRatio, y + dy * devicePixelRatio));
+      u.ctx.fill();
+    })],
+  }, [times, times.map(() => null)]);
+}
+const pairs = list => list.flatMap((value, k) => k % 2 ? [] : [[value, list[k + 1]]]);
+
+function heatMap() {
+  const { partitions, worst, bounds, cell, held } = heat, tall = Math.min(24, 600 / partitions.length);
+  overTime(row("panel-heat"), Math.round(32 + tall * partitions.length), {
+    clock: true, series: [{}, { paths: () => null, points: { show: false } }], scales: { y: { dir: -1, range: () => [0, partitions.length] } },
+    y: { grid: { show: false }, splits: () => [...partitions.keys()].map(k => k + .5), space: 14,
+      values: (u, splits) => splits.map(k => partitions[Math.floor(k)]) },
+    draw: [u => {
+      const at = x => u.valToPos(x, "x", true), high = u.bbox.height / partitions.length, colours = [0, 1, 2, 3, 4, 5].map(k => css(`heat-${k}`));
+      const first = Math.floor(view[0] / cell), last = Math.min(worst[0].length, Math.ceil(view[1] / cell));
+      u.ctx.save();
+      u.ctx.beginPath();
+      u.ctx.rect(u.bbox.left, u.bbox.top, u.bbox.width, u.bbox.height);
+      u.ctx.clip();
+      const least = 2 * devicePixelRatio, hot = []; // what is late is drawn last and wide enough to be seen
+      worst.forEach((values, line) => {
+        for (let k = first; k < last; k++) {
+          if (values[k] === null) continue;
+          const level = bounds.filter(bound => values[k] > bound).length, cellAt = [at(k * cell), u.bbox.top + line * high];
+          if (level > 2) { hot.push([level, ...cellAt]); continue; }
+          u.ctx.fillStyle = colours[level];
+          u.ctx.fillRect(...cellAt, Math.ceil(at((k + 1) * cell) - cellAt[0]), Math.ceil(high) - 1);
+        }
+      });
+      for (const [level, x, y] of hot.sort((one, other) => one[0] - other[0])) {
+        u.ctx.fillStyle = colours[level];
+        u.ctx.fillRect(x, y, Math.max(least, at(cell) - at(0)), Math.ceil(high) - 1);
+      }
+      u.ctx.fillStyle = css("ink");
+      held.forEach((since, line) => since.slice(1).forEach(([from]) =>
+        u.ctx.fillRect(at(from) - 1, u.bbox.top + line * high, 1.5 * devicePixelRatio, Math.ceil(high) - 1)));
+      u.ctx.restore();
+    }],
+  }, [times, times.map(() => null)]);
+}
+
+function curveOfNines() {
+  const { latency, share, nines } = curve, most = 10 ** -nines, promised = -Math.log10(Math.max(most, 1 - page.percentile));
+  const levels = [0, .5, .9, .99, .999, .9999, .99999, .999999, .9999999];
+  plot(row("curve"), {
+    height: 320, cursor: { show: false }, scales: {
+      x: { time: false, distr: 3, range: (u, low, high) => logRange(u, Math.min(low, target), Math.max(high, target)) },
+      y: { range: () => [0, nines * 1.03] },
+    },
+    axes: [logAxis({ size: 28, values: (u, splits) => splits.map(sayMs), splits: (u, at, low, high) => decades(low, high, u.width / 75) }), axis({
+      size: 76, splits: () => levels.map(level => -Math.log10(1 - level)).filter(at => at <= nines),
+      values: (u, splits) => splits.map((at, k) => k === 1 ? "50 %" : `${+((1 - 10 ** -at) * 100).toFixed(6)} %`),
+    })],
+    series: [{}, { stroke: () => css("a"), width: 2, points: { show: false }, paths: uPlot.paths.stepped({ align: 1 }) }],
+    hooks: { draw: [u => {
+      across(u, promised, "bad");
+      down(u, target, "bad");
+      u.ctx.fillStyle = css("bad");
+      u.ctx.beginPath();
+      u.ctx.arc(u.valToPos(target, "x", true), u.valToPos(promised, "y", true), 5 * devicePixelRatio, 0, 7);
+      u.ctx.fill();
+    }] },
+  }, [latency, share.map(value => -Math.log10(Math.max(most, 1 - value)))]);
+}
+
+// Stand at a moment: its values beside the names of the lines.
+function point(at) {
+  cursor = Math.min(seconds, Math.max(0, at));
+  const k = Math.min(times.length - 2, Math.floor(cursor / step));
+  time.querySelector("[data-at]").textContent = clock(cursor);
+  document.querySelectorAll("[data-value]").forEach(box => {
+    const [title, name] = box.dataset.value.split("|");
+    box.textContent = say((title === "late" ? late[name][1] : page.panels[title][name])[k]);
+  });
+  const map = inTime.find(one => one.root.parentElement.id === "panel-heat");
+  if (!map) return;
+  const line = lineOf(map), cell = Math.min(heat.worst[line].length - 1, Math.floor(cursor / heat.cell));
+  const owner = heat.held[line].filter(([since]) => since <= cursor).at(-1);
+  row("heat-here").textContent = `${clock(cursor)} · partition ${heat.partitions[line]} · `
+    + `${owner ? heat.owners[owner[1]] : "no owner known"} · ${heat.worst[line][cell] === null ? "no event" : `worst ${sayMs(heat.worst[line][cell])}`}`;
+}
+const lineOf = map => Math.min(heat.partitions.length - 1, Math.max(0, Math.floor(map.posToVal(Math.max(0, map.cursor.top), "y"))));
+
+function move(at) {
+  if (at < view[0] || at > view[1]) look(at - (view[1] - view[0]) / 2, at + (view[1] - view[0]) / 2);
+  inTime.forEach(one => one.setCursor({ left: one.valToPos(at, "x"), top: one.cursor.top > 0 ? one.cursor.top : 1 }));
+  point(at);
+}
+
+// Say below a figure what happened at the cursor, and each late-event episode with the way to its row in the table.
+function explain(figure, made, only) {
+  const here = figure.querySelector("[data-here]"), near = Math.max(step, 6 * (view[1] - view[0]) / made.over.clientWidth);
+  const begin = Math.floor(cursor / step) * step, partition = made.root.parentElement.id === "panel-heat" && only === undefined
+    ? heat.partitions[lineOf(made)] : null;
+  const found = only !== undefined ? [only] : [...episodes.keys()].filter(k => episodes[k][0] < begin + step && episodes[k][1] >= begin
+    && (partition === null || episodes[k][2] === partition)).sort((one, other) => episodes[other][3] - episodes[one][3]);
+  const plans = events.filter(([at]) => Math.abs(at - cursor) <= near).slice(0, 6);
+  const items = [...plans.map(([at, kind, told]) => typeof told === "number"
+    ? item(clock(at), row(`plan-${told}`).querySelector(".reason > span").textContent, `#plan-${told}`, `${kind}: plan ${row(`plan-${told}`).dataset.plan}`)
+    : item(clock(at), told || kind)), ...found.slice(0, 8).map(k => {
+    const told = row(`episode-${k}`);
+    return item(told.querySelector(".when").textContent, told.querySelector(".words").textContent, `#episode-${k}`,
+      `${told.querySelector(".cause").textContent.trim()}, ${episodes[k][3].toLocaleString("en")} late`);
+  })];
+  if (found.length > 8) items.push(item("", `${found.length - 8} more: click on a row of the map, or zoom in.`));
+  here.replaceChildren(...items);
+  here.hidden = !items.length;
+  band = only !== undefined ? [episodes[only][0], Math.max(episodes[only][1], episodes[only][0] + step)] : [begin, begin + step];
+  inTime.forEach(one => one.redraw(false));
+}
+function item(when, words, way, name) {
+  const made = document.createElement("li"), link = document.createElement("a");
+  Object.assign(link, { href: way ?? "", textContent: name ?? "" });
+  made.append(Object.assign(document.createElement("strong"), { textContent: when }), " ", ...(way ? [link, ": "] : []), words);
+  return made;
+}
+function forget() {
+  band = cursor = null;
+  document.querySelectorAll("[data-here]").forEach(here => { here.hidden = true; });
+  inTime.forEach(one => one.redraw(false));
+}
+
+// To the next or the one before: of what happened, or of the episodes.
+function visit(list, direction, show) {
+  const at = cursor ?? (direction > 0 ? -1 : Infinity), seen = [...list.keys()].filter(k => list[k][0] >= 0);
+  const next = direction > 0 ? seen.find(k => list[k][0] > at) : seen.findLast(k => list[k][0] < at);
+  if (next === undefined) return;
+  move(list[next][0]);
+  explain(time, inTime[0], show ? next : undefined);
+}
+const middle = () => cursor ?? (view[0] + view[1]) / 2, wide = () => view[1] - view[0];
+const zoom = factor => look(middle() - (middle() - view[0]) * factor, middle() + (view[1] - middle()) * factor);
+const actions = {
+  in: () => zoom(.5), out: () => zoom(2), reset: () => look(0, seconds),
+  left: () => look(view[0] - wide() / 2, view[1] - wide() / 2), right: () => look(view[0] + wide() / 2, view[1] + wide() / 2),
+  before: () => visit(events, -1), next: () => visit(events, 1), sooner: () => visit(episodes, -1, true), later: () => visit(episodes, 1, true),
+  back: () => move(middle() - Math.max(step, wide() / 120)), on: () => move(middle() + Math.max(step, wide() / 120)),
+  tell: () => { if (cursor !== null) explain(time, inTime[0]); }, forget,
+};
+const KEYS = { "+": "in", "-": "out", 0: "reset", PageUp: "left", PageDown: "right", p: "before", n: "next", L: "sooner", l: "later",
+  ArrowLeft: "back", ArrowRight: "on", Enter: "tell", Escape: "forget" };
+
+if (seconds >= 2) {
+  Object.keys(page.panels).forEach((title, place) => {
+    panel(title, place);
+    if (title === "Replicas" && events.length) happened();
+  });
+  if (Object.keys(late).length) lateBars();
+  if (heat) heatMap();
+  look(0, seconds);
+  time.querySelectorAll("[data-do]").forEach(button => button.addEventListener("click", () => actions[button.dataset.do]()));
+  time.querySelector(".panels").addEventListener("keydown", event => {
+    if (!KEYS[event.key] || event.ctrlKey || event.metaKey || event.altKey) return;
+    actions[KEYS[event.key]]();
+    event.preventDefault();
+  });
+  document.querySelectorAll("a[data-at]").forEach(link => link.addEventListener("click", () => {
+    const at = +link.dataset.at, episode = link.dataset.episode;
+    look(at - 10, (episode ? episodes[episode][1] : at) + 10);
+    move(at);
+    explain(time, inTime[0], episode ? +episode : undefined);
+  }));
+}
+if (curve.share.length) curveOfNines();

@@ -1,34 +1,36 @@
 """The result as one HTML file that needs nothing beside it: no network, light and dark, phone to print.
 
-Without script everything is there; with it, what lies on a time axis can be zoomed and read value by value.
+Without script the tables are there; with it, what lies on a time axis can be zoomed and read value by value.
 """
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from report.page import rebalances as rounds
-from report.page import tables
-from report.page.drawing.distribution import distribution
-from report.page.drawing.heat import heat_map, key
-from report.page.drawing.rebalances import rebalances
-from report.page.drawing.timeline import timeline
-from report.page.happenings import Tenures, decisions_shown, happenings, spells_shown, tenures
-from report.page.page_data import page_data
-from report.page.rendering import both, part, render, write_page
-from report.page.terminal import figures
+from report.causes import title
+from report.page.answers import answers, key_figures
+from report.page.chart_data import (
+    PANELS,
+    chart_data,
+    heat_key,
+    late_by_cause,
+    over_time,
+    series,
+    unknown_panels,
+)
+from report.page.happenings import decisions_shown, episodes_shown, happenings, tenures
+from report.page.rendering import render, write_page
+from report.page.tables import details, owners
 from report.page.terms import terms
-from report.page.traces import PANELS, series
 from report.result import Result
 
 PAGE_FILE: Final = "report.html"
-SECTIONS: Final = (
-    ("latency", "Latency"), ("timeline", "Over time"), ("late", "Why late"), ("heat", "Partitions"),
-    ("stages", "Stages"), ("served", "Who served"), ("decisions", "Decisions"), ("rebalances", "Rebalances"),
-    ("cost", "Cost"), ("integrity", "Integrity"), ("words", "Words"), ("again", "Make it again"),
-)  # fmt: skip
-SCRIPTS: Final = ("page_draw.js", "page_read.js", "page.js")
-"""One block of code, in the order in which each builds upon those before it."""
+SECTIONS: Final = {
+    "timeline": "Over time", "late": "Latency and causes", "heat": "Partitions", "episodes": "Episodes",
+    "decisions": "Decisions", "more": "In detail", "integrity": "Integrity", "again": "Make it again",
+}  # fmt: skip
+WEIGHED: Final = 8
+"""Alternatives of a decision that are shown."""
 
 
 def write(result: Result, path: Path) -> None:
@@ -39,91 +41,41 @@ def write(result: Result, path: Path) -> None:
 def html(result: Result) -> str:
     """Return the whole page."""
     held = tenures(result.heat)
-    happened = happenings(result, held)
-    good = result.valid and result.kept and result.whole
-    suspect = result.integrity.suspect if result.integrity else ()
-    pictures = _pictures(result, held)
-    breakdowns = tables.breakdowns(result)
-    time_columns, time_rows, time_note = tables.over_time(result)
+    known = series(result)
+    listed = episodes_shown(result)
     absent = {
-        name
-        for name, there in (
-            ("latency", pictures["distribution"]),
-            ("heat", pictures["heat"]),
-            ("served", breakdowns),
-            ("rebalances", result.rebalances and result.rebalances.lengths),
-        )
-        if not there
+        name for name, there in (("heat", result.heat and any(result.heat.max_s)), ("episodes", listed)) if not there
     }
+    tail = result.tail
     return render(
         "page.html.jinja",
+        script="page.js",
         result=result,
-        mood="good" if good else "bad",
+        mood="good" if result.valid and result.kept and result.whole else "bad",
         badge=_badge(result),
-        problems=result.problems,
-        suspect=suspect,
-        figures=figures(result),
-        sections=[entry for entry in SECTIONS if entry[0] not in absent],
-        timeline=both(lambda width: timeline(result, happened, width)),
-        has_bound="bound" in series(result),
-        unknown=_unknown(result),
-        time_columns=time_columns,
-        time_rows=time_rows,
-        time_note=time_note,
-        owners=tables.owners(result, held),
-        stage_columns=tables.STAGE_COLUMNS,
-        stages=tables.stages(result),
-        breakdown_columns=tables.BREAKDOWN_COLUMNS,
-        breakdowns=breakdowns,
+        suspect=result.integrity.suspect if result.integrity else (),
+        questions=answers(result),
+        figures=key_figures(result),
+        sections=[(name, words) for name, words in SECTIONS.items() if name not in absent],
+        panels=[
+            (panel, some) for panel, names in PANELS.items() if (some := [name for name in names if name in known])
+        ],
+        late=[(cause, title(cause)) for cause in late_by_cause(result, 1)],
+        happened=bool(happenings(result, held)),
+        unknown=", ".join(unknown_panels(result)),
+        over_time=over_time(result),
+        heat="heat" not in absent,
+        heat_key=heat_key(result.latency_target_s),
+        owners=owners(result, held),
+        episodes=listed,
+        left_out=tail.episodes_left_out + len(tail.episodes) - len(listed) if tail else 0,
         decisions=decisions_shown(result),
-        lead=tables.late_lead(result),
+        weighed=WEIGHED,
+        tables=details(result),
         terms=terms(),
-        cost_bars=tables.cost_bars(result),
-        cost_words=tables.cost_words(result),
-        cost_rows=tables.cost(result),
-        integrity_rows=tables.integrity(result.integrity),
-        topics=[[one.topic, f"{one.records:,}", f"{one.duplicates:,}", f"{one.differing:,}"] for one in result.topics],
         provenance=_provenance(result),
-        data=page_data(result, happened, held),
-        scripts=[part(name) for name in SCRIPTS],
-        **pictures,
-        **_tail(result),
-        **_rebalances(result),
+        data=chart_data(result, held),
     )
-
-
-def _pictures(result: Result, held: Tenures) -> dict[str, Any]:
-    """Return what can only be drawn where something is known."""
-    heated = result.heat is not None and any(result.heat.max_s)
-    return {
-        "distribution": both(lambda width: distribution(result, width)) if result.distribution.share else None,
-        "heat": both(lambda width: heat_map(result, held, width)) if heated else None,
-        "heat_key": key(result.latency_target_s),
-    }
-
-
-def _rebalances(result: Result) -> dict[str, Any]:
-    found = result.rebalances if result.rebalances and result.rebalances.lengths else None
-    measured = found is not None and any(one.pause_s is not None for one in found.rounds)
-    return {
-        "rebalances": found,
-        "rebalance_columns": rounds.COLUMNS,
-        "rebalance_rows": rounds.rows(found) if found else [],
-        "rebalances_drawn": both(lambda width: rebalances(found, result.latency_target_s, width))
-        if found and measured
-        else None,
-    }
-
-
-def _tail(result: Result) -> dict[str, Any]:
-    tail, listed = result.tail, spells_shown(result)
-    return {
-        "tail": tail,
-        "late_words": tables.late_words(result),
-        "spells": listed,
-        "spells_left_out": tail.episodes_left_out + len(tail.episodes) - len(listed) if tail else 0,
-        "events_left_out": tail.late - sum(spell.events for spell in listed) if tail else 0,
-    }
 
 
 def _badge(result: Result) -> str:
@@ -134,29 +86,18 @@ def _badge(result: Result) -> str:
     return "kept" if result.kept else "missed"
 
 
-def _unknown(result: Result) -> str:
-    """Return the panels of which nothing is known, in words."""
-    known = series(result)
-    missing = [panel.title.lower() for panel in PANELS if not any(trace.name in known for trace in panel.traces)]
-    return "; ".join(missing)
-
-
 def _provenance(result: Result) -> list[tuple[str, str]]:
-    made = result.provenance
+    made, load = result.provenance, f"{result.duration_s:g} s of load"
     started = datetime.fromtimestamp(made.started_us / 1e6, tz=UTC)
-    rows = [
-        ("run", result.run),
-        ("started", f"{started:%Y-%m-%d %H:%M:%S} UTC, {result.duration_s:g} s of load" if made.started_us else ""),
-        ("simulated", "" if made.started_us else f"{result.duration_s:g} s of load"),
-        ("scenario, policy", f"{result.scenario}, {result.policy}"),
-        ("topology", f"{result.topology}, {result.payment_partitions} payment partitions"),
-        ("seed", str(result.seed)),
-        ("commit", made.commit),
-        ("machine", made.machine),
-        (
-            "peak memory",
-            "" if made.peak_memory_mib is None else f"{made.peak_memory_mib:,.0f} MiB (PSS of all processes)",
-        ),
-        ("versions", ", ".join(f"{name} {version}" for name, version in made.versions.items())),
-    ]
-    return [(label, text) for label, text in rows if text]
+    memory = "" if made.peak_memory_mib is None else f"{made.peak_memory_mib:,.0f} MiB (PSS of all processes)"
+    rows = {
+        "run": result.run,
+        "started": f"{started:%Y-%m-%d %H:%M:%S} UTC, {load}" if made.started_us else f"simulated, {load}",
+        "scenario, policy": f"{result.scenario}, {result.policy}, seed {result.seed}",
+        "topology": f"{result.topology}, {result.payment_partitions} payment partitions",
+        "commit": made.commit,
+        "machine": made.machine,
+        "peak memory": memory,
+        "versions": ", ".join(f"{name} {version}" for name, version in made.versions.items()),
+    }
+    return [(label, text) for label, text in rows.items() if text]

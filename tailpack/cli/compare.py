@@ -59,7 +59,7 @@ def _write(found: "Comparison", out: Path, into: Path | None) -> None:
     from bench import figures  # noqa: PLC0415
     from bench.comparison.page import page  # noqa: PLC0415
     from bench.comparison.plot import draw  # noqa: PLC0415
-    from bench.comparison.policy_comparison import policies_view  # noqa: PLC0415
+    from bench.comparison.policy_comparison import policies_compared  # noqa: PLC0415
     from bench.scenario import load_scenario  # noqa: PLC0415
     from report.page.comparison_page import COMPARISON_PAGE, write_comparison  # noqa: PLC0415
     from tailpack.cli.bench import origin  # noqa: PLC0415  which imports Kafka's clients
@@ -72,8 +72,8 @@ def _write(found: "Comparison", out: Path, into: Path | None) -> None:
         draw(found.rows, out / "fronts.svg")
         for scenario in dict.fromkeys(row.scenario for row in found.rows):
             draw([row for row in found.rows if row.scenario == scenario], out / f"{Path(scenario).stem}.svg")
-        view = policies_view(found, target_of=lambda name: load_scenario(name, {}).target, command=made.command)
-        write_comparison(view, out / COMPARISON_PAGE)
+        compared = policies_compared(found, target_of=lambda name: load_scenario(name, {}).target, command=made.command)
+        write_comparison(compared, out / COMPARISON_PAGE, title="Policies compared")
     if into:
         rows = [figures.ComparisonRow(**msgspec.structs.asdict(row), origin=made) for row in found.rows]
         figures.save(rows, figures.ComparisonRow, into)

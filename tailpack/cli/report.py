@@ -15,7 +15,7 @@ from tailpack.cli.report_formats import AsFormat, AsJson, Format, Master, OneTab
 from tailpack.errors import TailpackError
 
 if TYPE_CHECKING:
-    from report.page.run_comparison import RunComparison
+    from report.comparison import RunComparison
 
 OF_A_RUN: Final = "run"
 
@@ -118,7 +118,7 @@ def compare(
 
     Runs of one policy with several seeds are one contestant. A run that has no report yet gets one first.
     """
-    from report.page import comparison_sheets  # noqa: PLC0415  only where it is needed
+    from report.page import comparison_page  # noqa: PLC0415  only where it is needed
 
     form = chosen(form, table, as_json=as_json)
     console = Console(stderr=form is not Format.HTML)
@@ -126,9 +126,9 @@ def compare(
     if form is Format.JSON:
         hand_over((folder / "comparison.json").read_text(encoding="utf-8"))
     elif form is Format.MARKDOWN:
-        hand_over(comparison_sheets.markdown_comparison(found))
+        hand_over(comparison_page.markdown_comparison(found))
     elif form is Format.CSV:
-        hand_over_csv(comparison_sheets.sheets(found), folder, table)
+        hand_over_csv(comparison_page.sheets(found), folder, table)
     else:
         _show(found, console)
     console.print(f"comparison: {folder / 'comparison.html'}", highlight=False, soft_wrap=True)
@@ -136,9 +136,8 @@ def compare(
 
 def _compared(runs: list[Path], out: Path | None, console: Console, master: str) -> "tuple[Path, RunComparison]":
     """Have the runs compared; return the folder and what is in it."""
-    from report.page.comparison_filled import view  # noqa: PLC0415
+    from report.comparison import RunComparison  # noqa: PLC0415
     from report.page.comparison_page import COMPARISON_PAGE, write_comparison  # noqa: PLC0415
-    from report.page.run_comparison import RunComparison  # noqa: PLC0415
     from tailpack import report_job as judge  # noqa: PLC0415
     from tailpack.local.places import new_folder  # noqa: PLC0415
     from tailpack.reporting import check_run  # noqa: PLC0415
@@ -160,14 +159,14 @@ def _compared(runs: list[Path], out: Path | None, console: Console, master: str)
                 announce=lambda said: console.print(said, highlight=False),
             )
         found = RunComparison.load(folder)
-        write_comparison(view(found), folder / COMPARISON_PAGE)
+        write_comparison(found, folder / COMPARISON_PAGE)
     except OSError as refused:
         raise TailpackError(f"{out or 'out'} cannot take the comparison: {refused.strerror}") from refused
     return folder, found
 
 
 def _show(found: "RunComparison", console: Console) -> None:
-    from report.page.comparison_sheets import readable  # noqa: PLC0415
+    from report.page.comparison_page import readable  # noqa: PLC0415
     from report.page.formats import heading, shown_rows  # noqa: PLC0415
 
     for sheet in readable(found):

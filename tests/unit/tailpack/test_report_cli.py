@@ -13,7 +13,7 @@ import pytest
 from small_report import small_result, small_run
 from typer.testing import CliRunner, Result
 
-from report.page.run_comparison import RunComparison
+from report.comparison import RunComparison
 from tailpack import report_job as judge
 from tailpack import reporting
 from tailpack.cli import report as report_cli

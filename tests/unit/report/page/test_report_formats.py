@@ -78,10 +78,10 @@ def test_a_long_table_is_cut_in_markdown_and_says_so() -> None:
     ("column", "value", "text"),
     [
         ("p99_s", 0.0421, "42 ms"),
-        ("at_s", -0.5, "−0.5 s"),
+        ("at_s", -0.5, "0.5 s before the start"),
         ("until_s", 125.1, "2:05.1"),
         ("share", 0.99999, "99.999 %"),
-        ("regret", -0.034, "-3.4 %"),
+        ("regret", -0.034, "−3.4 %"),
         ("events", 109_053, "109,053"),
         ("seed", 12_345, "12345"),
         ("valid", False, "no"),

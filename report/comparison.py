@@ -1,6 +1,7 @@
-"""Runs against each other: comparison.json, the record that tables and the page are made from.
+"""The numbers of a comparison: comparison.json, the one record that tables and the page are made from.
 
-Names and units as in the results of single runs. Differences are always one's own minus the reference's.
+Runs of the report and policies of the simulator are compared in it alike. Names and units are those of single results;
+differences are always one's own minus the reference's.
 """
 
 from pathlib import Path
@@ -34,7 +35,7 @@ class ComparedRun(msgspec.Struct, frozen=True, kw_only=True):
 class Contestant(msgspec.Struct, frozen=True, kw_only=True):
     """Runs of one policy under the same settings: means, with 95 % intervals.
 
-    Of several runs the intervals are over runs, of a single one over its seconds (report.page.blocks).
+    Of several runs the intervals are over runs, of a single one over its seconds (report.blocks).
     """
 
     label: str
@@ -72,10 +73,10 @@ class RunDifference(msgspec.Struct, frozen=True, kw_only=True):
     """What the intervals are over: `seeds` or `seconds`."""
     pairs: int
     """Runs of the same seed on both sides."""
-    in_sla: Against
+    in_sla: Against | None
     p99_s: Against | None
     p999_s: Against | None
-    replica_minutes: Against
+    replica_minutes: Against | None
     same_events: SameEvents | None
     """Of a single pair."""
 
@@ -91,10 +92,14 @@ class ScenarioCompared(msgspec.Struct, frozen=True, kw_only=True):
     reference: str
     """Label of the contestant of the run that was named first."""
     bound_replica_minutes: float | None
-    """Of the reference's first run."""
     contestants: tuple[Contestant, ...]
     differences: tuple[RunDifference, ...]
-    runs: tuple[ComparedRun, ...]
+    runs: tuple[ComparedRun, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """Return the scenario with what tells it from its namesakes."""
+        return ", ".join([self.scenario, *self.settings])
 
 
 class RunComparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,7 +108,7 @@ class RunComparison(msgspec.Struct, frozen=True, kw_only=True):
     verdict: str
     scenarios: tuple[ScenarioCompared, ...]
     problems: tuple[str, ...]
-    """Runs that do not stand, or could not be compared."""
+    """Runs that do not stand, are missing, or could not be compared."""
     method: str
     """How the intervals were made, and what they do not tell."""
     command: str

@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 from small_report import small_run
 
-from report.page.blocks import Cells
-from report.page.compare_runs import Counted, compared, lone_pairs, to_draw
-from report.page.comparison_filled import view
-from report.page.comparison_sheets import markdown_comparison, readable, sheets
-from report.page.contest import Contest, Entrant, contests
+from report.blocks import Cells
+from report.compare_runs import Counted, compared, lone_pairs, to_draw
+from report.comparison import RunComparison, SameEvents
+from report.contest import Contest, Entrant, contests
+from report.page.comparison_page import markdown_comparison, readable, sheets
 from report.page.formats import csv_text
-from report.page.run_comparison import RunComparison, SameEvents
 from report.result import Result
 from report.run_info import RunInfo
 
@@ -90,8 +89,8 @@ def test_the_front_is_live_among_live_and_without_those_who_know_the_future(ran:
 
 def test_the_verdict_says_what_differs_and_what_cannot_be_told_apart(ran: Any) -> None:
     assert one_pair(ran).verdict == (
-        "w1: 99.9 % within 500 ms is kept by nobody; on the Pareto front are tail-aware, linear; "
-        "linear against tail-aware: in SLA −20.000 points."
+        "w1: nobody keeps 99.9 % within 500 ms; tail-aware comes closest with 90 %. "
+        "linear against tail-aware: −20.000 pp in time."
     )
     same = contests([ran("c"), ran("d", "linear")])
     assert "not distinguishable" in compared(same, counted(same[0], {}), command="").verdict
@@ -137,19 +136,53 @@ def test_tables_for_programs_have_every_figure_and_those_for_people_say_what_is_
     assert "p99_low_s" in table[0]
     assert len(table) == 2
     rows = {sheet.name: sheet.rows for sheet in readable(found)}
-    assert rows["differences"][0][2] == "−20.000 (−20.000 to −20.000)"
-    assert str(rows["differences"][0][3]) == "equal"
+    assert rows["contestants"][1][2] == "70 %\n−20.000 pp"
+    assert str(rows["contestants"][1][3]).endswith("\nequal")
     page = markdown_comparison(found)
-    assert page.startswith("# Runs compared\n\nw1: 99.9 % within 500 ms is kept by nobody; on the")
-    assert "## w1: difference from tail-aware" in page
+    assert page.startswith("# Runs compared\n\nw1: nobody keeps 99.9 % within 500 ms; ")
+    assert "## w1: 95 % intervals" in page
     assert "not how another run would differ" in page
 
 
-def test_the_page_is_told_the_same(ran: Any) -> None:
-    (group,) = view(one_pair(ran)).groups
-    assert (group.title, group.reference, group.bound_replica_minutes) == ("w1", "tail-aware", 0.08)
-    reference, other = group.compared
-    assert reference.in_sla_gap is None
-    assert other.in_sla_gap is not None
-    assert other.in_sla_gap.distinguishable
-    assert "1 late in both, 1 only here" in other.note
+def test_policies_are_contestants_and_seeds_their_runs(ran: Any) -> None:
+    entrants = [ran(f"{policy}-{seed}", policy, seed) for policy in ("linear", "tail-aware") for seed in (1, 2, 3)]
+    (found,) = contests(entrants)
+    assert {label: len(runs) for label, runs in found.contestants.items()} == {"linear": 3, "tail-aware": 3}
+    assert found.reference == "linear", "the first that was named"
+    assert [(one.folder.name, other.folder.name) for one, other in found.pairs("tail-aware")] == [
+        (f"tail-aware-{seed}", f"linear-{seed}") for seed in (1, 2, 3)
+    ]
+
+
+def test_a_setting_that_differs_makes_another_contestant_and_says_so(ran: Any) -> None:
+    eager = {"payment.delivery": "eager"}
+    (found,) = contests([ran("a"), ran("b", settings=eager), ran("c", "linear", settings=eager)])
+    assert list(found.contestants) == [
+        "tail-aware, payment.delivery=incremental",
+        "tail-aware, payment.delivery=eager",
+        "linear, payment.delivery=eager",
+    ]
+
+
+def test_other_loads_and_other_promises_never_meet(ran: Any) -> None:
+    longer, wider = {"duration_s": 9}, {"payment.partitions": 3}
+    patient, other = {"target.latency_target_s": 1.0}, ran("e", scenario="taxi")
+    found = contests([ran("a"), ran("b", settings=longer), ran("c", settings=wider), ran("d", settings=patient), other])
+    assert [(one.scenario, len(one.contestants)) for one in found] == [("w1", 1)] * 4 + [("taxi", 1)]
+    assert "duration_s=9" in found[1].settings
+    assert found[4].settings == ()
+
+
+def test_live_and_simulated_meet_by_name_and_what_a_live_run_is_not_told_makes_no_difference(ran: Any) -> None:
+    started = {"simulation.startup_s": 30.0}
+    (found,) = contests([ran("live", world="live", settings=started), ran("simulated")])
+    assert list(found.contestants) == ["tail-aware (live)", "tail-aware (simulated)"]
+
+
+def test_repeated_runs_of_a_seed_meet_in_turn_and_what_has_no_partner_meets_nobody(ran: Any) -> None:
+    entrants = [ran("a1"), ran("a2"), ran("a3", seed=4), ran("b1", "linear"), ran("b2", "linear"), ran("b3", "linear")]
+    (found,) = contests(entrants)
+    assert [(one.folder.name, other.folder.name) for one, other in found.pairs("linear")] == [
+        ("b1", "a1"),
+        ("b2", "a2"),
+    ]

@@ -1,0 +1,215 @@
+"""From runs and what was counted in them to the comparison: estimates, differences, the front.
+
+Over seeds where there are several pairs; over the seconds of both runs where there is one.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from report import blocks
+from report.blocks import Cells, Drawn
+from report.comparison import ComparedRun, Contestant, RunComparison, RunDifference, SameEvents, ScenarioCompared
+from report.contest import Contest, Entrant, Pair
+from report.result import Result
+from report.run_info import FORESEEING
+from report.statistics import Against, Interval, bootstrap_interval, paired_difference, pareto_front
+from report.wording import dearer, duration, longer, minutes, points, share
+
+MEASURES: Final[dict[str, Callable[[float], str]]] = {
+    "in_sla": points, "p99_s": longer, "p999_s": longer, "replica_minutes": dearer,
+}  # fmt: skip
+"""Name, in results, comparisons and `Drawn` → how a difference of it is said."""
+MOST_SAID: Final = 3
+"""Differences that a verdict says; the table says all."""
+METHOD: Final = (
+    "Intervals hold 95 % of 10,000 seeded bootstrap draws; where one holds 0, the two are not distinguishable. "
+    "Over seeds, whole pairs of runs of the same seed are drawn: it tells how further seeds would come out, and with "
+    "fewer than six pairs it spans little more than what was seen. Over seconds, blocks of seconds of a single pair "
+    "are drawn, the same of both runs: it tells whether a difference would stand had other seconds like these been "
+    "met, and not how another run would differ, with another seed, on another machine, on another day."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What was counted in the events of runs, by their folders."""
+
+    cells: Mapping[Path, Cells] = field(default_factory=dict)
+    """Of the runs that `to_draw` names."""
+    same: Mapping[tuple[Path, Path], SameEvents] = field(default_factory=dict)
+    """Of the pairs that `lone_pairs` names."""
+
+
+def lone_pairs(contest: Contest) -> list[Pair]:
+    """Return the pairs that are the only one of their contestant: own run, run of the reference."""
+    pairs = [contest.pairs(label) for label in contest.contestants if label != contest.reference]
+    return [some[0] for some in pairs if len(some) == 1]
+
+
+def to_draw(contest: Contest) -> list[Entrant]:
+    """Return the runs whose seconds say how sure they are."""
+    lone = [runs[0] for runs in contest.contestants.values() if len(runs) == 1]
+    return list({one.folder: one for one in [*lone, *(one for pair in lone_pairs(contest) for one in pair)]}.values())
+
+
+def compared(contests: Sequence[Contest], counted: Counted, *, command: str) -> RunComparison:
+    """Return the comparison. counted: of everything that `to_draw` and `lone_pairs` name."""
+    drawn = {folder: blocks.draw(cells) for folder, cells in counted.cells.items()}
+    scenarios = [_scenario(contest, counted, drawn) for contest in contests]
+    return RunComparison(
+        verdict=" ".join(map(verdict, scenarios)),
+        scenarios=tuple(scenarios),
+        problems=tuple(problem for contest in contests for problem in _problems(contest, counted)),
+        method=METHOD,
+        command=command,
+    )
+
+
+def verdict(one: ScenarioCompared) -> str:
+    """Return who keeps the promise and for how much, and which differences are more than chance."""
+    promise = f"{share(one.percentile)} within {duration(one.latency_target_s)}"
+    keep = sorted(
+        (each.replica_minutes.mean, each.label) for each in one.contestants if each.in_sla.mean >= one.percentile
+    )
+    best = max(one.contestants, key=lambda each: each.in_sla.mean)
+    said = f"{one.title}: nobody keeps {promise}; {best.label} comes closest with {share(best.in_sla.mean)}."
+    if keep:
+        said = (
+            f"{one.title}: {len(keep)} of {len(one.contestants)} keep {promise}, {keep[0][1]} for the least "
+            f"({minutes(keep[0][0])} replica-minutes)."
+        )
+    if len(one.differences) > MOST_SAID:
+        return said
+    return " ".join([said, *(f"{each.label} against {each.reference}: {_told(each)}." for each in one.differences)])
+
+
+def _told(one: RunDifference) -> str:
+    words = {"in_sla": "{} in time", "p99_s": "p99 {}", "p999_s": "p99.9 {}", "replica_minutes": "{} replica-minutes"}
+    known = {name: value for name in MEASURES if (value := getattr(one, name)) is not None and value.distinguishable}
+    told = [words[name].format(MEASURES[name](value.mean)) for name, value in known.items()]
+    return ", ".join(told) or "not distinguishable"
+
+
+def _problems(contest: Contest, counted: Counted) -> Iterable[str]:
+    """Yield why something does not stand or could not be compared."""
+    for one in (one for runs in contest.contestants.values() for one in runs):
+        if not one.result.valid:
+            yield f"{one.result.run}: not a valid measurement, because {' and '.join(one.result.problems)}"
+    if len(contest.contestants) == 1:
+        yield f"{contest.scenario}: only {contest.reference} met this load: nothing to compare"
+    for label in contest.contestants:
+        if not contest.pairs(label):
+            yield f"{contest.scenario}: {label} and {contest.reference} have no seed in common"
+    for one, other in lone_pairs(contest):
+        same = counted.same[one.folder, other.folder]
+        if same.paired < same.of:
+            yield (
+                f"{one.result.run} and {other.result.run} did not meet the same events: {share(same.paired / same.of)} "
+                "of them have place and intended time in common"
+            )
+
+
+def _scenario(contest: Contest, counted: Counted, drawn: Mapping[Path, Drawn]) -> ScenarioCompared:
+    first = contest.contestants[contest.reference][0].result
+    front = _front(contest)
+    others = [label for label in contest.contestants if label != contest.reference and contest.pairs(label)]
+    return ScenarioCompared(
+        scenario=contest.scenario,
+        settings=contest.settings,
+        latency_target_s=first.latency_target_s,
+        percentile=first.percentile,
+        reference=contest.reference,
+        bound_replica_minutes=_bound(first),
+        contestants=tuple(
+            Contestant(
+                label=label,
+                policy=runs[0].info.policy,
+                world=runs[0].info.world,
+                runs=len(runs),
+                on_front=label in front,
+                **_estimates(runs, drawn),
+            )
+            for label, runs in contest.contestants.items()
+        ),
+        differences=tuple(_difference(contest, label, counted, drawn) for label in others),
+        runs=tuple(_run(label, one) for label, runs in contest.contestants.items() for one in runs),
+    )
+
+
+def _estimates(runs: Sequence[Entrant], drawn: Mapping[Path, Drawn]) -> dict[str, Any]:
+    """Return mean and interval of each measure; None where it is not known of every run."""
+    found: dict[str, Interval | None] = {}
+    for name in MEASURES:
+        values = [value for one in runs if (value := getattr(one.result, name)) is not None]
+        if len(values) < len(runs):
+            found[name] = None
+        elif len(values) > 1:
+            found[name] = bootstrap_interval(values)
+        else:
+            found[name] = blocks.interval(values[0], getattr(drawn[runs[0].folder], name))
+    return found
+
+
+def _difference(contest: Contest, label: str, counted: Counted, drawn: Mapping[Path, Drawn]) -> RunDifference:
+    pairs = contest.pairs(label)
+    folders = (pairs[0][0].folder, pairs[0][1].folder)
+    return RunDifference(
+        label=label,
+        reference=contest.reference,
+        over="seeds" if len(pairs) > 1 else "seconds",
+        pairs=len(pairs),
+        same_events=counted.same[folders] if len(pairs) == 1 else None,
+        **{name: _versus(name, pairs, drawn) for name in MEASURES},
+    )
+
+
+def _versus(name: str, pairs: Sequence[Pair], drawn: Mapping[Path, Drawn]) -> Against | None:
+    """Return mean and interval of the differences of a measure; None where it is not known of every run."""
+    values = [(getattr(one.result, name), getattr(other.result, name)) for one, other in pairs]
+    if any(value is None for pair in values for value in pair):
+        return None
+    if len(values) > 1:
+        found = paired_difference([a for a, _ in values], [b for _, b in values])
+        return Against(mean=found.mean, low=found.low, high=found.high, distinguishable=found.distinguishable)
+    here, there = (getattr(drawn[one.folder], name) for one in pairs[0])
+    return blocks.against(values[0][0] - values[0][1], here, there)
+
+
+def _run(label: str, one: Entrant) -> ComparedRun:
+    result = one.result
+    return ComparedRun(
+        run=result.run,
+        contestant=label,
+        seed=result.seed,
+        events=result.events,
+        in_sla=result.in_sla,
+        p99_s=result.p99_s,
+        p999_s=result.p999_s,
+        replica_minutes=result.replica_minutes or 0.0,
+        bound_replica_minutes=_bound(result),
+        valid=result.valid,
+        commit=result.provenance.commit,
+    )
+
+
+def _bound(result: Result) -> float | None:
+    return result.cost.bound_replica_minutes if result.cost else None
+
+
+def _front(contest: Contest) -> set[str]:
+    """Return the labels that nobody beats by their means: live among live, simulated among simulated."""
+    front: set[str] = set()
+    for world in {runs[0].info.world for runs in contest.contestants.values()}:
+        means = {
+            label: tuple(
+                sum(getattr(one.result, name) or 0.0 for one in runs) / len(runs)
+                for name in ("in_sla", "replica_minutes")
+            )
+            for label, runs in contest.contestants.items()
+            if runs[0].info.world == world and runs[0].info.policy not in FORESEEING
+        }
+        points_of = [(kept, cost) for kept, cost in means.values()]
+        front |= {list(means)[place] for place in pareto_front(points_of)}
+    return front

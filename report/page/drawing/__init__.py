@@ -1,1 +1,0 @@
-"""The figures of the pages as inline SVG, coloured by the classes of page.css: one drawing serves both themes."""

@@ -1,0 +1,96 @@
+"""However long a run is, what its page draws holds every peak; who served what since when, and what happened."""
+
+import msgspec
+import numpy as np
+import pytest
+from example_report import example
+from hypothesis import given
+from hypothesis import strategies as st
+
+from report.page.chart_data import CELLS, bucket, heat, heat_key, largest, late_by_cause, over_time
+from report.page.happenings import PLANS_SHOWN, decisions_shown, happenings, tenures
+from report.result import DecisionMade, HeatMap, Tail
+from report.wording import UNKNOWN
+
+OWNED = HeatMap(
+    cell_s=2.0,
+    partitions=(4, 5, 7),
+    max_s=((0.1,) * 4, (0.1,) * 4, (None,) * 4),
+    owners=(("a", "a", "b", "b"), (None, "a", "b", "c"), (None,) * 4),
+)
+
+
+@given(st.lists(st.one_of(st.none(), st.floats(-1e6, 1e6)), min_size=1, max_size=60), st.integers(1, 70))
+def test_each_entry_holds_the_largest_value_of_its_seconds(values: list[float | None], step: int) -> None:
+    found = largest(values, step)
+    assert len(found) == -(-len(values) // step)
+    for k, value in enumerate(found):
+        known = [one for one in values[k * step : (k + 1) * step] if one is not None]
+        assert np.isnan(value) if not known else value == max(known)
+
+
+@given(st.integers(0, 10**6), st.integers(1, 2_000))
+def test_a_bucket_is_just_large_enough(number: int, limit: int) -> None:
+    step = bucket(number, limit)
+    assert -(-number // step) <= limit
+    assert step == 1 or -(-number // (step - 1)) > limit
+
+
+def test_of_late_events_the_worst_second_stands_for_its_bucket_whole() -> None:
+    counts = {"burst": (1, 0, 5, 0, 2), "handover": (0, 9, 5, 0, 0)}
+    series = msgspec.structs.replace(example().series, arrivals=(1,) * 5)
+    tail = Tail(late=22, causes=(), episodes=(), by_second=counts)
+    found = late_by_cause(msgspec.structs.replace(example(), series=series, tail=tail), 2)
+    assert {cause: values.tolist() for cause, values in found.items()} == {"handover": [9, 5, 0], "burst": [0, 5, 2]}
+    assert list(found) == ["handover", "burst"], "the most frequent first"
+
+
+def test_a_long_heat_map_keeps_its_worst_cell() -> None:
+    row = [0.1] * 100_000
+    row[4_321] = 7.0
+    found = heat(HeatMap(cell_s=0.5, partitions=(0,), max_s=(tuple(row),)), {0: []}, 0.5)
+    assert found is not None
+    assert len(found["worst"][0]) <= CELLS
+    assert found["worst"][0].index(7_000) == int(4_321 * 0.5 // found["cell"])
+    assert heat(None, {}, 0.5) is None
+    words = [words for _, words in heat_key(0.5)]
+    assert words == ["≤ 125 ms", "≤ 250 ms", "≤ 500 ms", "≤ 1.00 s", "≤ 2.50 s", "> 2.50 s"]
+
+
+def test_the_table_says_what_is_drawn() -> None:
+    columns, rows, note = over_time(example())
+    series = ["arrivals, /s", "done, /s", "requested", "ready", "bound", "lag", "max ms", "p99 ms"]
+    assert columns == ["from", *series, "late events"]
+    assert len(rows) <= 60
+    assert sum(int(row[-1]) for row in rows) == 8
+    assert rows[-1][-2] == UNKNOWN, "in the last seconds nothing was intended"
+    assert "3 seconds" in note
+
+
+def test_an_owner_serves_until_another_is_seen() -> None:
+    held = tenures(OWNED)
+    assert held == {4: [(0.0, "a"), (4.0, "b")], 5: [(2.0, "a"), (4.0, "b"), (6.0, "c")], 7: []}
+    told = happenings(msgspec.structs.replace(example(), decisions=(), failures=()), held)
+    assert [(one.at_s, one.kind, one.words) for one in told] == [
+        (4.0, "handover", "handover a → b: partitions 4, 5"),
+        (6.0, "handover", "handover b → c: partition 5"),
+    ]
+    assert tenures(None) == {}
+
+
+def test_all_kinds_of_happenings_stand_in_one_order() -> None:
+    told = happenings(example(), tenures(example().heat))
+    assert [one.at_s for one in told] == sorted(one.at_s for one in told)
+    assert {one.kind for one in told} == {"up", "down", "handover", "failure"}
+    assert any(one.words == "payment-1 died (killed by signal 9)" for one in told)
+
+
+@pytest.mark.parametrize("plans", [3, 2 * PLANS_SHOWN + 2])
+def test_of_very_many_plans_those_that_moved_the_most_are_listed(plans: int) -> None:
+    made = tuple(
+        DecisionMade(at_s=float(k), epoch=k, action="up", replicas=2, moved=k % 2, reason="r") for k in range(plans)
+    )
+    shown = decisions_shown(msgspec.structs.replace(example(), decisions=made))
+    assert len(shown) == min(plans, PLANS_SHOWN)
+    assert [one.at_s for one in shown] == sorted(one.at_s for one in shown)
+    assert plans < PLANS_SHOWN or all(one.moved for one in shown)

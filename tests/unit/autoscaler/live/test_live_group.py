@@ -61,13 +61,6 @@ def test_a_later_decision_replaces_one_that_was_not_carried_out() -> None:
     assert world.plans()[-1] == ("down", ("payment-0", "payment-1"), HALVES)
 
 
-def test_a_plan_that_is_in_force_already_is_not_written_again() -> None:
-    world = started(2)
-    world.decide(Action.REASSIGN, ("payment-0", "payment-1"), HALVES)
-    world.step(1)
-    assert len(world.plans()) == 1
-
-
 def test_owners_of_a_plan_without_assignment_are_what_the_members_report() -> None:
     world = started(2)
     world.decide(Action.UP, ("payment-0", "payment-1"), None)

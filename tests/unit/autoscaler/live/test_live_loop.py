@@ -1,3 +1,5 @@
+"""Ticks fall on the beat; a rehearsal takes a policy up and down again, and ends when it is told to."""
+
 from threading import Event
 
 import pytest
@@ -5,7 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from live_fakes import FakeClock
 
-from autoscaler.live.loop import Loop, next_tick_s
+from autoscaler.live.composition import policy_from
+from autoscaler.live.loop import LONGEST, Loop, next_tick_s, rehearse
+from autoscaler.live.settings import AutoscalerSettings
+from autoscaler.model import Action, Decision, GroupObservation
+from autoscaler.policies.registry import POLICIES
+from autoscaler.ports import Policy
 
 
 @given(st.floats(1.6e9, 2.2e9), st.sampled_from([0.25, 0.5, 1.0, 5.0]), st.floats(0, 0.2))
@@ -50,3 +57,44 @@ class TestLoop:
 
         Loop(slow_tick, lambda: clock.advance(0.05), interval_s=1, offset_s=0.1, stop=stop, clock=clock).run()
         assert ticks[1] - ticks[0] == pytest.approx(4.0, abs=0.06)
+
+
+TOLD_WHAT_TO_DO = {"clairvoyant", "overprovisioned"}
+"""Policies that are nothing without a schedule."""
+
+
+class Listening:
+    """A policy that keeps what the one inside decides."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy, self.name = policy, policy.name
+        self.seen: list[Decision] = []
+
+    def decide(self, observation: GroupObservation) -> Decision:
+        self.seen.append(self.policy.decide(observation))
+        return self.seen[-1]
+
+
+def configured(policy: str, **more: object) -> Listening:
+    settings = AutoscalerSettings(policy=policy, payment_partitions=8, state_dir="state", **more)  # type: ignore[arg-type]
+    return Listening(policy_from(settings))
+
+
+def met_by(policy: Policy, *, stopped: bool = False) -> int:
+    return rehearse(policy, partitions=8, service_rate=200.0, interval_s=1.0, done=lambda: stopped)
+
+
+@pytest.mark.parametrize("name", sorted(POLICIES.keys() - TOLD_WHAT_TO_DO))
+def test_a_rehearsal_ends_with_every_policy_and_takes_those_that_scale_up_and_down(name: str) -> None:
+    policy = configured(name)
+    assert met_by(policy) == len(policy.seen) <= LONGEST
+    if name in ("tail-aware", "algorithm-1", "algorithm-2", "linear", "ffd-2022"):
+        actions = [one.action for one in policy.seen]
+        assert actions[-1] is Action.DOWN
+        assert Action.UP in actions
+
+
+def test_a_rehearsal_ends_when_told_to() -> None:
+    policy = configured("tail-aware")
+    assert met_by(policy, stopped=True) == 0
+    assert not policy.seen

@@ -46,12 +46,10 @@ class FakeConsumer:
         self.ends: Answer = [Entry(100), Entry(200)]
         self.committed_offsets: Answer = [Entry(90), Entry(150)]
         self.described: Described | Exception = Described(range(2))
-        self.counted = 0
         self.closed = False
 
     def list_topics(self, topic: str, timeout: float) -> Metadata:
         assert timeout > 0
-        self.counted += 1
         if isinstance(self.described, Exception):
             raise self.described
         return Metadata({topic: self.described})
@@ -166,28 +164,12 @@ def test_a_topic_that_grows_is_read_whole_from_the_next_count_on(consumer: FakeC
     assert reader.partitions == 3
 
 
-def test_partitions_are_counted_rarely(consumer: FakeConsumer) -> None:
-    clock = FakeClock()
-    reader = reader_of(consumer, clock=clock)
-    for _ in range(10):
-        reader.read()
-        clock.advance(COUNT_EVERY_S / 2)
-    assert consumer.counted == 5
-
-
 @pytest.mark.parametrize(
     "described", [failure(KafkaError._TRANSPORT), Described(range(0), KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))]
 )
 def test_a_count_that_fails_is_named(consumer: FakeConsumer, described: Described | Exception) -> None:
     consumer.described = described
     with pytest.raises(NotReadyError, match="number of partitions of requests: "):
-        reader_of(consumer).read()
-
-
-def test_fewer_partitions_than_there_must_be_are_asked_for_all_the_same(consumer: FakeConsumer) -> None:
-    consumer.described = Described(range(1))
-    consumer.ends = [Entry(100), Entry(-1, KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))]
-    with pytest.raises(NotReadyError, match="end offset of requests/1: Broker: Unknown topic"):
         reader_of(consumer).read()
 
 

@@ -99,13 +99,6 @@ def test_a_restart_replaces_who_died_meanwhile() -> None:
     assert "payment-1" in world.launcher.processes
 
 
-def test_a_plan_for_another_number_of_partitions_is_made_anew() -> None:
-    world = GroupWorld(PlanRecord(epoch=3, at_us=0, replicas=("payment-0",), assignment={0: "payment-0"}, reason=""))
-    world.group.start(("payment-0",))
-    world.tell("payment-0")
-    assert world.plans() == [("start", ("payment-0",), ALL_ON_0)]
-
-
 def test_a_silent_replica_is_taken_for_hung_while_the_brokers_answer() -> None:
     world = started(2)
     world.clock.advance(1)

@@ -27,12 +27,6 @@ def test_a_requested_replica_starts_at_once_and_is_ready_with_its_first_report(w
     assert world.launcher.files["payment-0"].incarnation == "life-100", "a later autoscaler must be able to evict it"
 
 
-def test_requesting_twice_starts_once(world: ScalerWorld) -> None:
-    world.scaler.request(["payment-0"])
-    world.scaler.request(["payment-0"])
-    assert len(world.launcher.processes["payment-0"]) == 1
-
-
 def test_reports_of_an_earlier_process_of_that_name_make_nobody_ready(world: ScalerWorld) -> None:
     world.reports.tell("payment-0", FakeProcess(7, world.clock()))
     world.scaler.request(["payment-0"])
@@ -98,13 +92,6 @@ def test_a_death_is_evidence_and_the_replacement_has_the_same_name(world: Scaler
     assert len(world.launcher.processes["payment-0"]) == 2
     world.warm("payment-0")
     assert world.scaler.ready("payment-0")
-
-
-def test_a_warm_replica_that_dies_was_no_member_and_evicts_nobody(world: ScalerWorld) -> None:
-    world.scaler.request(["payment-0"])
-    world.warm("payment-0").finish("exit status 1")
-    world.step()
-    assert world.scaler.evictions == []
 
 
 def test_failed_starts_are_repeated_ever_more_slowly_and_shown(world: ScalerWorld) -> None:
@@ -182,16 +169,6 @@ def test_a_replica_wanted_again_while_it_stops_is_started_anew_when_it_has_gone(
     process.finish()
     world.step()
     assert world.changes()[-3:] == ["left", "requested", "started"]
-
-
-def test_releasing_what_waits_for_its_next_attempt_is_the_end_of_it(world: ScalerWorld) -> None:
-    world.scaler.request(["payment-0"])
-    world.launcher.newest("payment-0").finish("exit status 1")
-    world.step()
-    world.scaler.release("payment-0")
-    world.step(60)
-    assert world.changes()[-1] == "left"
-    assert len(world.launcher.processes["payment-0"]) == 1
 
 
 def test_after_a_restart_the_living_are_adopted_and_the_dead_evicted(world: ScalerWorld) -> None:

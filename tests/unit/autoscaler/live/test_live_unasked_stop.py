@@ -6,7 +6,6 @@ from live_worlds import ALL_ON_0, HALVES, GroupWorld, ScalerWorld, started
 
 from autoscaler.live.launcher import Exit, PidFile
 from autoscaler.live.replica_life import Patience
-from autoscaler.model import Action
 from contracts.journal import ReplicaChange
 from contracts.progress import ReplicaState
 
@@ -74,16 +73,6 @@ def test_the_only_replica_serves_on_until_it_ends_and_then_waits_for_its_success
     assert world.group.observe().replicas[0].ready
 
 
-def test_a_replica_that_is_not_wanted_any_more_is_not_replaced() -> None:
-    world = started(2)
-    asks_to_be_drained(world)
-    world.decide(Action.DOWN, ("payment-0",), ALL_ON_0)
-    world.launcher.newest("payment-1").finish()
-    world.step()
-    assert world.changes("payment-1")[-1] == "left"
-    assert world.launcher.newest("payment-1").signals == []
-
-
 def test_all_of_a_rolling_restart_come_back_one_after_the_other() -> None:
     world = started(2)
     for name, other in (("payment-0", "payment-1"), ("payment-1", "payment-0")):
@@ -96,19 +85,6 @@ def test_all_of_a_rolling_restart_come_back_one_after_the_other() -> None:
         world.tell(name, ReplicaState.WARM)
         assert world.log.written[-1].assignment == HALVES
     assert all(plan.evictions == () for plan in world.log.written)
-
-
-def test_one_that_stops_soon_after_each_start_waits_its_back_off() -> None:
-    world = ScalerWorld()
-    world.scaler.request(["payment-0"])
-    for wait_s in (0.5, 1.0, 2.0):
-        world.warm("payment-0").finish()
-        starts = len(world.launcher.processes["payment-0"])
-        world.step()
-        world.step(wait_s - 0.1)
-        assert len(world.launcher.processes["payment-0"]) == starts
-        world.step(0.1)
-        assert len(world.launcher.processes["payment-0"]) == starts + 1
 
 
 def test_one_that_never_gets_done_with_stopping_is_killed_and_evicted() -> None:
@@ -161,11 +137,3 @@ def test_with_incremental_delivery_a_replica_is_ready_once_it_is_in_the_group() 
     process.finish("killed by SIGKILL")
     world.step()
     assert len(world.scaler.evictions) == 1, "it was a member, though it owned nothing"
-
-
-def test_a_replica_that_reads_no_plans_is_stopped_without_a_drain() -> None:
-    world = ScalerWorld(obeys_plans=False)
-    world.scaler.request(["payment-0"])
-    process = world.member("payment-0")
-    world.scaler.release("payment-0")
-    assert process.signals == [signal.SIGTERM]

@@ -67,11 +67,8 @@ def test_a_senseless_limit_is_refused_in_words(source: Source, limit: str) -> No
     assert "whole number from 1 to 100" in body["error"]
 
 
-def test_the_root_lists_the_pages(source: Source) -> None:
-    assert set(get(source, "/")[1]) == {"/", "/healthz", "/plan", "/decisions", "/metrics"}
-
-
 def test_unknown_pages_and_other_methods(source: Source) -> None:
+    assert set(get(source, "/")[1]) == {"/", "/healthz", "/plan", "/decisions", "/metrics"}
     assert get(source, "/admin")[0] == "404 Not Found"
     assert get(source, "/plan", method="POST")[0] == "405 Method Not Allowed"
 

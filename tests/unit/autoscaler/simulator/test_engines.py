@@ -126,20 +126,6 @@ def test_what_a_killed_replica_had_not_committed_is_served_again(engine_of):
     assert engine.committed().tolist() == [4]
 
 
-def test_outcomes_are_handed_out_once_and_in_order(engine_of):
-    engine = engine_of(2, replicas=2)
-    engine.attach(1, 1)
-    engine.feed(arrivals((0, 1), (0, 0), (0, 1)))
-    engine.advance(50)
-    assert len(engine.take().done_us) == 1, "event 1 waits"
-    engine.attach(0, 0)
-    engine.advance(60)
-    served = engine.take()
-
-    assert (served.first, served.done_us.tolist()) == (1, [60, 20])
-    assert len(engine.take().done_us) == 0
-
-
 def test_a_slow_replica_and_a_slow_time(engine_of):
     service = ServiceSettings(
         service_time_s=10 * US, speeds=(1.0, 0.5), slow_from_s=20 * US, slow_until_s=40 * US, slow_factor=3.0

@@ -1,7 +1,8 @@
-"""Incremental delivery and KIP-848 by hand: which event starts when, and at whom."""
+"""Incremental delivery and KIP-848 by hand: which event starts when, and at whom; who is paid from when to when."""
 
 from unit.autoscaler.simulator.worlds import Story
 
+from autoscaler.model import Action
 from autoscaler.simulator.chance import Heartbeats
 from contracts.delivery import Delivery
 
@@ -14,11 +15,6 @@ def test_a_moved_partition_pauses_and_the_other_does_not():
     # event 1, of the moved partition, is in service until 20: the next one of it may start at 20 + 50
     assert story.served() == [(0, 0), (10, 0), (20, 0), (70, 1), (30, 0), (80, 1)]
     assert story.pauses_ms() == [(1, 50.0)]
-
-
-def test_a_partition_with_nothing_in_service_pauses_from_the_plan_on():
-    story = Story(BURST, pause_s=0.05).at(5).plan([0, 1])
-    assert story.served() == [(0, 0), (55, 1), (10, 0), (65, 1), (20, 0), (75, 1)]
 
 
 def test_the_old_owner_serves_on_until_the_new_one_is_ready():
@@ -47,11 +43,6 @@ def test_a_partition_in_its_pause_is_redirected_and_pauses_anew():
     story = Story(BURST, pause_s=0.05, initial_replicas=1).at(5).plan([0, 1]).at(25).plan([0, 2])
     assert story.served() == [(0, 0), (75, 2), (10, 0), (85, 2), (20, 0), (95, 2)]
     assert story.paid_ms() == [(0, 1), (5, 2)], "one came at 25, and one that had got nothing yet left"
-
-
-def test_a_newer_plan_with_the_same_destination_does_not_prolong_the_pause():
-    story = Story(BURST, pause_s=0.05).at(5).plan([0, 1]).at(25).plan([0, 1], replicas=[2])
-    assert story.served()[1] == (55, 1)
 
 
 def test_a_partition_can_be_sent_back_in_its_pause():
@@ -105,3 +96,33 @@ def test_a_replica_that_is_wanted_again_before_it_is_gone_stays():
     story = Story([(0, 0), (0, 1)], initial_replicas=2, stop_s=0.35).at(100).plan([0, 0]).at(200).plan([0, 1])
     story.served()
     assert story.paid_ms() == [(0, 2)]
+
+
+def test_a_replica_is_paid_for_from_its_request_and_serves_once_it_is_ready():
+    story = Story([(at, at // 100 % 2) for at in range(0, 5000, 100)], startup_s=2.0, pause_s=0.05)
+    story.at(100).plan([0, 1])
+    served = story.served()
+    assert story.paid_ms() == [(0, 1), (100, 2)]
+    assert min(at for at, by in served if by == 1) == 2150, "ready at 2100, and the pause"
+
+
+def test_who_is_not_ready_when_it_is_left_out_was_paid_for_in_vain():
+    story = Story([], startup_s=2.0).at(100).plan([0, 1]).at(1100).plan([0, 0])
+    story.served()
+    assert story.paid_ms() == [(0, 1), (100, 2), (1100, 1)]
+
+
+def test_a_counts_only_plan_places_each_replica_when_it_is_ready():
+    story = Story([], startup_s=2.0, partitions=4).at(100).plan(None, replicas=[0, 1], action=Action.UP)
+    assert set(story.observe().assignment.values()) == {"payment-0"}
+    story.at(2100)
+    assert dict(story.observe().assignment) == {0: "payment-0", 1: "payment-0", 2: "payment-1", 3: "payment-1"}
+    (change,) = story.group.changes
+    assert (change.at_s, change.action, change.replicas, change.moved) == (0.1, Action.UP, 2, 2)
+
+
+def test_a_counts_only_plan_with_fewer_replicas_is_carried_out_at_once():
+    story = Story([], partitions=4, initial_replicas=2).at(100).plan(None, replicas=[0], action=Action.DOWN)
+    assert set(story.observe().assignment.values()) == {"payment-0"}
+    story.served()
+    assert story.paid_ms() == [(0, 2), (100, 1)]

@@ -47,12 +47,6 @@ def test_under_eager_a_joining_replica_costs_a_round_when_it_is_ready():
     assert story.served() == [(0, 0), (10, 0), (20, 0), (130, 1), (130, 0), (140, 1)]
 
 
-def test_under_eager_a_replica_leaves_with_the_round():
-    story = Story([(0, 0), (0, 1)], **EAGER, initial_replicas=2).at(15).plan([0, 0])
-    story.served()
-    assert story.paid_ms() == [(0, 2), (115, 1)]
-
-
 def test_a_plan_during_a_round_is_delivered_by_the_next_round():
     story = Story(BURST, **EAGER).at(15).plan([0, 1]).at(50).plan([1, 0])
     # the first round ends at 120, the second follows at once: everybody stops again
@@ -63,11 +57,6 @@ def test_a_plan_during_a_round_is_delivered_by_the_next_round():
 def test_a_plan_that_comes_before_all_have_joined_is_delivered_by_the_same_round():
     story = Story(BURST, **EAGER).at(15).plan([0, 1]).at(18).plan([1, 0])
     assert story.served() == [(0, 0), (10, 0), (120, 1), (120, 0), (130, 1), (130, 0)]
-
-
-def test_a_plan_that_changes_nothing_costs_no_round():
-    story = Story(BURST, **EAGER, initial_replicas=2).at(5).plan([0, 1])
-    assert story.served() == [(0, 0), (0, 1), (10, 0), (10, 1), (20, 0), (20, 1)]
 
 
 def test_cooperative_sticky_stops_what_moves_after_a_first_round_and_only_that():

@@ -65,18 +65,6 @@ def test_replica_minutes_by_hand():
     assert sorted((one.partition, one.pause_us) for one in run.handovers) == [(1, 50_000)] * 2 + [(3, 50_000)] * 2
 
 
-def test_ticks_fall_at_the_offset_and_the_last_before_the_end():
-    times = []
-
-    class Watching(Wants):
-        def decide(self, observation):
-            times.append(observation.at_s)
-            return super().decide(observation)
-
-    simulate(bursts([1, 1, 1]), Watching(1), SimulationSettings(decision_interval_s=0.75, tick_offset_s=0.25))
-    assert times == [0.25, 1.0, 1.75, 2.5]
-
-
 def test_events_that_are_served_after_the_end_count():
     run = simulate(bursts([0, 400]), Wants(1), SimulationSettings())
     assert run.latency_us.tolist() == [5000 * (k + 1) for k in range(400)]

@@ -1,11 +1,11 @@
-"""The topic gets more partitions in mid-run."""
+"""Plans when not all replicas could join, and when the topic gets more partitions in mid-run."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from live_worlds import HALVES, GroupWorld, started
 
-from autoscaler.live.publisher import grown
+from autoscaler.live.publisher import feasible, grown
 from autoscaler.model import Action, PartitionLoad, Plan
 from contracts.journal import PlanWritten
 from contracts.plan import PlanRecord
@@ -48,14 +48,6 @@ def test_a_restart_keeps_what_was_placed_and_places_the_rest() -> None:
     assert world.log.written[-1].reason == "plan 3 was made for 1 partitions, now 4"
 
 
-def test_a_plan_for_more_partitions_than_there_are_is_made_anew() -> None:
-    found = PlanRecord(epoch=3, at_us=0, replicas=("payment-0",), assignment=dict.fromkeys(range(9), "x"), reason="")
-    world = GroupWorld(found)
-    world.group.start(("payment-0",))
-    world.tell("payment-0")
-    assert world.plans() == [("start", ("payment-0",), dict.fromkeys(range(4), "payment-0"))]
-
-
 @given(st.data(), names, st.integers(1, 12), st.integers(0, 12))
 def test_growing_moves_nothing_and_leaves_nothing_without_owner(
     data: st.DataObject, replicas: list[str], partitions: int, more: int
@@ -84,5 +76,30 @@ def test_new_partitions_go_to_the_least_loaded(rates: dict[int, float], expected
     assert larger.assignment == {0: "a", 1: "b"} | expected
 
 
-def test_a_count_needs_no_owners() -> None:
-    assert grown(Plan(("a",), None), 9, {}) == Plan(("a",), None)
+@st.composite
+def wanted(draw: st.DrawFn) -> Plan:
+    replicas = tuple(draw(names))
+    partitions = draw(st.integers(1, 12))
+    return Plan(replicas, {at: draw(st.sampled_from(replicas)) for at in range(partitions)})
+
+
+@given(wanted(), st.sets(st.sampled_from([f"payment-{n}" for n in range(6)])))
+def test_a_feasible_plan_names_only_the_able_and_moves_only_what_it_must(plan: Plan, able: set[str]) -> None:
+    assert plan.assignment is not None
+    possible = feasible(plan, able)
+    if not able & set(plan.replicas):
+        assert possible is None
+        return
+    assert possible is not None
+    assert possible.assignment is not None
+    assert set(possible.replicas) == able & set(plan.replicas)
+    assert set(possible.assignment) == set(plan.assignment), "every partition has an owner"
+    assert set(possible.assignment.values()) <= set(possible.replicas)
+    assert all(possible.assignment[at] == owner for at, owner in plan.assignment.items() if owner in able)
+
+
+def test_orphans_go_to_the_least_loaded_by_count() -> None:
+    plan = Plan(("a", "b", "c"), {0: "a", 1: "a", 2: "b", 3: "c", 4: "c", 5: "c"})
+    possible = feasible(plan, {"a", "b"})
+    assert possible is not None
+    assert possible.assignment == {0: "a", 1: "a", 2: "b", 3: "b", 4: "a", 5: "b"}

@@ -6,7 +6,7 @@ announce hears of the phase or of what was last seen, and of how much is done: h
 import itertools
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -28,14 +28,14 @@ from bench.handover.outcomes import (
     Stretch,
 )
 from bench.handover.planned import PlannedSteps
-from bench.handover.setup import ExperimentError, Machine, Setup, now_us
+from bench.handover.setup import ExperimentError, Machine, Setup
 from bench.handover.unplanned import UnplannedSteps
+from contracts.clock import now_us
 from contracts.progress import Round
 from contracts.topics import Topic, qualified
-from contracts.validation import InvalidSettingsError
 
 FIRST_QUIET_S: Final = 3.0
-QUICK_STEPS_S: Final = 34.0
+QUICK_STEPS_S: Final = 36.0
 """Quick form: no step begins later than this after the command, so that the whole ends within 50 s."""
 SCALE_QUIET_S: Final = 5.0
 SCALE_DEADLINE_S: Final = 30.0
@@ -64,17 +64,14 @@ ENOUGH: Final = {Steps.MIXED: 200, Steps.RANDOM: 200, Steps.STORM: 40, Steps.SLO
 QUICKLY: Final = {Steps.MIXED: 30, Steps.RANDOM: 100, Steps.STORM: 40, Steps.SLOW_EVENT: 5}
 
 
-def find_steps(name: str, setup: Setup) -> Steps:
-    """Return the steps of this name. Raises InvalidSettingsError, also where the group cannot take them."""
-    if name not in set(Steps):
-        raise InvalidSettingsError([f"steps {name!r} are unknown; known are {', '.join(Steps)}"])
-    steps = Steps(name)
-    if steps is not Steps.MIXED and not setup.runtime.takes_plan:
-        raise InvalidSettingsError([f"steps {name} need a plan, and {setup.runtime.name} takes none; use mixed"])
-    least = 3 if steps is Steps.SLOW_EVENT else 2
-    if setup.replicas < least:
-        raise InvalidSettingsError([f"steps {name} need {least} replicas at least"])
-    return steps
+def contradictions(steps: Steps, setup: Setup) -> list[str]:
+    """Return a sentence for each reason why the group cannot take these steps."""
+    found = []
+    if steps is not Steps.MIXED and not setup.takes_plan:
+        found.append(f"steps {steps} need a plan, and {setup.runtime} takes none; use mixed")
+    if steps is Steps.SLOW_EVENT and setup.replicas < 3:
+        found.append("steps slow-event need 3 replicas at least: one is slow, two others hand over")
+    return found
 
 
 def handover(
@@ -166,44 +163,43 @@ def scale(setup: Setup, machine: Machine, announce: Announce, *, plans: int, mov
 def growth(setup: Setup, machine: Machine, announce: Announce, *, partitions: int) -> GrowthResult:
     """Grow the topic by as many partitions as it began with, again and again, then give one replica all of it."""
     step = setup.partitions
-    stable_us: list[int] = []
-    grown = _Since()
-    shrunk = _Since()
+    generations: list[int] = []
+    """Of the group: before the growth, and after each change."""
 
     def act(experiment: Experiment) -> None:
-        group = experiment.plans
+        group, reports = experiment.plans, experiment.reports
         announce("quiet stretch before the growth", step)
         experiment.quiet.append(experiment.rest(GROWTH_QUIET_S))
-        grown.begin(experiment)
-        for size in range(2 * step, max(partitions, 2 * step) + 1, step):
-            began_s = time.monotonic()
-            _create_partitions(experiment, size)
-            group.write(group.spread(range(len(group.assignment), size), group.replicas))
+        generations.append(reports.generation())
+        for size in (*range(2 * step, partitions + 1, step), None):
+            at_us, changes = now_us(), dict.fromkeys(group.assignment, group.replicas[0])
+            if size:
+                _create_partitions(experiment, size)
+                changes = group.spread(range(size - step, size), group.replicas)
+            group.write(changes)
             experiment.wait_for_plan(GROWTH_DEADLINE_S)
-            stable_us.append(round(1e6 * (time.monotonic() - began_s)))
-            grown.note(experiment)
-            announce(f"stable after {stable_us[-1] / 1e6:.2f} s", size)
-        announce("one replica takes all", partitions)
-        shrunk.begin(experiment)
-        group.write(dict.fromkeys(group.assignment, group.replicas[0]))
-        experiment.wait_for_plan(GROWTH_DEADLINE_S)
-        shrunk.note(experiment)
+            experiment.steps.append(Step("growth" if size else "shrink", at_us, now_us(), ()))
+            generations.append(reports.generation())
+            announce(f"{size or 'one replica has all'}", size or partitions)
 
     notes, evidence, outcome = conduct(setup, machine, announce, act)
-    quiet, growing = _compared(evidence, grown.stretch)
+    grown = [one for one in notes.steps if one.kind == "growth"]
+    stable_us = [one.until_us - one.at_us for one in grown]
+    shrunk = notes.steps[len(grown) :]
+    quiet, growing = _compared(evidence, grown)
     return GrowthResult(
-        **{**msgspec.structs.asdict(outcome), "partitions": step + step * len(stable_us)},
+        **{**msgspec.structs.asdict(outcome), "partitions": step + step * len(grown)},
         partitions_before=step,
         step=step,
-        steps=len(stable_us),
+        steps=len(grown),
         startup_s=notes.startup_s,
         growth_s=growing.length_s,
         stable_p50_s=_rank_s(stable_us, 0.5),
         stable_max_s=_rank_s(stable_us, 1.0),
         stable_after_last_s=stable_us[-1] / 1e6 if stable_us else None,
-        rounds=grown.rounds,
-        shrink_s=shrunk.length_s,
-        shrink_rounds=shrunk.rounds,
+        rounds=generations[len(grown)] - generations[0] if grown else 0,
+        shrink_s=(shrunk[0].until_us - shrunk[0].at_us) / 1e6 if shrunk else None,
+        shrink_rounds=generations[-1] - generations[-2] if shrunk else 0,
         quiet=quiet,
         growing=growing,
         throughput_share=growing.throughput / quiet.throughput if quiet.throughput else 0.0,
@@ -213,27 +209,23 @@ def growth(setup: Setup, machine: Machine, announce: Announce, *, partitions: in
 
 def bounce(setup: Setup, machine: Machine, announce: Announce, *, rounds: int) -> BounceResult:
     """Stop every replica under load, one by one and `rounds` times, and start another that gets as many partitions."""
-    bounces = [0]
-    bounced = _Since()
 
     def act(experiment: Experiment) -> None:
         experiment.quiet.append(experiment.rest(BOUNCE_QUIET_S))
         planned = PlannedSteps(experiment)
-        bounced.begin(experiment)
         for number in range(1, rounds * setup.replicas + 1):
             name = experiment.plans.replicas[0]
             partitions = len(experiment.plans.held_by(name))
             planned.terminate(name)
             planned.start(experiment.start_replica(), partitions)
-            bounced.note(experiment)
-            bounces.append(number)
             announce("", number)
 
-    _, evidence, outcome = conduct(setup, machine, announce, act)
-    quiet, bouncing = _compared(evidence, bounced.stretch)
+    notes, evidence, outcome = conduct(setup, machine, announce, act)
+    bounces = len(notes.steps) // 2
+    quiet, bouncing = _compared(evidence, notes.steps[: 2 * bounces])
     return BounceResult(
         **msgspec.structs.asdict(outcome),
-        bounces=bounces[-1],
+        bounces=bounces,
         latency_target_s=LATENCY_TARGET_S,
         late=bouncing.late,
         quiet=quiet,
@@ -242,29 +234,8 @@ def bounce(setup: Setup, machine: Machine, announce: Announce, *, rounds: int) -
     )
 
 
-class _Since:
-    """Time and rounds of the group from a moment on; nothing until it was noted."""
-
-    def __init__(self) -> None:
-        self.stretch = (0, 0)
-        self.rounds = 0
-        self._began_us = self._generation = 0
-
-    def begin(self, experiment: Experiment) -> None:
-        self._began_us, self._generation = now_us(), experiment.reports.generation()
-
-    def note(self, experiment: Experiment) -> None:
-        self.stretch = (self._began_us, now_us())
-        self.rounds = experiment.reports.generation() - self._generation
-
-    @property
-    def length_s(self) -> float | None:
-        begin_us, end_us = self.stretch
-        return (end_us - begin_us) / 1e6 if end_us else None
-
-
 def _begin(steps: Steps, experiment: Experiment) -> Iterator[None]:
-    if not experiment.setup.runtime.takes_plan:
+    if not experiment.setup.takes_plan:
         unplanned = UnplannedSteps(experiment)
         unplanned.settle()
         return unplanned.mixed()
@@ -283,12 +254,15 @@ def _late(setup: Setup) -> bool:
     return setup.quick and time.monotonic() > setup.began_s + QUICK_STEPS_S
 
 
-def _compared(evidence: Evidence, busy: tuple[int, int]) -> tuple[Stretch, Stretch]:
-    """Return the quiet stretch before, and the busy one."""
+def _compared(evidence: Evidence, busy: Sequence[Step]) -> tuple[Stretch, Stretch]:
+    """Return the quiet stretch before, and that of the steps."""
     first = evidence.served.first_completions()
-    quiet = evidence.quiet[0] if evidence.quiet else (0, 0)
-    calm, during = (analyse.stretch(first, *one, latency_target_s=LATENCY_TARGET_S) for one in (quiet, busy))
-    return calm, during
+    calm = evidence.quiet[0] if evidence.quiet else (0, 0)
+    during = (busy[0].at_us, busy[-1].until_us) if busy else (0, 0)
+    return (
+        analyse.stretch(first, *calm, latency_target_s=LATENCY_TARGET_S),
+        analyse.stretch(first, *during, latency_target_s=LATENCY_TARGET_S),
+    )
 
 
 def _rank_s(values_us: list[int], percentile: float) -> float | None:

@@ -19,8 +19,9 @@ from bench.handover.outcomes import Outcome
 from bench.handover.plans import Plans
 from bench.handover.readers import CommitReader, ProgressReader, TimelineReader
 from bench.handover.replicas import Replicas
-from bench.handover.setup import ExperimentError, Machine, Process, Setup, now_us
+from bench.handover.setup import ExperimentError, Machine, Process, Setup
 from bench.handover.windows import TAIL_US
+from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.progress import ReplicaState
 from contracts.topics import Topic, qualified
@@ -83,6 +84,7 @@ class Experiment:
         setup = self.setup
         named = {
             "REPLICA": name,
+            "DELIVERY" if setup.takes_plan else "RUNTIME": setup.runtime,
             "SERVICE_TIME_S": setup.service_time_s,
             "SLOW_EVENT_S": 1,
             "PAYMENT_PARTITIONS": 0,  # the topic may grow
@@ -90,8 +92,9 @@ class Experiment:
             "SESSION_S": max(SESSION_S, 2 * setup.heartbeat_s),
         }
         settings = {f"TAILPACK_{key}": str(value) for key, value in named.items()}
-        environ = {**os.environ, **as_environment(self.connection), **settings, **setup.runtime.environ}
-        return self._machine.process(name, setup.runtime.module, environ, self._folder / f"{name}.log")
+        environ = {**os.environ, **as_environment(self.connection), **settings}
+        module = "services.payment" if setup.takes_plan else "services.comparators"
+        return self._machine.process(name, module, environ, self._folder / f"{name}.log")
 
     def begin(self) -> None:
         """Start replicas, partitions dealt out evenly, and the load. Raises OverdueError.
@@ -100,11 +103,11 @@ class Experiment:
         """
         began_s, setup = time.monotonic(), self.setup
         names = tuple(f"payment-{number}" for number in range(setup.replicas))
-        if setup.runtime.takes_plan:
+        if setup.takes_plan:
             self.plans.write({number: names[number % len(names)] for number in range(setup.partitions)}, names)
         for _ in names:
             self.replicas.start()
-        if setup.runtime.takes_plan:
+        if setup.takes_plan:
             self.wait_for_plan(START_DEADLINE_S + START_EACH_S * len(names))
         self.startup_s = time.monotonic() - began_s
         self._load = Load(self._machine.process, self.connection, setup, self._folder)
@@ -123,7 +126,7 @@ class Experiment:
         load, self._load = self._load, None
         sent = load.stop()
         self.timeline.go_on()
-        acknowledged = len(sent.acknowledged_us())
+        acknowledged = len(sent.acknowledged_us)
         until_s = time.monotonic() + deadline_s
         while len({row.intended_us for row in self.timeline.rows}) < acknowledged and time.monotonic() < until_s:
             self.pump(0.3)
@@ -213,12 +216,12 @@ class Experiment:
     def evidence(self, sent: Sent) -> Evidence:
         """Return what was seen."""
         return Evidence(
-            sent_us=np.append(sent.acknowledged_us(), np.array(self._slow_us, dtype=np.int64)),
+            sent_us=np.array([*sent.acknowledged_us, *self._slow_us], dtype=np.int64),
             served=Served.of(self.timeline.rows),
             steps=tuple(self.steps),
             quiet=tuple(self.quiet),
             committed=self._commits.samples(),
-            owned=self.setup.runtime.owned,
+            owned=self.setup.owned,
         )
 
 
@@ -252,7 +255,7 @@ def judged(setup: Setup, sent: Sent, *, problem: str, interrupted: bool) -> Outc
     if not problem and late_s > LATENESS_LIMIT_S:
         problem = f"the load was late: p99 {late_s:.3f} s, above {LATENESS_LIMIT_S} s; keep the machine quiet"
     return Outcome(
-        runtime=setup.runtime.name,
+        runtime=setup.runtime,
         heartbeat_s=setup.heartbeat_s,
         replicas=setup.replicas,
         partitions=setup.partitions,

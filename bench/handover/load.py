@@ -14,12 +14,12 @@ import msgspec
 import numpy as np
 from confluent_kafka import KafkaError, Message, Producer
 
-from bench.handover.evidence import IntArray
-from bench.handover.setup import ExperimentError, Process, Setup, now_us
+from bench.handover.setup import ExperimentError, Process, Setup
+from contracts.clock import now_us
 from contracts.connection import Connection, read_settings
 from contracts.topics import Topic, qualified
 from loadgen.orders import Orders, PaymentEvent
-from loadgen.result import lateness_percentile_us
+from report.measures import percentile_us
 
 LEAD_US: Final = 300_000
 """The first event is intended this long after the generator is ready."""
@@ -44,18 +44,10 @@ class LoadSettings(msgspec.Struct, frozen=True, kw_only=True):
 class Sent(msgspec.Struct, frozen=True, kw_only=True):
     """What the generator did. Lateness is send time minus intended time, µs."""
 
-    started_us: int
-    rate: float
-    sent: int
-    refused: tuple[int, ...]
-    """Numbers of the events that the broker did not acknowledge."""
+    acknowledged_us: tuple[int, ...]
+    """Intended times of the events that the broker took."""
     lateness_p99_us: int
     lateness_max_us: int
-
-    def acknowledged_us(self) -> IntArray:
-        """Return the intended times of the events that the broker took."""
-        times = [self.started_us + offset_us(number, self.rate) for number in range(self.sent)]
-        return np.delete(np.array(times, dtype=np.int64), np.array(self.refused, dtype=np.int64))
 
 
 class Load:
@@ -101,27 +93,22 @@ def as_environment(settings: msgspec.Struct) -> dict[str, str]:
     return {f"TAILPACK_{name.upper()}": str(value) for name, value in msgspec.structs.asdict(settings).items()}
 
 
-def offset_us(number: int, rate: float) -> int:
-    """Return when event `number` is intended, µs after the start."""
-    return int(number * 1e6 / rate)
-
-
 def send_until(stopped: Callable[[], bool], settings: LoadSettings, connection: Connection) -> Sent:
     """Send event after event, never early; return what was sent once the broker has answered for all of it."""
     topic = qualified(connection.namespace, Topic.PAYMENTS_REQUESTED)
     producer = Producer(connection.librdkafka() | {"linger.ms": "0", "enable.idempotence": "true"})
     producer.list_topics(topic, timeout=30)
     orders = Orders(connection.namespace, settings.seed)
-    refused: list[int] = []
+    acknowledged_us: list[int] = []
 
-    def answered(number: int) -> Callable[[KafkaError | None, Message], None]:
-        return lambda error, _: refused.append(number) if error is not None else None
+    def answered(intended_us: int) -> Callable[[KafkaError | None, Message], None]:
+        return lambda error, _: acknowledged_us.append(intended_us) if error is None else None
 
     late_us: list[int] = []
     started_us = now_us() + LEAD_US
     while not stopped():
         number = len(late_us)
-        intended_us = started_us + offset_us(number, settings.rate)
+        intended_us = started_us + int(number * 1e6 / settings.rate)
         wait_s = (intended_us - now_us()) / 1e6
         if wait_s > 0:
             producer.poll(0)
@@ -130,19 +117,15 @@ def send_until(stopped: Callable[[], bool], settings: LoadSettings, connection: 
         event = PaymentEvent(orders.order(number), intended_us, number % settings.partitions)
         at_us = now_us()
         key, value, headers, partition = event.record(at_us)
-        producer.produce(topic, value, key, partition, headers=headers, on_delivery=answered(number))
+        producer.produce(topic, value, key, partition, headers=headers, on_delivery=answered(intended_us))
         late_us.append(at_us - intended_us)
     unanswered = producer.flush(FLUSH_DEADLINE_S)
     if unanswered or not late_us:
         raise RuntimeError(f"{unanswered} of {len(late_us)} events unanswered after {FLUSH_DEADLINE_S:g} s")
-    lateness = np.array(late_us, dtype=np.int64)
     return Sent(
-        started_us=started_us,
-        rate=settings.rate,
-        sent=len(late_us),
-        refused=tuple(refused),
-        lateness_p99_us=lateness_percentile_us(lateness, 0.99) or 0,
-        lateness_max_us=int(lateness.max()),
+        acknowledged_us=tuple(acknowledged_us),
+        lateness_p99_us=percentile_us(np.array(late_us, dtype=np.int64), 0.99),
+        lateness_max_us=max(late_us),
     )
 
 

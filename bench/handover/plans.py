@@ -7,7 +7,8 @@ import msgspec
 from confluent_kafka import Producer
 
 from bench.handover.evidence import Move
-from bench.handover.setup import ExperimentError, now_us
+from bench.handover.setup import ExperimentError
+from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.plan import Eviction, PlanRecord
 from contracts.topics import Group, Topic, qualified

@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from bench.handover.setup import ExperimentError, Process, now_us
+from bench.handover.setup import ExperimentError, Process
+from contracts.clock import now_us
 
 KILL_DEADLINE_S: Final = 5.0
 STOP_DEADLINE_S: Final = 15.0

@@ -1,4 +1,4 @@
-"""What an experiment is told, the runtimes that it can measure, and what it needs of the machine."""
+"""What an experiment is told, and what it needs of the machine."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from contracts.connection import Connection
-from contracts.validation import InvalidSettingsError
+from contracts.delivery import OUR_DELIVERIES, Delivery
 
 QUICK_DEADLINE_S: Final = 10.0
 DEADLINE_S: Final = 60.0
@@ -18,51 +18,11 @@ class ExperimentError(Exception):
     """The experiment cannot go on: a process ended, or the broker did not take something. The text says which."""
 
 
-@dataclass(frozen=True, slots=True)
-class Runtime:
-    """How replicas of one runtime are started."""
-
-    name: str
-    module: str = "services.comparators"
-    takes_plan: bool = False
-    owned: bool = True
-    """Partitions have owners."""
-    announced: bool = True
-    """A replica reports itself before it joins the group. Otherwise its start counts from that of the process."""
-
-    @property
-    def environ(self) -> Mapping[str, str]:
-        """What tells the process which runtime it is."""
-        return {"TAILPACK_DELIVERY" if self.takes_plan else "TAILPACK_RUNTIME": self.name}
-
-
-RUNTIMES: Final = {
-    runtime.name: runtime
-    for runtime in (
-        Runtime("incremental", "services.payment", takes_plan=True),
-        Runtime("eager", "services.payment", takes_plan=True),
-        Runtime("cooperative-sticky"),
-        Runtime("kip848"),
-        Runtime("share", owned=False),
-        Runtime("faust", announced=False),
-    )
-}
-
-
-def find_runtime(name: str, *, takes_plan: bool = False) -> Runtime:
-    """Return the runtime of this name. Raises InvalidSettingsError, also where it takes no plan and must."""
-    known = [one.name for one in RUNTIMES.values() if one.takes_plan or not takes_plan]
-    if name in known:
-        return RUNTIMES[name]
-    wrong = "takes no plan" if name in RUNTIMES else "is unknown"
-    raise InvalidSettingsError([f"runtime {name!r} {wrong}; use {', '.join(known)}"])
-
-
 @dataclass(frozen=True, kw_only=True)
 class Setup:
     """What an experiment is told. Lengths of time in seconds."""
 
-    runtime: Runtime
+    runtime: Delivery = Delivery.INCREMENTAL
     heartbeat_s: float = 3.0
     replicas: int = 3
     partitions: int = 6
@@ -73,6 +33,21 @@ class Setup:
     quick: bool = False
     began_s: float = field(default_factory=time.monotonic)
     """Monotonic time of the command."""
+
+    @property
+    def takes_plan(self) -> bool:
+        """The replicas are our own."""
+        return self.runtime in OUR_DELIVERIES
+
+    @property
+    def owned(self) -> bool:
+        """Partitions have owners."""
+        return self.runtime is not Delivery.SHARE
+
+    @property
+    def announced(self) -> bool:
+        """A replica reports itself before it joins the group. Otherwise its start counts from that of the process."""
+        return self.runtime is not Delivery.FAUST
 
     @property
     def step_deadline_s(self) -> float:
@@ -114,8 +89,3 @@ class Machine:
     """Makes all topics of a run; the number is that of the payment partitions."""
     process: Callable[[str, str, Mapping[str, str], Path], Process]
     """(name, Python module, environment, log file) → a process."""
-
-
-def now_us() -> int:
-    """Return µs since the epoch."""
-    return time.time_ns() // 1000

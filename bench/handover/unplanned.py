@@ -6,7 +6,7 @@ from typing import Final
 
 from bench.handover.analyse import SIGTERM
 from bench.handover.experiment import SETTLE_S, Experiment
-from bench.handover.setup import now_us
+from contracts.clock import now_us
 
 QUIET_S: Final = 0.6
 SETTLE_DEADLINE_S: Final = 30.0
@@ -39,7 +39,7 @@ class UnplannedSteps:
         self._experiment.wait_for(
             lambda: newcomer in first_us, f"{newcomer} connects", self._experiment.setup.step_deadline_s
         )
-        at_us = first_us[newcomer] if self._experiment.setup.runtime.announced else began_us
+        at_us = first_us[newcomer] if self._experiment.setup.announced else began_us
         self._carry_out("start", at_us, before, self._is_balanced, f"{newcomer} serves its share")
 
     def _terminate(self, name: str) -> None:
@@ -55,14 +55,14 @@ class UnplannedSteps:
 
     def _carry_out(self, kind: str, at_us: int, before: dict[int, str], done: Callable[[], bool], what: str) -> None:
         self._experiment.carry_out(kind, at_us, done, what)
-        owners, owned = self._experiment.timeline.owners(), self._experiment.setup.runtime.owned
+        owners, owned = self._experiment.timeline.owners(), self._experiment.setup.owned
         changed = [number for number, owner in owners.items() if not owned or before.get(number) != owner]
         self._experiment.handovers += len(changed)
 
     def _is_balanced(self) -> bool:
         """Tell whether every running replica, and nobody else, serves its share of the partitions."""
         running, setup = self._experiment.replicas.running, self._experiment.setup
-        if not setup.runtime.owned:
+        if not setup.owned:
             return set(running) <= self._experiment.timeline.replicas()
         counts = Counter(self._experiment.timeline.owners().values())
         share = setup.partitions // len(running)

@@ -13,10 +13,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from bench import figures
 from bench.handover import courses
+from bench.handover.courses import Steps
 from bench.handover.experiment import Announce
 from bench.handover.outcomes import Outcome
-from bench.handover.setup import ExperimentError, Machine, Setup, find_runtime
+from bench.handover.setup import ExperimentError, Machine, Setup
 from bench.handover.show import keep, keep_timings, show
+from contracts.delivery import OUR_DELIVERIES, Delivery
 from report.result import Result
 from tailpack.errors import INTERRUPTED, TailpackError
 from tailpack.local.broker import Broker
@@ -25,30 +27,36 @@ from tailpack.local.topics import create_topics
 
 app = typer.Typer()
 
+
+def _planned(delivery: Delivery) -> Delivery:
+    if delivery not in OUR_DELIVERIES:
+        raise typer.BadParameter(f"{delivery} takes no plan; use {' or '.join(OUR_DELIVERIES)}")
+    return delivery
+
+
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on standard output; everything else on error.")]
 Into = Annotated[
     Path | None, typer.Option("--into", help="Folder that keeps the row; a run that does not count is not kept.")
 ]
-Delivery = Annotated[str, typer.Option("--delivery", help="incremental or eager.")]
+Planned = Annotated[
+    Delivery, typer.Option("--delivery", callback=_planned, metavar="NAME", help=f"{' or '.join(OUR_DELIVERIES)}.")
+]
 Heartbeat = Annotated[float, typer.Option("--heartbeat", min=0.05, max=60, help="Heartbeat of the members, s.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Fewer steps: ends within 50 s, start of Kafka included.")]
-Seed = Annotated[int, typer.Option(help="Decides what moves, and what the load says.")]
 
 
 @app.command()
 def handover(
     *,
-    runtime: Annotated[
-        str, typer.Option(help="incremental, eager, cooperative-sticky, kip848, share or faust.")
-    ] = "incremental",
+    runtime: Annotated[Delivery, typer.Option(metavar="NAME", help=f"{', '.join(Delivery)}.")] = Delivery.INCREMENTAL,
     heartbeat: Heartbeat = 3.0,
     handovers: Annotated[int | None, typer.Option(min=1, help="How many; 200 in mixed steps, quick 30.")] = None,
-    steps: Annotated[str, typer.Option(help="mixed, random, storm or slow-event.")] = "mixed",
+    steps: Annotated[Steps, typer.Option(metavar="NAME", help=f"{', '.join(Steps)}.")] = Steps.MIXED,
     quick: Quick = False,
     replicas: Annotated[int, typer.Option(min=2, max=64)] = 3,
     partitions: Annotated[int, typer.Option(min=1, max=2000)] = 6,
     rate: Annotated[float, typer.Option(min=1, max=5000, help="Events/s; 5 ms of work each.")] = 150.0,
-    seed: Seed = 1,
+    seed: Annotated[int, typer.Option(help="Decides what moves, and what the load says.")] = 1,
     as_json: AsJson = False,
     into: Into = None,
 ) -> None:
@@ -56,16 +64,16 @@ def handover(
 
     Exit status 1 when the run does not count: the generator was late, or a step did not come to its end.
     """
-
     setup = Setup(
-        runtime=find_runtime(runtime), heartbeat_s=heartbeat, replicas=replicas, partitions=partitions, rate=rate,
+        runtime=runtime, heartbeat_s=heartbeat, replicas=replicas, partitions=partitions, rate=rate,
         seed=seed, quick=quick,
     )  # fmt: skip
-    chosen = courses.find_steps(steps, setup)
-    enough = handovers or (courses.QUICKLY if quick else courses.ENOUGH)[chosen]
-    with _progress(f"handovers, {runtime}", enough) as announce:
-        result, rounds = courses.handover(setup, _machine(), announce, steps=chosen, enough=enough)
-    if into and result.valid and (runtime, steps) == ("incremental", "random"):
+    if problems := courses.contradictions(steps, setup):
+        raise TailpackError("; ".join(problems))
+    enough = handovers or (courses.QUICKLY if quick else courses.ENOUGH)[steps]
+    with _experiment(f"handovers, {runtime}", enough) as given:
+        result, rounds = courses.handover(setup, *given, steps=steps, enough=enough)
+    if into and result.valid and (runtime, steps) == (Delivery.INCREMENTAL, Steps.RANDOM):
         keep_timings(rounds, into)
     _finish(result, as_json=as_json, into=into)
 
@@ -73,10 +81,9 @@ def handover(
 @app.command()
 def failover(
     *,
-    delivery: Delivery = "incremental",
+    delivery: Planned = Delivery.INCREMENTAL,
     heartbeat: Heartbeat = 3.0,
     quick: Quick = False,
-    seed: Seed = 1,
     as_json: AsJson = False,
     into: Into = None,
 ) -> None:
@@ -84,72 +91,62 @@ def failover(
 
     Exit status 1 when the run does not count: the generator was late, or a step did not come to its end.
     """
-
-    setup = Setup(runtime=find_runtime(delivery, takes_plan=True), heartbeat_s=heartbeat, seed=seed, quick=quick)
+    setup = Setup(runtime=delivery, heartbeat_s=heartbeat, quick=quick)
     known, sigterms, unknown = (3, 2, 1) if quick else (20, 20, 3)
-    with _progress("ends of replicas", known + sigterms + unknown) as announce:
-        result = courses.failover(setup, _machine(), announce, known=known, sigterms=sigterms, unknown=unknown)
+    with _experiment("ends of replicas", known + sigterms + unknown) as given:
+        result = courses.failover(setup, *given, known=known, sigterms=sigterms, unknown=unknown)
     _finish(result, as_json=as_json, into=into)
 
 
 @app.command()
 def scale(
     *,
-    delivery: Delivery = "incremental",
+    delivery: Planned = Delivery.INCREMENTAL,
     heartbeat: Heartbeat = 3.0,
     replicas: Annotated[int, typer.Option(min=2, max=64)] = 24,
     partitions: Annotated[int, typer.Option(min=1, max=2000, help="A quarter of them move with each plan.")] = 200,
     plans: Annotated[int, typer.Option(min=1, help="How many plans.")] = 10,
-    seed: Seed = 1,
     as_json: AsJson = False,
     into: Into = None,
 ) -> None:
     """Let a large group carry out plans that move many partitions at once; time each until the last has arrived."""
-
-    setup = Setup(
-        runtime=find_runtime(delivery, takes_plan=True), heartbeat_s=heartbeat, replicas=replicas,
-        partitions=partitions, rate=100.0, seed=seed,
-    )  # fmt: skip
-    with _progress("plans", plans) as announce:
-        result = courses.scale(setup, _machine(), announce, plans=plans, moved=max(1, partitions // 4))
+    setup = Setup(runtime=delivery, heartbeat_s=heartbeat, replicas=replicas, partitions=partitions, rate=100.0)
+    with _experiment("plans", plans) as given:
+        result = courses.scale(setup, *given, plans=plans, moved=max(1, partitions // 4))
     _finish(result, as_json=as_json, into=into)
 
 
 @app.command()
 def growth(
     *,
-    delivery: Delivery = "incremental",
+    delivery: Planned = Delivery.INCREMENTAL,
     heartbeat: Heartbeat = 3.0,
     partitions: Annotated[
         int, typer.Option(min=20, max=2000, help="How far the topic grows: from 10, ten at a time.")
     ] = 900,
-    seed: Seed = 1,
     as_json: AsJson = False,
     into: Into = None,
 ) -> None:
     """Grow a topic step by step under load, then give one replica all of it; time each until the group is stable."""
-
-    setup = Setup(runtime=find_runtime(delivery, takes_plan=True), heartbeat_s=heartbeat, partitions=10, seed=seed)
-    with _progress("partitions", partitions) as announce:
-        result = courses.growth(setup, _machine(), announce, partitions=partitions)
+    setup = Setup(runtime=delivery, heartbeat_s=heartbeat, partitions=10)
+    with _experiment("partitions", partitions) as given:
+        result = courses.growth(setup, *given, partitions=partitions)
     _finish(result, as_json=as_json, into=into)
 
 
 @app.command()
 def bounce(
     *,
-    delivery: Delivery = "incremental",
+    delivery: Planned = Delivery.INCREMENTAL,
     heartbeat: Heartbeat = 3.0,
     rounds: Annotated[int, typer.Option(min=1, help="How often each place in the group is refilled.")] = 3,
-    seed: Seed = 1,
     as_json: AsJson = False,
     into: Into = None,
 ) -> None:
     """Stop every replica under load and start another in its place, one by one; count the events above 0.5 s."""
-
-    setup = Setup(runtime=find_runtime(delivery, takes_plan=True), heartbeat_s=heartbeat, seed=seed)
-    with _progress("replicas replaced", rounds * setup.replicas) as announce:
-        result = courses.bounce(setup, _machine(), announce, rounds=rounds)
+    setup = Setup(runtime=delivery, heartbeat_s=heartbeat)
+    with _experiment("replicas replaced", rounds * setup.replicas) as given:
+        result = courses.bounce(setup, *given, rounds=rounds)
     _finish(result, as_json=as_json, into=into)
 
 
@@ -176,7 +173,7 @@ def delivery(
 
     for heartbeat in heartbeats.split(","):
         for runtime in runtimes.split(","):
-            kind = "payment.delivery" if runtime in {"incremental", "eager"} else "payment.runtime"
+            kind = "payment.delivery" if runtime in OUR_DELIVERIES else "payment.runtime"
             chosen = {"autoscaler.policy": policy, "payment.heartbeat_s": float(heartbeat), kind: runtime}
             live = msgspec.structs.asdict(live_row(Result.load(run_scenario(scenario, chosen, out))))
             row = figures.DeliveryRow(**live, runtime=runtime, heartbeat_s=float(heartbeat))
@@ -185,29 +182,27 @@ def delivery(
             figures.save(sorted([*kept, row], key=question), figures.DeliveryRow, into)
 
 
-def _machine() -> Machine:
-    """Return what gives an experiment its broker, topics and processes on this machine."""
-
-    @contextmanager
-    def kafka(folder: Path) -> Iterator[str]:
-        broker = Broker(folder)
-        try:
-            yield broker.start()
-        finally:
-            broker.stop()
-
-    return Machine(kafka=kafka, create_topics=create_topics, process=Child)
+@contextmanager
+def _kafka(folder: Path) -> Iterator[str]:
+    broker = Broker(folder)
+    try:
+        yield broker.start()
+    finally:
+        broker.stop()
 
 
 @contextmanager
-def _progress(what: str, total: int) -> Iterator[Announce]:
-    """Show on standard error how far it is; yield what to tell. An experiment that cannot go on is one line."""
-
+def _experiment(what: str, total: int) -> Iterator[tuple[Machine, Announce]]:
+    """Yield this machine and what shows on standard error how far it is. What cannot go on is one line."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, TextColumn("{task.fields[said]}"), console=Console(stderr=True), transient=True) as shown:
         task = shown.add_task(what, total=total, said="")
+
+        def announce(said: str, done: int) -> None:
+            shown.update(task, completed=min(done, total), said=said)
+
         try:
-            yield lambda said, done: shown.update(task, completed=min(done, total), said=said)
+            yield Machine(kafka=_kafka, create_topics=create_topics, process=Child), announce
         except ExperimentError as failed:
             raise TailpackError(str(failed)) from failed
 

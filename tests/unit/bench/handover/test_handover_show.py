@@ -15,8 +15,9 @@ from bench.handover import analyse
 from bench.handover.experiment import judged
 from bench.handover.load import Sent
 from bench.handover.outcomes import BounceResult, FailoverResult, GrowthResult, HandoverResult, Outcome, ScaleResult
-from bench.handover.setup import Setup, find_runtime
+from bench.handover.setup import Setup
 from bench.handover.show import TIMINGS_FILE, keep, keep_timings, show
+from contracts.delivery import Delivery
 from contracts.progress import Round, RoundKind
 
 ORIGIN = Origin(command="tailpack bench handover", commit="0123abc", machine="2 cores", measured_on="2026-01-05")
@@ -31,8 +32,8 @@ PROMISED_OF_FAILOVER = {"known_death_max_s", "unknown_death_max_s", "lost", "dup
 
 
 def said(name: str = "incremental", heartbeat_s: float = 3.0, *, problem: str = "", late_us: int = 900) -> Outcome:
-    sent = Sent(started_us=0, rate=150, sent=9, refused=(), lateness_p99_us=late_us, lateness_max_us=late_us)
-    setup = Setup(runtime=find_runtime(name), heartbeat_s=heartbeat_s)
+    sent = Sent(acknowledged_us=(), lateness_p99_us=late_us, lateness_max_us=late_us)
+    setup = Setup(runtime=Delivery(name), heartbeat_s=heartbeat_s)
     return judged(setup, sent, problem=problem, interrupted=False)
 
 

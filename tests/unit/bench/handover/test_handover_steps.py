@@ -1,22 +1,22 @@
 """Plans of the experiments: who takes what is balanced, bounded and follows from the seed alone."""
 
+import itertools
 from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
+import msgspec
 import pytest
 
-from bench.handover.courses import Steps, find_steps
+from bench.handover import load
+from bench.handover.courses import Steps, contradictions
 from bench.handover.dense import SLACK, DenseSteps
 from bench.handover.evidence import Move, Step
-from bench.handover.load import Sent, offset_us
 from bench.handover.plans import Plans
-from bench.handover.setup import RUNTIMES, ExperimentError, Setup, find_runtime
+from bench.handover.setup import ExperimentError, Setup
 from contracts.connection import Connection
-from contracts.validation import InvalidSettingsError
+from contracts.delivery import Delivery
 
 
 class Broker:
@@ -93,43 +93,50 @@ def test_random_plans_follow_from_the_seed() -> None:
     assert first != other
 
 
-def test_every_runtime_is_started_with_its_name() -> None:
-    for name, found in RUNTIMES.items():
-        assert name in found.environ.values()
-        assert found.module in {"services.payment", "services.comparators"}
-    assert [name for name, found in RUNTIMES.items() if found.takes_plan] == ["incremental", "eager"]
-    assert [name for name, found in RUNTIMES.items() if not found.owned] == ["share"]
-
-
-def test_an_unknown_runtime_and_one_without_a_plan_are_refused_with_what_would_do() -> None:
-    with pytest.raises(InvalidSettingsError, match="'stock' is unknown; use incremental, eager, cooperative-sticky"):
-        find_runtime("stock")
-    with pytest.raises(InvalidSettingsError, match="'faust' takes no plan; use incremental, eager"):
-        find_runtime("faust", takes_plan=True)
-
-
 @pytest.mark.parametrize(
-    ("name", "runtime", "replicas", "problem"),
+    ("steps", "runtime", "replicas", "problem"),
     [
-        ("wild", "incremental", 3, "steps 'wild' are unknown; known are mixed, random, storm, slow-event"),
-        ("storm", "faust", 3, "steps storm need a plan, and faust takes none; use mixed"),
-        ("slow-event", "incremental", 2, "steps slow-event need 3 replicas at least"),
+        (Steps.STORM, Delivery.FAUST, 3, "steps storm need a plan, and faust takes none; use mixed"),
+        (Steps.SLOW_EVENT, Delivery.EAGER, 2, "steps slow-event need 3 replicas at least"),
     ],
 )
-def test_steps_that_the_group_cannot_take_are_refused(name: str, runtime: str, replicas: int, problem: str) -> None:
-    with pytest.raises(InvalidSettingsError, match=problem):
-        find_steps(name, Setup(runtime=find_runtime(runtime), replicas=replicas))
-    assert find_steps("mixed", Setup(runtime=find_runtime("faust"))) is Steps.MIXED
+def test_steps_that_the_group_cannot_take_are_told(
+    steps: Steps, runtime: Delivery, replicas: int, problem: str
+) -> None:
+    (found,) = contradictions(steps, Setup(runtime=runtime, replicas=replicas))
+    assert problem in found
+    assert contradictions(Steps.MIXED, Setup(runtime=runtime, replicas=replicas)) == []
 
 
-def test_modules_of_the_runtimes_exist() -> None:
-    root = Path(__file__).parents[4]
-    assert all((root / found.module.replace(".", "/") / "__main__.py").exists() for found in RUNTIMES.values())
+class FakeProducer:
+    """Answers for each event but every third."""
+
+    def __init__(self, *_: object) -> None:
+        self.produced: list[tuple[int, int]] = []
+
+    def list_topics(self, *_: object, **__: object) -> None: ...
+    def poll(self, _: float) -> None: ...
+
+    def flush(self, _: float) -> int:
+        return 0
+
+    def produce(
+        self, _topic: str, value: bytes, _key: bytes, partition: int, *, headers: Any, on_delivery: Any
+    ) -> None:
+        self.produced.append((msgspec.json.decode(value)["timeline"]["intended_us"], partition))
+        on_delivery("refused" if len(self.produced) % 3 == 0 else None, None)
 
 
-def test_the_load_is_evenly_spaced_and_what_the_broker_refused_was_not_sent() -> None:
-    offsets = [offset_us(number, 150.0) for number in range(450)]
-    assert (offsets[0], offsets[150]) == (0, 1_000_000)
-    assert set(np.diff(offsets).tolist()) == {6666, 6667}
-    sent = Sent(started_us=1_000_000, rate=150.0, sent=6, refused=(1, 5), lateness_p99_us=900, lateness_max_us=2000)
-    assert sent.acknowledged_us().tolist() == [1_000_000, 1_013_333, 1_020_000, 1_026_666]
+def test_the_load_is_evenly_spaced_and_what_the_broker_refused_was_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = itertools.count(1_000_000, 100)
+    producer = FakeProducer()
+    monkeypatch.setattr(load, "Producer", lambda _: producer)
+    monkeypatch.setattr(load, "now_us", lambda: next(now))
+    monkeypatch.setattr(load.time, "sleep", lambda _: None)
+    settings = load.LoadSettings(rate=150.0, partitions=4, out_dir="", seed=1)
+    sent = load.send_until(lambda: len(producer.produced) == 9, settings, Connection(bootstrap_servers="nowhere:1"))
+    intended_us, partitions = zip(*producer.produced, strict=True)
+    assert {one - two for two, one in itertools.pairwise(intended_us)} == {6666, 6667}
+    assert partitions == (0, 1, 2, 3, 0, 1, 2, 3, 0)
+    assert sent.acknowledged_us == tuple(one for number, one in enumerate(intended_us, 1) if number % 3)
+    assert 0 < sent.lateness_p99_us <= sent.lateness_max_us <= 300, "never early, and late by what the clock has run"

@@ -13,8 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from contracts.journal import TickRecord
-from tailpack.handovers import Handovers
-from tailpack.watch import WINDOW_S, LiveState, Watcher
+from tailpack.watch import WINDOW_S, Handovers, LiveState, Watcher
 
 LINE_EVERY_S: Final = 5.0
 BLOCKS: Final = " ▁▂▃▄▅▆▇█"

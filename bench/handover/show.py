@@ -50,11 +50,15 @@ def show(result: Outcome, console: Console) -> None:
         f"partitions, {result.rate:g} events/s: {result.wall_s:.0f} s. Latencies in milliseconds.",
         highlight=False,
     )
-    for columns in SHOWN[type(result)]:
-        shown = Table(*columns, box=None)
-        for row in _by_kind([result]) if columns is KINDS else [result]:
-            shown.add_row(*(cell(row) for cell in columns.values()))
-        console.print(shown)
+    if isinstance(result, HandoverResult):
+        by_kind = Table(*KINDS, box=None)
+        for pair in _by_kind([result]):
+            by_kind.add_row(*(cell(pair) for cell in KINDS.values()))
+        console.print(by_kind)
+    lines = Table(box=None, show_header=False)
+    for header, cell in SHOWN[type(result)].items():
+        lines.add_row(header, cell(result))
+    console.print(lines)
     if isinstance(result, HandoverResult) and (worst := result.figures.worst):
         console.print(
             f"worst: {_ms(worst.latency_s)} ms in partition {worst.partition}, {worst.kind}, {worst.source} → "
@@ -165,14 +169,14 @@ DELIVERY: Final[Columns] = {
     "ups/downs/reassigns": lambda row: f"{row.scale_ups}/{row.scale_downs}/{row.reassignments}",
     "lost": lambda row: str(row.lost),
 }
-SHOWN: Final[dict[type[Outcome], tuple[Columns, ...]]] = {
-    HandoverResult: (KINDS, RUNTIMES),
-    FailoverResult: (FAILOVER,),
-    ScaleResult: (SCALE,),
-    GrowthResult: (GROWTH, {FAULTS: lambda row: _faults(row.faults)}),
-    BounceResult: (BOUNCE, {FAULTS: lambda row: _faults(row.faults)}),
+SHOWN: Final[dict[type[Outcome], Columns]] = {
+    HandoverResult: RUNTIMES,
+    FailoverResult: FAILOVER,
+    ScaleResult: SCALE,
+    GrowthResult: GROWTH | {FAULTS: lambda row: _faults(row.faults)},
+    BounceResult: BOUNCE | {FAULTS: lambda row: _faults(row.faults)},
 }
-"""What a terminal shows of each result."""
+"""What a terminal shows of each result, a line for each column."""
 
 
 def _in_markdown(columns: Columns, kind: Any, chosen: Callable[[Any], bool] = lambda _: True) -> Callable[[], str]:

@@ -3,7 +3,7 @@
 from contracts.events import Timeline
 from contracts.journal import PlanWritten
 from contracts.progress import Progress, ReplicaState, Round, RoundKind
-from tailpack.handovers import SECONDS, Handovers
+from tailpack.watch import SECONDS, Handovers
 
 
 def event(done_s: float, latency_s: float) -> Timeline:
@@ -31,9 +31,12 @@ def report(*rounds: tuple[int, int, float]) -> Progress:
 
 def test_each_second_has_its_worst_latency_and_its_moves() -> None:
     seen = Handovers()
+    assert seen.curve() == []
     for done_s, latency_s in ((100.1, 0.02), (100.9, 0.05), (102.5, 0.03)):
         seen.finished(event(done_s, latency_s))
-    seen.planned(plan(102.2, moved=3))
+    for moved in (3, 0):
+        seen.planned(plan(102.2, moved))
+    assert (seen.moved, seen.plans) == (3, 1), "a plan that moves nothing is none"
     assert [(second.worst_s, second.moved) for second in seen.curve()] == [(0.05, 0), (0.0, 0), (0.03, 3)]
 
 
@@ -46,20 +49,6 @@ def test_only_the_last_minute_is_kept() -> None:
     assert max(second.worst_s for second in seen.curve()) < 9.0, "too late to be seen"
 
 
-def test_a_long_silence_leaves_no_more_than_the_last_minute() -> None:
-    seen = Handovers()
-    seen.finished(event(100, 0.01))
-    seen.finished(event(100 + 10 * SECONDS, 0.02))
-    assert [second.worst_s for second in seen.curve()] == [0.02]
-
-
-def test_plans_that_move_nothing_are_not_counted() -> None:
-    seen = Handovers()
-    for moved in (2, 0, 3):
-        seen.planned(plan(100, moved))
-    assert (seen.moved, seen.plans) == (5, 2)
-
-
 def test_the_pause_of_a_plan_is_the_longest_that_any_replica_reports() -> None:
     seen = Handovers()
     assert seen.longest_pause_s == 0.0
@@ -67,7 +56,3 @@ def test_the_pause_of_a_plan_is_the_longest_that_any_replica_reports() -> None:
     seen.reported(report((4, 1, 0.020), (6, 0, 0.900)))
     assert seen.pauses_s == {4: 0.031, 5: 0.008}, "who took nothing knows of no pause"
     assert seen.longest_pause_s == 0.031
-
-
-def test_before_the_first_event_there_is_no_curve() -> None:
-    assert Handovers().curve() == []

@@ -7,9 +7,8 @@ from rich.console import Console
 
 from contracts.events import Timeline
 from contracts.journal import PartitionSeen, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
-from tailpack.handovers import SECONDS
 from tailpack.live_view import Moment, line, render, sparkline
-from tailpack.watch import WINDOW_S, LiveState
+from tailpack.watch import SECONDS, WINDOW_S, LiveState
 
 
 def timeline(latency_s: float) -> Timeline:

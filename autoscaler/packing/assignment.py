@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from autoscaler.jit import compiled
-from autoscaler.packing.open_consumers import NONE, Loads, Ranks
+from autoscaler.packing.any_fit import NONE, Loads, Ranks
 
 SHED: Final = 0.1
 """What an overflow moves beside the smallest partition, in capacities: the consumer that receives it may overflow."""

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from autoscaler.jit import compiled
-from autoscaler.packing.one_dimension import NOBODY, Problem
-from autoscaler.packing.open_consumers import (
+from autoscaler.packing.any_fit import (
     NONE,
     Loads,
     Opened,
@@ -20,6 +19,7 @@ from autoscaler.packing.open_consumers import (
     open_consumer,
     place_all,
 )
+from autoscaler.packing.one_dimension import NOBODY, Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class ModifiedAnyFit:
     """A Packer in three stages: rank the consumers before, rebuild each in that order, place what is left over."""
 
     rule: int
-    """BEST or WORST of open_consumers."""
+    """BEST or WORST of any_fit."""
     by_largest: bool = False
     """Rank consumers by their largest partition; else by the sum of their partitions. Both with the new loads."""
 

@@ -1,15 +1,32 @@
 """Bins get the names of replicas so that as little arrival rate as possible changes its owner."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from heapq import heappop, heappush
 from itertools import accumulate, chain, count
+from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from autoscaler.jit import compiled
 from autoscaler.packing.bins import Bin
-from autoscaler.packing.matching import NONE, Overlap, best_matching
 
-RATE_UNITS = 1_000_000
+Numbers = NDArray[np.int64]
+NONE: Final = -1
+RATE_UNITS: Final = 1_000_000
 """Rates are counted in millionths of an event/s: integers add exactly, so what is best does not hang on rounding."""
+
+
+class Overlap(NamedTuple):
+    """What stays where it is, by bin and name: integers, so that sums are exact. One entry for each pair that shares.
+
+    Entries of bin b are starts[b] … starts[b + 1] − 1.
+    """
+
+    starts: Numbers
+    names: Numbers
+    """0, 1, 2, …"""
+    weights: Numbers
 
 
 def name_bins(bins: Sequence[Bin], owners: Mapping[int, str], names: Sequence[str], prefix: str) -> tuple[str, ...]:
@@ -47,3 +64,88 @@ def _overlap(bins: Sequence[Bin], owners: Mapping[int, str], numbers: Mapping[st
         np.array([number for stays in shared for number in stays], np.int64),
         np.array([weight for stays in shared for weight in stays.values()], np.int64),
     )
+
+
+class Search(NamedTuple):
+    """Shortest paths from the bin that enters, by name; what an earlier search left counts for nothing."""
+
+    seen_in: Numbers
+    """The last search that saw the name, by the bin that entered."""
+    distance: Numbers
+    entry: Numbers
+    """By which entry of the overlap it is reached."""
+
+
+@compiled
+def _cheapest_path(
+    overlap: Overlap, entering: int, worth: Numbers, price: Numbers, holder: Numbers, search: Search
+) -> tuple[int, int]:
+    """Find the path of one bin (Dijkstra) and adapt worths and prices to it.
+
+    Returns the entry with which it ends at a free name; or NONE, and the bin that goes without a name in the end.
+    """
+    passed = [np.int64(0) for _ in range(0)]
+    waiting = [(np.int64(0), np.int64(0)) for _ in range(0)]
+    at, current = np.int64(0), entering
+    last_entry, giving_up, cost = NONE, entering, worth[entering]
+    while True:
+        if at + worth[current] < cost:
+            giving_up, cost = current, at + worth[current]
+        for entry in range(overlap.starts[current], overlap.starts[current + 1]):
+            name = overlap.names[entry]
+            to = at + worth[current] + price[name] - overlap.weights[entry]
+            if search.seen_in[name] != entering or to < search.distance[name]:
+                search.seen_in[name], search.distance[name], search.entry[name] = entering, to, entry
+                heappush(waiting, (to, name))
+        name = NONE
+        while waiting and name == NONE:
+            at, name = heappop(waiting)
+            if at > search.distance[name]:
+                name = NONE  # a shorter way was found since
+        if name == NONE or at >= cost:
+            break
+        if holder[name] == NONE:
+            last_entry, cost = search.entry[name], at
+            break
+        passed.append(name)
+        current = holder[name]
+    worth[entering] -= cost
+    for name in passed:
+        price[name] += cost - search.distance[name]
+        worth[holder[name]] -= cost - search.distance[name]
+    return last_entry, giving_up
+
+
+@compiled
+def best_matching(overlap: Overlap, count: int) -> Numbers:
+    """Return the name of each bin so that the total weight is the largest; NONE for a bin without one.
+
+    count: number of names. The Hungarian method on a sparse graph: bins enter one by one, and each takes the cheapest
+    alternating path to a free name, or to a bin that does as well without one. A path costs what worths of bins and
+    prices of names leave of the weights: worth + price is never below the weight between a bin and a name, and equal
+    to it where they are matched.
+    """
+    bins = overlap.starts.size - 1
+    bin_of = np.repeat(np.arange(bins), overlap.starts[1:] - overlap.starts[:-1])
+    entry_of = np.full(bins, NONE)  # the entry of the overlap that matches a bin
+    holder = np.full(count, NONE)
+    worth, price = np.zeros(bins, np.int64), np.zeros(count, np.int64)
+    search = Search(np.full(count, NONE), np.zeros(count, np.int64), np.zeros(count, np.int64))
+    for entering in range(bins):
+        for entry in range(overlap.starts[entering], overlap.starts[entering + 1]):
+            worth[entering] = max(worth[entering], overlap.weights[entry] - price[overlap.names[entry]])
+        entry, giving_up = _cheapest_path(overlap, entering, worth, price, holder, search)
+        taker = giving_up if entry == NONE else bin_of[entry]
+        while True:  # swap along the path, from its end
+            given_up, entry_of[taker] = entry_of[taker], entry
+            if entry != NONE:
+                holder[overlap.names[entry]] = taker
+            if given_up == NONE:
+                break
+            entry = search.entry[overlap.names[given_up]]
+            taker = bin_of[entry]
+    names = np.full(bins, NONE)
+    for index in range(bins):
+        if entry_of[index] != NONE:
+            names[index] = overlap.names[entry_of[index]]
+    return names

@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from autoscaler.jit import compiled
+from autoscaler.packing.any_fit import NONE, Loads, Ranks
 from autoscaler.packing.assignment import HELD, OWNED, Assignment, Prices, cheapest, clear, cost_of, give
-from autoscaler.packing.open_consumers import NONE, Loads, Ranks
 
 HEAT: Final = 0.03
 """How much worse an accepted trial may be at first, in capacities of a consumer (with probability 1/e); 0 at last."""

@@ -9,7 +9,7 @@ from autoscaler.policies.clairvoyant import Clairvoyant, ClairvoyantSettings
 from autoscaler.policies.counting import Linear, Static
 from autoscaler.policies.first_fit_2022 import FirstFit2022, FirstFit2022Settings
 from autoscaler.policies.flink_ds2 import FlinkDs2, FlinkDs2Settings
-from autoscaler.policies.guards.composition import guarded
+from autoscaler.policies.guards import guarded
 from autoscaler.policies.keda_hpa import KedaHpa, KedaHpaSettings
 from autoscaler.policies.options import NoOptions, Options, PolicyOption, changed, listed, made, problems_of
 from autoscaler.policies.paper_optimal import (

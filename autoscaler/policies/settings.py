@@ -43,12 +43,9 @@ GUARD_UNITS: Final = (
     ("cool_down_up_s", " s"),
     ("cool_down_down_s", " s"),
     ("changing_limit_s", " s"),
-    ("stabilisation_up_s", " s"),
     ("stabilisation_down_s", " s"),
-    ("rate_limit", " replicas"),
-    ("rate_window_s", " s"),
     ("stuck_after_s", " s"),
-    ("judge_s", " s"),
+    ("no_help_after_s", " s"),
     ("fallback_after_s", " s"),
     ("safe_replicas", " replicas"),
 )
@@ -72,23 +69,14 @@ class GuardSettings:
     that it is a fault, and the group must go on without waiting for it."""
     counts_only: bool = False
     """The group places its partitions itself: decisions name a count and no owners."""
-    stabilisation_up_s: float = 0.0
-    """Up only to the fewest replicas wanted within so many seconds. Off, as in Kubernetes: load does not wait."""
     stabilisation_down_s: float = 0.0
-    """Down only to the most replicas wanted within so many seconds. Off; Kubernetes has 300."""
-    keep_while_draining: bool = False
-    """No replica goes while one holds more lag than it serves within the latency target."""
-    hold_during_handover: bool = False
-    """Nothing changes for the rebalance time after partitions began to change owners. Off: under incremental delivery
-    a second plan does not disturb the first; for groups that stop as a whole it is worth its delay."""
-    rate_limit: int = 0
-    """Most replicas that come or go, together, within `rate_window_s`; 0: no limit."""
-    rate_window_s: float = 60.0
-    """Window of `rate_limit`, seconds."""
+    """Down only to the most replicas wanted within so many seconds. Off; Kubernetes has 300. Worth its price where the
+    group stops as a whole: with t_r = 2 s and a load like a sine, 60 s keep 99.8 % in time instead of 97.2 for 13 %
+    more replica-minutes (Algorithm 2)."""
     stuck_after_s: float = 30.0
     """A partition with lag but without progress for so many seconds, while its owner lives, is an alert and no reason
     to scale. 0: off. Far beyond any poll, and beyond the 15 s after which a hung replica is replaced."""
-    judge_s: float = 10.0
+    no_help_after_s: float = 10.0
     """A scale-up that did not help is named so many seconds after its replicas were ready. 0: off."""
     fallback: bool = True
     """Where the policy fails, the last good plan stays; off, its error ends the loop, as experiments want it."""

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import Final
 
-from autoscaler.packing import PACKERS, Packer
 from autoscaler.packing.keep_in_place import KeepInPlace
+from autoscaler.packing.one_dimension import Packer
+from autoscaler.packing.packers import PACKERS
 
 AS_THEY_COME: Final = ("nf", "ff", "bf", "wf")
 EXISTING: Final = (*AS_THEY_COME, "nfd", "ffd", "bfd", "wfd")

@@ -5,8 +5,8 @@ from typing import Final
 
 import numpy as np
 
-from autoscaler.packing import PACKERS
 from autoscaler.packing.keep_in_place import KeepInPlace
+from autoscaler.packing.packers import PACKERS
 from studies.packing import courses
 from studies.packing.contestants import KEEP_IN_PLACE, Contestant
 from studies.packing.optimal import Small, optimum, rscores

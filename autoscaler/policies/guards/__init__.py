@@ -1,26 +1,39 @@
 """Policies that wrap a policy: what must hold whatever the inner one wants. Each says in the reason what it vetoed."""
 
-from autoscaler.policies.guards.backlog import KeepWhileDraining
-from autoscaler.policies.guards.bounds import Bounds
-from autoscaler.policies.guards.changing import HoldDuringHandover, HoldWhileChanging
-from autoscaler.policies.guards.counts_only import CountsOnly
-from autoscaler.policies.guards.fallback import Fallback
-from autoscaler.policies.guards.known import HoldWhenUnknown
+from autoscaler.policies.guards.faults import Fallback, HoldWhenUnknown, SetStuckAside
+from autoscaler.policies.guards.limits import Bounds, CoolDown, CountsOnly, HoldWhileChanging, StabiliseDown
 from autoscaler.policies.guards.no_help import NoticeNoHelp
-from autoscaler.policies.guards.pace import CoolDown, RateLimit, Stabilised
-from autoscaler.policies.guards.stuck import SetStuckAside
+from autoscaler.policies.settings import GuardSettings, PolicySettings
+from autoscaler.ports import Policy
 
-__all__ = [
-    "Bounds",
-    "CoolDown",
-    "CountsOnly",
-    "Fallback",
-    "HoldDuringHandover",
-    "HoldWhenUnknown",
-    "HoldWhileChanging",
-    "KeepWhileDraining",
-    "NoticeNoHelp",
-    "RateLimit",
-    "SetStuckAside",
-    "Stabilised",
-]
+
+def guarded(policy: Policy, settings: PolicySettings, guards: GuardSettings) -> Policy:
+    """Return the policy inside the guards that are switched on, to be read from the inside out.
+
+    What is wanted: owners are dropped where the group places its partitions itself; the count is bounded, then
+    stabilised. When it may be: not while replicas change; the cool-down comes after that veto, so that it counts only
+    what was really let through. What is said: stuck partitions are hidden from all of these, scale-ups without effect
+    are noticed. Last, what fails or makes no sense in any of them is caught.
+    """
+    prefix = settings.replica_prefix
+    if guards.counts_only:
+        policy = CountsOnly(policy)
+    policy = Bounds(policy, minimum=guards.minimum, maximum=guards.maximum, replica_prefix=prefix)
+    if guards.stabilisation_down_s:
+        policy = StabiliseDown(policy, window_s=guards.stabilisation_down_s, replica_prefix=prefix)
+    policy = HoldWhileChanging(policy, limit_s=guards.changing_limit_s)
+    if guards.cool_down_up_s or guards.cool_down_down_s:
+        policy = CoolDown(policy, up_s=guards.cool_down_up_s, down_s=guards.cool_down_down_s)
+    if guards.stuck_after_s:
+        policy = SetStuckAside(policy, after_s=guards.stuck_after_s)
+    if guards.no_help_after_s:
+        policy = NoticeNoHelp(policy, latency_target_s=settings.latency_target_s, after_s=guards.no_help_after_s)
+    if guards.fallback:
+        policy = Fallback(
+            policy,
+            after_s=guards.fallback_after_s,
+            safe_replicas=guards.safe_replicas,
+            counts_only=guards.counts_only,
+            replica_prefix=prefix,
+        )
+    return HoldWhenUnknown(policy)

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from autoscaler.model import Action, Decision, GroupObservation
-from autoscaler.policies.guards.backlog import backlog
 from autoscaler.policies.guards.guard import Guard
 from autoscaler.policies.planning import number
 from autoscaler.ports import Policy
@@ -43,15 +42,15 @@ class _Trial:
 class NoticeNoHelp(Guard):
     """Says so when a scale-up did not help; vetoes nothing.
 
-    Judged `judge_s` after its replicas are ready, by what the group served in that time and before the scale-up, where
-    served = λ·Δt − Δlag. It did not help if there is a backlog, the lag is no smaller, and less than a tenth of the
+    What the group serves in `after_s` from when its replicas are ready is compared with what it served before
+    (served = λ·Δt − Δlag). It did not help if there is a backlog, the lag is no smaller, and less than a tenth of the
     added capacity is used. Said until the backlog is gone or the group is scaled again.
     """
 
-    def __init__(self, policy: Policy, *, latency_target_s: float, judge_s: float = 10.0) -> None:
+    def __init__(self, policy: Policy, *, latency_target_s: float, after_s: float = 10.0) -> None:
         super().__init__(policy)
         self.latency_target_s = latency_target_s
-        self.judge_s = judge_s
+        self.after_s = after_s
         self._counts: deque[_Count] = deque()
         self._lag = 0
         self._trial: _Trial | None = None
@@ -61,7 +60,7 @@ class NoticeNoHelp(Guard):
         """Return the inner decision, with a verdict on the last scale-up in its reason where that was of no use."""
         count = self._count(observation)
         wanted = self.policy.decide(observation)
-        self._judge(observation, count)
+        self._compare(observation, count)
         if self._verdict and not backlog(observation, self.latency_target_s):
             self._verdict = ""
         decision = replace(wanted, reason=f"{wanted.reason}; {self._verdict}") if self._verdict else wanted
@@ -81,11 +80,11 @@ class NoticeNoHelp(Guard):
             served = self._counts[-1].served + max(0.0, arrived - (lag - self._lag))
         self._lag = lag
         self._counts.append(_Count(observation.at_s, served))
-        while len(self._counts) > 2 and observation.at_s - self._counts[1].at_s >= self.judge_s:
+        while len(self._counts) > 2 and observation.at_s - self._counts[1].at_s >= self.after_s:
             self._counts.popleft()
         return self._counts[-1]
 
-    def _judge(self, observation: GroupObservation, count: _Count) -> None:
+    def _compare(self, observation: GroupObservation, count: _Count) -> None:
         trial = self._trial
         if trial is None:
             return
@@ -93,7 +92,7 @@ class NoticeNoHelp(Guard):
             ready = sum(one.ready for one in observation.replicas)
             self._trial = replace(trial, ready=count if ready >= trial.count else None)
             return
-        if count.at_s - trial.ready.at_s < self.judge_s:
+        if count.at_s - trial.ready.at_s < self.after_s:
             return
         self._trial = None
         served = count.rate_since(trial.ready)
@@ -106,3 +105,22 @@ class NoticeNoHelp(Guard):
             f"{number(served)} events/s served, {number(trial.served_per_s)} before; lag {trial.lag} → {self._lag}, "
             f"{100 * most.lag / max(1, self._lag):.0f} % of it in partition {most.partition}"
         )
+
+
+def backlog(observation: GroupObservation, latency_target_s: float) -> str:
+    """Say who holds more lag than is served within the latency target W, lag > μ·W; empty text when nobody does.
+
+    Where no owner is known the group counts as one. Partitions without an owner are somebody else's concern.
+    """
+    held: dict[str, int] = {}
+    for load in observation.partitions:
+        owner = observation.assignment.get(load.partition, "")
+        held[owner] = held.get(owner, 0) + load.lag
+    rates = {one.name: one.service_rate or observation.service_rate for one in observation.replicas}
+    if not observation.assignment:
+        held, rates = {"the group": held.get("", 0)}, {"the group": sum(rates.values())}
+    late_s = {name: held.get(name, 0) / rate for name, rate in rates.items() if rate > 0}
+    worst = max(late_s, key=lambda name: late_s[name], default="")
+    if not worst or late_s[worst] <= latency_target_s:
+        return ""
+    return f"{worst} holds {held[worst]} events, {number(late_s[worst])} s of work"

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from autoscaler.policies.tail_aware.placement import best_fit, fewest_moves, keep_in_place
+from autoscaler.packing.few_moves import best_fit, fewest_moves, relieved
 from autoscaler.policies.tail_aware.prediction import late_events
 from autoscaler.policies.tail_aware.situation import Candidate, Situation
 
@@ -131,7 +131,7 @@ def _placed(now: Situation, sizes: Floats, limit: float, count: int, capacity: f
         owned = now.owners >= 0
         held = np.bincount(now.owners[owned], weights[owned], minlength=len(rates))
         closed[np.argsort(held, kind="stable")[: replicas - count]] = 1
-    owners, _ = keep_in_place(sizes, now.owners, capacities, closed)
+    owners, _ = relieved(sizes, now.owners, capacities, closed)
     return _judged(now, owners, np.flatnonzero(closed == 0).tolist(), capacity)
 
 

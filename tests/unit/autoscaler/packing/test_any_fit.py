@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from oracles.packing_by_the_letter import by_the_letter
 from unit.autoscaler.packing.situations import CAPACITY, situations
 
-from autoscaler.packing import PACKERS
+from autoscaler.packing.packers import PACKERS
 
 TWELVE = ["nf", "ff", "bf", "wf", "nfd", "ffd", "bfd", "wfd", "mwf", "mbf", "mwfp", "mbfp"]
 

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from unit.autoscaler.packing.situations import CAPACITY, situations
 
-from autoscaler.packing import PACKERS
 from autoscaler.packing.bins import Capacity, Item
 from autoscaler.packing.least_loaded import least_loaded
+from autoscaler.packing.packers import PACKERS
 
 balanced = PACKERS["least_loaded"]
 

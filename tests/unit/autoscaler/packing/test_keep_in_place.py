@@ -8,9 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from unit.autoscaler.packing.situations import CAPACITY, fits, held_by, situations
 
-from autoscaler.packing import PACKERS
-from autoscaler.packing.eviction import least_eviction
-from autoscaler.packing.keep_in_place import KeepInPlace
+from autoscaler.packing.keep_in_place import KeepInPlace, least_eviction
+from autoscaler.packing.packers import PACKERS
 
 keep_in_place = KeepInPlace()
 FEWEST = KeepInPlace(consumer_price=1000.0, swing=0.0, caution=0.0, repacks=True)

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from unit.autoscaler.packing.situations import CAPACITY, fits, held_by, situations
 
-from autoscaler.packing import PACKERS
+from autoscaler.packing.packers import PACKERS
 
 SOME = settings(max_examples=40)
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.packing_by_the_letter import by_the_letter
 
-from autoscaler.packing import PACKERS
+from autoscaler.packing.packers import PACKERS
 
 TWELVE = [name for name in PACKERS if name not in ("keep_in_place", "least_loaded")]
 CAPACITY = 100.0

@@ -6,8 +6,8 @@ import pytest
 
 from autoscaler.live.composition import policy_from
 from autoscaler.live.settings import AutoscalerSettings
-from autoscaler.policies.guards.counts_only import CountsOnly
-from autoscaler.policies.guards.fallback import Fallback
+from autoscaler.policies.guards.faults import Fallback
+from autoscaler.policies.guards.limits import CountsOnly
 from autoscaler.policies.tail_aware import TailAware
 from bench.scenario import load_scenario
 from bench.simulation.build import policy_of

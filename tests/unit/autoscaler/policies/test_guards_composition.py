@@ -4,20 +4,20 @@ import dataclasses
 
 import pytest
 from unit.autoscaler.builders import Wants, seen
+from unit.autoscaler.policies.timelines import TOLD, Obedient
 
 from autoscaler.model import Action, PartitionLoad
-from autoscaler.policies.guards.composition import guarded
+from autoscaler.policies.guards import guarded
+from autoscaler.policies.registry import POLICIES, make_policy
 from autoscaler.policies.settings import GuardSettings, PolicySettings
 
 EVERYTHING = GuardSettings(
     counts_only=True,
     cool_down_up_s=1,
     stabilisation_down_s=1,
-    keep_while_draining=True,
-    hold_during_handover=True,
-    rate_limit=1,
 )
-NOTHING = GuardSettings(stuck_after_s=0, judge_s=0, fallback=False)
+COUNTS_ONLY = GuardSettings(counts_only=True)
+NOTHING = GuardSettings(stuck_after_s=0, no_help_after_s=0, fallback=False)
 
 
 def chain(guards):
@@ -37,11 +37,8 @@ def test_guards_wrap_from_the_inside_out():
     assert chain(EVERYTHING) == [
         "CountsOnly",
         "Bounds",
-        "Stabilised",
-        "KeepWhileDraining",
+        "StabiliseDown",
         "HoldWhileChanging",
-        "HoldDuringHandover",
-        "RateLimit",
         "CoolDown",
         "SetStuckAside",
         "NoticeNoHelp",
@@ -53,11 +50,11 @@ def test_guards_wrap_from_the_inside_out():
 def test_guards_are_told_what_the_settings_say():
     settings = PolicySettings(replica_prefix="till")
 
-    policy = guarded(Wants(5, counts_only=True), settings, GuardSettings(rate_limit=2, rate_window_s=9))
+    policy = guarded(Wants(5, counts_only=True), settings, GuardSettings(maximum=3, cool_down_up_s=9))
 
     assert policy.decide(seen([1] * 5, replicas=1, at_s=0)).plan.replicas == ("payment-0", "till-0", "till-1")
-    assert policy.decide(seen([1] * 5, replicas=3, at_s=8)).action is Action.HOLD
-    assert policy.decide(seen([1] * 5, replicas=3, at_s=9)).plan.count == 5
+    assert policy.decide(seen([1] * 5, replicas=2, at_s=8)).action is Action.HOLD
+    assert policy.decide(seen([1] * 5, replicas=2, at_s=9)).plan.count == 3
 
 
 def test_a_day_on_which_much_goes_wrong():
@@ -91,7 +88,36 @@ def test_without_the_fallback_an_error_ends_the_loop():
 
 
 def test_settings_out_of_range():
-    with pytest.raises(ValueError, match="rate_limit = -1: must be 0 replicas or more; judge_s = -2: must be 0 s or"):
-        GuardSettings(rate_limit=-1, judge_s=-2)
+    with pytest.raises(ValueError, match="stuck_after_s = -1: must be 0 s or more; no_help_after_s = -2: must"):
+        GuardSettings(stuck_after_s=-1, no_help_after_s=-2)
     with pytest.raises(ValueError, match="safe_replicas = 4: must be at most maximum = 3"):
         GuardSettings(safe_replicas=4, maximum=3)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize("owned", [[0, 0, 1, 1], None])
+def test_every_policy_scales_a_group_whose_owners_may_be_unknown(name, owned):
+    """A share group has no owners at all."""
+    policy = make_policy(name, PolicySettings(static_replicas=3), COUNTS_ONLY, TOLD.get(name))
+    group = Obedient(policy, replicas=2, obeys=False)
+
+    decisions = [group.at(second, [150] * 4, [80] * 4, owned=owned or []) for second in range(10)]
+
+    decision = next(one for one in decisions if one.action is Action.UP)
+    assert decision.plan.assignment is None
+    assert decision.plan.count >= 3
+
+
+@pytest.mark.parametrize("name", ["algorithm-1", "algorithm-2", "linear"])
+def test_silence_shrinks_a_group_without_owners(name):
+    decision = make_policy(name, None, COUNTS_ONLY).decide(seen([0, 0, 0, 0], replicas=3, owned=[]))
+
+    assert (decision.action, decision.plan.count, decision.plan.assignment) == (Action.DOWN, 1, None)
+
+
+def test_the_bounds_hold_there_too():
+    policy = make_policy("algorithm-2", None, GuardSettings(counts_only=True, maximum=2))
+
+    decision = policy.decide(seen([150, 150, 150], replicas=1))
+
+    assert (decision.plan.count, decision.plan.assignment) == (2, None)

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from unit.autoscaler.builders import Wants, seen
 
 from autoscaler.model import Action, Decision, PartitionLoad, Plan
-from autoscaler.policies.guards import Fallback, HoldWhenUnknown, SetStuckAside
-from autoscaler.policies.guards.fallback import invalid
+from autoscaler.policies.guards.faults import Fallback, HoldWhenUnknown, SetStuckAside, invalid
 from autoscaler.policies.planning import hold
 from autoscaler.policies.registry import make_policy
 

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autoscaler.model import GroupObservation, PartitionLoad, RecentArrivals, Replica
+from autoscaler.packing.few_moves import best_fit, fewest_moves, relieved
 from autoscaler.policies.tail_aware.arrivals import ArrivalHistory, uncommitted_left_out
 from autoscaler.policies.tail_aware.budget import CHEAPEST, SCARCEST, Budget
 from autoscaler.policies.tail_aware.demand import Demand
 from autoscaler.policies.tail_aware.outlook import outlook
-from autoscaler.policies.tail_aware.placement import best_fit, fewest_moves, keep_in_place
 from autoscaler.policies.tail_aware.prediction import late_events
 from autoscaler.policies.tail_aware.settings import TailAwareSettings
 from autoscaler.policies.tail_aware.startups import StartUps
@@ -68,27 +68,27 @@ def test_uncertainty_makes_a_full_replica_late_and_leaves_a_roomy_one_alone():
 
 def test_everything_stays_where_it_fits():
     sizes, owners = np.array([30.0, 30, 30]), np.array([0, 0, 1])
-    placed, fits = keep_in_place(sizes, owners, np.array([100.0, 100]), np.zeros(2, np.int64))
+    placed, fits = relieved(sizes, owners, np.array([100.0, 100]), np.zeros(2, np.int64))
     assert fits
     assert placed.tolist() == [0, 0, 1]
 
 
 def test_a_full_replica_gives_up_the_smallest_partition_that_is_enough():
     sizes, owners = np.array([60.0, 45, 15]), np.array([0, 0, 0])
-    placed, fits = keep_in_place(sizes, owners, np.array([110.0, 110]), np.zeros(2, np.int64))
+    placed, fits = relieved(sizes, owners, np.array([110.0, 110]), np.zeros(2, np.int64))
     assert fits
     assert placed.tolist() == [0, 0, 1]
 
 
 def test_a_closed_replica_is_emptied():
-    placed, fits = keep_in_place(np.array([30.0, 30]), np.array([0, 1]), np.array([100.0, 100]), np.array([0, 1]))
+    placed, fits = relieved(np.array([30.0, 30]), np.array([0, 1]), np.array([100.0, 100]), np.array([0, 1]))
     assert fits
     assert placed.tolist() == [0, 0]
 
 
 def test_a_partition_above_the_capacity_gets_a_replica_of_its_own():
     sizes = np.array([150.0, 20, 20])
-    placed, _ = keep_in_place(sizes, np.zeros(3, np.int64), np.array([100.0, 100]), np.zeros(2, np.int64))
+    placed, _ = relieved(sizes, np.zeros(3, np.int64), np.array([100.0, 100]), np.zeros(2, np.int64))
     assert placed.tolist() == [0, 1, 1]
     assert best_fit(sizes, 100.0, 3)[1] == 2
 
@@ -118,7 +118,7 @@ def test_the_exhaustive_search_finds_what_trying_everything_finds(sizes, limit, 
 def test_what_is_kept_in_place_never_overfills_a_replica_when_it_says_that_all_fits(sizes, replicas, seed):
     sizes = np.array(sizes)
     owners = np.random.default_rng(seed).integers(-1, replicas, len(sizes))
-    placed, fits = keep_in_place(sizes, owners, np.full(replicas, 100.0), np.zeros(replicas, np.int64))
+    placed, fits = relieved(sizes, owners, np.full(replicas, 100.0), np.zeros(replicas, np.int64))
     assert ((placed >= 0) & (placed < replicas)).all()
     held, number = np.bincount(placed, sizes, minlength=replicas), np.bincount(placed, minlength=replicas)
     if fits:

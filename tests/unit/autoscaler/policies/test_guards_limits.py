@@ -1,4 +1,4 @@
-"""Guards, each as a timeline."""
+"""Bounds, cool-down, stabilisation, waiting for replicas that start: each as a timeline."""
 
 import pytest
 from hypothesis import given
@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from unit.autoscaler.builders import Wants, seen
 
 from autoscaler.model import Action
-from autoscaler.policies.guards import Bounds, CoolDown, HoldWhileChanging
+from autoscaler.policies.guards.limits import Bounds, CoolDown, CountsOnly, HoldWhileChanging, StabiliseDown
 from autoscaler.policies.registry import make_policy
 
 
@@ -135,6 +135,72 @@ def test_a_veto_of_a_count_keeps_the_placement_with_the_group():
     guard = HoldWhileChanging(Wants(1, counts_only=True))
 
     assert guard.decide(seen([1] * 5, replicas=2, not_ready=["payment-1"])).plan.assignment is None
+
+
+class World:
+    """A group that becomes what is decided, at once."""
+
+    def __init__(self, guard, *, replicas, partitions=12):
+        self.guard = guard
+        self.replicas = replicas
+        self.partitions = partitions
+        self.reason = ""
+
+    def at(self, at_s, wanted, *, counts_only=True):
+        """Return the count after the decision at `at_s`, at which the policy inside wants `wanted`."""
+        self.guard.policy = Wants(wanted, counts_only=counts_only)
+        decision = self.guard.decide(seen([1] * self.partitions, replicas=self.replicas, at_s=at_s))
+        self.reason = decision.reason
+        if decision.action is not Action.HOLD:
+            self.replicas = decision.plan.count
+        return self.replicas
+
+
+def test_down_goes_to_the_most_that_was_wanted_within_the_window():
+    world = World(StabiliseDown(Wants(1), window_s=10), replicas=6)
+
+    assert world.at(0, 3) == 6, "the count at the start counts as wanted"
+    assert world.reason == "wants 3; vetoed: the most wanted within 10 s is 6"
+    assert world.at(4, 5) == 6
+    assert world.at(9, 2) == 6
+    assert world.at(10, 2) == 5, "at 10 s the wish of 4 s is the largest"
+    assert world.reason == "wants 2; the most wanted within 10 s is 5: down 6 → 5"
+    assert world.at(14, 2) == 2, "what is left of the window wants 2"
+
+
+def test_one_wish_for_more_starts_the_wait_anew():
+    world = World(StabiliseDown(Wants(1), window_s=10), replicas=3)
+
+    assert [world.at(at_s, 1) for at_s in (0, 5, 9)] == [3, 3, 3]
+    assert world.at(9.5, 3) == 3
+    assert world.at(11, 1) == 3
+    assert world.at(19, 1) == 3
+    assert world.at(19.5, 1) == 1
+
+
+def test_a_plan_with_owners_waits_instead_of_being_changed():
+    world = World(StabiliseDown(Wants(1), window_s=4), replicas=4)
+
+    assert world.at(0, 2, counts_only=False) == 4
+    assert world.at(2, 3, counts_only=False) == 4
+    assert world.at(4, 2, counts_only=False) == 4, "3 was wanted at 2 s, and this plan is for 2"
+    assert world.at(6, 2, counts_only=False) == 2
+    assert world.at(7, 5, counts_only=False) == 5, "up does not wait"
+
+
+def test_the_count_stays_and_the_owners_go():
+    decision = CountsOnly(Wants(3)).decide(seen([10, 10], replicas=1))
+
+    assert (decision.action, decision.plan.count, decision.plan.assignment) == (Action.UP, 3, None)
+    assert decision.reason == "wants 3"
+
+
+def test_to_reassign_is_to_hold():
+    decision = CountsOnly(Wants(2, action=Action.REASSIGN)).decide(seen([10, 10], replicas=2))
+
+    assert (decision.action, decision.plan.assignment) == (Action.HOLD, None)
+    assert decision.plan.replicas == ("payment-0", "payment-1")
+    assert decision.reason == "wants 2; vetoed: the group places its partitions itself"
 
 
 def test_guards_are_called_as_the_policy_inside():

@@ -15,7 +15,7 @@ ROUNDING = 1e-9
 
 
 @compiled
-def keep_in_place(sizes: Floats, owners: Ints, capacities: Floats, closed: Ints) -> tuple[Ints, bool]:
+def relieved(sizes: Floats, owners: Ints, capacities: Floats, closed: Ints) -> tuple[Ints, bool]:
     """Return owners after the fewest moves that a greedy search finds, and whether everything fits.
 
     owners: replica of each partition, −1 for none. closed: 1 for replicas that must be empty afterwards. From each

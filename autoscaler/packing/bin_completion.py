@@ -1,42 +1,78 @@
-"""Least bins, compiled: what greedy filling needs, what cannot be excluded, and a search where the two differ.
+"""Can sizes be packed into a number of bins? A search by bin completion (Korf 2002), compiled, and what bounds it.
 
-Sizes are whole numbers, and every size lies between 0 and the capacity, both left out. Equal sizes are one size with a
-count.
+Sizes are whole numbers between 0 and the capacity, both left out; equal sizes are one size with a count. No fewer bins
+will do than the sum of weights over a limit that no bin's weights exceed (dual feasible functions: Fekete, Schepers
+2001); with the size itself as weight that is ⌈sum/capacity⌉.
 """
 # compiled functions take numbers and arrays one by one, by position
 
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from autoscaler.jit import compiled
-from autoscaler.packing.bin_weights import Ints, lower_bound, tightest
 
+Ints = NDArray[np.int64]
 FOUND, NONE, GIVEN_UP = 1, 0, -1
 REMEMBERED: Final = 2_048
 """States known to lead nowhere; a newer one takes the place of an older."""
 _HASH: Final = 0x9E3779B97F4A7C1
-HASTE: Final = 3_000
-"""Steps of each quick way."""
+MOST_WEIGHTS: Final = 12
+"""Ways to weigh that a search goes by: the tightest. More would cost more than they exclude."""
+DIVISIONS: Final = 16
+"""Weights of the first kind: so many ways to round sizes to parts of the capacity."""
 
 
 @compiled
-def first_fit(sizes: Ints, counts: Ints, capacity: int, content: Ints) -> int:
-    """Return how many bins first fit decreasing takes. content: as of `least_bins`."""
-    room = np.empty(len(content), np.int64)
-    content[:] = 0
-    bins = 0
-    for i in range(len(sizes)):
-        number = 0
-        for _ in range(counts[i]):
-            while number < bins and room[number] < sizes[i]:
-                number += 1
-            if number == bins:
-                room[bins] = capacity
-                bins += 1
-            room[number] -= sizes[i]
-            content[number, i] += 1
-    return bins
+def weigh(sizes: Ints, capacity: int, way: int, weights: Ints) -> int:
+    """Write what each size weighs in one of the 1 + DIVISIONS + 2·len(sizes) ways; return the limit of a bin."""
+    least = int(sizes[(way - 1 - DIVISIONS) % len(sizes)])  # of the ways that leave out what is smaller
+    if way == 0:
+        weights[:] = sizes
+        return capacity
+    if way <= DIVISIONS:
+        for i in range(len(sizes)):
+            times = (way + 1) * sizes[i]
+            weights[i] = way * sizes[i] if times % capacity == 0 else times // capacity * capacity
+        return way * capacity
+    if 2 * least > capacity:
+        least = capacity - least + 1
+    if way <= DIVISIONS + len(sizes):  # what leaves no room for the least counts as a full bin
+        for i in range(len(sizes)):
+            weights[i] = capacity if sizes[i] > capacity - least else sizes[i] if sizes[i] >= least else 0
+        return capacity
+    most = capacity // least
+    for i in range(len(sizes)):  # how many of the least could not be there any more
+        if 2 * sizes[i] > capacity:
+            weights[i] = most - (capacity - sizes[i]) // least
+        else:
+            weights[i] = 1 if sizes[i] >= least else 0
+    return most
+
+
+@compiled
+def lower_bound(sizes: Ints, counts: Ints, capacity: int) -> int:
+    """Return a number of bins below which nothing fits."""
+    weights = np.empty(len(sizes), np.int64)
+    best = 0
+    for way in range(1 + DIVISIONS + 2 * len(sizes)):
+        limit = weigh(sizes, capacity, way, weights)
+        best = max(best, -(-int((weights * counts).sum()) // limit))
+    return best
+
+
+@compiled
+def tightest(sizes: Ints, counts: Ints, capacity: int, bins: int) -> tuple[Ints, Ints]:
+    """Return weights, shape (ways, sizes), and limits, shape (ways,), that leave least to spare; the sizes first."""
+    ways = 1 + DIVISIONS + 2 * len(sizes)
+    table, limits, spare = np.empty((ways, len(sizes)), np.int64), np.empty(ways, np.int64), np.empty(ways)
+    for way in range(ways):
+        limits[way] = weigh(sizes, capacity, way, table[way])
+        spare[way] = bins - (table[way] * counts).sum() / limits[way] + 1e-9 * way
+    spare[0] = -1.0
+    chosen = np.argsort(spare)[:MOST_WEIGHTS]
+    return table[chosen], limits[chosen]
 
 
 @compiled
@@ -182,69 +218,3 @@ def _remember(memory: Ints, left: Ints, bins: int) -> None:
     row = memory[_place(left) % len(memory)]
     row[0] = bins
     row[1:] = left
-
-
-@compiled
-def least_bins(sizes: Ints, counts: Ints, capacity: int, steps: int, content: Ints) -> tuple[int, int, int]:
-    """Return bins that do, bins of which one less is known not to do, and the steps that the search took.
-
-    The two differ only where `steps` did not suffice.
-    sizes: largest first. content: shape (items, sizes), takes how many of each size the bins hold that do.
-    """
-    enough = first_fit(sizes, counts, capacity, content)
-    least = -(-int((sizes * counts).sum()) // capacity)
-    if least < enough:
-        least = max(least, lower_bound(sizes, counts, capacity))
-    known, total, bins = True, 0, least
-    while bins < enough:
-        found, taken = _search(sizes, counts, capacity, bins, steps - total if known else HASTE, content)
-        total += taken
-        if found == FOUND:
-            enough = bins
-        bins += 1
-        known = known and found == NONE
-        if known:
-            least = bins
-    return enough, min(least, enough), total
-
-
-@compiled
-def _search(sizes: Ints, counts: Ints, capacity: int, bins: int, steps: int, content: Ints) -> tuple[int, int]:
-    """Try the quick ways first, then the one that finds out. As `fill`."""
-    weights, limits = tightest(sizes, counts, capacity, bins)
-    tried, found, total = np.empty((bins, len(sizes)), np.int64), GIVEN_UP, 0
-    for way in range(5):
-        full, share = bins * (0, 80, 50, 90, 0)[way] // 100, (1, 0, 1, 0, 0)[way]
-        some = min(steps - total, steps if way == 4 else HASTE)
-        if found == GIVEN_UP and some > 0:
-            found, taken = fill(sizes, counts, capacity, bins, weights, limits, some, full, share, tried)
-            total += taken
-    if found == FOUND:
-        content[:bins] = tried
-        content[bins:] = 0
-    return found, total
-
-
-@compiled
-def least_of_rows(rows: Ints, capacity: int, steps: int, chosen: Ints, enough: Ints, least: Ints) -> None:
-    """Write for each of the `chosen` rows what `least_bins` returns, what has bins of its own included.
-
-    rows: sizes, largest first, shape (rows, partitions). A size of the capacity or above has a bin of its own.
-    """
-    sizes, counts = np.empty(rows.shape[1], np.int64), np.empty(rows.shape[1], np.int64)
-    for number in chosen:
-        kinds, alone, items = 0, 0, 0
-        for size in rows[number]:
-            if size >= capacity:
-                alone += 1
-            elif size > 0:
-                items += 1
-                if kinds == 0 or sizes[kinds - 1] != size:
-                    sizes[kinds], counts[kinds] = size, 0
-                    kinds += 1
-                counts[kinds - 1] += 1
-        bins = 0, 0, 0
-        if items:
-            content = np.empty((items, kinds), np.int64)
-            bins = least_bins(sizes[:kinds], counts[:kinds], capacity, steps, content)
-        enough[number], least[number] = alone + bins[0], alone + bins[1]

@@ -1,17 +1,19 @@
-"""Least-Loaded under the shared signature: one dimension, and consumers numbered so that little moves."""
+"""The packers of one dimension by name: the twelve of Landau et al. 2024, keep-in-place, and Least-Loaded."""
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import numpy as np
 
-from autoscaler.packing.balancing import NO_ROOM, fill
-from autoscaler.packing.least_loaded import ROUNDING
-from autoscaler.packing.matching import NONE, Overlap, best_matching
-from autoscaler.packing.one_dimension import NOBODY, Problem
-from autoscaler.packing.open_consumers import Ranks
+from autoscaler.packing.any_fit import BEST, FIRST, NEXT, WORST, AnyFit, Ranks
+from autoscaler.packing.keep_in_place import KeepInPlace
+from autoscaler.packing.least_loaded import NO_ROOM, ROUNDING, fill
+from autoscaler.packing.modified_any_fit import ModifiedAnyFit
+from autoscaler.packing.one_dimension import NOBODY, Packer, Problem
+from autoscaler.packing.owners import NONE, Overlap, best_matching
 
-UNITS = 1e12
+UNITS: Final = 1e12
 """Of the largest load: weights of the matching are integers."""
 
 
@@ -53,3 +55,21 @@ def _numbers(problem: Problem, place_of: Ranks, bins: int) -> Ranks:
     free = np.setdiff1d(np.arange(problem.consumers), numbers)
     numbers[numbers == NONE] = free[: np.count_nonzero(numbers == NONE)]
     return numbers
+
+
+PACKERS: Final[dict[str, Packer]] = {
+    "nf": AnyFit(NEXT),
+    "ff": AnyFit(FIRST),
+    "bf": AnyFit(BEST),
+    "wf": AnyFit(WORST),
+    "nfd": AnyFit(NEXT, decreasing=True),
+    "ffd": AnyFit(FIRST, decreasing=True),
+    "bfd": AnyFit(BEST, decreasing=True),
+    "wfd": AnyFit(WORST, decreasing=True),
+    "mwf": ModifiedAnyFit(WORST),
+    "mbf": ModifiedAnyFit(BEST),
+    "mwfp": ModifiedAnyFit(WORST, by_largest=True),
+    "mbfp": ModifiedAnyFit(BEST, by_largest=True),
+    "keep_in_place": KeepInPlace(),
+    "least_loaded": balanced,
+}

@@ -1,0 +1,195 @@
+"""What the group must survive: figures that make no sense, partitions that are stuck, a policy that fails."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from autoscaler.model import Action, Decision, GroupObservation, Plan
+from autoscaler.policies.guards.guard import Guard, resized
+from autoscaler.policies.planning import change, hold, number, unowned
+from autoscaler.ports import Policy
+
+
+class HoldWhenUnknown(Guard):
+    """Holds, and does not even ask the policy, while a figure of the observation makes no sense.
+
+    A world that knows that something is missing raises NotReadyError, and the controller holds. This is for worlds
+    that do not know: markers like −1 for "no offset", rates of an interval of no length, numbers that are left out.
+    """
+
+    def decide(self, observation: GroupObservation) -> Decision:
+        """Return the inner decision, or a hold that names the figure."""
+        if wrong := nonsense(observation):
+            return hold(observation, f"nothing is decided on what is unknown: {wrong}")
+        return self.policy.decide(observation)
+
+
+def nonsense(observation: GroupObservation) -> str:
+    """Name the first figure that cannot be true; empty text when all can."""
+    loads = observation.partitions
+    for what, value, good in (
+        ("number of partitions", len(loads), len(loads) > 0),
+        ("service rate", observation.service_rate, 0 < observation.service_rate < math.inf),
+        ("rebalance time", observation.rebalance_time_s, 0 <= observation.rebalance_time_s < math.inf),
+        ("time", observation.at_s, math.isfinite(observation.at_s)),
+    ):
+        if not good:
+            return f"{what} is {value}"
+    numbers = np.fromiter((load.partition for load in loads), np.int64, len(loads))
+    if len(gaps := np.flatnonzero(numbers != np.arange(len(loads)))):
+        return f"partition {gaps[0]} is not where it should be, {numbers[gaps[0]]} is"
+    rates = np.fromiter((load.arrival_rate for load in loads), np.float64, len(loads))
+    if len(bad := np.flatnonzero(~((rates >= 0) & np.isfinite(rates)))):
+        return f"arrival rate of partition {bad[0]} is {rates[bad[0]]}"
+    lags = np.fromiter((load.lag for load in loads), np.float64, len(loads))
+    if len(bad := np.flatnonzero(~((lags >= 0) & np.isfinite(lags)))):
+        return f"lag of partition {bad[0]} is {lags[bad[0]]:g}"
+    return ""
+
+
+class SetStuckAside(Guard):
+    """Alerts for stuck partitions in the reason, and hides their lag from the policy inside, so that nothing scales.
+
+    Stuck: for `after_s` some lag, no progress (λ·Δt − Δlag of less than one event), one owner, and that owner ready.
+    Its λ stays visible: it will have to be served when the fault is mended.
+    """
+
+    def __init__(self, policy: Policy, *, after_s: float = 30.0) -> None:
+        super().__init__(policy)
+        self.after_s = after_s
+        self._seen_s = 0.0
+        self._lag: NDArray[np.float64] = np.empty(0)
+        self._owners: list[str] = []
+        self._since_s: NDArray[np.float64] = np.empty(0)
+        """Since when each partition, in the order of the observation, may be stuck."""
+
+    def decide(self, observation: GroupObservation) -> Decision:
+        """Return what the policy decides without the lag of stuck partitions, and name these."""
+        stuck = self._stuck(observation)
+        if not len(stuck):
+            return self.policy.decide(observation)
+        loads = list(observation.partitions)
+        for index in stuck:
+            loads[index] = replace(loads[index], lag=0)
+        wanted = self.policy.decide(replace(observation, partitions=tuple(loads)))
+        return replace(wanted, reason=f"{wanted.reason}; alert: {self._alert(observation, stuck)}")
+
+    def _stuck(self, observation: GroupObservation) -> NDArray[np.intp]:
+        """Return the places of stuck partitions in the observation."""
+        loads, at_s = observation.partitions, observation.at_s
+        lag = np.fromiter((load.lag for load in loads), np.float64, len(loads))
+        arrived = np.fromiter((load.arrival_rate for load in loads), np.float64, len(loads)) * (at_s - self._seen_s)
+        ready = {one.name for one in observation.replicas if one.ready}
+        owners = [observation.assignment.get(load.partition, "") for load in loads]
+        alive = np.fromiter((owner in ready for owner in owners), np.bool_, len(loads))
+        known = min(len(loads), len(self._owners))  # partitions that are new begin now
+        idle = np.zeros(len(loads), np.bool_)
+        idle[:known] = arrived[:known] - (lag[:known] - self._lag[:known]) < 0.5
+        same = (owner == before for owner, before in zip(owners[:known], self._owners[:known], strict=True))
+        idle[:known] &= np.fromiter(same, np.bool_, known)
+        waits = idle & alive & (lag > 0)
+        since_s = np.full(len(loads), at_s)
+        since_s[:known] = np.where(waits[:known], self._since_s[:known], at_s)
+        self._seen_s, self._lag, self._owners, self._since_s = at_s, lag, owners, since_s
+        return np.flatnonzero(waits & (at_s - since_s >= self.after_s))
+
+    def _alert(self, observation: GroupObservation, stuck: NDArray[np.intp]) -> str:
+        first = observation.partitions[stuck[0]]
+        more = f" and {len(stuck) - 1} more" if len(stuck) > 1 else ""
+        since_s = observation.at_s - self._since_s[stuck[0]]
+        return (
+            f"partition {first.partition}{more} stuck for {number(since_s)} s with {first.lag} events of lag, while "
+            f"its owner {self._owners[stuck[0]]} is ready; more replicas would not help"
+        )
+
+
+class Fallback(Guard):
+    """Stands in for a policy that raises or whose plan cannot be carried out, and says what was wrong.
+
+    For `after_s` the last good plan stays, or comes back where it is not in force any more. After that, and where no
+    good plan names every partition, the group gets `safe_replicas`, and keeps more if it has more: blind is not the
+    moment to save.
+    safe_replicas 0: the most that any good plan had so far. counts_only: plans name a count and no owners.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        *,
+        after_s: float = 60.0,
+        safe_replicas: int = 0,
+        counts_only: bool = False,
+        replica_prefix: str = "payment",
+    ) -> None:
+        super().__init__(policy)
+        self.after_s = after_s
+        self.safe_replicas = safe_replicas
+        self.counts_only = counts_only
+        self.replica_prefix = replica_prefix
+        self._good: Plan | None = None
+        self._most = 1
+        self._fails_since_s: float | None = None
+
+    def decide(self, observation: GroupObservation) -> Decision:
+        """Return the inner decision if it can be carried out, else what is safe."""
+        try:
+            wanted = self.policy.decide(observation)
+        except Exception as failed:  # whatever it is: the group must go on
+            return self._fall_back(observation, f"{self.name} failed: {type(failed).__name__}: {failed}")
+        wrong = invalid(observation, wanted.plan)
+        if wrong and wanted.action is not Action.HOLD:  # a hold changes nothing, so it can always be carried out
+            return self._fall_back(observation, f"{self.name} made a plan that cannot be carried out: {wrong}")
+        self._fails_since_s = None
+        if not wrong:
+            self._good, self._most = wanted.plan, max(self._most, wanted.plan.count)
+        return wanted
+
+    def _fall_back(self, observation: GroupObservation, why: str) -> Decision:
+        if self._fails_since_s is None:
+            self._fails_since_s = observation.at_s
+        since_s = observation.at_s - self._fails_since_s
+        good = self._good
+        if good is not None and since_s < self.after_s and not invalid(observation, good):
+            return _changed(observation, good, f"{why}; the last good plan stays for {number(self.after_s)} s")
+        return self._safe(observation, f"{why}, for {number(since_s)} s" if since_s else why)
+
+    def _safe(self, observation: GroupObservation, why: str) -> Decision:
+        now = observation.requested_replicas
+        count = min(max(self.safe_replicas or self._most, now), len(observation.partitions))
+        if count == now and (self.counts_only or not unowned(observation)):
+            return hold(observation, f"{why}; hold {now}", counts_only=self.counts_only)
+        kind = Plan((), None if self.counts_only else {})
+        plan = resized(observation, kind, count, self.replica_prefix)
+        return change(observation, plan, f"{why}; {count} are safe")
+
+
+def invalid(observation: GroupObservation, plan: Plan) -> str:
+    """Say why a plan cannot be carried out; empty text when it can."""
+    partitions = len(observation.partitions)
+    if not plan.replicas:
+        return "it has no replica"
+    if len(set(plan.replicas)) < plan.count:
+        return "it names a replica twice"
+    if plan.count > partitions:
+        return f"it has {plan.count} replicas for {partitions} partitions"
+    if plan.assignment is None:
+        return ""
+    known, placed = {load.partition for load in observation.partitions}, set(plan.assignment)
+    for wrong, why in (
+        (placed - known, "it names a partition that does not exist, {}"),
+        (known - placed, "it leaves out partition {}"),
+        (set(plan.assignment.values()) - set(plan.replicas), "it gives partitions to {}, which it does not name"),
+    ):
+        if wrong:
+            return why.format(min(wrong))
+    return ""
+
+
+def _changed(observation: GroupObservation, plan: Plan, why: str) -> Decision:
+    """Return a hold where `plan` is in force already, else the decision for it."""
+    same = plan.assignment is None or plan.assignment == observation.assignment
+    if same and set(plan.replicas) == set(observation.replica_names):
+        return hold(observation, why, counts_only=plan.assignment is None)
+    return change(observation, plan, why)

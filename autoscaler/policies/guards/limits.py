@@ -1,0 +1,165 @@
+"""How many replicas there may be, and when the count or the owners may change."""
+
+import math
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from autoscaler.model import Action, Decision, GroupObservation, Plan
+from autoscaler.policies.guards.guard import Guard, resized, veto
+from autoscaler.policies.planning import change, hold, number, unowned
+from autoscaler.ports import Policy
+
+WORTH_MOVING: Final = 0.1
+"""At the cap, partitions move only if the busiest replica loses this share of its arrival rate: an overloaded group
+must not pay for a handover each second that gains next to nothing."""
+
+
+class CountsOnly(Guard):
+    """For a group that places its partitions itself: takes the count of a decision and drops its assignment."""
+
+    def decide(self, observation: GroupObservation) -> Decision:
+        """Return the inner decision without owners; to reassign is not ours here, so it becomes a hold."""
+        wanted = self.policy.decide(observation)
+        if wanted.action is Action.REASSIGN:
+            return hold(
+                observation, f"{wanted.reason}; vetoed: the group places its partitions itself", counts_only=True
+            )
+        return replace(wanted, plan=Plan(wanted.plan.replicas, None))
+
+
+class Bounds(Guard):
+    """Keeps the count within [minimum, maximum] and never above the partitions: a replica without one serves nobody."""
+
+    def __init__(self, policy: Policy, *, minimum: int = 1, maximum: int = 0, replica_prefix: str = "payment") -> None:
+        """maximum 0: as many as there are partitions."""
+        super().__init__(policy)
+        self.minimum = minimum
+        self.maximum = maximum
+        self.replica_prefix = replica_prefix
+
+    def decide(self, observation: GroupObservation) -> Decision:
+        """Return the inner decision, or the nearest one within the bounds."""
+        wanted = self.policy.decide(observation)
+        count, limit = self._bounded(wanted.plan.count, len(observation.partitions))
+        if count == wanted.plan.count:
+            return wanted
+        why = f"{wanted.reason}; {limit}"
+        plan = resized(observation, wanted.plan, count, self.replica_prefix)
+        if plan.assignment is not None and count == observation.requested_replicas and not unowned(observation):
+            if wanted.action is Action.DOWN:
+                return hold(observation, f"{why}: hold {count}")
+            if not _relieves(observation, plan):
+                return hold(observation, f"{why}: hold {count}, no placement relieves the busiest replica enough")
+        return change(observation, plan, why)
+
+    def _bounded(self, count: int, partitions: int) -> tuple[int, str]:
+        if 0 < self.maximum < min(count, partitions):
+            return self.maximum, f"maximum is {self.maximum}"
+        if count > partitions:
+            return partitions, f"capped at {partitions}, for replicas cannot share a partition"
+        if count < min(self.minimum, partitions):
+            return min(self.minimum, partitions), f"minimum is {self.minimum}"
+        return count, ""
+
+
+class StabiliseDown(Guard):
+    """Scales down only to the most that was wanted at any time within a window, as Kubernetes' HPA does with counts.
+
+    The count at the first decision is taken to have been wanted before. A plan that says who owns what is not changed
+    but waits until nothing larger has been wanted for `window_s`.
+    """
+
+    def __init__(self, policy: Policy, *, window_s: float, replica_prefix: str = "payment") -> None:
+        super().__init__(policy)
+        self.window_s = window_s
+        self.replica_prefix = replica_prefix
+        self._wishes: deque[tuple[float, int]] = deque()
+
+    def decide(self, observation: GroupObservation) -> Decision:
+        """Return the inner decision, a smaller change, or a hold while the window holds larger wishes."""
+        wanted = self.policy.decide(observation)
+        now, count = observation.requested_replicas, wanted.plan.count
+        most = self._most(observation.at_s, count, now)
+        if wanted.action is not Action.DOWN or most == count:
+            return wanted
+        why = f"the most wanted within {number(self.window_s)} s is {most}"
+        if most >= now or wanted.plan.assignment is not None:
+            return veto(observation, wanted, why)
+        plan = resized(observation, wanted.plan, most, self.replica_prefix)
+        return change(observation, plan, f"{wanted.reason}; {why}")
+
+    def _most(self, at_s: float, count: int, now: int) -> int:
+        """Remember this wish; return the largest of those less than the window old."""
+        if not self._wishes:
+            self._wishes.append((at_s, now))
+        self._wishes.append((at_s, count))
+        while at_s - self._wishes[0][0] >= self.window_s and len(self._wishes) > 1:
+            self._wishes.popleft()
+        return max(wished for _, wished in self._wishes)
+
+
+class HoldWhileChanging(Guard):
+    """No DOWN and no REASSIGN while a requested replica is not ready; UP passes, for load does not wait.
+
+    limit_s: a replica that is not ready for that long no longer holds the group back.
+    """
+
+    def __init__(self, policy: Policy, *, limit_s: float = 30.0) -> None:
+        super().__init__(policy)
+        self.limit_s = limit_s
+        self._awaited_since_s: dict[str, float] = {}
+
+    def decide(self, observation: GroupObservation) -> Decision:
+        """Return the inner decision, or a hold that names the replicas that are awaited."""
+        wanted = self.policy.decide(observation)
+        self._awaited_since_s = {
+            one.name: self._awaited_since_s.get(one.name, observation.at_s)
+            for one in observation.replicas
+            if not one.ready
+        }
+        awaited = [name for name, at_s in self._awaited_since_s.items() if observation.at_s - at_s < self.limit_s]
+        if not awaited or wanted.action in (Action.UP, Action.HOLD):
+            return wanted
+        return veto(observation, wanted, f"{', '.join(awaited)} not ready yet")
+
+
+class CoolDown(Guard):
+    """After any scaling, no UP for `up_s` and no DOWN for `down_s`. Reassigning is not scaling."""
+
+    def __init__(self, policy: Policy, *, up_s: float = 0.0, down_s: float = 0.0) -> None:
+        super().__init__(policy)
+        self.up_s = up_s
+        self.down_s = down_s
+        self._scaled_at_s = -math.inf
+
+    def decide(self, observation: GroupObservation) -> Decision:
+        """Return the inner decision, or a hold while it is too early for its action."""
+        wanted = self.policy.decide(observation)
+        if wanted.action not in (Action.UP, Action.DOWN):
+            return wanted
+        wait_s = self.up_s if wanted.action is Action.UP else self.down_s
+        since_s = observation.at_s - self._scaled_at_s
+        if since_s < wait_s:
+            return veto(observation, wanted, f"cooling down, {number(since_s)} of {number(wait_s)} s")
+        self._scaled_at_s = observation.at_s
+        return wanted
+
+
+def _relieves(observation: GroupObservation, plan: Plan) -> bool:
+    """Tell whether `plan` takes a share worth moving from the busiest replica."""
+    assert plan.assignment is not None, "only plans with an assignment are compared"
+    now, then = _busiest(observation, observation.assignment), _busiest(observation, plan.assignment)
+    return then < now * (1 - WORTH_MOVING)
+
+
+def _busiest(observation: GroupObservation, assignment: Mapping[int, str]) -> float:
+    """Return the largest Σλ/μ of any replica. Every partition has an owner here."""
+    rates = {one.name: one.service_rate or observation.service_rate for one in observation.replicas}
+    total: dict[str, float] = {}
+    for load in observation.partitions:
+        owner = assignment.get(load.partition, "")
+        rate = rates.get(owner, observation.service_rate)
+        total[owner] = total.get(owner, 0.0) + load.arrival_rate / rate
+    return max(total.values())

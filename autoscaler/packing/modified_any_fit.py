@@ -9,16 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from autoscaler.jit import compiled
-from autoscaler.packing.any_fit import (
-    NONE,
-    Loads,
-    Opened,
-    Ranks,
-    fitting,
-    nothing_open,
-    open_consumer,
-    place_all,
-)
+from autoscaler.packing.any_fit import NONE, Loads, Opened, Ranks, fitting, nothing_open, open_consumer, place_all
 from autoscaler.packing.one_dimension import NOBODY, Problem
 
 

@@ -19,7 +19,7 @@ from autoscaler.policies.paper_optimal import (
     PaperOptimalSettings,
 )
 from autoscaler.policies.settings import GuardSettings, PolicySettings
-from autoscaler.policies.tail_aware import TailAware, TailAwareSettings
+from autoscaler.policies.tail_aware.policy import TailAware, TailAwareSettings
 from autoscaler.ports import Policy
 
 

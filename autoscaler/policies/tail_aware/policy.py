@@ -1,7 +1,7 @@
 """The policy: of the plans that could follow, the one whose replicas and late events together cost least."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from math import ceil
 
@@ -11,16 +11,42 @@ from autoscaler.model import Alternative, Decision, GroupObservation, Plan
 from autoscaler.packing.owners import fresh_names
 from autoscaler.policies.planning import change, hold, number
 from autoscaler.policies.settings import PolicySettings
-from autoscaler.policies.tail_aware.arrivals import ArrivalHistory, uncommitted_left_out
-from autoscaler.policies.tail_aware.budget import Budget
-from autoscaler.policies.tail_aware.candidates import candidates, late_for_certain, needed
-from autoscaler.policies.tail_aware.demand import Demand
-from autoscaler.policies.tail_aware.handovers import Handovers
-from autoscaler.policies.tail_aware.outlook import Outlook, outlook
-from autoscaler.policies.tail_aware.patience import Patience
-from autoscaler.policies.tail_aware.settings import TailAwareSettings
-from autoscaler.policies.tail_aware.situation import Candidate, Situation
-from autoscaler.policies.tail_aware.startups import StartUps
+from autoscaler.policies.tail_aware.forecast import ArrivalHistory, Demand, uncommitted_left_out
+from autoscaler.policies.tail_aware.memory import Budget, Handovers, Patience, StartUps
+from autoscaler.policies.tail_aware.prediction import capacity_of, late_for_certain, predicted
+from autoscaler.policies.tail_aware.proposals import needed, proposals
+from autoscaler.policies.tail_aware.situation import Candidate, Situation, outlook
+
+
+@dataclass(frozen=True, slots=True)
+class TailAwareSettings:
+    """Raises ValueError naming every value that is out of range."""
+
+    price: float = 0.05
+    """What the budget of late events (1 − q of all) is worth, as a share of the work: to keep one event in time,
+    price/(μ·(1 − q)) replica-seconds may be spent; 0.25 at μ = 200 and q = 0.999. Four times that when the budget runs
+    out."""
+    start_price_s: float = 1.0
+    """Replica-seconds that starting a replica costs beside what it costs to run."""
+    patience_s: float = 8.0
+    """Longest that fewer replicas must have sufficed before one is stopped, the time of a start left out. It is learned
+    from stops that were soon followed by a start, and 0 where there are none."""
+    move_price_s: float = 0.02
+    """Replica-seconds that moving a partition costs beside the events that it makes late: a gain that is no more than
+    the noise of the forecast is not worth a round of the group."""
+    lead_factor: float = 6.5
+    """Handovers that take t_r are begun up to lead_factor·t_r early: a partition that moves early moves few events.
+    Where handovers take 50 ms it has no effect."""
+
+    def __post_init__(self) -> None:
+        wrong = []
+        if not self.price > 0:
+            wrong.append(f"price = {self.price}: must be more than 0")
+        for name in ("start_price_s", "patience_s", "move_price_s", "lead_factor"):
+            if not getattr(self, name) >= 0:
+                wrong.append(f"{name} = {getattr(self, name)}: must be 0 or more")
+        if wrong:
+            raise ValueError("; ".join(wrong))
 
 
 class TailAware:
@@ -46,40 +72,36 @@ class TailAware:
         """Return the cheapest plan; a hold where that is the present one."""
         if not observation.partitions:
             return hold(observation, "the topic has no partitions")
-        self._startups.observe(observation)
-        counts = self._history.observe(observation)
-        ahead = self._outlook(observation)
-        self._demand.observe(counts, lead=ahead.intervals[-1])
-        now = self._situation(observation, ahead)
-        found = list(candidates(now))
-        chosen = self._patient(observation, found, self._reserve(now, ahead.intervals[-1]))
-        self._budget.book(late_for_certain(now, chosen), float(counts.sum()))
+        now = self._forecast(observation)
+        found = [predicted(now, plan) for plan in proposals(now)]
+        chosen = self._choose(observation, now, found)
+        self._budget.book(late_for_certain(now, chosen), now.arrived)
         return self._decision(observation, now, chosen, found)
 
-    def _startup_s(self, observation: GroupObservation) -> float:
-        return self._startups.typical_s(observation.startup_s, self._history.interval_s)
-
-    def _outlook(self, observation: GroupObservation) -> Outlook:
-        handover_s = observation.rebalance_time_s * (1 + self.options.lead_factor)
-        return outlook(
-            interval_s=self._history.interval_s,
-            reach_s=max(self.settings.latency_target_s, handover_s),
+    def _forecast(self, observation: GroupObservation) -> Situation:
+        """Learn from the tick; return what waits, what is expected, and what plans are compared by."""
+        self._startups.observe(observation)
+        counts = self._history.observe(observation)
+        history, options = self._history, self.options
+        ahead = outlook(
+            interval_s=history.interval_s,
+            reach_s=max(self.settings.latency_target_s, observation.rebalance_time_s * (1 + self.options.lead_factor)),
             startup_s=self._startup_s(observation),
         )
-
-    def _situation(self, observation: GroupObservation, ahead: Outlook) -> Situation:
-        history, options = self._history, self.options
+        self._demand.observe(counts, lead=ahead.intervals[-1])
         target_s = max(history.slot_s, self.settings.latency_target_s - observation.overhead_s)
         demand = [self._demand.ahead(intervals) for intervals in ahead.intervals]
-        shapes = history.shapes()
+        shapes, shape = history.shapes(), history.shape()
         index = {name: number for number, name in enumerate(observation.replica_names)}
-        owners = [index.get(observation.assignment.get(load.partition, ""), -1) for load in observation.partitions]
-        owned = np.array(owners, np.int64)
+        owners = np.array(
+            [index.get(observation.assignment.get(load.partition, ""), -1) for load in observation.partitions], np.int64
+        )
         rates = np.array([one.service_rate or observation.service_rate for one in observation.replicas])
         lag = np.array([float(load.lag) for load in observation.partitions])
         return Situation(
+            arrived=float(counts.sum()),
             waiting=history.waiting(
-                uncommitted_left_out(lag, owned, rates * observation.commit_age_s), self.settings.latency_target_s
+                uncommitted_left_out(lag, owners, rates * observation.commit_age_s), self.settings.latency_target_s
             ),
             expected=np.concatenate([shapes * events for events in demand])[
                 : ceil(ahead.until_s / history.slot_s - 1e-9)
@@ -87,11 +109,12 @@ class TailAware:
             paid_s=ahead.near_s,
             variance=self._demand.variance(),
             sizes=np.maximum(demand[0], demand[-1]),
-            shape=history.shape(),
-            owners=owned,
+            shape=shape,
+            owners=owners,
             in_handover_s=self._handovers.remaining_s(observation),
             rates=rates,
             typical_rate=observation.service_rate,
+            capacity=capacity_of(shape, observation.service_rate, history.slot_s, target_s),
             slot_s=history.slot_s,
             target_s=target_s,
             pause_s=observation.rebalance_time_s,
@@ -102,25 +125,23 @@ class TailAware:
             move_price_s=options.move_price_s,
         )
 
-    def _reserve(self, now: Situation, lead: int) -> int:
-        """Return how many replicas are not stopped: what fell of late may come back as fast, sooner than they start.
+    def _startup_s(self, observation: GroupObservation) -> float:
+        return self._startups.typical_s(observation.startup_s, self._history.interval_s)
 
-        Where replicas start at once there are none.
-        """
-        return needed(now, self._demand.fall(lead)) if now.start_s > 0 else 0
-
-    def _patient(self, observation: GroupObservation, found: list[Candidate], reserve: int) -> Candidate:
+    def _choose(self, observation: GroupObservation, now: Situation, found: list[Candidate]) -> Candidate:
         """Return the cheapest; with fewer replicas only where those can go on so, and fewer have sufficed for a while.
 
-        A replica may be saved by living on the slack of W, but is not stopped for it: it would come back at once.
+        A replica may be saved by living on the slack of W, but is not stopped for it: it would come back at once. Where
+        starts take time, what fell of late may come back as fast: replicas that it would need sooner are not stopped.
         """
-        now = observation.requested_replicas
-        allowed = [one for one in found if one.lasts or len(one.replicas) >= now] or found
+        requested = observation.requested_replicas
+        allowed = [one for one in found if one.lasts or len(one.replicas) >= requested] or found
         best = min(allowed, key=_cost)
+        reserve = needed(now, self._demand.fall()) if now.start_s > 0 else 0
         wanted = max(len(best.replicas), reserve)
-        least = min(now, self._patience.least(observation.at_s, wanted, self._startup_s(observation)))
+        least = min(requested, self._patience.least(observation.at_s, wanted, self._startup_s(observation)))
         chosen = min((one for one in allowed if len(one.replicas) >= least), key=_cost, default=best)
-        self._patience.note(observation.at_s, now, len(chosen.replicas))
+        self._patience.note(observation.at_s, requested, len(chosen.replicas))
         return chosen
 
     def _decision(

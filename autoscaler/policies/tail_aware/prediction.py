@@ -4,15 +4,107 @@ A replica serves at μ what reaches it, oldest first. The events of one slot arr
 can do), each is due W later, and those that a full queue pushes beyond that are late (Lindley's recursion on slots).
 """
 
+from collections.abc import Sequence
 from math import erf, exp, pi, sqrt
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from autoscaler.jit import compiled
+from autoscaler.policies.tail_aware.situation import Candidate, Floats, Ints, Proposal, Situation
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+HALVINGS: Final = 12
+"""In the search for a replica's capacity: to within 1/4096 of μ."""
+ROUNDING: Final = 1e-3
+"""Relative; the capacity is not known better."""
+NEGLIGIBLE: Final = 1e-6
+"""Events."""
+STUCK: Final = 1e9
+"""Weight of a partition whose handover is under way: to move it again would begin its pause anew."""
+
+
+def predicted(now: Situation, plan: Proposal) -> Candidate:
+    """Return the plan with the events that would be late, and what it would cost."""
+    owners, replicas = plan.owners, plan.replicas
+    moves = owners != now.owners
+    late = late_under(now, plan)
+    coming = sum(one >= len(now.rates) for one in replicas)
+    again = float(np.count_nonzero(moves & (now.in_handover_s > 0))) * STUCK
+    cost = (
+        len(replicas) * now.paid_s + coming * now.start_price_s + now.late_price_s * late * now.scarcity(late) + again
+    )
+    cost += now.move_price_s * np.count_nonzero(moves) + NEGLIGIBLE * float(now.sizes[moves].sum())
+    return Candidate(
+        owners,
+        replicas,
+        late,
+        _lasts(now, plan),
+        int(np.count_nonzero(moves)),
+        float(cost),
+    )
+
+
+def late_under(now: Situation, plan: Proposal) -> float:
+    """Return how many events would be late, of those that wait and those that are looked ahead to."""
+    return _late(now, plan, now.waiting, now.expected, now.variance)
+
+
+def late_for_certain(now: Situation, chosen: Proposal) -> float:
+    """Return how many of the events that arrived in the last interval will be late under `chosen`."""
+    slots = len(now.shape)
+    before = now.waiting.copy()
+    before[-slots:] = 0.0
+    with_them = _late(now, chosen, now.waiting, now.expected[:0], 0 * now.variance)
+    without = _late(now, chosen, before, now.expected[:0], 0 * now.variance)
+    return max(0.0, with_them - without)
+
+
+def capacity_of(shape: Floats, service_rate: float, slot_s: float, target_s: float) -> float:
+    """Return how many events per interval a replica serves in time, interval after interval, in their shape.
+
+    Between μ·W (all at once) and μ·interval (evenly).
+    """
+    thrice = np.concatenate((shape, shape, shape))[:, None]
+    none, zero, first = np.zeros((1, 1)), np.zeros(1), np.zeros(1, np.int64)
+    rate = np.array([service_rate])
+
+    def in_time(size: float) -> bool:
+        late = late_events(none, thrice * size, zero, first, first, zero, zero, rate, slot_s, target_s)
+        return float(late[0]) <= NEGLIGIBLE
+
+    low, high = 0.0, service_rate * (len(shape) * slot_s)
+    if in_time(high):
+        return high
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if in_time(middle) else (low, middle)
+    return max(low, NEGLIGIBLE)
+
+
+def _lasts(now: Situation, plan: Proposal) -> bool:
+    """Tell whether every replica with more than one partition can serve what they bring."""
+    rates = rates_of(now, plan.replicas)
+    load = np.bincount(plan.owners, now.sizes, minlength=len(rates))
+    shared = np.bincount(plan.owners, minlength=len(rates)) > 1
+    return bool((load <= now.capacity * rates / now.typical_rate * (1 + ROUNDING))[shared].all())
+
+
+def _late(now: Situation, plan: Proposal, waiting: Floats, expected: Floats, variance: Floats) -> float:
+    owners = plan.owners
+    switch_s = np.where(owners >= len(now.rates), now.start_s, 0.0)
+    ready_s = np.where(owners == now.owners, now.in_handover_s, switch_s + now.pause_s)
+    rates = rates_of(now, plan.replicas)
+    slot_s, target_s = now.slot_s, now.target_s
+    return float(
+        late_events(waiting, expected, variance, now.owners, owners, switch_s, ready_s, rates, slot_s, target_s).sum()
+    )
+
+
+def rates_of(now: Situation, replicas: Sequence[int]) -> Floats:
+    """Return μ by replica, new ones included."""
+    rates = np.full(max(len(now.rates), max(replicas, default=-1) + 1), now.typical_rate)
+    rates[: len(now.rates)] = now.rates
+    return rates
 
 
 @compiled
@@ -34,8 +126,8 @@ def late_events(
     expected: events that will arrive, by slot and partition, shape (slots, partitions).
     variance: of the sum over slots of `expected`, by partition.
     before, owners: replica of each partition now and under the plan, −1 for none. switch_s: until then the one before
-    serves what arrives, for its heir has yet to start; 0 where it has not. ready_s: from when the heir serves the
-    partition, 0 if it does already; of several that a replica waits for, the last counts. Events are due as before.
+    serves what arrives, for its successor has yet to start; 0 where it has not. ready_s: from when the successor serves
+    the partition, 0 if it does already; of several that a replica waits for, the last counts. Events are due as before.
     service_rate: μ of each replica.
     """
     replicas = len(service_rate)

@@ -1,19 +1,24 @@
-"""What the candidates are judged by, and what one of them is."""
+"""What plans are compared by: the situation now, how far it is looked ahead, and a plan with what it would bring."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import ceil
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+ROUNDING: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Situation:
-    """All that the candidates are judged by. Partitions and replicas by index; replicas in the order requested."""
+    """All that plans are compared by. Partitions and replicas by index; replicas in the order requested."""
 
+    arrived: float
+    """Events of the last interval."""
     waiting: Floats
     """Events that wait, by age and partition, shape (slots, partitions), the newest slot last."""
     expected: Floats
@@ -34,6 +39,8 @@ class Situation:
     """μ of each replica, events/s."""
     typical_rate: float
     """μ of a replica that is new."""
+    capacity: float
+    """Events per interval, in their shape, that a typical replica serves in time, interval after interval."""
     slot_s: float
     target_s: float
     """W less what is lost to anything but waiting and serving."""
@@ -44,25 +51,27 @@ class Situation:
     late_price_s: float
     """Replica-seconds that keeping one event in time is worth while there is budget."""
     scarcity: Callable[[float], float]
-    """How many times that when so many more are late."""
+    """Price multiplier after so many further late events."""
     start_price_s: float
     """Replica-seconds that starting a replica costs."""
     move_price_s: float
     """Replica-seconds that moving a partition costs, beside the events that it makes late."""
 
-    @property
-    def interval_s(self) -> float:
-        """Decision interval."""
-        return len(self.shape) * self.slot_s
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Proposal:
+    """A plan that could follow."""
+
+    owners: Ints
+    """Replica of each partition."""
+    replicas: tuple[int, ...]
+    """Indices of those that stay or come."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Candidate:
-    """A plan that could follow. cost: replica-seconds, late events at their price included."""
+class Candidate(Proposal):
+    """A proposal with its prediction. cost: replica-seconds, late events at their price included."""
 
-    owners: Ints
-    replicas: tuple[int, ...]
-    """Indices of those that stay or come."""
     late: float
     """Events expected to be late, of those that wait and those that are looked ahead to."""
     lasts: bool
@@ -70,3 +79,32 @@ class Candidate:
     moved: int
     """Partitions that change their owner."""
     cost: float
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """Times in s from now. Intervals in which nothing that is decided now can matter are left out, and not counted."""
+
+    intervals: tuple[int, ...]
+    """Those of the next decision intervals that are looked at; 1 is the next one."""
+    until_s: float
+    """So far into them."""
+    near_s: float
+    """Until here a plan is paid for. What is looked at beyond, for the sake of a start, is not: to begin it an interval
+    later is early enough for the interval after."""
+    start_s: float
+    """From here a replica that is asked for now serves; 0: at once."""
+
+
+def outlook(*, interval_s: float, reach_s: float, startup_s: float) -> Outlook:
+    """Return what is looked at.
+
+    reach_s: all that waits or is moved now is settled by then. startup_s: a start is judged by the interval after it,
+    which is lost when it is begun an interval later, and by the queue that the interval before it leaves.
+    """
+    near = max(1, ceil(reach_s / interval_s - ROUNDING))
+    last = ceil((startup_s + interval_s) / interval_s - ROUNDING) if startup_s > 0 else 0
+    intervals = (*range(1, near + 1), *range(max(near + 1, last - 1), last + 1))
+    start_s = max(0.0, startup_s - (max(near, last) - len(intervals)) * interval_s)
+    near_s = near * interval_s
+    return Outlook(intervals, max(near_s, start_s + interval_s if startup_s > 0 else 0.0), near_s, start_s)

@@ -8,7 +8,7 @@ from autoscaler.live.composition import policy_from
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.policies.guards.faults import Fallback
 from autoscaler.policies.guards.limits import CountsOnly
-from autoscaler.policies.tail_aware import TailAware
+from autoscaler.policies.tail_aware.policy import TailAware
 from bench.scenario import load_scenario
 from bench.simulation.build import policy_of
 from bench.simulation.sent import sent_by

@@ -9,13 +9,11 @@ from hypothesis import strategies as st
 
 from autoscaler.model import GroupObservation, PartitionLoad, RecentArrivals, Replica
 from autoscaler.packing.few_moves import best_fit, fewest_moves, relieved
-from autoscaler.policies.tail_aware.arrivals import ArrivalHistory, uncommitted_left_out
-from autoscaler.policies.tail_aware.budget import CHEAPEST, SCARCEST, Budget
-from autoscaler.policies.tail_aware.demand import Demand
-from autoscaler.policies.tail_aware.outlook import outlook
+from autoscaler.policies.tail_aware.forecast import ArrivalHistory, Demand, uncommitted_left_out
+from autoscaler.policies.tail_aware.memory import CHEAPEST, FORGIVEN_S, SCARCEST, Budget, Patience, StartUps
+from autoscaler.policies.tail_aware.policy import TailAwareSettings
 from autoscaler.policies.tail_aware.prediction import late_events
-from autoscaler.policies.tail_aware.settings import TailAwareSettings
-from autoscaler.policies.tail_aware.startups import StartUps
+from autoscaler.policies.tail_aware.situation import outlook
 
 MU, W, SLOT = 200.0, 0.5, 0.1
 NOTHING = np.zeros((1, 1))
@@ -271,13 +269,57 @@ def test_the_largest_fall_of_late_is_remembered_for_a_while():
     demand = Demand()
     for total in [100.0] * 5 + [80.0, 40.0] + [40.0] * 10:
         demand.observe(np.array([total]), lead=2)
-    assert demand.fall(1) == 40
-    assert demand.fall(2) == 60
+    assert demand.fall() == 60, "over the two intervals of the lead"
+    demand.observe(np.array([40.0]), lead=1)
+    assert demand.fall() == 40
     for _ in range(20):
         demand.observe(np.array([40.0]), lead=2)
-    assert demand.fall(2) == 0
+    assert demand.fall() == 0
 
 
 def test_settings_name_every_mistake():
     with pytest.raises(ValueError, match=r"price = 0.*patience_s = -1"):
         TailAwareSettings(price=0, patience_s=-1)
+
+
+def test_no_patience_is_needed_where_demand_only_falls():
+    patience = Patience(8.0)
+    for second, wanted in enumerate((5, 3, 2, 1)):
+        assert patience.least(second, wanted, 0.0) == wanted
+        patience.note(second, wanted + 1, wanted)
+    assert patience.seconds == 0
+
+
+def test_each_start_soon_after_a_stop_doubles_it_up_to_a_limit():
+    patience = Patience(8.0)
+    seen = []
+    for turn in range(6):
+        patience.note(20 * turn, 2, 1)
+        patience.note(20 * turn + 3, 1, 2)
+        seen.append(patience.seconds)
+    assert seen == [1, 2, 4, 8, 8, 8]
+
+
+def test_a_start_long_after_a_stop_is_no_flapping():
+    patience = Patience(8.0)
+    patience.note(0, 2, 1)
+    patience.note(30, 1, 2)
+    assert patience.seconds == 0
+
+
+def test_time_without_flapping_forgives():
+    patience = Patience(8.0)
+    for turn in range(3):
+        patience.note(20 * turn, 2, 1)
+        patience.note(20 * turn + 3, 1, 2)
+    seen = []
+    for second in range(50, 50 + 4 * round(FORGIVEN_S)):
+        patience.note(second, 2, 2)
+        seen.append(patience.seconds)
+    assert list(dict.fromkeys(seen)) == [4, 2, 1, 0]
+
+
+def test_fewer_must_have_sufficed_for_all_of_the_patience_and_a_start():
+    patience = Patience(8.0)
+    assert patience.least(0, 3, 5.0) == 3
+    assert [patience.least(second, 1, 5.0) for second in range(1, 8)] == [3] * 5 + [1] * 2

@@ -7,7 +7,7 @@ import pytest
 
 from autoscaler.model import Action, GroupObservation, PartitionLoad, RecentArrivals, Replica
 from autoscaler.policies.settings import PolicySettings
-from autoscaler.policies.tail_aware import TailAware
+from autoscaler.policies.tail_aware.policy import TailAware
 
 MU = 200.0
 

@@ -1,17 +1,25 @@
-"""How many events each partition will get: several forecasts run side by side, the one that has erred least speaks.
+"""How events come, and how many each partition will get.
 
-Which one errs least depends on how far ahead is asked: persistence is hard to beat for the next second, and says
-nothing about a ramp. So errors are kept for two distances, the next interval and the lead that a change needs.
+Slots of the last intervals tell bursts from streams, and which events wait. Of several forecasts that run side by side
+the one that has erred least speaks: persistence is hard to beat for the next second, and says nothing about a ramp, so
+errors are kept for two distances, the next interval and the lead that a change needs.
 """
 
 from collections import deque
+from math import ceil
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from autoscaler.model import GroupObservation
+
 Floats = NDArray[np.float64]
 
+SHAPES: Final = 8
+"""Intervals whose shapes are averaged: enough for a pattern to show, few enough to follow when it changes."""
+SLOT_S: Final = 0.1
+"""Of a world that does not say how events lay: all of an interval are taken to be one burst in its last slot."""
 SMOOTHING: Final = ((1.0, 0.0), (1.0, 1.0), (0.7, 0.2), (0.3, 0.06), (0.1, 0.01))
 """Weights of the newest value in level and trend (Holt 1957): persistence first, then ever slower. None is tuned to a
 workload: they span steps, ramps and noise, and which one applies is measured."""
@@ -25,6 +33,71 @@ MEMORY: Final = 0.95
 """Weight of an error after one more interval: errors of the last 20 or so decide."""
 REMEMBERED: Final = 20
 """Intervals in which a fall is looked for."""
+
+
+class ArrivalHistory:
+    """The last intervals, slot by slot."""
+
+    def __init__(self) -> None:
+        self._intervals: deque[Floats] = deque(maxlen=SHAPES)
+        self._last_s: float | None = None
+        self.slot_s = SLOT_S
+
+    @property
+    def interval_s(self) -> float:
+        """Length of the last interval, in whole slots."""
+        return len(self._intervals[-1]) * self.slot_s
+
+    def observe(self, observation: GroupObservation) -> Floats:
+        """Take in one more interval; return its events by partition."""
+        recent = observation.recent
+        if recent is not None and len(recent.counts):
+            slots, self.slot_s = recent.counts.astype(np.float64), recent.slot_s
+        else:
+            elapsed_s = 1.0 if self._last_s is None else observation.at_s - self._last_s
+            rates = np.array([load.arrival_rate for load in observation.partitions])
+            slots = np.zeros((max(1, round(elapsed_s / self.slot_s)), len(rates)))
+            slots[-1] = rates * len(slots) * self.slot_s
+        self._last_s = observation.at_s
+        if self._intervals and self._intervals[-1].shape != slots.shape:
+            self._intervals.clear()  # partitions were added, or ticks were missed: other shapes cannot be averaged
+        self._intervals.append(slots)
+        return np.asarray(slots.sum(axis=0))
+
+    def shape(self) -> Floats:
+        """Return the share of all events of an interval that each slot gets, shape (slots,)."""
+        together = np.sum(self._intervals, axis=0).sum(axis=1)
+        events = together.sum()
+        return np.asarray(together / events if events > 0 else np.full(len(together), 1.0 / len(together)))
+
+    def shapes(self) -> Floats:
+        """Return the same by partition, shape (slots, partitions). One that was silent is taken to be like all."""
+        total = np.sum(self._intervals, axis=0)
+        events = total.sum(axis=0)
+        return np.asarray(np.where(events > 0, total / np.maximum(events, 1.0), self.shape()[:, None]))
+
+    def waiting(self, lag: Floats, reach_s: float) -> Floats:
+        """Return which events wait, by age: the newest `lag` events of each partition, shape (slots, partitions).
+
+        It reaches back over an interval and `reach_s`, as far as is known; older events stand in the first row.
+        """
+        slots = len(self._intervals[-1]) + ceil(reach_s / self.slot_s) + 1
+        arrived = np.concatenate(tuple(self._intervals))[-slots:]
+        behind = np.cumsum(arrived[::-1], axis=0)[::-1]  # events of this slot and all later ones
+        waits = np.clip(lag[None, :] - (behind - arrived), 0.0, arrived)
+        waits[0] += np.maximum(0.0, lag - behind[0])
+        return np.asarray(waits)
+
+
+def uncommitted_left_out(lag: Floats, owners: NDArray[np.int64], done: Floats) -> Floats:
+    """Return what waits of `lag`: without what each replica has done since the commits that lag is counted from.
+
+    owners: replica of each partition, −1 for none. done: events that a busy replica does in that time, by replica.
+    """
+    owned = owners >= 0
+    held = np.bincount(owners[owned], lag[owned], minlength=len(done))
+    left = np.maximum(0.0, held - done) / np.maximum(held, 1.0)
+    return np.asarray(np.where(owned, lag * left[np.where(owned, owners, 0)] if len(done) else lag, lag))
 
 
 class Demand:
@@ -83,10 +156,10 @@ class Demand:
         total = expected.sum()
         return np.asarray(expected * (squared.sum() / total) if total > 0 else squared)
 
-    def fall(self, intervals: int) -> float:
-        """Return the most by which the events of an interval, all partitions together, fell within so many of late."""
-        totals = np.array(self._totals)
-        return float((totals[:-intervals] - totals[intervals:]).max(initial=0.0))
+    def fall(self) -> float:
+        """Return the most by which the events of an interval, all partitions together, fell of late within the lead."""
+        totals, lead = np.array(self._totals), self._far.distance
+        return float((totals[:-lead] - totals[lead:]).max(initial=0.0))
 
     def _start(self, counts: Floats) -> None:
         self._own, self._total = _Holts(counts), _Holts(counts.sum(keepdims=True))
@@ -105,7 +178,7 @@ class Demand:
             self._shares = self._shares + weight * (counts / total - self._shares)
 
     def _candidates(self, intervals: int) -> Floats:
-        """Return what each forecast says, shape (2 · len(SMOOTHING), partitions), none below 0."""
+        """Return what each forecast says, shape (2 · FORECASTS, partitions), none below 0."""
         of_total = self._total.ahead(intervals) * self._shares[None, :]
         return np.asarray(np.maximum(0.0, np.concatenate((self._own.ahead(intervals), of_total))))
 

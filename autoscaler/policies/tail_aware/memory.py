@@ -1,0 +1,146 @@
+"""What the policy remembers from tick to tick: late events, stops that were taken back, handovers, start-ups."""
+
+from collections import deque
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from autoscaler.model import GroupObservation
+
+SCARCEST: Final = 4.0
+"""A late event is never worth more than so many times its price: a budget that is overspent cannot be won back by
+paying any price for the events that follow."""
+CHEAPEST: Final = 0.5
+"""Nor less than this: what of the budget is not spent is lost."""
+LEAST_SHARE: Final = 1e-5
+"""Of late events: a promise of 100 % is kept as one of 99.999 %."""
+KEPT: Final = 0.9998
+"""Of the account, from tick to tick: at one a second, the last hour and a half count."""
+FLAPPING_S: Final = 10.0
+"""A replica that is started so soon after one was stopped should not have been stopped: the group flaps."""
+FIRST_S: Final = 1.0
+"""Patience after the first flapping; each further one doubles it."""
+FORGIVEN_S: Final = 120.0
+"""So long without flapping halves it."""
+STARTS: Final = 20
+"""Start-ups that are remembered."""
+ENOUGH: Final = 3
+"""Start-ups that say more than what the world says of itself."""
+
+
+class Budget:
+    """The late events that the promise allows, 1 − q of all. They may be spent: the fewer are left, the dearer."""
+
+    def __init__(self, percentile: float) -> None:
+        self.allowed_share = max(LEAST_SHARE, 1 - percentile)
+        self._late = 0.0
+        self._events = 0.0
+
+    def book(self, late: float, events: float) -> None:
+        """Add what one interval brought."""
+        self._late = self._late * KEPT + late
+        self._events = self._events * KEPT + events
+
+    def scarcity(self, more: float = 0.0) -> float:
+        """Return what a late event is worth, in prices, once `more` of them have been spent.
+
+        1 where that is half of what is allowed; it grows with the third power, between CHEAPEST and SCARCEST.
+        """
+        allowed = max(1.0, self.allowed_share * self._events)
+        return float(min(SCARCEST, max(CHEAPEST, (2 * (self._late + more) / allowed) ** 3)))
+
+
+class Patience:
+    """How long fewer replicas must have sufficed before one is stopped: learned from flapping.
+
+    Where demand only falls, none is needed; where it wavers around a threshold, stops and starts alternate.
+    """
+
+    def __init__(self, longest_s: float) -> None:
+        self._longest_s = longest_s
+        self._seconds = 0.0
+        self._wanted: deque[tuple[float, int]] = deque()
+        self._stopped_at_s = -FLAPPING_S
+        self._changed_at_s = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """What has been learned."""
+        return self._seconds
+
+    def least(self, at_s: float, wanted: int, startup_s: float) -> int:
+        """Return how many replicas must stay, where `wanted` would suffice now.
+
+        startup_s: a replica that takes long to come back is not stopped for less.
+        """
+        self._wanted.append((at_s, wanted))
+        while self._wanted[0][0] < at_s - self._seconds - startup_s - 1e-6:
+            self._wanted.popleft()
+        return max(count for _, count in self._wanted)
+
+    def note(self, at_s: float, before: int, after: int) -> None:
+        """Take in what was decided."""
+        if after < before:
+            self._stopped_at_s = at_s
+        elif after > before and at_s - self._stopped_at_s < FLAPPING_S:
+            self._seconds = min(self._longest_s, max(FIRST_S, 2 * self._seconds))
+            self._stopped_at_s, self._changed_at_s = -FLAPPING_S, at_s
+        elif at_s - self._changed_at_s >= FORGIVEN_S:
+            self._seconds, self._changed_at_s = self._seconds / 2 if self._seconds > FIRST_S else 0.0, at_s
+
+
+class Handovers:
+    """When each partition that was moved is expected to be served again: a policy knows where it has sent them."""
+
+    def __init__(self) -> None:
+        self._until_s: dict[int, float] = {}
+
+    def begin(self, observation: GroupObservation, owners: dict[int, str]) -> None:
+        """Note those that a decision moves."""
+        for partition, owner in owners.items():
+            if observation.assignment.get(partition) != owner:
+                self._until_s[partition] = observation.at_s + observation.rebalance_time_s
+
+    def remaining_s(self, observation: GroupObservation) -> NDArray[np.float64]:
+        """Return how long each partition will still pause, 0 for those that are served."""
+        return np.array(
+            [max(0.0, self._until_s.get(one.partition, 0.0) - observation.at_s) for one in observation.partitions]
+        )
+
+
+class StartUps:
+    """How long a replica takes from its request until it is ready, as seen from tick to tick.
+
+    One is requested at the tick before the first that sees it.
+    """
+
+    def __init__(self) -> None:
+        self._known: frozenset[str] | None = None
+        self._last_s = 0.0
+        self._requested_s: dict[str, float] = {}
+        self._lasted_s: deque[float | None] = deque(maxlen=STARTS)
+
+    def observe(self, observation: GroupObservation) -> None:
+        """Take in which replicas are ready now."""
+        names = frozenset(observation.replica_names)
+        for replica in observation.replicas:
+            if replica.ready and replica.name in self._requested_s:
+                self._lasted_s.append(observation.at_s - self._requested_s.pop(replica.name))
+            elif self._known is not None and replica.name not in self._known:
+                if replica.ready:
+                    self._lasted_s.append(None)
+                else:
+                    self._requested_s[replica.name] = self._last_s
+        for name in self._requested_s.keys() - names:
+            del self._requested_s[name]
+        self._known, self._last_s = names, observation.at_s
+
+    def typical_s(self, told_s: float, interval_s: float) -> float:
+        """Return by when three of four start-ups are over; no less than the world says until enough were seen.
+
+        One that was ready at the first look took at most an interval, and less where less is told.
+        """
+        ordered = sorted(min(told_s, interval_s) if one is None else one for one in self._lasted_s)
+        seen_s = ordered[min(len(ordered) - 1, 3 * len(ordered) // 4)] if ordered else 0.0
+        return seen_s if len(ordered) >= ENOUGH else max(told_s, seen_s)

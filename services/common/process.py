@@ -76,7 +76,8 @@ async def _live(connection: Connection, settings: S, build: Build[S], told_to_st
     service = build(connection, settings)
     http = await serve_http(service, settings)
     try:
-        if not await _unless(told_to_stop, preflight.check(connection, service.topics, settings.broker_deadline_s)):
+        await preflight.check(connection, service.topics, settings.broker_deadline_s, told_to_stop.is_set)
+        if told_to_stop.is_set():
             return
         try:
             await _start_and_watch(service, told_to_stop)
@@ -102,19 +103,6 @@ async def _start_and_watch(service: Service, told_to_stop: asyncio.Event) -> Non
             await asyncio.wait_for(told_to_stop.wait(), WATCH_S)
     if not starting.done():
         starting.cancel()
-
-
-async def _unless(told_to_stop: asyncio.Event, work: object) -> bool:
-    """Do `work` unless told to stop first. Returns whether it was done."""
-    doing = asyncio.ensure_future(work)  # type: ignore[call-overload]
-    stopping = asyncio.create_task(told_to_stop.wait())
-    await asyncio.wait({doing, stopping}, return_when=asyncio.FIRST_COMPLETED)
-    stopping.cancel()
-    if not doing.done():
-        doing.cancel()
-        return False
-    doing.result()
-    return True
 
 
 async def serve_http(service: Service, settings: ServiceSettings) -> web.AppRunner | None:

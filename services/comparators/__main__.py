@@ -3,7 +3,7 @@
 import asyncio
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import import_module
 from typing import Final
 
@@ -20,7 +20,6 @@ from services.payment.settings import ReplicaSettings
 
 Run = Callable[[ReplicaSettings, Connection, Stop, Delivery], None]
 
-VARIABLE: Final = "TAILPACK_RUNTIME"
 START_DEADLINE_S: Final = 30.0
 """A broker that is being restarted is back within it; one that is not there is reported after it."""
 NEEDED: Final = (Topic.PAYMENTS_SETTLED, Topic.DEAD_LETTERS, Topic.PROGRESS)
@@ -33,31 +32,24 @@ MODULES: Final = {
 """Imported when chosen: Faust alone takes half a second, which the others shall not spend at each start."""
 
 
-def runtime_of(environ: Mapping[str, str]) -> Delivery:
-    """Return the runtime that the environment names. Raises InvalidSettingsError when it is missing or unknown."""
-    known = ", ".join(RUNTIMES)
-    name = environ.get(VARIABLE, "")
-    if not name:
-        raise InvalidSettingsError([f"{VARIABLE}: missing; known are {known}"])
-    if name not in RUNTIMES:
-        raise InvalidSettingsError([f"{VARIABLE} = {name!r}: unknown; known are {known}"])
-    return Delivery(name)
+class ComparatorSettings(ReplicaSettings, frozen=True, kw_only=True):
+    """As for `services.payment`, and TAILPACK_RUNTIME."""
+
+    runtime: Delivery
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.runtime not in RUNTIMES:
+            raise ValueError(f"runtime {self.runtime} is our own consumer's; known are {', '.join(RUNTIMES)}")
 
 
 def main() -> int:
     """Return the exit status: 0 stopped as asked, 1 could not go on, 2 bad settings."""
     stop = Stop().listen()
-    problems: list[str] = []
     try:
-        runtime = runtime_of(os.environ)
+        connection, settings = read_settings(os.environ, ComparatorSettings)
     except InvalidSettingsError as wrong:
-        problems += wrong.problems
-    try:
-        connection, settings = read_settings(os.environ, ReplicaSettings)
-    except InvalidSettingsError as wrong:
-        problems += wrong.problems
-    if problems:
-        sys.stderr.write("".join(f"{problem}\n" for problem in problems))
+        sys.stderr.write("".join(f"{problem}\n" for problem in wrong.problems))
         return 2
     logs.configure()
     try:
@@ -65,13 +57,13 @@ def main() -> int:
         topics[qualified(connection.namespace, Topic.PAYMENTS_REQUESTED)] = settings.payment_partitions
         asyncio.run(preflight.check(connection, topics, START_DEADLINE_S, lambda: stop.requested))
         if not stop.requested:
-            run: Run = import_module(f"services.comparators.{MODULES[runtime]}").run
-            run(settings, connection, stop, runtime)
+            run: Run = import_module(f"services.comparators.{MODULES[settings.runtime]}").run
+            run(settings, connection, stop, settings.runtime)
     except ServiceError as ended:
         sys.stderr.write(f"{settings.replica}: {ended}\n")
         return 1
     except KafkaException as refused:
-        sys.stderr.write(f"{settings.replica}: {runtime} cannot run here ({refused.args[0].str()})\n")
+        sys.stderr.write(f"{settings.replica}: {settings.runtime} cannot run here ({refused.args[0].str()})\n")
         return 1
     return 0
 

@@ -18,7 +18,8 @@ from contracts.progress import PROGRESS_INTERVAL_S
 from contracts.topics import Group, Topic, qualified
 from services.common.faust_app import RawSchema, faust_options, use_our_transport
 from services.common.records import ServiceError
-from services.comparators.replica import SIGNALS, Stop, Tally, Work, event_of
+from services.comparators.replica import NO_PLAN, SIGNALS, Stop, Tally, Work
+from services.consumer import Event
 from services.payment.settings import ReplicaSettings
 
 STOP_DEADLINE_S: Final = 10.0
@@ -116,14 +117,16 @@ class FaustReplica:
             record, received_us = event.message, now_us()
             finish_s = self._work.begin(record.key, idle=idle)
             await asyncio.sleep(max(0.0, finish_s - time.monotonic()))
-            payment = event_of(
-                record.topic,
-                record.partition,
-                record.offset,
+            payment = Event(
+                topic=record.topic,
+                partition=record.partition,
+                offset=record.offset,
                 key=record.key,
                 value=record.value,
+                headers=(),
                 timestamp_us=round((record.timestamp or 0.0) * 1e6),
                 received_us=received_us,
+                epoch=NO_PLAN,
             )
             outgoing, took_s = self._work.finish(payment)
             self._tally.served(record.partition, record.offset, took_s)

@@ -16,7 +16,8 @@ from contracts.connection import Connection
 from contracts.progress import PROGRESS_INTERVAL_S
 from contracts.topics import AUTO_OFFSET_RESET, Group, Topic, qualified
 from services.common.records import ServiceError
-from services.comparators.replica import Tally, Work, event_of
+from services.comparators.replica import NO_PLAN, Tally, Work
+from services.consumer import Event
 from services.payment.settings import ReplicaSettings
 
 log = logging.getLogger(__name__)
@@ -168,14 +169,16 @@ class Server:
         idle: nothing was waiting when the last one ended. Raises ServiceError when an output failed for good.
         """
         self.duties.wait_until(self._work.begin(message.key(), idle=idle))
-        event = event_of(
-            message.topic(),
-            message.partition(),
-            message.offset(),
+        event = Event(
+            topic=message.topic(),
+            partition=message.partition(),
+            offset=message.offset(),
             key=message.key(),
             value=message.value(),
+            headers=(),
             timestamp_us=message.timestamp()[1] * 1000,
             received_us=received_us,
+            epoch=NO_PLAN,
         )
         outgoing, took_s = self._work.finish(event)
         self.tally.served(event.partition, event.offset, took_s)

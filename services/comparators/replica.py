@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from contracts.clock import now_us
-from contracts.progress import Progress, ReplicaState, ServiceTimes
+from contracts.progress import Progress, ReplicaState
 from services.consumer import Event
+from services.consumer.server import service_times
 from services.payment.app import Outgoing, settle
 from services.payment.pace import Pace
 from services.payment.settings import ReplicaSettings
@@ -62,30 +63,6 @@ class Work:
     def finish(self, event: Event) -> tuple[Outgoing, float]:
         """End the event's service now; return what to write and how long the event took (s)."""
         return settle(event, self._settings.replica, now_us()), time.monotonic() - self._begun_s
-
-
-def event_of(
-    topic: str,
-    partition: int,
-    offset: int,
-    *,
-    key: bytes | None,
-    value: bytes | None,
-    timestamp_us: int,
-    received_us: int,
-) -> Event:
-    """Return a record of payments.requested as the rules take it. Times in µs since the epoch."""
-    return Event(
-        topic=topic,
-        partition=partition,
-        offset=offset,
-        key=key,
-        value=value,
-        headers=(),
-        timestamp_us=timestamp_us,
-        received_us=received_us,
-        epoch=NO_PLAN,
-    )
 
 
 class Tally:
@@ -155,14 +132,3 @@ class Tally:
             at_us=now_us(),
             service=service_times(service_s),
         )
-
-
-def service_times(service_s: list[float]) -> ServiceTimes:
-    """Return count, mean and maximum of `service_s` (seconds)."""
-    if not service_s:
-        return ServiceTimes()
-    return ServiceTimes(
-        events=len(service_s),
-        mean_us=round(sum(service_s) / len(service_s) * 1e6),
-        max_us=round(max(service_s) * 1e6),
-    )

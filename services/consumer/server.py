@@ -96,11 +96,8 @@ class Server:
 
     def service_times(self) -> ServiceTimes:
         """Return how long events took since the last call."""
-        times, self._times_s = self._times_s, []
-        if not times:
-            return ServiceTimes()
-        mean_us, max_us = 1e6 * sum(times) / len(times), 1e6 * max(times)
-        return ServiceTimes(events=len(times), mean_us=int(mean_us), max_us=int(max_us))
+        times_s, self._times_s = self._times_s, []
+        return service_times(times_s)
 
     async def _serve(self, queue: PartitionQueue, taken: Taken) -> None:
         events = [_event_of(record, received_us, queue.epoch) for record, received_us in taken]
@@ -173,3 +170,11 @@ def _event_of(record: Any, received_us: int, epoch: int) -> Event:
         received_us,
         epoch,
     )
+
+
+def service_times(times_s: Sequence[float]) -> ServiceTimes:
+    """Return number, mean and maximum of how long events took (s)."""
+    if not times_s:
+        return ServiceTimes()
+    mean_us, max_us = 1e6 * sum(times_s) / len(times_s), 1e6 * max(times_s)
+    return ServiceTimes(events=len(times_s), mean_us=round(mean_us), max_us=round(max_us))

@@ -8,7 +8,7 @@ import msgspec
 
 from contracts.clock import now_us
 from contracts.connection import Connection
-from contracts.events import DEMO_TOKEN_KEY, NotificationSent, PaymentSettled, ShipmentScheduled
+from contracts.events import DEMO_TOKEN_KEY, NotificationSent, PaymentSettled
 from contracts.topics import PIPELINE_PARTITIONS, Group, Topic
 from services.common.faust_app import ServiceSettings
 from services.common.once import identity_in
@@ -16,7 +16,7 @@ from services.common.records import Effect, Incoming, Refusal, decoded, encode
 from services.common.service import Service, assemble
 from services.order import domain
 from services.order.http import OrdersApi
-from services.order.status import OrderStatus, Status, StatusBoard, of_notification, of_payment, of_shipment
+from services.order.status import OrderStatus, Status, StatusBoard, of_notification, of_payment
 
 CHANGELOG_RETENTION_S: Final = 7 * 24 * 3600
 
@@ -29,10 +29,6 @@ class OrderSettings(ServiceSettings, frozen=True, kw_only=True):
     grouping: domain.Grouping = "key"
     card_token_key: str = DEMO_TOKEN_KEY
     """Secret of the keyed hash that turns card numbers into tokens."""
-    follow_shipments: bool = False
-    """Whether the status table also reads shipments.scheduled, so that an order shows as shipped before its customer
-    was notified. Each topic followed costs 8 % of a core at 120 orders/s, and the notification comes some 10 ms after
-    the shipment and tells of it."""
 
 
 def build(connection: Connection, settings: OrderSettings) -> Service:
@@ -41,9 +37,6 @@ def build(connection: Connection, settings: OrderSettings) -> Service:
         Topic.PAYMENTS_SETTLED: decoded(PaymentSettled, lambda payment: board.learn(of_payment(payment))),
         Topic.NOTIFICATIONS_SENT: decoded(NotificationSent, lambda sent: board.learn(of_notification(sent))),
     }
-    if settings.follow_shipments:
-        shipped = decoded(ShipmentScheduled, lambda shipment: board.learn(of_shipment(shipment)))
-        followed[Topic.SHIPMENTS_SCHEDULED] = shipped
     service = assemble(
         domain.STAGE,
         connection,

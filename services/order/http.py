@@ -55,7 +55,7 @@ class OrdersApi:
             self._require_table()
             key = request.headers.get("Idempotency-Key")
             order = self._order(await _body(request), key)
-            await self._place(order)
+            await self._placer.place(order)
         except _RefusalError as refusal:
             return refusal.response()
         location = f"/orders/{order.order_id}"
@@ -79,14 +79,6 @@ class OrdersApi:
         if reasons := [*reasons, *problems_in(fields)]:
             raise _RefusalError(422, *reasons)
         return msgspec.convert(fields, OrderPlaced)
-
-    async def _place(self, order: OrderPlaced) -> None:
-        try:
-            await self._placer.place(order)
-        except ReusedKeyError as reused:
-            raise _RefusalError(422, "Idempotency-Key: was used for another order; take a new one") from reused
-        except AwayError as away:
-            raise _RefusalError(503, str(away)) from away
 
     def _require_table(self) -> None:
         """Raise _RefusalError while the table cannot be trusted."""
@@ -123,14 +115,6 @@ async def _body(request: web.Request) -> bytes:
     return body
 
 
-class ReusedKeyError(ValueError):
-    """The idempotency key stands for another order."""
-
-
-class AwayError(RuntimeError):
-    """The broker did not acknowledge in time. The order may arrive yet; a repeat with the same key is safe."""
-
-
 class Placer:
     """Writes orders to orders.placed."""
 
@@ -148,7 +132,8 @@ class Placer:
     async def place(self, order: OrderPlaced) -> None:
         """Return when the broker has the order, at once for one that was placed before.
 
-        Raises ReusedKeyError when its id stands for another order, AwayError at the deadline.
+        Raises _RefusalError when its id stands for another order, or when the broker does not acknowledge in time: the
+        order may arrive yet, and a repeat with the same key is safe.
         """
         content = fingerprint(order, self._token_key)
         sending = self._known(order.order_id, content)
@@ -158,17 +143,16 @@ class Placer:
         try:
             await asyncio.wait_for(asyncio.shield(sending), ACKNOWLEDGED_WITHIN_S)
         except TimeoutError:
-            raise AwayError(
-                f"Kafka did not acknowledge within {ACKNOWLEDGED_WITHIN_S:.0f} s; repeat with the same Idempotency-Key"
-            ) from None
+            late = f"Kafka did not acknowledge within {ACKNOWLEDGED_WITHIN_S:.0f} s"
+            raise _RefusalError(503, f"{late}; repeat with the same Idempotency-Key") from None
         except Exception as failed:
             self._recent.pop(order.order_id, None)
-            raise AwayError(f"Kafka did not take the order ({type(failed).__name__}); repeat it") from failed
+            raise _RefusalError(503, f"Kafka did not take the order ({type(failed).__name__}); repeat it") from failed
 
     def _known(self, order_id: str, content: str) -> "asyncio.Task[None] | asyncio.Future[None] | None":
         if recent := self._recent.get(order_id):
             if recent[0] != content:
-                raise ReusedKeyError
+                raise _RefusalError(422, "Idempotency-Key: was used for another order; take a new one")
             return recent[1]
         try:
             status = self._board[order_id]
@@ -177,7 +161,7 @@ class Placer:
         if status.status is Status.REJECTED:
             return None
         if status.fingerprint != content:
-            raise ReusedKeyError
+            raise _RefusalError(422, "Idempotency-Key: was used for another order; take a new one")
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         done.set_result(None)
         return done

@@ -1,4 +1,8 @@
-"""What is known of each order: a Faust table, held in memory, kept in a changelog topic."""
+"""What is known of each order: a Faust table, held in memory, kept in a changelog topic.
+
+Shipments are not read: each topic followed costs 8 % of a core at 120 orders/s, and the notification comes some 10 ms
+after the shipment and tells of it.
+"""
 
 from collections.abc import Iterator, MutableMapping
 from enum import StrEnum
@@ -7,7 +11,7 @@ from typing import Final
 import msgspec
 
 from contracts.clock import now_us
-from contracts.events import NotificationSent, PaymentSettled, ShipmentScheduled
+from contracts.events import NotificationSent, PaymentSettled
 from services.common.records import Effect, encode
 from services.order.domain import MAX_ID_LENGTH
 
@@ -22,7 +26,6 @@ class Status(StrEnum):
     ACCEPTED = "accepted"
     DECLINED = "declined"
     SETTLED = "settled"
-    SHIPPED = "shipped"
     NOTIFIED = "notified"
 
 
@@ -71,17 +74,6 @@ def of_payment(payment: PaymentSettled) -> OrderStatus:
         status=Status.SETTLED if payment.accepted else Status.DECLINED,
         at_us=payment.timeline.done_us or 0,
         payment_accepted=payment.accepted,
-    )
-
-
-def of_shipment(shipment: ShipmentScheduled) -> OrderStatus:
-    """Return the news in a scheduled shipment."""
-    return OrderStatus(
-        order_id=shipment.order_id,
-        status=Status.SHIPPED,
-        at_us=shipment.timeline.shipped_us or 0,
-        payment_accepted=True,
-        shipment_id=shipment.shipment_id,
     )
 
 

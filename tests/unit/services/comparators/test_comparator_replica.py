@@ -8,15 +8,15 @@ from contracts.events import DeadLetter, PaymentSettled
 from contracts.progress import ReplicaState, ServiceTimes
 from contracts.topics import Topic
 from services.comparators.librdkafka import Duties
-from services.comparators.replica import Tally, Work, event_of
+from services.comparators.replica import Tally, Work
+from services.consumer import Event
 from services.payment.settings import ReplicaSettings
 
 
 def settled(value: bytes | None):
     work = Work(ReplicaSettings(replica="payment-0", service_time_s=0.0))
     work.begin(b"order", idle=True)
-    received = event_of("run.payments.requested", 4, 17, key=b"k", value=value, timestamp_us=1_000, received_us=2_000)
-    return work.finish(received)[0]
+    return work.finish(Event("run.payments.requested", 4, 17, b"k", value, (), 1_000, received_us=2_000, epoch=0))[0]
 
 
 def test_a_good_event_is_settled_with_this_replicas_part_of_the_timeline():

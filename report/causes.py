@@ -22,7 +22,7 @@ MEANINGS: Final[dict[Cause, str]] = {
     Cause.GENERATOR: "The generator sent it late; sent when intended, it would have been in time.",
     Cause.UPSTREAM: "It was on its way to Payment for too long: in the order service, or in the broker.",
     Cause.DOWNSTREAM: "Its own service took too long: whatever Payment calls was slow.",
-    Cause.REPLICA_DEAD: "Its replica had died or was evicted, and its partition waited for an heir.",
+    Cause.REPLICA_DEAD: "Its replica had died or was evicted, and its partition waited for a successor.",
     Cause.GROUP_STOPPED: "The whole group stood still for a rebalance.",
     Cause.HANDOVER: "Its partition was on its way from one replica to another.",
     Cause.REPLICA_STARTING: "A replica that had been asked for was not ready yet.",

@@ -171,8 +171,7 @@ def _versus(name: str, pairs: Sequence[Pair], drawn: Mapping[Path, Drawn]) -> Ag
     if any(value is None for pair in values for value in pair):
         return None
     if len(values) > 1:
-        found = paired_difference([a for a, _ in values], [b for _, b in values])
-        return Against(mean=found.mean, low=found.low, high=found.high, distinguishable=found.distinguishable)
+        return paired_difference([a for a, _ in values], [b for _, b in values])
     here, there = (getattr(drawn[one.folder], name) for one in pairs[0])
     return blocks.against(values[0][0] - values[0][1], here, there)
 

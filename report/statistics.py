@@ -13,13 +13,13 @@ CONFIDENCE: Final = 0.95
 
 
 class Against(msgspec.Struct, frozen=True, kw_only=True):
-    """Mean of paired differences, this policy minus the reference on the same seed, with its interval."""
+    """Mean of paired differences, one's own minus the reference on the same seed, and where it may lie."""
 
     mean: float
     low: float
     high: float
     distinguishable: bool
-    """The interval leaves 0 out."""
+    """The interval leaves 0 out; where it does not, the two cannot be told apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +34,6 @@ class Interval:
     def exact(self) -> bool:
         """Tell whether all values were the same."""
         return self.low == self.high
-
-
-@dataclass(frozen=True, slots=True)
-class Difference(Interval):
-    """Mean of a − b over pairs, and where it may lie."""
-
-    @property
-    def distinguishable(self) -> bool:
-        """Tell whether the interval leaves 0 out; where it does not, the two are not distinguishable."""
-        return not self.low <= 0 <= self.high
 
 
 def bootstrap_interval(
@@ -64,14 +54,15 @@ def paired_difference(
     resamples: int = RESAMPLES,
     seed: int = 1,
     confidence: float = CONFIDENCE,
-) -> Difference:
+) -> Against:
     """Return the mean of a[i] − b[i] with its interval. Pairs share a seed, so what both suffer cancels out.
 
     Raises ValueError for different numbers of values, and as `bootstrap_interval` does.
     """
     if len(a) != len(b):
         raise ValueError(f"{len(a)} values cannot be paired with {len(b)}")
-    return Difference(*_bounds(_finite(a) - _finite(b), resamples, seed, confidence))
+    mean, low, high = _bounds(_finite(a) - _finite(b), resamples, seed, confidence)
+    return Against(mean=mean, low=low, high=high, distinguishable=not low <= 0 <= high)
 
 
 def pareto_front(points: Sequence[tuple[float, float]]) -> list[int]:

@@ -68,8 +68,7 @@ def example_comparison() -> RunComparison:
 def _against(
     values: "np.ndarray[tuple[int], np.dtype[np.float64]]", others: "np.ndarray[tuple[int], np.dtype[np.float64]]"
 ) -> Against:
-    found = paired_difference(values.tolist(), others.tolist())
-    return Against(mean=found.mean, low=found.low, high=found.high, distinguishable=found.distinguishable)
+    return paired_difference(values.tolist(), others.tolist())
 
 
 if __name__ == "__main__":

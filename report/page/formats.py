@@ -102,15 +102,19 @@ def markdown_page(title: str, paragraphs: Sequence[str], sheets: Iterable[Sheet]
 
 def markdown(sheet: Sheet) -> str:
     """Return the table as Markdown. A single row of many columns stands upright; of many rows the first are shown."""
-    texts = shown_rows(sheet)
-    header: Sequence[str] = [heading(column) for column in sheet.columns]
-    if len(texts) == 1 and len(header) > WIDEST_ROW:
-        texts = [(name, text) for name, text in zip(header, texts[0], strict=True)]
-        header = ("", "")
+    header, texts = laid_out(sheet)
     lines = [header, ["---"] * len(header), *texts[:ROWS_SHOWN]]
     more = len(texts) - ROWS_SHOWN
     rest = [f"\n{more:,} more rows: `--format csv --table {sheet.name}`"] if more > 0 else []
     return "\n".join(["| " + " | ".join(map(_escaped, line)) + " |" for line in lines] + rest) + "\n"
+
+
+def laid_out(sheet: Sheet) -> tuple[list[str], list[tuple[str, ...]]]:
+    """Return header and rows as texts; a single row of many columns stands upright."""
+    header, texts = [heading(column) for column in sheet.columns], shown_rows(sheet)
+    if len(texts) == 1 and len(header) > WIDEST_ROW:
+        return ["", ""], list(zip(header, texts[0], strict=True))
+    return header, texts
 
 
 def shown_rows(sheet: Sheet) -> list[tuple[str, ...]]:

@@ -18,9 +18,10 @@ from report.page.chart_data import (
     series,
     unknown_panels,
 )
+from report.page.formats import laid_out
 from report.page.happenings import decisions_shown, episodes_shown, happenings, tenures
 from report.page.rendering import render, write_page
-from report.page.tables import details, owners
+from report.page.sheets import sheets
 from report.page.terms import terms
 from report.result import Result
 
@@ -29,6 +30,19 @@ SECTIONS: Final = {
     "timeline": "Over time", "late": "Latency and causes", "heat": "Partitions", "episodes": "Episodes",
     "decisions": "Decisions", "more": "In detail", "integrity": "Integrity", "again": "Make it again",
 }  # fmt: skip
+DETAILS: Final = {
+    "stages": "A live replica receives more than one event at a time and serves one after the other, so waiting behind "
+    "those counts as received → done; a simulated one receives an event as it begins to serve it. Percentiles are "
+    "exact: the nearest rank over every event.",
+    "replicas": "", "partitions": "", "epochs": "",
+    "rebalances": "Rounds of the group. The pause is the longest that an event waited only because its partition had "
+    "no owner; ready: from the plan until the last partition was served again. By plan: a plan moved partitions; "
+    "death: it gave away what a dead replica had; membership: the group itself.",
+    "cost": "Regret is what was requested over the bound; the bound may be too low by its gap.",
+    "integrity": "",
+    "topics": "A duplicate is a record whose event was on the topic before; it may be, as long as both say the same.",
+}  # fmt: skip
+"""Tables that stand folded at the end → what is to be said of them."""
 WEIGHED: Final = 8
 """Alternatives of a decision that are shown."""
 
@@ -66,16 +80,22 @@ def html(result: Result) -> str:
         over_time=over_time(result),
         heat="heat" not in absent,
         heat_key=heat_key(result.latency_target_s),
-        owners=owners(result, held),
         episodes=listed,
         left_out=tail.episodes_left_out + len(tail.episodes) - len(listed) if tail else 0,
         decisions=decisions_shown(result),
         weighed=WEIGHED,
-        tables=details(result),
+        tables=_details(result),
         terms=terms(),
         provenance=_provenance(result),
         data=chart_data(result, held),
     )
+
+
+def _details(result: Result) -> list[tuple[str, str, list[str], list[tuple[str, ...]]]]:
+    """Return title, note, header and rows of the tables that stand folded at the end."""
+    left_out = set() if result.journaled else {"cost"}
+    found = {one.name: one for one in sheets(result) if one.rows and one.name not in left_out}
+    return [(found[name].title, note, *laid_out(found[name])) for name, note in DETAILS.items() if name in found]
 
 
 def _badge(result: Result) -> str:

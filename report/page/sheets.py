@@ -1,10 +1,11 @@
-"""The tables of one run's report."""
+"""The tables of one run's report, for the page, for Markdown and as CSV."""
 
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import msgspec
 
-from report.causes import MEANINGS, Cause
+from report.causes import meaning
 from report.page.formats import Sheet, Value, markdown_page, of_records
 from report.result import (
     STAGES,
@@ -14,7 +15,6 @@ from report.result import (
     DecisionMade,
     Effects,
     Failure,
-    HeatMap,
     Integrity,
     LateEpisode,
     Lateness,
@@ -23,27 +23,33 @@ from report.result import (
     RebalanceLengths,
     RebalanceRound,
     Result,
-    Series,
     Stage,
+    Tail,
     TopicRecords,
 )
 
 MINUTE_S: Final = 60
-MEANING: Final = "meaning"
 PER_SECOND: Final = ("seconds", "late-seconds", "distribution", "heat")
 """Tables that are data for a plot: a page of Markdown has the minutes instead."""
+_NONE: Final = Tail(late=0, causes=(), episodes=())
 
 
 def sheets(result: Result) -> list[Sheet]:
     """Return every table, most wanted first."""
-    tail, of, moved = result.tail, result.breakdowns, result.rebalances
+    tail, of, moved, checked = result.tail or _NONE, result.breakdowns, result.rebalances, result.integrity
+    series = msgspec.structs.asdict(result.series)
+    known = {name: values for name, values in series.items() if len(values) == len(result.series.arrivals)}
+    late = {str(cause): counts for cause, counts in tail.by_second.items()}
+    skew = checked.clock_skew if checked else {}
     return [
         of_records("run", "The run", Result, [result]),
-        _with_meanings(of_records("causes", "Why events were late", CauseOfLateness, tail.causes if tail else ())),
-        of_records("episodes", "Late events, episode by episode", LateEpisode, tail.episodes if tail else ()),
+        _with_meaning(of_records("causes", "Why events were late", CauseOfLateness, tail.causes), meaning),
+        of_records("episodes", "Late events, episode by episode", LateEpisode, tail.episodes),
         of_records("cost", "Cost", Cost, [result.cost]),
         of_records("otherwise", "What other policies would have come to", Otherwise, result.otherwise or ()),
-        _with_spans(of_records("stages", "Latency by stage", Stage, result.stages)),
+        _with_meaning(
+            of_records("stages", "Latency by stage", Stage, result.stages), lambda name: STAGES.get(name, "")
+        ),
         of_records("partitions", "By partition", Breakdown, of.partitions),
         of_records("replicas", "By replica", Breakdown, of.replicas),
         of_records("epochs", "By plan", Breakdown, of.epochs),
@@ -52,22 +58,27 @@ def sheets(result: Result) -> list[Sheet]:
         of_records("rebalances", "How long rebalances took", RebalanceLengths, moved.lengths if moved else ()),
         of_records("rounds", "Rebalances, one by one", RebalanceRound, moved.rounds if moved else ()),
         of_records("effects", "Effects of orders", Effects, [result.effects]),
-        of_records("integrity", "Integrity", Integrity, [result.integrity]),
-        Sheet("clock-skew", "Stages that took less than no time", ("stage", "events"), _skew(result.integrity)),
+        of_records("integrity", "What must not be", Integrity, [checked]),
+        _sheet(
+            "clock-skew",
+            "Stages that took less than no time",
+            ("stage", "events"),
+            [one for one in skew.items() if one[1]],
+        ),
         of_records("lateness", "How late the generator was", Lateness, [result.lateness]),
         of_records("topics", "Topics", TopicRecords, result.topics),
-        _minutes(result.series),
-        _seconds(result.series),
-        _late_seconds(result),
-        Sheet(
+        _minutes(known),
+        _columns("seconds", "Second by second", known),
+        _columns("late-seconds", "Late events, second by second", late),
+        _sheet(
             "distribution",
             "Distribution of latency",
             ("share", "latency_s"),
-            tuple(zip(result.distribution.share, result.distribution.latency_s, strict=True)),
+            zip(result.distribution.share, result.distribution.latency_s, strict=True),
         ),
-        Sheet("heat", "Worst latency by partition and time", *_heat(result.heat)),
+        _heat(result),
         of_records("provenance", "How it was made", Provenance, [result.provenance]),
-        Sheet("versions", "Versions", ("name", "version"), tuple(result.provenance.versions.items())),
+        _sheet("versions", "Versions", ("name", "version"), result.provenance.versions.items()),
     ]
 
 
@@ -79,62 +90,48 @@ def markdown_report(result: Result) -> str:
     return markdown_page(title, told, (one for one in sheets(result) if one.name not in PER_SECOND))
 
 
-def _with_meanings(causes: Sheet) -> Sheet:
-    rows = tuple((*row, MEANINGS[Cause(str(row[0]))]) for row in causes.rows)
-    return Sheet(causes.name, causes.title, (*causes.columns, MEANING), rows)
+def _sheet(name: str, title: str, columns: tuple[str, ...], rows: Any) -> Sheet:
+    return Sheet(name, title, columns, tuple(map(tuple, rows)))
 
 
-def _with_spans(stages: Sheet) -> Sheet:
-    rows = tuple((*row, STAGES.get(str(row[0]), "")) for row in stages.rows)
-    return Sheet(stages.name, stages.title, (*stages.columns, MEANING), rows)
+def _with_meaning(named: Sheet, mean: Any) -> Sheet:
+    """Return the table with what the first column of each row means."""
+    rows = tuple((*row, mean(str(row[0]))) for row in named.rows)
+    return Sheet(named.name, named.title, (*named.columns, "meaning"), rows)
 
 
-def _seconds(series: Series) -> Sheet:
-    """Return a row for each second; series that this run does not have are left out."""
-    count = len(series.arrivals)
-    known = {name: values for name, values in msgspec.structs.asdict(series).items() if len(values) == count}
-    rows = tuple(zip(range(count), *known.values(), strict=True))
-    return Sheet("seconds", "Second by second", ("at_s", *known), rows)
+def _columns(name: str, title: str, series: Mapping[str, Sequence[Value]]) -> Sheet:
+    """Return a row for each second; no event after the end of a series."""
+    seconds = range(max(map(len, series.values()), default=0))
+    rows = ((at_s, *(values[at_s] if at_s < len(values) else 0 for values in series.values())) for at_s in seconds)
+    return _sheet(name, title, ("at_s", *series), rows)
 
 
-def _minutes(series: Series) -> Sheet:
+def _minutes(series: dict[str, Any]) -> Sheet:
     """Return a row for each minute: sums of events, the most of everything else."""
     columns: dict[str, list[Value]] = {}
-    for name, values in msgspec.structs.asdict(series).items():
-        if name == "p50_s" or len(values) != len(series.arrivals):
-            continue
-        parts = [values[begin : begin + MINUTE_S] for begin in range(0, len(values), MINUTE_S)]
+    for name, values in series.items():
         add = name in {"arrivals", "done"}
-        title = name if add else f"most_{name}"
-        columns[title] = [
-            sum(part) if add else max((value for value in part if value is not None), default=None) for part in parts
-        ]
-    begins = range(0, len(series.arrivals), MINUTE_S)
-    rows = tuple(zip(begins, *columns.values(), strict=True))
-    return Sheet("minutes", "Minute by minute", ("from_s", *columns), rows)
+        if name != "p50_s":
+            columns[name if add else f"most_{name}"] = [
+                sum(part) if add else max((value for value in part if value is not None), default=None)
+                for part in (values[begin : begin + MINUTE_S] for begin in range(0, len(values), MINUTE_S))
+            ]
+    begins = range(0, len(series["arrivals"]), MINUTE_S)
+    return _sheet("minutes", "Minute by minute", ("from_s", *columns), zip(begins, *columns.values(), strict=True))
 
 
-def _late_seconds(result: Result) -> Sheet:
-    """Return late events of each cause, by the second in which they were intended."""
-    causes = result.tail.by_second if result.tail else {}
-    seconds = range(max(map(len, causes.values()), default=0))
-    rows = tuple((k, *(late[k] if k < len(late) else 0 for late in causes.values())) for k in seconds)
-    return Sheet("late-seconds", "Late events, second by second", ("at_s", *map(str, causes)), rows)
-
-
-def _heat(heat: HeatMap | None) -> tuple[tuple[str, ...], tuple[tuple[Value, ...], ...]]:
-    """Return columns and rows: one for each partition and cell of time that has an event."""
-    columns = ("partition", "from_s", "max_s", "replica")
-    if heat is None:
-        return columns, ()
+def _heat(result: Result) -> Sheet:
+    """Return a row for each partition and cell of time that has an event."""
+    heat = result.heat
     rows = (
-        (partition, cell * heat.cell_s, worst_s, heat.owners[row][cell] if heat.owners else None)
-        for row, partition in enumerate(heat.partitions)
-        for cell, worst_s in enumerate(heat.max_s[row])
-        if worst_s is not None
+        (
+            (partition, cell * heat.cell_s, worst_s, heat.owners[row][cell] if heat.owners else None)
+            for row, partition in enumerate(heat.partitions)
+            for cell, worst_s in enumerate(heat.max_s[row])
+            if worst_s is not None
+        )
+        if heat
+        else ()
     )
-    return columns, tuple(rows)
-
-
-def _skew(integrity: Integrity | None) -> tuple[tuple[Value, ...], ...]:
-    return tuple((stage, events) for stage, events in integrity.clock_skew.items() if events) if integrity else ()
+    return _sheet("heat", "Worst latency by partition and time", ("partition", "from_s", "max_s", "replica"), rows)

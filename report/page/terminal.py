@@ -6,9 +6,8 @@ from rich.table import Table
 from rich.text import Text
 
 from report.page.answers import answers, key_figures, late_by_cause
-from report.page.tables import RANKS, stages
-from report.result import Result
-from report.wording import several
+from report.result import STAGES, Result
+from report.wording import duration, several
 
 
 def show(result: Result, console: Console) -> None:
@@ -27,9 +26,10 @@ def show(result: Result, console: Console) -> None:
         told = f"{late_by_cause(result.tail)} (of {several(result.tail.late, 'late event')})"
         parts.append(Padding(Text.assemble(("why late  ", "bold"), told), (0, 0, 1, 0)))
     table = Table("stage", box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for name in RANKS:
+    for name in ("p50", "p90", "p95", "p99", "p99.9", "p99.99", "max"):
         table.add_column(name, justify="right", no_wrap=True)
-    for row in stages(result):
-        table.add_row(*row[:-1])
+    for one in result.stages:
+        ranks = (one.p50_s, one.p90_s, one.p95_s, one.p99_s, one.p999_s, one.p9999_s, one.max_s)
+        table.add_row(STAGES.get(one.stage, one.stage), *map(duration, ranks))
     console.print(Group(*parts, table))
     console.print(answers(result)[2].words, style="dim", highlight=False)

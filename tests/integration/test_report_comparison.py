@@ -32,8 +32,6 @@ from tailpack.provenance import describe_simulated
 
 pytestmark = [*SPARK, pytest.mark.long, pytest.mark.timeout(600)]
 SECONDS = 180
-IntArray = np.ndarray[Any, np.dtype[np.int64]]
-FloatArray = np.ndarray[Any, np.dtype[np.float64]]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -94,7 +92,9 @@ def test_spark_and_numpy_cut_a_run_alike(simulated: Simulated, cluster: Cluster,
     latency_us = rows["done_us"] - rows["intended_us"]
     found = cells_of(one, session.read.parquet(str(one.folder / EVENTS)), session)
     floor_us = round((one.result.p50_s or 0) * 1e6)
-    wanted = cut(rows["intended_us"], latency_us, found.paid_s, length_s=1, latency_target_s=0.5, floor_us=floor_us)
+    wanted = blocks.count(
+        rows["intended_us"], latency_us, found.paid_s, length_s=1, latency_target_s=0.5, floor_us=floor_us
+    )
     assert found.paid_s.sum() / 60 == pytest.approx(one.result.replica_minutes)
     for name in ("events", "in_sla", "edges_s", "within"):
         assert (getattr(found, name) == getattr(wanted, name)).all(), name
@@ -184,33 +184,6 @@ def _events(folder: Path) -> dict[str, Any]:
 
     rows = parquet.read_table(folder / EVENTS, columns=["intended_us", "done_us"])
     return {name: rows[name].to_numpy() for name in rows.column_names}
-
-
-def cut(
-    intended_us: IntArray,
-    latency_us: IntArray,
-    paid_s: FloatArray,
-    *,
-    length_s: int,
-    latency_target_s: float,
-    floor_us: int = 0,
-) -> blocks.Cells:
-    """Cut events that were all done into cells, as the report's Spark job does.
-
-    intended_us: since the start of the run. paid_s: of each cell. floor_us: latencies below it need not be told apart.
-    """
-    cell = np.clip(intended_us // (length_s * 1_000_000), 0, len(paid_s) - 1)
-    edge = np.ceil(np.log10(np.maximum(latency_us, max(1, floor_us))) * blocks.EDGES_PER_DECADE).astype(np.int64)
-    edges, column = np.unique(edge, return_inverse=True)
-    within = np.zeros((len(paid_s), len(edges)), np.int64)
-    np.add.at(within, (cell, column), 1)
-    return blocks.Cells(
-        events=np.bincount(cell, minlength=len(paid_s)),
-        in_sla=np.bincount(cell[latency_us <= round(latency_target_s * 1e6)], minlength=len(paid_s)),
-        paid_s=paid_s,
-        edges_s=10 ** (edges / blocks.EDGES_PER_DECADE) / 1e6,
-        within=within,
-    )
 
 
 def _arrivals(folder: Path) -> list[int]:

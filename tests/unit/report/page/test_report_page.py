@@ -146,9 +146,9 @@ def test_what_does_not_stand_or_is_suspect_is_marked() -> None:
 
 
 def test_rebalances_stand_on_the_page_where_there_were_any() -> None:
-    assert "under incremental delivery" in html(example())
+    assert "<summary>How long rebalances took" in html(example())
     for known in (None, Rebalances.of("eager", [])):
-        assert "<summary>Rebalances" not in html(changed(rebalances=known))
+        assert "<summary>How long rebalances" not in html(changed(rebalances=known))
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,8 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     policy: str
     seed: int
     topology: Literal["pipeline", "payment-only"]
-    world: Literal["live", "simulated"] = "live"
+    world: Literal["live", "simulated", "unknown"] = "live"
+    """unknown: somebody's own events."""
     bootstrap_servers: str
     client_properties: str
     payment_partitions: int

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from contracts.journal import PlanWritten, ReplicaChange, ReplicaChanged
-from report.spark.schema import COLUMN_OF, EVENT
+from report.spark.events import COLUMN_OF, EVENT
 from report.spark.terms import Terms
 
 STARTED_US: Final = 1_700_000_000_000_000

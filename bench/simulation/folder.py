@@ -66,7 +66,7 @@ JOURNAL_TYPES: Final = {
     "change": "string",
     "entry": "string",
 }
-"""Columns of journal.parquet, as `report.spark.records` makes them of the journal topic."""
+"""Columns of journal.parquet, as `report.spark.events` makes them of the journal topic."""
 
 
 def write_run(

@@ -20,7 +20,7 @@ from bench.taxi.request import Request, Window, window_of
 from bench.taxi.sources import Source, small, sources_of
 from bench.taxi.trace_file import check_place, write_trace
 from loadgen.trace import MOST_EVENTS
-from report.spark.errors import ReportError
+from report.spark import ReportError
 from report.spark.session import LOG_FILE, open_session
 
 

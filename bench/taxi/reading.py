@@ -13,7 +13,7 @@ from pyspark.sql import types as t
 from bench.taxi import places
 from bench.taxi.columns import Columns, find_columns
 from bench.taxi.sources import Source
-from report.spark.errors import ReportError
+from report.spark import ReportError
 
 RECORD: Final = "picked_up_us bigint, dropped_off_us bigint, place int, miles double, fare double, trip bigint"
 """Times in µs since 1970-01-01 00:00 on the clocks of New York; null where there is no time. place: see places.py.

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from bench.taxi.months import Month, month_in
-from report.spark.errors import ReportError
+from report.spark import ReportError
 
 Form = Literal["csv", "parquet"]
 FORMS: Final[dict[str, Form]] = {

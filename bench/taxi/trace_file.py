@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from report.spark.errors import ReportError
+from report.spark import ReportError
 
 BATCH: int = 10_000
 """Seconds turned into text at a time."""

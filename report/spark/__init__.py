@@ -1,1 +1,5 @@
-"""The report job: a run's topics, or its Parquet files, become result.json. The only place that imports PySpark."""
+"""The report of a run, by Spark: read → measure → explain → write."""
+
+
+class ReportError(Exception):
+    """There can be no report. The message is one line: what is wrong, where, and what to do."""

@@ -1,4 +1,4 @@
-"""`python -m report.spark RUN_DIR`: judge a run by Spark; write its Parquet files, result.json and report.html."""
+"""`python -m report.spark RUN_DIR`: report on a run by Spark; write its Parquet files, result.json and report.html."""
 
 import argparse
 import sys
@@ -9,20 +9,20 @@ from contracts.validation import InvalidSettingsError
 from report.page import page
 from report.result import Result
 from report.run_info import RUN_FILE
-from report.spark.bare import Promise
-from report.spark.errors import ReportError
+from report.spark import ReportError
 from report.spark.files import Files
 from report.spark.job import Cluster, report_files, report_run, report_topic
+from report.spark.read import Promise
 from report.spark.session import end_jvm
 
 
 def main() -> int:
-    """Return 0 when the result was written, 1 when the run cannot be judged, 2 for wrong arguments."""
+    """Return 0 when the result was written, 1 when there can be no report, 2 for wrong arguments."""
     arguments = _parser().parse_args()
     place = arguments.folder / page.PAGE_FILE
     try:
         try:
-            result = _judged(arguments, Cluster(master=arguments.master, jars=arguments.jars))
+            result = _reported(arguments, Cluster(master=arguments.master, jars=arguments.jars))
         finally:
             end_jvm()
         page.write(result, place)
@@ -41,8 +41,8 @@ def main() -> int:
     return 0
 
 
-def _judged(arguments: argparse.Namespace, cluster: Cluster) -> Result:
-    """Judge a topic, events from elsewhere, or the run. Raises ReportError, InvalidSettingsError."""
+def _reported(arguments: argparse.Namespace, cluster: Cluster) -> Result:
+    """Report on a topic, events from elsewhere, or the run. Raises ReportError, InvalidSettingsError."""
     folder, promise = arguments.folder, Promise(arguments.latency_target_s, arguments.percentile)
     if arguments.topic is not None:
         connection = Connection(
@@ -65,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--events", metavar="URI", help="events of the run, or without run.json of a stranger: Parquet or JSON lines")
     add("--journal", metavar="URI", help="with --events (default: journal.parquet beside them, if it is there)")
     add("--command", default="", help="with --events and no run.json: what the report says it was made by")
-    add("--topic", help="judge this bare timeline topic instead of a run")
+    add("--topic", help="report on this bare timeline topic instead of a run")
     add("--bootstrap-servers", default="127.0.0.1:9092", help="with --topic: Kafka's address (default: %(default)s)")
     add("--client-properties", default="", help="with --topic: properties file for TLS and SASL")
     add("--latency-target-s", type=float, default=0.5, help="without run.json (default: %(default)s)")

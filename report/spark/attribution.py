@@ -1,6 +1,11 @@
-"""Each late event gets one cause: the first whose rule holds, in the order of `Cause`. The last holds always."""
+"""Each late event gets one cause: the first whose rule holds, in the order of `Cause`. The last holds always.
 
-from collections.abc import Sequence
+One rule needs the whole group: it stood still when nobody finished anything although several partitions had events
+waiting.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -8,13 +13,21 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from report.causes import Cause
-from report.spark.literal import array_of
-from report.spark.pace import Usual
-from report.spark.standstill import Interval
-from report.spark.terms import SECOND_US, Terms
+from report.spark.terms import SECOND_US, Terms, Usual, handed, ready
 
 UPON_ARRIVAL_US: Final = SECOND_US
 """What arrived within the last second, or the target where that is longer, is a burst."""
+LEAST_SLOT_US: Final = 20_000
+"""Resolution: a slot of time counts as a standstill when it holds no completion and lies in nobody's service."""
+AFTER_CHANGE_US: Final = 5_000_000
+"""A standstill is the group's when a plan, or a replica's coming or going, lies in it or so shortly before."""
+SEVERAL: Final = 2
+LONGEST_US: Final = 600_000_000
+Interval = tuple[int, int]
+BEFORE_S: Final = 3
+"""Seconds before the first late event that are looked at too; the target's double where that is longer."""
+EARLIEST_S: Final = -60
+"""Nothing is looked at before; a time may be absurd."""
 DEAD: Final = "dead"
 HANDED_OVER: Final = "handover"
 
@@ -123,4 +136,79 @@ def _meets(intervals: Sequence[Interval], from_us: str, until_us: str) -> Column
 
 
 def _pieces(intervals: Sequence[Interval]) -> Column:
-    return array_of(intervals, "array<bigint>")
+    return f.from_json(f.lit(json.dumps(intervals)), "array<array<bigint>>")
+
+
+def group_stops(done: DataFrame, late: DataFrame, terms: Terms, usual: Usual, moments: Sequence[int]) -> list[Interval]:
+    """Return the group's standstills in the seconds in which one could explain a late event, and some before.
+
+    moments: times of plans and of replicas' comings and goings, µs.
+    """
+    back_s = max(BEFORE_S, -(-2 * terms.target_us // SECOND_US))
+    stood = f.least("unstalled_us", "unpaused_us") - f.col("intended_us") <= terms.target_us
+    waits = late.where(stood).groupBy(terms.second("done_us").alias("until_s"))
+    stretches = waits.agg(f.min(terms.second("least(intended_us, since_us)")).alias("from_s")).where(
+        f.col("until_s").between(EARLIEST_S, terms.shown_s)
+    )
+    first = f.greatest(f.col("from_s") - back_s, f.lit(EARLIEST_S).cast("long"))
+    seconds = stretches.select(f.explode(f.sequence(first, "until_s")).alias("second")).distinct()
+    around = done.withColumn("second", terms.second("done_us")).join(f.broadcast(seconds), "second", "left_semi")
+    still = [row["slot"] for row in still_slots(around, terms.target_us, usual.service_us).collect()]
+    return stops(still, slot_us(usual.service_us), terms.target_us // 10, moments)
+
+
+def slot_us(usual_us: int) -> int:
+    """Return the length of a slot: nobody who serves can pass one without finishing something."""
+    return max(LEAST_SLOT_US, 2 * usual_us)
+
+
+def still_slots(rows: DataFrame, target_us: int, usual_us: int) -> DataFrame:
+    """Return slot: the slots (numbers since the epoch) in which at least two partitions waited and nobody served.
+
+    rows: done events. A partition waits while one of its events has been handed on and not received; waits below a
+    tenth of the target are not looked at. From then until it is done, an event is being served, or those before it are.
+    """
+    length = slot_us(usual_us)
+    waits = ready() - handed() >= max(target_us // 10, 2 * length)
+    nobody = f.lit(None).cast("int")
+    spans = f.array(
+        _span(nobody, ready(), f.col("done_us"), length, inner=False),
+        f.when(waits, _span(f.col("partition"), handed(), ready(), length, inner=True)),
+    )
+    each = rows.select(f.inline(spans))
+    longest = each.groupBy("waiting", "first").agg(f.max("last").alias("last"))  # a burst of thousands is one row
+    every = longest.where("last >= first").select("waiting", f.explode(f.sequence("first", "last")).alias("slot"))
+    slots = every.groupBy("slot").agg(
+        f.countDistinct("waiting").alias("partitions"), f.count_if(f.col("waiting").isNull()).alias("services")
+    )
+    return slots.where((f.col("services") == 0) & (f.col("partitions") >= SEVERAL)).select("slot")
+
+
+def stops(slots: Iterable[int], length_us: int, least_us: int, changes_us: Sequence[int]) -> list[Interval]:
+    """Return the standstills of at least `least_us` that a change of the group explains, in order, as (from, until).
+
+    slots: of `still_slots`. changes_us: times of plans and of replicas' comings and goings.
+    """
+    runs: list[list[int]] = []
+    for slot in sorted(slots):
+        if runs and slot == runs[-1][1] + 1:
+            runs[-1][1] = slot
+        else:
+            runs.append([slot, slot])
+    found = [(first * length_us, (last + 1) * length_us) for first, last in runs]
+    return [
+        (from_us, until_us)
+        for from_us, until_us in found
+        if until_us - from_us >= least_us and any(from_us - AFTER_CHANGE_US <= at_us < until_us for at_us in changes_us)
+    ]
+
+
+def _span(waiting: Column, from_us: Column, until_us: Column, length_us: int, *, inner: bool) -> Column:
+    """Return waiting, first, last: the slots that lie wholly inside (inner), or partly inside, of [from, until].
+
+    Of what lasts longer than `LONGEST_US` only the end: a time may be absurd.
+    """
+    from_us = f.greatest(from_us, until_us - LONGEST_US)
+    first = (from_us + length_us - 1) / length_us if inner else from_us / length_us
+    last = until_us / length_us - (1 if inner else 0)
+    return f.struct(waiting.alias("waiting"), f.floor(first).alias("first"), f.floor(last).alias("last"))

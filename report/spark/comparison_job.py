@@ -17,7 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from contracts.journal import JournalEntry, ReplicaChanged
+from contracts.journal import ReplicaChanged
 from contracts.validation import InvalidSettingsError
 from report import compare_runs
 from report.blocks import EDGES_PER_DECADE, Cells, cell_length_s
@@ -25,10 +25,10 @@ from report.comparison import RunComparison, SameEvents
 from report.contest import Contest, Entrant, contests
 from report.page import page
 from report.result import RESULT_FILE, Result
+from report.spark import ReportError
 from report.spark import group_history as history
-from report.spark.errors import ReportError
-from report.spark.gather import EVENTS, JOURNAL
-from report.spark.job import Cluster, events_of, is_stored, load_run, report_run
+from report.spark.job import Cluster, report_run
+from report.spark.read import EVENTS, events_in, is_stored, journal_of, load_run
 from report.spark.session import LOG_FILE, end_jvm, jar_files, open_session
 
 PLACE: Final = ("partition", "offset", "intended_us")
@@ -69,7 +69,7 @@ def compare(folders: Sequence[Path], out: Path, cluster: Cluster, *, command: st
 
 
 def entrant(folder: Path, cluster: Cluster) -> Entrant:
-    """Return the run in `folder`, judged if it was not yet. Raises ReportError."""
+    """Return the run in `folder`, reported on if it was not yet. Raises ReportError."""
     info = load_run(folder)
     if not (folder / RESULT_FILE).exists():
         page.write(report_run(folder, cluster), folder / page.PAGE_FILE)
@@ -95,7 +95,7 @@ def _counted(groups: Sequence[Contest], out: Path, cluster: Cluster) -> compare_
     spark = open_session(cluster.master, jar_files(cluster.jars), out / LOG_FILE, short=True)
     pairs = [pair for group in groups for pair in compare_runs.lone_pairs(group)]
     try:
-        frames = {folder: events_of(spark, folder) for folder in wanted}
+        frames = {folder: events_in(spark, folder).rows for folder in wanted}
         return compare_runs.Counted(
             cells={folder: cells_of(one, frames[folder], spark) for folder, one in wanted.items()},
             same={(one.folder, other.folder): _same(one, other, frames) for one, other in pairs},
@@ -119,7 +119,7 @@ def cells_of(one: Entrant, events: DataFrame, spark: SparkSession) -> Cells:
     within[found["cell"], column] = found["events"]
     sums = np.zeros((2, count), np.int64)
     sums[:, totals["cell"]] = totals["events"], totals["in_sla"]
-    paid = history.paid(history.only(_journal(one.folder, spark), ReplicaChanged))
+    paid = history.paid(history.only(journal_of(spark, one.folder), ReplicaChanged))
     limits_us = [started_us + min(k * length_s, result.duration_s) * 1e6 for k in range(count + 1)]
     paid_s = [
         60 * history.replica_minutes(paid, round(begin_us), round(end_us)) for begin_us, end_us in pairwise(limits_us)
@@ -210,9 +210,62 @@ def _columns(counted: DataFrame) -> dict[str, np.ndarray]:
     return {name: table[name].to_numpy() for name in table.column_names}
 
 
-def _journal(folder: Path, spark: SparkSession) -> list[JournalEntry]:
-    rows = spark.read.parquet(str(folder / JOURNAL)).where("kind = 'replica'").select("entry").collect()
-    return [msgspec.json.decode(row["entry"], type=JournalEntry) for row in rows]
+def cell_totals(events: DataFrame, started_us: int, cell_us: int, last: int, target_us: int) -> DataFrame:
+    """Return cell, events, in_sla: events intended in each cell, and those of them done within the target.
+
+    Refused events are none. last: number of the last cell; what was intended later counts there.
+    """
+    refused = f.col("done_us").isNull() & (f.col("dead_letters") > 0)
+    in_sla = f.col("done_us") - f.col("intended_us") <= target_us
+    return (
+        events.where(~refused)
+        .groupBy(_cell(started_us, cell_us, last).alias("cell"))
+        .agg(f.count("*").alias("events"), f.count_if(in_sla).alias("in_sla"))
+    )
+
+
+def cell_latencies(
+    events: DataFrame, started_us: int, cell_us: int, last: int, *, floor_us: int, edges_per_decade: int
+) -> DataFrame:
+    """Return cell, edge, events: done events by ⌈edges_per_decade · log10(µs)⌉ of their latency, or of floor_us."""
+    latency_us = f.greatest(f.col("done_us") - f.col("intended_us"), f.lit(max(1, floor_us)))
+    edge = f.ceil(f.log10(latency_us.cast("double")) * edges_per_decade)
+    done = events.where(f.col("done_us").isNotNull())
+    cells = _cell(started_us, cell_us, last).alias("cell")
+    return done.groupBy(cells, edge.alias("edge")).agg(f.count("*").alias("events"))
+
+
+def same_events(here: DataFrame, there: DataFrame, here_us: int, there_us: int, target_us: int) -> DataFrame:
+    """Return one row: paired, late_in_both, late_only_here, late_only_there, both_done, difference_us (a sum).
+
+    here_us, there_us: the runs' second 0. Never done is late.
+    """
+    pairs = _placed(here, here_us, "here_us").join(_placed(there, there_us, "there_us"), list(PLACE))
+    late_here, late_there = (f.coalesce(f.col(name) > target_us, f.lit(True)) for name in ("here_us", "there_us"))
+    difference = f.col("here_us") - f.col("there_us")
+    return pairs.agg(
+        f.count("*").alias("paired"),
+        f.count_if(late_here & late_there).alias("late_in_both"),
+        f.count_if(late_here & ~late_there).alias("late_only_here"),
+        f.count_if(~late_here & late_there).alias("late_only_there"),
+        f.count(difference).alias("both_done"),
+        f.coalesce(f.sum(difference), f.lit(0)).alias("difference_us"),
+    )
+
+
+def _placed(events: DataFrame, started_us: int, name: str) -> DataFrame:
+    """Return the place of each event, and its latency under `name`."""
+    return events.where(f.col("partition").isNotNull() & f.col("offset").isNotNull()).select(
+        f.col("partition").cast("int").alias("partition"),
+        f.col("offset").cast("long").alias("offset"),
+        (f.col("intended_us") - started_us).alias("intended_us"),
+        (f.col("done_us") - f.col("intended_us")).alias(name),
+    )
+
+
+def _cell(started_us: int, cell_us: int, last: int) -> Column:
+    cell = f.floor((f.col("intended_us") - started_us) / cell_us)
+    return f.greatest(f.lit(0), f.least(f.lit(last), cell))
 
 
 def _parser() -> argparse.ArgumentParser:

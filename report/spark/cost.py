@@ -13,7 +13,7 @@ from report.measures import Bound, IntArray, bound
 from report.result import Cost
 from report.run_info import RunInfo
 from report.spark import group_history as history
-from report.spark.pace import Usual
+from report.spark.terms import Usual
 
 MOST_SECONDS: Final = 200_000
 SLICE_S: Final = 20_000

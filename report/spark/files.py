@@ -1,9 +1,12 @@
 """Events and journals from files, wherever Hadoop finds them: Parquet or JSON lines → rows in the report's columns."""
 
 from dataclasses import dataclass
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 import msgspec
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it ships no types
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
@@ -11,18 +14,32 @@ from pyspark.sql import types as t
 from contracts.events import SCHEMA_VERSION
 from contracts.journal import JOURNAL_VERSION, JournalEntry
 from contracts.topics import Topic
-from report.spark.errors import ReportError
-from report.spark.footer import known_columns
-from report.spark.hadoop import are_lines
+from report.spark import ReportError
+from report.spark.events import COLUMN_OF, EVENT
 from report.spark.integrity import CUSTOMER
-from report.spark.schema import COLUMN_OF, EVENT
 
 NEEDED: Final = ("event_id", "intended_us", "done_us")
 """Columns without which nothing can be judged."""
 NEVER_NULL: Final = NEEDED[:2]
+SERVED: Final = ("replica", "received_us")
+"""Columns that tell who served an event; causes of lateness are told from these."""
+COUNTED: Final = f"{COLUMN_OF[Topic.PAYMENTS_SETTLED]}_records"
 VERSION: Final = "unknown_version"
 ALSO: Final = t.StructType([t.StructField(CUSTOMER, t.LongType()), t.StructField(VERSION, t.IntegerType())])
 """Columns that only files made here have."""
+CSV: Final = (".csv", ".csv.gz", ".csv.bz2", ".tsv")
+LINES: Final = (".json", ".jsonl", ".ndjson", ".gz", ".bz2")
+"""Ends of the names of JSON lines; Parquet that is packed still ends in `.parquet`."""
+BEING_WRITTEN: Final = "_temporary"
+REFUSED: Final = (Py4JJavaError, PySparkException)
+"""PySpark gives some exceptions of Java a class of its own."""
+NO_FILE_SYSTEM: Final = ("ClassNotFoundException", "UnsupportedFileSystemException", "NoClassDefFoundError")
+JARS: Final = {
+    "s3a": "org.apache.hadoop:hadoop-aws:{hadoop} and the AWS SDK bundle that it names",
+    "abfs": "org.apache.hadoop:hadoop-azure:{hadoop} and what it names",
+    "abfss": "org.apache.hadoop:hadoop-azure:{hadoop} and what it names",
+    "gs": "Google's gcs-connector for Hadoop 3",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +50,19 @@ class Files:
     journal: str | None = None
 
 
-def read_events(spark: SparkSession, place: str, *, ours: bool) -> DataFrame:
-    """Return the event rows at `place`, in the columns of `EVENT`.
+@dataclass(frozen=True, slots=True)
+class Events:
+    """Event rows in the columns of `EVENT`, and what of these is known and not filled in."""
+
+    rows: DataFrame
+    served: bool = True
+    """Who served the events, and when they were received."""
+    counted: bool = True
+    """How often each topic carried an event."""
+
+
+def read_events(spark: SparkSession, place: str, *, ours: bool) -> Events:
+    """Return the event rows at `place`.
 
     ours: Parquet that this job wrote, which has every column, and no value has to be looked at. Elsewhere the columns
     of `NEEDED` do, and the others are filled in. Raises ReportError when columns are missing or of another type, rows
@@ -42,11 +70,11 @@ def read_events(spark: SparkSession, place: str, *, ours: bool) -> DataFrame:
     """
     if are_lines(spark, place):
         columns = t.StructType([*EVENT.fields, *ALSO.fields])
-        return _filled(_looked_at(spark.read.schema(columns).option("mode", "FAILFAST").json(place)))
-    found = _parquet(spark, place) if ours else spark.read.parquet(place)
+        return _looked_at(spark.read.schema(columns).option("mode", "FAILFAST").json(place))
+    found = spark.read.parquet(place)
     if missing := sorted(set(EVENT.names if ours else NEEDED) - set(found.columns)):
         raise ReportError(_lacks(missing))
-    return _typed(found) if ours else _filled(_looked_at(_typed(found)))
+    return Events(_typed(found)) if ours else _looked_at(_typed(found))
 
 
 def read_journal(spark: SparkSession, place: str) -> list[JournalEntry]:
@@ -60,18 +88,13 @@ def read_journal(spark: SparkSession, place: str) -> list[JournalEntry]:
         )
         rows = [(number, row["value"]) for number, row in enumerate(lines.orderBy("file_path", "at").collect())]
     else:
-        found = _parquet(spark, place)
+        found = spark.read.parquet(place)
         if missing := sorted({"position", "entry"} - set(found.columns)):
             raise ReportError(_lacks(missing))
         rows = [(row["position"], row["entry"]) for row in found.collect()]
-        rows.sort()  # here: for Spark it would be two more jobs
+        rows.sort()
     decoder: msgspec.json.Decoder[JournalEntry] = msgspec.json.Decoder(JournalEntry)
     return [_entry(decoder, position, text) for position, text in rows]
-
-
-def _parquet(spark: SparkSession, place: str) -> DataFrame:
-    known = known_columns(place)
-    return spark.read.schema(known).parquet(place) if known else spark.read.parquet(place)
 
 
 def _entry(decoder: "msgspec.json.Decoder[JournalEntry]", position: int, text: str) -> JournalEntry:
@@ -105,21 +128,26 @@ def _fits(found: t.DataType, wanted: t.DataType) -> bool:
     return both_whole or isinstance(found, t.NullType)
 
 
-def _looked_at(found: DataFrame) -> DataFrame:
-    """Return `found` if each row is an event of our version; without customers where none is known."""
+def _looked_at(found: DataFrame) -> Events:
+    """Return `found` with every column, if each row is an event of our version."""
     also = [name for name in ALSO.names if name in found.columns]
     counts = found.agg(
         f.count("*").alias("rows"),
-        *[f.count(name).alias(name) for name in (*NEVER_NULL, *also)],
+        *[f.count(name).alias(name) for name in {*NEVER_NULL, *SERVED, COUNTED, *also} & set(found.columns)],
         *[f.max(name).alias("version") for name in also if name == VERSION],
     ).collect()[0]
     if missing := [name for name in NEVER_NULL if not counts[name]]:
-        raise ReportError(_lacks(missing) if counts["rows"] else "there is no event, so there is nothing to judge")
+        raise ReportError(_lacks(missing) if counts["rows"] else "there is no event, so there is nothing to report on")
     if short := [name for name in NEVER_NULL if counts[name] < counts["rows"]]:
         raise ReportError(f"{counts['rows'] - counts[short[0]]:,} of {counts['rows']:,} rows have no {short[0]}")
     if VERSION in also and counts["version"] is not None:
         raise ReportError(other_version(str(counts["version"])))
-    return found.drop(*[name for name in also if not counts[name]])
+    told = counts.asDict()
+    return Events(
+        _filled(found.drop(*[name for name in also if not counts[name]])),  # without customers where none is known
+        served=all(told.get(name) for name in SERVED),
+        counted=bool(told.get(COUNTED)),
+    )
 
 
 def _filled(found: DataFrame) -> DataFrame:
@@ -150,3 +178,84 @@ def other_version(versions: str) -> str:
         f"records of schema version {versions} beside {SCHEMA_VERSION}; this report reads "
         f"{SCHEMA_VERSION} only, so read each part with the release that wrote it"
     )
+
+
+def local(place: Path) -> str:
+    """Return the path by which Hadoop finds a file of this machine, whatever its own file system is."""
+    return f"file://{place.resolve()}"
+
+
+def are_lines(spark: SparkSession, place: str) -> bool:
+    """Return whether JSON lines lie at `place`, a file, a folder or a pattern; else it is Parquet.
+
+    The name of the first file tells. Raises ReportError where there is none, none can be read, or it is CSV.
+    """
+    try:
+        name = _first_file(spark, place).lower()
+    except REFUSED as refused:
+        raise ReportError(_in_words(spark, place, _innermost(refused))) from refused
+    if name.endswith(CSV):
+        raise ReportError("it is CSV, which has no types; a report reads Parquet or JSON lines, so write one of these")
+    return name.endswith(LINES)
+
+
+def beside(spark: SparkSession, place: str, name: str) -> str | None:
+    """Return the path of `name` in the folder of `place`; None where it is not there."""
+    path = _path(spark, place)
+    if path.getParent() is None:
+        return None
+    wanted = _path(spark, f"{path.getParent().toString().rstrip('/')}/{name}")
+    try:
+        return str(wanted.toString()) if _system(spark, wanted).exists(wanted) else None
+    except REFUSED as refused:
+        raise ReportError(_in_words(spark, str(wanted.toString()), _innermost(refused))) from refused
+
+
+def _first_file(spark: SparkSession, place: str) -> str:
+    path = _path(spark, place)
+    system = _system(spark, path)
+    found = system.globStatus(path)
+    if not found:
+        raise ReportError("no such file or folder")
+    first = found[0]
+    while first.isDirectory():
+        inside = {one.getPath().getName(): one for one in system.listStatus(first.getPath())}
+        if BEING_WRITTEN in inside:
+            raise ReportError(f"it is not whole: {BEING_WRITTEN} is there, so somebody writes it, or did not finish")
+        shown = sorted(name for name in inside if not name.startswith(("_", ".")))
+        if not shown:
+            raise ReportError("the folder holds no file")
+        first = inside[shown[0]]
+    return str(first.getPath().getName())
+
+
+def _path(spark: SparkSession, place: str) -> Any:
+    try:
+        return spark.sparkContext._jvm.org.apache.hadoop.fs.Path(place)
+    except REFUSED as refused:
+        raise ReportError(f"not a path ({_innermost(refused)})") from refused
+
+
+def _system(spark: SparkSession, path: Any) -> Any:
+    return path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
+
+
+def _in_words(spark: SparkSession, place: str, said: str) -> str:
+    scheme = place.partition("://")[0]
+    if not any(name in said for name in NO_FILE_SYSTEM):
+        return f"cannot be read ({said})"
+    if scheme in {"s3", "s3n"}:
+        return f"Hadoop calls this scheme s3a: name it s3a{place[len(scheme) :]}"
+    hadoop = spark.sparkContext._jvm.org.apache.hadoop.util.VersionInfo.getVersion()
+    jars = JARS.get(scheme, f"the jar of its file system for Hadoop {hadoop}").format(hadoop=hadoop)
+    return f"Spark has no file system for {scheme}:// here; add it with --jars ({jars})"
+
+
+def _innermost(refused: Exception) -> str:
+    """Return the first line of what the innermost cause says."""
+    if not isinstance(refused, Py4JJavaError):
+        return str(refused).partition("\n")[0][:300]
+    thrown = refused.java_exception
+    while (cause := thrown.getCause()) is not None:
+        thrown = cause
+    return str(thrown.toString()).partition("\n")[0][:300]

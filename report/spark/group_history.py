@@ -1,10 +1,11 @@
 """What the journal says of the group: replicas paid for, plans written, lag seen. Plain Python: a journal is small."""
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from contracts.journal import JournalEntry, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
+from contracts.journal import AlternativeWeighed, JournalEntry, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
 from report.result import DecisionMade, Failure
 
 MICROSECONDS: Final = 1_000_000
@@ -86,8 +87,17 @@ def lag_each_second(ticks: Iterable[TickRecord], started_us: int, seconds: int) 
     return tuple(seen.get(second) for second in range(seconds))
 
 
-def decisions(plans: Iterable[PlanWritten], started_us: int) -> tuple[DecisionMade, ...]:
-    """Return every plan, with its time since the start of the run."""
+def decisions(journal: Iterable[JournalEntry], started_us: int) -> tuple[DecisionMade, ...]:
+    """Return every plan, with its time since the start of the run and what was weighed at its tick."""
+    entries = list(journal)
+    ticks = only(entries, TickRecord)
+    times = [tick.at_us for tick in ticks]
+
+    def weighed(plan: PlanWritten) -> tuple[AlternativeWeighed, ...]:
+        newest = bisect_right(times, plan.at_us) - 1
+        decided = newest >= 0 and ticks[newest].reason == plan.reason
+        return ticks[newest].alternatives if decided else ()
+
     return tuple(
         DecisionMade(
             at_s=(plan.at_us - started_us) / MICROSECONDS,
@@ -96,8 +106,9 @@ def decisions(plans: Iterable[PlanWritten], started_us: int) -> tuple[DecisionMa
             replicas=len(plan.replicas),
             moved=plan.moved,
             reason=plan.reason,
+            alternatives=weighed(plan),
         )
-        for plan in plans
+        for plan in only(entries, PlanWritten)
     )
 
 

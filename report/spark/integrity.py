@@ -1,57 +1,115 @@
-"""What must not be in a run: lost, repeated or overtaken events, times that cannot be."""
+"""Whether every order had its effects once, and what must not be in a run: lost, repeated or overtaken events."""
 
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from report.result import Integrity
-from report.spark.measures import SPANS
-from report.spark.order import key_violations, offset_gaps, order_violations
-from report.spark.schema import TIMES
+from report.result import Effects, Integrity, TopicRecords
+from report.spark.events import COLUMN_OF, TIMES
+from report.spark.percentiles import SPANS, spans
 from report.wording import several
 
 SKEWED: Final = "skewed_"
 CUSTOMER: Final = "customer_hash"
 
 
-def checks(now_us: int) -> list[Column]:
-    """Return aggregates over event rows: future, and for each stage the events that it took less than no time."""
-    latest = f.greatest(*TIMES)
-    ends = {"handed_us": f.coalesce("accepted_us", "placed_us"), "sent_us": f.coalesce("shipped_us", "done_us")}
-    skew = [
-        f.count_if(ends.get(end, f.col(end)) < ends.get(begin, f.col(begin))).alias(SKEWED + name)
-        for name, (begin, end) in SPANS.items()
-    ]
-    return [f.count_if(latest > now_us).alias("future"), *skew]
+def totals(events: DataFrame, *, pipeline: bool, now_us: int) -> dict[str, int]:
+    """Return counts over all events: dead letters, effects, records of each topic, times that cannot be.
+
+    now_us: when the report is made; later times cannot be.
+    """
+    counts = ~(f.col("done_us").isNull() & (f.col("dead_letters") > 0))
+    doubled = _doubled(pipeline)
+    found = events.agg(
+        f.coalesce(f.sum("dead_letters"), f.lit(0)).alias("dead_letters"),
+        f.count_if(counts & ~doubled & _complete(pipeline)).alias("exactly_once"),
+        f.count_if(counts & doubled).alias("doubled"),
+        *[column for prefix in COLUMN_OF.values() for column in _of_topic(prefix)],
+        f.count_if(f.greatest(*TIMES) > now_us).alias("future"),
+        *[f.count_if(span < 0).alias(SKEWED + name) for name, span in spans().items()],
+    )
+    return dict(found.collect()[0].asDict())
 
 
-def integrity(events: DataFrame, counts: Mapping[str, int], duplicates: int) -> Integrity:
-    """Return what is wrong. counts: of `measures.totals` and `checks`."""
-    overtaken = order_violations(events).collect()[0]["order_violations"]
-    gaps = offset_gaps(events).collect()[0]["offset_gaps"]
-    skew = {name: counts[SKEWED + name] for name in SPANS if counts[SKEWED + name]}
-    by_key = _by_key(events, overtaken)
+def effects(counts: Mapping[str, int]) -> Effects:
+    """Return what became of the orders. counts: of `totals`, and events."""
+    orders, once, doubled = counts["events"], counts["exactly_once"], counts["doubled"]
+    return Effects(orders=orders, exactly_once=once, missing=orders - once - doubled, doubled=doubled)
+
+
+def topics(counts: Mapping[str, int]) -> tuple[TopicRecords, ...]:
+    """Return what each topic held that held anything. counts: of `totals`."""
+    return tuple(
+        TopicRecords(
+            topic=topic.value,
+            records=counts[f"{prefix}_records"],
+            duplicates=counts[f"{prefix}_duplicates"],
+            differing=counts[f"{prefix}_differing"],
+        )
+        for topic, prefix in COLUMN_OF.items()
+        if counts[f"{prefix}_records"]
+    )
+
+
+def integrity(events: DataFrame, counts: Mapping[str, int]) -> Integrity:
+    """Return what is wrong. counts: of `totals`, and lost."""
+    overtaken = _overtaking(events, "partition")
+    by_customer: int | None = 0
+    if overtaken:
+        known = CUSTOMER in events.columns
+        by_customer = _overtaking(events.where(f"{CUSTOMER} is not null"), "partition", CUSTOMER) if known else None
     found: dict[str, Any] = {
         "lost": counts["lost"],
-        "duplicates": duplicates,
+        "duplicates": sum(counts[f"{prefix}_duplicates"] for prefix in COLUMN_OF.values()),
         "order_violations_partition": overtaken,
-        "order_violations_key": by_key,
-        "clock_skew": skew,
-        "offset_gaps": gaps,
+        "order_violations_key": by_customer,
+        "clock_skew": {name: counts[SKEWED + name] for name in SPANS if counts[SKEWED + name]},
+        "offset_gaps": _offset_gaps(events),
         "future": counts["future"],
     }
     return Integrity(**found, suspect=_suspect(found))
 
 
-def _by_key(events: DataFrame, overtaken: int) -> int | None:
-    """Return the events that overtook one of their own customer; None where customers are not known."""
-    if not overtaken:
-        return 0
-    if CUSTOMER not in events.columns:
-        return None
-    return int(key_violations(events).collect()[0]["key_violations"])
+def _doubled(pipeline: bool) -> Column:
+    if not pipeline:
+        return f.col("settled_differ")
+    twice = (f.col("shipped_records") > 1) | (f.col("notified_records") > 1)
+    shipped_though_declined = ~f.coalesce("accepted", f.lit(True)) & (f.col("shipped_records") > 0)
+    return f.col("settled_differ") | twice | shipped_though_declined
+
+
+def _complete(pipeline: bool) -> Column:
+    settled = f.col("settled_records") > 0
+    if not pipeline:
+        return settled
+    shipped = (f.col("shipped_records") > 0) | ~f.coalesce("accepted", f.lit(True))
+    return settled & shipped & (f.col("notified_records") > 0)
+
+
+def _of_topic(prefix: str) -> list[Column]:
+    records = f.col(f"{prefix}_records")
+    return [
+        f.coalesce(f.sum(records), f.lit(0)).alias(f"{prefix}_records"),
+        f.coalesce(f.sum(f.greatest(records - 1, f.lit(0))), f.lit(0)).alias(f"{prefix}_duplicates"),
+        f.count_if(f"{prefix}_differ").alias(f"{prefix}_differing"),
+    ]
+
+
+def _overtaking(events: DataFrame, *line: str) -> int:
+    """Return how many events were done before one that lay ahead of them in their `line`."""
+    ahead = Window.partitionBy(*line).orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
+    placed = events.where("done_us is not null and offset is not null and partition is not null")
+    latest = placed.select("done_us", f.max("done_us").over(ahead).alias("ahead_us"))
+    return int(latest.agg(f.count_if(f.col("done_us") < f.col("ahead_us"))).collect()[0][0])
+
+
+def _offset_gaps(events: DataFrame) -> int:
+    """Return the offsets between the first and the last of a partition that no event has."""
+    ends = events.where("partition is not null and offset is not null").groupBy("partition")
+    found = ends.agg((f.max("offset") - f.min("offset") + 1 - f.count("*")).alias("missing"))
+    return int(found.agg(f.coalesce(f.sum(f.greatest("missing", f.lit(0))), f.lit(0))).collect()[0][0])
 
 
 def _suspect(found: Mapping[str, Any]) -> tuple[str, ...]:

@@ -1,9 +1,8 @@
-"""One report: where the data comes from, then the judgement, then result.json."""
+"""One report: read the events and the journal, measure and explain them, write result.json."""
 
 import re
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -11,32 +10,33 @@ from typing import Final
 import msgspec
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it ships no types
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
 
 from contracts.connection import Connection
-from contracts.journal import JournalEntry
 from contracts.topics import Topic
 from report.result import RESULT_FILE, Result
 from report.run_info import RUN_FILE, RunInfo
-from report.spark.bare import Promise, bounded, unknown_run
-from report.spark.errors import ReportError
-from report.spark.files import Files, read_events, read_journal
-from report.spark.gather import EVENTS, JOURNAL, RunTopics, gather, topics_of
-from report.spark.hadoop import beside, local
-from report.spark.judge import judge
-from report.spark.masters import await_workers
-from report.spark.security import kafka_options
-from report.spark.session import LOG_FILE, jar_files, open_session, size_shuffles
-from report.spark.source import topics_on
+from report.spark import ReportError
+from report.spark.files import Files, read_events
+from report.spark.kafka import kafka_options, topics_on
+from report.spark.measure import measure
+from report.spark.read import (
+    EVENTS,
+    WHOLE,
+    Promise,
+    RunTopics,
+    bounded,
+    events_in,
+    gather,
+    is_stored,
+    journal_of,
+    load_run,
+    topics_of,
+    unknown_run,
+)
+from report.spark.session import LOG_FILE, await_workers, jar_files, open_session, size_shuffles
 
 SHORT_EVENTS: Final = 300_000
 """Up to here a run is a short job for Spark."""
-LINES: Final = ("events.jsonl", "events.jsonl.gz")
-"""Event rows as JSON, one in each line, with the columns of events.parquet."""
-WHOLE: Final = "_SUCCESS"
-"""File that Spark adds to a Parquet folder last."""
-
-
 CLASS: Final = re.compile(r"^(Caused by: )?([\w$.]+(Exception|Error): )?")
 """How a line of Java begins that names a cause."""
 
@@ -50,7 +50,7 @@ class Cluster:
 
 
 def report_run(folder: Path, cluster: Cluster, *, files: Files | None = None, reread: bool = False) -> Result:
-    """Judge the run in `folder` and write result.json there.
+    """Report on the run in `folder` and write result.json there.
 
     Its events are those of `files`, else of its Parquet files where they are there, unless `reread`; else the run's
     topics are read and the files made. Raises ReportError, and InvalidSettingsError for a bad client properties file.
@@ -58,10 +58,10 @@ def report_run(folder: Path, cluster: Cluster, *, files: Files | None = None, re
     run = load_run(folder)
     if run.started_us is None:
         raise ReportError(
-            f"{folder / RUN_FILE}: started_us is missing; the load never began, so there is nothing to judge"
+            f"{folder / RUN_FILE}: started_us is missing; the load never began, so there is nothing to report on"
         )
     if files or (not reread and is_stored(folder)):
-        return _measure(folder, run, cluster, files=files)
+        return _report(folder, run, cluster, files=files)
     connection = Connection(
         bootstrap_servers=run.bootstrap_servers, client_properties=run.client_properties, namespace=run.run
     )
@@ -70,11 +70,11 @@ def report_run(folder: Path, cluster: Cluster, *, files: Files | None = None, re
     except ReportError as away:
         torn = f"; {folder / EVENTS} is not whole: it holds no {WHOLE}" if (folder / EVENTS).exists() else ""
         raise ReportError(f"{away}{torn}") from away
-    return _measure(folder, run, cluster, topics=(connection, topics_of(run, present)))
+    return _report(folder, run, cluster, topics=(connection, topics_of(run, present)))
 
 
 def report_topic(folder: Path, topic: str, connection: Connection, promise: Promise, cluster: Cluster) -> Result:
-    """Judge a bare timeline topic and write run.json, events.parquet and result.json into `folder`.
+    """Report on a bare timeline topic; write run.json, events.parquet and result.json into `folder`.
 
     What only a whole run knows (losses against the input, replicas, the schedule) stays empty. Raises ReportError.
     """
@@ -85,34 +85,21 @@ def report_topic(folder: Path, topic: str, connection: Connection, promise: Prom
     run = msgspec.structs.replace(
         run, bootstrap_servers=connection.bootstrap_servers, client_properties=connection.client_properties
     )
-    topics = RunTopics(events={topic: Topic.PAYMENTS_SETTLED}, dead_letters=None, journal=None)
-    return _measure(folder, run, cluster, topics=(connection, topics))
+    return _report(folder, run, cluster, topics=(connection, RunTopics({topic: Topic.PAYMENTS_SETTLED})))
 
 
 def report_files(folder: Path, files: Files, promise: Promise, cluster: Cluster, *, command: str = "") -> Result:
-    """Judge events of which nothing else is known, and write result.json into `folder`.
+    """Report on events of which nothing else is known; write result.json into `folder`.
 
     command: what makes this report. Raises ReportError.
     """
     name = files.events.rstrip("/").rpartition("/")[2] or files.events
     run = msgspec.structs.replace(unknown_run(name, f"events {files.events}", promise), command=command)
     folder.mkdir(parents=True, exist_ok=True)
-    return _measure(folder, run, cluster, files=files)
+    return _report(folder, run, cluster, files=files)
 
 
-def load_run(folder: Path) -> RunInfo:
-    """Read folder/run.json. Raises ReportError when it is missing or not whole."""
-    try:
-        return RunInfo.load(folder)
-    except OSError as missing:
-        raise ReportError(
-            f"{folder / RUN_FILE}: {missing.strerror}; name the folder of a run, as `out/NAME`"
-        ) from missing
-    except msgspec.DecodeError as broken:
-        raise ReportError(f"{folder / RUN_FILE}: not a run's description ({broken})") from broken
-
-
-def _measure(
+def _report(
     folder: Path,
     run: RunInfo,
     cluster: Cluster,
@@ -120,7 +107,7 @@ def _measure(
     topics: tuple[Connection, RunTopics] | None = None,
     files: Files | None = None,
 ) -> Result:
-    """Gather from topics (None: the files are there), judge, save. files: elsewhere than in `folder`."""
+    """Read from topics (None: the files are there), measure, write. files: elsewhere than in `folder`."""
     place = files.events if files else folder
     options = kafka_options(topics[0]) if topics else {}
     short = 0 < run.events_scheduled <= SHORT_EVENTS
@@ -131,15 +118,13 @@ def _measure(
         if topics:
             gather(spark, options, topics[1], folder)
         now_us = time.time_ns() // 1000
-        with ThreadPoolExecutor(1) as beside:
-            reading = beside.submit(_journal, spark, folder, files)
-            stored = read_events(spark, files.events, ours=False) if files else events_of(spark, folder)
-            if run.started_us is None:
-                run = bounded(run, stored, now_us=now_us)
-                size_shuffles(spark, stored.count())
-                if topics:
-                    run.save(folder)
-            result = judge(run, run.started_us or 0, stored, reading, now_us=now_us)
+        events = read_events(spark, files.events, ours=False) if files else events_in(spark, folder)
+        if run.started_us is None:
+            run = bounded(run, events.rows, now_us=now_us)
+            size_shuffles(spark, events.rows.count())
+            if topics:
+                run.save(folder)
+        result = measure(run, events, journal_of(spark, folder, files), now_us=now_us)
     except (PySparkException, Py4JError) as failed:
         raise ReportError(
             f"{place}: Spark could not read the run ({cause(failed)}); {folder / LOG_FILE} says more"
@@ -152,47 +137,6 @@ def _measure(
         (folder / (RESULT_FILE + ".tmp")).unlink(missing_ok=True)
         raise ReportError(f"{folder / RESULT_FILE}: cannot be written ({refused.strerror or refused})") from refused
     return result
-
-
-def events_of(spark: SparkSession, folder: Path) -> DataFrame:
-    """Return the run's event rows: events.parquet, else events.jsonl or events.jsonl.gz.
-
-    Raises ReportError as `read_events` does.
-    """
-    place = stored_lines(folder) or folder / EVENTS
-    try:
-        return read_events(spark, local(place), ours=True)
-    except ReportError as refused:
-        raise ReportError(f"{place.name}: {refused}") from refused
-
-
-def is_stored(folder: Path) -> bool:
-    """Return whether the run's events lie in its folder, whole."""
-    return is_whole(folder / EVENTS) or stored_lines(folder) is not None
-
-
-def is_whole(place: Path) -> bool:
-    """Return whether `place` is a Parquet file, or a folder that Spark finished."""
-    return place.is_file() or (place / WHOLE).exists()
-
-
-def stored_lines(folder: Path) -> Path | None:
-    """Return the run's events as JSON lines; None where it has Parquet, or nothing."""
-    if (folder / EVENTS).exists():
-        return None
-    return next((place for name in LINES if (place := folder / name).exists()), None)
-
-
-def _journal(spark: SparkSession, folder: Path, files: Files | None) -> list[JournalEntry]:
-    """Return the journal's entries; none where the run wrote none."""
-    own = local(folder / JOURNAL) if is_whole(folder / JOURNAL) else None
-    place = (files.journal or beside(spark, files.events, JOURNAL) or own) if files else own
-    if place is None:
-        return []
-    try:
-        return read_journal(spark, place)
-    except ReportError as refused:
-        raise ReportError(f"its journal {place}: {refused}" if files else f"{JOURNAL}: {refused}") from refused
 
 
 def cause(failed: Exception) -> str:

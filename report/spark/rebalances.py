@@ -12,10 +12,9 @@ from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged
 from report.result import RebalanceRound, Rebalances
 from report.run_info import RunInfo
 from report.spark import group_history as history
-from report.spark import ownership
-from report.spark.pace import Usual
-from report.spark.seconds import NOWHERE, served
-from report.spark.takeovers import Judge, Takeover, deaths
+from report.spark.seconds import served
+from report.spark.takeovers import Deaths, Takeover, deaths, stays
+from report.spark.terms import NOWHERE, Usual
 
 MOST_TAKEOVERS: Final = 100_000
 """The newest; a run with more has no rounds, but partitions that wander."""
@@ -48,7 +47,7 @@ def rebalances(
     plans, gone = history.only(journal, PlanWritten), history.only(journal, ReplicaChanged)
     if not plans or delivery == "share":
         return None
-    found = changes(events, ownership.stays(served(cells), deaths(gone)))
+    found = changes(events, stays(served(cells), deaths(gone)))
     return Rebalances.of(delivery, rounds(found, plans, gone, started_us, usual.transit_us))
 
 
@@ -59,9 +58,9 @@ def delivery_of(run: RunInfo) -> str:
     return str(section.get("runtime") or section.get("delivery") or UNKNOWN)
 
 
-def changes(events: DataFrame, stays: DataFrame) -> list[Change]:
-    """Return who took over what, when, in order. stays: of `ownership.stays`."""
-    first = stays.where((f.col("left_us") < f.col("came_us")) & (f.col("partition") != NOWHERE))
+def changes(events: DataFrame, owners: DataFrame) -> list[Change]:
+    """Return who took over what, when, in order. owners: of `takeovers.stays`."""
+    first = owners.where((f.col("left_us") < f.col("came_us")) & (f.col("partition") != NOWHERE))
     kept = ("old", "left_us", "came_us")
     each = first.groupBy("partition", "stay").agg(
         *[f.first(name).alias(name) for name in kept],
@@ -92,11 +91,11 @@ def rounds(
     transit_us: int,
 ) -> list[RebalanceRound]:
     """Return the changes, round by round: those of one kind under one plan. plans: by time, at least one."""
-    judge, known = Judge(gone, plans), _Plans(plans)
+    rule, known = Deaths(gone, plans), _Plans(plans)
     groups: dict[tuple[int, str], list[list[Change]]] = {}
     for change in found:
         plan = known.of(change)
-        kind = _kind(change.takeover, plans[plan], judge)
+        kind = _kind(change.takeover, plans[plan], rule)
         same = groups.setdefault((plan, kind), [])
         if same and (kind != "membership" or change.takeover.came_us - same[-1][-1].takeover.came_us <= APART_US):
             same[-1].append(change)
@@ -148,9 +147,9 @@ class _Plans:
         return max(0, bisect_right(self._times, change.takeover.came_us) - 1)
 
 
-def _kind(one: Takeover, plan: PlanWritten, judge: Judge) -> str:
+def _kind(one: Takeover, plan: PlanWritten, rule: Deaths) -> str:
     placed = plan.assignment is None or plan.assignment.get(one.partition) == one.new
-    if judge.by_death(one):
+    if rule.by_death(one):
         return "death" if placed else "membership"
     return "plan" if placed else "membership"
 

@@ -1,22 +1,28 @@
-"""A local Spark session sized for a laptop, silent on the terminal."""
+"""A Spark session: sized for a laptop where it is local, silent on the terminal; a master that is there at all."""
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
-from threading import Thread
 from typing import Final
+from urllib.parse import urlsplit
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from report.spark.errors import ReportError
-from report.spark.masters import check_master
+from report.spark import ReportError
 
+CONNECT_WITHIN_S: Final = 5.0
+WORKERS_WITHIN_S: Final = 60.0
+DRIVER_AND_ONE: Final = 2
+STANDALONE: Final = "spark://"
+KUBERNETES: Final = "k8s://"
+KNOWN: Final = ("local", "yarn", STANDALONE, KUBERNETES)
 LOG_FILE: Final = "spark.log"
 END_DEADLINE_S: Final = 30.0
 CONFIGURATION: Final = {
@@ -55,17 +61,6 @@ JAVA_OPTIONS: Final = "-XX:+UseSerialGC -XX:-DontCompileHugeMethods"
 """Spark writes one method for each step, and the JVM would interpret those above 8,000 bytes for ever."""
 JAVA_TOO_NEW: Final = "getSubject is not supported"
 """Of Java 24 and newer, to the Hadoop that comes with Spark 4.0."""
-NEEDED_LATER: Final = "pyspark.testing.utils"
-"""PySpark asks it for numpy at its first call to the JVM, and it brings pandas along."""
-PATIENT: Final = (
-    "-XX:Tier4InvocationThreshold=100000 -XX:Tier4MinInvocationThreshold=20000 "
-    "-XX:Tier4CompileThreshold=200000 -XX:Tier4BackEdgeThreshold=800000"
-)
-"""The optimising compiler takes up what ran some twenty times as often as by default: most methods of a report run for
-a second or two, and on two cores the compiler takes from them."""
-ROOMY: Final = "-Xms1g -Xmn700m -XX:MetaspaceSize=256m"
-"""What a task makes is mostly gone when the young part of the heap is full, if that is large; by default it is first a
-hundred megabytes. And more classes come than the JVM expects: each time it would look through the whole heap."""
 QUICK_START: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 """A short job ends before the optimising compiler has paid for itself: 10,000 orders cost 18 s of CPU with this option
 and 34 s without, a million payments 107 s with it and 77 s without. It would also leave a fifth of the usual
@@ -97,12 +92,10 @@ def open_session(master: str, jars: Sequence[Path], log: Path, *, short: bool) -
     for key, value in (CONFIGURATION if short else CONFIGURATION | LONG).items():
         if master.startswith("local") or key not in ONLY_LOCAL:
             builder = builder.config(key, value)
-    patient = f"{PATIENT} {ROOMY}" if master.startswith("local") else PATIENT
-    pace = QUICK_START if short else patient
-    builder = builder.config("spark.driver.extraJavaOptions", f"{JAVA_OPTIONS} {pace}")
+    java_options = f"{JAVA_OPTIONS} {QUICK_START}" if short else JAVA_OPTIONS
+    builder = builder.config("spark.driver.extraJavaOptions", java_options)
     if jars:
         builder = builder.config("spark.jars", ",".join(str(jar.resolve()) for jar in jars))
-    Thread(target=import_module, args=(NEEDED_LATER,), daemon=True).start()  # while the JVM starts
     try:
         with _stderr_to(log):
             return builder.getOrCreate()
@@ -136,6 +129,69 @@ def end_jvm(deadline_s: float = END_DEADLINE_S) -> None:
         gateway.proc.kill()
         gateway.proc.wait()
     SparkContext._gateway = SparkContext._jvm = None
+
+
+def check_master(master: str) -> None:
+    """Raise ReportError unless something listens where `master` is said to be; each address has 5 s for it."""
+    if not master.startswith(KNOWN):
+        raise ReportError(
+            f"--master {master}: no master of Spark; as local[2], spark://HOST:7077 or k8s://https://HOST"
+        )
+    refusals = []
+    for host, port in addresses(master):
+        try:
+            with socket.create_connection((host, port), CONNECT_WITHIN_S):
+                return
+        except OSError as refused:
+            refusals.append(refused.strerror or str(refused) or type(refused).__name__)
+    if refusals:
+        raise ReportError(
+            f"--master {master}: nothing answers there ({refusals[0]}); "
+            "start it, or leave --master out to use this machine"
+        )
+
+
+def await_workers(spark: SparkSession) -> None:
+    """Wait until a standalone master's worker gives `spark` its first executor.
+
+    Raises ReportError when none does within a minute: Spark would wait for ever, and say nothing.
+    """
+    context = spark.sparkContext
+    on_demand = context.getConf().get("spark.dynamicAllocation.enabled", "false") == "true"
+    if on_demand or not context.master.startswith(STANDALONE):
+        return
+    deadline_s = time.monotonic() + WORKERS_WITHIN_S
+    while context._jsc.sc().getExecutorMemoryStatus().size() < DRIVER_AND_ONE:
+        if time.monotonic() > deadline_s:
+            raise ReportError(
+                f"--master {context.master}: no worker gave it a core within {WORKERS_WITHIN_S:.0f} s; "
+                "are there workers, and are they free?"
+            )
+        time.sleep(0.2)  # nothing tells when a worker has come
+
+
+def addresses(master: str) -> list[tuple[str, int]]:
+    """Return host and port of each master that `master` names; none where it is no address (local[2], yarn).
+
+    Raises ReportError for one that is not an address.
+    """
+    try:
+        if master.startswith(STANDALONE):
+            urls = [urlsplit(f"//{one}") for one in master.removeprefix(STANDALONE).split(",")]
+            return [(url.hostname or "", _port(url.port)) for url in urls]
+        if master.startswith(KUBERNETES):
+            where = master.removeprefix(KUBERNETES)
+            url = urlsplit(where if "://" in where else f"https://{where}")
+            return [(url.hostname or "", url.port or (80 if url.scheme == "http" else 443))]
+    except ValueError as wrong:
+        raise ReportError(f"--master {master}: not an address ({wrong}); as spark://HOST:7077") from wrong
+    return []
+
+
+def _port(port: int | None) -> int:
+    if port is None:
+        raise ValueError("it has no port")
+    return port
 
 
 @contextmanager

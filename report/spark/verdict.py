@@ -1,4 +1,4 @@
-"""The judgement in words: does the measurement stand, and was the promise kept."""
+"""A result in words: does the measurement stand, and was the promise kept."""
 
 from typing import Final
 
@@ -37,15 +37,19 @@ def sentence(
     events: int,
     in_sla: float,
     lost: int,
-    effects: Effects,
+    effects: Effects | None,
     replica_minutes: float | None,
     problems: tuple[str, ...],
     suspect: tuple[str, ...] = (),
 ) -> str:
-    """Return the verdict in one sentence, validity first. suspect: what must not be in a run, beside losses."""
+    """Return the verdict in one sentence, validity first. suspect: what must not be in a run, beside losses.
+
+    effects: None where nobody counted them.
+    """
     kept = "kept" if in_sla >= run.percentile else "missed"
+    where = " in simulation" if run.world == "simulated" else ""
     promise = (
-        f"promise {kept}: {share(in_sla)} of {events:,} events were done within "
+        f"promise {kept}{where}: {share(in_sla)} of {events:,} events were done within "
         f"{duration(run.latency_target_s)} (promised {share(run.percentile)})"
     )
     cost = "" if replica_minutes is None else f" for {replica_minutes:.2f} replica-minutes"
@@ -57,9 +61,11 @@ def sentence(
     return body[0].upper() + body[1:]
 
 
-def integrity(lost: int, effects: Effects) -> str:
+def integrity(lost: int, effects: Effects | None) -> str:
     """Return what became of the orders, in words."""
     loss = "nothing was lost" if lost == 0 else f"{several(lost, 'event')} lost"
+    if effects is None:
+        return loss
     if effects.exactly_once == effects.orders:
         return f"{loss}, every order had each of its effects exactly once"
     wrong = [f"{several(effects.missing, 'order')} without all effects"] if effects.missing else []

@@ -56,7 +56,7 @@ def taxi(
 ) -> None:
     """Make a trace for `tailpack simulate --trace` of New York's taxi trip records; see docs/taxi.md."""
     from bench.taxi.build import build  # noqa: PLC0415
-    from report.spark.errors import ReportError  # noqa: PLC0415  Spark only where it is needed
+    from report.spark import ReportError  # noqa: PLC0415  Spark only where it is needed
     from report.spark.session import end_jvm  # noqa: PLC0415
 
     console = Console(stderr=True)

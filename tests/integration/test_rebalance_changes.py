@@ -7,9 +7,10 @@ import pytest
 from spark_helpers import SPARK, spark
 
 from contracts.journal import PlanWritten
-from report.spark import ownership, seconds
+from report.spark import seconds
+from report.spark.events import EVENT
 from report.spark.rebalances import changes, rounds
-from report.spark.schema import EVENT
+from report.spark.takeovers import stays
 from report.spark.terms import Terms
 
 pytestmark = SPARK
@@ -46,7 +47,7 @@ def test_a_plan_that_moves_one_of_two_partitions_is_a_round(session: Any) -> Non
         )
     ]  # fmt: skip
 
-    found = changes(events, ownership.stays(seconds.served(seconds.cells(events, terms)), {}))
+    found = changes(events, stays(seconds.served(seconds.cells(events, terms)), {}))
 
     (change,) = found
     assert (change.takeover.partition, change.takeover.old, change.takeover.new, change.epoch) == (1, "a", "b", 2)

@@ -15,15 +15,14 @@ from contracts.journal import JournalEntry, ReplicaChange
 from report.causes import Cause
 from report.result import Tail
 from report.spark import seconds
-from report.spark.pace import usual
-from report.spark.queues import tables
-from report.spark.tail import tail
+from report.spark.explain import explain
+from report.spark.terms import usual
 
 pytestmark = SPARK
 REQUESTED, READY, DIED = ReplicaChange.REQUESTED, ReplicaChange.READY, ReplicaChange.DIED
 
 
-SENT_LATE, NOT_RECEIVED, SLOW, DEAD, RETURNED, EVICTED, MOVED, BURST, START, HEIR, FLOOD, LOST = range(12)
+SENT_LATE, NOT_RECEIVED, SLOW, DEAD, RETURNED, EVICTED, MOVED, BURST, START, SUCCESSOR, FLOOD, LOST = range(12)
 """Partitions, a story each. Partition k belongs to payment-k."""
 
 
@@ -35,9 +34,8 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 def explained(session: Any, events: Sequence[Event], *journal: JournalEntry, pipeline: bool = False) -> Tail:
     rows = frame(session, events)
     cells = seconds.cells(rows, TERMS)
-    known = tables(cells, seconds.owned(cells), journal, cells.count())
-    lost = seconds.shares(seconds.completed(cells).collect())["lost"]
-    return tail(rows, known, TERMS, journal, usual(rows, TERMS), lost=lost, pipeline=pipeline)
+    pace, shares = usual(rows, TERMS), seconds.shares(cells)
+    return explain(rows, cells, seconds.owned(cells), TERMS, journal, usual=pace, shares=shares, pipeline=pipeline)
 
 
 def left_alone(partition: int, from_s: float, until_s: float, **values: Any) -> list[Event]:
@@ -51,15 +49,15 @@ def told(session: Any) -> Tail:
     """Twenty seconds in which every partition meets with something else."""
     owners = [f"payment-{partition}" for partition in range(12)]
     moved_owners = [*owners[:MOVED], "payment-9", *owners[MOVED + 1 :]]
-    heir = {"replica": f"payment-{HEIR}"}
-    events = [event for partition in (SENT_LATE, SLOW, BURST, START, HEIR, LOST) for event in quiet(partition)]
+    successor = {"replica": f"payment-{SUCCESSOR}"}
+    events = [event for partition in (SENT_LATE, SLOW, BURST, START, SUCCESSOR, LOST) for event in quiet(partition)]
     events += [Event(10.03, SENT_LATE, placed=10.63)]
     events += [*quiet(NOT_RECEIVED, skip=(10.0, 10.7)), *left_alone(NOT_RECEIVED, 10.0, 10.7)]
     events += [Event(10.03, SLOW, service=0.8)]
-    events += [*quiet(DEAD, until=10), *left_alone(DEAD, 10, 11, **heir)]
+    events += [*quiet(DEAD, until=10), *left_alone(DEAD, 10, 11, **successor)]
     events += [*quiet(RETURNED, skip=(10, 11)), *left_alone(RETURNED, 10, 11)]
-    events += [*quiet(EVICTED, until=13), *left_alone(EVICTED, 13, 14, **heir)]
-    events += [*quiet(MOVED, until=16), *left_alone(MOVED, 16, 16.8, **heir, epoch=2)]
+    events += [*quiet(EVICTED, until=13), *left_alone(EVICTED, 13, 14, **successor)]
+    events += [*quiet(MOVED, until=16), *left_alone(MOVED, 16, 16.8, **successor, epoch=2)]
     events += [*burst(10.05, 150, BURST), *burst(3.05, 150, START)]
     events += [*quiet(FLOOD, until=5), *(Event(5 + k / 250, FLOOD) for k in range(2500))]
     events += [Event(5.05, LOST, lost=True), Event(18.05, LOST, lost=True)]
@@ -79,14 +77,14 @@ def told(session: Any) -> Tail:
 def of(found: Tail, partition: int) -> dict[str, int]:
     """Return cause → late events of one partition."""
     events: Counter[str] = Counter()
-    for spell in found.episodes:
-        if spell.partition == partition:
-            events[spell.cause] += spell.events
+    for episode in found.episodes:
+        if episode.partition == partition:
+            events[episode.cause] += episode.events
     return dict(events)
 
 
 def why(found: Tail, partition: int) -> str:
-    return [spell.why for spell in found.episodes if spell.partition == partition][-1]
+    return [episode.why for episode in found.episodes if episode.partition == partition][-1]
 
 
 def test_an_event_that_was_sent_late_is_the_generators(told: Tail) -> None:
@@ -105,7 +103,7 @@ def test_a_slow_service_makes_those_behind_it_late_as_well(told: Tail) -> None:
     assert why(told, SLOW) == "The service of the worst took 800 ms at payment-2 (epoch 1), usual are 5.00 ms."
 
 
-def test_events_of_a_dead_replica_waited_for_its_heir(told: Tail) -> None:
+def test_events_of_a_dead_replica_waited_for_its_successor(told: Tail) -> None:
     assert of(told, DEAD) == {Cause.REPLICA_DEAD: 6}
     assert why(told, DEAD).startswith("Payment-3 was gone, payment-9 (epoch 1) took over partition 3")
     assert "to 11.0 s (1.00 s)" in why(told, DEAD)
@@ -115,16 +113,16 @@ def test_a_replica_that_comes_back_by_its_name_was_dead_all_the_same(told: Tail)
     assert of(told, RETURNED) == {Cause.REPLICA_DEAD: 6}
 
 
-def test_an_heir_that_no_plan_names_means_an_eviction(told: Tail) -> None:
+def test_a_successor_that_no_plan_names_means_an_eviction(told: Tail) -> None:
     assert of(told, EVICTED) == {Cause.REPLICA_DEAD: 6}
 
 
 def test_a_partition_that_was_handed_over_slowly(told: Tail) -> None:
     assert of(told, MOVED) == {Cause.HANDOVER: 4}
-    (spell,) = [spell for spell in told.episodes if spell.partition == MOVED]
-    assert (spell.replica, spell.epoch, spell.from_s, spell.until_s) == ("payment-9", 2, 16.0, 16.3)
-    assert spell.why.startswith("Partition 6 went from payment-6 to payment-9 (epoch 2)")
-    assert "to 16.8 s (773 ms)" in spell.why
+    (episode,) = [episode for episode in told.episodes if episode.partition == MOVED]
+    assert (episode.replica, episode.epoch, episode.from_s, episode.until_s) == ("payment-9", 2, 16.0, 16.3)
+    assert episode.why.startswith("Partition 6 went from payment-6 to payment-9 (epoch 2)")
+    assert "to 16.8 s (773 ms)" in episode.why
 
 
 def test_more_than_the_replica_serves_in_time_at_once_is_a_burst(told: Tail) -> None:
@@ -147,12 +145,12 @@ def test_more_than_it_can_do_for_longer_than_a_burst_is_overload(told: Tail) -> 
 
 def test_what_was_never_done_is_late_and_has_a_cause(told: Tail) -> None:
     assert of(told, LOST) == {Cause.REPLICA_DEAD: 1, Cause.OVERLOADED: 1}, "a replica died after the first of them"
-    assert {spell.worst_s for spell in told.episodes if spell.partition == LOST} == {None}
+    assert {episode.worst_s for episode in told.episodes if episode.partition == LOST} == {None}
     assert "nobody ever finished it" in why(told, LOST)
 
 
 def test_who_handed_over_or_inherited_is_not_late_itself(told: Tail) -> None:
-    assert of(told, HEIR) == {}
+    assert of(told, SUCCESSOR) == {}
 
 
 def test_an_event_that_order_kept_is_upstream(session: Any) -> None:
@@ -181,7 +179,7 @@ def test_a_standstill_that_no_change_of_the_group_explains_is_the_brokers(sessio
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_causes_are_exhaustive_and_exclusive(session: Any, seed: int) -> None:
-    """Whatever a run looks like: each late event has one cause, is in one spell and in one second."""
+    """Whatever a run looks like: each late event has one cause, is in one episode and in one second."""
     chance = np.random.default_rng(seed)
     events = [
         Event(
@@ -206,12 +204,12 @@ def test_causes_are_exhaustive_and_exclusive(session: Any, seed: int) -> None:
 
     late = rows.where(TERMS.late()).count()
     assert found.late == late == sum(cause.events for cause in found.causes)
-    assert sum(spell.events for spell in found.episodes) == late, "fewer spells than are listed"
+    assert sum(episode.events for episode in found.episodes) == late, "fewer episodes than are listed"
     assert found.episodes_left_out == 0
     assert sum(map(sum, found.by_second.values())) == late
-    by_spell: Counter[str] = Counter()
-    for spell in found.episodes:
-        by_spell[spell.cause] += spell.events
-    assert by_spell == {cause.cause: cause.events for cause in found.causes}
-    assert set(by_spell) <= set(Cause)
+    by_episode: Counter[str] = Counter()
+    for episode in found.episodes:
+        by_episode[episode.cause] += episode.events
+    assert by_episode == {cause.cause: cause.events for cause in found.causes}
+    assert set(by_episode) <= set(Cause)
     assert msgspec.json.decode(msgspec.json.encode(found), type=Tail) == found

@@ -20,13 +20,11 @@ from report import blocks
 from report.comparison import RunComparison
 from report.result import Result
 from report.run_info import RunInfo
+from report.spark import ReportError
 from report.spark.comparison_job import cells_of, compare, entrant
-from report.spark.errors import ReportError
-from report.spark.events import event_rows
-from report.spark.gather import EVENTS, JOURNAL
+from report.spark.events import EVENT, event_rows, journal_entries, typed_records
 from report.spark.job import Cluster, report_run
-from report.spark.records import journal_entries, typed_records
-from report.spark.schema import EVENT
+from report.spark.read import EVENTS, JOURNAL
 from tailpack.local.jars import ensure
 from tailpack.provenance import describe_simulated
 

@@ -14,8 +14,8 @@ from spark_helpers import SPARK, spark
 from contracts.connection import Connection
 from report import measures
 from report.result import Result
-from report.spark.gather import EVENTS
 from report.spark.job import Cluster, report_run
+from report.spark.read import EVENTS
 from tailpack.local.jars import ensure
 
 pytestmark = [pytest.mark.kafka, *SPARK]

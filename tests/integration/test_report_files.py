@@ -20,11 +20,10 @@ from contracts.journal import ReplicaChange, ReplicaChanged
 from contracts.topics import Topic
 from report.result import RESULT_FILE
 from report.run_info import RUN_FILE
-from report.spark.bare import Promise
-from report.spark.errors import ReportError
+from report.spark import ReportError
 from report.spark.files import Files
-from report.spark.gather import EVENTS, JOURNAL
 from report.spark.job import Cluster, report_files, report_run
+from report.spark.read import EVENTS, JOURNAL, Promise
 from tailpack.local.jars import ensure
 
 pytestmark = [pytest.mark.kafka, *SPARK]
@@ -96,10 +95,12 @@ def test_a_stranger_needs_an_id_and_two_times(session: Any, tmp_path: Path) -> N
 
     assert (found.events, found.lost, found.duration_s, found.replica_minutes) == (200, 1, 4.0, None)
     assert (found.latency_target_s, found.scenario) == (0.012, f"events {uri(tmp_path)}/his events.parquet")
-    assert found.tail is not None
-    assert found.tail.late == sum(
-        row["done_us"] is None or row["done_us"] - row["intended_us"] > 12_000 for row in rows
-    )
+    late = sum(row["done_us"] is None or row["done_us"] - row["intended_us"] > 12_000 for row in rows)
+    assert round((1 - found.in_sla) * 200) == late
+    assert (found.world, found.tail, found.effects, found.topics) == ("unknown", None, None, ()), "nobody can know"
+    assert found.cost is not None
+    assert found.cost.bound_replica_minutes is None
+    assert "effects" not in found.verdict
     assert found.provenance.command == "as I said"
     assert not (folder / RUN_FILE).exists(), "asked again with another target it is judged by that"
     again = report_files(folder, Files(uri(tmp_path / "*.json.gz")), PROMISE, HERE, command="as I said")
@@ -156,6 +157,8 @@ def test_files_that_hold_something_else(session: Any, tmp_path: Path) -> None:
     refused(tmp_path, uri(tmp_path / "other.parquet"), "it lacks done_us, event_id, intended_us; is it the file of")
     write_lines(tmp_path / "other.jsonl", [{"when": 1}])
     refused(tmp_path, uri(tmp_path / "other.jsonl"), "it lacks event_id, intended_us; is it the file of another")
+    (tmp_path / "table.csv").write_text("event_id,intended_us,done_us\na,1,2\n")
+    refused(tmp_path, uri(tmp_path / "table.csv"), "it is CSV, which has no types; a report reads Parquet or JSON")
     (tmp_path / "table.jsonl").write_text("event_id,intended_us\na,1\n")
     refused(tmp_path, uri(tmp_path / "table.jsonl"), "Spark could not read the run")
     write_lines(tmp_path / "text.jsonl", bare_rows(intended_us="soon"))

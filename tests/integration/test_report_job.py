@@ -19,11 +19,10 @@ from contracts.journal import PartitionSeen, PlanWritten, ReplicaChange, Replica
 from contracts.topics import Topic, qualified
 from report.result import Effects, Result
 from report.run_info import RunInfo
-from report.spark.bare import Promise
-from report.spark.errors import ReportError
-from report.spark.gather import EVENTS, JOURNAL
+from report.spark import ReportError
 from report.spark.job import Cluster, report_run, report_topic
-from report.spark.source import read_topics
+from report.spark.kafka import read_topics
+from report.spark.read import EVENTS, JOURNAL, Promise
 from tailpack.local.broker import Broker
 from tailpack.local.jars import ensure
 
@@ -305,7 +304,7 @@ def test_a_kafka_that_goes_away_during_the_read_leaves_nothing_half_written(
         private_broker.stop()
         return read_topics(*arguments)
 
-    monkeypatch.setattr("report.spark.gather.read_topics", reading)
+    monkeypatch.setattr("report.spark.read.read_topics", reading)
     with pytest.raises(ReportError, match="could not read the run") as refused:
         report_run(tmp_path, cluster)
 

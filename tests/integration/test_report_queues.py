@@ -1,4 +1,4 @@
-"""Queues are looked at by busy periods. What they say must be what the whole run says, from its first event on."""
+"""What the queues say in one pass of windows must be what a walk over the whole run says."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from late_story import SERVICE_US, TERMS, Event, burst, frame, quiet
+from late_story import SERVICE_US, TERMS, Event, frame
 from spark_helpers import SPARK, spark
 
 from report.spark import seconds
-from report.spark.busy import EARLIEST_S, busy
-from report.spark.pace import Usual
-from report.spark.queues import changes_of_hands, tables, waited, with_stays
-from report.spark.waiting import SLOW
+from report.spark.queues import SLOW, waited, with_stays
+from report.spark.takeovers import stays
+from report.spark.terms import Usual
 
 pytestmark = SPARK
 USUAL = Usual(service_us=SERVICE_US, transit_us=2_000)
@@ -102,40 +101,16 @@ def at_replica(queue: Queue, done: int, ready: int, there: int) -> dict[str, int
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_busy_periods_say_what_the_whole_run_says(session: Any, seed: int) -> None:
+def test_windows_say_what_a_walk_over_the_run_says(session: Any, seed: int) -> None:
     events = frame(session, story(seed))
     cells = seconds.cells(events, TERMS)
-    known = tables(cells, seconds.owned(cells), [], cells.count())
+    known = stays(seconds.served(cells), {})
     found = waited(events.where("done_us is not null"), known, TERMS, USUAL).collect()
 
     dated = events.withColumn("second", TERMS.second("done_us"))
-    rows = with_stays(dated, changes_of_hands(known.stays)).collect()
+    rows = with_stays(dated, known).collect()
     expected = by_the_letter(rows)
     told = {(row["partition"], row["offset"]): {name: row[name] for name in FIGURES} for row in found}
     assert len(found) == len(expected) > 20, "each late event once"
     assert sum(row["came_us"] is not None for row in rows) > 50, "partitions moved"
     assert told == expected
-
-
-def periods(session: Any, events: list[Event], server: str) -> set[tuple[Any, int, int]]:
-    cells = seconds.cells(frame(session, events), TERMS)
-    return {(row[server], row["came_s"], row["busy_s"]) for row in busy(cells, server, TERMS).collect()}
-
-
-def test_a_busy_period_begins_where_nothing_was_left_to_do(session: Any) -> None:
-    events = [*quiet(0), *quiet(1), *burst(10.5, 300)]
-    assert periods(session, events, "partition") == {(0, 10, 10), (0, 11, 10), (0, 12, 10)}, (
-        "300 of 5 ms and their like"
-    )
-    assert periods(session, events, "replica") == {("payment-0", second, 10) for second in (10, 11, 12)}
-
-
-def test_where_nothing_was_late_nothing_is_looked_at(session: Any) -> None:
-    assert periods(session, [*quiet(0), *quiet(1)], "partition") == set()
-
-
-def test_absurd_times_make_no_period_but_their_own(session: Any) -> None:
-    done_never = Event(5.0, 1, columns={"done_us": 9_000_000_000_000_000})
-    intended_never = Event(5.0, 2, columns={"intended_us": 0})
-    assert periods(session, [*quiet(0), done_never], "partition") == set()
-    assert periods(session, [*quiet(0), intended_never], "partition") == {(2, EARLIEST_S, EARLIEST_S)}

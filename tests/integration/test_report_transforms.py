@@ -14,22 +14,11 @@ from spark_helpers import SPARK, spark
 
 from contracts.topics import Topic
 from report.spark import seconds
-from report.spark.breakdowns import breakdowns, heat_map
-from report.spark.events import event_rows
-from report.spark.integrity import checks, integrity
-from report.spark.measures import (
-    PARTS_PER_MILLION,
-    counted,
-    distribution,
-    nearest_ranks,
-    totals,
-)
-from report.spark.narrowing import ranks_within
-from report.spark.order import BLOCK_OFFSETS, key_violations, offset_gaps, order_violations
-from report.spark.ownership import stays
-from report.spark.pace import owner_loads
-from report.spark.records import refused_records, typed_records
-from report.spark.schema import COLUMN_OF
+from report.spark.events import COLUMN_OF, event_rows, refused_records, typed_records
+from report.spark.integrity import integrity, totals
+from report.spark.percentiles import PARTS_PER_MILLION, breakdowns, distribution, nearest_ranks
+from report.spark.queues import owner_loads
+from report.spark.takeovers import stays
 from report.spark.terms import Terms
 
 pytestmark = SPARK
@@ -122,13 +111,13 @@ def test_a_refused_record_is_recognised_by_its_place(session: Any) -> None:
 def test_nearest_ranks_of_known_values(session: Any) -> None:
     values = [40, 10, 20, 20, 50]
     rows = session.createDataFrame([("sla", value) for value in values], "measure string, value_us long")
-    found = nearest_ranks(counted(rows, "measure"), "measure").collect()[0]
+    found = nearest_ranks(rows, "measure").collect()[0]
     assert (found.events, found.p50, found.p90, found.max) == (5, 20, 50, 50)
 
 
 def test_the_median_of_two_is_the_smaller_one_and_nothing_is_interpolated(session: Any) -> None:
     rows = session.createDataFrame([("sla", 10), ("sla", 20)], "measure string, value_us long")
-    assert nearest_ranks(counted(rows, "measure"), "measure").collect()[0].p50 == 10
+    assert nearest_ranks(rows, "measure").collect()[0].p50 == 10
 
 
 EVENT = t.StructType(
@@ -164,15 +153,20 @@ def event(name: str, **values: Any) -> Row:
     return Row(**usual | values)
 
 
-def judged(session: Any, *events: Row) -> Any:
+def counts_of(frame: Any, now_us: int = 10**18) -> dict[str, Any]:
+    shares = seconds.shares(seconds.cells(frame, TERMS))
+    return totals(frame, pipeline=True, now_us=now_us) | {"events": shares.events, "lost": shares.lost}
+
+
+def counted(session: Any, *events: Row) -> Any:
     frame = session.createDataFrame(list(events), EVENT)
-    by_second = seconds.shares(seconds.completed(seconds.cells(frame, TERMS)).collect())
-    return SimpleNamespace(**by_second, **totals(frame, pipeline=True).collect()[0].asDict())
+    shares = seconds.shares(seconds.cells(frame, TERMS))
+    return SimpleNamespace(**counts_of(frame), in_sla=shares.in_sla, refused=shares.refused)
 
 
 def test_every_event_is_accounted_for_once(session: Any) -> None:
     nothing = {f"{prefix}_records": 0 for prefix in COLUMN_OF.values()}
-    found = judged(
+    found = counted(
         session,
         event("in time", done_us=500_000),
         event("late", done_us=500_001),
@@ -185,7 +179,7 @@ def test_every_event_is_accounted_for_once(session: Any) -> None:
 
 
 def test_effects_that_came_twice_or_not_at_all(session: Any) -> None:
-    found = judged(
+    found = counted(
         session,
         event("settled twice, agreeing", settled_records=2),
         event("settled twice, disagreeing", settled_records=2, settled_differ=True),
@@ -197,48 +191,21 @@ def test_effects_that_came_twice_or_not_at_all(session: Any) -> None:
     assert (found.settled_records, found.settled_duplicates, found.settled_differing) == (7, 2, 1)
 
 
-def test_an_event_that_overtook_another_in_its_partition_is_a_violation(session: Any) -> None:
-    events = session.createDataFrame(
-        [
-            event("first", partition=0, offset=0, done_us=30),
-            event("overtook", partition=0, offset=1, done_us=20),
-            event("in order", partition=0, offset=2, done_us=40),
-            event("elsewhere", partition=1, offset=0, done_us=10),
-        ],
-        EVENT,
-    )
-    assert order_violations(events).collect()[0].order_violations == 1
-
-
-def test_overtaking_is_seen_from_one_block_of_offsets_to_the_next(session: Any) -> None:
-    events = session.createDataFrame(
-        [
-            event("first", partition=0, offset=BLOCK_OFFSETS - 1, done_us=30),
-            event("overtook", partition=0, offset=BLOCK_OFFSETS, done_us=20),
-            event("overtook too", partition=0, offset=5 * BLOCK_OFFSETS, done_us=29),
-        ],
-        EVENT,
-    )
-    assert order_violations(events).collect()[0].order_violations == 2
-
-
-def test_overtaking_within_a_customer_is_counted_beside(session: Any) -> None:
+def test_what_overtook_another_in_its_partition_is_a_violation_and_counted_by_customer_beside(session: Any) -> None:
     events = session.createDataFrame(
         [
             event("first", partition=0, offset=0, done_us=30, customer_hash=7),
             event("of another", partition=0, offset=1, done_us=20, customer_hash=8),
             event("of the same", partition=0, offset=2, done_us=25, customer_hash=7),
+            event("in order", partition=0, offset=5, done_us=40, customer_hash=7),
+            event("elsewhere", partition=1, offset=3, done_us=10),
+            event("nowhere"),
         ],
         EVENT,
     )
-    assert order_violations(events).collect()[0].order_violations == 2
-    assert key_violations(events).collect()[0].key_violations == 1
-
-
-def test_offsets_that_no_event_has_are_counted_per_partition(session: Any) -> None:
-    places = [(0, 10), (0, 11), (0, 14), (1, 3), (1, 5)]
-    events = [event(f"{p}/{o}", partition=p, offset=o) for p, o in places] + [event("nowhere")]
-    assert offset_gaps(session.createDataFrame(events, EVENT)).collect()[0].offset_gaps == 3
+    found = integrity(events, counts_of(events))
+    assert (found.order_violations_partition, found.order_violations_key, found.offset_gaps) == (2, 1, 2)
+    assert integrity(events.drop("customer_hash"), counts_of(events)).order_violations_key is None
 
 
 def test_times_that_cannot_be_are_counted_and_said(session: Any) -> None:
@@ -250,8 +217,7 @@ def test_times_that_cannot_be_are_counted_and_said(session: Any) -> None:
         ],
         EVENT,
     )
-    counts = totals(events, pipeline=True, more=checks(now_us=1_000)).collect()[0].asDict()
-    found = integrity(events, {**counts, "lost": 0}, duplicates=0)
+    found = integrity(events, counts_of(events, now_us=1_000))
     assert (found.future, found.clock_skew) == (1, {"queueing": 1})
     assert found.suspect == (
         "1 event with a time after this report was made",
@@ -269,11 +235,12 @@ def test_series_stand_at_the_second_of_intent_and_of_completion(session: Any) ->
     by_second = {row.second: row for row in seconds.by_second(events, TERMS).collect()}
     assert (by_second[0].arrivals, by_second[0].p50, by_second[0].max) == (1, SECOND + 1, SECOND + 1)
     assert set(by_second) == {0, -1}
-    assert seconds.done(seconds.completed(seconds.cells(events, TERMS)).collect()) == {2: 1, 1: 1}
-    assert [(row.bucket, row.events) for row in distribution(events).collect()] == [(301, 2)]  # ⌈50·log10(1,000,001)⌉
+    assert seconds.shares(seconds.cells(events, TERMS)).done == {2: 1, 1: 1}
+    shown = distribution(events, 4)
+    assert (shown.share, shown.latency_s) == ((0.5,), (10 ** (301 / 50) / 1e6,)), "⌈50·log10(1,000,001)⌉"
 
 
-def test_ranks_found_in_buckets_are_those_of_all_values_in_order(session: Any) -> None:
+def test_ranks_are_those_of_all_values_in_order(session: Any) -> None:
     chance = Random(5)
     groups: dict[str | None, list[int]] = {
         "spread": [chance.randrange(-50, 10**7) for _ in range(997)],
@@ -283,7 +250,7 @@ def test_ranks_found_in_buckets_are_those_of_all_values_in_order(session: Any) -
     }
     rows = [(name, value) for name, values in groups.items() for value in values]
     frame = session.createDataFrame([*rows, ("spread", None), ("never", None)], "name string, value_us long")
-    found = {row["name"]: row for row in ranks_within(frame, "name", ("p50", "p99", "p9999")).collect()}
+    found = {row["name"]: row for row in nearest_ranks(frame, "name").collect()}
     assert set(found) == set(groups)
     for name, values in groups.items():
         ordered, ranked = sorted(values), found[name]
@@ -302,9 +269,9 @@ def test_shares_are_sums_of_the_table_by_second(session: Any) -> None:
         event("refused", done_us=None, dead_letters=1),
     ]
     cells = seconds.cells(session.createDataFrame(rows, EVENT), TERMS)
-    assert seconds.shares(seconds.completed(cells).collect()) == {
-        "rows": 5, "events": 4, "in_sla": 1, "lost": 1, "refused": 1, "last_us": 70 * SECOND, "cells": 3,
-    }  # fmt: skip
+    assert seconds.shares(cells) == seconds.Shares(
+        rows=5, events=4, in_sla=1, lost=1, refused=1, last_us=70 * SECOND, done={0: 2, 70: 1}
+    )
 
 
 def test_a_second_in_which_nothing_was_done_has_arrivals_and_no_latency(session: Any) -> None:
@@ -340,7 +307,7 @@ def test_the_heat_map_shows_the_worst_of_each_cell_and_who_served_last(session: 
         ],
         EVENT,
     )
-    found = heat_map(seconds.owned(seconds.cells(events, TERMS)), TERMS)
+    found = seconds.heat_map(seconds.owned(seconds.cells(events, TERMS)), TERMS)
     assert (found.cell_s, found.partitions) == (1.0, (2,))
     assert found.max_s == ((0.7, None, 0.00004, None),)
     assert found.owners == (("payment-1", None, "payment-0", None),)
@@ -376,7 +343,7 @@ def test_two_replicas_at_the_same_time_hand_nothing_over(session: Any) -> None:
 def test_a_load_counts_ten_seconds_and_tells_since_when_it_is_too_much(session: Any) -> None:
     table = [(0, second, 150, 0, "payment-0") for second in range(20)] + [(1, 19, 5, 0, "payment-1")]
     arrived = session.createDataFrame(table, "partition int, second long, events long, max_us long, owner string")
-    found = {(row.replica, row.second): row for row in owner_loads(arrived, TERMS, 10_000).collect()}
+    found = {(row.replica, row.second): row for row in owner_loads(arrived, 10_000).collect()}
     assert found["payment-0", 5].load == 900
     assert found["payment-0", 5].over_from is None, "900 services of 10 ms fit into ten seconds"
     assert (found["payment-0", 19].load, found["payment-0", 19].over_from) == (1500, 6)

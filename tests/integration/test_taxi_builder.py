@@ -23,7 +23,7 @@ from bench.taxi.made_up import make_up
 from bench.taxi.months import Month
 from bench.taxi.outcome import Dropped, Outcome
 from bench.taxi.request import Request
-from report.spark.errors import ReportError
+from report.spark import ReportError
 
 pytestmark = [*SPARK, pytest.mark.long]
 

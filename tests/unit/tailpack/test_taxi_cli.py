@@ -14,7 +14,7 @@ from bench.taxi.months import Month
 from bench.taxi.outcome import Dropped, Outcome
 from bench.taxi.request import Request
 from contracts.validation import InvalidSettingsError
-from report.spark.errors import ReportError
+from report.spark import ReportError
 from tailpack import taxi_bench
 from tailpack.cli import taxi as taxi_cli
 from tailpack.errors import TailpackError

@@ -6,7 +6,7 @@ import pytest
 
 from bench.taxi.months import Month
 from bench.taxi.sources import SMALL_BYTES, Source, small, sources_of
-from report.spark.errors import ReportError
+from report.spark import ReportError
 
 JANUARY, FEBRUARY = Month(2013, 1), Month(2013, 2)
 

@@ -8,7 +8,7 @@ import pytest
 from bench.simulation.traces import read_trace
 from bench.taxi import trace_file
 from bench.taxi.trace_file import check_place, write_trace
-from report.spark.errors import ReportError
+from report.spark import ReportError
 
 
 @pytest.mark.parametrize("partitions", [1, 3])

@@ -4,8 +4,8 @@ import socket
 
 import pytest
 
-from report.spark.errors import ReportError
-from report.spark.masters import addresses, check_master
+from report.spark import ReportError
+from report.spark.session import addresses, check_master
 from tailpack.local.stack import free_port
 
 

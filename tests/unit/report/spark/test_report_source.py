@@ -6,10 +6,9 @@ import pytest
 from published_runs import made_up_run, run_info
 
 from contracts.connection import Connection
-from report.spark import source
-from report.spark.errors import ReportError
-from report.spark.gather import EVENTS
+from report.spark import ReportError, kafka
 from report.spark.job import Cluster, report_run
+from report.spark.read import EVENTS
 
 SOMEWHERE = Cluster("local[2]", [])
 
@@ -17,7 +16,7 @@ SOMEWHERE = Cluster("local[2]", [])
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A run whose Kafka is gone."""
-    monkeypatch.setattr(source, "ANSWER_WITHIN_S", 0.2)
+    monkeypatch.setattr(kafka, "ANSWER_WITHIN_S", 0.2)
     run_info(
         Connection(bootstrap_servers="127.0.0.1:1", namespace="gone"), made_up_run(9, 9.0, 0, 1), pipeline=True
     ).save(tmp_path)

@@ -4,7 +4,7 @@ import pytest
 
 from contracts.journal import PartitionSeen, PlanWritten, TickRecord
 from report.spark.cost import rebalance_score
-from report.spark.series import DRAIN_SHOWN_S, shown_s
+from report.spark.seconds import DRAIN_SHOWN_S, shown_s
 
 
 def plan(at_us: int, *owners: str) -> PlanWritten:
@@ -50,7 +50,7 @@ def test_without_placements_or_ticks_there_is_no_rscore() -> None:
 
 
 def test_the_series_shows_the_drain_but_no_absurd_time() -> None:
-    assert shown_s(10.0, 0, {"last_us": 9_999_999}) == 10
-    assert shown_s(10.0, 0, {"last_us": 12_000_000}) == 13
-    assert shown_s(9.5, 0, {"last_us": None}) == 10
-    assert shown_s(10.0, 0, {"last_us": 10**18}) == 10 + DRAIN_SHOWN_S
+    assert shown_s(10.0, 0, 9_999_999) == 10
+    assert shown_s(10.0, 0, 12_000_000) == 13
+    assert shown_s(9.5, 0, None) == 10
+    assert shown_s(10.0, 0, 10**18) == 10 + DRAIN_SHOWN_S

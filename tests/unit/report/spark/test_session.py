@@ -10,10 +10,10 @@ from report.spark.session import LOG_FILE
 START = """
 import sys
 from pathlib import Path
-from report.spark import errors, session
+from report.spark import ReportError, session
 try:
     session.open_session("local[1]", (), Path(sys.argv[1]), short=True)
-except errors.ReportError as refused:
+except ReportError as refused:
     print(refused)
 """
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from contracts.connection import Connection
-from report.spark.errors import ReportError
-from report.spark.security import kafka_options
+from report.spark import ReportError
+from report.spark.kafka import kafka_options
 
 CERTIFICATE = "-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n"
 

@@ -1,7 +1,7 @@
-"""An heir is told from a handover: by the journal's deaths, else by what the plans had wanted."""
+"""A successor is told from a handover: by the journal's deaths, else by what the plans had wanted."""
 
 from contracts.journal import PlanWritten, ReplicaChange, ReplicaChanged
-from report.spark.takeovers import NOTICED_WITHIN_US, Judge, Takeover
+from report.spark.takeovers import NOTICED_WITHIN_US, Deaths, Takeover
 
 TAKEN = Takeover(partition=0, old="a", new="b", left_us=1_000, came_us=2_000)
 
@@ -16,37 +16,37 @@ def plan(at_us: int, owner: str | None) -> PlanWritten:
 
 
 def test_a_planned_move_is_a_handover() -> None:
-    assert not Judge([], [plan(0, "a"), plan(1_500, "b")]).by_death(TAKEN)
+    assert not Deaths([], [plan(0, "a"), plan(1_500, "b")]).by_death(TAKEN)
 
 
 def test_a_move_that_the_next_plan_took_back_was_planned_too() -> None:
-    assert not Judge([], [plan(0, "a"), plan(1_500, "b"), plan(1_900, "a")]).by_death(TAKEN)
+    assert not Deaths([], [plan(0, "a"), plan(1_500, "b"), plan(1_900, "a")]).by_death(TAKEN)
 
 
-def test_a_death_in_between_makes_an_heir_even_where_a_plan_names_it() -> None:
-    assert Judge([died(1_500)], [plan(0, "a"), plan(1_600, "b")]).by_death(TAKEN)
+def test_a_death_in_between_makes_a_successor_even_where_a_plan_names_it() -> None:
+    assert Deaths([died(1_500)], [plan(0, "a"), plan(1_600, "b")]).by_death(TAKEN)
 
 
 def test_the_death_of_somebody_else_or_another_time_does_not() -> None:
     plans = [plan(0, "a"), plan(1_500, "b")]
-    assert not Judge([died(1_500, "c")], plans).by_death(TAKEN)
-    assert not Judge([died(5_000)], plans).by_death(TAKEN)
+    assert not Deaths([died(1_500, "c")], plans).by_death(TAKEN)
+    assert not Deaths([died(5_000)], plans).by_death(TAKEN)
 
 
-def test_who_takes_over_against_the_plan_is_an_heir_unless_the_other_left() -> None:
+def test_who_takes_over_against_the_plan_is_a_successor_unless_the_other_left() -> None:
     plans = [plan(0, "a")]
-    assert Judge([], plans).by_death(TAKEN)
-    assert not Judge([died(1_200, change=ReplicaChange.LEFT)], plans).by_death(TAKEN)
+    assert Deaths([], plans).by_death(TAKEN)
+    assert not Deaths([died(1_200, change=ReplicaChange.LEFT)], plans).by_death(TAKEN)
 
 
 def test_where_plans_place_nothing_a_death_may_be_noticed_later() -> None:
-    assert Judge([died(2_000 + NOTICED_WITHIN_US)], [plan(0, None)]).by_death(TAKEN)
-    assert not Judge([died(2_001 + NOTICED_WITHIN_US)], [plan(0, None)]).by_death(TAKEN)
-    assert not Judge([], []).by_death(TAKEN)
+    assert Deaths([died(2_000 + NOTICED_WITHIN_US)], [plan(0, None)]).by_death(TAKEN)
+    assert not Deaths([died(2_001 + NOTICED_WITHIN_US)], [plan(0, None)]).by_death(TAKEN)
+    assert not Deaths([], []).by_death(TAKEN)
 
 
 def test_what_the_group_places_itself_after_a_first_plan_is_a_handover() -> None:
     plans = [plan(0, "a"), plan(1_200, None), plan(1_400, None)]
-    assert not Judge([], plans).by_death(TAKEN)
-    assert Judge([died(1_500)], plans).by_death(TAKEN)
-    assert Judge([], [*plans, plan(1_600, "a"), plan(1_700, "a")]).by_death(TAKEN), "plans place again"
+    assert not Deaths([], plans).by_death(TAKEN)
+    assert Deaths([died(1_500)], plans).by_death(TAKEN)
+    assert Deaths([], [*plans, plan(1_600, "a"), plan(1_700, "a")]).by_death(TAKEN), "plans place again"

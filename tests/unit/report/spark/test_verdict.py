@@ -50,6 +50,14 @@ def test_a_missed_promise_and_broken_effects_are_named() -> None:
     assert text.endswith("1 event lost, 1 order without all effects, 2 orders with an effect twice.")
 
 
+def test_what_nobody_counted_is_not_claimed_and_a_simulation_says_so() -> None:
+    assert verdict(effects=None, replica_minutes=None).endswith("(promised 99.9 %); nothing was lost.")
+    run = msgspec.structs.replace(RUN, world="simulated")
+    effects = Effects(orders=1, exactly_once=1, missing=0, doubled=0)
+    text = sentence(run, events=1, in_sla=1.0, lost=0, effects=effects, replica_minutes=None, problems=())
+    assert text.startswith("Promise kept in simulation: ")
+
+
 def test_a_generator_late_by_more_than_a_twentieth_of_the_target_measures_itself() -> None:
     assert problems(RUN, 100, 0, PUNCTUAL) == ()
     late = msgspec.structs.replace(PUNCTUAL, p99_s=0.025001)

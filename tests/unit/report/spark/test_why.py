@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from report.causes import Cause
-from report.spark.spells import FIGURES
-from report.spark.why import Spell, Telling
+from report.spark.explain import FIGURES
+from report.spark.why import Episode, Telling
 
 MS = 1_000
 STARTS = [("payment-2", 0, 900 * MS)]
@@ -33,10 +33,10 @@ WORST = {
 
 
 def why(cause: Cause, **figures: Any) -> str:
-    return TELLING.why(cause, Spell(3, "payment-0", 7, 12, WORST | figures))
+    return TELLING.why(cause, Episode(3, "payment-0", 7, 12, WORST | figures))
 
 
-def test_the_figures_are_those_that_spells_carry() -> None:
+def test_the_figures_are_those_that_episodes_carry() -> None:
     assert set(WORST) == set(FIGURES)
 
 

@@ -1,0 +1,273 @@
+"""`python -m report.spark.streaming [RUN_DIR]`: the SLA share of each minute of a run, while it goes on."""
+
+import argparse
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it ships no types
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as f
+
+from contracts.connection import Connection
+from contracts.events import SCHEMA_VERSION
+from contracts.topics import Topic, qualified
+from contracts.validation import InvalidSettingsError
+from report.run_info import RunInfo
+from report.spark import ReportError
+from report.spark.events import typed_records
+from report.spark.job import cause
+from report.spark.kafka import kafka_options, read_topics, reading, topics_on
+from report.spark.read import load_run
+from report.spark.session import LOG_FILE, await_workers, end_jvm, jar_files, open_session
+from report.wording import duration, several, share
+
+STOPPED: Final = 130
+"""Exit status after a signal, as shells have it."""
+EVERY: Final = "2 seconds"
+"""Between micro-batches."""
+LOOK_EVERY_S: Final = 1.0
+AHEAD_US: Final = 60_000_000
+"""So far may an intended time lie ahead of this machine's clock; beyond, it would close all windows up to itself."""
+STATE_ON_DISK: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+class SlaWindow(msgspec.Struct, frozen=True, kw_only=True):
+    """Events intended in [start_us, start_us + length_s): integers, so that sums over windows stay exact."""
+
+    start_us: int
+    """Epoch µs; a multiple of the length."""
+    length_s: int
+    events: int
+    """Distinct events seen on any topic."""
+    done: int
+    """Of these, completed when the window was closed."""
+    in_sla: int
+    """Of these, completed within the latency target."""
+    slowest_us: int | None
+    """Largest latency of those completed; None when none was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of a stream. Lengths in seconds."""
+
+    topics: Mapping[str, Topic]
+    """Name on the broker → topic. The input topic counts what was asked for, the settled payments what was done."""
+    latency_target_s: float
+    window_s: int
+    delay_s: float
+    """A window is closed when an event intended so long after its end was seen."""
+
+
+class Told:
+    """The windows told so far, kept in a folder of its own for each question, which a later start continues."""
+
+    def __init__(self, folder: Path, question: Question, tell: Callable[[SlaWindow], None]) -> None:
+        self.folder = folder / f"{question.window_s}-s-windows-after-{question.delay_s:g}-s"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._place, self._question, self._tell = self.folder / "windows.jsonl", question, tell
+        lines = self._place.read_bytes().splitlines() if self._place.exists() else []
+        self.windows = {
+            window.start_us: window for window in (msgspec.json.decode(one, type=SlaWindow) for one in lines)
+        }
+        for window in self.windows.values():
+            tell(window)
+
+    def add(self, rows: Iterable[Row]) -> None:
+        """Tell the windows that were not told yet. rows: of `sla_windows`."""
+        every = (SlaWindow(length_s=self._question.window_s, **row.asDict()) for row in sorted(rows))
+        if not (fresh := [window for window in every if window.start_us not in self.windows]):
+            return
+        self.windows |= {window.start_us: window for window in fresh}
+        temporary = self._place.with_suffix(".tmp")
+        temporary.write_bytes(b"".join(msgspec.json.encode(one) + b"\n" for one in self.windows.values()))
+        temporary.replace(self._place)
+        for window in fresh:
+            self._tell(window)
+
+
+def sla_windows(kafka: DataFrame, question: Question) -> DataFrame:
+    """Return start_us, events, done, in_sla, slowest_us: one row for each window that holds an event.
+
+    kafka: rows of the Kafka source, a batch or a stream. An event counts once, in the window of its intended time, with
+    its first completion, as in the report. From a stream each window comes once, after its watermark.
+    """
+    read = typed_records(kafka, question.topics)
+    version = f.concat(f.lit("records of schema version "), f.col("unknown_version").cast("string"))
+    refusal = f.raise_error(f.concat(version, f.lit(f" beside {SCHEMA_VERSION}; this release reads that only")))
+    records = read.select(
+        "event_id", f.when(f.col("unknown_version").isNotNull(), refusal).otherwise(f.col("intended_us")), "done_us"
+    ).toDF("event_id", "intended_us", "done_us")
+    believable = records.where(f.col("intended_us") <= f.unix_micros(f.current_timestamp()) + AHEAD_US)
+    waiting = believable.withColumn("at", f.timestamp_micros("intended_us")).withWatermark(
+        "at", f"{round(question.delay_s * 1e6)} microseconds"
+    )
+    events = waiting.groupBy(f.window("at", f"{question.window_s} seconds"), "event_id").agg(
+        f.min("intended_us").alias("intended_us"), f.min("done_us").alias("done_us")
+    )
+    latency_us = f.col("done_us") - f.col("intended_us")
+    counted = events.groupBy("window").agg(
+        f.count("event_id").alias("events"),
+        f.count(latency_us).alias("done"),
+        f.count_if(latency_us <= round(question.latency_target_s * 1e6)).alias("in_sla"),
+        f.max(latency_us).alias("slowest_us"),
+    )
+    return counted.select(f.unix_micros("window.start").alias("start_us"), "events", "done", "in_sla", "slowest_us")
+
+
+def follow(
+    spark: SparkSession, options: Mapping[str, str], question: Question, told: Told, until: Callable[[], bool]
+) -> None:
+    """Tell each window as soon as it is over, from where the folder's checkpoint was left, until told to stop.
+
+    No limit per batch: whatever was written together is read together, else one partition's share would close windows
+    of another's. Raises ReportError when the query fails; a new start goes on.
+    """
+    spark.conf.set("spark.sql.shuffle.partitions", str(spark.sparkContext.defaultParallelism))  # each a state store
+    spark.conf.set("spark.sql.streaming.stateStore.providerClass", STATE_ON_DISK)
+    kafka = spark.readStream.format("kafka").options(**reading(options, list(question.topics))).load()
+    query = None
+    try:
+        query = (
+            sla_windows(kafka, question)
+            .writeStream.outputMode("append")
+            .option("checkpointLocation", str((told.folder / "checkpoint").resolve()))
+            .foreachBatch(lambda frame, _: told.add(frame.collect()))
+            .trigger(processingTime=EVERY)
+            .start()
+        )
+        while not until() and not query.awaitTermination(LOOK_EVERY_S):
+            pass
+    except (PySparkException, Py4JError) as failed:
+        raise ReportError(f"the stream ended ({cause(failed)}); the same command goes on") from failed
+    finally:
+        if query is not None:
+            query.stop()
+
+
+def count(spark: SparkSession, options: Mapping[str, str], question: Question, told: Told, *, ended: bool) -> None:
+    """Tell the windows of what the topics hold now; with `ended` the last ones too, for which nothing more comes."""
+    kafka = read_topics(spark, options, list(question.topics))
+    try:
+        rows = sla_windows(kafka, question).collect()
+        over_us = max((row["start_us"] for row in rows), default=0) - round(
+            (question.window_s + question.delay_s) * 1e6
+        )
+        told.add([row for row in rows if ended or row["start_us"] <= over_us])
+    except (PySparkException, Py4JError) as failed:
+        raise ReportError(f"Spark could not read the topics ({cause(failed)})") from failed
+
+
+def line(window: SlaWindow, latency_target_s: float) -> str:
+    """Return what is known of a window, as a person wants to read it; its time is UTC."""
+    begin = datetime.fromtimestamp(window.start_us // 1_000_000, tz=UTC)
+    slowest = None if window.slowest_us is None else window.slowest_us / 1e6
+    missing = f", {window.events - window.done:,} not done" if window.done < window.events else ""
+    return (
+        f"{begin:%Y-%m-%d %H:%M:%S}  {several(window.events, 'event'):>14}  {share(window.in_sla / window.events):>8} "
+        f"within {duration(latency_target_s)}, slowest {duration(slowest)}{missing}"
+    )
+
+
+def main() -> int:
+    """Return 0 at the end, 1 when the topics cannot be read, 2 for wrong arguments, 130 when it was stopped."""
+    arguments = _parser().parse_args()
+    try:
+        return STOPPED if _told(arguments) else 0
+    except ReportError as wrong:
+        sys.stderr.write(f"sla: {wrong}\n")
+        return 1
+    except InvalidSettingsError as wrong:
+        sys.stderr.writelines(f"sla: {problem}\n" for problem in wrong.problems)
+        return 2
+    except OSError as refused:
+        sys.stderr.write(f"sla: {refused.filename or arguments.out}: {refused.strerror}\n")
+        return 1
+    finally:
+        end_jvm()
+
+
+def _told(arguments: argparse.Namespace) -> bool:
+    """Tell the windows; return whether a signal cut it short."""
+    run = None if arguments.folder is None else load_run(arguments.folder)
+    question, connection = _asked(arguments, run)
+    if missing := sorted(set(question.topics) - topics_on(connection)):
+        raise ReportError(f"{missing[0]}: no such topic at {connection.bootstrap_servers}")
+    options, stop = kafka_options(connection), threading.Event()
+
+    def ended() -> bool:
+        now = None if arguments.folder is None else load_run(arguments.folder)
+        return bool(arguments.ended or (now and (now.drained_us is not None or now.interrupted)))
+
+    def tell(window: SlaWindow) -> None:
+        text = msgspec.json.encode(window).decode() if arguments.json else line(window, question.latency_target_s)
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+
+    told = Told(arguments.out, question, tell)
+    spark = open_session(arguments.master, jar_files(arguments.jars), told.folder / LOG_FILE, short=False)
+    await_workers(spark)
+    for number in (signal.SIGINT, signal.SIGTERM):  # after PySpark, which has a handler of its own
+        signal.signal(number, lambda *_: stop.set())
+    if not arguments.once and not ended():
+        follow(spark, options, question, told, lambda: stop.is_set() or ended())
+    if not stop.is_set():
+        count(spark, options, question, told, ended=ended())
+    events, in_sla = (sum(getattr(one, name) for one in told.windows.values()) for name in ("events", "in_sla"))
+    said = f"{several(events, 'event')}, {share(in_sla / events)} in time" if events else "none is over yet"
+    sys.stderr.write(f"{several(len(told.windows), 'window')}: {said}\n")
+    return stop.is_set()
+
+
+def _asked(arguments: argparse.Namespace, run: RunInfo | None) -> tuple[Question, Connection]:
+    """Return the question and where its topics are. Raises InvalidSettingsError."""
+    if run is None:
+        address, properties = arguments.bootstrap_servers, arguments.client_properties
+        topics, target_s = {arguments.topic: Topic.PAYMENTS_SETTLED}, arguments.latency_target_s
+    else:
+        first = Topic.ORDERS_PLACED if run.topology == "pipeline" else Topic.PAYMENTS_REQUESTED
+        address, properties = run.bootstrap_servers, run.client_properties
+        topics = {qualified(run.run, topic): topic for topic in (first, Topic.PAYMENTS_SETTLED)}
+        target_s = run.latency_target_s
+    problems = [f"--window {arguments.window}: at least one second"] if arguments.window < 1 else []
+    if arguments.delay <= target_s:
+        problems.append(
+            f"--delay {arguments.delay:g}: must exceed the latency target, {target_s:g} s; "
+            "an event could otherwise be in time and yet come after its window was closed"
+        )
+    if problems:
+        raise InvalidSettingsError(problems)
+    connection = Connection(bootstrap_servers=address, client_properties=properties)
+    return Question(topics, target_s, arguments.window, arguments.delay), connection
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m report.spark.streaming", description=__doc__)
+    add = parser.add_argument
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("folder", type=Path, nargs="?", metavar="RUN_DIR")
+    source.add_argument("--topic")
+    add("--out", type=Path, required=True)
+    add("--window", type=int, default=60)
+    add("--delay", type=float, default=10.0)
+    add("--once", action="store_true")
+    add("--ended", action="store_true")
+    add("--json", action="store_true")
+    add("--master", default="local[2]")
+    add("--jars", type=Path, action="append", default=[])
+    add("--bootstrap-servers", default="127.0.0.1:9092")
+    add("--client-properties", default="")
+    add("--latency-target-s", type=float, default=0.5)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

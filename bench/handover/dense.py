@@ -25,10 +25,10 @@ WINDOW_S: Final = 5.0
 class DenseSteps:
     """Writes plans at their time, whether or not the one before has been carried out. Needs two replicas."""
 
-    def __init__(self, experiment: Experiment) -> None:
-        self._experiment = experiment
-        self._plans = experiment.plans
-        self._random = random.Random(experiment.setup.seed)
+    def __init__(self, group: Experiment) -> None:
+        self._group = group
+        self._plans = group.plans
+        self._random = random.Random(group.setup.seed)
         self._pending: dict[int, tuple[str, int]] = {}
         """Partition → new owner and time of the plan, until the first event is seen there."""
 
@@ -45,24 +45,24 @@ class DenseSteps:
         while True:
             for _ in range(STORM_PLANS):
                 self._write("storm", self._scatter(1), STORM_S / STORM_PLANS)
-            self._experiment.wait_for_plan(self._experiment.setup.step_deadline_s)
-            self._experiment.pump(CALM_S)
+            self._group.wait_for_plan(self._group.setup.step_deadline_s)
+            self._group.pump(CALM_S)
             self._count_done()
             yield
 
     def _write(self, kind: str, changes: dict[int, str], interval_s: float) -> None:
         at_us, moves = self._plans.write(changes)
         self._pending |= {move.partition: (move.target, at_us) for move in moves}
-        self._experiment.steps.append(Step(kind, at_us, at_us + round(WINDOW_S * 1e6), moves))
-        self._experiment.pump(interval_s)
+        self._group.steps.append(Step(kind, at_us, at_us + round(WINDOW_S * 1e6), moves))
+        self._group.pump(interval_s)
         self._count_done()
 
     def _count_done(self) -> None:
-        last_done_us = self._experiment.timeline.last_done_us
+        last_done_us = self._group.timeline.last_done_us
         done = [number for number, (target, at_us) in self._pending.items() if last_done_us(number, target) > at_us]
         for number in done:
             del self._pending[number]
-        self._experiment.handovers += len(done)
+        self._group.handovers += len(done)
 
     def _scatter(self, count: int) -> dict[int, str]:
         """Each of some random partitions goes to another replica."""

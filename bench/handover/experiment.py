@@ -1,11 +1,12 @@
 """One experiment: broker, topics, replicas, load and readers, built up and taken down in order, and what was done."""
 
 import os
+import signal
 import tempfile
 import time
 import uuid
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -13,13 +14,13 @@ import msgspec
 import numpy as np
 from confluent_kafka import Producer
 
+from bench.handover.children import Children
 from bench.handover.evidence import Evidence, Move, Served, Step
-from bench.handover.load import Load, Sent, as_environment
+from bench.handover.load import SENT_FILE, LoadSettings, Sent, as_environment
 from bench.handover.outcomes import Outcome
 from bench.handover.plans import Plans
-from bench.handover.readers import CommitReader, ProgressReader, TimelineReader
-from bench.handover.replicas import Replicas
-from bench.handover.setup import ExperimentError, Machine, Process, Setup
+from bench.handover.readers import CommitReader, Reports, TimelineReader
+from bench.handover.setup import ExperimentError, Machine, Setup
 from bench.handover.windows import TAIL_US
 from contracts.clock import now_us
 from contracts.connection import Connection
@@ -40,6 +41,8 @@ SESSION_S: Final = 6.0
 LATENESS_LIMIT_S: Final = 0.025
 """A generator whose p99 lateness exceeds this makes the run invalid."""
 
+STOPPING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
 Announce = Callable[[str, int], None]
 """Hears what is being done, and how much of it is done."""
 
@@ -54,8 +57,6 @@ class Experiment:
     def __init__(self, setup: Setup, machine: Machine, stack: ExitStack, announce: Announce) -> None:
         self.setup = setup
         self.announce = announce
-        self._stack = stack
-        self._machine = machine
         self._folder = Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
         self.connection = Connection(
             bootstrap_servers=stack.enter_context(machine.kafka(self._folder / "kafka")),
@@ -65,13 +66,21 @@ class Experiment:
         sends_at_once = {"linger.ms": "0", "enable.idempotence": "true", "log_level": "0"}
         self._producer = Producer(self.connection.librdkafka() | sends_at_once)
         self.plans = Plans(self.connection, self._producer)
-        self.timeline, self.reports = TimelineReader(self.connection), ProgressReader(self.connection)
+        self.timeline, self.reports = TimelineReader(self.connection), Reports(self.connection)
         self._commits = CommitReader(self.connection, setup.partitions)
         for reader in (self.timeline, self.reports, self._commits):
             stack.callback(reader.close)
-        self.replicas = Replicas(self._replica)
-        stack.callback(self.replicas.close)
-        self._load: Load | None = None
+        sent = LoadSettings(
+            rate=setup.rate, partitions=setup.partitions, seed=setup.seed, out_dir=str(self._folder)
+        )  # fmt: skip
+        environ = {**os.environ, **as_environment(self.connection)}
+        payment = "services.payment" if setup.takes_plan else "services.comparators"
+        self.replicas = Children(self._folder, payment, {**environ, **_of_replicas(setup)})
+        self._load = Children(self._folder, "bench.handover.load", {**environ, **as_environment(sent)})
+        for processes in (self.replicas, self._load):
+            stack.callback(processes.close)
+        self.asked_to_stop: list[int] = []
+        """Signals that have come: the next wait ends with KeyboardInterrupt."""
         self._slow_us: list[int] = []
         self.steps: list[Step] = []
         self.quiet: list[tuple[int, int]] = []
@@ -79,22 +88,6 @@ class Experiment:
         """Those whose new owner has been seen."""
         self.startup_s = 0.0
         """From the start of the first process until all partitions were served as planned."""
-
-    def _replica(self, name: str) -> Process:
-        setup = self.setup
-        named = {
-            "REPLICA": name,
-            "DELIVERY" if setup.takes_plan else "RUNTIME": setup.runtime,
-            "SERVICE_TIME_S": setup.service_time_s,
-            "SLOW_EVENT_S": 1,
-            "PAYMENT_PARTITIONS": 0,  # the topic may grow
-            "HEARTBEAT_S": setup.heartbeat_s,
-            "SESSION_S": max(SESSION_S, 2 * setup.heartbeat_s),
-        }
-        settings = {f"TAILPACK_{key}": str(value) for key, value in named.items()}
-        environ = {**os.environ, **as_environment(self.connection), **settings}
-        module = "services.payment" if setup.takes_plan else "services.comparators"
-        return self._machine.process(name, module, environ, self._folder / f"{name}.log")
 
     def begin(self) -> None:
         """Start replicas, partitions dealt out evenly, and the load. Raises OverdueError.
@@ -110,9 +103,7 @@ class Experiment:
         if setup.takes_plan:
             self.wait_for_plan(START_DEADLINE_S + START_EACH_S * len(names))
         self.startup_s = time.monotonic() - began_s
-        self._load = Load(self._machine.process, self.connection, setup, self._folder)
-        self._stack.callback(self._load.close)
-        self._load.start()
+        self._load.start("load")
         self.wait_for(
             lambda: len(self.timeline.owners()) == setup.partitions,
             "an event of each partition is finished",
@@ -122,10 +113,12 @@ class Experiment:
 
     def end(self, deadline_s: float) -> Sent:
         """End the load and wait, up to the deadline, until what it sent has been finished; return what it sent."""
-        assert self._load, "begin comes first"
-        load, self._load = self._load, None
-        sent = load.stop()
-        self.timeline.go_on()
+        self._load.close()
+        try:
+            sent = msgspec.json.decode((self._folder / SENT_FILE).read_bytes(), type=Sent)
+        except (OSError, msgspec.DecodeError) as missing:
+            said = self._load.last_log_line("load")
+            raise ExperimentError(f"the load did not say what it sent: {said}") from missing
         acknowledged = len(sent.acknowledged_us)
         until_s = time.monotonic() + deadline_s
         while len({row.intended_us for row in self.timeline.rows}) < acknowledged and time.monotonic() < until_s:
@@ -162,8 +155,10 @@ class Experiment:
             self.reports.poll()
             self._commits.poll()
             self.replicas.check()
-            if self._load is not None:
-                self._load.check()
+            self._load.check()
+            if self.asked_to_stop:
+                self.asked_to_stop.clear()
+                raise KeyboardInterrupt
             if time.monotonic() >= until_s:
                 return
 
@@ -237,6 +232,7 @@ def conduct(
     announce("starting", 0)
     with ExitStack() as stack:
         one = Experiment(setup, machine, stack, announce)
+        stack.enter_context(_signals_noted(one.asked_to_stop))
         one.begin()
         try:
             act(one)
@@ -246,10 +242,34 @@ def conduct(
             interrupted = True
         sent = one.end(QUICK_DRAIN_DEADLINE_S if interrupted or setup.quick else DRAIN_DEADLINE_S)
         evidence = one.evidence(sent)
-    return one, evidence, judged(setup, sent, problem=problem, interrupted=interrupted)
+    return one, evidence, verdict(setup, sent, problem=problem, interrupted=interrupted)
 
 
-def judged(setup: Setup, sent: Sent, *, problem: str, interrupted: bool) -> Outcome:
+@contextmanager
+def _signals_noted(into: list[int]) -> Iterator[None]:
+    """Note signals that ask to stop, so that none comes in the middle of a process's start or of a fetch."""
+    before = {number: signal.signal(number, lambda number, _: into.append(number)) for number in STOPPING}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _of_replicas(setup: Setup) -> dict[str, str]:
+    """Return the settings of a replica, as environment."""
+    named = {
+        "DELIVERY" if setup.takes_plan else "RUNTIME": setup.runtime,
+        "SERVICE_TIME_S": setup.service_time_s,
+        "SLOW_EVENT_S": 1,
+        "PAYMENT_PARTITIONS": 0,  # the topic may grow
+        "HEARTBEAT_S": setup.heartbeat_s,
+        "SESSION_S": max(SESSION_S, 2 * setup.heartbeat_s),
+    }
+    return {f"TAILPACK_{name}": str(value) for name, value in named.items()}
+
+
+def verdict(setup: Setup, sent: Sent, *, problem: str, interrupted: bool) -> Outcome:
     """Return whether an experiment counts. problem: the step that did not come to its end; empty for none."""
     late_s = sent.lateness_p99_us / 1e6
     if not problem and late_s > LATENESS_LIMIT_S:

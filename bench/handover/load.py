@@ -6,7 +6,7 @@
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +14,6 @@ import msgspec
 import numpy as np
 from confluent_kafka import KafkaError, Message, Producer
 
-from bench.handover.setup import ExperimentError, Process, Setup
 from contracts.clock import now_us
 from contracts.connection import Connection, read_settings
 from contracts.topics import Topic, qualified
@@ -25,7 +24,6 @@ LEAD_US: Final = 300_000
 """The first event is intended this long after the generator is ready."""
 LONGEST_PAUSE_S: Final = 0.02
 FLUSH_DEADLINE_S: Final = 10.0
-STOP_DEADLINE_S: Final = 15.0
 SENT_FILE: Final = "load-sent.json"
 
 
@@ -48,44 +46,6 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True):
     """Intended times of the events that the broker took."""
     lateness_p99_us: int
     lateness_max_us: int
-
-
-class Load:
-    """The generator as the experiment sees it. make_process: see Machine."""
-
-    def __init__(
-        self,
-        make_process: Callable[[str, str, Mapping[str, str], Path], Process],
-        connection: Connection,
-        setup: Setup,
-        folder: Path,
-    ) -> None:
-        self._sent_file = folder / SENT_FILE
-        settings = LoadSettings(rate=setup.rate, partitions=setup.partitions, out_dir=str(folder), seed=setup.seed)
-        environ = {**os.environ, **as_environment(connection), **as_environment(settings)}
-        self._process = make_process("load", "bench.handover.load", environ, folder / "load.log")
-
-    def start(self) -> None:
-        """Start it; its first events tell that it sends."""
-        self._process.start()
-
-    def check(self) -> None:
-        """Raise ExperimentError when it has ended by itself."""
-        if self._process.exit_status is not None:
-            raise ExperimentError(f"the load ended in mid-run: {self._process.last_words()}")
-
-    def stop(self) -> Sent:
-        """End it in order; return what it sent. Raises ExperimentError when it cannot say."""
-        self.close()
-        try:
-            return msgspec.json.decode(self._sent_file.read_bytes(), type=Sent)
-        except (OSError, msgspec.DecodeError) as missing:
-            raise ExperimentError(f"the load did not say what it sent: {self._process.last_words()}") from missing
-
-    def close(self) -> None:
-        """Leave no process behind."""
-        self._process.terminate()
-        self._process.wait(STOP_DEADLINE_S)
 
 
 def as_environment(settings: msgspec.Struct) -> dict[str, str]:

@@ -21,10 +21,10 @@ RECOVERY_S: Final = 1.0
 class PlannedSteps:
     """Moves, starts, drains and stops, by the plan. Each raises OverdueError when it does not come to its end."""
 
-    def __init__(self, experiment: Experiment) -> None:
-        self._experiment = experiment
-        self._plans = experiment.plans
-        self._random = random.Random(experiment.setup.seed)
+    def __init__(self, group: Experiment) -> None:
+        self._group = group
+        self._plans = group.plans
+        self._random = random.Random(group.setup.seed)
 
     def mixed(self) -> Iterator[None]:
         """Take one step after the other, for ever."""
@@ -34,9 +34,9 @@ class PlannedSteps:
             yield
             self.move(min(3, len(self._holders())))
             yield
-            self._experiment.quiet.append(self._experiment.rest(QUIET_S))  # here, where no process starts or ends
-            newcomer = self._experiment.start_replica()
-            self._experiment.pump(CALM_S)
+            self._group.quiet.append(self._group.rest(QUIET_S))  # here, where no process starts or ends
+            newcomer = self._group.start_replica()
+            self._group.pump(CALM_S)
             self.start(newcomer, partitions=2)
             yield
             if stop_by_plan:
@@ -45,7 +45,7 @@ class PlannedSteps:
                 self.terminate(self.fullest())
             stop_by_plan = not stop_by_plan
             yield
-            self._experiment.pump(CALM_S)
+            self._group.pump(CALM_S)
 
     def slow_events(self) -> Iterator[None]:
         """Move a partition while another replica serves an event that takes a second, for ever."""
@@ -53,13 +53,13 @@ class PlannedSteps:
             slow, source = self._random.sample(self._holders(), 2)
             target = self._random.choice([name for name in self._plans.replicas if name not in {slow, source}])
             behind_it = self._plans.held_by(slow)
-            self._experiment.send_slow(self._random.choice(behind_it))
-            self._experiment.pump(IN_FLIGHT_S)
+            self._group.send_slow(self._random.choice(behind_it))
+            self._group.pump(IN_FLIGHT_S)
             moved = self._random.choice(self._plans.held_by(source))
             self._carry_out("slow event elsewhere", {moved: target}, apart=tuple(behind_it))
             yield
-            self._experiment.pump(RECOVERY_S)
-            self._experiment.quiet.append(self._experiment.rest(QUIET_S))
+            self._group.pump(RECOVERY_S)
+            self._group.quiet.append(self._group.rest(QUIET_S))
 
     def move(self, count: int) -> None:
         """One partition each of `count` replicas goes to the next of them; of a single one, to another replica."""
@@ -84,34 +84,34 @@ class PlannedSteps:
     def drain(self, name: str) -> None:
         """A plan without this replica; when others serve its partitions its process is stopped."""
         self._carry_out("drain", *self._without(name))
-        self._experiment.replicas.terminate(name)
-        self._experiment.wait_for(
-            lambda: self._experiment.replicas.gone(name),
+        self._group.replicas.terminate(name)
+        self._group.wait_for(
+            lambda: self._group.replicas.gone(name),
             f"{name} ends after SIGTERM",
-            self._experiment.setup.step_deadline_s,
+            self._group.setup.step_deadline_s,
         )
 
     def terminate(self, name: str) -> None:
         """SIGTERM while it serves; nobody has planned it. Afterwards a plan confirms what the group made of it."""
-        mine, at_us = self._plans.held_by(name), self._experiment.replicas.terminate(name)
-        self._experiment.carry_out(
+        mine, at_us = self._plans.held_by(name), self._group.replicas.terminate(name)
+        self._group.carry_out(
             SIGTERM,
             at_us,
-            lambda: self._taken_over(mine, at_us) and self._experiment.replicas.gone(name),
+            lambda: self._taken_over(mine, at_us) and self._group.replicas.gone(name),
             f"others serve partitions {mine} of {name}, and it ends",
         )
-        self._experiment.handovers += len(mine)
+        self._group.handovers += len(mine)
         self._confirm_without(name)
 
     def kill(self, kind: str, name: str, *, known: bool) -> None:
         """SIGKILL. Known: the end of the process is seen, and the plan says so; else the session has to time out."""
-        mine, report = self._plans.held_by(name), self._experiment.reports.newest[name]
+        mine, report = self._plans.held_by(name), self._group.reports.newest[name]
         changes, staying = self._without(name)
-        at_us, moves = self._experiment.replicas.kill(name), None
+        at_us, moves = self._group.replicas.kill(name), None
         if known:
             evicted = Eviction(replica=name, member_id=report.member_id, incarnation=report.incarnation)
             _, moves = self._plans.write(changes, staying, (evicted,))
-        self._experiment.carry_out(
+        self._group.carry_out(
             kind, at_us, lambda: self._taken_over(mine, at_us), f"others serve the partitions of {name}", moves=moves
         )
         if not known:
@@ -130,8 +130,8 @@ class PlannedSteps:
         apart: tuple[int, ...] = (),
     ) -> None:
         at_us, moves = self._plans.write(changes, replicas)
-        last_done_us = self._experiment.timeline.last_done_us
-        self._experiment.carry_out(
+        last_done_us = self._group.timeline.last_done_us
+        self._group.carry_out(
             kind,
             at_us,
             lambda: all(last_done_us(one.partition, one.target) > at_us for one in moves),
@@ -139,14 +139,14 @@ class PlannedSteps:
             moves=moves,
             apart=apart,
         )
-        self._experiment.handovers += len(moves)
+        self._group.handovers += len(moves)
 
     def _confirm_without(self, name: str) -> None:
         """Plan what is there already: the owners as they report themselves, else those seen last."""
-        told = self._experiment.reports.owners(self._experiment.replicas.running)
+        told = self._group.reports.owners(self._group.replicas.running)
         _, staying = self._without(name)
-        self._plans.write({**self._experiment.timeline.owners(), **told}, staying)
-        self._experiment.wait_for_plan(self._experiment.setup.step_deadline_s)
+        self._plans.write({**self._group.timeline.owners(), **told}, staying)
+        self._group.wait_for_plan(self._group.setup.step_deadline_s)
 
     def _without(self, name: str) -> tuple[dict[int, str], tuple[str, ...]]:
         """Return who takes the partitions of `name`, and all replicas but this one."""
@@ -155,7 +155,7 @@ class PlannedSteps:
 
     def _taken_over(self, partitions: list[int], at_us: int) -> bool:
         """Tell whether replicas that run have finished an event of each of these partitions since."""
-        last_done_us, running = self._experiment.timeline.last_done_us, self._experiment.replicas.running
+        last_done_us, running = self._group.timeline.last_done_us, self._group.replicas.running
         return all(any(last_done_us(number, name) > at_us for name in running) for number in partitions)
 
     def _holders(self) -> list[str]:

@@ -1,14 +1,15 @@
 """What an experiment reads while it runs, joining no group: events finished, reports of replicas, offsets committed."""
 
-import logging
 import time
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 import msgspec
 import numpy as np
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
+from autoscaler.live.clients import reader
+from autoscaler.live.progress_reader import ProgressReader
 from bench.handover.evidence import UNKNOWN, IntArray, Row
 from contracts.connection import Connection
 from contracts.progress import Progress, Round
@@ -16,16 +17,6 @@ from contracts.topics import PIPELINE_PARTITIONS, Group, Topic, qualified
 
 COMMITS_EVERY_S: Final = 0.3
 COMMITS_DEADLINE_S: Final = 0.5
-_log = logging.getLogger("bench.handover.librdkafka")
-_log.addHandler(logging.NullHandler())
-_log.propagate = False
-"""Whatever matters arrives as an error of the call that met it."""
-
-
-def _consumer(connection: Connection, **settings: Any) -> Consumer:
-    named = {name.replace("_", "."): value for name, value in settings.items()}
-    group = {"group.id": qualified(connection.namespace, "experiment"), "enable.auto.commit": False, "logger": _log}
-    return Consumer(connection.librdkafka() | group | named)
 
 
 class _Times(msgspec.Struct):
@@ -47,25 +38,19 @@ class TimelineReader:
 
     def __init__(self, connection: Connection) -> None:
         few_fetches = {"fetch_min_bytes": 20_000, "fetch_wait_max_ms": 50}  # the broker has other work
-        self._consumer = _consumer(connection, isolation_level="read_committed", **few_fetches)
-        self._topic = qualified(connection.namespace, Topic.PAYMENTS_SETTLED)
+        self._consumer = Consumer(reader(connection, isolation_level="read_committed", **few_fetches))
+        topic = qualified(connection.namespace, Topic.PAYMENTS_SETTLED)
+        self._consumer.assign([TopicPartition(topic, number, 0) for number in range(PIPELINE_PARTITIONS)])
         self._decoder = msgspec.json.Decoder(_Settled)
-        self._next = dict.fromkeys(range(PIPELINE_PARTITIONS), 0)
         self._last: dict[tuple[int, str], int] = {}
         self._owner: dict[int, tuple[int, str]] = {}
         self.rows: list[Row] = []
-        self.go_on()
-
-    def go_on(self) -> None:
-        """Read on behind the last record taken in. After Ctrl-C: it may have come between a fetch and its records."""
-        self._consumer.assign([TopicPartition(self._topic, number, offset) for number, offset in self._next.items()])
 
     def poll(self, timeout_s: float) -> None:
         """Take what arrives within `timeout_s`."""
         for record in self._consumer.consume(2000, timeout_s):
             if record.error() is None:
                 times = self._decoder.decode(record.value()).timeline
-                self._next[record.partition()] = record.offset() + 1
                 self._add(Row(times.intended_us, times.done_us, times.partition, times.offset, times.replica))
 
     def _add(self, row: Row) -> None:
@@ -91,26 +76,21 @@ class TimelineReader:
         self._consumer.close()
 
 
-class ProgressReader:
-    """The newest report of each replica, and every round that one of them told of."""
+class Reports:
+    """What replicas tell of themselves, and every round that one of them told of."""
 
     def __init__(self, connection: Connection) -> None:
-        self._consumer = _consumer(connection)
-        self._consumer.assign([TopicPartition(qualified(connection.namespace, Topic.PROGRESS), 0, 0)])
-        self._decoder = msgspec.json.Decoder(Progress)
-        self.newest: dict[str, Progress] = {}
+        self._reader = ProgressReader(connection)
+        self.newest: Mapping[str, Progress] = {}
         self.first_us: dict[str, int] = {}
         """When each reported for the first time: connected and about to join."""
         self.rounds: list[Round] = []
 
     def poll(self) -> None:
         """Take what has arrived."""
-        for record in self._consumer.consume(1000, 0):
-            if record.error() is None:
-                report = self._decoder.decode(record.value())
-                self.newest[report.replica] = report
-                self.first_us.setdefault(report.replica, report.at_us)
-                self.rounds += report.rounds
+        self.newest = self._reader.poll()
+        self.first_us = {name: report.at_us for name, report in self.newest.items()} | self.first_us
+        self.rounds += self._reader.take_rounds()
 
     def generation(self) -> int:
         """Return the newest generation of the group that anybody reported."""
@@ -127,7 +107,7 @@ class ProgressReader:
 
     def close(self) -> None:
         """Leave the broker."""
-        self._consumer.close()
+        self._reader.close()
 
 
 class CommitReader:
@@ -137,7 +117,7 @@ class CommitReader:
     """
 
     def __init__(self, connection: Connection, partitions: int) -> None:
-        self._consumer = _consumer(connection, group_id=qualified(connection.namespace, Group.PAYMENT))
+        self._consumer = Consumer(reader(connection) | {"group.id": qualified(connection.namespace, Group.PAYMENT)})
         topic = qualified(connection.namespace, Topic.PAYMENTS_REQUESTED)
         self._places = [TopicPartition(topic, number) for number in range(partitions)]
         self._samples: list[list[int]] = []

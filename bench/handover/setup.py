@@ -1,11 +1,11 @@
 """What an experiment is told, and what it needs of the machine."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from contracts.connection import Connection
 from contracts.delivery import OUR_DELIVERIES, Delivery
@@ -55,37 +55,11 @@ class Setup:
         return QUICK_DEADLINE_S if self.quick else DEADLINE_S
 
 
-class Process(Protocol):
-    """A child process, not yet started when it is made."""
-
-    def start(self) -> None:
-        """Start it."""
-
-    @property
-    def pid(self) -> int | None:
-        """Process id while it runs."""
-
-    @property
-    def exit_status(self) -> int | None:
-        """Exit status once it has ended."""
-
-    def last_words(self) -> str:
-        """Return the last line of its log."""
-
-    def terminate(self) -> None:
-        """Send SIGTERM to it."""
-
-    def wait(self, deadline_s: float) -> None:
-        """Wait until it is gone; by force after `deadline_s`."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """How the command gives an experiment a broker, topics and processes."""
+    """How the command gives an experiment a broker and topics."""
 
     kafka: Callable[[Path], AbstractContextManager[str]]
     """Runs a broker whose files are in this folder, and names its address."""
     create_topics: Callable[[Connection, int], None]
     """Makes all topics of a run; the number is that of the payment partitions."""
-    process: Callable[[str, str, Mapping[str, str], Path], Process]
-    """(name, Python module, environment, log file) → a process."""

@@ -22,7 +22,6 @@ from contracts.delivery import OUR_DELIVERIES, Delivery
 from report.result import Result
 from tailpack.errors import INTERRUPTED, TailpackError
 from tailpack.local.broker import Broker
-from tailpack.local.processes import Child
 from tailpack.local.topics import create_topics
 
 app = typer.Typer()
@@ -202,7 +201,7 @@ def _experiment(what: str, total: int) -> Iterator[tuple[Machine, Announce]]:
             shown.update(task, completed=min(done, total), said=said)
 
         try:
-            yield Machine(kafka=_kafka, create_topics=create_topics, process=Child), announce
+            yield Machine(kafka=_kafka, create_topics=create_topics), announce
         except ExperimentError as failed:
             raise TailpackError(str(failed)) from failed
 

@@ -7,7 +7,6 @@ import pytest
 
 from bench.handover.courses import Steps, handover
 from bench.handover.setup import Machine, Setup
-from tailpack.local.processes import Child
 from tailpack.local.topics import create_topics
 
 pytestmark = pytest.mark.kafka
@@ -21,7 +20,7 @@ def test_partitions_move_under_load_and_every_event_is_accounted_for(kafka: str)
     before = children()
     said: list[tuple[str, int]] = []
     setup = Setup(replicas=2, partitions=4, rate=60, heartbeat_s=1.0)
-    machine = Machine(kafka=lambda _: nullcontext(kafka), create_topics=create_topics, process=Child)
+    machine = Machine(kafka=lambda _: nullcontext(kafka), create_topics=create_topics)
     result, rounds = handover(
         setup, machine, lambda words, done: said.append((words, done)), steps=Steps.MIXED, enough=3
     )

@@ -12,7 +12,7 @@ from unit.bench.handover.story import evidence, steady, step
 from bench import figures
 from bench.figures import FILES, BounceRow, FailoverRow, GrowthRow, HandoverRow, Origin, ScaleRow
 from bench.handover import analyse
-from bench.handover.experiment import judged
+from bench.handover.experiment import verdict
 from bench.handover.load import Sent
 from bench.handover.outcomes import BounceResult, FailoverResult, GrowthResult, HandoverResult, Outcome, ScaleResult
 from bench.handover.setup import Setup
@@ -34,7 +34,7 @@ PROMISED_OF_FAILOVER = {"known_death_max_s", "unknown_death_max_s", "lost", "dup
 def said(name: str = "incremental", heartbeat_s: float = 3.0, *, problem: str = "", late_us: int = 900) -> Outcome:
     sent = Sent(acknowledged_us=(), lateness_p99_us=late_us, lateness_max_us=late_us)
     setup = Setup(runtime=Delivery(name), heartbeat_s=heartbeat_s)
-    return judged(setup, sent, problem=problem, interrupted=False)
+    return verdict(setup, sent, problem=problem, interrupted=False)
 
 
 def handover(name: str = "incremental", heartbeat_s: float = 3.0) -> HandoverResult:

@@ -2,41 +2,34 @@
 
 import tomllib
 from collections.abc import Iterator, Mapping
-from enum import EnumMeta
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
-
 from autoscaler.policies.registry import make_policy
-from bench.contradictions import contradictions
-from bench.sections import (
-    OPTIONS,
-    SECTIONS,
-    Autoscaler,
-    Heading,
-    Load,
-    Payment,
-    Simulation,
-    Target,
-)
+from autoscaler.policies.settings import Guards, Scaling, Target
+from bench.contradictions import contradictions_between
+from bench.sections import OPTIONS, SECTIONS, Heading, Load, Payment, Simulation
 from contracts.delivery import RUNTIMES, Delivery
-from contracts.validation import InvalidSettingsError, parse
+from contracts.settings import Settings, contradictions, told
+from contracts.validation import InvalidSettingsError, well_formed
 from loadgen.spec import LoadSpec
 
 FOLDER: Final = Path(__file__).parent / "scenarios"
 SIMULATION: Final = "simulation"
 
 
-class Scenario(Heading, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class Scenario(Heading):
     """One question, its sections as in the file."""
 
     load: Load
     payment: Payment
     target: Target
-    autoscaler: Autoscaler
+    autoscaler: Scaling
+    guards: Guards
     simulation: Simulation
-    policy: dict[str, Any] = msgspec.field(default_factory=dict)
+    policy: dict[str, Any] = field(default_factory=dict)
     """Options of the policy, which checks them itself."""
 
     def load_spec(self) -> LoadSpec:
@@ -61,9 +54,9 @@ class Scenario(Heading, frozen=True, kw_only=True):
         """
         payment = self.payment
         if payment.delivery in RUNTIMES:
-            payment = msgspec.structs.replace(payment, runtime=str(payment.delivery), delivery=Delivery.INCREMENTAL)
-        live = msgspec.structs.replace(self, payment=payment)
-        if problems := contradictions(live._values()) + self._only_simulated():
+            payment = replace(payment, runtime=str(payment.delivery), delivery=Delivery.INCREMENTAL)
+        live = replace(self, payment=payment)
+        if problems := contradictions_between(live._values()) + self._only_simulated():
             raise InvalidSettingsError([f"{self.name}: {key}: {problem}" for key, problem in problems])
         return live
 
@@ -78,7 +71,7 @@ class Scenario(Heading, frozen=True, kw_only=True):
     def _values(self) -> dict[str, Any]:
         """Return dotted key → value of every field."""
         return {
-            f"{section}.{name}".lstrip("."): getattr(getattr(self, section) if section else self, name)
+            _dotted(section, name): getattr(getattr(self, section) if section else self, name)
             for section, name in _fields()
         }
 
@@ -103,23 +96,21 @@ def load_scenario(name_or_path: str, overrides: Mapping[str, Any] | None = None)
         problems.append(
             f"{OPTIONS} = {options!r}: must be a section, [{OPTIONS}]; the policy's name is autoscaler.policy"
         )
-    parts: dict[str, msgspec.Struct] = {}
-    good: dict[str, Any] = {}
+    good: dict[str, dict[str, Any]] = {}
     for section, into, values in _sections(raw):
         prefix = f"{section}." if section else ""
-        try:
-            if not isinstance(values, dict):
-                raise InvalidSettingsError([f"{section} = {values!r}: must be a section, [{section}]"])
-            parts[section] = parse(values, into, where=prefix)
-        except InvalidSettingsError as wrong:
-            problems += [problem + _choices(problem, into, prefix) for problem in wrong.problems]
-        if isinstance(values, dict):
-            good |= _well_formed(values, into, prefix)
-    problems += [f"{key}: {problem}" for key, problem in contradictions(good)]
+        if not isinstance(values, dict):
+            problems.append(f"{section} = {values!r}: must be a section, [{section}]")
+            continue
+        good[section], wrong = well_formed(values, into)
+        wrong += [told(key, good[section][key], said) for key, said in contradictions(good[section], into.rules())]
+        problems += [prefix + one + _sections_known(one, section) for one in wrong]
+    dotted = {_dotted(section, key): value for section, values in good.items() for key, value in values.items()}
+    problems += [f"{key}: {problem}" for key, problem in contradictions_between(dotted)]
     if problems:
         raise InvalidSettingsError([f"{path.name}: {problem}" for problem in problems])
-    heading = msgspec.structs.asdict(parts.pop(""))
-    return msgspec.convert(heading | parts | {OPTIONS: options}, Scenario)
+    parts: dict[str, Any] = {section: into(**good[section]) for section, into in SECTIONS.items() if section}
+    return Scenario(**good[""], **parts, policy=options)
 
 
 def _path(name_or_path: str) -> Path:
@@ -148,7 +139,7 @@ def _override(raw: dict[str, Any], overrides: Mapping[str, Any]) -> list[str]:
             continue
         matching = [(OPTIONS, key.removeprefix(f"{OPTIONS}."))] if key.startswith(f"{OPTIONS}.") else _matching(key)
         if len(matching) != 1:
-            known = ", ".join(f"{section}.{name}".lstrip(".") for section, name in matching or _fields())
+            known = ", ".join(_dotted(section, name) for section, name in matching or _fields())
             problems.append(f"override {key}: {'is ambiguous' if matching else 'unknown'}; known are {known}")
             continue
         section, name = matching[0]
@@ -162,15 +153,19 @@ def _override(raw: dict[str, Any], overrides: Mapping[str, Any]) -> list[str]:
 
 def _matching(key: str) -> list[tuple[str, str]]:
     """Return (section, field) of all that `key` may mean; a field that [simulation] repeats means the other one."""
-    found = [(section, name) for section, name in _fields() if key in (f"{section}.{name}".lstrip("."), name)]
+    found = [(section, name) for section, name in _fields() if key in (_dotted(section, name), name)]
     return found if len(found) < 2 else [one for one in found if one[0] != SIMULATION]
 
 
 def _fields() -> list[tuple[str, str]]:
-    return [(section, name) for section, into in SECTIONS.items() for name in into.__struct_fields__]
+    return [(section, one.name) for section, into in SECTIONS.items() for one in fields(into)]
 
 
-def _sections(raw: dict[str, Any]) -> Iterator[tuple[str, type[msgspec.Struct], Any]]:
+def _dotted(section: str, name: str) -> str:
+    return f"{section}.{name}".lstrip(".")
+
+
+def _sections(raw: dict[str, Any]) -> Iterator[tuple[str, type[Settings], Any]]:
     """Yield name, type and values of each section; what stands above them has the name ""."""
     for section, into in SECTIONS.items():
         if section:
@@ -179,25 +174,7 @@ def _sections(raw: dict[str, Any]) -> Iterator[tuple[str, type[msgspec.Struct], 
             yield section, into, {key: value for key, value in raw.items() if key not in SECTIONS}
 
 
-def _well_formed(values: Mapping[str, Any], into: type[msgspec.Struct], prefix: str) -> dict[str, Any]:
-    """Return dotted key → value of the fields that are right by themselves, defaults included."""
-    good = {}
-    for field in msgspec.structs.fields(into):
-        if field.name in values:
-            try:
-                good[prefix + field.name] = msgspec.convert(values[field.name], field.type)
-            except msgspec.ValidationError:
-                continue  # `parse` has said so
-        elif not field.required:
-            good[prefix + field.name] = field.default
-    return good
-
-
-def _choices(problem: str, into: type[msgspec.Struct], prefix: str) -> str:
-    """Return what could have stood there, where it is one of a few words."""
-    for field in msgspec.structs.fields(into):
-        if isinstance(field.type, EnumMeta) and problem.startswith(f"{prefix}{field.name} ="):
-            return f"; known are {', '.join(field.type.__members__.values())}"
-    if not prefix and ": unknown;" in problem:
-        return f", and the sections {', '.join([*filter(None, SECTIONS), OPTIONS])}"
-    return ""
+def _sections_known(problem: str, section: str) -> str:
+    """Return what else could have stood above the sections: a section."""
+    unknown = not section and ": unknown; known are" in problem.partition(" =")[0]
+    return f", and the sections {', '.join([*filter(None, SECTIONS), OPTIONS])}" if unknown else ""

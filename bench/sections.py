@@ -1,146 +1,109 @@
-"""The sections of a scenario file, field by field."""
+"""The sections of a scenario file."""
 
-from typing import Annotated, Final, Literal
+import re
+from dataclasses import dataclass
+from typing import Final, Literal
 
-import msgspec
-
-from autoscaler.simulator.settings import Assignor, Distribution
-from contracts.delivery import Delivery
+from autoscaler.policies.settings import Guards, Scaling, Target
+from autoscaler.simulator.settings import Observing, ServiceShape, ShareGroups
+from contracts.delivery import RUNTIMES, Delivery
+from contracts.membership import Membership, Work, takes_some_time
+from contracts.settings import DAY_S, Rule, Settings, Values, required, setting
 from loadgen.schedule import Spacing, Split
 from loadgen.spec import Grouping, Topology
 
-Name = Annotated[str, msgspec.Meta(pattern="^[a-z0-9][a-z0-9-]{0,40}$")]
-Seconds = Annotated[float, msgspec.Meta(gt=0, le=86_400)]
-OptionalSeconds = Annotated[float, msgspec.Meta(ge=0, le=86_400)]
-Share = Annotated[float, msgspec.Meta(gt=0, le=1)]
-Count = Annotated[int, msgspec.Meta(ge=1, le=10_000)]
-CountOrNone = Annotated[int, msgspec.Meta(ge=0, le=10_000)]
+NAME: Final = re.compile("[a-z0-9][a-z0-9-]{0,40}")
 
 
-class Load(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class Heading(Settings):
+    """What stands above the sections."""
+
+    name: str
+    """Begins the names of the run's folder and topics: small letters, digits and dashes, 41 at most."""
+    description: str
+    """The question, in a sentence."""
+    topology: Topology
+    """Where the load enters, and which stages the run has."""
+    duration_s: int = required("s", least=1, most=DAY_S)
+    """Seconds of the workload that are sent."""
+    seed: int = setting(1, least=0, most=2**31 - 1)
+    """Of the load and of all chance in a simulated world."""
+
+    @classmethod
+    def rules(cls) -> tuple[tuple[str, Rule], ...]:
+        """Return what makes a name usable."""
+        return (("name", _usable_name),)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Load(Settings):
     """What is sent."""
 
     workload: str
+    """A name in loadgen.workloads."""
     spacing: Spacing
+    """How the events of a second lie in it."""
     split: Split
-    grouping: Grouping = Grouping.EXPLICIT
-    invalid_share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
+    """How they are shared out among partitions."""
+    grouping: Grouping = setting(Grouping.EXPLICIT)
+    """Who chooses the payment partition of an event."""
+    invalid_share: float = setting(0.0, "share", least=0, most=1)
     """Share of orders that Order must refuse. Pipeline only."""
 
 
-class Payment(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class Payment(Membership, Work):
     """The scaled group."""
 
-    partitions: Count
-    service_time_s: Seconds = 0.005
-    """Time to serve one event; μ = 1/service_time_s."""
-    heartbeat_s: Seconds = 0.5
-    """How often a member reports to the group. CLOSER 2024 compares 0.5 and 3."""
-    session_s: Annotated[float, msgspec.Meta(ge=1, le=1800)] = 6.0
-    """How long a silent member counts as alive. 1 s is the least that our broker accepts."""
-    commit_interval_s: Seconds = 0.1
-    drain_s: OptionalSeconds = 8.0
-    """What a replica is given after SIGTERM until others have taken its partitions."""
-    delivery: Delivery = Delivery.INCREMENTAL
-    """How plans are carried out. A runtime's name means that runtime."""
-    runtime: str = ""
-    """One of RUNTIMES does the work instead of ours, and places the partitions itself: plans are counts only."""
+    partitions: int = required(least=1, most=10_000)
+    """Partitions of payments.requested."""
+    runtime: str = setting("", known=("", *RUNTIMES))
+    """Another runtime does the work instead of ours, and places the partitions itself: plans are counts only."""
+
+    @classmethod
+    def rules(cls) -> tuple[tuple[str, Rule], ...]:
+        """Return the base's rules and: events take some time, a runtime delivers in its own way."""
+        return (*super().rules(), ("service_time_s", takes_some_time), ("delivery", _own_delivery))
 
 
-class Target(msgspec.Struct, frozen=True, kw_only=True):
-    """The promise: `percentile` of events within `latency_target_s` (W)."""
-
-    latency_target_s: Seconds = 0.5
-    percentile: Share = 0.999
-
-
-class Autoscaler(msgspec.Struct, frozen=True, kw_only=True):
-    """Who decides, how often and within which limits."""
-
-    policy: str
-    decision_interval_s: Seconds = 1.0
-    tick_offset_s: OptionalSeconds = 0.1
-    """Ticks fall this long after whole seconds, where bursts begin."""
-    min_replicas: Count = 1
-    max_replicas: CountOrNone = 0
-    """0: as many as there are partitions."""
-    initial_replicas: Count = 1
-    rebalance_time_s: OptionalSeconds = 0.05
-    """t_r that policies plan for until it is learned. CLOSER 2024 measured 50 ms at the 99th percentile."""
-    learn_rebalance_time: bool = True
-    """Policies plan for the t_r that this very group shows. Off where a published experiment is repeated."""
-    absence_grace_s: OptionalSeconds = 0.0
-    """For so long the partitions of a replica that died wait for its return."""
-    f_up: Share = 0.9
-    f_down: Share = 0.4
-    cool_down_up_s: OptionalSeconds = 0.0
-    """After any scaling no replica is added for so long. The experiments of CLOSER 2024 ran with 10."""
-    cool_down_down_s: OptionalSeconds = 0.0
-    """After any scaling no replica is removed for so long."""
-
-
-class Simulation(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class Simulation(ServiceShape, Observing, ShareGroups):
     """What only a simulated run can choose, or must be told. Where it repeats another section's key, it wins there."""
 
-    split: Split | None = None
+    split: Split | None = setting(None)
     """None: as in [load]."""
-    startup_s: OptionalSeconds | Literal["gke"] = 0.0
+    startup_s: float | Literal["gke"] = setting(0.0, "s", least=0)
     """From the request of a replica until it could serve; "gke": sampled as measured there, mostly 10 to 50 s."""
-    pause_s: OptionalSeconds | None = None
+    pause_s: float | None = setting(None, "s", least=0)
     """Of a partition that moves under incremental delivery; None: autoscaler.rebalance_time_s, which is the stop of
     the group under the others."""
-    observation_delay_s: OptionalSeconds = 0.0
-    """Offsets are seen as they were so long ago."""
-    observation_loss: Annotated[float, msgspec.Meta(ge=0, lt=1)] = 0.0
-    """Share of ticks at which nothing can be observed."""
-    commit_age_s: OptionalSeconds = 0.0
-    """Commits are seen as they were so long before the offsets beside them: half of the interval at which replicas
-    commit, on average. Policies are told."""
-    planned_overhead_s: OptionalSeconds = 0.0
-    """What policies are told of an event's latency beside waiting and being served; it costs no event anything."""
-    poll_events: Count = 1
-    """Events that are polled and committed together at most."""
-    distribution: Distribution = Distribution.DETERMINISTIC
-    """Of the time to serve an event."""
-    overhead_s: OptionalSeconds = 0.0
-    """Added to each event's time; the replicas of CLOSER 2024 had 0.0007."""
-    pareto_shape: Annotated[float, msgspec.Meta(gt=2)] = 2.5
-    speeds: Annotated[tuple[Annotated[float, msgspec.Meta(gt=0)], ...], msgspec.Meta(min_length=1)] = (1.0,)
-    """Of replicas number 0, 1, …, and again from the first."""
-    slow_from_s: OptionalSeconds = 0.0
-    slow_until_s: OptionalSeconds = 0.0
-    slow_factor: Annotated[float, msgspec.Meta(gt=0)] = 1.0
-    """How many times as long serving takes in [slow_from_s, slow_until_s)."""
-    assignor: Assignor = Assignor.STICKY
-    """Who gets what under a policy that states a count only."""
-    whole_batches: bool = False
-    """Share: whole producer batches are acquired, instead of single events."""
-    failures_s: tuple[OptionalSeconds, ...] = ()
+    failures_s: tuple[float, ...] = setting((), "s", least=0)
     """When the replica with most partitions dies."""
-    failures_known: bool = True
+    failures_known: bool = setting(True)
     """The scaler sees it at once; else the session must expire."""
 
 
-class Heading(msgspec.Struct, frozen=True, kw_only=True):
-    """What stands above the sections."""
-
-    name: Name
-    """Begins the names of the run's folder and topics."""
-    description: str
-    topology: Topology
-    duration_s: Count
-    """Seconds of the workload that are sent."""
-    seed: Annotated[int, msgspec.Meta(ge=0, lt=2**31)] = 1
-
-
-SECTIONS: Final[dict[str, type[msgspec.Struct]]] = {
+SECTIONS: Final[dict[str, type[Settings]]] = {
     "": Heading,
     "load": Load,
     "payment": Payment,
     "target": Target,
-    "autoscaler": Autoscaler,
+    "autoscaler": Scaling,
+    "guards": Guards,
     "simulation": Simulation,
 }
 """Name in the file → record; the nameless one is what stands above the sections."""
 OPTIONS: Final = "policy"
 """One more section: options of the policy, which alone knows them."""
+
+
+def _usable_name(values: Values) -> str | None:
+    good = NAME.fullmatch(values["name"])
+    return None if good else "must be small letters, digits and dashes, 41 at most, and begin with no dash"
+
+
+def _own_delivery(values: Values) -> str | None:
+    runtime = values["runtime"]
+    means_nothing = runtime and values["delivery"] not in (Delivery.INCREMENTAL, runtime)
+    return f"says nothing about {runtime}, which delivers in its own way" if means_nothing else None

@@ -2,39 +2,62 @@
 
 import ssl
 from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-import msgspec
-
+from contracts.settings import Rule, Settings, Values, declaration, setting
 from contracts.validation import InvalidSettingsError, from_environment, parse
 
-T = TypeVar("T", bound=msgspec.Struct)
+T = TypeVar("T", bound=Settings)
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 """What librdkafka, aiokafka, Faust and Java's clients all know, spelt as all of them take it."""
 
 
-class Security(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class Security(Settings):
     """Client security in librdkafka's property names. Empty text means unset."""
 
-    security_protocol: str = msgspec.field(default="PLAINTEXT", name="security.protocol")
-    ssl_ca_location: str = msgspec.field(default="", name="ssl.ca.location")
-    ssl_certificate_location: str = msgspec.field(default="", name="ssl.certificate.location")
-    ssl_key_location: str = msgspec.field(default="", name="ssl.key.location")
-    ssl_key_password: str = msgspec.field(default="", name="ssl.key.password")
-    sasl_mechanism: str = msgspec.field(default="", name="sasl.mechanism")
-    sasl_username: str = msgspec.field(default="", name="sasl.username")
-    sasl_password: str = msgspec.field(default="", name="sasl.password")
+    security_protocol: str = setting("PLAINTEXT", known=PROTOCOLS, key="security.protocol")
+    """How clients and brokers talk."""
+    ssl_ca_location: str = setting("", key="ssl.ca.location")
+    """File with the certificates that brokers are checked against."""
+    ssl_certificate_location: str = setting("", key="ssl.certificate.location")
+    """File with the client's own certificate."""
+    ssl_key_location: str = setting("", key="ssl.key.location")
+    """File with its key …"""
+    ssl_key_password: str = setting("", key="ssl.key.password")
+    """… and the password of that file."""
+    sasl_mechanism: str = setting("", known=("", *MECHANISMS), key="sasl.mechanism")
+    """How the client proves who it is."""
+    sasl_username: str = setting("", key="sasl.username")
+    """Who it is."""
+    sasl_password: str = setting("", key="sasl.password")
+    """Its secret."""
+
+    @classmethod
+    def rules(cls) -> tuple[tuple[str, Rule], ...]:
+        """Return: SASL needs a mechanism, a name and a password."""
+        return tuple((name, partial(_needed, name)) for name in ("sasl_mechanism", "sasl_username", "sasl_password"))
+
+    def properties(self) -> dict[str, str]:
+        """Return what is set, by librdkafka's names."""
+        named = {declaration(one).key: getattr(self, one.name) for one in fields(self)}
+        return {key: value for key, value in named.items() if value}
 
 
-class Connection(msgspec.Struct, frozen=True, kw_only=True):
-    """Environment: TAILPACK_BOOTSTRAP_SERVERS, TAILPACK_CLIENT_PROPERTIES (path), TAILPACK_NAMESPACE."""
+@dataclass(frozen=True, kw_only=True)
+class Connection(Settings):
+    """Environment: TAILPACK_BOOTSTRAP_SERVERS, TAILPACK_CLIENT_PROPERTIES, TAILPACK_NAMESPACE."""
 
     bootstrap_servers: str
-    client_properties: str = ""
-    namespace: str = ""
+    """HOST:PORT of brokers, separated by commas."""
+    client_properties: str = setting("")
+    """Path of a file of KEY=VALUE lines with the client's security; empty: none."""
+    namespace: str = setting("")
     """Put before every topic, group and transactional id, so that runs on one broker never meet."""
 
     def security(self) -> Security:
@@ -50,15 +73,11 @@ class Connection(msgspec.Struct, frozen=True, kw_only=True):
         except OSError as missing:
             raise InvalidSettingsError([f"{path}: cannot be read ({missing.strerror})"]) from missing
         pairs = [line.partition("=") for line in map(str.strip, lines) if line and not line.startswith("#")]
-        security = parse({key.strip(): value.strip() for key, _, value in pairs}, Security, where=f"{path}: ")
-        if problems := _problems(security):
-            raise InvalidSettingsError([f"{path}: {problem}" for problem in problems])
-        return security
+        return parse({key.strip(): value.strip() for key, _, value in pairs}, Security, where=f"{path}: ")
 
     def librdkafka(self) -> dict[str, str]:
         """Return the configuration that confluent-kafka clients take."""
-        named = msgspec.to_builtins(self.security())
-        return {"bootstrap.servers": self.bootstrap_servers} | {key: value for key, value in named.items() if value}
+        return {"bootstrap.servers": self.bootstrap_servers} | self.security().properties()
 
     def aiokafka(self) -> dict[str, Any]:
         """Return the arguments that aiokafka's clients take.
@@ -112,17 +131,6 @@ def _ssl_context(security: Security) -> ssl.SSLContext:
     return context
 
 
-def _problems(security: Security) -> list[str]:
-    protocol, mechanism = security.security_protocol, security.sasl_mechanism
-    if protocol not in PROTOCOLS:
-        return [f"security.protocol = {protocol}: unknown; known are {', '.join(PROTOCOLS)}"]
-    if not protocol.startswith("SASL"):
-        return []
-    unknown = [f"sasl.mechanism = {mechanism}: unknown; known are {', '.join(MECHANISMS)}"]
-    needed = {
-        "sasl.mechanism": mechanism,
-        "sasl.username": security.sasl_username,
-        "sasl.password": security.sasl_password,
-    }
-    missing = [f"{name}: missing; {protocol} needs it" for name, value in needed.items() if not value]
-    return missing + (unknown if mechanism and mechanism not in MECHANISMS else [])
+def _needed(name: str, values: Values) -> str | None:
+    protocol = values["security_protocol"]
+    return f"{protocol} needs it" if protocol.startswith("SASL") and not values[name] else None

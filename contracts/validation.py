@@ -1,11 +1,14 @@
-"""Turn untyped settings (environment, TOML tables) into a typed record, naming every mistake at once."""
+"""Turn untyped settings (environment, TOML tables) into their record, naming every mistake at once."""
 
 from collections.abc import Mapping
+from dataclasses import MISSING, fields
 from typing import Any, TypeVar
 
 import msgspec
 
-T = TypeVar("T", bound=msgspec.Struct)
+from contracts.settings import Settings, choices, contradictions, declaration, is_required, kinds, told
+
+T = TypeVar("T", bound=Settings)
 
 
 class InvalidSettingsError(ValueError):
@@ -21,26 +24,42 @@ def parse(values: Mapping[str, Any], into: type[T], *, where: str = "", strict: 
 
     where: prefix for each problem, such as "load." or "TAILPACK_".
     strict: False also accepts text for numbers and booleans, as environment variables need.
-    Raises InvalidSettingsError with one problem per unknown, missing or malformed name.
+    Raises InvalidSettingsError with one problem per unknown, missing, malformed or contradicting name.
     """
-    fields = {field.encode_name: field for field in msgspec.structs.fields(into)}
-    problems = [f"{where}{name}: unknown; known are {', '.join(fields)}" for name in values if name not in fields]
+    good, problems = well_formed(values, into, strict=strict)
+    keys = {one.name: declaration(one).key or one.name for one in fields(into)}
+    problems += [told(keys[name], good[name], said) for name, said in contradictions(good, into.rules())]
+    if problems:
+        raise InvalidSettingsError([where + problem for problem in problems])
+    return into(**good)
+
+
+def well_formed(
+    values: Mapping[str, Any], into: type[Settings], *, strict: bool = True
+) -> tuple[dict[str, Any], list[str]]:
+    """Return name → value of what is right by itself, defaults included, and a sentence for each name that is not."""
+    keys = {declaration(one).key or one.name: one for one in fields(into)}
+    types = kinds(into)
     good: dict[str, Any] = {}
-    for name, field in fields.items():
-        if name not in values:
-            if field.required:
-                problems.append(f"{where}{name}: missing")
+    problems = [f"{name}: unknown; known are {', '.join(keys)}" for name in values if name not in keys]
+    for key, one in keys.items():
+        if key not in values:
+            if is_required(one):
+                problems.append(f"{key}: missing")
+            else:
+                good[one.name] = one.default if one.default_factory is MISSING else one.default_factory()
             continue
         try:
-            good[field.name] = msgspec.convert(values[name], field.type, strict=strict)
+            value = msgspec.convert(values[key], types[one.name], strict=strict)
+            said = declaration(one).problem(value)
         except msgspec.ValidationError as wrong:
-            problems.append(f"{where}{name} = {values[name]!r}: {wrong}")
-    if problems:
-        raise InvalidSettingsError(problems)
-    try:
-        return into(**good)
-    except ValueError as wrong:  # a rule across fields, from __post_init__
-        raise InvalidSettingsError([f"{where.rstrip('._')}: {wrong}"]) from wrong
+            known = choices(types[one.name])
+            said = f"unknown; known are {', '.join(known)}" if known else str(wrong)
+        if said:
+            problems.append(f"{key} = {values[key]!r}: {said}")
+        else:
+            good[one.name] = value
+    return good, problems
 
 
 def from_environment(environ: Mapping[str, str], into: type[T], prefix: str = "TAILPACK_") -> T:
@@ -48,7 +67,7 @@ def from_environment(environ: Mapping[str, str], into: type[T], prefix: str = "T
 
     Raises InvalidSettingsError naming every bad or missing variable.
     """
-    names = {prefix + field.encode_name.upper(): field.encode_name for field in msgspec.structs.fields(into)}
+    names = {prefix + one.name.upper(): one.name for one in fields(into)}
     values = {names[name]: text for name, text in environ.items() if name in names and text != ""}
     try:
         return parse(values, into, strict=False)

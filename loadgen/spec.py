@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import msgspec
 
+from contracts.settings import Settings, setting
 from contracts.validation import InvalidSettingsError
 from loadgen.schedule import Schedule, Spacing, Split, build_schedule
 from loadgen.workloads import WORKLOADS
@@ -63,7 +65,8 @@ class LoadSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         )
 
 
-class DriverSettings(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class DriverSettings(Settings):
     """What the generator needs beside the connection to Kafka. Environment: TAILPACK_<FIELD>."""
 
     load_file: str
@@ -72,15 +75,16 @@ class DriverSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Folder for `generator.ready` and `generator.json`."""
     start_file: str
     """Holds the start of the run (µs since the epoch, decimal text); awaited once the generator is ready."""
-    connect_deadline_s: Annotated[float, msgspec.Meta(gt=0)] = 30.0
+    connect_deadline_s: float = setting(30.0, "s", above=0)
     """How long the broker and the topic are awaited."""
-    start_deadline_s: Annotated[float, msgspec.Meta(gt=0)] = 120.0
+    start_deadline_s: float = setting(120.0, "s", above=0)
     """How long it is awaited."""
-    drain_deadline_s: Annotated[float, msgspec.Meta(gt=0)] = 120.0
+    drain_deadline_s: float = setting(120.0, "s", above=0)
     """How long the last acknowledgements are awaited: a killed broker needs tens of seconds to recover."""
-    web_port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0
+    web_port: int = setting(0, least=0, most=65535)
     """Port of Locust's web page; 0: none. The load starts by itself, and the page ends with it."""
-    web_host: str = "127.0.0.1"
+    web_host: str = setting("127.0.0.1")
+    """Address of that page."""
 
 
 def read_load(settings: DriverSettings) -> LoadSpec:

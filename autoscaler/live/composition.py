@@ -28,7 +28,8 @@ from autoscaler.live.replica_life import STOP_MARGIN_S, Patience
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.state_dir import LearnedTimes
 from autoscaler.live.web import Source, WebServer
-from autoscaler.policies.configured import REPLICA_PREFIX, configured_policy
+from autoscaler.policies.configured import configured_policy
+from autoscaler.policies.settings import REPLICA_PREFIX
 from autoscaler.ports import Policy
 from contracts.connection import Connection
 from contracts.delivery import Delivery
@@ -46,7 +47,7 @@ def policy_from(settings: AutoscalerSettings) -> Policy:
         options = msgspec.json.decode(settings.policy_options or "{}", type=dict[str, Any])
     except msgspec.DecodeError as wrong:
         raise ValueError(f"TAILPACK_POLICY_OPTIONS: must be a JSON object: {wrong}") from wrong
-    return configured_policy(settings, settings, options, counts_only=bool(settings.runtime))
+    return configured_policy(settings, settings, settings, options, counts_only=bool(settings.runtime))
 
 
 def _scaler(settings: AutoscalerSettings, environ: Mapping[str, str], journal: JournalTopic) -> ProcessScaler:

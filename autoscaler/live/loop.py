@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autoscaler.model import Action, GroupObservation, PartitionLoad, Plan, RecentArrivals, Replica
-from autoscaler.policies.configured import REPLICA_PREFIX
+from autoscaler.policies.settings import REPLICA_PREFIX
 from autoscaler.ports import Policy
 
 STEP_S: Final = 0.02

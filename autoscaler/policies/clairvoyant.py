@@ -8,29 +8,33 @@ from autoscaler.model import Decision, GroupObservation
 from autoscaler.packing.bins import Bin, Item
 from autoscaler.policies.planning import change, hold, items_of, plan_for, unowned
 from autoscaler.policies.settings import PolicySettings
+from contracts.settings import Rule, Settings, Values, setting
 
 Packing = tuple[tuple[int, ...], ...]
 """The partitions of each replica. Partitions that it leaves out hold nothing in that second."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClairvoyantSettings:
+@dataclass(frozen=True, kw_only=True)
+class ClairvoyantSettings(Settings):
     """What it is told. Raises ValueError for a schedule that is no list of packings."""
 
     schedule: tuple[Packing, ...]
     """The packing of second 0, 1, … of the run; the last one holds from then on. Told with the bound."""
-    ahead_s: float = 0.0
+    ahead_s: float = setting(0.0, "s", least=0)
     """The packing in force after a tick at t is that of second ⌊t + ahead_s⌋. 0 suits ticks at whole seconds or soon
     after; one that comes shortly before the next second wants to be ahead."""
 
-    def __post_init__(self) -> None:
-        if not self.schedule:
-            raise ValueError("schedule: must hold a packing for second 0 at least")
-        for second, packing in enumerate(self.schedule):
-            if problem := _problem(packing):
-                raise ValueError(f"schedule, second {second}: {problem}")
-        if not 0 <= self.ahead_s < math.inf:
-            raise ValueError(f"ahead_s = {self.ahead_s}: must be 0 s or more")
+    @classmethod
+    def rules(cls) -> tuple[tuple[str, Rule], ...]:
+        """Return what makes a schedule one."""
+        return (("schedule", _bad_schedule),)
+
+
+def _bad_schedule(values: Values) -> str | None:
+    if not values["schedule"]:
+        return "must hold a packing for second 0 at least"
+    problems = ((second, _problem(packing)) for second, packing in enumerate(values["schedule"]))
+    return next((f"second {second}: {problem}" for second, problem in problems if problem), None)
 
 
 class Clairvoyant:
@@ -46,7 +50,7 @@ class Clairvoyant:
         self, schedule: Sequence[Packing], settings: PolicySettings | None = None, *, ahead_s: float = 0.0
     ) -> None:
         """Raises ValueError as ClairvoyantSettings does."""
-        self.options = ClairvoyantSettings(tuple(schedule), ahead_s)
+        self.options = ClairvoyantSettings(schedule=tuple(schedule), ahead_s=ahead_s)
         self.settings = settings or PolicySettings()
 
     def decide(self, observation: GroupObservation) -> Decision:

@@ -10,18 +10,15 @@ from autoscaler.packing.first_fit_2022 import first_fit_decreasing
 from autoscaler.policies.planning import change, hold, items_of, number, plan_for, unowned
 from autoscaler.policies.scalings import Scalings
 from autoscaler.policies.settings import PolicySettings
+from contracts.settings import Settings, setting
 
 
-@dataclass(frozen=True, slots=True)
-class FirstFit2022Settings:
+@dataclass(frozen=True, kw_only=True)
+class FirstFit2022Settings(Settings):
     """What the paper fixed. Raises ValueError for a value out of range."""
 
-    cool_down_s: float = 30.0
+    cool_down_s: float = setting(30.0, "s", least=0)
     """Seconds without a decision after any change of the count. ICCBDC 2022: 30, at W = 5 s."""
-
-    def __post_init__(self) -> None:
-        if not self.cool_down_s >= 0:
-            raise ValueError(f"cool_down_s = {self.cool_down_s}: must be 0 s or more")
 
 
 class FirstFit2022:

@@ -7,56 +7,52 @@ window, default behavior) and checked against its sources (1.33 or later, where 
 
 import math
 from collections import deque
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Final
 
 from autoscaler.policies.scalings import Scalings
+from contracts.settings import Rule, Settings, Values, setting
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HpaSettings:
+@dataclass(frozen=True, kw_only=True)
+class HpaSettings(Settings):
     """Fields of an HPA and flags of its controller, at their defaults. Raises ValueError naming every mistake."""
 
-    min_replicas: int = 1
+    min_replicas: int = setting(1, "replicas", least=1)
     """spec.minReplicas. 1, so that nothing needs to be activated from 0."""
-    max_replicas: int = 100
+    max_replicas: int = setting(100, "replicas", least=0)
     """spec.maxReplicas; 100 is what KEDA writes there."""
-    sync_s: float = 15.0
+    sync_s: float = setting(15.0, "s", least=0)
     """Seconds between two looks at the metric: --horizontal-pod-autoscaler-sync-period."""
-    tolerance: float = 0.1
+    tolerance: float = setting(0.1, least=0)
     """No change while metric/(count·target) is within 1 ± tolerance: --horizontal-pod-autoscaler-tolerance. From 10
     replicas on, one more or one less lies within it."""
-    scale_up_stabilisation_s: float = 0.0
+    scale_up_stabilisation_s: float = setting(0.0, "s", least=0)
     """behavior.scaleUp.stabilizationWindowSeconds: up to the fewest recommended in so many seconds."""
-    scale_down_stabilisation_s: float = 300.0
+    scale_down_stabilisation_s: float = setting(300.0, "s", least=0)
     """behavior.scaleDown.stabilizationWindowSeconds: down to the most recommended in so many seconds."""
-    scale_up_percent: float = 100.0
+    scale_up_percent: float = setting(100.0, "%", least=0)
     """behavior.scaleUp.policies: at most so much of the count may come in scale_up_period_s; 0: no such policy."""
-    scale_up_pods: int = 4
+    scale_up_pods: int = setting(4, "replicas", least=0)
     """… or so many replicas, whichever is more; 0: no such policy. Neither: never up."""
-    scale_up_period_s: float = 15.0
+    scale_up_period_s: float = setting(15.0, "s", least=0)
     """Seconds that the policies for up look back."""
-    scale_down_percent: float = 100.0
+    scale_down_percent: float = setting(100.0, "%", least=0)
     """behavior.scaleDown.policies: at most so much of the count may leave in scale_down_period_s; 0: no such policy."""
-    scale_down_pods: int = 0
+    scale_down_pods: int = setting(0, "replicas", least=0)
     """… or so many replicas, whichever is more; 0: no such policy. Neither: never down."""
-    scale_down_period_s: float = 15.0
+    scale_down_period_s: float = setting(15.0, "s", least=0)
     """Seconds that the policies for down look back."""
 
-    def __post_init__(self) -> None:
-        wrong = self.problems()
-        if wrong:
-            raise ValueError("; ".join(wrong))
+    @classmethod
+    def rules(cls) -> tuple[tuple[str, Rule], ...]:
+        """Return: min_replicas ≤ max_replicas."""
+        return (("max_replicas", _at_least_minimum),)
 
-    def problems(self) -> list[str]:
-        """Say of each value that is out of range what it must be."""
-        least = {"min_replicas": 1, "max_replicas": self.min_replicas}
-        values = {one.name: getattr(self, one.name) for one in fields(HpaSettings)}
-        return [
-            f"{name} = {value}: must be {least.get(name, 0)} or more"
-            for name, value in values.items()
-            if not least.get(name, 0) <= value < math.inf
-        ]
+
+def _at_least_minimum(values: Values) -> str | None:
+    least = values["min_replicas"]
+    return None if values["max_replicas"] >= least else f"must be at least min_replicas = {least}"
 
 
 SLACK_S: Final = 1e-6

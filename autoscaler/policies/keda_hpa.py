@@ -7,41 +7,42 @@ concerns activation alone.
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 from autoscaler.model import Decision, GroupObservation
 from autoscaler.policies.hpa import HorizontalPodAutoscaler, HpaSettings
 from autoscaler.policies.planning import change, counted_hold, counted_plan, number
 from autoscaler.policies.scalings import Scalings
 from autoscaler.policies.settings import PolicySettings
+from contracts.settings import Rule, Values, setting
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class KedaHpaSettings(HpaSettings):
     """Trigger options of the Kafka scaler, beside the fields of the HPA. Raises ValueError naming every mistake."""
 
-    lag_threshold: int = 0
+    lag_threshold: int = setting(0, "events", least=0)
     """lagThreshold, events of lag for each replica. 0: ⌊μ·W⌋ with μ as it is at the first decision, for so much a
     replica serves within the target; what a careful user computes once. KEDA's own default is 5."""
-    allow_idle_consumers: bool = False
+    allow_idle_consumers: bool = setting(False)
     """allowIdleConsumers: lag may ask for more replicas than there are partitions."""
-    limit_to_partitions_with_lag: bool = False
+    limit_to_partitions_with_lag: bool = setting(False)
     """limitToPartitionsWithLag: no more replicas than partitions that have lag. Not with allow_idle_consumers."""
-    ensure_even_distribution_of_partitions: bool = False
+    ensure_even_distribution_of_partitions: bool = setting(False)
     """ensureEvenDistributionOfPartitions: up to the next divisor of the number of partitions."""
-    exclude_persistent_lag: bool = False
+    exclude_persistent_lag: bool = setting(False)
     """excludePersistentLag: a partition whose committed offset is where it was at the sync before counts as no lag."""
 
-    def problems(self) -> list[str]:
-        """Say of each value that is out of range what it must be."""
-        wrong = HpaSettings.problems(self)
-        if self.lag_threshold < 0:
-            wrong.append(f"lag_threshold = {self.lag_threshold}: must be 0 (μ·W) or more")
-        exclusive = [
-            name
-            for name in ("allow_idle_consumers", "ensure_even_distribution_of_partitions")
-            if self.limit_to_partitions_with_lag and getattr(self, name)
-        ]
-        return wrong + [f"{name}: KEDA refuses it beside limit_to_partitions_with_lag" for name in exclusive]
+    @classmethod
+    def rules(cls) -> tuple[tuple[str, Rule], ...]:
+        """Return the HPA's rules and: what KEDA refuses beside limit_to_partitions_with_lag."""
+        exclusive = ("allow_idle_consumers", "ensure_even_distribution_of_partitions")
+        return (*super().rules(), *((name, partial(_not_beside_lag_limit, name)) for name in exclusive))
+
+
+def _not_beside_lag_limit(name: str, values: Values) -> str | None:
+    refused = values[name] and values["limit_to_partitions_with_lag"]
+    return "KEDA refuses it beside limit_to_partitions_with_lag" if refused else None
 
 
 class KafkaScaler:

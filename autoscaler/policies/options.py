@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields, replace
 from typing import Any, Final, TypeAlias, TypeVar, get_origin, get_type_hints
 
+from contracts.settings import Settings, declaration, sentences
+
 OptionValue: TypeAlias = "bool | int | float | str | Sequence[OptionValue]"
 """What a TOML table can hold; sequences are for what a benchmark tells a policy, such as a schedule."""
 Options = Mapping[str, OptionValue]
@@ -18,8 +20,8 @@ _WORDS: Final[dict[object, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class NoOptions:
+@dataclass(frozen=True, kw_only=True)
+class NoOptions(Settings):
     """Of a policy that has no settings of its own."""
 
 
@@ -32,13 +34,23 @@ class PolicyOption:
     """In words: a number, true or false, …"""
     default: object
     """None: it must be told."""
+    unit: str = ""
+    range: str = ""
+    """In words; empty: any."""
+    sentence: str = ""
 
 
 def listed(record: type, names: Iterable[str] | None = None) -> tuple[PolicyOption, ...]:
     """Return what the fields of a dataclass can be told; `names`: only these."""
-    kinds = _kinds(record)
-    chosen = [one for one in fields(record) if names is None or one.name in names]
-    return tuple(PolicyOption(one.name, _WORDS[kinds[one.name]], _default(one)) for one in chosen)
+    kinds, said = _kinds(record), sentences(record)
+    return tuple(
+        PolicyOption(
+            one.name, _WORDS[kinds[one.name]], _default(one), declared.unit, declared.range(), said.get(one.name, "")
+        )
+        for one in fields(record)
+        if names is None or one.name in names
+        for declared in (declaration(one),)
+    )
 
 
 def problems_of(options: Options, known: Iterable[PolicyOption]) -> list[str]:

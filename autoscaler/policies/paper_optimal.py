@@ -9,18 +9,16 @@ from autoscaler.packing.bins import Bin, Capacity, Item
 from autoscaler.packing.least_loaded import least_loaded, spread
 from autoscaler.policies.planning import change, hold, number, plan_for, unowned
 from autoscaler.policies.settings import PolicySettings
+from contracts.settings import Rule, Settings, Values, setting
 
 
-@dataclass(frozen=True, slots=True)
-class PaperOptimalSettings:
+@dataclass(frozen=True, kw_only=True)
+class PaperOptimalSettings(Settings):
     """How full a bin may be. Raises ValueError for a value out of range."""
 
-    bin_events_per_s: float = 85.0
+    bin_events_per_s: float = setting(85.0, "events/s", above=0)
     """A bin holds less than this, events/s. 85 gives the printed 32.72 and 414.1 replica-minutes of W1 and taxi; 100,
     the μ·W that the paper's text names, gives 28.90 and 333.6."""
-
-    def __post_init__(self) -> None:
-        _must_be_positive("bin_events_per_s", self.bin_events_per_s)
 
 
 class PaperOptimal:
@@ -55,26 +53,22 @@ class PaperOptimal:
         return all(len(rates) == 1 or sum(rates) < self.options.bin_events_per_s for rates in held.values())
 
 
-@dataclass(frozen=True, slots=True)
-class OverprovisionedSettings:
+@dataclass(frozen=True, kw_only=True)
+class OverprovisionedSettings(Settings):
     """The peak, which must be told: rates or a count. Raises ValueError where it is not, or a value is out of range."""
 
-    peak_rates: tuple[float, ...] = ()
+    peak_rates: tuple[float, ...] = setting((), "events/s", least=0)
     """λ of each partition at the peak, events/s, by partition number; packed once. Whoever knows the workload tells it:
     the second whose packing needs most bins."""
-    replicas: int = 0
+    replicas: int = setting(0, "replicas", least=0)
     """Or the count itself; partitions are then spread by what they hold at the first decision."""
-    bin_events_per_s: float = 85.0
+    bin_events_per_s: float = setting(85.0, "events/s", above=0)
     """As of `paper-optimal`."""
 
-    def __post_init__(self) -> None:
-        if bool(self.peak_rates) == bool(self.replicas):
-            raise ValueError("the peak must be told, as peak_rates or as replicas")
-        if self.replicas < 0:
-            raise ValueError(f"replicas = {self.replicas}: must be at least 1")
-        if not all(isinstance(rate, int | float) and 0 <= rate < math.inf for rate in self.peak_rates):
-            raise ValueError(f"peak_rates = {self.peak_rates}: must be events/s, 0 or more")
-        _must_be_positive("bin_events_per_s", self.bin_events_per_s)
+    @classmethod
+    def rules(cls) -> tuple[tuple[str, Rule], ...]:
+        """Return that the peak is told in one of the two ways."""
+        return (("replicas", _told_once),)
 
 
 class Overprovisioned:
@@ -111,6 +105,6 @@ def _packed(items: Iterable[Item], less_than: float) -> tuple[Bin, ...]:
     return least_loaded(tuple(items), Capacity(math.nextafter(less_than, 0.0), 1.0))
 
 
-def _must_be_positive(name: str, value: float) -> None:
-    if not value > 0:
-        raise ValueError(f"{name} = {value}: must be more than 0 events/s")
+def _told_once(values: Values) -> str | None:
+    told = bool(values["peak_rates"]) != bool(values["replicas"])
+    return None if told else "the peak must be told, as peak_rates or as replicas"

@@ -1,100 +1,156 @@
-"""What policies and guards can be told."""
+"""What policies and guards can be told, and who decides within which limits."""
 
 from dataclasses import dataclass
 from typing import Final
 
+from contracts.settings import Rule, Settings, Values, setting
 
-@dataclass(frozen=True, slots=True)
-class PolicySettings:
-    """Parameters of the policies of `registry`; each reads those that concern it.
+REPLICA_PREFIX: Final = "payment"
 
-    Raises ValueError naming every value that is out of range.
-    """
 
-    latency_target_s: float = 0.5
-    """W, seconds: the lag that a replica may hold is what it serves in that time. 0.5 is the papers' target."""
-    percentile: float = 0.999
-    """q: the share of events that must be within W. Of the papers' 99.9 %."""
-    f_up: float = 0.9
+@dataclass(frozen=True, kw_only=True)
+class Target(Settings):
+    """The promise: `percentile` of events within `latency_target_s` (W)."""
+
+    latency_target_s: float = setting(0.5, "s", above=0)
+    """W: an event is in time if it is processed so long after its intended time; 0.5 in the papers."""
+    percentile: float = setting(0.999, "share", above=0, most=1)
+    """q: the share of events that must be within W."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Factors(Settings):
+    """How much of a replica may be used."""
+
+    f_up: float = setting(0.9, "share", above=0, most=1)
     """Share of a replica that a plan may use; beyond it replicas are added. CLOSER 2024: 10 % in reserve."""
-    f_down: float = 0.4
-    """Share of a replica that a smaller group may use before replicas are removed. CLOSER 2024; far below `f_up`, so
-    that a group that has just shrunk does not grow again at once."""
-    replica_prefix: str = "payment"
+    f_down: float = setting(0.4, "share", above=0, most=1)
+    """Share of a replica that a smaller group may use before replicas are removed; far below f_up, so that a group that
+    has just shrunk does not grow again at once."""
+
+    @classmethod
+    def rules(cls) -> tuple[tuple[str, Rule], ...]:
+        """Return the base's rules and: f_down ≤ f_up."""
+        return (*super().rules(), ("f_down", _down_below_up))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicySettings(Target, Factors):
+    """Parameters that all policies share; each reads those that concern it."""
+
+    replica_prefix: str = setting(REPLICA_PREFIX)
     """New replicas are named prefix-<smallest unused ordinal>."""
-    static_replicas: int = 1
+    static_replicas: int = setting(1, "replicas", least=1)
     """Replicas that `static` keeps."""
 
-    def __post_init__(self) -> None:
-        wrong = []
-        if not self.latency_target_s > 0:
-            wrong.append(f"latency_target_s = {self.latency_target_s}: must be more than 0 s")
-        if not 0 < self.percentile <= 1:
-            wrong.append(f"percentile = {self.percentile}: must be more than 0, at most 1")
-        if not 0 < self.f_down <= self.f_up <= 1:
-            wrong.append(f"f_down = {self.f_down}, f_up = {self.f_up}: must be 0 < f_down ≤ f_up ≤ 1")
-        if self.static_replicas < 1:
-            wrong.append(f"static_replicas = {self.static_replicas}: must be at least 1")
-        if wrong:
-            raise ValueError("; ".join(wrong))
+
+@dataclass(frozen=True, kw_only=True)
+class Limits(Settings):
+    """How many replicas there may be, and how soon their number may change again."""
+
+    min_replicas: int = setting(1, "replicas", least=1)
+    """Fewest replicas; somebody owns the partitions in silence too."""
+    max_replicas: int = setting(0, "replicas", least=0)
+    """Most replicas; 0: as many as there are partitions, the cap in any case."""
+    cool_down_up_s: float = setting(0.0, "s", least=0)
+    """After any scaling no replica is added for so long; the experiments of CLOSER 2024 ran with 10."""
+    cool_down_down_s: float = setting(0.0, "s", least=0)
+    """After any scaling no replica is removed for so long."""
+
+    @classmethod
+    def rules(cls) -> tuple[tuple[str, Rule], ...]:
+        """Return the base's rules and: min_replicas ≤ max_replicas."""
+        return (*super().rules(), ("min_replicas", _minimum_below_maximum))
 
 
-GUARD_UNITS: Final = (
-    ("cool_down_up_s", " s"),
-    ("cool_down_down_s", " s"),
-    ("changing_limit_s", " s"),
-    ("stabilisation_down_s", " s"),
-    ("stuck_after_s", " s"),
-    ("no_help_after_s", " s"),
-    ("fallback_after_s", " s"),
-    ("safe_replicas", " replicas"),
-)
-"""Guard settings that must not be negative."""
+@dataclass(frozen=True, kw_only=True)
+class Guards(Settings):
+    """Rails around any policy."""
 
-
-@dataclass(frozen=True, slots=True)
-class GuardSettings:
-    """Rails around any policy. Raises ValueError naming every value that is out of range."""
-
-    minimum: int = 1
-    """Fewest replicas. 1: somebody owns the partitions also in silence."""
-    maximum: int = 0
-    """Most replicas; 0: as many as there are partitions, which is the hard cap in any case."""
-    cool_down_up_s: float = 0.0
-    """Seconds after any scaling before replicas are added again. Off; the CLOSER 2024 experiments ran with 10."""
-    cool_down_down_s: float = 0.0
-    """Seconds after any scaling before replicas are removed. Off; see `cool_down_up_s`."""
-    changing_limit_s: float = 30.0
-    """Seconds for which a replica that is not ready may hold back DOWN and REASSIGN. Ten times a slow start: after
-    that it is a fault, and the group must go on without waiting for it."""
-    counts_only: bool = False
-    """The group places its partitions itself: decisions name a count and no owners."""
-    stabilisation_down_s: float = 0.0
-    """Down only to the most replicas wanted within so many seconds. Off; Kubernetes has 300. Worth its price where the
-    group stops as a whole: with t_r = 2 s and a load like a sine, 60 s keep 99.8 % in time instead of 97.2 for 13 %
-    more replica-minutes (Algorithm 2)."""
-    stuck_after_s: float = 30.0
-    """A partition with lag but without progress for so many seconds, while its owner lives, is an alert and no reason
-    to scale. 0: off. Far beyond any poll, and beyond the 15 s after which a hung replica is replaced."""
-    no_help_after_s: float = 10.0
-    """A scale-up that did not help is named so many seconds after its replicas were ready. 0: off."""
-    fallback: bool = True
-    """Where the policy fails, the last good plan stays; off, its error ends the loop, as experiments want it."""
-    fallback_after_s: float = 60.0
-    """Seconds of failure after which the last good plan gives way to a safe count."""
-    safe_replicas: int = 0
+    changing_limit_s: float = setting(30.0, "s", least=0)
+    """For so long a replica that is not ready may hold back stops and reassignments: ten times a slow start; after that
+    it is a fault, and the group goes on without it."""
+    stabilisation_down_s: float = setting(0.0, "s", least=0)
+    """Down only to the most replicas wanted within so long; 0: off; Kubernetes has 300. Worth its price where the group
+    stops as a whole: with t_r = 2 s and a load like a sine, 60 s keep 99.8 % in time instead of 97.2 for 13 % more
+    replica-minutes (Algorithm 2)."""
+    stuck_after_s: float = setting(30.0, "s", least=0)
+    """A partition with lag but without progress for so long, while its owner lives, is an alert and no reason to scale;
+    0: off. Beyond the 15 s after which a hung replica is replaced."""
+    no_help_after_s: float = setting(10.0, "s", least=0)
+    """A scale-up that did not help is named so long after its replicas were ready; 0: off."""
+    fallback_after_s: float = setting(60.0, "s", least=0)
+    """After so long a failure the last good plan gives way to a safe count."""
+    safe_replicas: int = setting(0, "replicas", least=0)
     """That count; 0: the most that any good plan had."""
 
-    def __post_init__(self) -> None:
-        wrong = []
-        if self.minimum < 1:
-            wrong.append(f"minimum = {self.minimum}: must be at least 1 replica")
-        if self.maximum < 0 or 0 < self.maximum < self.minimum:
-            wrong.append(f"maximum = {self.maximum}: must be 0 (the partitions) or at least minimum = {self.minimum}")
-        for name, unit in GUARD_UNITS:
-            if not getattr(self, name) >= 0:
-                wrong.append(f"{name} = {getattr(self, name)}: must be 0{unit} or more")
-        if 0 < self.maximum < self.safe_replicas:
-            wrong.append(f"safe_replicas = {self.safe_replicas}: must be at most maximum = {self.maximum}")
-        if wrong:
-            raise ValueError("; ".join(wrong))
+
+@dataclass(frozen=True, kw_only=True)
+class GuardSettings(Limits, Guards):
+    """All that the guards are told, by users and by the world that they guard."""
+
+    counts_only: bool = False
+    """The group places its partitions itself: decisions name a count and no owners."""
+    fallback: bool = True
+    """Where the policy fails, the last good plan stays; off, its error ends the loop, as experiments want it."""
+
+    @classmethod
+    def rules(cls) -> tuple[tuple[str, Rule], ...]:
+        """Return the base's rules and: safe_replicas ≤ max_replicas."""
+        return (*super().rules(), ("safe_replicas", _safe_below_maximum))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scaling(Factors, Limits):
+    """Who decides, how often and within which limits."""
+
+    policy: str
+    """Name of the policy; `tailpack policies` lists them."""
+    decision_interval_s: float = setting(1.0, "s", least=0.1, most=60)
+    """Time between two decisions."""
+    tick_offset_s: float = setting(0.1, "s", least=0)
+    """Ticks fall so long after multiples of the interval: bursts of a load begin at whole seconds, and a decision shall
+    see a burst whole, before the next one."""
+    initial_replicas: int = setting(1, "replicas", least=1)
+    """Replicas at the start; `static` keeps them."""
+    rebalance_time_s: float = setting(0.05, "s", least=0)
+    """t_r that policies plan for until it is learned; CLOSER 2024 measured 50 ms at its p99."""
+    learn_rebalance_time: bool = setting(True)
+    """Policies plan for the t_r that this very group shows (p99); off where a published experiment is repeated."""
+    absence_grace_s: float = setting(0.0, "s", least=0)
+    """For so long the partitions of a replica that died wait for its return; 0: others take them at once."""
+
+    @classmethod
+    def rules(cls) -> tuple[tuple[str, Rule], ...]:
+        """Return the base's rules and: ticks within the interval, the initial count within its bounds."""
+        return (
+            *super().rules(),
+            ("tick_offset_s", _tick_inside_interval),
+            ("initial_replicas", _initial_within_bounds),
+        )
+
+
+def _down_below_up(values: Values) -> str | None:
+    up = values["f_up"]
+    return None if values["f_down"] <= up else f"is more than f_up = {up:g}: the group would shrink and grow in turn"
+
+
+def _minimum_below_maximum(values: Values) -> str | None:
+    most = values["max_replicas"]
+    return f"is more than max_replicas = {most}" if 0 < most < values["min_replicas"] else None
+
+
+def _safe_below_maximum(values: Values) -> str | None:
+    most = values["max_replicas"]
+    return f"is more than max_replicas = {most}" if 0 < most < values["safe_replicas"] else None
+
+
+def _tick_inside_interval(values: Values) -> str | None:
+    interval_s = values["decision_interval_s"]
+    return None if values["tick_offset_s"] < interval_s else f"is not less than decision_interval_s = {interval_s:g}"
+
+
+def _initial_within_bounds(values: Values) -> str | None:
+    least, most = values["min_replicas"], values["max_replicas"]
+    fits = least <= values["initial_replicas"] and (not most or values["initial_replicas"] <= most)
+    return None if fits else f"is outside {least} to {most or 'the number of partitions'}"

@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from math import inf
 
 from autoscaler.model import Action
+from autoscaler.policies.settings import REPLICA_PREFIX
 from contracts.delivery import Delivery
+from contracts.membership import Work
+from contracts.settings import Rule, Settings, Values, setting
 
 
 class Assignor(StrEnum):
@@ -28,40 +30,58 @@ class Distribution(StrEnum):
     PARETO = "pareto"
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceSettings:
-    """How long serving takes. Times in seconds."""
+@dataclass(frozen=True, kw_only=True)
+class ServiceShape(Settings):
+    """How serving differs from the same time for each event."""
 
-    service_time_s: float = 0.005
-    """Mean of what the distribution gives."""
-    distribution: Distribution = Distribution.DETERMINISTIC
-    overhead_s: float = 0.0
-    """Added to each; CLOSER 2024 served 5 ms with 0.7 ms of it (μ about 174)."""
-    pareto_shape: float = 2.5
+    distribution: Distribution = setting(Distribution.DETERMINISTIC)
+    """Of the time to serve an event."""
+    overhead_s: float = setting(0.0, "s", least=0)
+    """Added to each event's time; the replicas of CLOSER 2024 had 0.0007 (μ about 174)."""
+    pareto_shape: float = setting(2.5, above=2)
     """Tail index; above 2, so that the variance exists."""
-    speeds: tuple[float, ...] = (1.0,)
-    """Replica number r has speeds[r mod len]: two of them make every other replica a slow one."""
-    slow_from_s: float = 0.0
-    slow_until_s: float = 0.0
-    """While service starts in [from, until) it takes `slow_factor` times as long."""
-    slow_factor: float = 1.0
+    speeds: tuple[float, ...] = setting((1.0,), above=0)
+    """Of replicas number 0, 1, …, and again from the first: two of them make every other replica a slow one."""
+    slow_from_s: float = setting(0.0, "s", least=0)
+    """From here …"""
+    slow_until_s: float = setting(0.0, "s", least=0)
+    """… until here an event that is begun takes slow_factor times as long."""
+    slow_factor: float = setting(1.0, above=0)
+    """How many times as long serving takes in [slow_from_s, slow_until_s)."""
+
+    @classmethod
+    def rules(cls) -> tuple[tuple[str, Rule], ...]:
+        """Return the base's rules and: some speed, and an end of the slow time after its beginning."""
+        return (*super().rules(), ("speeds", _some_speed), ("slow_until_s", _slow_in_order))
 
 
-@dataclass(frozen=True, slots=True)
-class DeliverySettings:
-    """Parameters of the delivery models, seconds."""
+@dataclass(frozen=True, kw_only=True)
+class ServiceSettings(Work, ServiceShape):
+    """How long serving takes."""
 
-    delivery: Delivery = Delivery.INCREMENTAL
-    pause_s: float = 0.05
-    """Incremental: of a moved partition, from the last event finished to the next one that can start."""
-    rebalance_time_s: float = 0.05
-    """t_r of the others: how long a round takes once everybody has joined it."""
-    heartbeat_s: float = 0.0
-    """Members learn of a round at their next heartbeat; 0: at once."""
-    notice_s: float = 0.0
-    """Incremental: from a decision until the owner of a partition that moves stops serving it."""
-    whole_batches: bool = False
+
+@dataclass(frozen=True, kw_only=True)
+class ShareGroups(Settings):
+    """What only share groups have."""
+
+    whole_batches: bool = setting(False)
     """Share: a consumer acquires whole producer batches, as measured, instead of single events."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeliverySettings(ShareGroups):
+    """Parameters of the delivery models."""
+
+    delivery: Delivery = setting(Delivery.INCREMENTAL)
+    """How a plan is carried out; `deliveries` has one model for each."""
+    pause_s: float = setting(0.05, "s", least=0)
+    """Incremental: of a moved partition, from the last event finished to the next one that can start."""
+    rebalance_time_s: float = setting(0.05, "s", least=0)
+    """t_r of the others: how long a round takes once everybody has joined it."""
+    heartbeat_s: float = setting(0.0, "s", least=0)
+    """Members learn of a round at their next heartbeat; 0: at once."""
+    notice_s: float = setting(0.0, "s", least=0)
+    """Incremental: from a decision until the owner of a partition that moves stops serving it."""
 
     @property
     def own_rebalance_time_s(self) -> float:
@@ -74,55 +94,70 @@ class Failure:
     """A replica dies."""
 
     at_s: float
+    """Seconds since the start."""
     known: bool = True
     """The scaler sees it at once and the others evict it after `eviction_s`; else its session must expire."""
 
 
-@dataclass(frozen=True, slots=True)
-class SimulationSettings:
-    """One world. Raises ValueError naming every value that is out of range."""
+@dataclass(frozen=True, kw_only=True)
+class Observing(Settings):
+    """What of the simulated group is seen, and when."""
+
+    observation_delay_s: float = setting(0.0, "s", least=0)
+    """Offsets are seen as they were so long ago."""
+    observation_loss: float = setting(0.0, "share", least=0, most=1)
+    """Share of ticks at which nothing can be observed."""
+    commit_age_s: float = setting(0.0, "s", least=0)
+    """Commits are seen as they were so long before the offsets beside them, so what was finished since still counts as
+    lag. Where replicas commit at intervals: half of one, on average. Policies are told."""
+    planned_overhead_s: float = setting(0.0, "s", least=0)
+    """What policies are told of an event's latency beside waiting and being served; it costs no event anything."""
+    poll_events: int = setting(1, "events", least=1)
+    """Events polled and committed together at most; 1: each is committed when it is finished."""
+    assignor: Assignor = setting(Assignor.STICKY)
+    """Who gets what under a policy that states a count only."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulationSettings(Observing):
+    """One world."""
 
     service: ServiceSettings = field(default_factory=ServiceSettings)
     delivery: DeliverySettings = field(default_factory=DeliverySettings)
-    startup_s: float | None = 0.0
+    startup_s: float | None = setting(0.0, "s", least=0)
     """From the request of a replica until it could serve; None: sampled as measured on GKE, 88 % in 10 to 50 s."""
-    stop_s: float = 0.0
+    stop_s: float = setting(0.0, "s", least=0)
     """From the plan that no longer names a replica until it is gone, if it has nothing to finish then: so long it is
     paid."""
-    decision_interval_s: float = 1.0
-    tick_offset_s: float = 0.1
-    observation_delay_s: float = 0.0
-    """Offsets are seen as they were so long ago."""
-    observation_loss: float = 0.0
-    """Share of ticks at which nothing can be observed."""
-    commit_age_s: float = 0.0
-    """Commits are seen as they were so long before the offsets beside them, so what was finished since still counts as
-    lag. Where replicas commit at intervals: half of one, on average."""
-    commit_interval_s: float = 0.0
+    decision_interval_s: float = setting(1.0, "s", above=0)
+    """Time between two ticks."""
+    tick_offset_s: float = setting(0.1, "s", least=0)
+    """Ticks fall so long after multiples of the interval."""
+    commit_interval_s: float = setting(0.0, "s", least=0)
     """Each replica commits by a clock of its own, once in so long: what is seen of it is up to half of that older or
     younger than `commit_age_s`. 0: all are seen as old."""
-    slot_s: float = 0.1
+    slot_s: float = setting(0.1, "s", above=0)
     """Resolution of `GroupObservation.recent`."""
-    slots_between: bool = False
+    slots_between: bool = setting(False)
     """Its slots end in the middle between multiples of `slot_s`, the last one at the look: as live samples lie."""
-    poll_events: int = 1
-    """Events polled and committed together at most; 1: each is committed when it is finished."""
-    initial_replicas: int = 1
-    replica_prefix: str = "payment"
-    assignor: Assignor = Assignor.STICKY
-    planned_rebalance_time_s: float | None = None
+    initial_replicas: int = setting(1, "replicas", least=1)
+    """Replicas at the start."""
+    replica_prefix: str = setting(REPLICA_PREFIX)
+    """Replicas are named prefix-<ordinal>."""
+    planned_rebalance_time_s: float | None = setting(None, "s", least=0)
     """t_r that policies are told; None: the delivery's own (pause_s under incremental, else rebalance_time_s)."""
-    planned_startup_s: float | None = None
+    planned_startup_s: float | None = setting(None, "s", least=0)
     """Start-up that policies are told; None: the true one, 0 where that is sampled."""
-    planned_commit_age_s: float | None = None
+    planned_commit_age_s: float | None = setting(None, "s", least=0)
     """Age of commits that policies are told; None: the true one."""
-    planned_overhead_s: float = 0.0
-    """What policies are told of an event's latency beside waiting and being served."""
     failures: tuple[Failure, ...] = ()
     """Each kills the ready replica that holds most partitions then."""
-    session_s: float = 6.0
-    eviction_s: float = 0.1
-    seed: int = 1
+    session_s: float = setting(6.0, "s", least=0)
+    """After so long a silent death is noticed."""
+    eviction_s: float = setting(0.1, "s", least=0)
+    """After so long a known death is."""
+    seed: int = setting(1, least=0)
+    """Of all chance in this world."""
 
     @property
     def told_rebalance_time_s(self) -> float:
@@ -138,38 +173,6 @@ class SimulationSettings:
     def told_commit_age_s(self) -> float:
         """Age of commits that policies are told, seconds."""
         return _told(self.planned_commit_age_s, self.commit_age_s)
-
-    def __post_init__(self) -> None:
-        delivery = self.delivery
-        lengths_s = {
-            "pause_s": delivery.pause_s,
-            "rebalance_time_s": delivery.rebalance_time_s,
-            "heartbeat_s": delivery.heartbeat_s,
-            "notice_s": delivery.notice_s,
-            "startup_s": self.startup_s or 0.0,
-            "stop_s": self.stop_s,
-            "tick_offset_s": self.tick_offset_s,
-            "observation_delay_s": self.observation_delay_s,
-            "commit_age_s": self.commit_age_s,
-            "commit_interval_s": self.commit_interval_s,
-            "planned_rebalance_time_s": self.planned_rebalance_time_s or 0.0,
-            "planned_startup_s": self.planned_startup_s or 0.0,
-            "planned_commit_age_s": self.planned_commit_age_s or 0.0,
-            "planned_overhead_s": self.planned_overhead_s,
-            "session_s": self.session_s,
-            "eviction_s": self.eviction_s,
-        } | {f"failures[{index}].at_s": failure.at_s for index, failure in enumerate(self.failures)}
-        wrong = [f"{name} = {value}: must be 0 s or more" for name, value in lengths_s.items() if not 0 <= value < inf]
-        for name in ("decision_interval_s", "slot_s"):
-            if not 0 < getattr(self, name) < inf:
-                wrong.append(f"{name} = {getattr(self, name)}: must be more than 0 s")
-        for name in ("poll_events", "initial_replicas"):
-            if getattr(self, name) < 1:
-                wrong.append(f"{name} = {getattr(self, name)}: must be at least 1")
-        if not 0 <= self.observation_loss <= 1:
-            wrong.append(f"observation_loss = {self.observation_loss}: must be a share, 0 to 1")
-        if wrong:
-            raise ValueError("; ".join(wrong))
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,3 +200,12 @@ class Change:
 def _told(planned_s: float | None, true_s: float) -> float:
     """Return what policies are told of what is `true_s` in truth."""
     return true_s if planned_s is None else planned_s
+
+
+def _some_speed(values: Values) -> str | None:
+    return None if values["speeds"] else "must hold at least one"
+
+
+def _slow_in_order(values: Values) -> str | None:
+    begin_s = values["slow_from_s"]
+    return None if begin_s <= values["slow_until_s"] else f"is before slow_from_s = {begin_s:g}"

@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Final
 
+from autoscaler.policies.settings import Target
 from bench.comparison.compare import Comparison
 from bench.comparison.rows import PolicyFigures
-from bench.sections import Target
 from report.compare_runs import verdict
 from report.comparison import Contestant, RunComparison, RunDifference, ScenarioCompared
 

@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +17,7 @@ from confluent_kafka import KafkaError, Message, Producer
 
 from contracts.clock import now_us
 from contracts.connection import Connection, read_settings
+from contracts.settings import Settings
 from contracts.topics import Topic, qualified
 from loadgen.orders import Orders, PaymentEvent
 from report.measures import percentile_us
@@ -27,7 +29,8 @@ FLUSH_DEADLINE_S: Final = 10.0
 SENT_FILE: Final = "load-sent.json"
 
 
-class LoadSettings(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class LoadSettings(Settings):
     """Environment of the process: TAILPACK_RATE, TAILPACK_PARTITIONS, …"""
 
     rate: float
@@ -37,6 +40,7 @@ class LoadSettings(msgspec.Struct, frozen=True, kw_only=True):
     out_dir: str
     """Folder that takes SENT_FILE."""
     seed: int
+    """Of the orders."""
 
 
 class Sent(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,9 +52,9 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True):
     lateness_max_us: int
 
 
-def as_environment(settings: msgspec.Struct) -> dict[str, str]:
+def as_environment(settings: Settings) -> dict[str, str]:
     """Return the variables from which a process reads these settings."""
-    return {f"TAILPACK_{name.upper()}": str(value) for name, value in msgspec.structs.asdict(settings).items()}
+    return {f"TAILPACK_{name.upper()}": str(value) for name, value in asdict(settings).items()}
 
 
 def send_until(stopped: Callable[[], bool], settings: LoadSettings, connection: Connection) -> Sent:

@@ -3,13 +3,15 @@
 from dataclasses import replace
 from typing import Final
 
-from autoscaler.policies.configured import REPLICA_PREFIX, configured_policy
+from autoscaler.policies.configured import configured_policy
 from autoscaler.ports import Policy
-from autoscaler.simulator.settings import DeliverySettings, Failure, ServiceSettings, SimulationSettings
+from autoscaler.simulator.settings import DeliverySettings, Failure, Observing, ServiceSettings, SimulationSettings
 from bench.scenario import Scenario
 from bench.simulation.foresight import told
 from bench.simulation.sent import Sent
 from contracts.delivery import RUNTIMES, Delivery
+from contracts.membership import Work
+from contracts.settings import picked
 from contracts.validation import InvalidSettingsError
 
 CLAIRVOYANT: Final = "clairvoyant"
@@ -27,16 +29,7 @@ def settings_of(scenario: Scenario) -> SimulationSettings:
     world, scaling, payment = scenario.simulation, scenario.autoscaler, scenario.payment
     try:
         settings = SimulationSettings(
-            service=ServiceSettings(
-                service_time_s=payment.service_time_s,
-                distribution=world.distribution,
-                overhead_s=world.overhead_s,
-                pareto_shape=world.pareto_shape,
-                speeds=world.speeds,
-                slow_from_s=world.slow_from_s,
-                slow_until_s=world.slow_until_s,
-                slow_factor=world.slow_factor,
-            ),
+            service=ServiceSettings(**picked(world, ServiceSettings), **picked(payment, Work)),
             delivery=DeliverySettings(
                 delivery=delivery_of(scenario),
                 pause_s=scaling.rebalance_time_s if world.pause_s is None else world.pause_s,
@@ -44,17 +37,11 @@ def settings_of(scenario: Scenario) -> SimulationSettings:
                 heartbeat_s=payment.heartbeat_s,
                 whole_batches=world.whole_batches,
             ),
+            **picked(world, Observing),
             startup_s=None if world.startup_s == "gke" else world.startup_s,
             decision_interval_s=scaling.decision_interval_s,
             tick_offset_s=scaling.tick_offset_s,
-            observation_delay_s=world.observation_delay_s,
-            observation_loss=world.observation_loss,
-            commit_age_s=world.commit_age_s,
-            planned_overhead_s=world.planned_overhead_s,
-            poll_events=world.poll_events,
             initial_replicas=scaling.initial_replicas,
-            replica_prefix=REPLICA_PREFIX,
-            assignor=world.assignor,
             planned_rebalance_time_s=None if scaling.learn_rebalance_time else scaling.rebalance_time_s,
             failures=tuple(Failure(at_s, world.failures_known) for at_s in world.failures_s),
             session_s=payment.session_s,
@@ -74,6 +61,7 @@ def policy_of(scenario: Scenario, sent: Sent) -> Policy:
         return configured_policy(
             scenario.autoscaler,
             scenario.target,
+            scenario.guards,
             told(scenario, sent) | scenario.policy,
             counts_only=delivery_of(scenario) in RUNTIMES,
             fallback=False,  # a policy that fails shall be seen to fail here

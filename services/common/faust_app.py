@@ -5,17 +5,18 @@ Nothing happens at import.
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
 import aiokafka
 import faust
-import msgspec
 from faust.tables.manager import TableManager
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer, Producer, Transport
 from mode.supervisors import CrashingSupervisor
 
 from contracts.connection import Connection
+from contracts.settings import Settings, setting
 from contracts.topics import AUTO_OFFSET_RESET, Group, qualified
 from services.common.records import Decide, Effect, Incoming
 from services.common.stage import Stage
@@ -30,20 +31,21 @@ FETCH_WAIT_MS: Final = 50
 so Faust's 1500 ms would add up to that much latency at low rates; 50 ms costs twenty small requests a second."""
 
 
-class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class ServiceSettings(Settings):
     """What all of them understand; a service with more to set extends it."""
 
-    http_host: str = "127.0.0.1"
+    http_host: str = setting("127.0.0.1")
     """Address to listen on; 0.0.0.0 inside a container."""
-    http_port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0
+    http_port: int = setting(0, least=0, most=65535)
     """Port of the HTTP interface; 0: none."""
-    data_dir: str = ".tailpack/services"
+    data_dir: str = setting(".tailpack/services")
     """Where Faust keeps its working folder. Nothing there needs to survive: state comes back from Kafka."""
-    instance: str = "0"
+    instance: str = setting("0")
     """Name of this copy of the service. A restart under the same name takes its group membership over at once."""
-    commit_interval_s: Annotated[float, msgspec.Meta(gt=0)] = 0.5
+    commit_interval_s: float = setting(0.5, "s", above=0)
     """A crash repeats what this long a time brought, and the repeats are dropped; each commit costs some ms of CPU."""
-    broker_deadline_s: Annotated[float, msgspec.Meta(ge=0)] = 20.0
+    broker_deadline_s: float = setting(20.0, "s", least=0)
     """How long a start waits for the broker and for the run's topics."""
 
 

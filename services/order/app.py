@@ -1,14 +1,15 @@
 """Order on Faust: orders.placed → payments.requested, and a table of what became of each order."""
 
 from collections.abc import Iterator
-from typing import Annotated, Final
+from dataclasses import dataclass
+from typing import Final
 
 import faust
-import msgspec
 
 from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.events import DEMO_TOKEN_KEY, NotificationSent, PaymentSettled
+from contracts.settings import required, setting
 from contracts.topics import PIPELINE_PARTITIONS, Group, Topic
 from services.common.faust_app import ServiceSettings
 from services.common.once import identity_in
@@ -21,13 +22,15 @@ from services.order.status import OrderStatus, Status, StatusBoard, of_notificat
 CHANGELOG_RETENTION_S: Final = 7 * 24 * 3600
 
 
-class OrderSettings(ServiceSettings, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class OrderSettings(ServiceSettings):
     """Environment: TAILPACK_GROUPING, TAILPACK_PAYMENT_PARTITIONS and those that every service has."""
 
-    payment_partitions: Annotated[int, msgspec.Meta(ge=1)]
+    payment_partitions: int = required(least=1)
     """Partitions of payments.requested."""
-    grouping: domain.Grouping = "key"
-    card_token_key: str = DEMO_TOKEN_KEY
+    grouping: domain.Grouping = setting("key")
+    """key: by the customer's hash. explicit: by the header `partition`, by the customer's hash without one."""
+    card_token_key: str = setting(DEMO_TOKEN_KEY)
     """Secret of the keyed hash that turns card numbers into tokens."""
 
 

@@ -160,6 +160,14 @@ def policies(as_json: AsJson = False) -> None:
     Console().print(table)
 
 
+@app.command()
+def settings() -> None:
+    """Print all settings with their defaults, ranges and sentences, as Markdown."""
+    from tailpack.settings_page import settings_page  # noqa: PLC0415
+
+    sys.stdout.write(settings_page())
+
+
 def main() -> None:
     """Run the command line; errors the user can mend are one line and exit status 2, Ctrl-C is one and 130."""
     for stop in STOPPING:

@@ -18,7 +18,7 @@ def guarded(policy: Policy, settings: PolicySettings, guards: GuardSettings) -> 
     prefix = settings.replica_prefix
     if guards.counts_only:
         policy = CountsOnly(policy)
-    policy = Bounds(policy, minimum=guards.minimum, maximum=guards.maximum, replica_prefix=prefix)
+    policy = Bounds(policy, minimum=guards.min_replicas, maximum=guards.max_replicas, replica_prefix=prefix)
     if guards.stabilisation_down_s:
         policy = StabiliseDown(policy, window_s=guards.stabilisation_down_s, replica_prefix=prefix)
     policy = HoldWhileChanging(policy, limit_s=guards.changing_limit_s)

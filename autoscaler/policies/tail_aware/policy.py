@@ -16,37 +16,28 @@ from autoscaler.policies.tail_aware.memory import Budget, Handovers, Patience, S
 from autoscaler.policies.tail_aware.prediction import capacity_of, late_for_certain, predicted
 from autoscaler.policies.tail_aware.proposals import needed, proposals
 from autoscaler.policies.tail_aware.situation import Candidate, Situation, outlook
+from contracts.settings import Settings, setting
 
 
-@dataclass(frozen=True, slots=True)
-class TailAwareSettings:
-    """Raises ValueError naming every value that is out of range."""
+@dataclass(frozen=True, kw_only=True)
+class TailAwareSettings(Settings):
+    """Prices are in seconds of a replica."""
 
-    price: float = 0.05
+    price: float = setting(0.05, "share", above=0)
     """What the budget of late events (1 − q of all) is worth, as a share of the work: to keep one event in time,
     price/(μ·(1 − q)) replica-seconds may be spent; 0.25 at μ = 200 and q = 0.999. Four times that when the budget runs
     out."""
-    start_price_s: float = 1.0
+    start_price_s: float = setting(1.0, "s", least=0)
     """Replica-seconds that starting a replica costs beside what it costs to run."""
-    patience_s: float = 8.0
+    patience_s: float = setting(8.0, "s", least=0)
     """Longest that fewer replicas must have sufficed before one is stopped, the time of a start left out. It is learned
     from stops that were soon followed by a start, and 0 where there are none."""
-    move_price_s: float = 0.02
+    move_price_s: float = setting(0.02, "s", least=0)
     """Replica-seconds that moving a partition costs beside the events that it makes late: a gain that is no more than
     the noise of the forecast is not worth a round of the group."""
-    lead_factor: float = 6.5
+    lead_factor: float = setting(6.5, least=0)
     """Handovers that take t_r are begun up to lead_factor·t_r early: a partition that moves early moves few events.
     Where handovers take 50 ms it has no effect."""
-
-    def __post_init__(self) -> None:
-        wrong = []
-        if not self.price > 0:
-            wrong.append(f"price = {self.price}: must be more than 0")
-        for name in ("start_price_s", "patience_s", "move_price_s", "lead_factor"):
-            if not getattr(self, name) >= 0:
-                wrong.append(f"{name} = {getattr(self, name)}: must be 0 or more")
-        if wrong:
-            raise ValueError("; ".join(wrong))
 
 
 class TailAware:

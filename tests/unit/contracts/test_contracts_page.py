@@ -1,6 +1,7 @@
 """docs/contracts.md says what the code says: topics, groups, variables, properties, and every field with its type."""
 
 import re
+from dataclasses import fields
 from enum import EnumMeta
 from pathlib import Path
 from types import NoneType
@@ -14,6 +15,7 @@ from contracts.catalogue import MAX_AMOUNT_MINOR, MAX_ORDER_BYTES
 from contracts.connection import Connection, Security
 from contracts.journal import ReplicaChange
 from contracts.progress import ReplicaState
+from contracts.settings import declaration
 from contracts.topics import AUTO_OFFSET_RESET, Group, Topic, partitions_of
 
 TEXT = (Path(__file__).parents[3] / "docs" / "contracts.md").read_text(encoding="utf-8")
@@ -96,9 +98,9 @@ def test_groups_headers_variables_and_properties() -> None:
     assert [row[0] for row in rows_of(TEXT, "group")] == [group.value for group in Group]
     headers = [events.INTENDED_AT_HEADER, events.PLACED_AT_HEADER, events.PARTITION_HEADER]
     assert [row[0] for row in rows_of(TEXT, "header")] == headers
-    variables = [f"TAILPACK_{field.name.upper()}" for field in msgspec.structs.fields(Connection)]
+    variables = [f"TAILPACK_{field.name.upper()}" for field in fields(Connection)]
     assert [row[0] for row in rows_of(TEXT, "variable")] == variables
-    properties = [field.encode_name for field in msgspec.structs.fields(Security)]
+    properties = [declaration(field).key for field in fields(Security)]
     assert [row[0] for row in rows_of(TEXT, "property")] == properties
 
 

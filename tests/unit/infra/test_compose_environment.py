@@ -1,8 +1,8 @@
 """What docker-compose.yml tells each process is what one machine's stack tells it, addresses and folders apart."""
 
+from dataclasses import asdict, fields
 from pathlib import Path
 
-import msgspec
 import pytest
 from compose_file import command_of, services
 
@@ -56,7 +56,7 @@ def in_a_container(service):
 def read(environ, kind):
     """Return what a process of this kind of settings understands, as name → value."""
     settings = from_environment({"TAILPACK_REPLICA": "payment-0"} | environ, kind)
-    return {name: value for name, value in msgspec.structs.asdict(settings).items() if name not in PLACES}
+    return {name: value for name, value in asdict(settings).items() if name not in PLACES}
 
 
 @pytest.mark.parametrize("service", READ_BY)
@@ -81,7 +81,7 @@ def test_no_process_of_the_demo_is_missing(on_one_machine):
 @pytest.mark.parametrize("service", [*READ_BY, "load"])
 def test_no_variable_is_misspelt(service):
     kinds = [*READ_BY.get(service, [GeneratorSettings]), ServiceSettings]  # HTTP_HOST and DATA_DIR are set for all
-    known = {f"TAILPACK_{field.name.upper()}" for kind in kinds for field in msgspec.structs.fields(kind)}
+    known = {f"TAILPACK_{field.name.upper()}" for kind in kinds for field in fields(kind)}
 
     assert {name for name in in_a_container(service) if name.startswith("TAILPACK_")} <= known
 

@@ -56,7 +56,7 @@ def test_the_rest_is_an_option():
 
     assert held.during(range(3), [120, 120, 0]) == [(0, 2)]
     assert held.during(range(3, 5), [10, 10, 0]) == [(3, 1)]
-    with pytest.raises(ValueError, match=r"cool_down_s = -1: must be 0 s or more"):
+    with pytest.raises(ValueError, match=r"cool_down_s = -1: must be at least 0 s"):
         first_fit(cool_down_s=-1)
 
 

@@ -259,22 +259,3 @@ def test_a_first_plan_when_nobody_owns_anything():
     decision = flink().decide(seen([10, 10], replicas=1, owned=[]))
 
     assert (decision.action, decision.plan.assignment) == (Action.REASSIGN, None)
-
-
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        ({"catch_up_s": -1.0}, "catch_up_s = -1.0: must be 0 or more"),
-        ({"metrics_window_s": 0.0}, "metrics_window_s = 0.0: must be more than 0"),
-        ({"utilization_max": 1.5}, "utilization_max = 1.5: must be 1 or less"),
-        ({"utilization_min": 0.7}, "utilization_min ≤ utilization_target ≤ utilization_max does not hold"),
-        ({"alignment": "even"}, "alignment = 'even': known are none, evenly-spread, maximize-utilisation"),
-        ({"busy_aggregator": "min"}, "busy_aggregator = 'min': known are max, avg"),
-        ({"scalability_observations": 0}, "scalability_observations = 0: must be 1 or more"),
-    ],
-)
-def test_settings_out_of_range(options, problem):
-    with pytest.raises(ValueError, match=r"must|known|hold") as refused:
-        FlinkDs2Settings(**options)
-
-    assert str(refused.value) == problem

@@ -220,28 +220,3 @@ def test_odd_groups_are_answered(rates):
     for replicas in (0, 1, 3):
         decision = keda().decide(seen(rates, [10_000] * len(rates), replicas=replicas))
         assert 1 <= decision.plan.count <= 7
-
-
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        ({"tolerance": -0.1}, "tolerance = -0.1: must be 0 or more"),
-        ({"sync_s": float("nan")}, "sync_s = nan: must be 0 or more"),
-        ({"min_replicas": 0}, "min_replicas = 0: must be 1 or more"),
-        ({"min_replicas": 5, "max_replicas": 3}, "max_replicas = 3: must be 5 or more"),
-        ({"lag_threshold": -1}, "lag_threshold = -1: must be 0 (μ·W) or more"),
-        (
-            {"limit_to_partitions_with_lag": True, "allow_idle_consumers": True},
-            "allow_idle_consumers: KEDA refuses it beside limit_to_partitions_with_lag",
-        ),
-        (
-            {"limit_to_partitions_with_lag": True, "ensure_even_distribution_of_partitions": True},
-            "ensure_even_distribution_of_partitions: KEDA refuses it beside limit_to_partitions_with_lag",
-        ),
-    ],
-)
-def test_settings_out_of_range(options, problem):
-    with pytest.raises(ValueError, match=r"must|refuses") as refused:
-        KedaHpaSettings(**options)
-
-    assert str(refused.value) == problem

@@ -94,20 +94,3 @@ def test_the_count_may_be_told_instead():
     policy = Overprovisioned(PolicySettings(), OverprovisionedSettings(replicas=2))
 
     assert sorted(policy.decide(seen([9, 9, 9])).plan.assignment.values()) == ["payment-0", "payment-0", "payment-1"]
-
-
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        ({}, "the peak must be told, as peak_rates or as replicas"),
-        ({"peak_rates": (1.0,), "replicas": 2}, "the peak must be told, as peak_rates or as replicas"),
-        ({"replicas": -1}, "replicas = -1: must be at least 1"),
-        ({"peak_rates": (1.0, -1.0)}, "peak_rates = (1.0, -1.0): must be events/s, 0 or more"),
-        ({"replicas": 2, "bin_events_per_s": 0.0}, "bin_events_per_s = 0.0: must be more than 0 events/s"),
-    ],
-)
-def test_what_the_peak_may_not_be(options, problem):
-    with pytest.raises(ValueError, match="must") as refused:
-        OverprovisionedSettings(**options)
-
-    assert str(refused.value) == problem

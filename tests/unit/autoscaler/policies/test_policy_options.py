@@ -5,7 +5,6 @@ from unit.autoscaler.builders import seen
 from unit.autoscaler.policies.timelines import TOLD
 
 from autoscaler.model import Action
-from autoscaler.policies.options import PolicyOption
 from autoscaler.policies.registry import (
     POLICIES,
     PolicyOptionsError,
@@ -17,14 +16,14 @@ from autoscaler.policies.settings import PolicySettings
 
 
 def test_a_policy_says_what_it_can_be_told():
-    assert policy_options("algorithm-1") == (
-        PolicyOption("f_up", "a number", 0.9),
-        PolicyOption("f_down", "a number", 0.4),
-    )
-    assert PolicyOption("lag_threshold", "a whole number", 0) in policy_options("keda-hpa")
-    assert PolicyOption("track_restart_time", "true or false", True) in policy_options("flink-ds2")
-    assert PolicyOption("alignment", "text", "none") in policy_options("flink-ds2")
-    assert PolicyOption("schedule", "a list", None) in policy_options("clairvoyant")
+    f_up, f_down = policy_options("algorithm-1")
+    assert (f_up.name, f_up.kind, f_up.default, f_up.range) == ("f_up", "a number", 0.9, "more than 0, at most 1")
+    assert f_down.sentence.startswith("Share of a replica that a smaller group may use")
+    kinds = {one.name: one.kind for name in POLICIES for one in policy_options(name)}
+    assert kinds["lag_threshold"] == "a whole number"
+    assert kinds["track_restart_time"] == "true or false"
+    assert kinds["alignment"] == "text"
+    assert kinds["schedule"] == "a list"
     with pytest.raises(UnknownPolicyError):
         policy_options("best")
 
@@ -67,13 +66,17 @@ def test_every_mistake_is_named_at_once():
     [
         ("keda-hpa", {"lag_threshold": 1.5}, "lag_threshold = 1.5: must be a whole number"),
         ("keda-hpa", {"allow_idle_consumers": 1}, "allow_idle_consumers = 1: must be true or false"),
-        ("keda-hpa", {"sync_s": -1}, "sync_s = -1.0: must be 0 or more"),
+        ("keda-hpa", {"sync_s": -1}, "sync_s = -1.0: must be at least 0 s, at most 86400 s"),
         ("flink-ds2", {"alignment": 3}, "alignment = 3: must be text"),
-        ("linear", {"f_up": 0.3}, "f_down = 0.4, f_up = 0.3: must be 0 < f_down ≤ f_up ≤ 1"),
+        ("linear", {"f_up": 0.3}, "f_down = 0.4: is more than f_up = 0.3: the group would shrink and grow in turn"),
         ("clairvoyant", {}, "schedule: must be told"),
         ("clairvoyant", {"schedule": 3}, "schedule = 3: must be a list"),
-        ("clairvoyant", {"schedule": [[[0], [0]]]}, "schedule, second 0: a partition is in two groups"),
-        ("overprovisioned", {}, "the peak must be told, as peak_rates or as replicas"),
+        (
+            "clairvoyant",
+            {"schedule": [[[0], [0]]]},
+            "schedule = (((0,), (0,)),): second 0: a partition is in two groups",
+        ),
+        ("overprovisioned", {}, "replicas = 0: the peak must be told, as peak_rates or as replicas"),
     ],
 )
 def test_what_is_refused(name, options, problem):

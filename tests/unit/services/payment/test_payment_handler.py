@@ -170,22 +170,6 @@ def test_only_in_experiments_are_there_slow_events(key, slow_event_s, expected_s
     assert told.service_time_of(key) == expected_s
 
 
-@pytest.mark.parametrize(
-    ("fields", "problem"),
-    [
-        ({"replica": ""}, "replica must not be empty"),
-        ({"replica": "r", "service_time_s": -0.1}, "must not be negative"),
-        ({"replica": "r", "payment_partitions": -1}, "must not be negative"),
-        ({"replica": "r", "slow_event_s": -1.0}, "must not be negative"),
-        ({"replica": "r", "heartbeat_s": 9.0}, "heartbeat_s 9.0"),
-        ({"replica": "r", "drain_s": -1.0}, "drain_s"),
-    ],
-)
-def test_settings_that_cannot_be_meant_are_refused(fields, problem):
-    with pytest.raises(ValueError, match=problem):
-        ReplicaSettings(**fields)
-
-
 def test_the_consumer_gets_every_option_and_nothing_else():
     settings = ReplicaSettings(replica="r", session_s=9.0, delivery=Delivery.EAGER, drain_s=1.0, concurrency=3)
 

@@ -43,7 +43,7 @@ def poisson(rate: float, *, partitions: int, seed: int) -> Workload:
 
 def simulated(workload: Workload, *, blind: bool = False, maximum: int = 0) -> Run:
     """At least three replicas, of 200, 100 and 200 events/s; what comes later begins that row anew."""
-    policy = make_policy("tail-aware", guards=GuardSettings(minimum=3, maximum=maximum))
+    policy = make_policy("tail-aware", guards=GuardSettings(min_replicas=3, max_replicas=maximum))
     settings = SimulationSettings(service=ServiceSettings(speeds=(1.0, 0.5, 1.0)), initial_replicas=3)
     return simulate(workload, Blind(policy) if blind else policy, settings)
 

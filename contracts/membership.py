@@ -1,0 +1,57 @@
+"""What a replica of Payment is told about its group and its work: by a scenario, an environment or a program."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from contracts.delivery import OUR_DELIVERIES, Delivery
+from contracts.settings import Rule, Settings, Values, setting
+
+LEAST_SERVICE_TIME_S: Final = 0.00001
+
+
+@dataclass(frozen=True, kw_only=True)
+class Membership(Settings):
+    """How a replica takes part in its consumer group."""
+
+    heartbeat_s: float = setting(0.5, "s", above=0)
+    """How often a member shows the group that it lives. Plans do not wait for it. CLOSER 2024 compares 0.5 and 3."""
+    session_s: float = setting(6.0, "s", least=1, most=1800)
+    """After so long without a heartbeat the group takes a member for dead; our broker accepts no less than 1 s."""
+    commit_interval_s: float = setting(0.1, "s", above=0)
+    """Pause between two commits: what a crash repeats at most, apart from events in flight."""
+    drain_s: float = setting(8.0, "s", least=0)
+    """When told to stop, how long a replica serves on until others have taken its partitions; then it leaves all the
+    same. Where no broker answers it does not wait."""
+    delivery: Delivery = setting(Delivery.INCREMENTAL)
+    """How plans are carried out. A runtime's name means that runtime."""
+
+    @classmethod
+    def rules(cls) -> tuple[tuple[str, Rule], ...]:
+        """Return the base's rules and: heartbeats fit into a session."""
+        return (*super().rules(), ("heartbeat_s", _heartbeats_in_session))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work(Settings):
+    """What an event costs."""
+
+    service_time_s: float = setting(0.005, "s", least=0)
+    """Time to serve one event; μ = 1/service_time_s. The live autoscaler believes it until progress says better."""
+
+
+def takes_some_time(values: Values) -> str | None:
+    """Refuse what nothing serves: the rule of whoever divides by a service time."""
+    return (
+        None if values["service_time_s"] >= LEAST_SERVICE_TIME_S else f"must be at least {LEAST_SERVICE_TIME_S:.5f} s"
+    )
+
+
+def obeys_plans(values: Values) -> str | None:
+    """Refuse another runtime's delivery: the rule of whoever runs our own consumer."""
+    known = ", ".join(OUR_DELIVERIES)
+    return None if values["delivery"] in OUR_DELIVERIES else f"is another runtime's; known are {known}"
+
+
+def _heartbeats_in_session(values: Values) -> str | None:
+    session_s = values["session_s"]
+    return None if values["heartbeat_s"] < session_s else f"is not less than session_s = {session_s:g}"

@@ -1,0 +1,166 @@
+"""A setting is declared once: a field of a frozen dataclass, with its unit, its range, and a sentence below it.
+
+Whoever needs a setting inherits the record that declares it, so scenario files, environments, `--set`, the simulator
+and live processes share name, default and check. Pure: the decision core may import this module.
+"""
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import MISSING, Field, dataclass, field, fields
+from enum import Enum, EnumMeta
+from itertools import pairwise
+from math import inf, isfinite
+from typing import Any, Final, TypeVar, get_args, get_type_hints
+
+T = TypeVar("T")
+Values = Mapping[str, Any]
+"""Name → value of everything that is known and well-formed."""
+Rule = Callable[[Values], str | None]
+"""Says what cannot be true together; None where all is well. KeyError: a value that it needs is not there."""
+
+DAY_S: Final = 86_400.0
+_KEY: Final = "setting"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What is said of one setting beside its name, its type, its default and its sentence."""
+
+    unit: str = ""
+    """s, events/s, share, replicas …; empty where it has none."""
+    least: float = -inf
+    above: float = -inf
+    most: float = inf
+    below: float = inf
+    known: tuple[str, ...] = ()
+    """The words that it may be; none: any."""
+    key: str = ""
+    """Its name in files, where that is no Python name."""
+
+    def problem(self, value: object) -> str:
+        """Return what is wrong with a value of the right type: "must be …"; empty if nothing is."""
+        if isinstance(value, tuple):
+            return next((problem for one in value if (problem := self.problem(one))), "")
+        if self.known and value not in self.known:
+            return f"unknown; known are {', '.join(filter(None, self.known))}"
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return ""
+        inside = isfinite(value) and self.least <= value <= self.most and self.above < value < self.below
+        return "" if inside else f"must be {self.range() or 'finite'}"
+
+    def range(self) -> str:
+        """Return the range in words: "more than 0 s, at most 60 s"; empty where there is none."""
+        unit = f" {self.unit}" if self.unit in ("s", "events/s") else ""
+        limits = (
+            ("at least", self.least),
+            ("more than", self.above),
+            ("at most", self.most),
+            ("less than", self.below),
+        )
+        return ", ".join(f"{word} {limit:.10g}{unit}" for word, limit in limits if isfinite(limit))
+
+
+def setting(
+    default: T,
+    unit: str = "",
+    *,
+    least: float = -inf,
+    above: float = -inf,
+    most: float = inf,
+    below: float = inf,
+    known: Sequence[str] = (),
+    key: str = "",
+) -> T:
+    """Declare a field with a default.
+
+    Lengths of time are a day at most where nothing else is said; numbers are finite.
+    """
+    if unit == "s" and most == inf:
+        most = DAY_S
+    declared = Setting(unit, least, above, most, below, tuple(known), key)
+    return field(default=default, metadata={_KEY: declared})
+
+
+def required(unit: str = "", *, least: float = -inf, most: float = inf) -> Any:
+    """Declare a field without a default that has a unit or a range."""
+    return field(metadata={_KEY: Setting(unit, least=least, most=most)})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Base of all records of settings. Raises ValueError naming everything that is wrong, not only the first."""
+
+    def __post_init__(self) -> None:
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        said = {one.name: declaration(one).problem(values[one.name]) for one in fields(self)}
+        wrong = [told(name, values[name], problem) for name, problem in said.items() if problem]
+        wrong += [told(name, values[name], problem) for name, problem in contradictions(values, self.rules())]
+        if wrong:
+            raise ValueError("; ".join(wrong))
+
+    @classmethod
+    def rules(cls) -> tuple[tuple[str, Rule], ...]:
+        """Return (the setting that is blamed, rule) for what concerns several settings."""
+        return ()
+
+
+def declaration(one: "Field[Any]") -> Setting:
+    """Return what is declared of a field."""
+    return one.metadata.get(_KEY, _PLAIN)  # type: ignore[no-any-return]
+
+
+def is_required(one: "Field[Any]") -> bool:
+    """Tell whether it has no default."""
+    return one.default is MISSING and one.default_factory is MISSING
+
+
+def sentences(record: type) -> dict[str, str]:
+    """Return name → the text below each field, in one line; of inherited fields too."""
+    found: dict[str, str] = {}
+    for base in reversed(record.__mro__[:-1]):
+        (of_class,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
+        body = of_class.body  # type: ignore[attr-defined]
+        for one, after in pairwise(body):
+            match one, after:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                    found[name] = " ".join(text.split())
+    return found
+
+
+def contradictions(values: Values, rules: Sequence[tuple[str, Rule]]) -> list[tuple[str, str]]:
+    """Return (name, sentence) for each rule that is broken. A rule whose values are not all there is left out."""
+    found = []
+    for name, rule in rules:
+        with suppress(KeyError):
+            if said := rule(values):
+                found.append((name, said))
+    return found
+
+
+def told(name: str, value: object, problem: str) -> str:
+    """Return the sentence for one setting that is wrong."""
+    return f"{name} = {str(value) if isinstance(value, Enum) else value!r}: {problem}"
+
+
+def choices(kind: object) -> tuple[str, ...]:
+    """Return the words that a type allows: of an enum, or of a union with one; else none."""
+    members: list[object] = [list(one) for one in (kind, *get_args(kind)) if isinstance(one, EnumMeta)]
+    return tuple(map(str, members[0])) if members else ()  # type: ignore[call-overload]
+
+
+def kinds(record: type) -> dict[str, Any]:
+    """Return name → type of each field."""
+    hints = get_type_hints(record)
+    return {one.name: hints[one.name] for one in fields(record)}
+
+
+def picked(source: object, into: type) -> dict[str, Any]:
+    """Return name → value of the fields of `source` that `into` has, too."""
+    names = [one.name for one in fields(into)]
+    return {name: getattr(source, name) for name in names if hasattr(source, name)}
+
+
+_PLAIN: Final = Setting()

@@ -1,0 +1,101 @@
+"""docs/settings.md, made from the declarations: every setting with its default, its range and its sentence."""
+
+from collections.abc import Iterable
+from dataclasses import fields
+from typing import Final
+
+from autoscaler.live.settings import AutoscalerSettings
+from autoscaler.policies.registry import POLICIES, policy_options
+from bench.sections import SECTIONS
+from contracts.connection import Connection
+from contracts.settings import DAY_S, Settings, choices, declaration, is_required, kinds, sentences
+from loadgen.spec import DriverSettings
+from services.common.faust_app import ServiceSettings
+from services.consumer import Options
+from services.order.app import OrderSettings
+from services.payment.settings import ReplicaSettings
+
+HEADER: Final = ("setting", "default", "what it is")
+PROCESSES: Final[dict[str, tuple[type[Settings], type[Settings] | None]]] = {
+    "every process: the way to Kafka": (Connection, None),
+    "the autoscaler (`python -m autoscaler.live`)": (AutoscalerSettings, None),
+    "a Payment replica (`python -m services.payment`)": (ReplicaSettings, None),
+    "Order, Shipment and Notification": (ServiceSettings, None),
+    "Order alone": (OrderSettings, ServiceSettings),
+    "the load generator (`python -m loadgen.drivers`)": (DriverSettings, None),
+}
+"""Process → its settings, and those that are listed already."""
+INTRODUCTION: Final = """# Settings
+
+Each setting is declared once, as a field with its unit, its range and a sentence; scenario files, environments,
+`--set`, the simulator and live processes all read that declaration. This page is made from it, by
+`tailpack settings > docs/settings.md`.
+
+In a scenario file a setting stands in its section; on the command line it is `--set SECTION.NAME=VALUE`, or
+`--set NAME=VALUE` where only one section has that name. A process reads it from the environment as `TAILPACK_NAME`.
+Lengths of time are in seconds, at most a day where nothing else is said; rates are events/s; a share lies between 0
+and 1."""
+
+
+def settings_page() -> str:
+    """Return the page as Markdown."""
+    parts = [INTRODUCTION, "## Scenario files and `--set`"]
+    for section, record in SECTIONS.items():
+        parts += [f"### {f'[{section}]' if section else 'Above the sections'}", _listed(record)]
+    parts += ["## Options of policies", "In the section `[policy]`, or as `--set policy.NAME=VALUE`."]
+    for name, factory in POLICIES.items():
+        rows = [
+            (f"`{one.name}`", _default(one.default, one.default is None, one.unit), _described(one.sentence, one.range))
+            for one in policy_options(name)
+        ]
+        parts += [f"### {name}", f"{factory.description}.", *([_rows(rows)] if rows else [])]
+    parts += ["## Environment of processes", "Each name in capitals, behind `TAILPACK_`."]
+    for process, (own, listed) in PROCESSES.items():
+        parts += [f"### {process}", _listed(own, without=listed)]
+    parts += [
+        "## Options of the consumer library",
+        "`PlanConsumer(options=Options(…))`; see consumer.md.",
+        _listed(Options),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _listed(record: type[Settings], without: type[Settings] | None = None) -> str:
+    said, types = sentences(record), kinds(record)
+    left_out = {one.name for one in fields(without)} if without else set()
+    rows = []
+    for one in fields(record):
+        if one.name in left_out:
+            continue
+        declared, words = declaration(one), choices(types[one.name])
+        known = f"one of {', '.join(words)}" if words else ""
+        default = _default(None if is_required(one) else one.default, is_required(one), declared.unit)
+        rows.append((f"`{one.name}`", default, _described(said[one.name], known or declared.range())))
+    return _rows(rows)
+
+
+def _default(value: object, required: bool, unit: str) -> str:
+    if required:
+        return "must be told"
+    match value:
+        case None:
+            text = "none"
+        case bool():
+            text = str(value).lower()
+        case tuple():
+            text = ", ".join(f"{one:g}" for one in value) or "none"
+        case int() | float():
+            text = f"{value:g}{f' {unit}' if unit in ('s', 'events/s') else ''}"
+        case _:
+            text = str(value) or "empty"
+    return text
+
+
+def _described(sentence: str, limits: str) -> str:
+    limits = limits.replace(f", at most {DAY_S:g} s", "")
+    return f"{sentence} *{limits[0].upper()}{limits[1:]}.*" if limits else sentence
+
+
+def _rows(rows: Iterable[tuple[str, str, str]]) -> str:
+    lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in (HEADER, *rows)]
+    return "\n".join([lines[0], "|" + "---|" * len(HEADER), *lines[1:]])

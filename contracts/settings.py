@@ -142,7 +142,7 @@ def contradictions(values: Values, rules: Sequence[tuple[str, Rule]]) -> list[tu
 
 def told(name: str, value: object, problem: str) -> str:
     """Return the sentence for one setting that is wrong."""
-    return f"{name} = {str(value) if isinstance(value, Enum) else value!r}: {problem}"
+    return f"{name} = {(str(value) if isinstance(value, Enum) else value)!r}: {problem}"
 
 
 def choices(kind: object) -> tuple[str, ...]:

@@ -43,7 +43,7 @@ def test_names_that_nobody_knows_are_answered_with_those_there_are() -> None:
 def test_what_only_our_replicas_can_do_is_not_asked_of_others() -> None:
     wrong = {"payment.runtime": "faust", "payment.delivery": "eager", "autoscaler.absence_grace_s": 5}
     assert problems_of(wrong) == [
-        "w1.toml: payment.delivery = eager: says nothing about faust, which delivers in its own way",
+        "w1.toml: payment.delivery = 'eager': says nothing about faust, which delivers in its own way",
         "w1.toml: autoscaler.absence_grace_s: 5 cannot be kept by faust, which places partitions itself",
     ]
 

@@ -8,8 +8,9 @@ import msgspec
 import pytest
 
 from autoscaler.live.settings import AutoscalerSettings
+from autoscaler.policies.settings import Scaling, Target
 from bench.scenario import Scenario, load_scenario
-from bench.sections import Autoscaler, Payment, Target
+from bench.sections import Payment
 from contracts.connection import Connection
 from contracts.delivery import RUNTIMES, Delivery
 from contracts.validation import from_environment
@@ -57,7 +58,7 @@ def unusual() -> Scenario:
         load_scenario("w1", {"topology": "pipeline", "duration_s": 30, "seed": 9}),
         payment=Payment(partitions=7, service_time_s=0.02, heartbeat_s=0.3, session_s=5.0, commit_interval_s=0.2),
         target=Target(latency_target_s=0.8, percentile=0.9),
-        autoscaler=Autoscaler(
+        autoscaler=Scaling(
             policy="linear",
             decision_interval_s=2.0,
             tick_offset_s=0.3,

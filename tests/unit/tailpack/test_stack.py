@@ -1,7 +1,7 @@
 """Each process of a run is told what the scenario says, in the names that it reads."""
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 import msgspec
@@ -54,7 +54,7 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def unusual() -> Scenario:
     """A scenario in which nothing that a process is told has its default."""
-    return msgspec.structs.replace(
+    return replace(
         load_scenario("w1", {"topology": "pipeline", "duration_s": 30, "seed": 9}),
         payment=Payment(partitions=7, service_time_s=0.02, heartbeat_s=0.3, session_s=5.0, commit_interval_s=0.2),
         target=Target(latency_target_s=0.8, percentile=0.9),
@@ -85,7 +85,7 @@ def test_every_variable_is_one_that_the_process_reads(unusual: Scenario, tmp_pat
     assert set(started) == set(READ_BY)
     for name, child in started.items():
         kinds = (Connection, *READ_BY[name])
-        known = {f"TAILPACK_{one.name.upper()}" for kind in kinds for one in msgspec.structs.fields(kind)}
+        known = {f"TAILPACK_{one.name.upper()}" for kind in kinds for one in fields(kind)}
         given = {variable for variable in child.environ if variable.startswith("TAILPACK_")}
         assert given - NOT_READ <= known, f"{name} does not read all that it is told"
         assert from_environment(child.environ, Connection) == CONNECTION
@@ -97,7 +97,7 @@ def test_the_autoscaler_and_its_replicas_are_told_what_the_scenario_says(unusual
     payment, target, scaling = unusual.payment, unusual.target, unusual.autoscaler
     autoscaler = from_environment(environ, AutoscalerSettings)
     for section in (target, scaling):
-        for name, value in msgspec.structs.asdict(section).items():
+        for name, value in vars(section).items():
             assert name == "percentile" or getattr(autoscaler, name) == value
     assert (autoscaler.payment_partitions, autoscaler.service_time_s) == (7, 0.02)
     assert (autoscaler.state_dir, autoscaler.http_port) == (str(stack.replica_folder), stack.ports["autoscaler"])
@@ -130,7 +130,7 @@ def test_the_generator_finds_its_load(unusual: Scenario, tmp_path: Path) -> None
 
 
 def test_modules_and_topologies(unusual: Scenario, tmp_path: Path) -> None:
-    payment_only = msgspec.structs.replace(unusual, topology=Topology.PAYMENT_ONLY)
+    payment_only = replace(unusual, topology=Topology.PAYMENT_ONLY)
     assert {name: child.module for name, child in told(unusual, tmp_path)[1].items()} == {
         "order": "services.order",
         "shipment": "services.shipment",

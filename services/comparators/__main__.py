@@ -4,6 +4,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Final
 
@@ -11,6 +12,7 @@ from confluent_kafka import KafkaException
 
 from contracts.connection import Connection, read_settings
 from contracts.delivery import RUNTIMES, Delivery
+from contracts.settings import Rule, Values
 from contracts.topics import Topic, qualified
 from contracts.validation import InvalidSettingsError
 from services.common import logs, preflight
@@ -32,15 +34,17 @@ MODULES: Final = {
 """Imported when chosen: Faust alone takes half a second, which the others shall not spend at each start."""
 
 
-class ComparatorSettings(ReplicaSettings, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class ComparatorSettings(ReplicaSettings):
     """As for `services.payment`, and TAILPACK_RUNTIME."""
 
     runtime: Delivery
+    """Which runtime does the work."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.runtime not in RUNTIMES:
-            raise ValueError(f"runtime {self.runtime} is our own consumer's; known are {', '.join(RUNTIMES)}")
+    @classmethod
+    def rules(cls) -> tuple[tuple[str, Rule], ...]:
+        """Return the base's rules and: the runtime is not our own consumer."""
+        return (*super().rules(), ("runtime", _another_runtime))
 
 
 def main() -> int:
@@ -66,6 +70,11 @@ def main() -> int:
         sys.stderr.write(f"{settings.replica}: {settings.runtime} cannot run here ({refused.args[0].str()})\n")
         return 1
     return 0
+
+
+def _another_runtime(values: Values) -> str | None:
+    known = ", ".join(RUNTIMES)
+    return None if values["runtime"] in RUNTIMES else f"is our own consumer's; known are {known}"
 
 
 if __name__ == "__main__":

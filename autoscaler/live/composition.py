@@ -13,11 +13,10 @@ from autoscaler.controller import Controller
 from autoscaler.estimation import ServiceRates
 from autoscaler.live.clients import client
 from autoscaler.live.group import LiveGroup
-from autoscaler.live.journal import JournalTopic, LiveJournal
+from autoscaler.live.journal import JournalTopic, LiveJournal, Metrics
 from autoscaler.live.launcher import ProcessLauncher
 from autoscaler.live.loads import LoadReader
 from autoscaler.live.loop import STEP_S, Loop, rehearse
-from autoscaler.live.metrics import Metrics
 from autoscaler.live.offsets import OffsetReader
 from autoscaler.live.plan_log import PlanLog
 from autoscaler.live.processes import ProcessScaler

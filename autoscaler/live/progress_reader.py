@@ -35,8 +35,6 @@ class ProgressReader:
         self._clock = clock
         self._newest: dict[str, Progress] = {}
         self._rounds: list[Round] = []
-        self.rejected = 0
-        """Records that were no progress report."""
         self._consumer = Consumer(reader(connection, fetch_wait_max_ms=250))
         low, high = self._watermarks(TopicPartition(topic, 0), deadline_s)
         self._consumer.assign([TopicPartition(topic, 0, max(low, high - _TAIL))])
@@ -105,8 +103,7 @@ class ProgressReader:
             try:
                 report = _decoder.decode(message.value() or b"")
             except (msgspec.DecodeError, msgspec.ValidationError):
-                self.rejected += 1
-                continue
+                continue  # it is no progress report
             self._rounds += report.rounds
             known = self._newest.get(report.replica)
             if known is None or report.at_us >= known.at_us:

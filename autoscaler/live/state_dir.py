@@ -53,7 +53,8 @@ class _File(msgspec.Struct, frozen=True, kw_only=True):
 
     v: int
     group: str
-    timings: tuple[RebalanceTiming, ...]
+    timings: msgspec.Raw
+    """An array of RebalanceTiming."""
 
 
 class LearnedTimes:
@@ -82,22 +83,25 @@ class LearnedTimes:
     def read(self) -> tuple[RebalanceTiming, ...]:
         """Return what was learned earlier; nothing where there is no file, or none that can be used."""
         try:
-            found = _decoded(self._path.read_bytes())
+            found = msgspec.json.decode(self._path.read_bytes(), type=_File)
+            if found.v != VERSION:
+                raise ValueError(f"version {found.v} is unknown; this controller understands {VERSION}")
             if found.group != self._group:
                 raise ValueError(f"it is of {found.group}, this is {self._group}")
+            return msgspec.json.decode(found.timings, type=tuple[RebalanceTiming, ...])
         except FileNotFoundError:
             return ()
         except (OSError, ValueError) as wrong:
             self._say(f"{self._path} is not used, rebalance times are learned afresh: {wrong}")
             return ()
-        return found.timings
 
     def save(self, learner: Learner, *, at_once: bool = False) -> None:
         """Write the file if something was learned since, and SAVE_S have passed. A reader never sees half of it."""
         if learner.rounds == self._saved_rounds or not (at_once or self._clock() - self._saved_s >= SAVE_S):
             return
         self._saved_s = self._clock()
-        contents = msgspec.json.encode(_File(v=VERSION, group=self._group, timings=tuple(learner.remembered())))
+        timings = msgspec.Raw(msgspec.json.encode(tuple(learner.remembered())))
+        contents = msgspec.json.encode(_File(v=VERSION, group=self._group, timings=timings))
         unfinished = self._path.with_suffix(".tmp")
         try:
             unfinished.write_bytes(contents)
@@ -108,17 +112,3 @@ class LearnedTimes:
             self._failed = True
         else:
             self._failed, self._saved_rounds = False, learner.rounds
-
-
-def _decoded(contents: bytes) -> _File:
-    """Raises ValueError that says what is wrong."""
-    version = msgspec.json.decode(contents, type=_Version).v
-    if version != VERSION:
-        raise ValueError(f"version {version} is unknown; this controller understands {VERSION}")
-    return msgspec.json.decode(contents, type=_File)
-
-
-class _Version(msgspec.Struct, frozen=True):
-    """What every version of the file begins with."""
-
-    v: int

@@ -19,11 +19,6 @@ class Handover:
     replica: int
     """Number of the new owner."""
 
-    @property
-    def pause_us(self) -> int:
-        """How long nobody could serve the partition."""
-        return self.attached_us - self.free_us
-
 
 Completed = Callable[[Handover], None]
 """Told of each handover when it is complete."""

@@ -1,4 +1,4 @@
-"""A simulated run as rows, one for each event: the columns in which live runs are judged (events.parquet)."""
+"""A simulated run as rows, one for each event: in the columns of live runs (events.parquet)."""
 
 from typing import Any, Final
 

@@ -1,5 +1,4 @@
-from autoscaler.live.journal import LiveJournal
-from autoscaler.live.metrics import Metrics
+from autoscaler.live.journal import LiveJournal, Metrics
 from autoscaler.model import Action, Decision, GroupObservation, PartitionLoad, Plan, Replica
 from autoscaler.ports import NotReadyError
 from autoscaler.records import GroupStatus

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from autoscaler.live.metrics import Metrics
+from autoscaler.live.journal import Metrics
 from autoscaler.live.web import Answer, PortTakenError, Source, WebServer, respond
 
 

@@ -67,4 +67,4 @@ class Story:
         return [(at / 1000, count) for at, count in self.group.members.requested]
 
     def pauses_ms(self):
-        return [(one.partition, one.pause_us / 1000) for one in self.world.handovers]
+        return [(one.partition, (one.attached_us - one.free_us) / 1000) for one in self.world.handovers]

@@ -1,6 +1,5 @@
 """One replica in a group that answers at once: rounds are told to it one by one. For the handover's unit tests."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from consumer_fakes import TOPIC, FakeCoordinator, records
@@ -76,10 +75,3 @@ class Story:
 def end(queue: PartitionQueue, taken: Taken) -> None:
     queue.returned(taken)
     queue.finished(taken)
-
-
-def told(story: Callable[[Story], Awaitable[None]], *, eager: bool = False) -> None:
-    async def tell() -> None:
-        await story(Story(eager=eager))
-
-    asyncio.run(tell())

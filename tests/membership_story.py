@@ -99,10 +99,3 @@ class Story:
     def since(self) -> list[str]:
         """What was asked of the group and told to listeners since the last look, fetching left out."""
         return [each for each in self.group.since() if not each.startswith(IGNORED)]
-
-
-def told(story: Callable[[Story], Awaitable[None]], *, eager: bool = False) -> None:
-    async def tell() -> None:
-        await story(Story(eager=eager))
-
-    asyncio.run(tell())

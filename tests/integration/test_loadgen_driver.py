@@ -259,20 +259,6 @@ def test_wrong_settings_are_all_named_at_once(tmp_path: Path) -> None:
     ]
 
 
-def test_client_properties_that_librdkafka_refuses_are_said_in_one_line(
-    kafka: str, namespace: str, tmp_path: Path
-) -> None:
-    properties = tmp_path / "client.properties"
-    properties.write_text("security.protocol=SSL\nssl.ca.location=/nowhere/ca.pem\n")
-    spec = load(Topology.PIPELINE)
-    with Generator(tmp_path, kafka, namespace, spec, CLIENT_PROPERTIES=str(properties)) as generator:
-        assert generator.wait() == 1
-        said = generator.said()
-    assert said.startswith(f"load generator: Kafka client for {kafka}: ")
-    assert "ssl.ca.location" in said
-    assert len(said.splitlines()) == 1
-
-
 def test_without_a_broker_it_says_so(tmp_path: Path, namespace: str) -> None:
     nowhere = f"127.0.0.1:{free_port()}"
     spec = load(Topology.PIPELINE)

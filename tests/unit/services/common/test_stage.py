@@ -1,7 +1,7 @@
 """A stage takes effect once: told as stories with a broker that answers when the test says so."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -57,139 +57,114 @@ def ship(record: Incoming) -> Iterator[Effect | Refusal]:
         yield Effect(f"id of {record.value.decode()}", "shipments.scheduled", record.key, record.value)
 
 
-def story(tell: Callable[[Bench], Awaitable[None]]) -> None:
-    async def told() -> None:
-        await tell(Bench())
-
-    asyncio.run(told())
-
-
-def test_the_next_record_is_decided_before_the_first_is_acknowledged() -> None:
-    async def tell(bench: Bench) -> None:
-        await bench.take(0, b"a")
-        await bench.take(1, b"b")
-        assert [effect.value for effect in bench.broker.taken] == [b"a", b"b"]
-        assert bench.acknowledged == []
-        await bench.broker.acknowledge(1)
-        assert bench.acknowledged == []
-        await bench.broker.acknowledge(0)
-        assert bench.acknowledged == [0, 1]
-
-    story(tell)
+async def test_the_next_record_is_decided_before_the_first_is_acknowledged() -> None:
+    bench = Bench()
+    await bench.take(0, b"a")
+    await bench.take(1, b"b")
+    assert [effect.value for effect in bench.broker.taken] == [b"a", b"b"]
+    assert bench.acknowledged == []
+    await bench.broker.acknowledge(1)
+    assert bench.acknowledged == []
+    await bench.broker.acknowledge(0)
+    assert bench.acknowledged == [0, 1]
 
 
-def test_a_repeat_is_dropped_and_acknowledged() -> None:
-    async def tell(bench: Bench) -> None:
-        await bench.take(0, b"a")
-        await bench.broker.acknowledge(0)
-        await bench.take(1, b"a")
-        assert len(bench.broker.taken) == 1
-        assert bench.acknowledged == [0, 1]
-        assert bench.stage.duplicates == 1
-
-    story(tell)
+async def test_a_repeat_is_dropped_and_acknowledged() -> None:
+    bench = Bench()
+    await bench.take(0, b"a")
+    await bench.broker.acknowledge(0)
+    await bench.take(1, b"a")
+    assert len(bench.broker.taken) == 1
+    assert bench.acknowledged == [0, 1]
+    assert bench.stage.duplicates == 1
 
 
-def test_a_repeat_of_a_record_on_its_way_is_acknowledged_only_with_it() -> None:
-    async def tell(bench: Bench) -> None:
-        await bench.take(0, b"a")
-        bench.stage.revoked()  # the partition is read again from the committed offset
-        await bench.take(0, b"a")
-        assert len(bench.broker.taken) == 1
-        assert bench.acknowledged == []
-        await bench.broker.acknowledge(0)
-        assert bench.acknowledged == [0]
-
-    story(tell)
+async def test_a_repeat_of_a_record_on_its_way_is_acknowledged_only_with_it() -> None:
+    bench = Bench()
+    await bench.take(0, b"a")
+    bench.stage.revoked()  # the partition is read again from the committed offset
+    await bench.take(0, b"a")
+    assert len(bench.broker.taken) == 1
+    assert bench.acknowledged == []
+    await bench.broker.acknowledge(0)
+    assert bench.acknowledged == [0]
 
 
-def test_what_was_written_before_the_start_is_not_written_again() -> None:
-    async def tell(bench: Bench) -> None:
-        bench.stage.assigned(["id of a"])
-        await bench.take(7, b"a")
-        assert bench.broker.taken == []
-        assert bench.acknowledged == [7]
-
-    story(tell)
+async def test_what_was_written_before_the_start_is_not_written_again() -> None:
+    bench = Bench()
+    bench.stage.assigned(["id of a"])
+    await bench.take(7, b"a")
+    assert bench.broker.taken == []
+    assert bench.acknowledged == [7]
 
 
-def test_a_record_that_causes_nothing_is_acknowledged() -> None:
-    async def tell(bench: Bench) -> None:
-        await bench.take(0, b"nothing")
-        assert bench.acknowledged == [0]
-
-    story(tell)
+async def test_a_record_that_causes_nothing_is_acknowledged() -> None:
+    bench = Bench()
+    await bench.take(0, b"nothing")
+    assert bench.acknowledged == [0]
 
 
-def test_a_refused_record_becomes_one_dead_letter_with_all_reasons() -> None:
-    async def tell(bench: Bench) -> None:
-        await bench.take(5, b"bad")
-        await bench.take(5, b"bad")
-        (effect,) = bench.broker.taken
-        letter = msgspec.json.decode(effect.value or b"", type=DeadLetter)
-        assert effect.topic == "dead.letters"
-        assert effect.key == b"key"
-        assert letter.letter_id == "payments.settled/0/5"
-        assert letter.reasons == ("it is bad", "card ************1111 too")
-        assert letter.order_id == "o-1"
-
-    story(tell)
+async def test_a_refused_record_becomes_one_dead_letter_with_all_reasons() -> None:
+    bench = Bench()
+    await bench.take(5, b"bad")
+    await bench.take(5, b"bad")
+    (effect,) = bench.broker.taken
+    letter = msgspec.json.decode(effect.value or b"", type=DeadLetter)
+    assert effect.topic == "dead.letters"
+    assert effect.key == b"key"
+    assert letter.letter_id == "payments.settled/0/5"
+    assert letter.reasons == ("it is bad", "card ************1111 too")
+    assert letter.order_id == "o-1"
 
 
-def test_a_record_that_no_rule_foresaw_does_not_stop_those_behind_it() -> None:
+async def test_a_record_that_no_rule_foresaw_does_not_stop_those_behind_it() -> None:
     def stumble(record: Incoming) -> Iterator[Effect]:
         raise OverflowError("date value out of range")
 
-    async def tell(bench: Bench) -> None:
-        await bench.take(0, b"a", stumble)
-        await bench.take(1, b"b")
-        letter = msgspec.json.decode(bench.broker.taken[0].value or b"", type=DeadLetter)
-        assert letter.reasons == ("shipment cannot process it: OverflowError: date value out of range",)
-        await bench.broker.acknowledge(0, 1)
-        assert bench.acknowledged == [0, 1]
-
-    story(tell)
+    bench = Bench()
+    await bench.take(0, b"a", stumble)
+    await bench.take(1, b"b")
+    letter = msgspec.json.decode(bench.broker.taken[0].value or b"", type=DeadLetter)
+    assert letter.reasons == ("shipment cannot process it: OverflowError: date value out of range",)
+    await bench.broker.acknowledge(0, 1)
+    assert bench.acknowledged == [0, 1]
 
 
 @pytest.mark.parametrize("failure", [OSError("gone"), None], ids=["refused", "cancelled"])
-def test_a_record_that_cannot_be_written_ends_the_stage_and_is_not_acknowledged(failure: Exception | None) -> None:
-    async def tell(bench: Bench) -> None:
-        await bench.take(0, b"a")
-        answer = bench.broker.answers[0]
-        if failure is None:
-            answer.cancel()
-        else:
-            answer.set_exception(failure)
-        await turns()
-        assert "shipments.scheduled" in str(bench.stage.failed.result())
-        assert bench.acknowledged == []
+async def test_a_record_that_cannot_be_written_ends_the_stage_unacknowledged(
+    failure: Exception | None,
+) -> None:
+    bench = Bench()
+    await bench.take(0, b"a")
+    answer = bench.broker.answers[0]
+    if failure is None:
+        answer.cancel()
+    else:
+        answer.set_exception(failure)
+    await turns()
+    assert "shipments.scheduled" in str(bench.stage.failed.result())
+    assert bench.acknowledged == []
 
-    story(tell)
 
-
-def test_a_record_with_two_effects_waits_for_both() -> None:
+async def test_a_record_with_two_effects_waits_for_both() -> None:
     def two(record: Incoming) -> Iterator[Effect]:
         yield Effect("id", "payments.requested", record.key, b"1")
         yield Effect(None, "changelog", record.key, b"2")
 
-    async def tell(bench: Bench) -> None:
-        await bench.take(0, b"a", two)
-        await bench.broker.acknowledge(0)
-        assert bench.acknowledged == []
-        await bench.broker.acknowledge(1)
-        assert bench.acknowledged == [0]
-
-    story(tell)
+    bench = Bench()
+    await bench.take(0, b"a", two)
+    await bench.broker.acknowledge(0)
+    assert bench.acknowledged == []
+    await bench.broker.acknowledge(1)
+    assert bench.acknowledged == [0]
 
 
-def test_draining_waits_for_what_is_on_its_way_and_gives_up_at_its_deadline() -> None:
-    async def tell(bench: Bench) -> None:
-        assert await bench.stage.drain(0.0)
-        await bench.take(0, b"a")
-        assert not await bench.stage.drain(0.0)
-        draining = asyncio.create_task(bench.stage.drain(5.0))
-        await asyncio.sleep(0)
-        await bench.broker.acknowledge(0)
-        assert await draining
-
-    story(tell)
+async def test_draining_waits_for_what_is_on_its_way_and_gives_up_at_its_deadline() -> None:
+    bench = Bench()
+    assert await bench.stage.drain(0.0)
+    await bench.take(0, b"a")
+    assert not await bench.stage.drain(0.0)
+    draining = asyncio.create_task(bench.stage.drain(5.0))
+    await asyncio.sleep(0)
+    await bench.broker.acknowledge(0)
+    assert await draining

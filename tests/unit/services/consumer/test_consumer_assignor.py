@@ -126,10 +126,6 @@ def test_a_member_of_another_make_goes_by_its_member_id(user_data):
     assert introduced("id-x", user_data) == Introduction(name="id-x")
 
 
-def test_unknown_fields_of_a_newer_member_are_tolerated():
-    assert introduced("id", b'{"name": "a", "colour": "blue"}').name == "a"
-
-
 @pytest.mark.parametrize("user_data", [None, b"", b"range", b'{"epoch": "two"}'])
 def test_an_assignment_without_a_readable_origin_holds_but_counts_as_made_without_a_plan(user_data):
     one = assignor("a", None)
@@ -158,17 +154,6 @@ def test_without_metadata_of_the_topic_everything_stays_where_it_is():
 
 
 # Partitions that were added
-
-
-def test_a_plan_that_names_unknown_partitions_makes_the_leader_ask_for_them():
-    asked = []
-    leader = assignor("a", plan(1, {0: "a", 5: "a"}))
-    leader.partitions_wanted = lambda: asked.append(True)
-
-    assert lead(leader, 2, leader) == {"a": (0, 1)}
-    assert asked == [True]
-    lead(leader, 6, leader)
-    assert asked == [True]
 
 
 # Grace

@@ -1,7 +1,6 @@
 """Commits are made by the present generation, never while joining, never by a member that has none."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
 import pytest
 from aiokafka import errors
@@ -33,150 +32,91 @@ class Story:
             queue.finished(taken)
 
 
-def told(story: Callable[[Story], Awaitable[None]]) -> None:
-    async def tell() -> None:
-        await story(Story())
-
-    asyncio.run(tell())
-
-
-def test_what_is_done_is_committed_once_for_all_partitions_together():
-    async def story(s: Story) -> None:
-        assert await s.committer.commit()
-        assert await s.committer.commit()
-        assert s.group.since() == ["commit {0: 3, 1: 3}"]
-        s.serve(1, 3, 1)
-        assert await s.committer.commit()
-        assert s.group.since() == ["commit {1: 4}"]
-
-    told(story)
-
-
-def test_only_the_partitions_that_are_named_are_committed():
-    async def story(s: Story) -> None:
-        assert await s.committer.commit([1])
-        assert s.group.group == {1: 3}
-
-    told(story)
+async def test_what_is_done_is_committed_once_for_all_partitions_together():
+    s = Story()
+    assert await s.committer.commit()
+    assert await s.committer.commit()
+    assert s.group.since() == ["commit {0: 3, 1: 3}"]
+    s.serve(1, 3, 1)
+    assert await s.committer.commit()
+    assert s.group.since() == ["commit {1: 4}"]
 
 
 @pytest.mark.parametrize("reason", ["the group is in another generation", "no membership", "held", "joining"])
-def test_nothing_leaves(reason):
-    async def story(s: Story) -> None:
-        if reason == "held":
-            s.committer.hold()
-        elif reason == "joining":
-            s.group.joining = True
-        else:
-            s.group.generation = 6 if "another" in reason else -1
-            s.committer.open(s.group.generation if "no" in reason.split() else 5)
-        assert not await s.committer.commit()
-        assert not await s.committer.last_commit([0, 1])
-        assert s.group.since() == []
-
-    told(story)
-
-
-def test_a_member_that_joined_again_commits_under_its_new_generation():
-    async def story(s: Story) -> None:
+async def test_nothing_leaves(reason):
+    s = Story()
+    if reason == "held":
         s.committer.hold()
-        s.group.generation = 6
-        s.committer.open(6)
-        assert await s.committer.commit()
-        assert s.group.since() == ["commit {0: 3, 1: 3}"]
-
-    told(story)
+    elif reason == "joining":
+        s.group.joining = True
+    else:
+        s.group.generation = 6 if "another" in reason else -1
+        s.committer.open(s.group.generation if "no" in reason.split() else 5)
+    assert not await s.committer.commit()
+    assert not await s.committer.last_commit([0, 1])
+    assert s.group.since() == []
 
 
 @pytest.mark.parametrize("answer", output.FENCED)
-def test_a_refusal_loses_nothing_and_is_not_taken_for_a_commit(answer):
-    async def story(s: Story) -> None:
-        s.group.answers = [answer()]
-        assert not await s.committer.commit()
-        assert await s.committer.commit()
-        assert s.group.since() == ["commit {0: 3, 1: 3}"], "a later one takes it along"
-
-    told(story)
+async def test_a_refusal_loses_nothing_and_is_not_taken_for_a_commit(answer):
+    s = Story()
+    s.group.answers = [answer()]
+    assert not await s.committer.commit()
+    assert await s.committer.commit()
+    assert s.group.since() == ["commit {0: 3, 1: 3}"], "a later one takes it along"
 
 
-def test_an_error_that_trying_again_cannot_mend_is_raised():
-    async def story(s: Story) -> None:
-        s.group.answers = [errors.GroupAuthorizationFailedError("group")]
-        with pytest.raises(errors.GroupAuthorizationFailedError):
-            await s.committer.commit()
-
-    told(story)
-
-
-def test_the_commit_before_a_handover_is_tried_again_while_the_coordinator_moves():
-    async def story(s: Story) -> None:
-        s.group.answers = [errors.NotCoordinatorForGroupError(), errors.GroupLoadInProgressError()]
-        assert await s.committer.last_commit([0])
-        assert s.group.since() == ["commit {0: 3}"]
-
-    told(story)
-
-
-def test_it_is_not_tried_again_once_the_group_has_moved_on():
-    async def story(s: Story) -> None:
-        class Fenced(FakeCoordinator):
-            async def _do_commit_offsets(self, assignment, at):
-                self.generation = -1  # aiokafka throws its membership away
-                raise errors.UnknownMemberIdError
-
-        s.committer._coordinator = Fenced(generation=5)
-        async with asyncio.timeout(1):
-            assert not await s.committer.last_commit([0])
-
-    told(story)
-
-
-def test_it_is_given_up_at_its_deadline(monkeypatch):
-    async def story(s: Story) -> None:
-        monkeypatch.setattr(output, "LAST_COMMIT_S", 0.03)
-        monkeypatch.setattr(output, "RETRY_S", 0.005)
-        s.group.answers = [errors.NotCoordinatorForGroupError() for _ in range(1000)]
-        async with asyncio.timeout(1):
-            assert not await s.committer.last_commit([0])
-
-    told(story)
-
-
-def test_a_partition_that_was_lost_while_its_commit_was_under_way_commits_nothing_when_it_comes_back():
-    async def story(s: Story) -> None:
-        under_way = asyncio.ensure_future(s.committer.commit([0]))
-        await asyncio.sleep(0)
-        s.queues.drop([0])
-        s.queues.open({0: 7}, epoch=2)
-        assert await under_way
-        assert s.queues[0].committable is None, "the answer belonged to the old queue"
-        assert s.queues[0].position == 7
-
-    told(story)
-
-
-def test_a_dropped_lane_commits_nothing_even_if_its_event_ends_late():
-    async def story(s: Story) -> None:
+async def test_an_error_that_trying_again_cannot_mend_is_raised():
+    s = Story()
+    s.group.answers = [errors.GroupAuthorizationFailedError("group")]
+    with pytest.raises(errors.GroupAuthorizationFailedError):
         await s.committer.commit()
-        queue = s.queues[0]
-        queue.put(records(3, 1), 1)
-        taken = queue.start(1)
-        s.queues.drop([0])
-        queue.returned(taken)
-        queue.finished(taken)
-        s.group.since()
-        assert await s.committer.commit()
-        assert s.group.since() == []
-
-    told(story)
 
 
-def test_commits_follow_each_other_at_the_interval():
-    async def story(s: Story) -> None:
-        running = asyncio.ensure_future(s.committer.run())
-        await eventually(lambda: s.group.group == {0: 3, 1: 3})
-        s.serve(0, 3, 2)
-        await eventually(lambda: s.group.group[0] == 5)
-        running.cancel()
+async def test_the_commit_before_a_handover_is_tried_again_while_the_coordinator_moves():
+    s = Story()
+    s.group.answers = [errors.NotCoordinatorForGroupError(), errors.GroupLoadInProgressError()]
+    assert await s.committer.last_commit([0])
+    assert s.group.since() == ["commit {0: 3}"]
 
-    told(story)
+
+async def test_it_is_not_tried_again_once_the_group_has_moved_on():
+    s = Story()
+
+    class Fenced(FakeCoordinator):
+        async def _do_commit_offsets(self, assignment, at):
+            self.generation = -1  # aiokafka throws its membership away
+            raise errors.UnknownMemberIdError
+
+    s.committer._coordinator = Fenced(generation=5)
+    async with asyncio.timeout(1):
+        assert not await s.committer.last_commit([0])
+
+
+async def test_it_is_given_up_at_its_deadline(monkeypatch):
+    s = Story()
+    monkeypatch.setattr(output, "LAST_COMMIT_S", 0.03)
+    monkeypatch.setattr(output, "RETRY_S", 0.005)
+    s.group.answers = [errors.NotCoordinatorForGroupError() for _ in range(1000)]
+    async with asyncio.timeout(1):
+        assert not await s.committer.last_commit([0])
+
+
+async def test_a_partition_that_was_lost_while_its_commit_was_under_way_commits_nothing_when_it_comes_back():
+    s = Story()
+    under_way = asyncio.ensure_future(s.committer.commit([0]))
+    await asyncio.sleep(0)
+    s.queues.drop([0])
+    s.queues.open({0: 7}, epoch=2)
+    assert await under_way
+    assert s.queues[0].committable is None, "the answer belonged to the old queue"
+    assert s.queues[0].position == 7
+
+
+async def test_commits_follow_each_other_at_the_interval():
+    s = Story()
+    running = asyncio.ensure_future(s.committer.run())
+    await eventually(lambda: s.group.group == {0: 3, 1: 3})
+    s.serve(0, 3, 2)
+    await eventually(lambda: s.group.group[0] == 5)
+    running.cancel()

@@ -4,183 +4,161 @@ import asyncio
 
 import pytest
 from consumer_fakes import TOPIC, eventually, records
-from membership_story import Story, told
+from membership_story import Story
 
 from contracts.progress import ReplicaState
 
 # Being drained
 
 
-def test_a_member_that_the_plan_no_longer_names_hands_its_partitions_on_and_leaves_when_that_is_done():
-    async def story(s: Story) -> None:
-        await s.plan(1, "me", "other")
-        await s.round(1, 1, 0, 1)
-        s.serve(0, 3)
-        await s.plan(2, "other")
-        s.since()
-        await s.round(2, 2, again=True)
-        assert s.since() == ["commit {0: 3}", "released [0, 1]", "rejoin"]
-        assert s.assignor.given[0].offset == 3
-        assert s.me.state is ReplicaState.MEMBER, "the offset is handed on in the next round"
+async def test_a_member_that_the_plan_no_longer_names_hands_its_partitions_on_and_leaves_when_that_is_done():
+    s = Story()
+    await s.plan(1, "me", "other")
+    await s.round(1, 1, 0, 1)
+    s.serve(0, 3)
+    await s.plan(2, "other")
+    s.since()
+    await s.round(2, 2, again=True)
+    assert s.since() == ["commit {0: 3}", "released [0, 1]", "rejoin"]
+    assert s.assignor.given[0].offset == 3
+    assert s.me.state is ReplicaState.MEMBER, "the offset is handed on in the next round"
 
-        await s.round(3, 2)
-        assert s.since() == ["leave"]
-        assert s.me.state is ReplicaState.DRAINED
-        assert (s.me.member_id, s.me.generation) == ("", -1)
-        await s.plan(3, "other", "me")
-        assert s.since() == ["join"], "it is still warm, and may be named again"
-
-    told(story)
+    await s.round(3, 2)
+    assert s.since() == ["leave"]
+    assert s.me.state is ReplicaState.DRAINED
+    assert (s.me.member_id, s.me.generation) == ("", -1)
+    await s.plan(3, "other", "me")
+    assert s.since() == ["join"], "it is still warm, and may be named again"
 
 
-def test_a_member_whose_slow_event_is_not_done_does_not_leave():
-    async def story(s: Story) -> None:
-        await s.plan(1, "me", "other")
-        await s.round(1, 1, 0)
-        queue = s.queues[0]
-        queue.put(records(0, 1), 1)
-        taken = queue.start(1)
-        await s.plan(2, "other")
-        s.since()
-        await s.round(2, 2)
-        assert "leave" not in s.since()
-        queue.returned(taken)
-        queue.finished(taken)
-        await eventually(lambda: s.group.asked == ["rejoin"])
-
-    told(story)
+async def test_a_member_whose_slow_event_is_not_done_does_not_leave():
+    s = Story()
+    await s.plan(1, "me", "other")
+    await s.round(1, 1, 0)
+    queue = s.queues[0]
+    queue.put(records(0, 1), 1)
+    taken = queue.start(1)
+    await s.plan(2, "other")
+    s.since()
+    await s.round(2, 2)
+    assert "leave" not in s.since()
+    queue.returned(taken)
+    queue.finished(taken)
+    await eventually(lambda: s.group.asked == ["rejoin"])
 
 
-def test_eager_a_member_that_the_plan_drops_leaves_at_once():
-    async def story(s: Story) -> None:
-        await s.plan(1, "me", "other")
-        await s.round(1, 1, 0, 1)
-        s.serve(0)
-        s.since()
-        await s.plan(2, "other")
-        assert s.since() == ["commit {0: 1}", "released [0, 1]", "leave"]
-        assert s.me.state is ReplicaState.DRAINED
-
-    told(story, eager=True)
+async def test_eager_a_member_that_the_plan_drops_leaves_at_once():
+    s = Story(eager=True)
+    await s.plan(1, "me", "other")
+    await s.round(1, 1, 0, 1)
+    s.serve(0)
+    s.since()
+    await s.plan(2, "other")
+    assert s.since() == ["commit {0: 1}", "released [0, 1]", "leave"]
+    assert s.me.state is ReplicaState.DRAINED
 
 
 # Being told to stop
 
 
-def test_a_replica_that_is_told_to_stop_serves_until_others_have_taken_over():
-    async def story(s: Story) -> None:
-        await s.plan(1, "me", "other")
-        await s.round(1, 1, 0, 1)
-        s.since()
-        stopping = asyncio.ensure_future(s.me.drain(5.0))
-        await eventually(lambda: s.group.asked == ["rejoin"])
-        assert s.me.state is ReplicaState.DRAINING
-        assert s.queues.serving == (0, 1)
-        s.serve(0)
-        s.since()
+async def test_a_replica_that_is_told_to_stop_serves_until_others_have_taken_over():
+    s = Story()
+    await s.plan(1, "me", "other")
+    await s.round(1, 1, 0, 1)
+    s.since()
+    stopping = asyncio.ensure_future(s.me.drain(5.0))
+    await eventually(lambda: s.group.asked == ["rejoin"])
+    assert s.me.state is ReplicaState.DRAINING
+    assert s.queues.serving == (0, 1)
+    s.serve(0)
+    s.since()
 
-        await s.round(2, 1, again=True)
-        assert s.since() == ["commit {0: 1}", "released [0, 1]", "rejoin"]
-        assert not stopping.done()
-        await s.round(3, 1)
-        await asyncio.wait_for(stopping, 1)
-        assert s.since() == ["leave"]
-        assert s.me.state is ReplicaState.STOPPING
-
-    told(story)
+    await s.round(2, 1, again=True)
+    assert s.since() == ["commit {0: 1}", "released [0, 1]", "rejoin"]
+    assert not stopping.done()
+    await s.round(3, 1)
+    await asyncio.wait_for(stopping, 1)
+    assert s.since() == ["leave"]
+    assert s.me.state is ReplicaState.STOPPING
 
 
-def test_where_nobody_can_take_over_it_leaves_after_asking():
-    async def story(s: Story) -> None:
-        await s.me._obey(None)
-        await s.round(1, 0, 0)
-        s.since()
-        stopping = asyncio.ensure_future(s.me.drain(5.0))
-        await eventually(lambda: s.group.asked == ["rejoin"])
-        await s.round(2, 0, 0)
-        await asyncio.wait_for(stopping, 1)
-        assert s.since() == ["rejoin", "released [0]", "leave"]
-
-    told(story)
+async def test_where_nobody_can_take_over_it_leaves_after_asking():
+    s = Story()
+    await s.me._obey(None)
+    await s.round(1, 0, 0)
+    s.since()
+    stopping = asyncio.ensure_future(s.me.drain(5.0))
+    await eventually(lambda: s.group.asked == ["rejoin"])
+    await s.round(2, 0, 0)
+    await asyncio.wait_for(stopping, 1)
+    assert s.since() == ["rejoin", "released [0]", "leave"]
 
 
-def test_a_round_that_had_begun_before_it_asked_is_followed_by_one_in_which_it_asks():
-    async def story(s: Story) -> None:
-        await s.plan(1, "me", "other")
-        await s.round(1, 1, 0)
-        s.assignor.metadata([TOPIC])  # its JoinGroup is under way
-        stopping = asyncio.ensure_future(s.me.drain(5.0))
-        await eventually(lambda: s.me.state is ReplicaState.DRAINING)
-        s.since()
-        s.group.generation = 2
-        await s.me.carry_out(frozenset({0}), 2)
-        assert s.since() == ["rejoin"]
-        assert not stopping.done(), "still assigned, but nobody has been asked yet"
-        await s.round(3, 1)
-        await asyncio.wait_for(stopping, 1)
-
-    told(story)
+async def test_a_round_that_had_begun_before_it_asked_is_followed_by_one_in_which_it_asks():
+    s = Story()
+    await s.plan(1, "me", "other")
+    await s.round(1, 1, 0)
+    s.assignor.metadata([TOPIC])  # its JoinGroup is under way
+    stopping = asyncio.ensure_future(s.me.drain(5.0))
+    await eventually(lambda: s.me.state is ReplicaState.DRAINING)
+    s.since()
+    s.group.generation = 2
+    await s.me.carry_out(frozenset({0}), 2)
+    assert s.since() == ["rejoin"]
+    assert not stopping.done(), "still assigned, but nobody has been asked yet"
+    await s.round(3, 1)
+    await asyncio.wait_for(stopping, 1)
 
 
-def test_after_its_grace_it_leaves_all_the_same_and_commits_first():
-    async def story(s: Story) -> None:
-        await s.me._obey(None)
-        await s.round(1, 0, 0)
-        s.serve(0, 2)
-        s.since()
-        await s.me.drain(0.01)
-        assert s.since() == ["rejoin", "commit {0: 2}", "released [0]", "leave"]
-
-    told(story)
+async def test_after_its_grace_it_leaves_all_the_same_and_commits_first():
+    s = Story()
+    await s.me._obey(None)
+    await s.round(1, 0, 0)
+    s.serve(0, 2)
+    s.since()
+    await s.me.drain(0.01)
+    assert s.since() == ["rejoin", "commit {0: 2}", "released [0]", "leave"]
 
 
-def test_while_nobody_answers_it_stops_without_the_group_and_a_round_that_ends_late_hands_out_nothing():
-    async def story(s: Story) -> None:
-        await s.me._obey(None)
-        await s.round(1, 0, 0)
-        s.serve(0, 2)
-        s.since()
-        assert await s.me.abandon() == {0: range(0, 2)}
-        assert s.since() == ["lost [0]"]
-        assert s.me.state is ReplicaState.STOPPING
-        await s.me.carry_out(frozenset({0, 1}), 2)
-        assert s.queues.held == frozenset()
-
-    told(story)
+async def test_while_nobody_answers_it_stops_without_the_group_and_a_round_that_ends_late_hands_out_nothing():
+    s = Story()
+    await s.me._obey(None)
+    await s.round(1, 0, 0)
+    s.serve(0, 2)
+    s.since()
+    assert await s.me.abandon() == {0: range(0, 2)}
+    assert s.since() == ["lost [0]"]
+    assert s.me.state is ReplicaState.STOPPING
+    await s.me.carry_out(frozenset({0, 1}), 2)
+    assert s.queues.held == frozenset()
 
 
 @pytest.mark.parametrize("eager", [True, False])
-def test_who_owns_nothing_or_is_eager_asks_nobody(eager):
-    async def story(s: Story) -> None:
-        await s.me._obey(None)
-        await s.round(1, 0, *([0] if eager else []))
-        s.since()
-        await asyncio.wait_for(s.me.drain(60.0), 1)
-        assert s.since() == (["released [0]", "leave"] if eager else ["leave"])
-
-    told(story, eager=eager)
+async def test_who_owns_nothing_or_is_eager_asks_nobody(eager):
+    s = Story(eager=eager)
+    await s.me._obey(None)
+    await s.round(1, 0, *([0] if eager else []))
+    s.since()
+    await asyncio.wait_for(s.me.drain(60.0), 1)
+    assert s.since() == (["released [0]", "leave"] if eager else ["leave"])
 
 
-def test_a_replica_that_stops_never_joins_again():
-    async def story(s: Story) -> None:
-        await s.me._obey(None)
-        await s.round(1, 0)
-        await s.me.leave(ReplicaState.STOPPING)
-        s.since()
-        await s.plan(1, "me")
-        await s.me._help_out()
-        assert s.since() == []
-
-    told(story)
+async def test_a_replica_that_stops_never_joins_again():
+    s = Story()
+    await s.me._obey(None)
+    await s.round(1, 0)
+    await s.me.leave(ReplicaState.STOPPING)
+    s.since()
+    await s.plan(1, "me")
+    await s.me._help_out()
+    assert s.since() == []
 
 
-def test_a_round_that_ends_while_leaving_hands_out_nothing():
-    async def story(s: Story) -> None:
-        await s.me._obey(None)
-        await s.round(1, 0, 0)
-        leaving = asyncio.ensure_future(s.me.leave(ReplicaState.STOPPING))
-        await asyncio.gather(leaving, s.me.carry_out(frozenset({0, 1}), 2))
-        assert s.queues.held == frozenset()
-        assert s.me.state is ReplicaState.STOPPING
-
-    told(story)
+async def test_a_round_that_ends_while_leaving_hands_out_nothing():
+    s = Story()
+    await s.me._obey(None)
+    await s.round(1, 0, 0)
+    leaving = asyncio.ensure_future(s.me.leave(ReplicaState.STOPPING))
+    await asyncio.gather(leaving, s.me.carry_out(frozenset({0, 1}), 2))
+    assert s.queues.held == frozenset()
+    assert s.me.state is ReplicaState.STOPPING

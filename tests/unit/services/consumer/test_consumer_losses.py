@@ -1,95 +1,61 @@
 """What happens to a replica that the group has lost, and whose listeners or commits fail."""
 
-import asyncio
 from collections.abc import Sequence
 
 import pytest
 from aiokafka.errors import GroupAuthorizationFailedError
 from consumer_fakes import eventually
-from membership_story import Story, told
+from membership_story import Story
 
 from contracts.progress import ReplicaState
 from services.consumer.handover import Listeners
 
 
-def test_a_replica_that_the_group_has_lost_drops_everything_tells_it_and_serves_again_when_it_is_back():
-    async def story(s: Story) -> None:
-        await s.me._obey(None)
-        await s.round(1, 0, 0, 1)
-        s.since()
-        s.me.lost()
-        assert s.queues.held == frozenset()
-        await eventually(lambda: s.group.asked == ["lost [0, 1]"])
-        await s.round(5, 0, 1)
-        assert s.queues.serving == (1,)
-        assert s.me.state is ReplicaState.MEMBER
-
-    told(story)
-
-
-def test_losing_nothing_tells_nobody():
-    async def story(s: Story) -> None:
-        await s.me._obey(None)
-        await s.round(1, 0)
-        s.since()
-        s.me.lost()
-        await asyncio.sleep(0)
-        assert s.since() == []
-
-    told(story)
+async def test_a_replica_that_the_group_has_lost_drops_everything_tells_it_and_serves_again_when_it_is_back():
+    s = Story()
+    await s.me._obey(None)
+    await s.round(1, 0, 0, 1)
+    s.since()
+    s.me.lost()
+    assert s.queues.held == frozenset()
+    await eventually(lambda: s.group.asked == ["lost [0, 1]"])
+    await s.round(5, 0, 1)
+    assert s.queues.serving == (1,)
+    assert s.me.state is ReplicaState.MEMBER
 
 
 @pytest.mark.parametrize("listener", ["on_partitions_taken", "on_partitions_released", "on_partitions_lost"])
-def test_a_listener_that_raises_ends_the_replica_instead_of_leaving_it_idle(listener):
+async def test_a_listener_that_raises_ends_the_replica_instead_of_leaving_it_idle(listener):
     async def raises(partitions: Sequence[int]) -> None:
         raise LookupError("no state for them")
 
-    async def story(s: Story) -> None:
-        s.handover.listeners = Listeners(**{listener: raises})
-        await s.me._obey(None)
-        if listener == "on_partitions_lost":
-            await s.round(1, 0, 0)
-            s.me.lost()
-        else:
-            s.queues.open({9: 0}, 1)
-            with pytest.raises(LookupError):
-                await s.round(1, 0, 0)
-        await eventually(s.failed.done)
-        assert isinstance(s.failed.exception(), LookupError)
-
-    told(story)
-
-
-def test_eager_a_stop_that_fails_ends_the_replica():
-    async def story(s: Story) -> None:
-        await s.me._obey(None)
+    s = Story()
+    s.handover.listeners = Listeners(**{listener: raises})
+    await s.me._obey(None)
+    if listener == "on_partitions_lost":
         await s.round(1, 0, 0)
-        s.serve(0)
-        s.group.answers = [GroupAuthorizationFailedError("group")]
-        await s.me.before_round()
-        assert isinstance(s.failed.exception(), GroupAuthorizationFailedError)
-
-    told(story, eager=True)
-
-
-def test_the_lease_follows_what_the_coordinator_hears():
-    async def story(s: Story) -> None:
-        s.me.waits(on=True)
-        assert s.lease.waits
-        s.me.waits(on=False)
-        assert not s.lease.waits
-        before_s = s.lease._renewed_s
-        s.me.confirmed(s.me.now_s())
-        assert s.lease._renewed_s >= before_s
-
-    told(story)
+        s.me.lost()
+    else:
+        s.queues.open({9: 0}, 1)
+        with pytest.raises(LookupError):
+            await s.round(1, 0, 0)
+    await eventually(s.failed.done)
+    assert isinstance(s.failed.exception(), LookupError)
 
 
-def test_every_change_is_reported():
-    async def story(s: Story) -> None:
-        await s.plan(1, "me")
-        await s.round(1, 1, 0)
-        await s.me.leave(ReplicaState.STOPPING)
-        assert s.states[-2:] == [ReplicaState.MEMBER, ReplicaState.STOPPING]
+async def test_eager_a_stop_that_fails_ends_the_replica():
+    s = Story(eager=True)
+    await s.me._obey(None)
+    await s.round(1, 0, 0)
+    s.serve(0)
+    s.group.answers = [GroupAuthorizationFailedError("group")]
+    await s.me.before_round()
+    assert isinstance(s.failed.exception(), GroupAuthorizationFailedError)
 
-    told(story)
+
+async def test_every_change_is_reported():
+    s = Story()
+    await s.plan(1, "me")
+    await s.round(1, 1, 0)
+    await s.me.leave(ReplicaState.STOPPING)
+    assert s.states[-2:] == [ReplicaState.MEMBER, ReplicaState.STOPPING]

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 from consumer_fakes import eventually
-from membership_story import Story, told
+from membership_story import Story
 
 from contracts.plan import Eviction, PlanRecord
 from contracts.progress import ReplicaState
@@ -16,145 +16,125 @@ from services.consumer.plan_reader import unseen
 
 
 @pytest.mark.parametrize("eager", [False, True])
-def test_without_any_plan_a_replica_joins(eager):
-    async def story(s: Story) -> None:
-        await s.me._obey(None)
-        assert s.since() == ["join"]
-        await s.round(1, 0, 0, 1)
-        assert s.me.state is ReplicaState.MEMBER
-        assert (s.me.member_id, s.me.generation) == ("me-1", 1)
-
-    told(story, eager=eager)
+async def test_without_any_plan_a_replica_joins(eager):
+    s = Story(eager=eager)
+    await s.me._obey(None)
+    assert s.since() == ["join"]
+    await s.round(1, 0, 0, 1)
+    assert s.me.state is ReplicaState.MEMBER
+    assert (s.me.member_id, s.me.generation) == ("me-1", 1)
 
 
-def test_a_replica_that_no_plan_names_joins_warm_and_a_plan_that_names_it_makes_it_a_member():
-    async def story(s: Story) -> None:
-        await s.plan(1, "other")
-        assert s.since() == ["join"]
-        await s.round(1, 1)
-        assert s.me.state is ReplicaState.WARM
-        assert s.since() == [], "it stays in the group, owning nothing"
+async def test_a_replica_that_no_plan_names_joins_warm_and_a_plan_that_names_it_makes_it_a_member():
+    s = Story()
+    await s.plan(1, "other")
+    assert s.since() == ["join"]
+    await s.round(1, 1)
+    assert s.me.state is ReplicaState.WARM
+    assert s.since() == [], "it stays in the group, owning nothing"
 
-        await s.plan(2, "other", "me")
-        assert s.since() == ["rejoin"]
-        await s.round(2, 2, 0)
-        assert s.me.state is ReplicaState.MEMBER
-
-    told(story)
+    await s.plan(2, "other", "me")
+    assert s.since() == ["rejoin"]
+    await s.round(2, 2, 0)
+    assert s.me.state is ReplicaState.MEMBER
 
 
-def test_eager_a_replica_that_no_plan_names_stays_outside_for_its_join_would_stop_everybody():
-    async def story(s: Story) -> None:
-        await s.plan(1, "other")
-        assert s.since() == []
-        assert (s.me.member_id, s.me.generation) == ("", -1)
-        await s.plan(2, "other", "me")
-        assert s.since() == ["join"]
-
-    told(story, eager=True)
+async def test_eager_a_replica_that_no_plan_names_stays_outside_for_its_join_would_stop_everybody():
+    s = Story(eager=True)
+    await s.plan(1, "other")
+    assert s.since() == []
+    assert (s.me.member_id, s.me.generation) == ("", -1)
+    await s.plan(2, "other", "me")
+    assert s.since() == ["join"]
 
 
 @pytest.mark.parametrize(("empty", "asked"), [(True, ["join"]), (False, [])])
-def test_eager_a_replica_that_was_never_named_serves_only_where_nobody_else_does(empty, asked):
-    async def story(s: Story) -> None:
-        await s.plan(1, "other")
-        s.group.empty = empty
-        await s.me._help_out()
-        assert s.since() == asked
-
-    told(story, eager=True)
+async def test_eager_a_replica_that_was_never_named_serves_only_where_nobody_else_does(empty, asked):
+    s = Story(eager=True)
+    await s.plan(1, "other")
+    s.group.empty = empty
+    await s.me._help_out()
+    assert s.since() == asked
 
 
-def test_help_is_offered_after_a_long_silence_and_plans_are_obeyed_as_they_come(monkeypatch):
-    async def story(s: Story) -> None:
-        monkeypatch.setattr(membership_module, "PATIENCE_S", 0.01)
-        s.plans.newest = PlanRecord(epoch=1, at_us=0, replicas=("other",), assignment=None, reason="")
-        s.group.empty = True
-        running = asyncio.ensure_future(s.me.run())
-        await eventually(lambda: s.group.asked == ["join"])
-        s.plans.newest = PlanRecord(epoch=2, at_us=0, replicas=("me",), assignment=None, reason="")
-        s.plans.news.set()
-        await eventually(lambda: s.group.asked == ["join", "rejoin"])
-        running.cancel()
-
-    told(story, eager=True)
+async def test_help_is_offered_after_a_long_silence_and_plans_are_obeyed_as_they_come(monkeypatch):
+    s = Story(eager=True)
+    monkeypatch.setattr(membership_module, "PATIENCE_S", 0.01)
+    s.plans.newest = PlanRecord(epoch=1, at_us=0, replicas=("other",), assignment=None, reason="")
+    s.group.empty = True
+    running = asyncio.ensure_future(s.me.run())
+    await eventually(lambda: s.group.asked == ["join"])
+    s.plans.newest = PlanRecord(epoch=2, at_us=0, replicas=("me",), assignment=None, reason="")
+    s.plans.news.set()
+    await eventually(lambda: s.group.asked == ["join", "rejoin"])
+    running.cancel()
 
 
 # Plans
 
 
-def test_a_new_epoch_makes_a_member_rejoin_once():
-    async def story(s: Story) -> None:
-        await s.plan(1, "me")
-        await s.round(1, 1, 0, 1)
-        s.since()
-        await s.plan(2, "me")
-        assert s.since() == ["rejoin"]
-        await s.round(2, 2, 0, 1)
-        await s.plan(2, "me")
-        assert s.since() == [], "the assignment is from this plan already"
-
-    told(story)
+async def test_a_new_epoch_makes_a_member_rejoin_once():
+    s = Story()
+    await s.plan(1, "me")
+    await s.round(1, 1, 0, 1)
+    s.since()
+    await s.plan(2, "me")
+    assert s.since() == ["rejoin"]
+    await s.round(2, 2, 0, 1)
+    await s.plan(2, "me")
+    assert s.since() == [], "the assignment is from this plan already"
 
 
-def test_while_joining_a_new_plan_does_not_ask_for_another_round_but_its_end_compares_the_epochs():
-    async def story(s: Story) -> None:
-        await s.plan(1, "me")
-        await s.round(1, 1, 0)
-        s.since()
-        s.group.joining = True
-        await s.plan(2, "me")
-        assert s.since() == []
+async def test_while_joining_a_new_plan_does_not_ask_for_another_round_but_its_end_compares_the_epochs():
+    s = Story()
+    await s.plan(1, "me")
+    await s.round(1, 1, 0)
+    s.since()
+    s.group.joining = True
+    await s.plan(2, "me")
+    assert s.since() == []
 
-        s.group.joining = False
-        await s.round(2, 1, 0)
-        assert s.since() == []
-        await asyncio.wait_for(s.plans.news.wait(), 1)
-        await s.me._obey(s.plans.newest)
-        assert s.since() == ["rejoin"]
-
-    told(story)
+    s.group.joining = False
+    await s.round(2, 1, 0)
+    assert s.since() == []
+    await asyncio.wait_for(s.plans.news.wait(), 1)
+    await s.me._obey(s.plans.newest)
+    assert s.since() == ["rejoin"]
 
 
-def test_a_leader_that_stays_behind_is_asked_less_and_less_often(monkeypatch):
-    async def story(s: Story) -> None:
-        pauses: list[float] = []
-        monkeypatch.setattr(asyncio.get_running_loop(), "call_later", lambda pause_s, what: pauses.append(pause_s))
-        await s.plan(2, "me")
-        for generation in range(1, 9):
-            await s.round(generation, 1, 0)
-        assert pauses == [*membership_module.BEHIND_S, 1.0, 1.0]
-        await s.round(9, 2, 0)
-        await s.plan(3, "me")
-        await s.round(10, 2, 0)
-        assert pauses[8:] == [membership_module.BEHIND_S[0]]
-
-    told(story)
+async def test_a_leader_that_stays_behind_is_asked_less_and_less_often(monkeypatch):
+    s = Story()
+    pauses: list[float] = []
+    monkeypatch.setattr(asyncio.get_running_loop(), "call_later", lambda pause_s, what: pauses.append(pause_s))
+    await s.plan(2, "me")
+    for generation in range(1, 9):
+        await s.round(generation, 1, 0)
+    assert pauses == [*membership_module.BEHIND_S, 1.0, 1.0]
+    await s.round(9, 2, 0)
+    await s.plan(3, "me")
+    await s.round(10, 2, 0)
+    assert pauses[8:] == [membership_module.BEHIND_S[0]]
 
 
-def test_a_round_that_withheld_something_is_followed_by_another_at_once():
-    async def story(s: Story) -> None:
-        await s.plan(1, "me")
-        s.since()
-        await s.round(1, 1, again=True)
-        assert s.since() == ["rejoin"]
-        assert s.me.state is ReplicaState.MEMBER, "it is named, and its share is on the way"
-
-    told(story)
+async def test_a_round_that_withheld_something_is_followed_by_another_at_once():
+    s = Story()
+    await s.plan(1, "me")
+    s.since()
+    await s.round(1, 1, again=True)
+    assert s.since() == ["rejoin"]
+    assert s.me.state is ReplicaState.MEMBER, "it is named, and its share is on the way"
 
 
-def test_each_eviction_is_sent_once_and_before_rejoining():
-    async def story(s: Story) -> None:
-        await s.plan(1, "me", "dead")
-        await s.round(1, 1, 0)
-        s.since()
-        dead = (Eviction(replica="dead", member_id="dead-1", incarnation="x"),)
-        await s.plan(2, "me", evictions=dead)
-        assert s.since() == ["evict dead-1", "rejoin"]
-        await s.plan(3, "me", evictions=dead)
-        assert s.since() == ["rejoin"]
-
-    told(story)
+async def test_each_eviction_is_sent_once_and_before_rejoining():
+    s = Story()
+    await s.plan(1, "me", "dead")
+    await s.round(1, 1, 0)
+    s.since()
+    dead = (Eviction(replica="dead", member_id="dead-1", incarnation="x"),)
+    await s.plan(2, "me", evictions=dead)
+    assert s.since() == ["evict dead-1", "rejoin"]
+    await s.plan(3, "me", evictions=dead)
+    assert s.since() == ["rejoin"]
 
 
 def test_evictions_without_a_member_id_name_nobody():
@@ -166,20 +146,16 @@ def test_evictions_without_a_member_id_name_nobody():
     assert unseen([known], seen) == []
 
 
-def test_the_leader_rejoins_when_the_grace_of_an_absent_replica_is_over(monkeypatch):
-    async def story(s: Story) -> None:
-        timers: list[tuple[float, Callable[[], None]]] = []
-        monkeypatch.setattr(
-            asyncio.get_running_loop(), "call_later", lambda pause_s, what: timers.append((pause_s, what))
-        )
-        await s.plan(1, "me", "absent", grace_s=5.0)
-        s.assignor._awaited(s.plans.newest, {"me"})  # what leading a round does
-        s.now_s += 2.0
-        await s.round(1, 1, 0)
-        s.since()
-        ((pause_s, then),) = timers
-        assert pause_s == pytest.approx(3.0 + membership_module.GRACE_MARGIN_S)
-        then()
-        assert s.since() == ["rejoin"]
-
-    told(story)
+async def test_the_leader_rejoins_when_the_grace_of_an_absent_replica_is_over(monkeypatch):
+    s = Story()
+    timers: list[tuple[float, Callable[[], None]]] = []
+    monkeypatch.setattr(asyncio.get_running_loop(), "call_later", lambda pause_s, what: timers.append((pause_s, what)))
+    await s.plan(1, "me", "absent", grace_s=5.0)
+    s.assignor._awaited(s.plans.newest, {"me"})  # what leading a round does
+    s.now_s += 2.0
+    await s.round(1, 1, 0)
+    s.since()
+    ((pause_s, then),) = timers
+    assert pause_s == pytest.approx(3.0 + membership_module.GRACE_MARGIN_S)
+    then()
+    assert s.since() == ["rejoin"]

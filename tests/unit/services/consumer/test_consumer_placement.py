@@ -57,15 +57,6 @@ def test_every_partition_has_exactly_one_owner_and_every_member_an_entry(the_pla
 
 
 @PROPERTY
-@given(plans, groups, partition_lists, st.randoms())
-def test_the_order_in_which_members_are_listed_changes_nothing(the_plan, group, partitions, random):
-    shuffled = list(group)
-    random.shuffle(shuffled)
-
-    assert place(the_plan, group, partitions, {}) == place(the_plan, shuffled, partitions, {})
-
-
-@PROPERTY
 @given(plans, groups, partition_lists, st.sets(st.sampled_from(NAMES)), st.data())
 def test_only_what_a_planned_absent_replica_should_own_and_nobody_has_waits(the_plan, group, partitions, awaited, data):
     ids = [member.member_id for member in group]
@@ -127,16 +118,6 @@ def test_without_an_assignment_counts_are_even_and_moves_are_few(count, partitio
     share, larger = divmod(len(partitions), count)
     unavoidable = sum(max(0, mine - share - (rank < larger)) for rank, mine in enumerate(held))
     assert moves(owners, previous) == unavoidable
-
-
-@PROPERTY
-@given(st.integers(1, 6), partition_lists)
-def test_sticky_placement_repeated_moves_nothing(count, partitions):
-    group = members(*NAMES[:count])
-    once = place(None, group, partitions, {})
-    previous = {partition: owner for owner, mine in once.items() for partition in mine}
-
-    assert place(None, group, partitions, previous) == once
 
 
 def test_partitions_of_an_absent_replica_go_to_the_least_loaded():

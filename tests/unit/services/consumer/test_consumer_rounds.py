@@ -70,20 +70,6 @@ def test_a_plan_that_changes_back_returns_a_claimed_partition_to_its_owner():
     assert not shares["A"].origin.again
 
 
-def test_eager_members_have_given_up_everything_so_one_round_is_enough():
-    group = {
-        "A": member("a", 0, 1, eager=True, given={0: Given(3, 0), 1: Given(5, 0)}),
-        "B": member("b", eager=True),
-    }
-
-    shares = decide(plan(2, {0: "a", 1: "b"}), group, [0, 1], GENERATION)
-
-    assert partitions_of(shares) == {"A": (0,), "B": (1,)}
-    assert shares["B"].origin.given == {1: Given(5, 0)}
-    assert not shares["B"].origin.again
-    assert shares["B"].origin.moved == 1
-
-
 def test_rounds_that_only_wait_for_a_slow_owner_end_at_the_cap():
     group = {"A": member("a", 0, epoch=2, follows=RoundKind.PLAN, follow_ups=MOST_FOLLOW_UPS), "B": member("b")}
 

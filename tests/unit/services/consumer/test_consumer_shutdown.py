@@ -1,7 +1,6 @@
 """How long a replica that leaves waits for a Kafka that may be gone."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
 import pytest
 from aiokafka.errors import KafkaConnectionError
@@ -9,10 +8,6 @@ from aiokafka.errors import KafkaConnectionError
 from services.consumer.shutdown import LOOKS, served_again, silence, unless_silent
 
 LOOK_S = 0.002
-
-
-def told(story: Callable[[], Awaitable[None]]) -> None:
-    asyncio.run(asyncio.wait_for(story(), 5))
 
 
 class Cluster:
@@ -37,89 +32,68 @@ class Cluster:
 
 
 @pytest.mark.parametrize("brokers", [{"a": "refuses"}, {"a": "hangs"}, {"a": "refuses", "b": "hangs"}, {}])
-def test_when_nobody_answers_the_silence_is_known_after_some_looks(brokers):
-    async def story() -> None:
-        await Cluster(**brokers).silence()
-
-    told(story)
+async def test_when_nobody_answers_the_silence_is_known_after_some_looks(brokers):
+    await Cluster(**brokers).silence()
 
 
 @pytest.mark.parametrize("others", ["refuses", "hangs"])
-def test_one_broker_that_answers_is_enough(others):
-    async def story() -> None:
-        cluster = Cluster(a=others, b="answers", c=others)
-        waiting = asyncio.ensure_future(cluster.silence())
-        while cluster.asked["b"] < 3 * LOOKS:  # noqa: ASYNC110
-            await asyncio.sleep(LOOK_S)
-        assert not waiting.done()
-        waiting.cancel()
-
-    told(story)
+async def test_one_broker_that_answers_is_enough(others):
+    cluster = Cluster(a=others, b="answers", c=others)
+    waiting = asyncio.ensure_future(cluster.silence())
+    while cluster.asked["b"] < 3 * LOOKS:  # noqa: ASYNC110
+        await asyncio.sleep(LOOK_S)
+    assert not waiting.done()
+    waiting.cancel()
 
 
-def test_a_broker_that_hangs_is_asked_once_and_heard_when_it_wakes_up():
-    async def story() -> None:
-        cluster = Cluster(a="hangs")
-        waiting = asyncio.ensure_future(cluster.silence())
-        while cluster.asked["a"] == 0:  # noqa: ASYNC110
-            await asyncio.sleep(0)
-        await asyncio.sleep(2 * LOOK_S)
-        assert cluster.asked["a"] == 1
-        cluster.brokers["a"] = "answers"
-        while cluster.asked["a"] < LOOKS:  # noqa: ASYNC110
-            await asyncio.sleep(0)
-        assert not waiting.done(), "it answers"
-        cluster.brokers["a"] = "refuses"
-        await waiting
-
-    told(story)
+async def test_a_broker_that_hangs_is_asked_once_and_heard_when_it_wakes_up():
+    cluster = Cluster(a="hangs")
+    waiting = asyncio.ensure_future(cluster.silence())
+    while cluster.asked["a"] == 0:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    await asyncio.sleep(2 * LOOK_S)
+    assert cluster.asked["a"] == 1
+    cluster.brokers["a"] = "answers"
+    while cluster.asked["a"] < LOOKS:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    assert not waiting.done(), "it answers"
+    cluster.brokers["a"] = "refuses"
+    await waiting
 
 
-def test_a_handover_that_is_quick_asks_nobody():
-    async def story() -> None:
-        cluster = Cluster(a="answers")
+async def test_a_handover_that_is_quick_asks_nobody():
+    cluster = Cluster(a="answers")
 
-        async def leave() -> None: ...
+    async def leave() -> None: ...
 
-        assert await unless_silent(leave(), cluster.silence(), 5.0)
-        assert cluster.asked == {"a": 0}
-
-    told(story)
+    assert await unless_silent(leave(), cluster.silence(), 5.0)
+    assert cluster.asked == {"a": 0}
 
 
-def test_a_leave_that_waits_for_kafka_is_cut_short_by_the_silence():
-    async def story() -> None:
-        cut: list[str] = []
+async def test_a_leave_that_waits_for_kafka_is_cut_short_by_the_silence():
+    cut: list[str] = []
 
-        async def leave() -> None:
-            try:
-                await asyncio.Event().wait()
-            finally:
-                cut.append("short")
+    async def leave() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cut.append("short")
 
-        assert not await unless_silent(leave(), Cluster(a="refuses").silence(), 5.0)
-        assert cut == ["short"]
-
-    told(story)
+    assert not await unless_silent(leave(), Cluster(a="refuses").silence(), 5.0)
+    assert cut == ["short"]
 
 
-def test_while_somebody_answers_the_deadline_holds():
-    async def story() -> None:
-        with pytest.raises(TimeoutError):
-            await unless_silent(asyncio.Event().wait(), Cluster(a="answers").silence(), 0.02)  # type: ignore[arg-type]
-
-    told(story)
+async def test_while_somebody_answers_the_deadline_holds():
+    with pytest.raises(TimeoutError):
+        await unless_silent(asyncio.Event().wait(), Cluster(a="answers").silence(), 0.02)  # type: ignore[arg-type]
 
 
-def test_what_goes_wrong_while_leaving_comes_out():
-    async def story() -> None:
-        async def leave() -> None:
-            raise ValueError("a listener could not save")
+async def test_what_goes_wrong_while_leaving_comes_out():
+    async def leave() -> None:
+        raise ValueError("a listener could not save")
 
-        with pytest.raises(ValueError, match="could not save"):
-            await unless_silent(leave(), Cluster(a="answers").silence(), 5.0)
-
-    told(story)
+    with pytest.raises(ValueError, match="could not save"):
+        await unless_silent(leave(), Cluster(a="answers").silence(), 5.0)
 
 
 def test_what_is_served_again_is_said_by_partition():

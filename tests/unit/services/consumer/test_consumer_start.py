@@ -53,22 +53,19 @@ def test_incarnations_of_one_name_sort_by_when_they_were_made():
     assert {len(each) for each in stamps} == {16}
 
 
-def test_a_paused_partition_starts_nothing_until_it_is_resumed():
-    async def story() -> None:
-        consumer = PlanConsumer("r", NOWHERE, TOPICS, handle)
-        consumer._queues.open({3: 0}, epoch=1)
-        consumer.pause(3)
-        assert consumer._queues[3].paused
-        assert consumer.partitions == (3,), "it is still served, only later"
-        consumer._queues.take()
-        consumer.resume(3)
-        assert not consumer._queues[3].paused
-        await asyncio.wait_for(consumer._queues.startable(), 1)
-
-    asyncio.run(story())
+async def test_a_paused_partition_starts_nothing_until_it_is_resumed():
+    consumer = PlanConsumer("r", NOWHERE, TOPICS, handle)
+    consumer._queues.open({3: 0}, epoch=1)
+    consumer.pause(3)
+    assert consumer._queues[3].paused
+    assert consumer.partitions == (3,), "it is still served, only later"
+    consumer._queues.take()
+    consumer.resume(3)
+    assert not consumer._queues[3].paused
+    await asyncio.wait_for(consumer._queues.startable(), 1)
 
 
-def test_a_broker_that_comes_back_in_time_is_waited_for():
+async def test_a_broker_that_comes_back_in_time_is_waited_for():
     answers = [KafkaConnectionError("away"), OSError("refused"), None]
 
     async def attempt() -> str:
@@ -76,18 +73,18 @@ def test_a_broker_that_comes_back_in_time_is_waited_for():
             raise answer
         return "connected"
 
-    assert asyncio.run(patiently(attempt, "no Kafka", deadline=time.monotonic() + 10)) == "connected"
+    assert await patiently(attempt, "no Kafka", deadline=time.monotonic() + 10) == "connected"
 
 
-def test_one_that_stays_away_is_one_line_at_the_deadline():
+async def test_one_that_stays_away_is_one_line_at_the_deadline():
     async def attempt() -> None:
         raise KafkaConnectionError("refused")
 
     with pytest.raises(ReplicaError, match=r"no Kafka at one:9092 \(KafkaConnectionError: refused\)"):
-        asyncio.run(patiently(attempt, "no Kafka at one:9092", deadline=time.monotonic() + 0.1))
+        await patiently(attempt, "no Kafka at one:9092", deadline=time.monotonic() + 0.1)
 
 
-def test_of_several_attempts_the_first_error_ends_all():
+async def test_of_several_attempts_the_first_error_ends_all():
     cancelled = []
 
     async def fails() -> None:
@@ -101,7 +98,7 @@ def test_of_several_attempts_the_first_error_ends_all():
             raise
 
     with pytest.raises(ReplicaError, match="no topic"):
-        asyncio.run(together(waits(), fails()))
+        await together(waits(), fails())
     assert cancelled
 
 

@@ -104,17 +104,14 @@ def test_a_batch_ends_before_a_key_that_another_batch_is_at_work_on():
     assert offsets(one.start(5)) == [2]
 
 
-def test_a_queue_is_idle_once_every_event_that_was_started_is_done_for_good():
-    async def story() -> None:
-        one = queue(*records(0, 2))
-        taken = one.start(1)
-        one.returned(taken)
-        assert not one.is_idle, "its output is not acknowledged yet"
-        one.finished(taken)
-        assert one.is_idle, "what only waits does not count"
-        await asyncio.wait_for(one.idle(), 1)
-
-    asyncio.run(story())
+async def test_a_queue_is_idle_once_every_event_that_was_started_is_done_for_good():
+    one = queue(*records(0, 2))
+    taken = one.start(1)
+    one.returned(taken)
+    assert not one.is_idle, "its output is not acknowledged yet"
+    one.finished(taken)
+    assert one.is_idle, "what only waits does not count"
+    await asyncio.wait_for(one.idle(), 1)
 
 
 @settings(max_examples=60, deadline=None)
@@ -243,49 +240,43 @@ def test_fetching_rests_from_enough_until_there_is_room_for_more():
     assert said == [(0, True), (0, False)]
 
 
-def test_settling_waits_for_what_is_handled_and_names_what_is_late():
-    async def story() -> None:
-        some = queues(0, 1, 2)
-        for partition in (0, 1, 2):
-            some.put(partition, records(0, 2), 1)
-        (quick, its), (slow, _) = some.take(), some.take()
-        some.close([0, 1, 2])
+async def test_settling_waits_for_what_is_handled_and_names_what_is_late():
+    some = queues(0, 1, 2)
+    for partition in (0, 1, 2):
+        some.put(partition, records(0, 2), 1)
+    (quick, its), (slow, _) = some.take(), some.take()
+    some.close([0, 1, 2])
 
-        def quick_is_done() -> None:
-            quick.returned(its)
-            quick.finished(its)
+    def quick_is_done() -> None:
+        quick.returned(its)
+        quick.finished(its)
 
-        asyncio.get_running_loop().call_soon(quick_is_done)
-        assert await some.settle([0, 1, 2], 0.02) == {0, 2}
-        assert not slow.is_idle
-        await asyncio.sleep(0)
-        assert len(asyncio.all_tasks()) == 1, "nobody goes on waiting"
-
-    asyncio.run(story())
+    asyncio.get_running_loop().call_soon(quick_is_done)
+    assert await some.settle([0, 1, 2], 0.02) == {0, 2}
+    assert not slow.is_idle
+    await asyncio.sleep(0)
+    assert len(asyncio.all_tasks()) == 1, "nobody goes on waiting"
 
 
-def test_a_server_with_nothing_to_do_is_woken_by_a_record_a_reopening_and_a_return():
-    async def story() -> None:
-        some = queues(0)
+async def test_a_server_with_nothing_to_do_is_woken_by_a_record_a_reopening_and_a_return():
+    some = queues(0)
 
-        async def wakes() -> bool:
-            try:
-                await asyncio.wait_for(some.startable(), 0.005)
-            except TimeoutError:
-                return False
-            return True
+    async def wakes() -> bool:
+        try:
+            await asyncio.wait_for(some.startable(), 0.005)
+        except TimeoutError:
+            return False
+        return True
 
-        assert some.take() is None
-        assert not await wakes()
-        some.put(0, records(0, 1), 1)
-        assert await wakes()
-        some.close([0])
-        assert some.take() is None
-        assert not await wakes()
-        some.reopen([0], 1)
-        assert await wakes()
-
-    asyncio.run(story())
+    assert some.take() is None
+    assert not await wakes()
+    some.put(0, records(0, 1), 1)
+    assert await wakes()
+    some.close([0])
+    assert some.take() is None
+    assert not await wakes()
+    some.reopen([0], 1)
+    assert await wakes()
 
 
 moves = st.one_of(

@@ -1,7 +1,8 @@
 """The Order app without a broker: Faust's own agents, a producer that remembers."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -44,18 +45,16 @@ class Memory:
         return [(value or b"", partition) for name, _, value, partition in self.records if name == topic]
 
 
-def with_order_agent(folder: Path, tell: Callable[[Service, Any, Memory], Awaitable[None]]) -> None:
-    async def told() -> None:
-        settings = OrderSettings(data_dir=str(folder), payment_partitions=9, grouping="explicit")
-        service = build(Connection(bootstrap_servers="127.0.0.1:1", namespace="t"), settings)
-        memory = Memory()
-        service.app.producer = memory
-        service.stage.assigned([])
-        agent = service.app.agents["t.order-t.orders.placed"]
-        async with agent.test_context() as context:
-            await tell(service, context, memory)
-
-    asyncio.run(told())
+@asynccontextmanager
+async def order_agent(folder: Path) -> AsyncIterator[tuple[Service, Any, Memory]]:
+    """Yield the service, its agent's stream, and what its producer was given."""
+    settings = OrderSettings(data_dir=str(folder), payment_partitions=9, grouping="explicit")
+    service = build(Connection(bootstrap_servers="127.0.0.1:1", namespace="t"), settings)
+    memory = Memory()
+    service.app.producer = memory
+    service.stage.assigned([])
+    async with service.app.agents["t.order-t.orders.placed"].test_context() as context:
+        yield service, context, memory
 
 
 async def put(context: Any, value: bytes | None, **headers: bytes) -> None:
@@ -64,8 +63,8 @@ async def put(context: Any, value: bytes | None, **headers: bytes) -> None:
         await asyncio.sleep(0)
 
 
-def test_an_order_becomes_a_payment_request_in_its_partition(tmp_path: Path) -> None:
-    async def tell(service: Service, context: Any, memory: Memory) -> None:
+async def test_an_order_becomes_a_payment_request_in_its_partition(tmp_path: Path) -> None:
+    async with order_agent(tmp_path) as (service, context, memory):
         await put(context, msgspec.json.encode(ORDER), partition=b"7", intended_at=b"123", placed_at=b"456")
         ((value, partition),) = memory.on("t.payments.requested")
         request = msgspec.json.decode(value, type=PaymentRequested)
@@ -75,21 +74,17 @@ def test_an_order_becomes_a_payment_request_in_its_partition(tmp_path: Path) -> 
         assert service.stage.open.count == 0
         assert len(memory.on("t.order-orders-changelog")) == 1
 
-    with_order_agent(tmp_path, tell)
 
-
-def test_a_repeated_order_is_requested_once(tmp_path: Path) -> None:
-    async def tell(service: Service, context: Any, memory: Memory) -> None:
+async def test_a_repeated_order_is_requested_once(tmp_path: Path) -> None:
+    async with order_agent(tmp_path) as (service, context, memory):
         for _ in range(3):
             await put(context, msgspec.json.encode(ORDER))
         assert len(memory.on("t.payments.requested")) == 1
         assert service.stage.duplicates == 2
 
-    with_order_agent(tmp_path, tell)
 
-
-def test_what_cannot_be_accepted_becomes_a_dead_letter(tmp_path: Path) -> None:
-    async def tell(service: Service, context: Any, memory: Memory) -> None:
+async def test_what_cannot_be_accepted_becomes_a_dead_letter(tmp_path: Path) -> None:
+    async with order_agent(tmp_path) as (service, context, memory):
         for value in (b"{", None, msgspec.json.encode({**ORDER, "v": 2}), b" " * 20_000):
             await put(context, value)
         await put(context, msgspec.json.encode(ORDER), partition=b"9")
@@ -102,18 +97,13 @@ def test_what_cannot_be_accepted_becomes_a_dead_letter(tmp_path: Path) -> None:
         assert memory.on("t.payments.requested") == []
         assert service.stage.open.count == 0
 
-    with_order_agent(tmp_path, tell)
 
-
-def test_nothing_is_answered_from_a_table_that_is_still_being_recovered(tmp_path: Path) -> None:
-    async def ask() -> list[tuple[int, str | None]]:
-        settings = OrderSettings(data_dir=str(tmp_path), payment_partitions=3)
-        service = build(Connection(bootstrap_servers="127.0.0.1:1"), settings)
-        application = web.Application()
-        application.add_routes(service.routes)
-        async with TestClient(TestServer(application)) as client:
-            answers = [await client.get("/orders/o-1"), await client.post("/orders", json={})]
-            assert service.unhealthy() is not None
-            return [(answer.status, answer.headers.get("Retry-After")) for answer in answers]
-
-    assert asyncio.run(ask()) == [(503, "1"), (503, "1")]
+async def test_nothing_is_answered_from_a_table_that_is_still_being_recovered(tmp_path: Path) -> None:
+    settings = OrderSettings(data_dir=str(tmp_path), payment_partitions=3)
+    service = build(Connection(bootstrap_servers="127.0.0.1:1"), settings)
+    application = web.Application()
+    application.add_routes(service.routes)
+    async with TestClient(TestServer(application)) as client:
+        for answer in (await client.get("/orders/o-1"), await client.post("/orders", json={})):
+            assert (answer.status, answer.headers.get("Retry-After")) == (503, "1")
+        assert service.unhealthy() is not None

@@ -133,31 +133,25 @@ def event(number: int = 1, *, key: bytes = b"order", value: bytes | None = None)
     return Event("run-1.payments.requested", 3, 41, key, value, (), 0, received_us=1, epoch=7)
 
 
-def test_an_event_takes_its_service_time_and_is_done_when_its_verdict_is_acknowledged():
-    async def story() -> None:
-        one, written = service()
-        began_s = asyncio.get_running_loop().time()
-        acknowledged = await one.handle(event())
-        assert asyncio.get_running_loop().time() - began_s >= 0.002
-        assert not acknowledged.done(), "the broker has not answered"
+async def test_an_event_takes_its_service_time_and_is_done_when_its_verdict_is_acknowledged():
+    one, written = service()
+    began_s = asyncio.get_running_loop().time()
+    acknowledged = await one.handle(event())
+    assert asyncio.get_running_loop().time() - began_s >= 0.002
+    assert not acknowledged.done(), "the broker has not answered"
 
-        ((topic, key, value),) = written
-        settled = msgspec.json.decode(value, type=PaymentSettled)
-        assert topic == "run-1.payments.settled"
-        assert key == settled.order_id.encode()
-        assert (settled.timeline.replica, settled.timeline.epoch, settled.timeline.partition) == ("payment-0", 7, 3)
-        assert one._pace.busy_s == pytest.approx(0.002)
-
-    asyncio.run(story())
+    ((topic, key, value),) = written
+    settled = msgspec.json.decode(value, type=PaymentSettled)
+    assert topic == "run-1.payments.settled"
+    assert key == settled.order_id.encode()
+    assert (settled.timeline.replica, settled.timeline.epoch, settled.timeline.partition) == ("payment-0", 7, 3)
+    assert one._pace.busy_s == pytest.approx(0.002)
 
 
-def test_what_cannot_be_settled_goes_to_the_dead_letters_of_the_run():
-    async def story() -> None:
-        one, written = service(service_time_s=0.0)
-        await one.handle(event(value=b"{}"))
-        assert [topic for topic, _, _ in written] == ["run-1.dead.letters"]
-
-    asyncio.run(story())
+async def test_what_cannot_be_settled_goes_to_the_dead_letters_of_the_run():
+    one, written = service(service_time_s=0.0)
+    await one.handle(event(value=b"{}"))
+    assert [topic for topic, _, _ in written] == ["run-1.dead.letters"]
 
 
 @pytest.mark.parametrize(

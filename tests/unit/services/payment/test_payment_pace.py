@@ -9,10 +9,6 @@ from services.payment.pace import CATCH_UP_S, Pace
 SERVICE_S = 0.005
 
 
-def test_an_idle_server_takes_the_service_time_from_now():
-    assert Pace().begin(10.0, SERVICE_S, idle=True) == pytest.approx(10.005)
-
-
 def test_events_that_wait_follow_without_a_gap_however_late_the_timer_rings():
     pace, now_s = Pace(), 10.0
     for _ in range(200):
@@ -63,7 +59,3 @@ def test_time_lost_while_events_waited_counts_as_busy_so_that_the_rate_learned_i
     finish_s = pace.begin(11.0, SERVICE_S, idle=False)
 
     assert pace.busy_s == pytest.approx(finish_s - 10.0)
-
-
-def test_no_service_time_means_no_waiting():
-    assert Pace().begin(3.0, 0.0, idle=True) == 3.0

@@ -1,10 +1,5 @@
-"""Faust as our services use it: the app factory, its Kafka driver, and the adapter between its streams and a Stage.
+"""Faust as our services use it: its settings, the app factory, and its Kafka driver. Nothing happens at import."""
 
-Nothing happens at import.
-"""
-
-import asyncio
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -18,8 +13,6 @@ from mode.supervisors import CrashingSupervisor
 from contracts.connection import Connection
 from contracts.settings import Settings, setting
 from contracts.topics import AUTO_OFFSET_RESET, Group, qualified
-from services.common.records import Decide, Effect, Incoming
-from services.common.stage import Stage
 
 SESSION_S: Final = 6.0
 HEARTBEAT_S: Final = 1.0
@@ -152,35 +145,3 @@ class RawSchema(faust.Schema):  # type: ignore[misc]
             return app.create_event(message.key, message.value, message.headers, message)
 
         return decode
-
-
-def consume(app: faust.App, topic: str, stage: Stage, decide: Decide) -> None:
-    """Add the agent that feeds `topic` to `stage`."""
-
-    async def agent(stream: Any) -> None:
-        async for event in stream.noack().events():
-            await stage.may_run.wait()
-            message = event.message
-            if message.generation_id == app.consumer_generation_id:  # else it was revoked, and is read again
-                await stage.take(incoming(message), decide, event.ack)
-
-    app.agent(app.topic(topic, schema=RawSchema(allow_empty=True)), name=f"{app.conf.id}-{topic}")(agent)
-
-
-def incoming(message: Any) -> Incoming:
-    """Return Faust's message as a plain record."""
-    headers: Mapping[str, bytes] = dict(message.headers or ())
-    stamp_us = round((message.timestamp or 0.0) * 1e3) * 1000
-    return Incoming(message.topic, message.partition, message.offset, stamp_us, message.key, message.value, headers)
-
-
-def sender(app: faust.App) -> Any:
-    """Return the function by which a stage writes: straight to the producer, past Faust's topics and serialisers."""
-
-    async def send(effect: Effect) -> "asyncio.Future[Any]":
-        sent: asyncio.Future[Any] = await app.producer.send(
-            effect.topic, effect.key, effect.value, effect.partition, None, None
-        )
-        return sent
-
-    return send

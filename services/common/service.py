@@ -1,4 +1,4 @@
-"""A service: how it is put together from its parts, how it starts and stops, and whether it is well."""
+"""A service: how its parts are put together, how records pass between Faust and its stage, whether it is well."""
 
 import asyncio
 import time
@@ -12,9 +12,9 @@ from aiohttp import web
 
 from contracts.connection import Connection
 from contracts.topics import Group, Topic, partitions_of, qualified
-from services.common.faust_app import ServiceSettings, consume, make_app, sender
+from services.common.faust_app import RawSchema, ServiceSettings, make_app
 from services.common.once import IdOf, written_ids
-from services.common.records import Decide, ServiceError
+from services.common.records import Decide, Effect, Incoming, ServiceError
 from services.common.stage import Stage
 
 STALL_S: Final = 10.0
@@ -41,8 +41,18 @@ class Service:
         return qualified(self.connection.namespace, topic)
 
     def consume(self, topic: Topic, decide: Decide) -> None:
-        """Let `decide` say what each record of `topic` causes."""
-        consume(self.app, self.named(topic), self.stage, decide)
+        """Add the agent that feeds `topic` to the stage, where `decide` says what each record causes."""
+
+        async def agent(stream: Any) -> None:
+            async for event in stream.noack().events():
+                await self.stage.may_run.wait()
+                message = event.message
+                if message.generation_id == self.app.consumer_generation_id:  # else it was revoked, and is read again
+                    await self.stage.take(incoming(message), decide, event.ack)
+
+        name = self.named(topic)
+        source = self.app.topic(name, schema=RawSchema(allow_empty=True))
+        self.app.agent(source, name=f"{self.app.conf.id}-{name}")(agent)
 
     def __post_init__(self) -> None:
         self.app.on_partitions_revoked.connect(self._on_revoked, weak=False)
@@ -161,3 +171,22 @@ def _letters(stage: str) -> IdOf:
         return letter.letter_id if letter.stage == stage else None
 
     return identity
+
+
+def incoming(message: Any) -> Incoming:
+    """Return Faust's message as a plain record."""
+    headers: Mapping[str, bytes] = dict(message.headers or ())
+    stamp_us = round((message.timestamp or 0.0) * 1e3) * 1000
+    return Incoming(message.topic, message.partition, message.offset, stamp_us, message.key, message.value, headers)
+
+
+def sender(app: faust.App) -> Any:
+    """Return the function by which a stage writes: straight to the producer, past Faust's topics and serialisers."""
+
+    async def send(effect: Effect) -> "asyncio.Future[Any]":
+        sent: asyncio.Future[Any] = await app.producer.send(
+            effect.topic, effect.key, effect.value, effect.partition, None, None
+        )
+        return sent
+
+    return send

@@ -14,14 +14,12 @@ from services.common.records import ServiceError
 log = logging.getLogger(__name__)
 
 PREFIX: Final = {Delivery.KIP848: "consumer", Delivery.SHARE: "share"}
-"""Of a group's settings, for the protocols that have any."""
+"""Of a group's settings; under the classic protocol the client has them itself."""
 ANSWER_S: Final = 10.0
 
 
 def group_settings(runtime: Delivery, heartbeat_s: float, session_s: float) -> dict[str, str]:
-    """Return the group's settings by name; none where the client has them itself."""
-    if runtime not in PREFIX:
-        return {}
+    """Return the group's settings by name."""
     prefix = PREFIX[runtime]
     settings = {
         f"{prefix}.heartbeat.interval.ms": str(round(heartbeat_s * 1000)),
@@ -35,14 +33,12 @@ def group_settings(runtime: Delivery, heartbeat_s: float, session_s: float) -> d
 
 
 def configure_group(connection: Connection, runtime: Delivery, heartbeat_s: float, session_s: float) -> None:
-    """Set what `runtime` wants of the Payment group. Doing it again changes nothing; so does an unneeded call.
+    """Set what `runtime` wants of the Payment group. Doing it again changes nothing.
 
     Settings that the broker does not know yet are left out. Raises ServiceError when it refuses one (below its
     minimum: group.consumer.min.heartbeat.interval.ms, group.share.min.session.timeout.ms, …) or does not answer.
     """
     wanted = group_settings(runtime, heartbeat_s, session_s)
-    if not wanted:
-        return
     admin = AdminClient(connection.librdkafka(), logger=log)
     group = qualified(connection.namespace, Group.PAYMENT)
     try:

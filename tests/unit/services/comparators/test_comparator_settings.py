@@ -62,11 +62,6 @@ def test_heartbeat_and_session_are_the_groups_under_the_new_protocols():
     }
 
 
-@pytest.mark.parametrize("runtime", [Delivery.COOPERATIVE_STICKY, Delivery.FAUST])
-def test_under_the_classic_protocol_they_are_the_clients(runtime):
-    assert group_settings(runtime, heartbeat_s=0.1, session_s=6) == {}
-
-
 def test_nothing_is_committed_or_stored_behind_the_replicas_back():
     options = librdkafka.group_consumer(CONNECTION, SETTINGS)
 

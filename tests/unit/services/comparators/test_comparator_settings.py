@@ -18,7 +18,7 @@ CONNECTION = Connection(bootstrap_servers="127.0.0.1:1", namespace="run-1")
 
 
 def test_our_own_consumer_is_no_comparator():
-    with pytest.raises(ValueError, match=r"runtime eager .* known are cooperative-sticky, kip848, share, faust"):
+    with pytest.raises(ValueError, match=r"runtime = 'eager': .* known are cooperative-sticky, kip848, share, faust"):
         ComparatorSettings(replica="payment-0", runtime=Delivery.EAGER)
 
 

@@ -40,7 +40,6 @@ SEND_DEADLINE_S: Final = 10.0
 SESSION_S: Final = 6.0
 LATENESS_LIMIT_S: Final = 0.025
 """A generator whose p99 lateness exceeds this makes the run invalid."""
-
 STOPPING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 Announce = Callable[[str, int], None]
@@ -54,9 +53,8 @@ class OverdueError(ExperimentError):
 class Experiment:
     """A group that serves, the hand that acts on it, and the notes of what was done. Its stack takes it down."""
 
-    def __init__(self, setup: Setup, machine: Machine, stack: ExitStack, announce: Announce) -> None:
+    def __init__(self, setup: Setup, machine: Machine, stack: ExitStack) -> None:
         self.setup = setup
-        self.announce = announce
         self._folder = Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
         self.connection = Connection(
             bootstrap_servers=stack.enter_context(machine.kafka(self._folder / "kafka")),
@@ -70,13 +68,11 @@ class Experiment:
         self._commits = CommitReader(self.connection, setup.partitions)
         for reader in (self.timeline, self.reports, self._commits):
             stack.callback(reader.close)
-        sent = LoadSettings(
-            rate=setup.rate, partitions=setup.partitions, seed=setup.seed, out_dir=str(self._folder)
-        )  # fmt: skip
+        load = LoadSettings(rate=setup.rate, partitions=setup.partitions, seed=setup.seed, out_dir=str(self._folder))
         environ = {**os.environ, **as_environment(self.connection)}
         payment = "services.payment" if setup.takes_plan else "services.comparators"
         self.replicas = Children(self._folder, payment, {**environ, **_of_replicas(setup)})
-        self._load = Children(self._folder, "bench.handover.load", {**environ, **as_environment(sent)})
+        self._load = Children(self._folder, "bench.handover.load", {**environ, **as_environment(load)})
         for processes in (self.replicas, self._load):
             stack.callback(processes.close)
         self.asked_to_stop: list[int] = []
@@ -231,7 +227,7 @@ def conduct(
     problem, interrupted = "", False
     announce("starting", 0)
     with ExitStack() as stack:
-        one = Experiment(setup, machine, stack, announce)
+        one = Experiment(setup, machine, stack)
         stack.enter_context(_signals_noted(one.asked_to_stop))
         one.begin()
         try:

@@ -70,7 +70,7 @@ def load(
 ) -> None:
     """Send a scenario's load to services that run already, and wait until all of it is finished.
 
-    Then `tailpack report OUT/NAMESPACE` judges the run.
+    Then `tailpack report OUT/NAMESPACE` reports on the run.
     """
     from bench.scenario import load_scenario  # noqa: PLC0415
     from tailpack.run import Options, Run  # noqa: PLC0415
@@ -86,7 +86,7 @@ def load(
     )
     console = Console()
     folder = Run(chosen, options, console).replay()
-    console.print(f"judge it: tailpack report {folder}", highlight=False, soft_wrap=True)
+    console.print(f"report on it: tailpack report {folder}", highlight=False, soft_wrap=True)
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""The harness on real Kafka: a few handovers, judged, and nothing left behind."""
+"""The harness on real Kafka: a few handovers, analysed, and nothing left behind."""
 
 from contextlib import nullcontext
 

@@ -15,6 +15,8 @@ from contracts.connection import Connection
 from contracts.progress import Progress, Round
 from contracts.topics import PIPELINE_PARTITIONS, Group, Topic, qualified
 
+NO_ENDS: Final = {"enable.partition.eof": False}
+"""Nobody asks where a topic ends: to be told each time would only cost the machine."""
 COMMITS_EVERY_S: Final = 0.3
 COMMITS_DEADLINE_S: Final = 0.5
 
@@ -38,7 +40,7 @@ class TimelineReader:
 
     def __init__(self, connection: Connection) -> None:
         few_fetches = {"fetch_min_bytes": 20_000, "fetch_wait_max_ms": 50}  # the broker has other work
-        self._consumer = Consumer(reader(connection, isolation_level="read_committed", **few_fetches))
+        self._consumer = Consumer(reader(connection, isolation_level="read_committed", **few_fetches) | NO_ENDS)
         topic = qualified(connection.namespace, Topic.PAYMENTS_SETTLED)
         self._consumer.assign([TopicPartition(topic, number, 0) for number in range(PIPELINE_PARTITIONS)])
         self._decoder = msgspec.json.Decoder(_Settled)
@@ -117,7 +119,8 @@ class CommitReader:
     """
 
     def __init__(self, connection: Connection, partitions: int) -> None:
-        self._consumer = Consumer(reader(connection) | {"group.id": qualified(connection.namespace, Group.PAYMENT)})
+        group = {"group.id": qualified(connection.namespace, Group.PAYMENT)}
+        self._consumer = Consumer(reader(connection) | NO_ENDS | group)
         topic = qualified(connection.namespace, Topic.PAYMENTS_REQUESTED)
         self._places = [TopicPartition(topic, number) for number in range(partitions)]
         self._samples: list[list[int]] = []

@@ -1,54 +1,72 @@
-"""What trace can be asked for."""
+"""Which files make a trace, which month each of them holds, and what no trace can be; all before a JVM starts."""
 
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
-from bench.taxi.months import Month
-from bench.taxi.request import Request, parse_speed, window_of
+from bench.taxi.trace import Request, partitions_of_zones
+from bench.taxi.trips import Month, files_of, parse_month
 from contracts.validation import InvalidSettingsError
+from report.spark import ReportError
 
 JANUARY = Month(2013, 1)
 
 
-def test_a_month_forty_times_faster_lasts_eighteen_and_a_half_hours() -> None:
-    window = window_of(Request(), JANUARY, JANUARY)
-
-    assert window.duration_s == 31 * 24 * 90
-    assert window.began_s == JANUARY.began_s
-
-
-def test_several_months_are_one_trace_and_a_last_second_that_is_not_whole_counts() -> None:
-    assert window_of(Request(), JANUARY, Month(2013, 2)).duration_s == (31 + 28) * 24 * 90
-    assert window_of(Request(speed=Fraction(1000)), JANUARY, JANUARY).duration_s == 2679  # 2678.4
-
-
-def test_only_its_beginning_may_be_asked_for_but_not_more_than_there_is() -> None:
-    assert window_of(Request(duration_s=7207), JANUARY, JANUARY).duration_s == 7207
-    with pytest.raises(InvalidSettingsError, match="2013-01 at speed 40 is a trace of 66960 s"):
-        window_of(Request(duration_s=66_961), JANUARY, JANUARY)
+def test_a_folder_stands_for_its_files_in_order_of_their_months(tmp_path: Path) -> None:
+    for name in ("yellow_2013-02.csv.gz", "yellow_2012-12.parquet", "green_2013-01.CSV", "notes.txt"):
+        (tmp_path / name).touch()
+    found = files_of([str(tmp_path)], None)
+    assert [Path(file).name for file in found] == [
+        "yellow_2012-12.parquet",
+        "green_2013-01.CSV",
+        "yellow_2013-02.csv.gz",
+    ]
+    assert list(found.values()) == [Month(2012, 12), JANUARY, Month(2013, 2)]
+    assert set(files_of([str(tmp_path)], JANUARY).values()) == {JANUARY}
 
 
-def test_a_trace_too_large_for_its_readers_is_refused_before_any_work() -> None:
-    with pytest.raises(InvalidSettingsError, match="2,678,400 seconds times 9 partitions"):
-        window_of(Request(speed=Fraction(1), partitions=9), JANUARY, JANUARY)
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["2013-01.csv", "2013-03.csv"], "2013-01 and 2013-03 are there, 2013-02 is missing"),
+        (["trips.csv"], "its name says no month"),
+        (["2013-01.txt"], "ends in none of"),
+        (["2013-13.csv"], "'2013-13' is no month"),
+    ],
+)
+def test_files_that_make_no_trace_are_refused(tmp_path: Path, names: list[str], said: str) -> None:
+    for name in names:
+        (tmp_path / name).touch()
+    with pytest.raises(ReportError, match=said):
+        files_of([str(tmp_path / name) for name in names], None)
+    with pytest.raises(ReportError, match="is not there"):
+        files_of([str(tmp_path / "away.csv")], None)
 
 
-@pytest.mark.parametrize("text", ["40", "37.5", "0.5", "1/3"])
-def test_speed_factors_are_exact(text: str) -> None:
-    assert parse_speed(text) == Fraction(text)
+def test_a_month_ends_where_the_next_begins() -> None:
+    assert parse_month(" 2012-02 ").ended_s == Month(2012, 3).began_s
+    assert Month(2012, 12).following == JANUARY
 
 
-@pytest.mark.parametrize("text", ["fast", "", "1/0", "nan", "inf"])
-def test_what_is_no_speed_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="no speed factor"):
-        parse_speed(text)
+@pytest.mark.parametrize(
+    ("request_", "said"),
+    [
+        (Request(speed=Fraction(0)), "--speed 0"),
+        (Request(partitions=0), "--partitions 0"),
+        (Request(by="zone"), "--by zone needs 2"),
+        (Request(duration_s=0), "--duration-s 0"),
+        (Request(duration_s=66_961), "the trace has 1 to 66960 s"),
+        (Request(speed=Fraction(1), partitions=100), "are more than 10,000,000 numbers"),
+    ],
+)
+def test_what_no_trace_can_be_is_refused(request_: Request, said: str) -> None:
+    with pytest.raises(InvalidSettingsError, match=said):
+        request_.seconds(JANUARY, JANUARY)
 
 
-def test_every_mistake_of_a_request_is_named_at_once() -> None:
-    with pytest.raises(InvalidSettingsError) as refused:
-        Request(speed=Fraction(0), partitions=0, by="zone", duration_s=0, max_miles=-1.0, max_fare=-1.0)
-
-    assert len(refused.value.problems) == 6
-    with pytest.raises(InvalidSettingsError, match="--by zone: needs --partitions"):
-        Request(by="zone")
+def test_a_zone_goes_where_kafkas_clients_would_send_it() -> None:
+    found = partitions_of_zones(9)
+    assert len(found) == 266
+    assert found[0] == found[264], "no zone is the unknown one"
+    assert set(found) == set(range(9))

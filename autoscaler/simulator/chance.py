@@ -42,8 +42,6 @@ class ServiceTimes:
     """
 
     def __init__(self, settings: ServiceSettings, seed: int) -> None:
-        """Raise ValueError for times, speeds or factors that are not positive, and for a Pareto shape of 1 or less."""
-        _check(settings)
         self._settings = settings
         self._seed = seed
         self.slow_from_us: Final = round(settings.slow_from_s * _US)
@@ -82,22 +80,6 @@ class ServiceTimes:
                 shape = self._settings.pareto_shape
                 smallest_us = mean_us * (shape - 1) / shape
                 return (1 + chance.pareto(shape, BLOCK)) * smallest_us + overhead_us
-
-
-def _check(settings: ServiceSettings) -> None:
-    wrong = [
-        f"{name} must be {rule}, not {value}"
-        for name, rule, value, fine in (
-            ("service_time_s", "above 0", settings.service_time_s, settings.service_time_s > 0),
-            ("overhead_s", "0 or more", settings.overhead_s, settings.overhead_s >= 0),
-            ("pareto_shape", "above 1, for there to be a mean", settings.pareto_shape, settings.pareto_shape > 1),
-            ("speeds", "above 0 and at least one", settings.speeds, settings.speeds and min(settings.speeds) > 0),
-            ("slow_factor", "above 0", settings.slow_factor, settings.slow_factor > 0),
-        )
-        if not fine
-    ]
-    if wrong:
-        raise ValueError("; ".join(wrong))
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,12 +29,6 @@ def test_a_death_that_is_known_costs_the_eviction_and_the_pause():
     assert {by for _, by in served[6::2]} == {1}
 
 
-def test_an_event_in_service_at_a_death_is_served_again():
-    story = dying(at_s=0.125, eviction_s=0.1)
-    served = story.served()
-    assert served[6] == (275, 1), "it had begun at 120"
-
-
 def test_a_death_that_nobody_sees_shows_when_the_session_has_expired():
     story = dying(known=False, session_s=0.5)
     story.at(600)

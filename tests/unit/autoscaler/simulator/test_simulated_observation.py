@@ -27,14 +27,6 @@ def test_lag_is_what_was_produced_and_is_not_committed():
     assert Story(SECONDS, poll_events=8).at(45).lags() == [5, 5], "a batch is committed when it is finished"
 
 
-def test_recent_arrivals_lie_in_the_slots_before_the_observation():
-    recent = Story([(0, 0), (50, 1), (100, 0), (149, 0), (150, 1)]).at(150).observe().recent
-    assert recent.slot_s == 0.1
-    assert recent.counts.shape == (10, 2)
-    assert recent.counts[-2:].tolist() == [[1, 0], [2, 1]], "slots end at 50 and at 150; an event at 150 is to come"
-    assert recent.counts[:-2].sum() == 0
-
-
 def test_slots_that_do_not_divide_the_interval_are_stretched():
     recent = Story(SECONDS, slot_s=0.3).at(1100).observe().recent
     assert recent.slot_s == pytest.approx(1 / 3)

@@ -48,6 +48,6 @@ def job(scenario: str, policy: str, *, seed: int = 1, changes: Mapping[str, Any]
 
 def simulated(one: Job) -> SimulationResult:
     """Do the job. Raises InvalidSettingsError, or ValueError for what the simulator refuses."""
-    from bench.simulation.run import simulate_scenario  # noqa: PLC0415  compiled code only where something is simulated
+    from bench.simulation.run import run_scenario  # noqa: PLC0415  compiled code only where something is simulated
 
-    return simulate_scenario(one.question())
+    return run_scenario(one.question(), keep_events=False)[1]

@@ -1,4 +1,4 @@
-"""What a finished live run left in its folder, as arrays: its events, its journal, and what it was judged to be."""
+"""What a finished live run left in its folder, as arrays: its events, its journal, and its report."""
 
 from dataclasses import dataclass
 from math import lcm

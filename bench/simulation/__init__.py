@@ -1,1 +1,1 @@
-"""Scenarios in the simulated world: built, run and judged by the measures that live runs are judged by."""
+"""Scenarios in the simulated world: built, run, and measured as live runs are."""

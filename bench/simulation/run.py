@@ -1,42 +1,35 @@
-"""One question to the simulated world, from a scenario to its figures."""
+"""One question to the simulated world, from a scenario to its figures, by the measures of live runs."""
 
 import time
 from collections.abc import Callable
 
 from autoscaler.jit import load_compiler
+from autoscaler.model import Action
 from autoscaler.simulator.run import Run, simulate
 from bench.scenario import Scenario
-from bench.simulation.build import policy_of, settings_of
-from bench.simulation.foresight import bound_capacity
-from bench.simulation.judge import judge
+from bench.simulation.build import bound_capacity, policy_of, settings_of, true_service_rate
 from bench.simulation.result import SimulationResult
-from bench.simulation.sent import sent_by
-from loadgen.trace import Trace
-
-
-def simulate_scenario(
-    scenario: Scenario, *, trace: Trace | None = None, passed: Callable[[int], None] | None = None
-) -> SimulationResult:
-    """Simulate and judge; policy and seed are the scenario's. See `run_scenario`."""
-    return run_scenario(scenario, trace=trace, keep_events=False, passed=passed)[1]
+from bench.simulation.sent import Sent, sent_by
+from loadgen.schedule import Spacing
+from report.measures import bound_replica_minutes, in_sla_share, percentile_us, replica_minutes
 
 
 def run_scenario(
     scenario: Scenario,
+    sent: Sent | None = None,
     *,
-    trace: Trace | None = None,
     keep_events: bool = True,
     passed: Callable[[int], None] | None = None,
 ) -> tuple[Run, SimulationResult]:
     """Simulate a scenario; return what happened and its figures.
 
-    trace: replaces the scenario's rate and duration. keep_events: off, only latencies are kept.
+    sent: the events, where they are not simply the scenario's. keep_events: off, only latencies are kept.
     passed: told how many more events the simulation has reached.
     Raises InvalidSettingsError for what cannot be simulated.
     """
     load_compiler()  # its import is not the simulation's time
     began_s = time.perf_counter()
-    sent = sent_by(scenario, trace)
+    sent = sent_by(scenario) if sent is None else sent
     bound_capacity(scenario, sent)  # a question without a bound is refused before it takes time
     run = simulate(
         sent.workload(passed),
@@ -45,4 +38,41 @@ def run_scenario(
         keep_events=keep_events,
         clock=time.perf_counter,
     )
-    return run, judge(scenario, sent, run, wall_s=time.perf_counter() - began_s)
+    return run, analyse(scenario, sent, run, wall_s=time.perf_counter() - began_s)
+
+
+def analyse(scenario: Scenario, sent: Sent, run: Run, *, wall_s: float) -> SimulationResult:
+    """Return the figures of `run`. wall_s: how long it took."""
+    target = scenario.target
+    lost = sent.events - len(run.latency_us)
+    taken = [change.action for change in run.changes]
+    return SimulationResult(
+        scenario=scenario.name,
+        policy=run.policy,
+        seed=scenario.seed,
+        events=sent.events,
+        in_sla=in_sla_share(run.latency_us, target.latency_target_s, lost),
+        p50_s=_percentile_s(run, 0.5),
+        p99_s=_percentile_s(run, 0.99),
+        p999_s=_percentile_s(run, 0.999),
+        max_s=_percentile_s(run, 1.0),
+        replica_minutes=replica_minutes(run.requested, 0, sent.duration_s),
+        bound_replica_minutes=bound_replica_minutes(
+            sent.table(),
+            service_rate=true_service_rate(scenario),
+            latency_target_s=target.latency_target_s,
+            bursts=sent.spacing is Spacing.BURST,
+        ),
+        scale_ups=taken.count(Action.UP),
+        scale_downs=taken.count(Action.DOWN),
+        reassignments=taken.count(Action.REASSIGN),
+        moved_partitions=sum(change.moved for change in run.changes),
+        wall_s=wall_s,
+        policy_s=run.policy_s,
+        lost=lost,
+        duplicates=run.duplicates,
+    )
+
+
+def _percentile_s(run: Run, percentile: float) -> float | None:
+    return percentile_us(run.latency_us, percentile) / 1e6 if len(run.latency_us) else None

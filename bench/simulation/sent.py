@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -11,7 +12,7 @@ from bench.scenario import Scenario
 from contracts.validation import InvalidSettingsError
 from loadgen.schedule import SECOND_US, Schedule, Spacing, Split, schedule_chunks
 from loadgen.shapes import IntArray
-from loadgen.trace import Trace
+from loadgen.trace import Trace, TraceError, parse_trace
 from loadgen.workloads import WORKLOADS
 
 CHUNK_EVENTS: Final = 200_000
@@ -114,3 +115,16 @@ class _Chunks:
             yield Arrivals(chunk.offset_us, chunk.partition)
             if self._passed is not None:
                 self._passed(len(chunk))
+
+
+def read_trace(path: Path) -> Trace:
+    """Read a CSV file. Raises InvalidSettingsError with one message that names the first mistakes by their lines."""
+    try:
+        with path.open(encoding="utf-8") as lines:
+            return parse_trace(path.name, lines)
+    except OSError as missing:
+        raise InvalidSettingsError([f"{path}: cannot be read ({missing.strerror})"]) from missing
+    except UnicodeDecodeError as wrong:
+        raise InvalidSettingsError([f"{path}: is not UTF-8 text"]) from wrong
+    except TraceError as wrong:
+        raise InvalidSettingsError([f"{path.name}: {wrong}"]) from wrong

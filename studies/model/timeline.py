@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.scenario import load_scenario
-from bench.simulation.foresight import bound_capacity, bound_schedule
+from bench.simulation.build import bound_capacity, bound_schedule
 from bench.simulation.run import run_scenario
 from bench.simulation.sent import sent_by
 

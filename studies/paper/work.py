@@ -68,15 +68,14 @@ def equal_counts(observation: GroupObservation, plan: Plan, chance: np.random.Ge
 def _same_counts(question: Scenario, *, by_chance: bool) -> SimulationResult:
     from autoscaler.simulator.run import simulate  # noqa: PLC0415  compiled code only where something is simulated
     from bench.simulation.build import settings_of  # noqa: PLC0415
-    from bench.simulation.judge import judge  # noqa: PLC0415
-    from bench.simulation.run import run_scenario  # noqa: PLC0415
+    from bench.simulation.run import analyse, run_scenario  # noqa: PLC0415
     from bench.simulation.sent import sent_by  # noqa: PLC0415
 
     began_s = time.perf_counter()
-    placed, _ = run_scenario(question, keep_events=False)
+    sent = sent_by(question)
+    placed, _ = run_scenario(question, sent, keep_events=False)
     counts = tuple((one.at_s, one.replicas) for one in placed.changes)
     chance = np.random.default_rng(question.seed) if by_chance else None
     replayed = Replayed(question.autoscaler.policy, counts, chance)
-    sent = sent_by(question)
     run = simulate(sent.workload(), replayed, settings_of(question), keep_events=False)
-    return judge(question, sent, run, wall_s=time.perf_counter() - began_s)
+    return analyse(question, sent, run, wall_s=time.perf_counter() - began_s)

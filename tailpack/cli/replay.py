@@ -42,8 +42,8 @@ def replay(
 
     The distributions of both latencies are drawn into the run's folder.
     """
-    from bench.replay.plot import draw  # noqa: PLC0415  compiled code and matplotlib only where they are needed
     from bench.replay.replay import PLOT, replay  # noqa: PLC0415
+    from bench.replay.side_by_side import draw  # noqa: PLC0415  compiled code and matplotlib only where they are needed
 
     named = {} if policy is None else {"autoscaler.policy": policy}
     command = shlex.join(["tailpack", *sys.argv[1:]])
@@ -64,7 +64,7 @@ def replay(
 
 
 def table_of(found: "Replayed") -> Table:
-    """Return live, simulated, difference and judgement of each figure."""
+    """Return live, simulated, difference and verdict of each figure."""
     live, simulated, difference = found.live, found.simulated, found.differences
     same = found.policy == found.live_policy
     title = f"{found.run}, " + (found.policy if same else f"live {found.live_policy}, simulated {found.policy}")

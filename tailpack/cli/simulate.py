@@ -54,21 +54,19 @@ def simulate(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     out: Annotated[
         Path | None,
-        typer.Option(help="Folder that takes the run: every event, and the journal; `tailpack report` judges it."),
+        typer.Option(help="Folder that takes the run: every event, and the journal; `tailpack report` reports on it."),
     ] = None,
 ) -> None:
-    """Run a scenario in the simulator and judge it: seconds instead of minutes, nothing is started."""
+    """Run a scenario in the simulator and measure it: seconds instead of minutes, nothing is started."""
     from bench.scenario import load_scenario  # noqa: PLC0415  compiled code only where something is simulated
     from bench.simulation.run import run_scenario  # noqa: PLC0415
-    from bench.simulation.sent import sent_by  # noqa: PLC0415
-    from bench.simulation.traces import read_trace  # noqa: PLC0415
+    from bench.simulation.sent import read_trace, sent_by  # noqa: PLC0415
 
     named = {"autoscaler.policy": policy, "seed": seed}
     chosen = load_scenario(scenario, parse_overrides(changes or ()) | {k: v for k, v in named.items() if v is not None})
-    replaced = read_trace(trace) if trace else None
-    sent = sent_by(chosen, replaced)
+    sent = sent_by(chosen, read_trace(trace) if trace else None)
     with _progress(sent.events) as passed:
-        run, result = run_scenario(chosen, trace=replaced, keep_events=out is not None, passed=passed)
+        run, result = run_scenario(chosen, sent, keep_events=out is not None, passed=passed)
     if out is not None:
         from bench.simulation.folder import write_run  # noqa: PLC0415
         from tailpack.provenance import describe_simulated  # noqa: PLC0415

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from spark_helpers import SPARK, spark
 
-from bench.simulation.traces import read_trace
+from bench.simulation.sent import read_trace
 from bench.taxi.trace import Outcome, Request, build, partitions_of_zones
 from bench.taxi.trips import Month
 from report.spark import ReportError

@@ -8,13 +8,11 @@ import numpy as np
 import pytest
 import recorded_runs
 
-from bench.replay.commits import ticks_of
-from bench.replay.measured import measure
-from bench.replay.plot import draw, shares_within
+from bench.replay.measured import measure, ticks_of
 from bench.replay.question import scenario_of, settings_for
 from bench.replay.recorded import Served, read_run
 from bench.replay.replay import replay, simulated
-from bench.replay.side_by_side import Within, simulated_figures
+from bench.replay.side_by_side import Within, draw, shares_within, simulated_figures
 from contracts.journal import TickRecord
 from contracts.validation import InvalidSettingsError
 from report.measures import replica_minutes

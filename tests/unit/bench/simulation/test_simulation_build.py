@@ -4,8 +4,7 @@ import pytest
 
 from autoscaler.simulator.settings import Assignor, Distribution
 from bench.scenario import load_scenario
-from bench.simulation.build import settings_of
-from bench.simulation.foresight import bound_schedule, told
+from bench.simulation.build import bound_schedule, settings_of, told
 from bench.simulation.sent import sent_by
 from contracts.delivery import Delivery
 from report.measures import bound_replica_minutes
@@ -87,7 +86,7 @@ def test_the_references_are_told_what_nobody_can_know() -> None:
 
 
 def test_a_bin_of_the_paper_is_85_events_at_its_target_and_rate() -> None:
-    from bench.simulation.foresight import _bin
+    from bench.simulation.build import _bin
 
     for name, size in (("w1", 85), ("w3", 85), ("demo", 21.25)):
         scenario = load_scenario(name)

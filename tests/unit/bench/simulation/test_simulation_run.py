@@ -1,18 +1,18 @@
 """Whole runs from a scenario to its figures: short, and such that they can be worked out by hand."""
 
-import time
-
 import numpy as np
 import pytest
 
 from bench.scenario import load_scenario
-from bench.simulation.run import run_scenario, simulate_scenario
+from bench.simulation.run import run_scenario
+from bench.simulation.sent import sent_by
 from contracts.validation import InvalidSettingsError
 from loadgen.trace import Trace
 
 
 def simulated(name, trace=None, **changes):
-    return simulate_scenario(load_scenario(name, changes), trace=trace)
+    scenario = load_scenario(name, changes)
+    return run_scenario(scenario, sent_by(scenario, trace), keep_events=False)[1]
 
 
 def test_two_bursts_on_one_replica_by_hand() -> None:
@@ -66,7 +66,7 @@ def test_the_figures_of_a_run_are_those_of_its_events() -> None:
     assert len(run.events.done_us) == result.events
     assert result.max_s == (run.events.done_us - run.events.intended_us).max() / 1e6
     assert result.scale_ups + result.scale_downs + result.reassignments == len(run.changes)
-    assert simulate_scenario(scenario).p999_s == result.p999_s, "whether events are kept or not"
+    assert run_scenario(scenario, keep_events=False)[1].p999_s == result.p999_s, "whether events are kept or not"
 
 
 def test_options_reach_the_policy_and_wrong_ones_are_one_line() -> None:
@@ -79,11 +79,3 @@ def test_options_reach_the_policy_and_wrong_ones_are_one_line() -> None:
 def test_a_target_that_holds_no_event_is_one_line() -> None:
     with pytest.raises(InvalidSettingsError, match="leave no room for one event"):
         simulated("w1", duration_s=5, **{"target.latency_target_s": 0.001})
-
-
-def test_the_taxi_trips_take_about_a_second() -> None:
-    simulated("w1", duration_s=1)  # the compiler's time is not the simulator's
-    began_s = time.process_time()
-    result = simulated("taxi", policy="static", initial_replicas=4)
-    assert result.events == 1_326_203
-    assert time.process_time() - began_s < 3.0

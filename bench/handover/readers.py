@@ -91,7 +91,8 @@ class Reports:
     def poll(self) -> None:
         """Take what has arrived."""
         self.newest = self._reader.poll()
-        self.first_us = {name: report.at_us for name, report in self.newest.items()} | self.first_us
+        for name, report in self.newest.items():
+            self.first_us.setdefault(name, report.at_us)
         self.rounds += self._reader.take_rounds()
 
     def generation(self) -> int:

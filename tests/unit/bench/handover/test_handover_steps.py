@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from bench.handover import load
+from bench.handover import load, readers
 from bench.handover.courses import Steps, contradictions
 from bench.handover.dense import SLACK, DenseSteps
 from bench.handover.evidence import Move, Step
@@ -140,3 +140,16 @@ def test_the_load_is_evenly_spaced_and_what_the_broker_refused_was_not_sent(monk
     assert partitions == (0, 1, 2, 3, 0, 1, 2, 3, 0)
     assert sent.acknowledged_us == tuple(one for number, one in enumerate(intended_us, 1) if number % 3)
     assert 0 < sent.lateness_p99_us <= sent.lateness_max_us <= 300, "never early, and late by what the clock has run"
+
+
+def test_what_waits_for_a_replicas_first_report_sees_it_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: dict[str, Any] = {}
+    monkeypatch.setattr(
+        readers, "ProgressReader", lambda _: SimpleNamespace(poll=lambda: dict(told), take_rounds=lambda: ())
+    )
+    reports = readers.Reports(Connection(bootstrap_servers="nowhere:1"))
+    first_us = reports.first_us
+    for at_us in (5, 9):
+        told["payment-0"] = SimpleNamespace(at_us=at_us)
+        reports.poll()
+    assert first_us == {"payment-0": 5}

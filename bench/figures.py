@@ -197,6 +197,7 @@ FILES: Final[dict[str, str]] = {
     "PaperRow": "paper.json",
     "SimulatorRow": "simulator.json",
     "SweepRow": "sweeps.json",
+    "PackingRow": "packing.json",
     "PackingSpeedFigures": "packing-speed.json",
 }
 """By the name of a row's type."""

@@ -12,7 +12,7 @@ from bench.live_tables import live, live_simulated
 from bench.markdown import table
 from bench.sweeps.tables import SWEEP_TABLES
 from bench.targets.tables import TARGET_TABLES
-from studies.packing.tables import PACKING_TABLES
+from studies.packing.claims import PACKING_TABLES
 from studies.paper.tables import PAPER_TABLES
 from studies.speed_tables import SPEED_TABLES
 

@@ -1,144 +1,142 @@
-"""The paper's statements, one by one, beside what our streams say."""
+"""What Landau et al. 2024 state, beside what the comparison finds: the whole result of `tailpack packing compare`."""
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
-from studies.packing.contestants import THE_TWELVE
-from studies.packing.published import (
-    ALWAYS_ON_FRONT,
-    HEADLINES,
-    MWF_CONSUMERS,
-    MWF_P90_S,
-    PARTITIONS,
-    ROUND_ROBIN_P90_S,
+import msgspec
+
+from bench.figures import Origin, load
+from bench.markdown import table
+from report.statistics import Interval
+from studies.packing.compare import (
+    SOURCE,
+    THE_TWELVE,
+    Job,
+    Point,
+    Question,
+    Spread,
+    Study,
+    studies_of,
+    summarise,
 )
-from studies.packing.result import Claim, LatencyRow, LatencyStudy, Spread, Study
-from studies.packing.words import change, median, percent
 
-REPRODUCED: Final = "reproduced"
-DIFFERS: Final = "differs"
-UNKNOWN: Final = "cannot be checked"
-TOLERANCE: Final = 0.03
-"""Of a share: so far may the paper's one stream lie outside the range of ours."""
-FOLLOWS: Final = "follows the load of the stream; the paper has one"
+REPRODUCED, DIFFERS, UNKNOWN = "reproduced", "differs", "cannot be checked"
+PARTITIONS: Final = 200
+"""Of the published streams: the paper does not say so, its data do."""
+HEADLINES: Final = {5: (-0.55, 0.118), 25: (-0.24, 0.088)}
+"""delta → MWF's Rscore against the smallest of the eight existing ones; its consumers above the least."""
+ALWAYS_ON_FRONT: Final = ("mbf", "mbfp", "mwf")
 
 
-def claims(studies: Sequence[Study], latency: LatencyStudy) -> tuple[Claim, ...]:
-    """Return a verdict on each claim; what the given studies do not cover cannot be checked."""
-    covered = [study for study in studies if study.partitions == PARTITIONS]
-    headlines = [claim for delta in HEADLINES for claim in _headline(delta, covered)]
-    rows = {row.packer: row for row in latency.rows}
-    constant = [_round_robin(n, rows[f"kd_{n}"], latency.streams) for n in ROUND_ROBIN_P90_S]
-    return (*headlines, _front(covered), _growth(covered), *constant, *_mwf(rows["mwf"]))
+class Claim(msgspec.Struct, frozen=True, kw_only=True):
+    """A statement of the paper beside what we find."""
+
+    claim: str
+    published: str
+    ours: str
+    verdict: str
+    """reproduced, differs or cannot be checked. A figure is reproduced if it lies among those of single streams."""
 
 
-def _headline(delta: int, studies: Sequence[Study]) -> tuple[Claim, Claim]:
-    published = HEADLINES[delta]
-    found = next((study.headline for study in studies if study.delta == delta), None)
-    moves = f"MWF moves less load than the best existing algorithm, δ = {delta}"
-    costs = f"MWF needs more consumers, δ = {delta}"
-    if found is None:
-        why = f"needs --partitions {PARTITIONS} --delta {delta}"
-        return (
-            Claim(claim=moves, published=percent(published.rscore_change), ours="–", verdict=UNKNOWN, why=why),
-            Claim(claim=costs, published=percent(published.cbs), ours="–", verdict=UNKNOWN, why=why),
-        )
-    baseline = found.baseline.upper()
-    return (
-        Claim(
-            claim=moves,
-            published=percent(published.rscore_change),
-            ours=change(found.rscore_change),
-            verdict=_among(published.rscore_change, found.rscore_change_range),
-            why=f"against {baseline}",
-        ),
-        Claim(
-            claim=costs,
-            published=percent(published.cbs),
-            ours=change(found.cbs),
-            verdict=_among(published.cbs, found.cbs_range),
-            why=f"against the least of each iteration; against {baseline}, as in the line above: "
-            f"{change(found.consumers_change)}",
-        ),
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that `tailpack packing compare` finds."""
+
+    seed: int
+    start: int | None
+    quick: bool
+    studies: tuple[Study, ...]
+    claims: tuple[Claim, ...]
+    source: str = SOURCE
+
+
+class PackingRow(Comparison, frozen=True, kw_only=True):
+    """The committed comparison."""
+
+    origin: Origin
+
+
+def combine(question: Question, done: dict[Job, dict[str, tuple[Any, ...]]]) -> Comparison:
+    """Return the comparison of all jobs' results."""
+    studies = tuple(summarise(streams, [done[job] for job in streams]) for streams in studies_of(question))
+    return Comparison(
+        seed=question.seed,
+        start=question.start,
+        quick=question.quick,
+        studies=studies,
+        claims=tuple(_claims([one for one in studies if one.partitions == PARTITIONS])),
     )
 
 
-def _front(studies: Sequence[Study]) -> Claim:
-    claim, published = "MBF, MBFP and MWF are always on the Pareto front of the twelve", "always"
-    if not studies:
-        return Claim(claim=claim, published=published, ours="–", verdict=UNKNOWN, why=f"needs {PARTITIONS} partitions")
+def _claims(studies: Sequence[Study]) -> list[Claim]:
+    found = []
+    for delta, (fewer_moves, more_consumers) in HEADLINES.items():
+        one = next((study.headline for study in studies if study.delta == delta), None)
+        for what, published, change, spread in (
+            ("moves less load than the best existing", fewer_moves, "rscore_change", "rscore_change_range"),
+            ("needs more consumers than the least", more_consumers, "cbs", "cbs_range"),
+        ):
+            ours = f"{_percent(getattr(one, change))} (beside {one.baseline})" if one else "–"
+            verdict = _among(published, getattr(one, spread), 0.005) if one else UNKNOWN
+            found.append(_claim(f"MWF {what}, δ = {delta}", f"{100 * published:+.1f} %", ours, verdict))
     absent = [
-        f"{point.packer.upper()} at δ = {study.delta}"
+        f"{one.packer} at δ = {study.delta}"
         for study in studies
-        for point in study.points
-        if point.packer in ALWAYS_ON_FRONT and not point.front_of_twelve
+        for one in study.points
+        if one.packer in ALWAYS_ON_FRONT and not one.front_of_twelve
     ]
-    deltas = ", ".join(str(study.delta) for study in studies)
-    return Claim(
-        claim=claim,
-        published=published,
-        ours=f"not {', '.join(absent)}" if absent else f"at δ = {deltas}",
-        verdict=DIFFERS if absent else REPRODUCED,
-        why="",
-    )
+    found.append(_counted("MBF, MBFP and MWF are on the front of the twelve", absent, bool(studies)))
+    first, *_, last = [{one.packer: one.rscore for one in study.points} for study in studies] or [{}, {}]
+    shrinking = [name for name in THE_TWELVE if first and last[name].low <= first[name].high]
+    found.append(_counted("the Rscore grows with δ for all algorithms", shrinking, len(studies) > 1))
+    return found
 
 
-def _growth(studies: Sequence[Study]) -> Claim:
-    claim, published = "the Rscore grows with δ for all algorithms", "all"
-    steady = sorted((study for study in studies if study.delta), key=lambda study: study.delta)
-    if len(steady) < 2:
-        return Claim(claim=claim, published=published, ours="–", verdict=UNKNOWN, why="needs two δ above 0")
-    first, last = ({point.packer: point.rscore for point in study.points} for study in (steady[0], steady[-1]))
-    exceptions = [
-        f"{name.upper()} {first[name].mean:.1f} → {last[name].mean:.1f}"
-        for name in THE_TWELVE
-        if last[name].low <= first[name].high
-    ]
-    return Claim(
-        claim=claim,
-        published=published,
-        ours=f"not {', '.join(exceptions)}" if exceptions else "all",
-        verdict=DIFFERS if exceptions else REPRODUCED,
-        why=f"δ = {steady[0].delta} → {steady[-1].delta}; grows: the intervals do not meet",
-    )
+def _claim(claim: str, published: str, ours: str, verdict: str) -> Claim:
+    return Claim(claim=claim, published=published, ours=ours, verdict=verdict)
 
 
-def _round_robin(n: int, row: LatencyRow, streams: int) -> Claim:
-    published, how_often = ROUND_ROBIN_P90_S[n], f"delayed in {row.streams_delayed} of {streams} streams"
-    claim = f"kd_{n}: 90th percentile of the delayed"
-    if published is None:
-        verdict = DIFFERS if row.streams_delayed else REPRODUCED
-        return Claim(claim=claim, published="none delayed", ours=how_often, verdict=verdict, why=FOLLOWS)
-    return Claim(
-        claim=claim,
-        published=f"{published:g} s",
-        ours=f"{median(row.p90_delayed_s)} s, {how_often}" if row.streams_delayed else how_often,
-        verdict=_among(published, row.p90_delayed_s, 0.0),
-        why=FOLLOWS,
-    )
+def _counted(claim: str, exceptions: Sequence[str], known: bool) -> Claim:
+    ours = f"not {', '.join(exceptions)}" if exceptions else "all"
+    return _claim(claim, "all", ours if known else "–", UNKNOWN if not known else DIFFERS if exceptions else REPRODUCED)
 
 
-def _mwf(row: LatencyRow) -> tuple[Claim, Claim]:
-    return (
-        Claim(
-            claim="MWF: 90th percentile of the delayed",
-            published=f"{MWF_P90_S:g} s",
-            ours=f"{median(row.p90_delayed_s)} s",
-            verdict=_among(MWF_P90_S, row.p90_delayed_s, 0.01),
-            why="says nothing: in this model who waits at all waits evenly between 0 and 5 s, whatever the packer",
-        ),
-        Claim(
-            claim="MWF: consumers, on average",
-            published=f"{MWF_CONSUMERS}",
-            ours=f"{row.consumers.mean:.1f} ({row.consumers_range.least:.1f} … {row.consumers_range.most:.1f})",
-            verdict=_among(MWF_CONSUMERS, row.consumers_range, 0.5),
-            why=FOLLOWS,
-        ),
-    )
-
-
-def _among(value: float, found: Spread | None, tolerance: float = TOLERANCE) -> str:
+def _among(value: float, found: Spread | None, tolerance: float) -> str:
     """Return whether a stream such as ours may have given the value."""
-    if found is None:
-        return DIFFERS
-    return REPRODUCED if found.least - tolerance <= value <= found.most + tolerance else DIFFERS
+    inside = found is not None and found.least - tolerance <= value <= found.most + tolerance
+    return REPRODUCED if inside else DIFFERS
+
+
+def _percent(found: Interval) -> str:
+    return f"{100 * found.mean:+.1f} % ({100 * found.low:+.1f} … {100 * found.high:+.1f})"
+
+
+def points() -> str:
+    """Return the table of every packer's Rscore, CBS and moves on the paper's streams."""
+    (kept,) = load(PackingRow)
+    studies = [study for study in kept.studies if study.partitions == PARTITIONS]
+    header = ["packer", *(f"{what}, δ = {study.delta}" for study in studies for what in ("Rscore", "CBS %", "front"))]
+    rows = [
+        [together[0].packer, *(cell for one in together for cell in _cells(one))]
+        for together in zip(*(study.points for study in studies), strict=True)
+    ]
+    return table(header, rows, [kept.origin])
+
+
+def claims() -> str:
+    """Return the table of the paper's statements beside ours."""
+    (kept,) = load(PackingRow)
+    rows = [(one.claim, one.published, one.ours, one.verdict) for one in kept.claims]
+    return table(("claim", "published", "ours", "verdict"), rows, [kept.origin])
+
+
+def plus_minus(found: Interval, times: float = 1.0) -> str:
+    """Return the mean and half the width of its interval."""
+    return f"{times * found.mean:.2f} ±{times * (found.high - found.low) / 2:.2f}"
+
+
+def _cells(point: Point) -> tuple[str, str, str]:
+    front = "●" if point.front else "○" if point.front_of_twelve else ""
+    return plus_minus(point.rscore), plus_minus(point.cbs, 100), front
+
+
+PACKING_TABLES: Final[dict[str, Callable[[], str]]] = {"packing-points": points, "packing-claims": claims}

@@ -4,12 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from studies.packing.contestants import EXISTING, KEEP_IN_PLACE, MODIFIED
-from studies.packing.result import Point, Study
+from studies.packing.compare import EXISTING, KEEP_IN_PLACE, MODIFIED, Study
 
-EXISTING_COLOR: Final = "#888888"
-MODIFIED_COLOR: Final = "#c2571a"
-OURS_COLOR: Final = "#0b6e99"
+GROUPS: Final = (("any fit", "#888888", "o"), ("modified any fit", "#c2571a", "o"), ("keep in place", "#0b6e99", "o-"))
 
 
 def draw(studies: Sequence[Study], path: Path) -> None:
@@ -29,52 +26,19 @@ def draw(studies: Sequence[Study], path: Path) -> None:
 
 
 def _field(axes: Any, study: Study) -> None:
-    by_name = {point.packer: point for point in study.points}
-    for names, color, label in (
-        (EXISTING, EXISTING_COLOR, "any fit"),
-        (MODIFIED, MODIFIED_COLOR, "modified any fit"),
-    ):
-        found = [by_name[name] for name in names]
-        axes.plot(_cbs(found), _rscores(found), "o", color=color, markersize=4, label=label)
-        for together in _neighbours(found):
-            axes.annotate(
-                ", ".join(point.packer for point in together),
-                (100 * together[0].cbs.mean, together[0].rscore.mean),
-                xytext=(4, 3),
-                textcoords="offset points",
-                fontsize=7,
-                color=color,
-            )
-    ours = sorted(
-        (point for point in study.points if point.packer.startswith(KEEP_IN_PLACE)), key=lambda one: one.cbs.mean
-    )
-    forced = [point.forced_rscore.mean for point in ours]
-    axes.plot(_cbs(ours), _rscores(ours), "o-", color=OURS_COLOR, markersize=4, label="keep in place")
-    axes.plot(_cbs(ours), forced, ":", color=OURS_COLOR, linewidth=1, label="of it forced by overflow")
+    ours = [one for one in study.points if one.packer.startswith(KEEP_IN_PLACE)]
+    published = {one.packer: one for one in study.points}
+    groups = ([published[name] for name in EXISTING], [published[name] for name in MODIFIED], ours)
+    for (label, color, style), points in zip(GROUPS, groups, strict=True):
+        points.sort(key=lambda one: one.cbs.mean)
+        above, moving = [100 * one.cbs.mean for one in points], [one.rscore.mean for one in points]
+        axes.plot(above, moving, style, color=color, markersize=4, label=label)
+        for at, one in enumerate(points):
+            if points is not ours:
+                offset = (4, 3 if at % 2 else -9)
+                where = (above[at], moving[at])
+                axes.annotate(one.packer, where, xytext=offset, textcoords="offset points", fontsize=7, color=color)
     axes.set_title(f"{study.partitions} partitions, δ = {study.delta}", fontsize=9)
     axes.set_xlabel("CBS: consumers above the least, %")
     axes.set_ylim(bottom=0)
     axes.grid(alpha=0.3)
-    for edge in ("top", "right"):
-        axes.spines[edge].set_visible(False)
-
-
-def _neighbours(points: Sequence[Point]) -> list[list[Point]]:
-    """Return the points in groups so close that their names would lie on each other."""
-    groups: list[list[Point]] = []
-    for point in points:
-        for group in groups:
-            if abs(group[0].cbs.mean - point.cbs.mean) < 0.01 and abs(group[0].rscore.mean - point.rscore.mean) < 1:
-                group.append(point)
-                break
-        else:
-            groups.append([point])
-    return groups
-
-
-def _cbs(points: Sequence[Point]) -> list[float]:
-    return [100 * point.cbs.mean for point in points]
-
-
-def _rscores(points: Sequence[Point]) -> list[float]:
-    return [point.rscore.mean for point in points]

@@ -1,6 +1,5 @@
 """Landau et al. 2024: its statements are judged by the packing comparison; here they become rows like the others."""
 
-import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
@@ -8,7 +7,8 @@ from typing import Final
 import msgspec
 
 from bench.comparison.version import code_version
-from studies.packing.result import Claim, Comparison
+from studies.packing.claims import Claim, Comparison, combine
+from studies.packing.compare import Question, done, jobs
 from studies.paper.claim import PaperFigures
 
 TITLE: Final = "Landau, Saurabh, Andrade, Barbosa 2024 (arXiv:2402.06085)"
@@ -19,7 +19,7 @@ def rows(claims: Iterable[Claim], settings: str) -> tuple[PaperFigures, ...]:
     return tuple(
         PaperFigures(
             paper=TITLE,
-            table="Twelve packing algorithms: Rscore, CBS, latency model",
+            table="Twelve packing algorithms: Rscore, CBS",
             what=one.claim,
             published=one.published,
             ours=one.ours,
@@ -28,7 +28,7 @@ def rows(claims: Iterable[Claim], settings: str) -> tuple[PaperFigures, ...]:
             readings=(),
             reproducing=(),
             verdict=one.verdict,
-            why=one.why,
+            why="",
         )
         for one in claims
     )
@@ -39,14 +39,10 @@ def compared(folder: Path, *, processes: int, quick: bool) -> Comparison:
     kept = folder / f"packing-{'quick-' if quick else ''}{code_version()}.json"
     if kept.exists():
         return msgspec.json.decode(kept.read_bytes(), type=Comparison)
-    from studies.packing.compare import Question, combine, do, jobs  # noqa: PLC0415  compiled code
-    from studies.packing.parallel import each  # noqa: PLC0415
-
-    began_s = time.monotonic()
     question = Question(streams=3, iterations=101, quick=True) if quick else Question()
-    found = combine(question, list(each(do, jobs(question), processes)), round(time.monotonic() - began_s, 2))
+    found = combine(question, dict(done(jobs(question), processes)))
     unfinished = kept.with_suffix(".tmp")
-    unfinished.write_bytes(found.to_json())
+    unfinished.write_bytes(msgspec.json.encode(found))
     unfinished.replace(kept)
     return found
 

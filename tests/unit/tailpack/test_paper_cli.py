@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 
 from bench.comparison import campaign
 from bench.comparison.campaign import Campaign, Outcomes
-from studies.packing.result import Claim
+from studies.packing.claims import Claim
 from studies.paper import landau_2024
 from tailpack.cli import paper as paper_cli
 
@@ -31,7 +31,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         seeds.extend(one.seed for one in some)
         return Outcomes({one: comparison_work.told(one) for one in some}, {})
 
-    claim = Claim(claim="MWF moves less", published="-55 %", ours="-53 %", verdict="reproduced", why="NFD")
+    claim = Claim(claim="MWF moves less", published="-55 %", ours="-53 %", verdict="reproduced")
     study = SimpleNamespace(streams=3, iterations=101)
     monkeypatch.setattr(campaign.Campaign, "run", told)
     monkeypatch.setattr(landau_2024, "compared", lambda *_, **__: SimpleNamespace(claims=(claim,), studies=(study,)))
@@ -46,7 +46,7 @@ def test_every_paper_is_in_the_page_and_in_the_object(tmp_path: Path) -> None:
     assert {row["verdict"] for row in rows} <= {"reproduced", "differs", "cannot be checked"}
     page = (tmp_path / "paper.md").read_text(encoding="utf-8")
     assert all(f"## {row['paper']}" in page for row in rows)
-    assert "| MWF moves less | -55 % | -53 % | 3 streams of 101 iterations | reproduced: NFD |" in page
+    assert "| MWF moves less | -55 % | -53 % | 3 streams of 101 iterations | reproduced |" in page
 
 
 def test_quick_is_a_few_seeds_and_otherwise_there_are_more(asked: list[int], tmp_path: Path) -> None:

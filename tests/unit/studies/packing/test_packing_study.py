@@ -1,102 +1,115 @@
-"""What many streams have in common: means, fronts, who dominates whom, and how far the goal is reached."""
+"""The packing study: measures of a course, what a study sums up, and the command from its options to the picture."""
+
+import json
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from packing_scores import score, stream_scores, study_of
+from typer.testing import CliRunner, Result
 
-from studies.packing.contestants import THE_TWELVE, the_twelve
-from studies.packing.latency_study import LatencyWalk, delays_of_all
-from studies.packing.result import Point, Study
-from studies.packing.study import Walk, score_all
+from bench.figures import load
+from studies.packing.claims import DIFFERS, REPRODUCED, UNKNOWN, PackingRow, claims, points
+from studies.packing.compare import THE_TWELVE, Job, Question, do, jobs, summarise
+from studies.packing.plot import draw
+from studies.packing.streams import Stream, consumers, moved, pack_all, random_walk, rscore
+from tailpack.cli import packing as packing_cli
+from tailpack.errors import TailpackError
 
-
-def by_name(study: Study) -> dict[str, Point]:
-    return {point.packer: point for point in study.points}
-
-
-def test_means_are_over_streams_with_their_intervals() -> None:
-    study = study_of(*(stream_scores(mwf=score(value, 0.1)) for value in (8.0, 9.0, 13.0)))
-    mwf = by_name(study)["mwf"]
-    assert mwf.rscore.mean == 10.0
-    assert 8.0 <= mwf.rscore.low < 10.0 < mwf.rscore.high <= 13.0
-    assert (mwf.cbs.mean, mwf.cbs.low, mwf.cbs.high) == (0.1, 0.1, 0.1)
-    assert (study.streams, study.partitions, study.delta, study.iterations) == (3, 200, 5, 501)
+TINY = ("--streams", "2", "--iterations", "6", "--partitions", "9", "--delta", "10", "--processes", "1")
+COURSE = np.array([[0, 0, 1], [0, 1, 1], [2, 1, 1]])
+LOADS = np.array([[50, 40, 30], [60, 50, 30], [70, 20, 30]])
 
 
-def test_the_front_of_the_twelve_and_the_front_of_all() -> None:
-    scores = stream_scores(
-        mwf=score(9.0, 0.12), mbf=score(15.0, 0.03), bfd=score(25.0, 0.0), keep_in_place=score(8.0, 0.02)
-    )
-    points = by_name(study_of(scores))
-    assert {name for name, point in points.items() if point.front_of_twelve} == {"mwf", "mbf", "bfd"}
-    assert {name for name, point in points.items() if point.front} == {"bfd", "keep_in_place"}
+def run(*words: str) -> Result:
+    return CliRunner().invoke(packing_cli.app, list(words), catch_exceptions=False)
 
 
-def test_a_setting_dominates_whom_it_equals_or_beats_in_both() -> None:
-    scores = stream_scores(
-        mwf=score(9.0, 0.12), mbf=score(8.0, 0.03), bfd=score(25.0, 0.0), keep_in_place=score(9.0, 0.03)
-    )
-    study = study_of(scores)
-    points = by_name(study)
-    assert points["mwf"].dominated_by == ("keep_in_place",)
-    assert points["mbf"].dominated_by == (), "it moves less"
-    assert points["bfd"].dominated_by == (), "it needs fewer"
-    assert points["keep_in_place"].dominated_by == (), "not by itself"
-    assert study.goal.undominated == ("bfd", "mbf")
+@pytest.fixture(scope="module")
+def told() -> dict[str, Any]:
+    """What the command says with `--json`: one object and nothing else."""
+    found: dict[str, Any] = json.loads(run("compare", *TINY, "--json").stdout)
+    return found
 
 
-def test_the_goal_is_the_best_setting_that_needs_no_more_than_mwf() -> None:
-    scores = stream_scores(mwf=score(10.0, 0.12))
-    scores |= {"keep_in_place": score(3.0, 0.11), "keep_in_place (roomy)": score(1.0, 0.13)}
-    goal = study_of(scores).goal
-    assert goal.packer == "keep_in_place"
-    assert goal.share_of_mwf == pytest.approx(0.3)
-    assert goal.forced_share_of_mwf == pytest.approx(0.075)
-    assert goal.target == 0.25
-    assert study_of(scores, delta=10).goal.target is None
-    assert study_of(stream_scores()).goal.packer is None, "no setting needs as few as MWF"
+def test_a_course_is_measured_by_what_changes_its_owner() -> None:
+    assert consumers(COURSE).tolist() == [2, 2, 2]
+    assert moved(COURSE).sum(axis=1).tolist() == [0, 1, 1]
+    assert rscore(COURSE, LOADS).tolist() == [0.0, 0.5, 0.7], "loads of the new iteration, in capacities"
 
 
-def test_the_headline_compares_with_whoever_of_the_existing_moves_least() -> None:
-    streams = [
-        stream_scores(mwf=score(mwf, cbs, 90.0), nfd=score(20.0, 0.24, 100.0)) for mwf, cbs in ((9.0, 0.1), (11.0, 0.2))
-    ]
-    found = study_of(*streams).headline
-    assert found is not None
-    assert found.baseline == "nfd"
-    assert found.rscore_change.mean == pytest.approx(-0.5)
-    assert found.rscore_change_range.least == pytest.approx(-0.55)
-    assert found.rscore_change_range.most == pytest.approx(-0.45)
-    assert found.cbs.mean == pytest.approx(0.15)
-    assert found.consumers_change.mean == pytest.approx(-0.1)
+def test_each_packing_starts_from_the_owners_before_and_in_the_order_that_is_due() -> None:
+    asked: list[tuple[dict[int, float], dict[int, int], list[int]]] = []
+
+    def packer(loads: Any, owners: Any, _capacity: float, *, order: Any) -> dict[int, int]:
+        asked.append((dict(loads), dict(owners), list(order)))
+        return {partition: len(asked) for partition in loads}
+
+    stream = Stream(LOADS, (2, 0, 1), np.array([[0, 1, 2], [1, 2, 0], [2, 1, 0]]))
+    pack_all(packer, stream)
+    pack_all(packer, stream, as_they_come=True)
+    assert [owners for _, owners, _ in asked[:3]] == [{}, {0: 1, 1: 1, 2: 1}, {0: 2, 1: 2, 2: 2}]
+    assert [order for *_, order in asked] == [[2, 0, 1]] * 3 + [[0, 1, 2], [1, 2, 0], [2, 1, 0]]
+    with pytest.raises(ValueError, match="0 of 3 partitions were placed"):
+        pack_all(lambda *_, **__: {}, stream)
 
 
-def test_nothing_is_said_relative_to_a_baseline_that_moves_nothing() -> None:
-    assert study_of(stream_scores(nfd=score(0.0))).headline is None
+def test_a_study_has_means_over_streams_a_front_and_mwf_beside_the_best_existing() -> None:
+    def stream(mwf: float) -> dict[str, tuple[float, ...]]:
+        alike = dict.fromkeys(THE_TWELVE, (30.0, 0.3, 100.0, 60.0))
+        return alike | {
+            "mwf": (mwf, 0.12, 90.0, 20.0),
+            "nfd": (20.0, 0.24, 95.0, 40.0),
+            "keep_in_place": (2.0, 0.1, 89.0, 4.0),
+        }
+
+    study = summarise([Job(200, 5, 501, 1, number, None) for number in (0, 1)], [stream(9.0), stream(11.0)])
+    by_name = {one.packer: one for one in study.points}
+    assert by_name["mwf"].rscore.mean == 10.0
+    assert (by_name["mwf"].front, by_name["mwf"].front_of_twelve) == (False, True)
+    assert by_name["keep_in_place"].front
+    assert study.headline is not None
+    assert study.headline.baseline == "nfd"
+    assert study.headline.rscore_change.mean == -0.5
+    assert study.headline.rscore_change_range.least == -0.55
 
 
-def test_constant_loads_move_nothing_under_decreasing_variants_and_settle_under_the_modified() -> None:
-    found = score_all(Walk(partitions=40, delta=0, iterations=30, seed=1, number=0))
-    assert [found[name].rscore for name in ("nfd", "ffd", "bfd", "wfd")] == [0.0] * 4
-    assert found["mwf"].rscore < 0.5
-    assert all(one.forced_rscore == 0 for one in found.values()), "what fitted fits"
-    assert min(found["ff"].rscore, found["nf"].rscore) > 1, "a fresh order each time"
+def test_a_job_is_the_same_in_every_process() -> None:
+    (job,) = jobs(Question(streams=1, deltas=(10,), partitions=(9,), iterations=6))
+    assert do(job) == do(job)
+    assert random_walk(partitions=3, iterations=2, delta=1, seed=(1,)).loads.shape == (2, 3)
 
 
-def test_the_published_headline_comes_out_of_three_short_streams() -> None:
-    scores = [
-        score_all(Walk(partitions=200, delta=5, iterations=90, seed=1, number=number), the_twelve())
-        for number in range(3)
-    ]
-    change = np.mean([one["mwf"].rscore / one["nfd"].rscore - 1 for one in scores])
-    assert change == pytest.approx(-0.53, abs=0.03)
-    assert np.mean([one["mwf"].cbs for one in scores]) == pytest.approx(0.112, abs=0.01)
-    assert np.mean([one["mwf"].consumers / one["nfd"].consumers - 1 for one in scores]) == pytest.approx(-0.1, abs=0.02)
+def test_json_says_what_was_packed_and_what_came_of_it(told: dict[str, Any], tmp_path: Path) -> None:
+    (study,) = told["studies"]
+    assert (study["partitions"], study["delta"], study["streams"], study["iterations"]) == (9, 10, 2, 6)
+    assert {*THE_TWELVE, "keep_in_place", "least_loaded"} <= {point["packer"] for point in study["points"]}
+    assert {claim["verdict"] for claim in told["claims"]} == {UNKNOWN}, "the paper had 200 partitions"
+    shown = run("compare", *TINY, "--into", str(tmp_path)).stdout
+    assert "9 partitions, δ = 10: 2 streams of 6" in shown
+    assert json.loads((tmp_path / "packing.json").read_bytes())[0]["studies"] == told["studies"]
 
 
-def test_whoever_is_delayed_is_so_evenly_up_to_five_seconds_whatever_the_packer() -> None:
-    found = delays_of_all(LatencyWalk(seed=1, number=0), the_twelve())
-    for name in THE_TWELVE:
-        assert found[name].p90_delayed_s == pytest.approx(4.51, abs=0.02)
-    assert found["kd_32"].p90_delayed_s is None
-    assert found["mwf"].mean_s < found["nf"].mean_s / 4, "what differs is how many"
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("--delta", "101"), "deltas = .*: must be at least 0, at most 100"),
+        (("--start", "250"), "start = 250: must be at least 0, at most 100"),
+        (("--iterations", "1"), "iterations = 1: must be at least 2"),
+        (("--streams", "0"), "streams = 0: must be at least 1"),
+    ],
+)
+def test_what_no_stream_can_be_is_refused_in_one_line(words: tuple[str, ...], line: str) -> None:
+    with pytest.raises(TailpackError, match=line):
+        run("compare", *words)
+
+
+def test_the_committed_comparison_becomes_tables_and_the_same_picture_each_time(tmp_path: Path) -> None:
+    (kept,) = load(PackingRow)
+    verdicts = [one.verdict for one in kept.claims]
+    assert verdicts.count(REPRODUCED) + verdicts.count(DIFFERS) == len(verdicts)
+    assert all(claim.claim in claims() for claim in kept.claims)
+    assert all(f"| {name} |" in points() for name in THE_TWELVE)
+    for name in ("one.svg", "two.svg"):
+        draw([study for study in kept.studies if study.partitions == 200], tmp_path / name)
+    assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()

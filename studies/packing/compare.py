@@ -26,7 +26,7 @@ CONTESTANTS: Final[dict[str, Packer]] = {
     **{name: PACKERS[name] for name in (*THE_TWELVE, KEEP_IN_PLACE)},
     f"{KEEP_IN_PLACE} 0.1": KeepInPlace(consumer_price=0.1),
     f"{KEEP_IN_PLACE} 1": KeepInPlace(consumer_price=1.0),
-    f"{KEEP_IN_PLACE} 5r": KeepInPlace(consumer_price=5.0, repacks=True),
+    **{f"{KEEP_IN_PLACE} {price:g}r": KeepInPlace(consumer_price=price, repacks=True) for price in (2.7, 5.0, 1000.0)},
     "least_loaded": PACKERS["least_loaded"],
 }
 """The paper's, then ours: from few moves to few consumers (r: everything may be packed anew)."""

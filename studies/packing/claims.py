@@ -131,7 +131,7 @@ def claims() -> str:
 
 def plus_minus(found: Interval, times: float = 1.0) -> str:
     """Return the mean and half the width of its interval."""
-    return f"{times * found.mean:.2f} ±{times * (found.high - found.low) / 2:.2f}"
+    return f"{round(times * found.mean, 2) + 0.0:.2f} ±{times * (found.high - found.low) / 2:.2f}"
 
 
 def _cells(point: Point) -> tuple[str, str, str]:

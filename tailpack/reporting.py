@@ -151,6 +151,29 @@ def kept_result(folder: Path) -> "Result":
         raise TailpackError(f"{folder / RESULT_FILE}: not a result ({broken})") from broken
 
 
+def with_otherwise(result: "Result", folder: Path, console: Console) -> "Result":
+    """Return the result with what other policies would have come to on its events, saved with its page.
+
+    It stays as it is where its events cannot be simulated. Raises TailpackError where the folder cannot take it.
+    """
+    from bench.otherwise import otherwise  # noqa: PLC0415  compiled code only where it is needed
+    from report.page import page  # noqa: PLC0415
+
+    if result.world == "unknown":
+        return result
+    with console.status("the same events under other policies"):
+        found = otherwise(folder)
+    if found is None:
+        return result
+    whole_result = msgspec.structs.replace(result, otherwise=found)
+    try:
+        whole_result.save(folder)
+        page.write(whole_result, folder / page.PAGE_FILE)
+    except OSError as refused:
+        raise TailpackError(f"{folder} cannot take the report: {refused.strerror}") from refused
+    return whole_result
+
+
 def show(result: "Result", folder: Path, console: Console, *, as_json: bool) -> None:
     """Print the key figures and where the page is; the whole result on standard output as JSON where that is wanted."""
     from report.page import terminal  # noqa: PLC0415

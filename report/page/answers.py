@@ -6,8 +6,8 @@ from report.causes import meaning, title
 from report.result import CauseOfLateness, Result, Tail
 from report.wording import UNKNOWN, count, duration, minutes, over, several, share
 
-Bar = tuple[str, str, float]
-"""Label, text, and length in percent."""
+Bar = tuple[str, str, float, str]
+"""Label, text, length in percent, and class: kept, missed or neither."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +91,16 @@ def _causes(result: Result, tail: Tail | None) -> Answer:
             needed.append(one)
     if not needed:
         return Answer(question, UNKNOWN, "No late event was found.")
+    keep = sorted(
+        (one.replica_minutes, one.policy) for one in result.otherwise or () if one.in_sla >= result.percentile
+    )
     names = " and no ".join(title(one.cause).lower() for one in needed)
     told = (
         f"{count(tail.late)} were late, {count(allowed)} are allowed; "
         f"{' and '.join(count(one.events) for one in needed)} for that. {meaning(needed[0].cause)}"
     )
+    if keep:
+        told += f" On these events {keep[0][1]} keeps it, for {minutes(keep[0][0])} replica-minutes."
     return Answer(question, f"No {names}", told)
 
 
@@ -107,13 +112,13 @@ def _otherwise(result: Result) -> Answer:
     costs = [("this run", result.replica_minutes, result.in_sla)]
     costs += [(one.policy, one.replica_minutes, one.in_sla) for one in result.otherwise or ()]
     most = max(cost for _, cost, _ in costs) or 1.0
-    bars = [(f"{name}, {share(in_sla)}", minutes(cost), 100 * cost / most) for name, cost, in_sla in costs]
-    of = result.cost
-    if of is not None and of.bound_replica_minutes is not None:
-        bars.append(
-            ("the least, with foresight", minutes(of.bound_replica_minutes), 100 * of.bound_replica_minutes / most)
-        )
-    told = f"{over(of.regret)} over that bound." if of is not None and of.regret is not None else ""
-    if result.otherwise is None:
-        told = f"{told} Other policies were not replayed on these events.".strip()
+    bars: list[Bar] = [
+        (f"{name}, {share(kept)}", minutes(cost), 100 * cost / most, "kept" if kept >= result.percentile else "missed")
+        for name, cost, kept in costs
+    ]
+    told = "" if result.otherwise else "Other policies were not replayed on these events."
+    least = result.cost.bound_replica_minutes if result.cost else None
+    if least is not None and result.cost is not None:
+        bars.append(("the least, with foresight", minutes(least), 100 * least / most, ""))
+        told = f"{over(result.cost.regret)} over that least. {told}".strip()
     return Answer(question, f"{minutes(result.replica_minutes)} replica-minutes", told, tuple(bars))

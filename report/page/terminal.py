@@ -32,4 +32,6 @@ def show(result: Result, console: Console) -> None:
         ranks = (one.p50_s, one.p90_s, one.p95_s, one.p99_s, one.p999_s, one.p9999_s, one.max_s)
         table.add_row(STAGES.get(one.stage, one.stage), *map(duration, ranks))
     console.print(Group(*parts, table))
-    console.print(answers(result)[2].words, style="dim", highlight=False)
+    if result.otherwise:
+        told = "; ".join(f"{label}: {text}" for label, text, *_ in answers(result)[2].bars)
+        console.print(Text.assemble("\n", ("replica-minutes  ", "bold"), told))

@@ -78,7 +78,7 @@ def report_of(
     """
     from report.page import page  # noqa: PLC0415  only where a report is made
     from report.page.sheets import markdown_report, sheets  # noqa: PLC0415
-    from tailpack.reporting import Asked, judged, kept_result, show, whole  # noqa: PLC0415
+    from tailpack.reporting import Asked, judged, kept_result, show, whole, with_otherwise  # noqa: PLC0415
 
     form = chosen(form, table, as_json=as_json)
     console = Console(stderr=form is not Format.HTML)
@@ -88,7 +88,9 @@ def report_of(
     servers = {"bootstrap_servers": bootstrap_servers, "client_properties": client_properties}
     folder = Path(source) if kept else judged(source, asked, out, console, **servers, master=master)
     result = kept_result(folder)
-    if kept and form is Format.HTML:
+    if not kept:
+        result = with_otherwise(result, folder, console)
+    elif form is Format.HTML:
         page.write(result, folder / page.PAGE_FILE)
     if form is Format.MARKDOWN:
         hand_over(markdown_report(result))

@@ -9,11 +9,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from small_report import small_result, small_run
 from typer.testing import CliRunner, Result
 
+from bench import otherwise
 from report.comparison import RunComparison
+from report.result import Otherwise
 from tailpack import report_job as judge
 from tailpack import reporting
 from tailpack.cli import report as report_cli
@@ -49,6 +52,18 @@ def test_a_report_is_computed_unless_the_kept_one_is_wanted(folder: Path, monkey
     assert made == []
     assert json.loads(run(folder, "--json", "--master", "local[1]").stdout)["run"] == "again"
     assert made == ["local[1]"]
+
+
+def test_the_same_events_under_other_policies_stand_beside_the_run(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = Otherwise(policy="keda-hpa", in_sla=0.99, replica_minutes=6.0)
+    monkeypatch.setattr(reporting, "judge", lambda place, **_: small_result().save(place))
+    monkeypatch.setattr(otherwise, "otherwise", lambda _: (other,))
+    assert json.loads(run(folder, "--json").stdout)["otherwise"] == [msgspec.to_builtins(other)]
+    assert "keda-hpa, 99" in (folder / "report.html").read_text(encoding="utf-8")
+    monkeypatch.setattr(otherwise, "otherwise", lambda _: None)
+    assert json.loads(run(folder, "--json").stdout)["otherwise"] is None
 
 
 def test_events_elsewhere_are_judged_by_the_run_or_by_what_was_promised(

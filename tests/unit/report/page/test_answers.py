@@ -16,20 +16,22 @@ def test_a_kept_promise_says_how_close_it_was() -> None:
 def test_a_missed_promise_names_the_fewest_causes_without_which_it_is_kept() -> None:
     by = (("burst", 30), ("handover", 6), ("overloaded", 2))
     causes = tuple(CauseOfLateness(cause=cause, events=n, share=n / 38, worst_s=1.0) for cause, n in by)
-    missed = changed(in_sla=1 - 38 / 10_240, tail=Tail(late=38, causes=causes, episodes=()))
+    other = Otherwise(policy="overprovisioned", in_sla=1.0, replica_minutes=6.0)
+    missed = changed(in_sla=1 - 38 / 10_240, tail=Tail(late=38, causes=causes, episodes=()), otherwise=(other,))
     kept, needed, _ = answers(missed)
     assert kept.answer == "No"
     assert needed.question == "What would have kept it?"
     assert needed.answer == "No burst", "the other eight are fewer than the ten that are allowed"
     assert needed.words.startswith("38 were late, 10 are allowed; 30 for that.")
+    assert needed.words.endswith("On these events overprovisioned keeps it, for 6.00 replica-minutes.")
 
 
 def test_other_policies_stand_beside_the_run_and_the_bound() -> None:
     _, _, cost = answers(changed(otherwise=(Otherwise(policy="keda-hpa", in_sla=0.99, replica_minutes=6.0),)))
-    assert [(label, text, round(width)) for label, text, width in cost.bars] == [
-        ("this run, 99.921 %", "3.00", 50),
-        ("keda-hpa, 99 %", "6.00", 100),
-        ("the least, with foresight", "2.31", 38),
+    assert [(label, text, round(width), kind) for label, text, width, kind in cost.bars] == [
+        ("this run, 99.921 %", "3.00", 50, "kept"),
+        ("keda-hpa, 99 %", "6.00", 100, "missed"),
+        ("the least, with foresight", "2.31", 38, ""),
     ]
     assert "not replayed" not in cost.words
     assert "not replayed" in answers(example())[2].words

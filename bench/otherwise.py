@@ -1,0 +1,49 @@
+"""What a run's own events would have come to under other policies, by simulating them."""
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from bench.replay.replay import replay
+from bench.scenario import Scenario
+from bench.simulation.run import run_scenario
+from contracts.validation import InvalidSettingsError
+from report.result import Otherwise
+from report.run_info import RunInfo
+
+OTHERS: Final = ("overprovisioned", "keda-hpa", "algorithm-2")
+"""Fixed at the peak, Kubernetes' way, and the published one that plans for the lag."""
+MOST_EVENTS: Final = 3_000_000
+"""Of longer runs nobody would wait for the answer."""
+
+
+def otherwise(folder: Path) -> tuple[Otherwise, ...] | None:
+    """Return what the run in `folder` would have come to under `OTHERS`; None where that cannot be simulated."""
+    try:
+        info = RunInfo.load(folder)
+        if info.events_scheduled > MOST_EVENTS:
+            return None
+        others = [policy for policy in OTHERS if policy != info.policy]
+        if info.world == "simulated":
+            return tuple(_simulated(info, policy) for policy in others)
+        return tuple(_replayed(folder, policy) for policy in others)
+    except (InvalidSettingsError, OSError, ValueError, msgspec.DecodeError):
+        return None
+
+
+def _replayed(folder: Path, policy: str) -> Otherwise:
+    """Return a live run's events, with the times that it showed, under another policy."""
+    figures = replay(folder, {"autoscaler.policy": policy})[0].simulated
+    return Otherwise(policy=policy, in_sla=figures.in_sla, replica_minutes=figures.replica_minutes)
+
+
+def _simulated(info: RunInfo, policy: str) -> Otherwise:
+    """Return a simulated run's scenario under another policy. Raises ValueError where that makes other events."""
+    scenario = msgspec.convert(info.scenario, Scenario)
+    autoscaler = msgspec.structs.replace(scenario.autoscaler, policy=policy)
+    other = msgspec.structs.replace(scenario, autoscaler=autoscaler, policy={})
+    figures = run_scenario(other, keep_events=False)[1]
+    if figures.events != info.events_scheduled:
+        raise ValueError(f"{info.run}: its events came from a trace that its run.json does not hold")
+    return Otherwise(policy=policy, in_sla=figures.in_sla, replica_minutes=figures.replica_minutes)

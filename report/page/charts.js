@@ -21,7 +21,10 @@ const axis = more => ({
   stroke: () => css("muted"), font: "12px system-ui, sans-serif", ticks: { show: false },
   grid: { stroke: () => css("grid"), width: 1 }, ...more,
 });
-const logAxis = more => axis({ splits: (u, at, low, high) => decades(low, high, 8), filter: (u, splits) => splits, ...more });
+const logAxis = more => axis({
+  splits: (u, at, low, high) => decades(low, high, 8), filter: (u, splits) => splits, ...more,
+});
+const nothing = { paths: () => null, points: { show: false } }; // a series of which hooks paint all
 const logRange = (u, low, high) => [(low ?? 1) * .8, (high ?? 10) * 1.25];
 
 // Draw a chart into an element and keep it as wide as that.

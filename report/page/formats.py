@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from report.statistics import Against, Interval
-from report.wording import UNKNOWN, count, duration, minutes, moment, over, share
+from report.wording import UNKNOWN, count, duration, longer, minutes, moment, over, share
 
 ROWS_SHOWN: Final = 100
 """Rows of a table in Markdown; CSV has them all."""
@@ -141,7 +141,7 @@ def shown(column: str, value: Value) -> str:
 
 def _number(column: str, value: float) -> str:
     if column.endswith("_s"):
-        return duration(value)
+        return longer(value) if column.endswith("difference_s") else duration(value)
     if column in SHARES:
         return share(value)
     if column == "regret":

@@ -23,7 +23,8 @@ function look(from, to) {
   inTime.forEach(one => one.batch(() => one.setScale("x", { min: view[0], max: view[1] })));
   const whole = length >= seconds;
   time.querySelector("[data-do=reset]").disabled = whole;
-  time.querySelector("[data-span]").textContent = whole ? "the whole run" : `${clock(view[0])} – ${clock(Math.ceil(view[1]))}`;
+  const shown = whole ? "the whole run" : `${clock(view[0])} – ${clock(Math.ceil(view[1]))}`;
+  time.querySelector("[data-span]").textContent = shown;
 }
 
 // A chart over time: drag zooms all of them, the cursor stands at one moment in all.
@@ -32,12 +33,14 @@ function overTime(box, height, options, values) {
     height, ...options,
     scales: { x: { time: false, range: () => view }, ...options.scales },
     axes: [axis({
-      space: 80, size: options.clock ? 26 : 8, incrs: DAY_S, values: (u, splits) => splits.map(at => options.clock ? clock(at) : ""),
+      space: 80, size: options.clock ? 26 : 8, incrs: DAY_S,
+      values: (u, splits) => splits.map(at => options.clock ? clock(at) : ""),
     }), axis({ size: 54, space: 26, values: (u, splits) => splits.map(say), ...options.y })],
     cursor: { drag: { x: true, y: false, setScale: false }, sync: { key: "time" }, ...options.cursor },
     hooks: {
       setSelect: [u => {
-        if (u.select.width > 6) look(u.posToVal(u.select.left, "x"), u.posToVal(u.select.left + u.select.width, "x"));
+        const { left, width } = u.select;
+        if (width > 6) look(u.posToVal(left, "x"), u.posToVal(left + width, "x"));
         u.setSelect({ width: 0, height: 0 }, false);
       }],
       setCursor: [u => { if (u.cursor.event && u.cursor.left >= 0) point(u.posToVal(u.cursor.left, "x")); }],
@@ -65,8 +68,11 @@ function overTime(box, height, options, values) {
 function panel(title, place) {
   const names = page.panels[title], log = title.startsWith("Latency"), keys = Object.keys(names);
   const lines = keys.map(name => ({
-    stroke: () => name === "requested" ? `${css("a")}99` : css(COLOURS[name]), fill: FILLED.has(name) ? () => pale(COLOURS[name]) : undefined,
-    width: name === "requested" ? 4 : name === "bound" ? 1 : 1.5, dash: name === "bound" ? [4, 3] : undefined, points: { show: false },
+    stroke: () => name === "requested" ? `${css("a")}99` : css(COLOURS[name]),
+    fill: FILLED.has(name) ? () => pale(COLOURS[name]) : undefined,
+    width: { requested: 4, bound: 1 }[name] ?? 1.5,
+    dash: name === "bound" ? [4, 3] : undefined,
+    points: { show: false },
     paths: SMOOTH.has(name) ? uPlot.paths.linear() : uPlot.paths.stepped({ align: 1 }),
   }));
   const y = log
@@ -80,9 +86,10 @@ function panel(title, place) {
 }
 
 function lateBars() {
-  const causes = Object.values(late), total = closed(causes[0][1].map((_, k) => causes.reduce((sum, one) => sum + one[1][k], 0)));
+  const causes = Object.values(late);
+  const total = closed(causes[0][1].map((_, k) => causes.reduce((sum, one) => sum + one[1][k], 0)));
   overTime(row("panel-late"), 92, {
-    series: [{}, { paths: () => null, points: { show: false } }],
+    series: [{}, nothing],
     scales: { y: { range: (u, low, high) => [0, Math.max(1, high * 1.06)] } },
     draw: [u => {
       const wide = Math.max(2, u.valToPos(step, "x", true) - u.valToPos(0, "x", true)), least = 3 * devicePixelRatio;
@@ -105,11 +112,12 @@ function happened() {
   const shapes = { up: [0, -5, 5, 4, -5, 4], down: [0, 5, 5, -4, -5, -4], reassign: [0, -5, 5, 0, 0, 5, -5, 0],
     other: [-4, -4, 4, -4, 4, 4, -4, 4], handover: [-1, -6, 1, -6, 1, 6, -1, 6], failure: [-5, -5, 5, -5, 5, 5, -5, 5] };
   overTime(row("panel-happened"), 70, {
-    series: [{}, { paths: () => null, points: { show: false } }], scales: { y: { dir: -1, range: () => [-.6, 2.6] } },
+    series: [{}, nothing], scales: { y: { dir: -1, range: () => [-.6, 2.6] } },
     y: { splits: () => [0, 1, 2], values: () => ["plans", "moves", "faults"] },
     draw: [u => events.forEach(([at, kind]) => {
       if (at < view[0] || at > view[1]) return;
-      const x = u.valToPos(at, "x", true), y = u.valToPos(LANES[kind], "y", true), [first, ...rest] = pairs(shapes[kind]);
+      const x = u.valToPos(at, "x", true), y = u.valToPos(LANES[kind], "y", true);
+      const [first, ...rest] = pairs(shapes[kind]);
       u.ctx.fillStyle = css(MARKS[kind]);
       u.ctx.beginPath();
       u.ctx.moveTo(x + first[0] * devicePixelRatio, y + first[1] * devicePixelRatio);
@@ -123,11 +131,12 @@ const pairs = list => list.flatMap((value, k) => k % 2 ? [] : [[value, list[k + 
 function heatMap() {
   const { partitions, worst, bounds, cell, held } = heat, tall = Math.min(24, 600 / partitions.length);
   overTime(row("panel-heat"), Math.round(32 + tall * partitions.length), {
-    clock: true, series: [{}, { paths: () => null, points: { show: false } }], scales: { y: { dir: -1, range: () => [0, partitions.length] } },
+    clock: true, series: [{}, nothing], scales: { y: { dir: -1, range: () => [0, partitions.length] } },
     y: { grid: { show: false }, splits: () => [...partitions.keys()].map(k => k + .5), space: 14,
       values: (u, splits) => splits.map(k => partitions[Math.floor(k)]) },
     draw: [u => {
-      const at = x => u.valToPos(x, "x", true), high = u.bbox.height / partitions.length, colours = [0, 1, 2, 3, 4, 5].map(k => css(`heat-${k}`));
+      const at = x => u.valToPos(x, "x", true), high = u.bbox.height / partitions.length;
+      const colours = [0, 1, 2, 3, 4, 5].map(k => css(`heat-${k}`));
       const first = Math.floor(view[0] / cell), last = Math.min(worst[0].length, Math.ceil(view[1] / cell));
       u.ctx.save();
       u.ctx.beginPath();
@@ -137,7 +146,8 @@ function heatMap() {
       worst.forEach((values, line) => {
         for (let k = first; k < last; k++) {
           if (values[k] === null) continue;
-          const level = bounds.filter(bound => values[k] > bound).length, cellAt = [at(k * cell), u.bbox.top + line * high];
+          const level = bounds.filter(bound => values[k] > bound).length;
+          const cellAt = [at(k * cell), u.bbox.top + line * high];
           if (level > 2) { hot.push([level, ...cellAt]); continue; }
           u.ctx.fillStyle = colours[level];
           u.ctx.fillRect(...cellAt, Math.ceil(at((k + 1) * cell) - cellAt[0]), Math.ceil(high) - 1);
@@ -163,11 +173,15 @@ function curveOfNines() {
       x: { time: false, distr: 3, range: (u, low, high) => logRange(u, Math.min(low, target), Math.max(high, target)) },
       y: { range: () => [0, nines * 1.03] },
     },
-    axes: [logAxis({ size: 28, values: (u, splits) => splits.map(sayMs), splits: (u, at, low, high) => decades(low, high, u.width / 75) }), axis({
+    axes: [logAxis({
+      size: 28, values: (u, splits) => splits.map(sayMs), splits: (u, at, low, high) => decades(low, high, u.width / 75),
+    }), axis({
       size: 76, splits: () => levels.map(level => -Math.log10(1 - level)).filter(at => at <= nines),
       values: (u, splits) => splits.map((at, k) => k === 1 ? "50 %" : `${+((1 - 10 ** -at) * 100).toFixed(6)} %`),
     })],
-    series: [{}, { stroke: () => css("a"), width: 2, points: { show: false }, paths: uPlot.paths.stepped({ align: 1 }) }],
+    series: [{}, {
+      stroke: () => css("a"), width: 2, points: { show: false }, paths: uPlot.paths.stepped({ align: 1 }),
+    }],
     hooks: { draw: [u => {
       across(u, promised, "bad");
       down(u, target, "bad");
@@ -192,10 +206,14 @@ function point(at) {
   if (!map) return;
   const line = lineOf(map), cell = Math.min(heat.worst[line].length - 1, Math.floor(cursor / heat.cell));
   const owner = heat.held[line].filter(([since]) => since <= cursor).at(-1);
-  row("heat-here").textContent = `${clock(cursor)} · partition ${heat.partitions[line]} · `
-    + `${owner ? heat.owners[owner[1]] : "no owner known"} · ${heat.worst[line][cell] === null ? "no event" : `worst ${sayMs(heat.worst[line][cell])}`}`;
+  const worst = heat.worst[line][cell], whose = owner ? heat.owners[owner[1]] : "no owner known";
+  row("heat-here").textContent = `${clock(cursor)} · partition ${heat.partitions[line]} · ${whose} · `
+    + (worst === null ? "no event" : `worst ${sayMs(worst)}`);
 }
-const lineOf = map => Math.min(heat.partitions.length - 1, Math.max(0, Math.floor(map.posToVal(Math.max(0, map.cursor.top), "y"))));
+const lineOf = map => {
+  const line = Math.floor(map.posToVal(Math.max(0, map.cursor.top), "y"));
+  return Math.min(heat.partitions.length - 1, Math.max(0, line));
+};
 
 function move(at) {
   if (at < view[0] || at > view[1]) look(at - (view[1] - view[0]) / 2, at + (view[1] - view[0]) / 2);
@@ -205,29 +223,36 @@ function move(at) {
 
 // Say below a figure what happened at the cursor, and each late-event episode with the way to its row in the table.
 function explain(figure, made, only) {
-  const here = figure.querySelector("[data-here]"), near = Math.max(step, 6 * (view[1] - view[0]) / made.over.clientWidth);
-  const begin = Math.floor(cursor / step) * step, partition = made.root.parentElement.id === "panel-heat" && only === undefined
-    ? heat.partitions[lineOf(made)] : null;
-  const found = only !== undefined ? [only] : [...episodes.keys()].filter(k => episodes[k][0] < begin + step && episodes[k][1] >= begin
-    && (partition === null || episodes[k][2] === partition)).sort((one, other) => episodes[other][3] - episodes[one][3]);
-  const plans = events.filter(([at]) => Math.abs(at - cursor) <= near).slice(0, 6);
-  const items = [...plans.map(([at, kind, told]) => typeof told === "number"
-    ? item(clock(at), row(`plan-${told}`).querySelector(".reason > span").textContent, `#plan-${told}`, `${kind}: plan ${row(`plan-${told}`).dataset.plan}`)
-    : item(clock(at), told || kind)), ...found.slice(0, 8).map(k => {
-    const told = row(`episode-${k}`);
-    return item(told.querySelector(".when").textContent, told.querySelector(".words").textContent, `#episode-${k}`,
-      `${told.querySelector(".cause").textContent.trim()}, ${episodes[k][3].toLocaleString("en")} late`);
-  })];
+  const here = figure.querySelector("[data-here]"), begin = Math.floor(cursor / step) * step;
+  const near = Math.max(step, 6 * (view[1] - view[0]) / made.over.clientWidth);
+  const onMap = only === undefined && made.root.parentElement.id === "panel-heat";
+  const partition = onMap ? heat.partitions[lineOf(made)] : null;
+  const isHere = ([from, until, where]) => from < begin + step && until >= begin && (partition === null || where === partition);
+  const found = only !== undefined ? [only] : [...episodes.keys()].filter(k => isHere(episodes[k]));
+  found.sort((one, other) => episodes[other][3] - episodes[one][3]);
+  const happened = events.filter(([at]) => Math.abs(at - cursor) <= near).slice(0, 6);
+  const items = [...happened.map(tellEvent), ...found.slice(0, 8).map(tellEpisode)];
   if (found.length > 8) items.push(item("", `${found.length - 8} more: click on a row of the map, or zoom in.`));
   here.replaceChildren(...items);
   here.hidden = !items.length;
-  band = only !== undefined ? [episodes[only][0], Math.max(episodes[only][1], episodes[only][0] + step)] : [begin, begin + step];
+  const [from, until] = only === undefined ? [begin, begin] : episodes[only];
+  band = [from, Math.max(until, from + step)];
   inTime.forEach(one => one.redraw(false));
 }
+function tellEvent([at, kind, told]) {
+  if (typeof told !== "number") return item(clock(at), told || kind);
+  const made = row(`plan-${told}`);
+  return item(clock(at), made.querySelector(".reason > span").textContent, `#plan-${told}`, `${kind}: plan ${made.dataset.plan}`);
+}
+function tellEpisode(k) {
+  const told = row(`episode-${k}`), text = name => told.querySelector(name).textContent.trim();
+  return item(text(".when"), text(".words"), `#episode-${k}`, `${text(".cause")}, ${episodes[k][3].toLocaleString("en")} late`);
+}
 function item(when, words, way, name) {
-  const made = document.createElement("li"), link = document.createElement("a");
-  Object.assign(link, { href: way ?? "", textContent: name ?? "" });
-  made.append(Object.assign(document.createElement("strong"), { textContent: when }), " ", ...(way ? [link, ": "] : []), words);
+  const made = document.createElement("li");
+  made.append(Object.assign(document.createElement("strong"), { textContent: when }), " ");
+  if (way) made.append(Object.assign(document.createElement("a"), { href: way, textContent: name }), ": ");
+  made.append(words);
   return made;
 }
 function forget() {
@@ -248,13 +273,17 @@ const middle = () => cursor ?? (view[0] + view[1]) / 2, wide = () => view[1] - v
 const zoom = factor => look(middle() - (middle() - view[0]) * factor, middle() + (view[1] - middle()) * factor);
 const actions = {
   in: () => zoom(.5), out: () => zoom(2), reset: () => look(0, seconds),
-  left: () => look(view[0] - wide() / 2, view[1] - wide() / 2), right: () => look(view[0] + wide() / 2, view[1] + wide() / 2),
-  before: () => visit(events, -1), next: () => visit(events, 1), sooner: () => visit(episodes, -1, true), later: () => visit(episodes, 1, true),
+  left: () => look(view[0] - wide() / 2, view[1] - wide() / 2),
+  right: () => look(view[0] + wide() / 2, view[1] + wide() / 2),
+  before: () => visit(events, -1), next: () => visit(events, 1),
+  sooner: () => visit(episodes, -1, true), later: () => visit(episodes, 1, true),
   back: () => move(middle() - Math.max(step, wide() / 120)), on: () => move(middle() + Math.max(step, wide() / 120)),
   tell: () => { if (cursor !== null) explain(time, inTime[0]); }, forget,
 };
-const KEYS = { "+": "in", "-": "out", 0: "reset", PageUp: "left", PageDown: "right", p: "before", n: "next", L: "sooner", l: "later",
-  ArrowLeft: "back", ArrowRight: "on", Enter: "tell", Escape: "forget" };
+const KEYS = {
+  "+": "in", "-": "out", 0: "reset", PageUp: "left", PageDown: "right", p: "before", n: "next", L: "sooner", l: "later",
+  ArrowLeft: "back", ArrowRight: "on", Enter: "tell", Escape: "forget",
+};
 
 if (seconds >= 2) {
   Object.keys(page.panels).forEach((title, place) => {

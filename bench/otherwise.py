@@ -5,8 +5,8 @@ from typing import Final
 
 import msgspec
 
+from bench.replay.question import scenario_of
 from bench.replay.replay import replay
-from bench.scenario import Scenario
 from bench.simulation.run import run_scenario
 from contracts.validation import InvalidSettingsError
 from report.result import Otherwise
@@ -40,10 +40,7 @@ def _replayed(folder: Path, policy: str) -> Otherwise:
 
 def _simulated(info: RunInfo, policy: str) -> Otherwise:
     """Return a simulated run's scenario under another policy. Raises ValueError where that makes other events."""
-    scenario = msgspec.convert(info.scenario, Scenario)
-    autoscaler = msgspec.structs.replace(scenario.autoscaler, policy=policy)
-    other = msgspec.structs.replace(scenario, autoscaler=autoscaler, policy={})
-    figures = run_scenario(other, keep_events=False)[1]
+    figures = run_scenario(scenario_of(info, None, {"autoscaler.policy": policy}), keep_events=False)[1]
     if figures.events != info.events_scheduled:
         raise ValueError(f"{info.run}: its events came from a trace that its run.json does not hold")
     return Otherwise(policy=policy, in_sla=figures.in_sla, replica_minutes=figures.replica_minutes)

@@ -29,8 +29,10 @@ LIVE: Final = AutoscalerSettings(policy="static", payment_partitions=1, state_di
 """What live autoscalers are told where a scenario says nothing."""
 
 
-def scenario_of(info: RunInfo, measured: Measured, changes: Mapping[str, Any]) -> Scenario:
+def scenario_of(info: RunInfo, measured: Measured | None, changes: Mapping[str, Any]) -> Scenario:
     """Return the run's scenario: measured values over those it was run with, `changes` over both.
+
+    measured: None of a simulated run, which took the times that it was told.
 
     Raises InvalidSettingsError for what the simulator does not know, and for changes that make no sense.
     """
@@ -43,7 +45,8 @@ def scenario_of(info: RunInfo, measured: Measured, changes: Mapping[str, Any]) -
     other_policy = any(changes.get(key, info.policy) != info.policy for key in ("autoscaler.policy", "policy"))
     values = {key: value for key, value in _flat(info.scenario) if not (other_policy and key.startswith(f"{OPTIONS}."))}
     base = name if name in scenario_names() else BASE
-    return load_scenario(base, values | measured_values(measured) | dict(changes))
+    seen = {} if measured is None else measured_values(measured)
+    return load_scenario(base, values | seen | dict(changes))
 
 
 def without_pauses(measured: Measured, changes: Mapping[str, Any]) -> Measured:

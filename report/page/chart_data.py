@@ -17,8 +17,8 @@ from report.wording import UNKNOWN, duration, moment, several
 
 Values = Sequence[float | None]
 Floats = NDArray[np.float64]
-ENTRIES: Final = 6_000
-"""Entries of one series: a hundred minutes by the second, ten hours in steps of six."""
+ENTRIES: Final = 3_600
+"""Entries of one series: an hour by the second, ten hours in steps of ten."""
 CELLS: Final = 40_000
 """Of the heat map, all partitions together."""
 BOUNDS: Final = (0.25, 0.5, 1.0, 2.0, 5.0)

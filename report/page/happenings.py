@@ -6,9 +6,9 @@ from typing import Final
 
 from report.result import DecisionMade, HeatMap, LateEpisode, Result
 
-PLANS_SHOWN: Final = 500
+PLANS_SHOWN: Final = 300
 """Plans that a page lists; of more, those that moved the most partitions."""
-EPISODES_SHOWN: Final = 500
+EPISODES_SHOWN: Final = 300
 """Late-event episodes that a page lists; of more, the largest."""
 Tenures = dict[int, list[tuple[float, str]]]
 """Partition → since when, and who served it from then on."""

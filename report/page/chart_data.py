@@ -1,9 +1,11 @@
-"""What the page's script draws: the run's series as JSON, reduced where they are very long, and as a table beside it.
+"""What the page's script draws: the run's series and what happened, as JSON, and as a table beside it.
 
 Averages and samples lose the very second that matters; so of the seconds that share an entry the largest value stays.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
 from typing import Any, Final
 
 import msgspec
@@ -11,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from report.causes import title
-from report.page.happenings import Tenures, decisions_shown, episodes_shown, happenings
-from report.result import HeatMap, Result
+from report.result import DecisionMade, HeatMap, LateEpisode, Result
 from report.wording import UNKNOWN, duration, moment, several
 
 Values = Sequence[float | None]
@@ -25,6 +26,13 @@ BOUNDS: Final = (0.25, 0.5, 1.0, 2.0, 5.0)
 """Between the classes of colour, in latency targets: blue within the target, orange beyond, ever further from paper."""
 ROWS: Final = 60
 """Of the table over time."""
+PLANS_SHOWN: Final = 300
+"""Plans that a page lists; of more, those that moved the most partitions."""
+EPISODES_SHOWN: Final = 300
+"""Late-event episodes that a page lists; of more, the largest."""
+Tenures = dict[int, list[tuple[float, str]]]
+"""Partition → since when, and who served it from then on."""
+ACTIONS: Final = frozenset({"up", "down", "reassign"})
 PANELS: Final = {
     "Events per second": ("arrivals", "done"),
     "Replicas": ("bound", "requested", "ready"),
@@ -32,6 +40,18 @@ PANELS: Final = {
     "Latency, ms": ("max", "p99"),
 }
 """Title → series that share an axis."""
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """A moment of the run, in seconds since its start."""
+
+    at_s: float
+    kind: str
+    """up, down, reassign, other (plans), handover or failure."""
+    words: str = ""
+    made: DecisionMade | None = None
+    """The plan, which the page tells elsewhere."""
 
 
 def series(result: Result) -> dict[str, Values]:
@@ -162,3 +182,60 @@ def entries(values: Values, step: int) -> Floats:
 def short(values: Floats) -> list[float | int | None]:
     """Return the values as short as JSON allows: whole ones without a point, null for NaN."""
     return [None if np.isnan(value) else int(value) if value == int(value) else value for value in values.tolist()]
+
+
+def happenings(result: Result, held: Tenures) -> list[Happening]:
+    """Return everything that happened, by time."""
+    plans = [
+        Happening(made.at_s, made.action if made.action in ACTIONS else "other", made=made) for made in result.decisions
+    ]
+    failures = [
+        Happening(one.at_s, "failure", f"{one.replica} {one.change}" + (f" ({one.detail})" if one.detail else ""))
+        for one in result.failures
+    ]
+    return sorted([*plans, *_handovers(held), *failures], key=lambda one: one.at_s)
+
+
+def decisions_shown(result: Result) -> list[DecisionMade]:
+    """Return the decisions that the page lists, by time."""
+    largest = sorted(result.decisions, key=lambda made: -made.moved)[:PLANS_SHOWN]
+    return sorted(largest, key=lambda made: made.at_s)
+
+
+def episodes_shown(result: Result) -> list[LateEpisode]:
+    """Return the late-event episodes that the page lists, by time."""
+    largest = sorted(result.tail.episodes, key=lambda one: -one.events)[:EPISODES_SHOWN] if result.tail else []
+    return sorted(largest, key=lambda one: (one.from_s, one.partition or 0))
+
+
+def tenures(heat: HeatMap | None) -> Tenures:
+    """Return who served each partition since when, as far as the heat map shows it."""
+    found: Tenures = {partition: [] for partition in heat.partitions} if heat else {}
+    for partition, owners in zip(heat.partitions, heat.owners, strict=False) if heat else ():
+        since = found[partition]
+        for cell, owner in enumerate(owners):
+            if heat and owner is not None and (not since or owner != since[-1][1]):
+                since.append((cell * heat.cell_s, owner))
+    return found
+
+
+def several_named(partitions: list[int]) -> str:
+    """Return "partition 3", "partitions 4, 5"."""
+    return ("partition " if len(partitions) == 1 else "partitions ") + ", ".join(map(str, partitions))
+
+
+def _handovers(held: Tenures) -> list[Happening]:
+    """Return the changes of owner that the heat map shows, those of one moment together."""
+    changes = sorted(
+        (at_s, before, after, partition)
+        for partition, since in held.items()
+        for (_, before), (at_s, after) in pairwise(since)
+    )
+    found = []
+    for at_s, some in groupby(changes, key=lambda change: change[0]):
+        words = [
+            f"{before} → {after}: {several_named([one[3] for one in moved])}"
+            for (_, before, after), moved in groupby(some, key=lambda change: change[:3])
+        ]
+        found.append(Happening(at_s, "handover", f"handover {'; '.join(words)}"))
+    return found

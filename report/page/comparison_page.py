@@ -15,8 +15,7 @@ from report.comparison import (
     ScenarioCompared,
 )
 from report.page.formats import Sheet, markdown_page, of_records
-from report.page.rendering import render, write_page
-from report.page.terms import compared_terms
+from report.page.rendering import compared_terms, render, write_page
 from report.statistics import Against, Interval
 from report.wording import UNKNOWN, duration, minutes, share
 

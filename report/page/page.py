@@ -12,17 +12,19 @@ from report.page.answers import answers, key_figures
 from report.page.chart_data import (
     PANELS,
     chart_data,
+    decisions_shown,
+    episodes_shown,
+    happenings,
     heat_key,
     late_by_cause,
     over_time,
     series,
+    tenures,
     unknown_panels,
 )
 from report.page.formats import laid_out
-from report.page.happenings import decisions_shown, episodes_shown, happenings, tenures
-from report.page.rendering import render, write_page
+from report.page.rendering import render, terms, write_page
 from report.page.sheets import sheets
-from report.page.terms import terms
 from report.result import Result
 
 PAGE_FILE: Final = "report.html"

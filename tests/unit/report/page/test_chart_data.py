@@ -7,8 +7,19 @@ from example_report import example
 from hypothesis import given
 from hypothesis import strategies as st
 
-from report.page.chart_data import CELLS, bucket, heat, heat_key, largest, late_by_cause, over_time
-from report.page.happenings import PLANS_SHOWN, decisions_shown, happenings, tenures
+from report.page.chart_data import (
+    CELLS,
+    PLANS_SHOWN,
+    bucket,
+    decisions_shown,
+    happenings,
+    heat,
+    heat_key,
+    largest,
+    late_by_cause,
+    over_time,
+    tenures,
+)
 from report.result import DecisionMade, HeatMap, Tail
 from report.wording import UNKNOWN
 

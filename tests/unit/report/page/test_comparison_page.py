@@ -11,7 +11,7 @@ from bench.comparison.policy_comparison import policies_compared
 from bench.comparison.rows import PolicyFigures
 from bench.sections import Target
 from report.page.comparison_page import comparison_html, write_comparison
-from report.page.terms import compared_terms
+from report.page.rendering import compared_terms
 from report.statistics import Against, Interval
 
 

@@ -13,8 +13,7 @@ from example_report import changed, example, unjournaled
 from contracts.journal import AlternativeWeighed
 from report.causes import MEANINGS, Cause
 from report.page.page import html
-from report.page.rendering import HERE, tied
-from report.page.terms import terms
+from report.page.rendering import HERE, terms, tied
 from report.result import CauseOfLateness, DecisionMade, HeatMap, Rebalances, Result, Series, Tail
 
 MEGABYTE = 1_000_000

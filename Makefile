@@ -28,7 +28,7 @@ check: $(VENV)/.ready ## the fast part: format, lint, types, dependency rules, u
 bench: $(VENV)/.ready ## measure this machine: μ_eff, start-up, processes, Spark (about 10 minutes, quiet machine)
 	@$(BIN)/tailpack bench all
 
-tables: $(VENV)/.ready ## write the README's tables from bench/reference
+tables: $(VENV)/.ready ## write the tables of docs/results.md from bench/reference
 	@$(BIN)/tailpack bench tables
 
 env: $(VENV)/.ready ## make or update .venv

@@ -86,7 +86,7 @@ def spark() -> str:
     return table(("events", "wall, s", "events/s", "peak, GiB", "of them late, %"), rows, (row.origin for row in found))
 
 
-TABLES: Final[dict[str, Callable[[], str]]] = {  # the README's
+TABLES: Final[dict[str, Callable[[], str]]] = {  # of docs/results.md
     "live": live,
     "live-simulated": live_simulated,
     "service-rate": service_rate,

@@ -1,4 +1,4 @@
-"""`tailpack bench`: measure this machine, and keep the figures that the README shows."""
+"""`tailpack bench`: measure this machine, and keep the figures that docs/results.md shows."""
 
 import datetime
 import shlex
@@ -24,7 +24,7 @@ from tailpack.cli import handover as handover_cli
 from tailpack.run import Options, Run
 
 app = typer.Typer(
-    no_args_is_help=True, help="Measure this machine. Figures go to bench/reference, tables to the README."
+    no_args_is_help=True, help="Measure this machine. Figures go to bench/reference, tables to docs/results.md."
 )
 app.add_typer(handover_cli.app)
 app.add_typer(live_cli.app)
@@ -77,7 +77,9 @@ def service_rate(
 
 
 @app.command("tables")
-def tables(file: Annotated[Path, typer.Argument(help="Markdown file with table markers.")] = Path("README.md")) -> None:
+def tables(
+    file: Annotated[Path, typer.Argument(help="Markdown file with table markers.")] = Path("docs/results.md"),
+) -> None:
     """Write the tables of a Markdown file anew from the committed figures."""
     from studies.tables import renew_file  # noqa: PLC0415
 

@@ -12,7 +12,7 @@ from bench.markdown import table
 from studies import tables
 from studies.tables import TABLES, renew, renew_file
 
-README = Path(__file__).parents[3] / "README.md"
+RESULTS = Path(__file__).parents[3] / "docs" / "results.md"
 ORIGIN = Origin(command="tailpack bench all", commit="0123abc", machine="2 cores", measured_on="2026-01-05")
 TEXT = """# Title
 
@@ -117,7 +117,7 @@ def cells(table: str) -> list[list[str]]:
 
 
 def test_the_readme_shows_the_committed_figures() -> None:
-    text = README.read_text(encoding="utf-8")
+    text = RESULTS.read_text(encoding="utf-8")
     assert all(f"<!-- table: {name} -->" in text for name in TABLES)
     assert renew(text) == text, "run `make tables`"
 
@@ -206,6 +206,6 @@ def test_the_reports_speed_stands_by_size() -> None:
 
 
 def test_the_page_about_spark_shows_the_committed_figures() -> None:
-    text = (README.parent / "docs" / "spark.md").read_text(encoding="utf-8")
+    text = (RESULTS.parent / "spark.md").read_text(encoding="utf-8")
     assert "<!-- table: spark -->" in text
     assert renew(text) == text, "run `tailpack bench tables docs/spark.md`"

@@ -1,4 +1,4 @@
-"""Have Spark judge a run: the report job as a process of its own, so that its JVM and memory end with it."""
+"""Have Spark report on a run, in a process of its own, so that its JVM and memory end with it."""
 
 import contextlib
 import importlib.util
@@ -40,7 +40,7 @@ def wait_for_spark(announce: Callable[[str], None]) -> None:
         expect_spark()
 
 
-def judge(
+def write_report(
     run: Path,
     *,
     master: str = "local[2]",

@@ -20,7 +20,7 @@ from tailpack.errors import TailpackError
 from tailpack.local.broker import Broker
 from tailpack.local.jars import ensure
 from tailpack.local.resources import ResourceMeter
-from tailpack.report_job import judge
+from tailpack.report_job import write_report
 
 SEED: Final = 1
 
@@ -82,7 +82,7 @@ def _reported(folder: Path, events: int, console: Console) -> tuple[Result, floa
     ensure("spark", lambda said: console.print(said, highlight=False))
     meter, began = ResourceMeter(), time.monotonic()
     with console.status(f"Spark reports on {events:,} events"):
-        judge(folder, while_waiting=lambda processes: _sample(meter, processes))
+        write_report(folder, while_waiting=lambda processes: _sample(meter, processes))
     wall_s = time.monotonic() - began
     result = Result.load(folder)
     if result.events != events:

@@ -15,7 +15,7 @@ from tailpack.errors import TailpackError
 from tailpack.local.broker import Broker
 from tailpack.local.cluster import Cluster
 from tailpack.local.places import default_broker_folder, new_folder
-from tailpack.report_job import judge
+from tailpack.report_job import write_report
 
 if TYPE_CHECKING:
     from report.result import Result
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a person may say about what is judged; None and empty: it was not said."""
+    """What a person may say about what is reported on; None and empty: it was not said."""
 
     events: str | None = None
     """Path that Hadoop knows, of events that lie elsewhere."""
@@ -44,7 +44,7 @@ class Asked:
         return [word for name, value in said if value is not None for word in (name, str(value))]
 
 
-def judged(
+def reported(
     source: str,
     asked: Asked,
     out: Path,
@@ -54,7 +54,7 @@ def judged(
     client_properties: str,
     master: str,
 ) -> Path:
-    """Judge what `source` names, a folder or a topic; return the folder of the report. Raises TailpackError."""
+    """Report on what `source` names, a folder or a topic; return the folder of the report. Raises TailpackError."""
     if asked.events is not None:
         return report_events(Path(source), asked, console, master=master)
     if asked.journal is not None or asked.jars:
@@ -68,7 +68,7 @@ def judged(
 
 
 def report_events(folder: Path, asked: Asked, console: Console, *, master: str) -> Path:
-    """Judge events that lie elsewhere: those of the run in `folder`, or of nobody known where no run.json is there."""
+    """Report on events that lie elsewhere: those of the run in `folder`, or somebody's own where it has no run.json."""
     if missing := [jar for jar in asked.jars if not jar.exists()]:
         raise TailpackError(f"--jars {missing[0]}: no jar is there, and no folder of jars")
     command: list[str] = []
@@ -85,14 +85,14 @@ def report_events(folder: Path, asked: Asked, console: Console, *, master: str) 
         command = ["--command", shlex.join(words)]
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _judge(folder, console, master, (*asked.files(), *asked.promise(), *command))
+        _write(folder, console, master, (*asked.files(), *asked.promise(), *command))
     except OSError as refused:
         raise TailpackError(f"{folder} cannot take the report: {refused.strerror}") from refused
     return folder
 
 
 def report_run(folder: Path, console: Console, *, master: str) -> Path:
-    """Judge the run in `folder`, from its topics where its broker is there, else from its Parquet files.
+    """Report on the run in `folder`, from its topics where its broker is there, else from its Parquet files.
 
     A run that was interrupted left its broker's data behind: the broker is started for the report and stopped again.
     """
@@ -103,7 +103,7 @@ def report_run(folder: Path, console: Console, *, master: str) -> Path:
         if started:
             with console.status("starting the run's Kafka"):
                 broker.start()
-        _judge(folder, console, master)
+        _write(folder, console, master)
     finally:
         if started:
             broker.stop()
@@ -120,7 +120,7 @@ def report_topic(
     master: str,
     promise: Sequence[str] = (),
 ) -> Path:
-    """Judge a timeline topic into a new folder under `out`. promise: of `Asked`."""
+    """Report on a timeline topic into a new folder under `out`. promise: of `Asked`."""
     address = bootstrap_servers or Cluster(default_broker_folder()).address()
     if not address:
         raise TailpackError(
@@ -129,7 +129,7 @@ def report_topic(
         )
     folder = new_folder(out, "report")
     extra = ("--topic", topic, "--bootstrap-servers", address, "--client-properties", client_properties)
-    _judge(folder, console, master, (*extra, *promise))
+    _write(folder, console, master, (*extra, *promise))
     return folder
 
 
@@ -140,7 +140,7 @@ def check_run(folder: Path) -> None:
 
 
 def kept_result(folder: Path) -> "Result":
-    """Return what the run in `folder` was judged to be. Raises TailpackError where it was not."""
+    """Return the report that the run in `folder` has. Raises TailpackError where it has none."""
     from report.result import RESULT_FILE, Result  # noqa: PLC0415
 
     try:
@@ -189,6 +189,6 @@ def whole(result: "Result") -> int:
     return 0 if result.effects and result.effects.orders > 0 and result.whole else 1
 
 
-def _judge(folder: Path, console: Console, master: str, extra: tuple[str, ...] = ()) -> None:
+def _write(folder: Path, console: Console, master: str, extra: tuple[str, ...] = ()) -> None:
     with console.status("Spark computes the report"):
-        judge(folder, master=master, extra=extra, announce=lambda said: console.print(said, highlight=False))
+        write_report(folder, master=master, extra=extra, announce=lambda said: console.print(said, highlight=False))

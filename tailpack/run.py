@@ -24,7 +24,7 @@ from tailpack.local.resources import ResourceMeter
 from tailpack.local.stack import Stack
 from tailpack.local.topics import create_topics
 from tailpack.provenance import describe
-from tailpack.report_job import expect_spark, judge
+from tailpack.report_job import expect_spark, write_report
 from tailpack.watch import Watcher, timeline_topic
 
 READY_DEADLINE_S: Final = 90.0
@@ -78,7 +78,7 @@ class Run:
             self._load(connection)
             self._record_peak()
             with self.console.status("Spark computes the report"):
-                judge(self.folder, announce=self._say, while_waiting=self._meter_spark)
+                write_report(self.folder, announce=self._say, while_waiting=self._meter_spark)
             self._reached("report written")
             self._record_peak()
             self._say(f"peak memory {self.meter.peak_mib / 1024:.2f} GiB (PSS of every process, Spark included)")

@@ -19,7 +19,7 @@ from report.spark.events import COLUMN_OF, EVENT
 from report.spark.integrity import CUSTOMER
 
 NEEDED: Final = ("event_id", "intended_us", "done_us")
-"""Columns without which nothing can be judged."""
+"""Columns without which there can be no report."""
 NEVER_NULL: Final = NEEDED[:2]
 SERVED: Final = ("replica", "received_us")
 """Columns that tell who served an event; causes of lateness are told from these."""
@@ -34,12 +34,7 @@ BEING_WRITTEN: Final = "_temporary"
 REFUSED: Final = (Py4JJavaError, PySparkException)
 """PySpark gives some exceptions of Java a class of its own."""
 NO_FILE_SYSTEM: Final = ("ClassNotFoundException", "UnsupportedFileSystemException", "NoClassDefFoundError")
-JARS: Final = {
-    "s3a": "org.apache.hadoop:hadoop-aws:{hadoop} and the AWS SDK bundle that it names",
-    "abfs": "org.apache.hadoop:hadoop-azure:{hadoop} and what it names",
-    "abfss": "org.apache.hadoop:hadoop-azure:{hadoop} and what it names",
-    "gs": "Google's gcs-connector for Hadoop 3",
-}
+JARS: Final = {"s3a": "org.apache.hadoop:hadoop-aws:{hadoop} and the AWS SDK bundle that it names"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,6 @@ from contracts.connection import Connection
 from contracts.events import SCHEMA_VERSION
 from contracts.topics import Topic, qualified
 from contracts.validation import InvalidSettingsError
-from report.run_info import RunInfo
 from report.spark import ReportError
 from report.spark.events import typed_records
 from report.spark.job import cause
@@ -31,26 +30,21 @@ from report.wording import duration, several, share
 
 STOPPED: Final = 130
 """Exit status after a signal, as shells have it."""
-EVERY: Final = "2 seconds"
-"""Between micro-batches."""
-LOOK_EVERY_S: Final = 1.0
 AHEAD_US: Final = 60_000_000
 """So far may an intended time lie ahead of this machine's clock; beyond, it would close all windows up to itself."""
 STATE_ON_DISK: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
 class SlaWindow(msgspec.Struct, frozen=True, kw_only=True):
-    """Events intended in [start_us, start_us + length_s): integers, so that sums over windows stay exact."""
+    """Events intended in [start_us, start_us + length_s), epoch µs: integers, so that sums over windows stay exact."""
 
     start_us: int
-    """Epoch µs; a multiple of the length."""
     length_s: int
     events: int
     """Distinct events seen on any topic."""
     done: int
     """Of these, completed when the window was closed."""
     in_sla: int
-    """Of these, completed within the latency target."""
     slowest_us: int | None
     """Largest latency of those completed; None when none was."""
 
@@ -73,19 +67,16 @@ class Told:
     def __init__(self, folder: Path, question: Question, tell: Callable[[SlaWindow], None]) -> None:
         self.folder = folder / f"{question.window_s}-s-windows-after-{question.delay_s:g}-s"
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._place, self._question, self._tell = self.folder / "windows.jsonl", question, tell
+        self._place, self._length_s, self._tell = self.folder / "windows.jsonl", question.window_s, tell
         lines = self._place.read_bytes().splitlines() if self._place.exists() else []
-        self.windows = {
-            window.start_us: window for window in (msgspec.json.decode(one, type=SlaWindow) for one in lines)
-        }
+        self.windows = {one.start_us: one for one in (msgspec.json.decode(text, type=SlaWindow) for text in lines)}
         for window in self.windows.values():
             tell(window)
 
     def add(self, rows: Iterable[Row]) -> None:
         """Tell the windows that were not told yet. rows: of `sla_windows`."""
-        every = (SlaWindow(length_s=self._question.window_s, **row.asDict()) for row in sorted(rows))
-        if not (fresh := [window for window in every if window.start_us not in self.windows]):
-            return
+        every = (SlaWindow(length_s=self._length_s, **row.asDict()) for row in sorted(rows))
+        fresh = [window for window in every if window.start_us not in self.windows]
         self.windows |= {window.start_us: window for window in fresh}
         temporary = self._place.with_suffix(".tmp")
         temporary.write_bytes(b"".join(msgspec.json.encode(one) + b"\n" for one in self.windows.values()))
@@ -103,13 +94,11 @@ def sla_windows(kafka: DataFrame, question: Question) -> DataFrame:
     read = typed_records(kafka, question.topics)
     version = f.concat(f.lit("records of schema version "), f.col("unknown_version").cast("string"))
     refusal = f.raise_error(f.concat(version, f.lit(f" beside {SCHEMA_VERSION}; this release reads that only")))
-    records = read.select(
-        "event_id", f.when(f.col("unknown_version").isNotNull(), refusal).otherwise(f.col("intended_us")), "done_us"
-    ).toDF("event_id", "intended_us", "done_us")
+    intended = f.when(f.col("unknown_version").isNotNull(), refusal).otherwise(f.col("intended_us"))
+    records = read.select("event_id", intended.alias("intended_us"), "done_us")
     believable = records.where(f.col("intended_us") <= f.unix_micros(f.current_timestamp()) + AHEAD_US)
-    waiting = believable.withColumn("at", f.timestamp_micros("intended_us")).withWatermark(
-        "at", f"{round(question.delay_s * 1e6)} microseconds"
-    )
+    timed = believable.withColumn("at", f.timestamp_micros("intended_us"))
+    waiting = timed.withWatermark("at", f"{round(question.delay_s * 1e6)} microseconds")
     events = waiting.groupBy(f.window("at", f"{question.window_s} seconds"), "event_id").agg(
         f.min("intended_us").alias("intended_us"), f.min("done_us").alias("done_us")
     )
@@ -129,41 +118,26 @@ def follow(
     """Tell each window as soon as it is over, from where the folder's checkpoint was left, until told to stop.
 
     No limit per batch: whatever was written together is read together, else one partition's share would close windows
-    of another's. Raises ReportError when the query fails; a new start goes on.
+    of another's. Raises the errors of Spark when the query fails; a new start goes on.
     """
     spark.conf.set("spark.sql.shuffle.partitions", str(spark.sparkContext.defaultParallelism))  # each a state store
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", STATE_ON_DISK)
     kafka = spark.readStream.format("kafka").options(**reading(options, list(question.topics))).load()
-    query = None
+    stream = sla_windows(kafka, question).writeStream.outputMode("append").trigger(processingTime="2 seconds")
+    stream = stream.option("checkpointLocation", str((told.folder / "checkpoint").resolve()))
+    query = stream.foreachBatch(lambda frame, _: told.add(frame.collect())).start()
     try:
-        query = (
-            sla_windows(kafka, question)
-            .writeStream.outputMode("append")
-            .option("checkpointLocation", str((told.folder / "checkpoint").resolve()))
-            .foreachBatch(lambda frame, _: told.add(frame.collect()))
-            .trigger(processingTime=EVERY)
-            .start()
-        )
-        while not until() and not query.awaitTermination(LOOK_EVERY_S):
+        while not until() and not query.awaitTermination(1.0):
             pass
-    except (PySparkException, Py4JError) as failed:
-        raise ReportError(f"the stream ended ({cause(failed)}); the same command goes on") from failed
     finally:
-        if query is not None:
-            query.stop()
+        query.stop()
 
 
 def count(spark: SparkSession, options: Mapping[str, str], question: Question, told: Told, *, ended: bool) -> None:
     """Tell the windows of what the topics hold now; with `ended` the last ones too, for which nothing more comes."""
-    kafka = read_topics(spark, options, list(question.topics))
-    try:
-        rows = sla_windows(kafka, question).collect()
-        over_us = max((row["start_us"] for row in rows), default=0) - round(
-            (question.window_s + question.delay_s) * 1e6
-        )
-        told.add([row for row in rows if ended or row["start_us"] <= over_us])
-    except (PySparkException, Py4JError) as failed:
-        raise ReportError(f"Spark could not read the topics ({cause(failed)})") from failed
+    rows = sla_windows(read_topics(spark, options, list(question.topics)), question).collect()
+    over_us = max((row["start_us"] for row in rows), default=0) - round((question.window_s + question.delay_s) * 1e6)
+    told.add([row for row in rows if ended or row["start_us"] <= over_us])
 
 
 def line(window: SlaWindow, latency_target_s: float) -> str:
@@ -182,30 +156,30 @@ def main() -> int:
     arguments = _parser().parse_args()
     try:
         return STOPPED if _told(arguments) else 0
+    except (PySparkException, Py4JError) as failed:
+        said, status = f"the stream ended ({cause(failed)}); the same command goes on", 1
     except ReportError as wrong:
-        sys.stderr.write(f"sla: {wrong}\n")
-        return 1
-    except InvalidSettingsError as wrong:
-        sys.stderr.writelines(f"sla: {problem}\n" for problem in wrong.problems)
-        return 2
+        said, status = str(wrong), 1
     except OSError as refused:
-        sys.stderr.write(f"sla: {refused.filename or arguments.out}: {refused.strerror}\n")
-        return 1
+        said, status = f"{refused.filename or arguments.out}: {refused.strerror}", 1
+    except InvalidSettingsError as wrong:
+        said, status = "; ".join(wrong.problems), 2
     finally:
         end_jvm()
+    sys.stderr.write(f"sla: {said}\n")
+    return status
 
 
 def _told(arguments: argparse.Namespace) -> bool:
     """Tell the windows; return whether a signal cut it short."""
-    run = None if arguments.folder is None else load_run(arguments.folder)
-    question, connection = _asked(arguments, run)
+    question, connection = _asked(arguments)
     if missing := sorted(set(question.topics) - topics_on(connection)):
         raise ReportError(f"{missing[0]}: no such topic at {connection.bootstrap_servers}")
     options, stop = kafka_options(connection), threading.Event()
 
     def ended() -> bool:
-        now = None if arguments.folder is None else load_run(arguments.folder)
-        return bool(arguments.ended or (now and (now.drained_us is not None or now.interrupted)))
+        run = None if arguments.folder is None else load_run(arguments.folder)
+        return bool(arguments.ended or (run and (run.drained_us is not None or run.interrupted)))
 
     def tell(window: SlaWindow) -> None:
         text = msgspec.json.encode(window).decode() if arguments.json else line(window, question.latency_target_s)
@@ -227,45 +201,41 @@ def _told(arguments: argparse.Namespace) -> bool:
     return stop.is_set()
 
 
-def _asked(arguments: argparse.Namespace, run: RunInfo | None) -> tuple[Question, Connection]:
-    """Return the question and where its topics are. Raises InvalidSettingsError."""
-    if run is None:
+def _asked(arguments: argparse.Namespace) -> tuple[Question, Connection]:
+    """Return the question and where its topics are. Raises InvalidSettingsError, ReportError."""
+    if arguments.folder is None:
         address, properties = arguments.bootstrap_servers, arguments.client_properties
         topics, target_s = {arguments.topic: Topic.PAYMENTS_SETTLED}, arguments.latency_target_s
     else:
+        run = load_run(arguments.folder)
+        address, properties, target_s = run.bootstrap_servers, run.client_properties, run.latency_target_s
         first = Topic.ORDERS_PLACED if run.topology == "pipeline" else Topic.PAYMENTS_REQUESTED
-        address, properties = run.bootstrap_servers, run.client_properties
         topics = {qualified(run.run, topic): topic for topic in (first, Topic.PAYMENTS_SETTLED)}
-        target_s = run.latency_target_s
-    problems = [f"--window {arguments.window}: at least one second"] if arguments.window < 1 else []
-    if arguments.delay <= target_s:
-        problems.append(
-            f"--delay {arguments.delay:g}: must exceed the latency target, {target_s:g} s; "
-            "an event could otherwise be in time and yet come after its window was closed"
+    if arguments.window < 1 or arguments.delay <= target_s:
+        raise InvalidSettingsError(
+            [
+                f"--window {arguments.window} --delay {arguments.delay:g}: a window has a second at least, and the "
+                f"delay must exceed the latency target, {target_s:g} s; else an event in time could come too late"
+            ]
         )
-    if problems:
-        raise InvalidSettingsError(problems)
     connection = Connection(bootstrap_servers=address, client_properties=properties)
     return Question(topics, target_s, arguments.window, arguments.delay), connection
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m report.spark.streaming", description=__doc__)
-    add = parser.add_argument
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("folder", type=Path, nargs="?", metavar="RUN_DIR")
     source.add_argument("--topic")
-    add("--out", type=Path, required=True)
-    add("--window", type=int, default=60)
-    add("--delay", type=float, default=10.0)
-    add("--once", action="store_true")
-    add("--ended", action="store_true")
-    add("--json", action="store_true")
-    add("--master", default="local[2]")
-    add("--jars", type=Path, action="append", default=[])
-    add("--bootstrap-servers", default="127.0.0.1:9092")
-    add("--client-properties", default="")
-    add("--latency-target-s", type=float, default=0.5)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--jars", type=Path, action="append", default=[])
+    defaults = {"window": 60, "delay": 10.0, "latency-target-s": 0.5}
+    for name, value in defaults.items():
+        parser.add_argument(f"--{name}", type=type(value), default=value)
+    for name, text in {"master": "local[2]", "bootstrap-servers": "127.0.0.1:9092", "client-properties": ""}.items():
+        parser.add_argument(f"--{name}", default=text)
+    for name in ("once", "ended", "json"):
+        parser.add_argument(f"--{name}", action="store_true")
     return parser
 
 

@@ -72,13 +72,13 @@ def report_of(
     kept: Annotated[bool, typer.Option("--kept", help="Of the result that is there; nothing is computed.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Judge a run, live or simulated, any timeline topic, or your own events; or hand over what was judged before.
+    """Report on a run, live or simulated, any timeline topic, or your own events; or hand over what was judged before.
 
     Your own: tailpack report NEW_FOLDER --events URI --latency-target-s SECONDS
     """
     from report.page import page  # noqa: PLC0415  only where a report is made
     from report.page.sheets import markdown_report, sheets  # noqa: PLC0415
-    from tailpack.reporting import Asked, judged, kept_result, show, whole, with_otherwise  # noqa: PLC0415
+    from tailpack.reporting import Asked, kept_result, reported, show, whole, with_otherwise  # noqa: PLC0415
 
     form = chosen(form, table, as_json=as_json)
     console = Console(stderr=form is not Format.HTML)
@@ -86,7 +86,7 @@ def report_of(
     if kept and asked != Asked():
         raise TailpackError("--kept computes nothing: leave out what says how")
     servers = {"bootstrap_servers": bootstrap_servers, "client_properties": client_properties}
-    folder = Path(source) if kept else judged(source, asked, out, console, **servers, master=master)
+    folder = Path(source) if kept else reported(source, asked, out, console, **servers, master=master)
     result = kept_result(folder)
     if not kept:
         result = with_otherwise(result, folder, console)
@@ -140,7 +140,7 @@ def _compared(runs: list[Path], out: Path | None, console: Console, master: str)
     """Have the runs compared; return the folder and what is in it."""
     from report.comparison import RunComparison  # noqa: PLC0415
     from report.page.comparison_page import COMPARISON_PAGE, write_comparison  # noqa: PLC0415
-    from tailpack import report_job as judge  # noqa: PLC0415
+    from tailpack import report_job  # noqa: PLC0415
     from tailpack.local.places import new_folder  # noqa: PLC0415
     from tailpack.reporting import check_run  # noqa: PLC0415
 
@@ -153,7 +153,7 @@ def _compared(runs: list[Path], out: Path | None, console: Console, master: str)
         folder.mkdir(parents=True, exist_ok=True)
         command = shlex.join(["tailpack", *sys.argv[1:]])
         with console.status("Spark compares the runs"):
-            judge.compare(
+            report_job.compare(
                 runs,
                 folder,
                 command=command,

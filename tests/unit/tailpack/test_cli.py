@@ -184,7 +184,7 @@ def judged(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[Effects
         folder.mkdir()
         (folder / RUN_FILE).write_text("{}")
         result = msgspec.structs.replace(example(), effects=effects)
-        monkeypatch.setattr(reporting, "judge", lambda run, **_: result.save(run))
+        monkeypatch.setattr(reporting, "write_report", lambda run, **_: result.save(run))
         return str(folder)
 
     return make

@@ -17,8 +17,7 @@ from typer.testing import CliRunner, Result
 from bench import otherwise
 from report.comparison import RunComparison
 from report.result import Otherwise
-from tailpack import report_job as judge
-from tailpack import reporting
+from tailpack import report_job, reporting
 from tailpack.cli import report as report_cli
 from tailpack.errors import TailpackError
 
@@ -43,11 +42,11 @@ def test_the_command_in_between_may_be_left_out(folder: Path) -> None:
 def test_a_report_is_computed_unless_the_kept_one_is_wanted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
 
-    def judged(place: Path, *, master: str, **_: object) -> None:
+    def written(place: Path, *, master: str, **_: object) -> None:
         made.append(master)
         small_result(run="again").save(place)
 
-    monkeypatch.setattr(reporting, "judge", judged)
+    monkeypatch.setattr(reporting, "write_report", written)
     assert json.loads(run(folder, "--kept", "--json").stdout)["run"] == "small"
     assert made == []
     assert json.loads(run(folder, "--json", "--master", "local[1]").stdout)["run"] == "again"
@@ -58,7 +57,7 @@ def test_the_same_events_under_other_policies_stand_beside_the_run(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = Otherwise(policy="keda-hpa", in_sla=0.99, replica_minutes=6.0)
-    monkeypatch.setattr(reporting, "judge", lambda place, **_: small_result().save(place))
+    monkeypatch.setattr(reporting, "write_report", lambda place, **_: small_result().save(place))
     monkeypatch.setattr(otherwise, "otherwise", lambda _: (other,))
     assert json.loads(run(folder, "--json").stdout)["otherwise"] == [msgspec.to_builtins(other)]
     assert "keda-hpa, 99" in (folder / "report.html").read_text(encoding="utf-8")
@@ -71,11 +70,11 @@ def test_events_elsewhere_are_judged_by_the_run_or_by_what_was_promised(
 ) -> None:
     asked: dict[Path, tuple[str, ...]] = {}
 
-    def judged(place: Path, *, extra: tuple[str, ...], **_: object) -> None:
+    def written(place: Path, *, extra: tuple[str, ...], **_: object) -> None:
         asked[place] = extra
         small_result(run="elsewhere").save(place)
 
-    monkeypatch.setattr(reporting, "judge", judged)
+    monkeypatch.setattr(reporting, "write_report", written)
     assert json.loads(run(folder, "--json", "--events", "s3a://b/e", "--jars", tmp_path).stdout)["run"] == "elsewhere"
     assert asked[folder] == ("--events", "s3a://b/e", "--jars", str(tmp_path))
 
@@ -170,7 +169,7 @@ def compared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
         )
         empty.save(out)
 
-    monkeypatch.setattr(judge, "compare", compare)
+    monkeypatch.setattr(report_job, "compare", compare)
     monkeypatch.chdir(tmp_path)
     return asked
 

@@ -82,17 +82,17 @@ def test_stopped_and_started_again_each_window_is_told_once_and_is_that_of_the_r
     session: Any, kafka: str, namespace: str, tmp_path: Path
 ) -> None:
     story, heard = Story(session, kafka, namespace, tmp_path), list[SlaWindow]()
-    story.publish(0, 5)
+    story.publish(0, 6)
     first = Told(tmp_path / "sla", story.question, heard.append)
     follow(session, story.options, story.question, first, lambda: len(heard) >= 2)
     assert heard == story.by_the_report()[:2]
 
-    story.publish(5, 9)  # while nothing runs
+    story.publish(6, 10)  # while nothing runs
     heard.clear()
     again = Told(tmp_path / "sla", story.question, heard.append)
     assert len(heard) == 2, "what was told before is told first"
     follow(session, story.options, story.question, again, lambda: len(heard) >= 4)
-    story.publish(9, 12)
+    story.publish(10, 12)
     count(session, story.options, story.question, again, ended=True)
 
     assert heard == story.by_the_report()

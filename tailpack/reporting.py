@@ -83,11 +83,8 @@ def report_events(folder: Path, asked: Asked, console: Console, *, master: str) 
     else:
         words = ["tailpack", "report", str(folder), *asked.files(), *asked.promise()]
         command = ["--command", shlex.join(words)]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        _write(folder, console, master, (*asked.files(), *asked.promise(), *command))
-    except OSError as refused:
-        raise TailpackError(f"{folder} cannot take the report: {refused.strerror}") from refused
+    folder.mkdir(parents=True, exist_ok=True)
+    _write(folder, console, master, (*asked.files(), *asked.promise(), *command))
     return folder
 
 
@@ -154,7 +151,7 @@ def kept_result(folder: Path) -> "Result":
 def with_otherwise(result: "Result", folder: Path, console: Console) -> "Result":
     """Return the result with what other policies would have come to on its events, saved with its page.
 
-    It stays as it is where its events cannot be simulated. Raises TailpackError where the folder cannot take it.
+    It stays as it is where its events cannot be simulated.
     """
     from bench.otherwise import otherwise  # noqa: PLC0415  compiled code only where it is needed
     from report.page import page  # noqa: PLC0415
@@ -166,11 +163,8 @@ def with_otherwise(result: "Result", folder: Path, console: Console) -> "Result"
     if found is None:
         return result
     whole_result = msgspec.structs.replace(result, otherwise=found)
-    try:
-        whole_result.save(folder)
-        page.write(whole_result, folder / page.PAGE_FILE)
-    except OSError as refused:
-        raise TailpackError(f"{folder} cannot take the report: {refused.strerror}") from refused
+    whole_result.save(folder)
+    page.write(whole_result, folder / page.PAGE_FILE)
     return whole_result
 
 

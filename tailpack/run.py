@@ -1,5 +1,6 @@
 """One live run from start to report: broker, stack, load, drain, Spark."""
 
+import contextlib
 import os
 import shutil
 import time
@@ -16,15 +17,16 @@ from loadgen.result import READY_FILE, RESULT_FILE, GeneratorResult
 from tailpack.errors import TailpackError
 from tailpack.live_view import Moment, Screen
 from tailpack.local.broker import Broker
+from tailpack.local.broker_config import free_ports
 from tailpack.local.cluster import Cluster
 from tailpack.local.jars import ensure
-from tailpack.local.places import default_broker_folder, named_folder, new_folder
+from tailpack.local.places import default_broker_folder, free_for_run, new_folder
 from tailpack.local.processes import uninterrupted
 from tailpack.local.resources import ResourceMeter
 from tailpack.local.stack import Stack
 from tailpack.local.topics import create_topics
-from tailpack.provenance import describe
-from tailpack.report_job import expect_spark, write_report
+from tailpack.provenance import describe, versions
+from tailpack.report_job import expect_spark, wait_for_spark, write_report
 from tailpack.watch import Watcher, timeline_topic
 
 READY_DEADLINE_S: Final = 90.0
@@ -56,9 +58,15 @@ class Run:
         self.scenario = scenario.for_live()
         self.options = options
         self.console = console
-        self.folder = (
-            named_folder(options.out, options.name) if options.name else new_folder(options.out, scenario.name)
-        )
+        if options.web_port:
+            free_ports([options.web_port], option="--web-ui")
+        expect_spark()
+        self._new = [place for place in (options.out, *options.out.parents) if not place.exists()]
+        if options.name:
+            self.folder = free_for_run(options.out / options.name)
+            self.folder.mkdir(parents=True, exist_ok=True)
+        else:
+            self.folder = new_folder(options.out, scenario.name)
         self.meter = ResourceMeter()
         self._metered_at = 0.0
         self._memory_mib = 0.0
@@ -68,7 +76,6 @@ class Run:
 
     def execute(self) -> Path:
         """Run and judge. Raises TailpackError when that cannot be done, KeyboardInterrupt once all is stopped."""
-        expect_spark()
         try:
             connection = self._connect()
             self._reached("Kafka answers")
@@ -77,6 +84,9 @@ class Run:
             self.info.save(self.folder)
             self._load(connection)
             self._record_peak()
+            wait_for_spark(self._say)
+            self.info = msgspec.structs.replace(self.info, versions=versions())
+            self.info.save(self.folder)
             with self.console.status("Spark computes the report"):
                 write_report(self.folder, announce=self._say, while_waiting=self._meter_spark)
             self._reached("report written")
@@ -86,6 +96,7 @@ class Run:
             if self._own_broker:
                 with uninterrupted():
                     self._own_broker.stop()
+            self._leave_nothing_empty()
         if self._own_broker:
             shutil.rmtree(self._own_broker.folder, ignore_errors=True)  # events.parquet and journal hold all of it
         return self.folder
@@ -97,6 +108,12 @@ class Run:
         self.info.save(self.folder)
         self._load(connection, only_load=True)
         return self.folder
+
+    def _leave_nothing_empty(self) -> None:
+        """Remove the run's folder, and those made for it, where the run was refused before it wrote anything."""
+        with contextlib.suppress(OSError):
+            for place in (self.folder, *self._new):
+                place.rmdir()
 
     def _connection(self, address: str) -> Connection:
         return Connection(
@@ -140,10 +157,12 @@ class Run:
         while waiting := self._not_ready(stack, screen):
             screen.phase = f"starting, waiting for {', '.join(waiting)}"
             self._step(stack, screen)
+            if failed := stack.failed():
+                raise TailpackError(f"{failed.name} does not start: {failed.ending()}; see {failed.log}")
             if time.monotonic() > deadline:
-                raise TailpackError(
-                    f"{', '.join(waiting)} not ready within {READY_DEADLINE_S:.0f} s; see {self.folder / 'logs'}"
-                )
+                why = "".join(f" ({incident})" for incident in list(screen.watcher.state.incidents)[-1:])
+                late = f"{', '.join(waiting)} not ready within {READY_DEADLINE_S:.0f} s{why}"
+                raise TailpackError(f"{late}; see {self.folder / 'logs'}")
 
     def _not_ready(self, stack: Stack, screen: Screen) -> list[str]:
         tick = screen.watcher.state.tick
@@ -174,7 +193,7 @@ class Run:
         screen.phase = "draining"
         if not (self.folder / RESULT_FILE).exists():
             assert stack.load is not None
-            raise TailpackError(f"the load generator ended at once: {stack.load.last_words()}")
+            raise TailpackError(f"locust did not send its load: {stack.load.ending()}; see {stack.load.log}")
         sent = GeneratorResult.load(self.folder)
         if sent.first_error:
             self._say(f"generator: {sent.first_error}")

@@ -1,66 +1,47 @@
 """`tailpack bench`: measure this machine, and keep the figures that docs/results.md shows."""
 
-import datetime
-import shlex
-import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
+import msgspec
 import typer
 from rich.console import Console
+from rich.table import Table
 
 from bench import figures
-from bench.figures import LiveRow, Origin, ProcessRow, StartupRow
-from bench.scenario import load_scenario
-from report.result import Result
-from report.run_info import RunInfo
-from tailpack import provenance
-from tailpack.cli import bench_live as live_cli
-from tailpack.cli import bench_report as report_bench_cli
-from tailpack.cli import bench_simulator as simulator_cli
-from tailpack.cli import bench_targets as targets_cli
-from tailpack.cli import handover as handover_cli
-from tailpack.run import Options, Run
+from tailpack.cli.options import AsJson, Into, IntoDocs, Out, Processes, Seeds, print_json, several
+from tailpack.cli.progress import campaign, finish
+from tailpack.provenance import origin
 
-app = typer.Typer(
-    no_args_is_help=True, help="Measure this machine. Figures go to bench/reference, tables to docs/results.md."
-)
-app.add_typer(handover_cli.app)
-app.add_typer(live_cli.app)
-app.add_typer(simulator_cli.app)
-app.add_typer(targets_cli.app)
-app.add_typer(report_bench_cli.app)
-
-Out = Annotated[Path, typer.Option("--out", help="Folder that takes a folder for each run.")]
-Into = Annotated[Path, typer.Option("--into", help="Folder that takes the figures.")]
+if TYPE_CHECKING:
+    from bench.simulator_speed import SpeedRow
 
 
-@app.command()
 def processes(
     rates: Annotated[str, typer.Option(help="Events/s, separated by commas.")] = "150,350",
     out: Out = Path("out"),
     into: Into = figures.FOLDER,
 ) -> None:
     """Measure CPU and memory of every process under steady loads, through the whole pipeline and payment-only."""
-    rows: list[ProcessRow] = []
+    from tailpack.measured_runs import process_rows, run_scenario  # noqa: PLC0415
+
+    rows: list[figures.ProcessRow] = []
     for topology in ("pipeline", "payment-only"):
         for rate in rates.split(","):
-            folder = run_scenario(f"steady-{rate}", {"topology": topology}, out)
-            rows += process_rows(folder, int(rate))
-            figures.save(rows, ProcessRow, into)
+            rows += process_rows(run_scenario(f"steady-{rate}", {"topology": topology}, out), int(rate))
+            figures.save(rows, figures.ProcessRow, into)
 
 
-@app.command()
 def startup(out: Out = Path("out"), into: Into = figures.FOLDER) -> None:
     """Time each step of a (second) start, from the command to the report of a short run."""
-    phases = RunInfo.load(run_scenario("smoke", {}, out)).phases_s
-    figures.save([StartupRow(step=step, at_s=at_s, origin=origin()) for step, at_s in phases.items()], StartupRow, into)
+    from tailpack.measured_runs import run_scenario, startup_rows  # noqa: PLC0415
+
+    figures.save(startup_rows(run_scenario("smoke", {}, out)), figures.StartupRow, into)
 
 
-@app.command("service-rate")
 def service_rate(
-    events: Annotated[int, typer.Option(help="Size of the standing backlog.")] = 4000, into: Into = figures.FOLDER
+    events: Annotated[int, typer.Option(min=2, help="Size of the standing backlog.")] = 4000,
+    into: Into = figures.FOLDER,
 ) -> None:
     """What one Payment replica sustains with a standing backlog (μ_eff), at two service times."""
     from tailpack.service_rate import measure  # noqa: PLC0415
@@ -76,7 +57,156 @@ def service_rate(
     figures.save(rows, figures.ServiceRateRow, into)
 
 
-@app.command("tables")
+def live(
+    *,
+    scenarios: Annotated[str, typer.Option(help="Names, separated by commas.")] = "w1,w1-skew9",
+    policies: Annotated[
+        str, typer.Option(help="Names, separated by commas.")
+    ] = "tail-aware,algorithm-2,linear,keda-hpa",
+    runs: Annotated[int, typer.Option(min=1, help="So many of each, with seeds 1, 2, …")] = 3,
+    order: Annotated[int, typer.Option(help="Seed of the order in which they take their turns.")] = 1,
+    out: Out = Path("out"),
+    into: Into = figures.FOLDER,
+) -> None:
+    """Run scenarios live under policies, one after the other: eleven minutes each for w1. Keep the machine quiet.
+
+    Each run is then simulated again from its own events and times. What `--into` has already is not measured again,
+    unless it was invalid: the same command goes on where it was interrupted.
+    """
+    from autoscaler.policies.registry import POLICIES  # noqa: PLC0415
+    from bench.scenario import scenario_names  # noqa: PLC0415
+    from tailpack.measured_runs import run_all, run_live, shuffled  # noqa: PLC0415
+
+    worlds = several(scenarios, scenario_names(), what="scenario")
+    playing = several(policies, POLICIES, what="policy")
+    questions = shuffled(worlds, playing, runs, order)
+    run_all(questions, into, lambda question: run_live(question, out), Console().rule)
+
+
+def report(
+    *,
+    events: Annotated[int, typer.Option(min=1, help="Size of the made-up run.")] = 1_000_000,
+    source: Annotated[Literal["parquet", "kafka"], typer.Option("--from", help="Where the run lies.")] = "parquet",
+    as_json: AsJson = False,
+    into: IntoDocs = None,
+) -> None:
+    """Wall time and memory of `tailpack report` on a made-up run, the start of the JVM included."""
+    from tailpack import report_speed  # noqa: PLC0415  the simulator and psutil only where something is measured
+
+    console = Console(stderr=True)
+    row: figures.SparkRow | figures.KafkaReportRow
+    if source == "kafka":
+        row = report_speed.from_kafka(events, origin(), console)
+        memory = f"{row.peak_mib / 1024:.2f} GiB"
+    else:
+        row = report_speed.from_files(events, origin(), console)
+        memory = f"{row.peak_rss_gib:.2f} GiB"
+    if into:
+        others = [one for one in figures.load(type(row), into) if one.events != events]
+        figures.save(sorted([*others, row], key=lambda one: one.events), type(row), into)
+    if as_json:
+        print_json(row)
+    else:
+        Console().print(f"{events:,} events in {row.wall_s:.1f} s, {memory}", highlight=False)
+
+
+def simulator(
+    *,
+    quick: Annotated[bool, typer.Option("--quick", help="Without the largest runs: within 50 s.")] = False,
+    as_json: AsJson = False,
+    into: IntoDocs = None,
+) -> None:
+    """Events that the simulator serves per second of one core: by size of the run and of the group, and as a whole."""
+    from bench.simulator_speed import measure_all  # noqa: PLC0415  the compiler only where it is needed
+
+    console = Console(stderr=True)
+    with console.status("serving"):
+        found = measure_all(quick=quick, report=lambda row: console.print(_speed(row), highlight=False))
+    if into:
+        rows = [figures.SimulatorRow(**msgspec.structs.asdict(row), origin=origin()) for row in found.growth]
+        figures.save(rows, figures.SimulatorRow, into)
+    if as_json:
+        print_json(found)
+        return
+    heads = ("events", "partitions", "replicas", "wall, s", "processor, s", "of it policy", "events/s", "peak, MB")
+    table = Table("measured", *heads, box=None)
+    for row in found.growth:
+        table.add_row(
+            row.measured,
+            f"{row.events:,}",
+            f"{row.partitions:,}",
+            str(row.replicas),
+            f"{row.wall_s:.2f}",
+            f"{row.process_s:.2f}",
+            f"{row.policy_s:.2f}" if row.policy_s else "–",
+            f"{row.events_per_s:,.0f}",
+            "–" if row.peak_mb is None else f"{row.peak_mb:,.0f}",
+        )
+    Console().print(table)
+
+
+def packing(*, as_json: AsJson = False, into: IntoDocs = None) -> None:
+    """Milliseconds that each packer takes, by number of partitions; ten partitions to a consumer."""
+    from studies.packing_speed import PackingSpeedFigures, measure_all  # noqa: PLC0415
+
+    with Console(stderr=True).status("packing"):
+        found = measure_all()
+    by_packer: dict[str, dict[int, float]] = {}
+    for row in found.rows:
+        by_packer.setdefault(row.packer, {})[row.partitions] = row.milliseconds
+    if into:
+        rows = [PackingSpeedFigures(**msgspec.structs.asdict(row), origin=origin()) for row in found.rows]
+        figures.save(rows, PackingSpeedFigures, into)
+    if as_json:
+        print_json({"milliseconds": by_packer, "rows": found.rows})
+        return
+    sizes = sorted({row.partitions for row in found.rows})
+    table = Table("packer, ms", *(f"{size:,} partitions" for size in sizes), box=None)
+    for packer, milliseconds in by_packer.items():
+        table.add_row(packer, *(f"{milliseconds[size]:.3f}" for size in sizes))
+    Console().print(table)
+
+
+def targets(
+    *,
+    scenarios: Annotated[str, typer.Option(help="Names, separated by commas; none: all that have a goal.")] = "",
+    seeds: Seeds = 20,
+    out: Out = Path("out/targets"),
+    processes: Processes = 0,
+    into: IntoDocs = None,
+    as_json: AsJson = False,
+) -> None:
+    """Simulate tail-aware and its opponents in every world that has a goal; say which are reached.
+
+    Exit status 1 when a run failed or a goal was missed.
+    """
+    from bench.comparison.compare import compare  # noqa: PLC0415
+    from bench.scenario import scenario_names  # noqa: PLC0415
+    from bench.targets.catalogue import GOALS, OTHERS, POLICY  # noqa: PLC0415
+
+    asked = several(scenarios or ",".join(goal.world.scenario for goal in GOALS), scenario_names(), what="scenario")
+    goals = [goal for goal in GOALS if goal.world.scenario in asked]
+    with campaign("goals", out, processes) as running:
+        found = compare(running, worlds=[goal.world for goal in goals], policies=(POLICY, *OTHERS), seeds=seeds)
+    if into:
+        rows = [figures.TargetRow(**msgspec.structs.asdict(row), origin=origin()) for row in found.rows]
+        figures.save(rows, figures.TargetRow, into)
+    if as_json:
+        print_json(found)
+    ours = {(row.scenario, row.settings): row for row in found.rows if row.policy == POLICY}
+    missed = 0
+    for goal in goals:
+        row = ours.get((goal.world.scenario, goal.world.settings))
+        reached = row is not None and goal.reached(row.in_sla, row.bound_ratio, row.replica_minutes)
+        missed += not reached
+        if row is not None:
+            said = f"{100 * row.in_sla.mean:.3f} % at {row.replica_minutes.mean:.2f} r-m, {row.bound_ratio.mean:.3f} ×"
+            name = ", ".join((goal.world.scenario, *goal.world.settings))
+            typer.echo(f"{'reached' if reached else 'missed '}  {name}: {goal}: {said}", err=as_json)
+    finish(found.missing, out)
+    raise typer.Exit(1 if found.missing or missed else 0)
+
+
 def tables(
     file: Annotated[Path, typer.Argument(help="Markdown file with table markers.")] = Path("docs/results.md"),
 ) -> None:
@@ -86,7 +216,6 @@ def tables(
     Console().print(f"{file}: {'renewed' if renew_file(file) else 'up to date'}", highlight=False)
 
 
-@app.command("plot")
 def plot(file: Annotated[Path, typer.Argument(help="SVG file to write.")] = Path("docs/handover.svg")) -> None:
     """Draw the comparison of runtimes from the committed figures."""
     from bench.handover.plot import draw  # noqa: PLC0415
@@ -95,76 +224,14 @@ def plot(file: Annotated[Path, typer.Argument(help="SVG file to write.")] = Path
     Console().print(f"{file}: drawn", highlight=False)
 
 
-@app.command("all")
 def everything(out: Out = Path("out")) -> None:
     """All that is quick: service-rate, startup, report, processes. `live` takes hours and is asked for by name."""
     service_rate(events=4000, into=figures.FOLDER)
     startup(out=out, into=figures.FOLDER)
-    report_bench_cli.report(events=1_000_000, source="kafka", into=figures.FOLDER)
-    report_bench_cli.report(into=figures.FOLDER)
+    report(events=1_000_000, source="kafka", into=figures.FOLDER)
+    report(into=figures.FOLDER)
     processes(rates="150,350", out=out, into=figures.FOLDER)
 
 
-def live_row(result: Result) -> LiveRow:
-    """Return the row that stands for a run."""
-    return LiveRow(
-        scenario=result.scenario,
-        policy=result.policy,
-        seed=result.seed,
-        events=result.events,
-        in_sla=result.in_sla,
-        p50_s=result.p50_s,
-        p99_s=result.p99_s,
-        p999_s=result.p999_s,
-        max_s=result.max_s,
-        replica_minutes=result.replica_minutes,
-        scale_ups=result.scale_ups,
-        scale_downs=result.scale_downs,
-        reassignments=result.reassignments,
-        lost=result.lost,
-        lateness_p99_s=result.lateness.p99_s,
-        valid=result.valid,
-        origin=origin(),
-    )
-
-
-def process_rows(folder: Path, rate: int) -> list[ProcessRow]:
-    """Return what each process of the run in `folder` used."""
-    from tailpack.local.resources import load_usages  # noqa: PLC0415
-
-    topology = RunInfo.load(folder).topology
-    return [
-        ProcessRow(
-            rate=rate,
-            topology=topology,
-            name=usage.name,
-            cores=round(usage.cores, 3),
-            peak_mib=round(usage.peak_mib, 1),
-            origin=origin(),
-        )
-        for usage in load_usages(folder / "processes.json")
-        if not usage.name.startswith("spark")
-    ]
-
-
-def origin() -> Origin:
-    """Return where and how this is being measured."""
-    return Origin(
-        command=_command(sys.argv[1:]),
-        commit=provenance.commit(),
-        machine=provenance.machine(),
-        measured_on=datetime.datetime.now(datetime.UTC).date().isoformat(),
-    )
-
-
-def _command(arguments: Sequence[str]) -> str:
-    return shlex.join(["tailpack", *arguments])
-
-
-def run_scenario(scenario: str, overrides: dict[str, object], out: Path) -> Path:
-    """Run a scenario, say its verdict, return its folder."""
-    console = Console()
-    options = Options(out=out, command=_command(sys.argv[1:]))
-    folder = Run(load_scenario(scenario, overrides), options, console).execute()
-    console.print(Result.load(folder).verdict, highlight=False, soft_wrap=True)
-    return folder
+def _speed(row: "SpeedRow") -> str:
+    return f"{row.measured}: {row.events:,} events, {row.partitions:,} partitions: {row.events_per_s:,.0f} events/s"

@@ -1,36 +1,46 @@
-"""`tailpack compare`: policies against each other in simulated scenarios."""
+"""`tailpack compare` and `tailpack sweep`: policies against each other, and along one setting."""
 
-import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
 
+from tailpack.cli.options import (
+    AsJson,
+    Changes,
+    IntoDocs,
+    Out,
+    Processes,
+    Seeds,
+    check_folder,
+    known,
+    parse_changes,
+    print_json,
+    several,
+)
+from tailpack.cli.progress import campaign, finish, show
+from tailpack.provenance import origin
+
 if TYPE_CHECKING:
     from bench.comparison.compare import Comparison
+    from bench.sweeps.sweep import Sweep, SweepResult
 
-app = typer.Typer()
-
+SWEEP_NAMES = "f, decision-interval, rebalance-time, startup, burstiness, partitions"
 SCENARIOS = "w1,w1-skew9,taxi,taxi-skew9,w3,w4"
 
 
-@app.command()
 def compare(
     *,
     scenarios: Annotated[str, typer.Option(help="Names or paths of TOML files, separated by commas.")] = SCENARIOS,
     policies: Annotated[str, typer.Option(help="Names, separated by commas; none: all but `static`.")] = "",
-    seeds: Annotated[int, typer.Option(min=1, max=10_000, help="Runs of each where anything is random.")] = 20,
-    changes: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Put a value over every scenario's: split=random."),
-    ] = None,
-    out: Annotated[Path, typer.Option("--out", help="Folder of finished runs, tables and plots.")] = Path(
-        "out/compare"
-    ),
-    processes: Annotated[int, typer.Option(min=0, help="How many; 0: one for each core.")] = 0,
-    into: Annotated[Path | None, typer.Option("--into", help="Folder that takes the figures of the docs.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the figures on standard output as JSON.")] = False,
+    seeds: Seeds = 20,
+    changes: Changes = None,
+    out: Out = Path("out/compare"),
+    processes: Processes = 0,
+    into: IntoDocs = None,
+    as_json: AsJson = False,
 ) -> None:
     """Simulate every policy in every scenario, and say which differences are more than chance.
 
@@ -40,21 +50,19 @@ def compare(
     from autoscaler.policies.registry import POLICIES  # noqa: PLC0415  numpy only where it is needed
     from bench.comparison import compare as comparison  # noqa: PLC0415
     from bench.scenario import scenario_names  # noqa: PLC0415
-    from tailpack.cli.campaigns import campaign, names  # noqa: PLC0415
-    from tailpack.cli.overrides import parse_overrides  # noqa: PLC0415
 
-    asked = names(scenarios, scenario_names(), what="scenario")
-    playing = names(policies or ",".join(one for one in POLICIES if one != "static"), POLICIES, what="policy")
-    chosen = parse_overrides(changes or ())
+    asked = several(scenarios, scenario_names(), what="scenario")
+    playing = several(policies or ",".join(one for one in POLICIES if one != "static"), POLICIES, what="policy")
+    chosen = parse_changes(changes)
     with campaign("simulated runs", out, processes) as running:
         worlds = [comparison.world(scenario, chosen) for scenario in asked]
         found = comparison.compare(running, worlds=worlds, policies=playing, seeds=seeds)
-    _write(found, out, into)
-    _show(found, out, as_json=as_json)
+    _write_comparison(found, out, into)
+    _show_comparison(found, out, as_json=as_json)
     raise typer.Exit(1 if found.missing else 0)
 
 
-def _write(found: "Comparison", out: Path, into: Path | None) -> None:
+def _write_comparison(found: "Comparison", out: Path, into: Path | None) -> None:
     """Write page and plots, and the figures of the docs where they are asked for."""
     from bench import figures  # noqa: PLC0415
     from bench.comparison.page import page  # noqa: PLC0415
@@ -62,7 +70,6 @@ def _write(found: "Comparison", out: Path, into: Path | None) -> None:
     from bench.comparison.policy_comparison import policies_compared  # noqa: PLC0415
     from bench.scenario import load_scenario  # noqa: PLC0415
     from report.page.comparison_page import COMPARISON_PAGE, write_comparison  # noqa: PLC0415
-    from tailpack.cli.bench import origin  # noqa: PLC0415  which imports Kafka's clients
 
     made = origin()
     text = "# Policies compared\n\n" + page(found.rows, [made]) + "\n![Pareto fronts](fronts.svg)\n"
@@ -79,12 +86,75 @@ def _write(found: "Comparison", out: Path, into: Path | None) -> None:
         figures.save(rows, figures.ComparisonRow, into)
 
 
-def _show(found: "Comparison", out: Path, *, as_json: bool) -> None:
+def _show_comparison(found: "Comparison", out: Path, *, as_json: bool) -> None:
     from report.page.comparison_page import COMPARISON_PAGE  # noqa: PLC0415
-    from tailpack.cli.campaigns import finish, show  # noqa: PLC0415
 
     if as_json:
-        sys.stdout.write(msgspec.json.encode(found).decode() + "\n")
+        print_json(found)
     else:
         show((out / "compare.md").read_text(encoding="utf-8"))
     finish(found.missing, out, COMPARISON_PAGE)
+
+
+def sweep(
+    name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of {SWEEP_NAMES}.")],
+    *,
+    policies: Annotated[str, typer.Option(help="Names, separated by commas; none: the sweep's own.")] = "",
+    scenarios: Annotated[str, typer.Option(help="Names, separated by commas; none: the sweep's own.")] = "",
+    seeds: Seeds = 5,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder of finished runs, page and plot.  [default: out/sweep-NAME]")
+    ] = None,
+    processes: Processes = 0,
+    into: IntoDocs = None,
+    as_json: AsJson = False,
+) -> None:
+    """Simulate policies along one setting; write a page with table and plot.
+
+    What is finished is kept in --out: after an interruption the same command goes on there. Exit status 1 when a run
+    failed.
+    """
+    from autoscaler.policies.registry import POLICIES  # noqa: PLC0415  numpy only where it is needed
+    from bench.scenario import scenario_names  # noqa: PLC0415
+    from bench.sweeps.catalogue import SWEEPS  # noqa: PLC0415
+    from bench.sweeps.sweep import run  # noqa: PLC0415
+
+    chosen = SWEEPS[known(name, SWEEPS, what="sweep")]
+    chosen = replace(
+        chosen,
+        policies=tuple(several(policies or ",".join(chosen.policies), POLICIES, what="policy")),
+        scenarios=tuple(several(scenarios or ",".join(chosen.scenarios), scenario_names(), what="scenario")),
+    )
+    folder = out or Path("out") / f"sweep-{chosen.name}"
+    check_folder(folder)
+    with campaign(f"sweep {chosen.name}", folder, processes) as running:
+        found = run(running, chosen, seeds=seeds)
+    _write_sweep(chosen, found, folder, into)
+    _show_sweep(found, folder, as_json=as_json)
+    raise typer.Exit(1 if found.missing else 0)
+
+
+def _write_sweep(chosen: "Sweep", found: "SweepResult", folder: Path, into: Path | None) -> None:
+    """Write page and plot, and the figures of the docs where they are asked for."""
+    from bench import figures  # noqa: PLC0415
+    from bench.sweeps.page import page  # noqa: PLC0415
+    from bench.sweeps.plot import draw  # noqa: PLC0415
+
+    made, picture = origin(), f"{chosen.name}.svg"
+    text = page(chosen, found.rows, [made], picture=picture if found.rows else "")
+    (folder / f"{chosen.name}.md").write_text(text, encoding="utf-8")
+    (folder / f"{chosen.name}.json").write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
+    if found.rows:
+        draw(chosen, found.rows, folder / picture)
+    if into:
+        kept = [row for row in figures.load(figures.SweepRow, into) if row.sweep != chosen.name]
+        rows = [figures.SweepRow(**msgspec.structs.asdict(row), origin=made) for row in found.rows]
+        figures.save([*kept, *rows], figures.SweepRow, into)
+
+
+def _show_sweep(found: "SweepResult", folder: Path, *, as_json: bool) -> None:
+    if as_json:
+        print_json(found)
+    else:
+        show((folder / f"{found.sweep}.md").read_text(encoding="utf-8"))
+    finish(found.missing, folder)

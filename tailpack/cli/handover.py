@@ -9,7 +9,6 @@ from typing import Annotated
 import msgspec
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from bench import figures
 from bench.handover import courses
@@ -20,11 +19,12 @@ from bench.handover.setup import ExperimentError, Machine, Setup
 from bench.handover.show import keep, keep_timings, show
 from contracts.delivery import OUR_DELIVERIES, Delivery
 from report.result import Result
+from tailpack.cli.options import AsJson, Into, IntoDocs, Out, Scenario
+from tailpack.cli.progress import progress
 from tailpack.errors import INTERRUPTED, TailpackError
 from tailpack.local.broker import Broker
 from tailpack.local.topics import create_topics
-
-app = typer.Typer()
+from tailpack.provenance import origin
 
 
 def _planned(delivery: Delivery) -> Delivery:
@@ -33,10 +33,6 @@ def _planned(delivery: Delivery) -> Delivery:
     return delivery
 
 
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on standard output; everything else on error.")]
-Into = Annotated[
-    Path | None, typer.Option("--into", help="Folder that keeps the row; a run that does not count is not kept.")
-]
 Planned = Annotated[
     Delivery, typer.Option("--delivery", callback=_planned, metavar="NAME", help=f"{' or '.join(OUR_DELIVERIES)}.")
 ]
@@ -44,7 +40,6 @@ Heartbeat = Annotated[float, typer.Option("--heartbeat", min=0.05, max=60, help=
 Quick = Annotated[bool, typer.Option("--quick", help="Fewer steps: ends within 50 s, start of Kafka included.")]
 
 
-@app.command()
 def handover(
     *,
     runtime: Annotated[Delivery, typer.Option(metavar="NAME", help=f"{', '.join(Delivery)}.")] = Delivery.INCREMENTAL,
@@ -57,7 +52,7 @@ def handover(
     rate: Annotated[float, typer.Option(min=1, max=5000, help="Events/s; 5 ms of work each.")] = 150.0,
     seed: Annotated[int, typer.Option(help="Decides what moves, and what the load says.")] = 1,
     as_json: AsJson = False,
-    into: Into = None,
+    into: IntoDocs = None,
 ) -> None:
     """Move partitions between live replicas under load; say what that cost them, and all others.
 
@@ -77,14 +72,13 @@ def handover(
     _finish(result, as_json=as_json, into=into)
 
 
-@app.command()
 def failover(
     *,
     delivery: Planned = Delivery.INCREMENTAL,
     heartbeat: Heartbeat = 3.0,
     quick: Quick = False,
     as_json: AsJson = False,
-    into: Into = None,
+    into: IntoDocs = None,
 ) -> None:
     """Kill replicas, known and unknown to whoever plans, and stop some in order; say what that cost.
 
@@ -97,7 +91,6 @@ def failover(
     _finish(result, as_json=as_json, into=into)
 
 
-@app.command()
 def scale(
     *,
     delivery: Planned = Delivery.INCREMENTAL,
@@ -106,7 +99,7 @@ def scale(
     partitions: Annotated[int, typer.Option(min=1, max=2000, help="A quarter of them move with each plan.")] = 200,
     plans: Annotated[int, typer.Option(min=1, help="How many plans.")] = 10,
     as_json: AsJson = False,
-    into: Into = None,
+    into: IntoDocs = None,
 ) -> None:
     """Let a large group carry out plans that move many partitions at once; time each until the last has arrived."""
     setup = Setup(runtime=delivery, heartbeat_s=heartbeat, replicas=replicas, partitions=partitions, rate=100.0)
@@ -115,7 +108,6 @@ def scale(
     _finish(result, as_json=as_json, into=into)
 
 
-@app.command()
 def growth(
     *,
     delivery: Planned = Delivery.INCREMENTAL,
@@ -124,7 +116,7 @@ def growth(
         int, typer.Option(min=20, max=2000, help="How far the topic grows: from 10, ten at a time.")
     ] = 900,
     as_json: AsJson = False,
-    into: Into = None,
+    into: IntoDocs = None,
 ) -> None:
     """Grow a topic step by step under load, then give one replica all of it; time each until the group is stable."""
     setup = Setup(runtime=delivery, heartbeat_s=heartbeat, partitions=10)
@@ -133,14 +125,13 @@ def growth(
     _finish(result, as_json=as_json, into=into)
 
 
-@app.command()
 def bounce(
     *,
     delivery: Planned = Delivery.INCREMENTAL,
     heartbeat: Heartbeat = 3.0,
     rounds: Annotated[int, typer.Option(min=1, help="How often each place in the group is refilled.")] = 3,
     as_json: AsJson = False,
-    into: Into = None,
+    into: IntoDocs = None,
 ) -> None:
     """Stop every replica under load and start another in its place, one by one; count the events above 0.5 s."""
     setup = Setup(runtime=delivery, heartbeat_s=heartbeat)
@@ -149,23 +140,22 @@ def bounce(
     _finish(result, as_json=as_json, into=into)
 
 
-@app.command()
 def delivery(
+    scenario: Scenario = "w1",
     *,
-    scenario: Annotated[str, typer.Option(help="Name of a scenario.")] = "w1",
     policy: Annotated[str, typer.Option(help="Name of a policy.")] = "algorithm-2",
     runtimes: Annotated[
         str, typer.Option(help="Separated by commas: incremental, eager, cooperative-sticky, kip848, faust.")
     ] = "eager,cooperative-sticky,incremental",
     heartbeats: Annotated[str, typer.Option(help="Seconds, separated by commas.")] = "3,0.5",
-    out: Annotated[Path, typer.Option("--out", help="Folder that takes a folder for each run.")] = Path("out"),
-    into: Annotated[Path, typer.Option("--into", help="Folder that takes the figures.")] = figures.FOLDER,
+    out: Out = Path("out"),
+    into: Into = figures.FOLDER,
 ) -> None:
     """Run a scenario live under each runtime and heartbeat, one after the other: ten minutes each for w1.
 
     Runtimes that take no plan get the policy's count, and place partitions by themselves.
     """
-    from tailpack.cli.bench import live_row, run_scenario  # noqa: PLC0415  which registers this command
+    from tailpack.measured_runs import live_row, run_scenario  # noqa: PLC0415
 
     def question(row: figures.DeliveryRow) -> tuple[str, str, float, str]:
         return row.scenario, row.policy, row.heartbeat_s, row.runtime
@@ -193,23 +183,16 @@ def _kafka(folder: Path) -> Iterator[str]:
 @contextmanager
 def _experiment(what: str, total: int) -> Iterator[tuple[Machine, Announce]]:
     """Yield this machine and what shows on standard error how far it is. What cannot go on is one line."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, TextColumn("{task.fields[said]}"), console=Console(stderr=True), transient=True) as shown:
-        task = shown.add_task(what, total=total, said="")
-
-        def announce(said: str, done: int) -> None:
-            shown.update(task, completed=min(done, total), said=said)
-
+    with progress(what, total) as tell:
+        machine = Machine(kafka=_kafka, create_topics=create_topics)
         try:
-            yield Machine(kafka=_kafka, create_topics=create_topics), announce
+            yield machine, lambda said, done: tell(completed=min(done, total), said=said)
         except ExperimentError as failed:
             raise TailpackError(str(failed)) from failed
 
 
 def _finish(result: Outcome, *, as_json: bool, into: Path | None) -> None:
     """Keep and print the result; exit status 1 when it does not count, 130 after Ctrl-C. Kept is only what counts."""
-    from tailpack.cli.bench import origin  # noqa: PLC0415  which registers these commands
-
     if into and result.valid and not result.interrupted:
         keep(result, origin(), into)
     if as_json:

@@ -13,18 +13,18 @@ from tailpack.local.jars import classpath, ensure
 from tailpack.local.java import java
 from tailpack.local.places import default_broker_folder
 
-app = typer.Typer(
-    no_args_is_help=True, help="An embedded Apache Kafka for your own experiments; `tailpack run` uses it."
-)
-
 Folder = Annotated[Path | None, typer.Option("--folder", help="Where its data, configuration and log live.")]
 
 
-@app.command()
 def start(
     folder: Folder = None,
     port: Annotated[
-        int, typer.Option(help="Port on 127.0.0.1, and those after it for further brokers; 0: as last time, or free.")
+        int,
+        typer.Option(
+            min=0,
+            max=65535,
+            help="Port on 127.0.0.1, and those after it for further brokers; 0: as last time, or free.",
+        ),
     ] = 0,
     brokers: Annotated[
         int | None,
@@ -40,7 +40,6 @@ def start(
     console.print(f"{address}  (log: {cluster.logs})", highlight=False, soft_wrap=True)
 
 
-@app.command()
 def stop(folder: Folder = None) -> None:
     """Stop every broker cleanly; their data stay."""
     cluster = Cluster(folder or default_broker_folder())
@@ -51,7 +50,6 @@ def stop(folder: Folder = None) -> None:
     Console().print("stopped", highlight=False)
 
 
-@app.command()
 def status(folder: Folder = None) -> None:
     """Tell of each broker whether it runs, and where. Exit status 3 unless all of them do."""
     cluster = Cluster(folder or default_broker_folder())
@@ -66,7 +64,6 @@ def status(folder: Folder = None) -> None:
         raise typer.Exit(3)
 
 
-@app.command("consumer-groups", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def consumer_groups(
     context: typer.Context,
     bootstrap_servers: Annotated[

@@ -1,171 +1,121 @@
-"""The command line: `tailpack --help`."""
+"""The command line: `tailpack --help`. Every command stands here, with its group and an example."""
 
-import shlex
 import signal
 import sys
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Callable
 from typing import Annotated, Any, Never
 
-import msgspec
 import typer
 from confluent_kafka import KafkaException
 from rich.console import Console
-from rich.table import Table
 
 from contracts.validation import InvalidSettingsError
-from tailpack.cli import bench as bench_cli
-from tailpack.cli import compare as compare_cli
-from tailpack.cli import kafka as kafka_cli
-from tailpack.cli import packing as packing_cli
-from tailpack.cli import paper as paper_cli
-from tailpack.cli import replay as replay_cli
-from tailpack.cli import report as report_cli
-from tailpack.cli import simulate as simulate_cli
-from tailpack.cli import sla as stream_cli
-from tailpack.cli import steps as steps_cli
-from tailpack.cli import sweep as sweep_cli
-from tailpack.cli import taxi as taxi_cli
-from tailpack.errors import INTERRUPTED, STOPPED, TailpackError
+from tailpack.cli import bench, catalogue, compare, handover, kafka, report, run, simulate, sla, studies, taxi
+from tailpack.errors import INTERRUPTED, STOPPED, TailpackError, explain
 from tailpack.local.processes import STOPPING
+
+LIVE, SIMULATED, REPORTS, CHOICE, STUDIES = (
+    "Run on Kafka",
+    "Simulate, in seconds",
+    "Report",
+    "What there is to choose from",
+    "Measure and reproduce",
+)
 
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     help="Event-driven services on Kafka, an autoscaler that decides [b]how many[/b] Payment replicas run and "
     "[b]which partition each one owns[/b], and the measurements that show what that is worth.\n\n"
     "Start with [b]tailpack demo[/b]: two minutes, nothing to set up but Java.",
 )
-app.add_typer(report_cli.app, name="report")
-app.add_typer(kafka_cli.app, name="kafka")
-app.add_typer(simulate_cli.app)
-app.add_typer(steps_cli.app)
-app.add_typer(bench_cli.app, name="bench")
-app.add_typer(compare_cli.app)
-app.add_typer(paper_cli.app)
-app.add_typer(sweep_cli.app)
-app.add_typer(packing_cli.app, name="packing")
-app.add_typer(replay_cli.app)
-app.add_typer(stream_cli.app)
-app.add_typer(taxi_cli.app)
-
-Out = Annotated[Path, typer.Option("--out", help="Folder that takes a folder for each run.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print result.json on standard output; everything else on error.")]
-Policy = Annotated[str | None, typer.Option(help="Instead of the scenario's policy; see `tailpack policies`.")]
-Servers = Annotated[
-    str, typer.Option("--bootstrap-servers", help="Your own Kafka, host:port; otherwise an embedded one.")
-]
-Properties = Annotated[
-    str, typer.Option("--client-properties", help="Properties file for TLS and SASL, in librdkafka's names.")
-]
-WebUi = Annotated[int | None, typer.Option("--web-ui", help="Show Locust's web UI on this port during the run.")]
-Seed = Annotated[int | None, typer.Option(help="Seed of the load; equal seeds send equal events.")]
 
 
-@app.command()
-def demo(
-    out: Out = Path("out"), policy: Policy = None, as_json: AsJson = False, web_ui: WebUi = None, seed: Seed = None
-) -> None:
-    """Two minutes of the whole pipeline under a skewed, surging load, scaled live; then the report.
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version  # noqa: PLC0415
 
-    Exit status 0 only if every order had each of its effects exactly once.
-    """
-    run(scenario="demo", policy=policy, out=out, as_json=as_json, web_ui=web_ui, seed=seed)
+        sys.stdout.write(f"tailpack {version('tailpack')}\n")
+        raise typer.Exit
 
 
-@app.command()
-def run(
-    name: Annotated[
-        str, typer.Argument(metavar="SCENARIO", help="Name (see `tailpack scenarios`) or path of a TOML file.")
-    ] = "",
-    *,
-    scenario: Annotated[str, typer.Option(help="The same, as an option.")] = "",
-    policy: Policy = None,
-    changes: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Put a value over the scenario's: payment.delivery=eager."),
-    ] = None,
-    out: Out = Path("out"),
-    as_json: AsJson = False,
-    bootstrap_servers: Servers = "",
-    client_properties: Properties = "",
-    web_ui: WebUi = None,
-    seed: Seed = None,
-    duration_s: Annotated[int | None, typer.Option(help="Send only the first seconds of the workload.")] = None,
-) -> None:
-    """Run a scenario live and judge it.
-
-    A broker started by `tailpack kafka start` is used; otherwise one is started for this run alone. Topics are fresh
-    for each run. Exit status 0 only if every event had each of its effects exactly once.
-    """
-    from bench.scenario import load_scenario  # noqa: PLC0415
-    from report.result import Result  # noqa: PLC0415  Spark-side modules only where they are needed
-    from tailpack.cli.overrides import parse_overrides  # noqa: PLC0415
-    from tailpack.reporting import show, whole  # noqa: PLC0415
-    from tailpack.run import Options, Run  # noqa: PLC0415
-
-    if bool(name) == bool(scenario):
-        raise TailpackError("name one scenario; `tailpack scenarios` lists them")
-    console = Console(stderr=as_json)
-    named = {"autoscaler.policy": policy, "seed": seed, "duration_s": duration_s}
-    chosen = load_scenario(name or scenario, parse_overrides(changes or ()) | _given(named))
-    options = Options(
-        out=out,
-        command=shlex.join(["tailpack", *sys.argv[1:]]),
-        bootstrap_servers=bootstrap_servers,
-        client_properties=client_properties,
-        web_port=web_ui,
-    )
-    folder = Run(chosen, options, console).execute()
-    result = Result.load(folder)
-    show(result, folder, console, as_json=as_json)
-    raise typer.Exit(whole(result))
+@app.callback()
+def _about(
+    _: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None: ...
 
 
-@app.command()
-def scenarios(as_json: AsJson = False) -> None:
-    """List the scenarios that `--scenario` knows."""
-    from bench.scenario import load_scenario, scenario_names  # noqa: PLC0415
-
-    found = [load_scenario(name) for name in scenario_names()]
-    if as_json:
-        _print_json(found)
-        return
-    table = Table("scenario", "topology", "seconds", "partitions", "policy", "what it asks", box=None)
-    for one in found:
-        table.add_row(
-            one.name,
-            one.topology,
-            str(one.duration_s),
-            str(one.payment.partitions),
-            one.autoscaler.policy,
-            one.description,
-        )
-    Console().print(table)
+def _group(name: str, panel: str, text: str, **how: Any) -> typer.Typer:
+    group = typer.Typer(no_args_is_help=True, help=text, **how)
+    app.add_typer(group, name=name, rich_help_panel=panel)
+    return group
 
 
-@app.command()
-def policies(as_json: AsJson = False) -> None:
-    """List the policies that `--policy` knows."""
-    from autoscaler.policies.registry import POLICIES  # noqa: PLC0415
-
-    if as_json:
-        _print_json({name: factory.description for name, factory in POLICIES.items()})
-        return
-    table = Table("policy", "how it decides", box=None)
-    for name, factory in POLICIES.items():
-        table.add_row(name, factory.description)
-    Console().print(table)
+def _add(into: typer.Typer, name: str, command: Callable[..., None], example: str, panel: str | None = None) -> None:
+    own = {"allow_extra_args": True, "ignore_unknown_options": True} if command is kafka.consumer_groups else None
+    into.command(name, epilog=f"Example: {example}", rich_help_panel=panel, context_settings=own)(command)
 
 
-@app.command()
-def settings() -> None:
-    """Print all settings with their defaults, ranges and sentences, as Markdown."""
-    from tailpack.settings_page import settings_page  # noqa: PLC0415
+_add(app, "demo", run.demo, "tailpack demo --policy keda-hpa", LIVE)
+_add(app, "run", run.run, "tailpack run w1 --set payment.delivery=eager", LIVE)
+KAFKA = _group("kafka", LIVE, "An embedded Apache Kafka for your own experiments; `tailpack run` uses it.")
+_add(KAFKA, "start", kafka.start, "tailpack kafka start --brokers 3")
+_add(KAFKA, "stop", kafka.stop, "tailpack kafka stop")
+_add(KAFKA, "status", kafka.status, "tailpack kafka status")
+_add(KAFKA, "consumer-groups", kafka.consumer_groups, "tailpack kafka consumer-groups --describe --all-groups")
+TOPICS = _group("topics", LIVE, "Topics of a run that is put together by hand.")
+REACH = "--bootstrap-servers kafka:9092 --namespace mine"
+_add(TOPICS, "create", run.create_topics, f"tailpack topics create demo {REACH}")
+_add(app, "load", run.load, f"tailpack load demo {REACH}", LIVE)
+_add(app, "jars", run.jars, "tailpack jars kafka", LIVE)
 
-    sys.stdout.write(settings_page())
+_add(app, "simulate", simulate.simulate, "tailpack simulate w1 --policy keda-hpa", SIMULATED)
+_add(app, "compare", compare.compare, "tailpack compare --scenarios w1,taxi --policies tail-aware,linear", SIMULATED)
+_add(app, "sweep", compare.sweep, "tailpack sweep startup --scenarios taxi", SIMULATED)
+_add(app, "replay", simulate.replay, "tailpack replay out/demo-20260105-101500 --policy linear", SIMULATED)
+
+REPORT = _group(
+    "report",
+    REPORTS,
+    "Report on a run, or compare runs. `tailpack report RUN_DIR` is short for `tailpack report run RUN_DIR`.",
+    cls=report.RunUnlessNamed,
+)
+_add(REPORT, "run", report.run, "tailpack report out/demo-20260105-101500 --format markdown")
+_add(REPORT, "compare", report.compare, "tailpack report compare out/one out/another")
+_add(REPORT, "rebalance-times", report.rebalance_times, "tailpack report rebalance-times out/one --to state/autoscaler")
+_add(app, "sla", sla.sla, "tailpack sla out/demo-20260105-101500 --window 10", REPORTS)
+
+_add(app, "scenarios", catalogue.scenarios, "tailpack scenarios --json", CHOICE)
+_add(app, "policies", catalogue.policies, "tailpack policies tail-aware", CHOICE)
+_add(app, "settings", catalogue.settings, "tailpack settings > settings.md", CHOICE)
+
+_add(app, "paper", studies.paper, "tailpack paper --quick", STUDIES)
+PACKING = _group("packing", STUDIES, "Packing heuristics: what they move, what they cost, how long events wait.")
+_add(PACKING, "compare", studies.packing_compare, "tailpack packing compare --quick")
+_add(PACKING, "plot", studies.packing_plot, "tailpack packing plot docs/packing.svg")
+_add(app, "taxi", taxi.taxi, "tailpack taxi yellow_tripdata_2013-01.parquet --out taxi.csv", STUDIES)
+BENCH = _group("bench", STUDIES, "Measure this machine. Figures go to bench/reference, tables to the docs.")
+_add(BENCH, "all", bench.everything, "tailpack bench all")
+_add(BENCH, "service-rate", bench.service_rate, "tailpack bench service-rate --events 8000")
+_add(BENCH, "startup", bench.startup, "tailpack bench startup")
+_add(BENCH, "processes", bench.processes, "tailpack bench processes --rates 150")
+_add(BENCH, "live", bench.live, "tailpack bench live --scenarios demo --policies tail-aware --runs 3")
+_add(BENCH, "report", bench.report, "tailpack bench report --events 100000 --json")
+_add(BENCH, "simulator", bench.simulator, "tailpack bench simulator --quick")
+_add(BENCH, "packing", bench.packing, "tailpack bench packing --json")
+_add(BENCH, "targets", bench.targets, "tailpack bench targets --scenarios w1 --seeds 5")
+_add(BENCH, "handover", handover.handover, "tailpack bench handover --quick")
+_add(BENCH, "failover", handover.failover, "tailpack bench failover --quick")
+_add(BENCH, "scale", handover.scale, "tailpack bench scale --replicas 12 --partitions 100")
+_add(BENCH, "growth", handover.growth, "tailpack bench growth --partitions 100")
+_add(BENCH, "bounce", handover.bounce, "tailpack bench bounce --rounds 1")
+_add(BENCH, "delivery", handover.delivery, "tailpack bench delivery w1 --runtimes eager,incremental")
+_add(BENCH, "tables", bench.tables, "tailpack bench tables docs/results.md")
+_add(BENCH, "plot", bench.plot, "tailpack bench plot docs/handover.svg")
 
 
 def main() -> None:
@@ -182,6 +132,8 @@ def main() -> None:
         _fail("\n".join(f"tailpack: {problem}" for problem in problems), 2)
     except KafkaException as failed:
         _fail(f"tailpack: Kafka: {failed.args[0].str()}", 2)
+    except OSError as refused:
+        _fail(f"tailpack: {explain(refused)}", 2)
     except typer.Exit as done:
         sys.exit(done.exit_code)
     except (KeyboardInterrupt, typer.Abort):
@@ -193,14 +145,6 @@ def main() -> None:
         _fail(f"tailpack: {message}" if message else "", 2)
 
 
-def _given(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in options.items() if value is not None}
-
-
-def _print_json(value: object) -> None:
-    sys.stdout.write(msgspec.json.format(msgspec.json.encode(value)).decode() + "\n")
-
-
 def _fail(message: str, status: int) -> Never:
     if message:
         Console(stderr=True).print(message, highlight=False, soft_wrap=True, markup=False)
@@ -209,7 +153,3 @@ def _fail(message: str, status: int) -> Never:
 
 def _interrupt(*_: object) -> None:
     raise KeyboardInterrupt
-
-
-if __name__ == "__main__":
-    main()

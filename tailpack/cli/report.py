@@ -1,18 +1,17 @@
 """`tailpack report`: the report of a run in any format, and runs against each other."""
 
-import shlex
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 
 import typer
 from rich.console import Console
 from rich.table import Table
 from typer.core import TyperGroup
 
-from tailpack.cli.rebalance import teach
-from tailpack.cli.report_formats import AsFormat, AsJson, Format, Master, OneTable, chosen, hand_over, hand_over_csv
+from tailpack.cli.options import AsJson, Master, Properties, Servers
+from tailpack.cli.report_formats import AsFormat, Format, OneTable, chosen, hand_over, hand_over_csv
 from tailpack.errors import TailpackError
+from tailpack.provenance import command
 
 if TYPE_CHECKING:
     from report.comparison import RunComparison
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 OF_A_RUN: Final = "run"
 
 
-class _RunUnlessNamed(TyperGroup):
+class RunUnlessNamed(TyperGroup):
     """`tailpack report RUN_DIR` is `tailpack report run RUN_DIR`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -29,15 +28,7 @@ class _RunUnlessNamed(TyperGroup):
         return super().parse_args(ctx, args if named else [OF_A_RUN, *args])
 
 
-app = typer.Typer(
-    cls=_RunUnlessNamed,
-    no_args_is_help=True,
-    help="Judge a run, or compare runs. `tailpack report RUN_DIR` is short for `tailpack report run RUN_DIR`.",
-)
-
-
-@app.command(OF_A_RUN)
-def report_of(
+def run(
     source: Annotated[str, typer.Argument(metavar="RUN_DIR|TOPIC", help="Folder of a run, or a timeline topic.")],
     *,
     events: Annotated[
@@ -54,12 +45,8 @@ def report_of(
         float | None, typer.Option(help="Of a topic, or of --events without a run.json; a run brings its own.")
     ] = None,
     percentile: Annotated[float | None, typer.Option(help="Likewise: the share promised [0.999].")] = None,
-    bootstrap_servers: Annotated[
-        str, typer.Option("--bootstrap-servers", help="Of a topic: your own Kafka, host:port.")
-    ] = "",
-    client_properties: Annotated[
-        str, typer.Option("--client-properties", help="Properties file for TLS and SASL, in librdkafka's names.")
-    ] = "",
+    bootstrap_servers: Servers = "",
+    client_properties: Properties = "",
     out: Annotated[Path, typer.Option("--out", help="Of a topic: folder that takes the report's folder.")] = Path(
         "out"
     ),
@@ -101,10 +88,6 @@ def report_of(
     raise typer.Exit(whole(result) if strict else 0)
 
 
-app.command("rebalance-times")(teach)
-
-
-@app.command()
 def compare(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN_DIR RUN_DIR …", help="The first is the reference.")],
     *,
@@ -148,22 +131,18 @@ def _compared(runs: list[Path], out: Path | None, console: Console, master: str)
         check_run(run)
     if len({run.resolve() for run in runs}) < 2:
         raise TailpackError("name two runs or more, to compare them")
-    try:
-        folder = out or new_folder(Path("out"), "comparison")
-        folder.mkdir(parents=True, exist_ok=True)
-        command = shlex.join(["tailpack", *sys.argv[1:]])
-        with console.status("Spark compares the runs"):
-            report_job.compare(
-                runs,
-                folder,
-                command=command,
-                master=master,
-                announce=lambda said: console.print(said, highlight=False),
-            )
-        found = RunComparison.load(folder)
-        write_comparison(found, folder / COMPARISON_PAGE)
-    except OSError as refused:
-        raise TailpackError(f"{out or 'out'} cannot take the comparison: {refused.strerror}") from refused
+    folder = out or new_folder(Path("out"), "comparison")
+    folder.mkdir(parents=True, exist_ok=True)
+    with console.status("Spark compares the runs"):
+        report_job.compare(
+            runs,
+            folder,
+            command=command(),
+            master=master,
+            announce=lambda said: console.print(said, highlight=False),
+        )
+    found = RunComparison.load(folder)
+    write_comparison(found, folder / COMPARISON_PAGE)
     return folder, found
 
 
@@ -181,3 +160,58 @@ def _show(found: "RunComparison", console: Console) -> None:
     for problem in found.problems:
         console.print(problem, style="yellow", highlight=False)
     console.print(found.method, style="dim", highlight=False)
+
+
+def rebalance_times(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN_DIR …", help="Runs that have a report; the oldest first.")],
+    *,
+    state_dir: Annotated[
+        Path, typer.Option("--to", metavar="STATE_DIR", help="State folder of the autoscaler that shall know it.")
+    ],
+    namespace: Annotated[str, typer.Option(help="Of that autoscaler's topics and group, where it has one.")] = "",
+    replace: Annotated[bool, typer.Option("--replace", help="Forget what an autoscaler has learned there.")] = False,
+) -> None:
+    """Write the rebalance times of runs where an autoscaler starts from: it plans for them at once.
+
+    All runs must have had one delivery, which is the autoscaler's too: another's rebalances say nothing of it.
+    """
+    from autoscaler.live.state_dir import (  # noqa: PLC0415  only where it is needed
+        FILE,
+        LearnedTimes,
+        StateDirTakenError,
+        only_one,
+    )
+    from bench.lessons import lessons  # noqa: PLC0415
+    from contracts.topics import Group, qualified  # noqa: PLC0415
+    from report.result import RebalanceRound  # noqa: PLC0415
+    from tailpack.reporting import kept_result  # noqa: PLC0415
+
+    deliveries: set[str] = set()
+    rounds: list[RebalanceRound] = []
+    for run in runs:
+        found = kept_result(run).rebalances
+        if found is None:
+            raise TailpackError(f"{run}: its report knows of no rebalances; make it again: tailpack report {run}")
+        deliveries.add(found.delivery)
+        rounds += found.rounds
+    if len(deliveries) > 1:
+        raise TailpackError(f"these runs had several deliveries ({', '.join(sorted(deliveries))}); name those of one")
+    learned = lessons(rounds)
+    if not learned.rounds:
+        raise TailpackError("in none of these rebalances had an event to wait, so there is nothing to learn")
+    group = f"{qualified(namespace, Group.PAYMENT)}, {deliveries.pop()}"
+    try:
+        with only_one(state_dir):
+            if (state_dir / FILE).exists() and not replace:
+                raise TailpackError(f"{state_dir / FILE}: an autoscaler has learned there; --replace forgets that")
+            LearnedTimes(state_dir, group=group, say=_refuse).save(learned, at_once=True)
+    except StateDirTakenError as taken:
+        raise TailpackError(str(taken)) from taken
+    Console(stderr=True).print(
+        f"written: {learned.rounds} of {len(rounds)} rebalances, for {group}: {state_dir / FILE}",
+        highlight=False, soft_wrap=True,
+    )  # fmt: skip
+
+
+def _refuse(sentence: str) -> NoReturn:
+    raise TailpackError(sentence)

@@ -37,8 +37,6 @@ AsFormat = Annotated[
     ),
 ]
 OneTable = Annotated[str, typer.Option("--table", metavar="NAME", help="With csv: this table, on standard output.")]
-Master = Annotated[str, typer.Option(help="Spark master; local[*] uses every core.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
 
 
 def chosen(form: Format, table: str, *, as_json: bool) -> Format:
@@ -66,10 +64,7 @@ def hand_over_csv(sheets: "Iterable[Sheet]", folder: Path, table: str) -> None:
 
     by_name = {sheet.name: sheet for sheet in sheets}
     if not table:
-        try:
-            written = write_csv(by_name.values(), folder / TABLES)
-        except OSError as refused:
-            raise TailpackError(f"{folder / TABLES} cannot take the tables: {refused.strerror}") from refused
+        written = write_csv(by_name.values(), folder / TABLES)
         Console(stderr=True).print(f"written: {len(written)} tables in {folder / TABLES}", highlight=False)
     elif table in by_name:
         hand_over(csv_text(by_name[table]))

@@ -17,12 +17,10 @@ from tailpack.local.java import java
 from tailpack.local.places import default_broker_folder
 from tailpack.local.processes import end_family, uninterrupted
 
-app = typer.Typer()
 END_DEADLINE_S: Final = 30.0
 """So that it leaves its checkpoint whole."""
 
 
-@app.command()
 def sla(
     run: Annotated[Path | None, typer.Argument(metavar="RUN_DIR", help="Folder of a run, over or not.")] = None,
     *,

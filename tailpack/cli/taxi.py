@@ -1,23 +1,19 @@
 """`tailpack taxi`: New York's trip records become a trace."""
 
-import sys
 import time
 from dataclasses import asdict
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Literal
 
-import msgspec
 import typer
 from rich.console import Console
 
 from contracts.validation import InvalidSettingsError
+from tailpack.cli.options import AsJson, Master, print_json
 from tailpack.errors import TailpackError
 
-app = typer.Typer()
 
-
-@app.command()
 def taxi(
     files: Annotated[
         list[str],
@@ -33,8 +29,8 @@ def taxi(
     events: Annotated[Literal["both", "pickup", "dropoff"], typer.Option(help="Which ends of a trip count.")] = "both",
     month: Annotated[str, typer.Option(metavar="YYYY-MM", help="Instead of the month in the files' names.")] = "",
     duration_s: Annotated[int | None, typer.Option(help="Keep only the first seconds of the trace.")] = None,
-    master: Annotated[str, typer.Option(help="Spark master; local[*] uses every core.")] = "local[2]",
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")] = False,
+    master: Master = "local[2]",
+    as_json: AsJson = False,
 ) -> None:
     """Make a trace for `tailpack simulate --trace` of New York's taxi trip records; see docs/taxi.md."""
     from bench.taxi.trace import Request, build  # noqa: PLC0415  Spark only where it is needed
@@ -66,4 +62,4 @@ def taxi(
     )
     if as_json:
         figures = {"trace": str(out), **asdict(outcome), "wall_s": round(time.monotonic() - began, 2)}
-        sys.stdout.write(msgspec.json.encode(figures).decode() + "\n")
+        print_json(figures)

@@ -11,6 +11,7 @@ import msgspec
 from tailpack.errors import TailpackError
 
 LOOPBACK: Final = "127.0.0.1"
+HIGHEST_PORT: Final = 65535
 REPLICATION: Final = 3
 """Copies of each partition, where there are as many nodes."""
 
@@ -97,8 +98,15 @@ def assign_seats(before: Sequence[Seat | None], port: int) -> list[Seat]:
     return [Seat(node=node, port=mine, quorum=quorum) for node, mine in zip(quorum, ports, strict=False)]
 
 
-def free_ports(wanted: Sequence[int]) -> list[int]:
-    """Return these ports of loopback, a free one for each 0. Raises TailpackError when one is taken."""
+def free_ports(wanted: Sequence[int], option: str = "--port") -> list[int]:
+    """Return these ports of loopback, a free one for each 0. Raises TailpackError when one is taken, or is none.
+
+    option: in which they were named.
+    """
+    if max(wanted, default=0) > HIGHEST_PORT:
+        raise TailpackError(
+            f"port {max(wanted)} is none; the highest is {HIGHEST_PORT}, name a lower one with {option}"
+        )
     with ExitStack() as held:  # all at once, so that no free port is given out twice
         ports = []
         for port in wanted:
@@ -107,7 +115,7 @@ def free_ports(wanted: Sequence[int]) -> list[int]:
             try:
                 probe.bind((LOOPBACK, port))
             except OSError as taken:
-                raise TailpackError(f"port {port} on {LOOPBACK} is taken; name another with --port") from taken
+                raise TailpackError(f"port {port} on {LOOPBACK} is taken; name another with {option}") from taken
             ports.append(int(probe.getsockname()[1]))
         return ports
 

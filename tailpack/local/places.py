@@ -13,15 +13,10 @@ def default_broker_folder() -> Path:
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "tailpack" / "kafka"
 
 
-def named_folder(out: Path, name: str) -> Path:
-    """Make and return the folder of the run `name`. Raises TailpackError when it holds a run already."""
-    folder = out / name
+def free_for_run(folder: Path) -> Path:
+    """Return `folder`, which need not be there. Raises TailpackError when it holds a run already."""
     if (folder / RUN_FILE).exists():
         raise TailpackError(f"{folder} holds a run already; choose another name, or move it away")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as refused:
-        raise TailpackError(f"{out} cannot take the run's files: {refused.strerror}") from refused
     return folder
 
 
@@ -33,7 +28,5 @@ def new_folder(out: Path, scenario: str) -> Path:
             (out / name).mkdir(parents=True)
         except FileExistsError:
             continue
-        except OSError as refused:
-            raise TailpackError(f"{out} cannot take the run's files: {refused.strerror}") from refused
         return out / name
     raise TailpackError(f"{out} holds a hundred runs of this very second")

@@ -74,6 +74,10 @@ class Child:
         lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines() if self.log.exists() else []
         return next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
 
+    def ending(self) -> str:
+        """Return how it ended, and the last line of its log."""
+        return f"{_status(self.exit_status)}: {self.last_words()}"
+
     def supervise(self, now: float) -> str | None:
         """Start it again, with growing pauses, when it has ended. Return a sentence when something happened.
 
@@ -85,7 +89,7 @@ class Child:
         if self._restart_at is None:
             pause = RESTART_BACKOFF_S[min(self.restarts, len(RESTART_BACKOFF_S) - 1)]
             self._restart_at = now + pause
-            return f"{self.name} ended ({_status(status)}: {self.last_words()}); starting it again in {pause:g} s"
+            return f"{self.name} ended ({self.ending()}); starting it again in {pause:g} s"
         if now < self._restart_at:
             return None
         self._restart_at = None
@@ -155,5 +159,7 @@ def end_family(process: "subprocess.Popen[bytes]", deadline_s: float = STOP_DEAD
         left.kill()
 
 
-def _status(status: int) -> str:
+def _status(status: int | None) -> str:
+    if status is None:
+        return "it runs"
     return f"signal {-status}" if status < 0 else f"exit status {status}"

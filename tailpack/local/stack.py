@@ -18,6 +18,7 @@ from loadgen.spec import LoadSpec, Topology
 from tailpack.local.processes import Child, Children
 
 HEALTH_TIMEOUT_S: Final = 1.0
+START_ATTEMPTS: Final = 3
 REPLICA_MODULE: Final = "services.payment"
 COMPARATOR_MODULE: Final = "services.comparators"
 """Does the work of Payment in the runtime that TAILPACK_RUNTIME names."""
@@ -71,6 +72,11 @@ class Stack:
     def unhealthy(self) -> list[str]:
         """Return the names of the processes that do not (yet) say that they are well."""
         return [name for name, port in self.ports.items() if not _is_healthy(port)]
+
+    def failed(self) -> Child | None:
+        """Return a process that starting again does not help, None where there is none."""
+        ended = [child for child in self.children.started if child.exit_status is not None]
+        return next((child for child in ended if child is self.load or child.restarts >= START_ATTEMPTS), None)
 
     def supervise(self, now: float) -> list[str]:
         """Start services and autoscaler again when they have ended; return what happened, in sentences."""

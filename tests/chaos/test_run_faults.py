@@ -18,7 +18,7 @@ def run(tmp_path: Path, private_broker: Broker) -> Iterator[LiveRun]:
     """The smoke scenario on a broker that the test may kill."""
     address = private_broker.address()
     assert address
-    live = start_run(tmp_path / "out", "--scenario", "smoke", "--bootstrap-servers", address)
+    live = start_run(tmp_path / "out", "smoke", "--bootstrap-servers", address)
     try:
         yield live
     finally:

@@ -8,7 +8,7 @@ from live_run import LiveRun, start_run
 from secured_broker import SecuredKafka, secured_kafka
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(300)]
-SMOKE = ("--scenario", "smoke", "--duration-s", "6")
+SMOKE = ("smoke", "--duration-s", "6")
 
 
 @pytest.fixture(scope="module")

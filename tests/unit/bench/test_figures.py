@@ -32,7 +32,7 @@ from bench.figures import (
 from report.run_info import RunInfo
 from studies.packing_speed import PackingSpeedFigures
 from studies.paper.claim import PaperRow
-from tailpack.cli import bench as bench_cli
+from tailpack import measured_runs, provenance
 from tailpack.local.resources import Usage
 
 ORIGIN = Origin(command="tailpack bench all", commit="0123abc", machine="2 cores", measured_on="2026-01-05")
@@ -65,7 +65,7 @@ ROWS: dict[type[msgspec.Struct], Any] = {
 
 @pytest.fixture(autouse=True)
 def _measured_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench_cli, "origin", lambda: ORIGIN)
+    monkeypatch.setattr(provenance, "origin", lambda: ORIGIN)
 
 
 @pytest.mark.parametrize("kind", ROWS, ids=lambda kind: kind.__name__)
@@ -98,7 +98,7 @@ def test_the_committed_figures_can_be_read_and_say_where_they_come_from(kind: ty
 
 def test_a_live_row_says_what_the_result_says(tmp_path: Path) -> None:
     result = example()
-    row = bench_cli.live_row(result)
+    row = measured_runs.live_row(result)
     assert row.origin == ORIGIN
     assert row.lateness_p99_s == result.lateness.p99_s
     for name in set(msgspec.structs.asdict(row)) - {"origin", "lateness_p99_s", "simulated"}:
@@ -111,7 +111,7 @@ def test_a_run_that_finished_nothing_is_a_row_too(tmp_path: Path) -> None:
     nothing = msgspec.structs.replace(
         example(), in_sla=0.0, p50_s=None, p99_s=None, p999_s=None, max_s=None, replica_minutes=None
     )
-    row = bench_cli.live_row(nothing)
+    row = measured_runs.live_row(nothing)
     save([row], LiveRow, tmp_path)
     assert load(LiveRow, tmp_path) == [row]
 
@@ -135,6 +135,6 @@ def test_process_rows_leave_out_spark(tmp_path: Path) -> None:
         Usage(name="payment-0", cpu_s=12.0, watched_s=60.0, peak_mib=30.06),
     ]
     (tmp_path / "processes.json").write_bytes(msgspec.json.encode(used))
-    assert bench_cli.process_rows(tmp_path, 150) == [
+    assert measured_runs.process_rows(tmp_path, 150) == [
         ProcessRow(rate=150, topology="payment-only", name="payment-0", cores=0.2, peak_mib=30.1, origin=ORIGIN)
     ]

@@ -117,15 +117,22 @@ def test_policies_are_listed_for_people_and_for_programs(tailpack: Command) -> N
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (("run", "--scenario", "dmo"), r"scenario 'dmo' is unknown; known are demo, .*; or name a \.toml file"),
+        (("run", "dmo"), r"scenario 'dmo' is unknown; known are demo, .*; or name a \.toml file"),
         (("demo", "--policy", "best"), r"demo\.toml: autoscaler\.policy: 'best' is unknown; known are algorithm-1, .*"),
-        (("run", "--scenario", "none.toml"), r"none\.toml: cannot be read \(No such file or directory\)"),
-        (("run", "--scenario", "w1", "--duration-s", "601"), r"w1\.toml: duration_s: 601 is too long: .* 600 s"),
-        (("run",), r"name one scenario; `tailpack scenarios` lists them"),
-        (("run", "w1", "--scenario", "demo"), r"name one scenario; `tailpack scenarios` lists them"),
+        (("run", "none.toml"), r"none\.toml: cannot be read \(No such file or directory\)"),
+        (("run", "w1", "--duration-s", "601"), r"w1\.toml: duration_s: 601 is too long: .* 600 s"),
+        (("run",), r"Missing argument 'SCENARIO'\."),
+        (("simulate", "w1", "--polcy", "linear"), r"No such option: --polcy .*--policy.*"),
+        (("simulte", "w1"), r"No such command 'simulte'\. Did you mean 'simulate'\?"),
+        (("compare", "--policies", "tail-awar"), r"policy 'tail-awar' is unknown; did you mean tail-aware\?; .*"),
+        (("kafka", "start", "--port", "80000"), r"Invalid value for '--port': .*65535.*"),
+        (("demo", "--web-ui", "99999999"), r"Invalid value for '--web-ui': .*65535.*"),
+        (("demo", "--out", "/dev/null/x"), r"/dev/null: Not a directory; name a folder"),
+        (("packing", "plot", "/nowhere/x.svg"), r"/nowhere/x\.svg: No such file or directory; name a place that .*"),
+        (("bench", "tables", "none.md"), r"none\.md: No such file or directory; name a place that exists"),
         (("run", "w1", "--set", "payment.delivery"), r"--set 'payment\.delivery': must be KEY=VALUE, .*"),
         (("run", "w1", "--set", "payment.delivery=lazy"), r"w1\.toml: payment\.delivery = 'lazy': .*, eager, .*"),
-        (("run", "--scenario", "w1", "--seed", "x"), r"Invalid value for '--seed': .*integer.*"),
+        (("run", "w1", "--seed", "x"), r"Invalid value for '--seed': .*integer.*"),
         (
             ("report", "no.such.topic"),
             r"no\.such\.topic is no folder; .* --bootstrap-servers, or .*tailpack kafka start",
@@ -147,7 +154,7 @@ def test_what_can_be_mended_is_one_line_and_status_2(
 
 def test_five_mistakes_in_a_scenario_file_are_five_lines(tailpack: Command, tmp_path: Path) -> None:
     (tmp_path / "own.toml").write_text(FIVE_MISTAKES, encoding="utf-8")
-    ended = tailpack("run", "--scenario", "own.toml")
+    ended = tailpack("run", "own.toml")
     lines = ended.err.splitlines()
     assert ended.status == 2
     assert len(lines) == 5

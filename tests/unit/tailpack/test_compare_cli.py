@@ -1,5 +1,6 @@
 """`tailpack compare`, as somebody at a terminal or a script meets it."""
 
+import functools
 import json
 import os
 import re
@@ -9,20 +10,17 @@ import sys
 import time
 from pathlib import Path
 
+import command_line
 import psutil
 import pytest
-from typer.testing import CliRunner, Result
 
 from contracts.validation import InvalidSettingsError
-from tailpack.cli import compare as compare_cli
 from tailpack.errors import TailpackError
 
 SHORT = ("--scenarios", "w1", "--policies", "algorithm-2,linear", "--set", "duration_s=30", "--processes", "1")
 
 
-def run(*words: str) -> Result:
-    """Run the command; an exception of ours reaches the test, as it reaches `tailpack.cli.main`."""
-    return CliRunner().invoke(compare_cli.app, list(words), catch_exceptions=False)
+run = functools.partial(command_line.run, "compare")
 
 
 def test_as_json_it_prints_one_object_and_goes_on_where_it_stopped(tmp_path: Path) -> None:
@@ -53,8 +51,8 @@ def test_page_plots_and_figures_are_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--scenarios", "w1,nowhere"), "scenario 'nowhere': unknown; known are"),
-        (("--policies", "linear,best"), "policy 'best': unknown; known are"),
+        (("--scenarios", "w1,nowhere"), "scenario 'nowhere' is unknown; known are"),
+        (("--policies", "linear,best"), "policy 'best' is unknown; known are"),
         (("--scenarios", ","), "name at least one scenario"),
         (("--set", "duration_s"), "must be KEY=VALUE"),
     ],

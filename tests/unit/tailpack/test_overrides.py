@@ -3,7 +3,7 @@
 import pytest
 
 from bench.scenario import load_scenario
-from tailpack.cli.overrides import parse_overrides
+from tailpack.cli.options import parse_changes
 from tailpack.errors import TailpackError
 
 
@@ -20,19 +20,19 @@ from tailpack.errors import TailpackError
     ],
 )
 def test_a_value_is_what_it_looks_like(text: str, key: str, value: object) -> None:
-    assert parse_overrides([text]) == {key: value}
+    assert parse_changes([text]) == {key: value}
 
 
 @pytest.mark.parametrize("text", ["payment.delivery", "=3", "policy=", ""])
 def test_what_is_no_pair_is_refused(text: str) -> None:
     with pytest.raises(TailpackError, match=r"--set .*: must be KEY=VALUE"):
-        parse_overrides(["seed=1", text])
+        parse_changes(["seed=1", text])
 
 
 def test_the_last_one_counts() -> None:
-    assert parse_overrides(["seed=1", "seed=2"]) == {"seed": 2}
+    assert parse_changes(["seed=1", "seed=2"]) == {"seed": 2}
 
 
 def test_a_scenario_takes_them() -> None:
-    one = load_scenario("w1", parse_overrides(["payment.delivery=eager", "payment.heartbeat_s=3", "seed=7"]))
+    one = load_scenario("w1", parse_changes(["payment.delivery=eager", "payment.heartbeat_s=3", "seed=7"]))
     assert (one.payment.delivery, one.payment.heartbeat_s, one.seed) == ("eager", 3.0, 7)

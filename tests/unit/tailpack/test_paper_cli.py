@@ -1,23 +1,21 @@
 """`tailpack paper`, as somebody at a terminal or a script meets it."""
 
+import functools
 import json
 from pathlib import Path
 from types import SimpleNamespace
 
+import command_line
 import comparison_work
 import pytest
-from typer.testing import CliRunner, Result
 
 from bench.comparison import campaign
 from bench.comparison.campaign import Campaign, Outcomes
 from studies.packing.claims import Claim
 from studies.paper import landau_2024
-from tailpack.cli import paper as paper_cli
+from tailpack.cli import studies as studies_commands
 
-
-def run(*words: str) -> Result:
-    """Run the command; an exception of ours reaches the test, as it reaches `tailpack.cli.main`."""
-    return CliRunner().invoke(paper_cli.app, list(words), catch_exceptions=False)
+run = functools.partial(command_line.run, "paper")
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +51,7 @@ def test_quick_is_a_few_seeds_and_otherwise_there_are_more(asked: list[int], tmp
     run("--quick", "--out", str(tmp_path))
     assert set(asked) == {1, 2}
     run("--out", str(tmp_path))
-    assert set(asked) == set(range(1, paper_cli.SEEDS + 1))
+    assert set(asked) == set(range(1, studies_commands.SEEDS + 1))
     asked.clear()
     run("--quick", "--seeds", "1", "--out", str(tmp_path))
     assert set(asked) == {1}

@@ -7,7 +7,7 @@ import pytest
 
 from report.run_info import RUN_FILE
 from tailpack.errors import TailpackError
-from tailpack.local.places import default_broker_folder, named_folder, new_folder
+from tailpack.local.places import default_broker_folder, free_for_run, new_folder
 
 
 def test_the_broker_lives_where_the_system_keeps_state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -37,16 +37,9 @@ def test_the_hundred_and_first_run_of_a_second_is_refused(monkeypatch: pytest.Mo
         new_folder(tmp_path, "demo")
 
 
-def test_a_named_folder_may_be_there_but_must_hold_no_run(tmp_path: Path) -> None:
+def test_a_folder_may_be_there_but_must_hold_no_run(tmp_path: Path) -> None:
     (tmp_path / "mine" / "logs").mkdir(parents=True)
-    assert named_folder(tmp_path, "mine") == tmp_path / "mine"
+    assert free_for_run(tmp_path / "mine") == tmp_path / "mine"
     (tmp_path / "mine" / RUN_FILE).write_text("{}")
     with pytest.raises(TailpackError, match="mine holds a run already; choose another name, or move it away"):
-        named_folder(tmp_path, "mine")
-
-
-def test_a_place_that_cannot_take_folders_is_named(tmp_path: Path) -> None:
-    (tmp_path / "out").write_text("a file")
-    for ask in (named_folder, new_folder):
-        with pytest.raises(TailpackError, match="out cannot take the run's files: Not a directory"):
-            ask(tmp_path / "out", "demo")
+        free_for_run(tmp_path / "mine")

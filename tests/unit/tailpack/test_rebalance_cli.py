@@ -10,7 +10,7 @@ from autoscaler.live.rebalances import Rebalances
 from autoscaler.live.state_dir import FILE, LearnedTimes
 from report.result import RebalanceRound
 from report.result import Rebalances as RoundsOfARun
-from tailpack.cli.report import app
+from tailpack.cli.main import app
 from tailpack.errors import TailpackError
 
 
@@ -25,7 +25,7 @@ def judged_run(folder: Path, rounds: int, delivery: str = "incremental", pause_s
 
 
 def ordered(*words: object) -> str:
-    result = CliRunner().invoke(app, ["rebalance-times", *map(str, words)])
+    result = CliRunner().invoke(app, ["report", "rebalance-times", *map(str, words)])
     if result.exception and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result.output

@@ -1,13 +1,13 @@
 """`tailpack replay`, as somebody at a terminal or a script meets it."""
 
+import functools
 import json
 
+import command_line
 import pytest
 import recorded_runs
-from typer.testing import CliRunner
 
 from contracts.validation import InvalidSettingsError
-from tailpack.cli import replay as replay_cli
 from tailpack.errors import TailpackError
 
 
@@ -17,9 +17,7 @@ def folder(tmp_path_factory):
     return recorded_runs.write_folder(place, *recorded_runs.known_world(duration_s=100))
 
 
-def run(*words):
-    """Run the command; an exception of ours reaches the test, as it reaches `tailpack.cli.main`."""
-    return CliRunner().invoke(replay_cli.app, [str(word) for word in words], catch_exceptions=False)
+run = functools.partial(command_line.run, "replay")
 
 
 def test_both_sides_stand_beside_each_other_and_the_picture_in_the_folder(folder):
@@ -62,5 +60,5 @@ def test_what_the_user_can_mend_is_one_line(folder, tmp_path):
 def test_the_simulated_side_can_be_kept_for_a_report(folder, tmp_path):
     assert run(folder, "--out", tmp_path / "kept", "--json").exit_code == 0
     assert {path.name for path in (tmp_path / "kept").iterdir()} == {"run.json", "events.parquet", "journal.parquet"}
-    with pytest.raises(InvalidSettingsError, match="holds a live run"):
+    with pytest.raises(TailpackError, match="holds a run already"):
         run(folder, "--out", folder)

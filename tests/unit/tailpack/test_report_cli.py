@@ -1,6 +1,7 @@
 """`tailpack report` and `tailpack report compare`, as somebody at a terminal or a script meets them; Spark aside."""
 
 import csv
+import functools
 import io
 import json
 import re
@@ -10,15 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import command_line
 import pytest
 from small_report import small_result, small_run
-from typer.testing import CliRunner, Result
 
 from bench import otherwise
 from report.comparison import RunComparison
 from report.result import Otherwise
 from tailpack import report_job, reporting
-from tailpack.cli import report as report_cli
 from tailpack.errors import TailpackError
 
 
@@ -27,9 +27,7 @@ def folder(tmp_path: Path) -> Path:
     return small_run(tmp_path / "small")
 
 
-def run(*words: object) -> Result:
-    """Run the command; an exception of ours reaches the test, as it reaches `tailpack.cli.main`."""
-    return CliRunner().invoke(report_cli.app, [str(word) for word in words], catch_exceptions=False)
+run = functools.partial(command_line.run, "report")
 
 
 def test_the_command_in_between_may_be_left_out(folder: Path) -> None:

@@ -1,21 +1,20 @@
 """`tailpack simulate`, as somebody at a terminal or a script meets it."""
 
+import functools
 import json
 
+import command_line
 import pytest
-from typer.testing import CliRunner
 
 from contracts.validation import InvalidSettingsError
 from report.run_info import RunInfo
-from tailpack.cli import simulate as simulate_cli
 from tailpack.errors import TailpackError
 
 SHORT = ["--set", "duration_s=60"]
+SPACINGS = ((), ("--set", "spacing=burst"))
 
 
-def run(*words):
-    """Run the command; an exception of ours reaches the test, as it reaches `tailpack.cli.main`."""
-    return CliRunner().invoke(simulate_cli.app, list(words), catch_exceptions=False)
+run = functools.partial(command_line.run, "simulate")
 
 
 def test_as_json_it_prints_one_object_and_nothing_else():
@@ -41,9 +40,12 @@ def test_a_trace_of_ones_own(tmp_path):
     trace = tmp_path / "mine.csv"
     trace.write_text("second,events\n0,80\n1,120\n")
 
-    found = json.loads(run("w1", "--policy", "static", "--trace", str(trace), "--json").stdout)
+    even, bursts = (run("w1", "--policy", "static", "--trace", trace, "--json", *words) for words in SPACINGS)
 
-    assert (found["events"], found["in_sla"], found["max_s"]) == (200, 0.9, 0.6)
+    found = json.loads(bursts.stdout)
+    assert (found["scenario"], found["events"], found["in_sla"], found["max_s"]) == ("mine.csv", 200, 0.9, 0.6)
+    assert json.loads(even.stdout)["in_sla"] == 1.0, "as evenly as the counts alone say"
+    assert "mine.csv: events smooth within each second" in even.stderr
 
 
 def test_a_wrong_trace_is_one_message_with_the_lines(tmp_path):
@@ -104,6 +106,8 @@ def test_the_run_can_be_kept_and_the_figures_stay_the_same(tmp_path):
     assert (info.run, info.world, info.topology) == ("my run", "simulated", "payment-only")
     assert info.events_scheduled == figures["events"]
     assert f"tailpack report '{tmp_path / 'my run'}'" in result.stderr
+    with pytest.raises(TailpackError, match="my run holds a run already; choose another name"):
+        run("w1", *SHORT, "--out", tmp_path / "my run")
 
 
 def test_a_kept_run_says_what_was_really_sent(tmp_path):

@@ -2,26 +2,21 @@
 
 import pytest
 import typer
-from typer.testing import CliRunner
+from command_line import run
 
 from contracts.validation import InvalidSettingsError
 from tailpack import run as runner
-from tailpack.cli import steps as steps_cli
+from tailpack.cli import run as run_commands
 from tailpack.local import topics as topics_of_a_run
 
 REACH = ["--bootstrap-servers", "kafka:9092", "--namespace", "demo"]
-
-
-def run(*words):
-    """Run the command line; an exception of ours reaches the test, as it reaches `tailpack.cli.main`."""
-    return CliRunner().invoke(steps_cli.app, list(words), catch_exceptions=False)
 
 
 def test_topics_are_created_with_the_partitions_of_the_scenario(monkeypatch):
     created = []
     monkeypatch.setattr(topics_of_a_run, "create_topics", lambda *asked: created.append(asked))
 
-    result = run("topics", "create", "--scenario", "demo", *REACH)
+    result = run("topics", "create", "demo", *REACH)
 
     ((connection, partitions),) = created
     assert result.exit_code == 0
@@ -33,7 +28,7 @@ def test_an_unknown_scenario_is_refused_before_kafka_is_asked(monkeypatch):
     monkeypatch.setattr(topics_of_a_run, "create_topics", lambda *_: pytest.fail("Kafka was asked"))
 
     with pytest.raises(InvalidSettingsError, match="nonesuch"):
-        run("topics", "create", "--scenario", "nonesuch", *REACH)
+        run("topics", "create", "nonesuch", *REACH)
 
 
 class FakeRun:
@@ -50,7 +45,7 @@ def test_the_load_is_the_scenarios_with_what_was_asked_instead(monkeypatch, tmp_
     monkeypatch.setattr(runner, "Run", FakeRun)
 
     result = run(
-        *("load", "--scenario", "demo", *REACH, "--out", str(tmp_path)),
+        *("load", "demo", *REACH, "--out", str(tmp_path)),
         *("--policy", "linear", "--seed", "7", "--duration-s", "30", "--web-ui", "8089"),
     )
 
@@ -61,9 +56,9 @@ def test_the_load_is_the_scenarios_with_what_was_asked_instead(monkeypatch, tmp_
     assert f"tailpack report {tmp_path / 'demo'}" in result.output.replace("\n", "")
 
 
-@pytest.mark.parametrize("missing", ["--scenario", "--bootstrap-servers", "--namespace"])
+@pytest.mark.parametrize("missing", ["--bootstrap-servers", "--namespace"])
 def test_what_cannot_be_guessed_must_be_said(missing):
-    words = ["--scenario", "demo", *REACH]
+    words = ["demo", *REACH]
     at = words.index(missing)
     del words[at : at + 2]
 
@@ -77,14 +72,14 @@ def test_what_cannot_be_guessed_must_be_said(missing):
 def test_a_run_is_named_so_that_it_can_be_a_folder_and_a_topic(name, monkeypatch):
     monkeypatch.setattr(runner, "Run", lambda *_: pytest.fail("the run was begun"))
 
-    result = run("load", "--scenario", "demo", "--bootstrap-servers", "kafka:9092", "--namespace", name)
+    result = run("load", "demo", "--bootstrap-servers", "kafka:9092", "--namespace", name)
 
     assert result.exit_code == 2
 
 
 def test_jars_are_fetched_into_the_cache(monkeypatch, tmp_path):
     asked = []
-    monkeypatch.setattr(steps_cli, "ensure", lambda bundle, announce: asked.append(bundle) or tmp_path)
+    monkeypatch.setattr(run_commands, "ensure", lambda bundle, announce: asked.append(bundle) or tmp_path)
 
     result = run("jars", "spark")
 

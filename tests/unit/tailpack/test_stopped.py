@@ -38,7 +38,7 @@ def opened(pipe: Path) -> int:
     [
         (("simulate", "w1", "--trace"), signal.SIGINT),
         (("compare", "--scenarios"), signal.SIGINT),
-        (("run", "--scenario"), signal.SIGTERM),
+        (("run",), signal.SIGTERM),
     ],
 )
 def test_a_command_at_work_ends_with_one_line(tmp_path: Path, words: tuple[str, ...], number: signal.Signals) -> None:

@@ -1,22 +1,19 @@
 """`tailpack sweep`, as somebody at a terminal or a script meets it."""
 
+import functools
 import json
 from pathlib import Path
 
+import command_line
 import comparison_work
 import pytest
-from typer.testing import CliRunner, Result
 
 from bench.comparison import campaign
 from bench.comparison.campaign import Campaign, Outcomes
 from bench.sweeps.catalogue import SWEEPS
-from tailpack.cli import sweep as sweep_cli
 from tailpack.errors import TailpackError
 
-
-def run(*words: str) -> Result:
-    """Run the command; an exception of ours reaches the test, as it reaches `tailpack.cli.main`."""
-    return CliRunner().invoke(sweep_cli.app, list(words), catch_exceptions=False)
+run = functools.partial(command_line.run, "sweep")
 
 
 @pytest.fixture(autouse=True)
@@ -54,5 +51,5 @@ def test_the_docs_keep_one_set_of_rows_for_each_sweep(tmp_path: Path) -> None:
 
 
 def test_a_name_that_nobody_knows_is_answered_with_those_there_are(tmp_path: Path) -> None:
-    with pytest.raises(TailpackError, match="sweep 'speed': unknown; known are f, decision-interval"):
+    with pytest.raises(TailpackError, match="sweep 'speed' is unknown; known are f, decision-interval"):
         run("speed", "--out", str(tmp_path))

@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from command_line import run
 
 from bench.taxi import trace
 from bench.taxi.trace import Outcome, Request
 from bench.taxi.trips import Month
 from contracts.validation import InvalidSettingsError
 from report.spark import ReportError
-from tailpack.cli import taxi as taxi_cli
 from tailpack.errors import TailpackError
 
 OUTCOME = Outcome(1_203, 1_200, 2_399, 1, 60, 9, 70, 0.2, {"unreadable": 1, "backwards": 0, "duplicate": 2})
@@ -28,7 +27,7 @@ def test_options_become_a_request_and_its_outcome_one_json_object(
     words = ["a.csv", "b.csv", "--out", str(out), "--speed", "0.5", "--by", "zone", "--partitions", "9",
              "--events", "pickup", "--month", "2013-01", "--master", "spark://host:7077", "--json"]  # fmt: skip
 
-    ended = CliRunner().invoke(taxi_cli.app, words, catch_exceptions=False)
+    ended = run("taxi", *words)
 
     wanted = Request(speed=Fraction(1, 2), partitions=9, by="zone", ends="pickup", month=Month(2013, 1))
     assert asked == [(["a.csv", "b.csv"], out, wanted, "spark://host:7077")]
@@ -44,6 +43,6 @@ def test_what_cannot_be_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     monkeypatch.setattr(trace, "build", fails)
     words = ["a.csv", "--out", str(tmp_path / "trace.csv")]
     with pytest.raises(TailpackError, match=r"^torn$"):
-        CliRunner().invoke(taxi_cli.app, words, catch_exceptions=False)
+        run("taxi", *words)
     with pytest.raises(InvalidSettingsError, match="--speed or --month"):
-        CliRunner().invoke(taxi_cli.app, [*words, "--speed", "fast"], catch_exceptions=False)
+        run("taxi", *words, "--speed", "fast")

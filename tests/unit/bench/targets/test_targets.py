@@ -9,7 +9,7 @@ from bench.figures import Origin, TargetRow, save
 from bench.targets import tables
 from bench.targets.catalogue import GOALS, Goal
 from report.statistics import Interval
-from tailpack.cli.bench_targets import app
+from tailpack.cli.main import app
 
 
 def sure(value):
@@ -39,7 +39,7 @@ def test_every_goal_is_a_question_that_can_be_asked():
 def test_the_command_says_which_goals_are_reached_and_the_table_shows_them(tmp_path, monkeypatch):
     monkeypatch.setattr("bench.targets.catalogue.OTHERS", ("linear",))
     monkeypatch.setattr("bench.targets.catalogue.GOALS", (Goal(world("w1", {"duration_s": 60}), 0.999, 1.02),))
-    done = CliRunner().invoke(app, ["--processes", "1", "--out", str(tmp_path / "out"), "--json"])
+    done = CliRunner().invoke(app, ["bench", "targets", "--processes", "1", "--out", str(tmp_path / "out"), "--json"])
     rows = msgspec.json.decode(done.stdout.splitlines()[0])["rows"]
     assert [row["policy"] for row in rows] == ["tail-aware", "linear"]
     assert done.exit_code == 0

@@ -1,8 +1,8 @@
-"""`tailpack packing`: packing heuristics against each other, beside what their paper printed."""
+"""`tailpack paper` and `tailpack packing`: published tables, ours beside them."""
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 import typer
@@ -10,19 +10,77 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from tailpack.cli.options import AsJson, IntoDocs, Out, Processes, print_json
+from tailpack.cli.progress import campaign, finish, show
 from tailpack.errors import TailpackError
+from tailpack.provenance import origin
 
 if TYPE_CHECKING:
     from studies.packing.claims import Comparison
+    from studies.paper.paper import PaperResult
 
-app = typer.Typer(no_args_is_help=True, help="Packing heuristics: what they move and what they cost.")
-
+SEEDS: Final = 5
+QUICK_SEEDS: Final = 2
 QUICK_STREAMS, STREAMS = 3, 20
 QUICK_ITERATIONS, ITERATIONS = 101, 501
 
 
-@app.command()
-def compare(
+def paper(
+    *,
+    quick: Annotated[bool, typer.Option("--quick", help="Few seeds and streams: a look, not a result.")] = False,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help=f"Runs of each reading; {SEEDS}, quick {QUICK_SEEDS}.")
+    ] = None,
+    out: Out = Path("out/paper"),
+    processes: Processes = 0,
+    into: IntoDocs = None,
+    as_json: AsJson = False,
+) -> None:
+    """Reproduce the tables of the two autoscaling papers and of the packing paper; judge each row by one rule.
+
+    What is finished is kept in --out: after an interruption the same command goes on there. Exit status 1 when a run
+    failed; a row that differs is a result.
+    """
+    from bench.comparison.workers import usable_cores  # noqa: PLC0415  numpy only where it is needed
+    from studies.paper import closer_2024, iccbdc_2022, landau_2024  # noqa: PLC0415
+    from studies.paper.paper import PaperResult, reproduce  # noqa: PLC0415
+    from studies.paper.work import done  # noqa: PLC0415
+
+    papers = (closer_2024.paper(), iccbdc_2022.paper())
+    with campaign("the papers' runs", out, processes, done) as running:
+        found = reproduce(running, papers, seeds=seeds or (QUICK_SEEDS if quick else SEEDS))
+    with Console(stderr=True).status("the packing paper's streams"):
+        packed = landau_2024.compared(out, processes=processes or usable_cores(), quick=quick)
+    rows = (*found.rows, *landau_2024.rows(packed.claims, landau_2024.in_words(packed)))
+    found = PaperResult(rows=rows, missing=found.missing)
+    _write_paper(found, out, into)
+    _show_paper(found, out, as_json=as_json)
+    raise typer.Exit(1 if found.missing else 0)
+
+
+def _write_paper(found: "PaperResult", out: Path, into: Path | None) -> None:
+    """Write the page, and the figures of the docs where they are asked for."""
+    from bench import figures  # noqa: PLC0415
+    from studies.paper.claim import PaperRow  # noqa: PLC0415
+    from studies.paper.page import page  # noqa: PLC0415
+
+    made = origin()
+    (out / "paper.md").write_text(f"# The papers, reproduced\n\n{page(found.rows, [made])}", encoding="utf-8")
+    (out / "paper.json").write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
+    if into:
+        rows = [PaperRow(**msgspec.structs.asdict(row), origin=made) for row in found.rows]
+        figures.save(rows, PaperRow, into)
+
+
+def _show_paper(found: "PaperResult", out: Path, *, as_json: bool) -> None:
+    if as_json:
+        print_json(found)
+    else:
+        show((out / "paper.md").read_text(encoding="utf-8"))
+    finish(found.missing, out)
+
+
+def packing_compare(
     *,
     streams: Annotated[int | None, typer.Option(help=f"Per study; {STREAMS}, quick {QUICK_STREAMS}.")] = None,
     delta: Annotated[
@@ -33,15 +91,13 @@ def compare(
     start: Annotated[int | None, typer.Option(help="First load of every partition.  [default: drawn]")] = None,
     seed: Annotated[int, typer.Option(help="Equal seeds make equal streams.")] = 1,
     quick: Annotated[bool, typer.Option("--quick", help="Few and short streams: a look, not a result.")] = False,
-    processes: Annotated[int | None, typer.Option(min=1, help="How many at once.  [default: one per core]")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
-    into: Annotated[Path | None, typer.Option("--into", help="Folder that keeps the result as packing.json.")] = None,
+    processes: Processes = 0,
+    as_json: AsJson = False,
+    into: IntoDocs = None,
 ) -> None:
     """Pack wandering loads with every heuristic: what moves, what it costs, and the paper's figures.
 
     Rscore: load that changes its owner, in capacities of a consumer. CBS: consumers above the least of the twelve.
-
-    Example: tailpack packing compare --quick
     """
     from bench.comparison.workers import usable_cores  # noqa: PLC0415  the compiler only where it is needed
     from studies.packing.claims import combine  # noqa: PLC0415
@@ -71,8 +127,7 @@ def compare(
         _show(comparison, Console())
 
 
-@app.command()
-def plot(file: Annotated[Path, typer.Argument(help="SVG file to write.")] = Path("docs/packing.svg")) -> None:
+def packing_plot(file: Annotated[Path, typer.Argument(help="SVG file to write.")] = Path("docs/packing.svg")) -> None:
     """Draw Rscore against CBS from the committed comparison."""
     from bench.figures import load  # noqa: PLC0415
     from studies.packing.claims import PARTITIONS, PackingRow  # noqa: PLC0415
@@ -87,7 +142,6 @@ def plot(file: Annotated[Path, typer.Argument(help="SVG file to write.")] = Path
 def _keep(comparison: "Comparison", into: Path) -> None:
     from bench.figures import save  # noqa: PLC0415
     from studies.packing.claims import PackingRow  # noqa: PLC0415
-    from tailpack.cli.bench import origin  # noqa: PLC0415
 
     save([PackingRow(**msgspec.structs.asdict(comparison), origin=origin())], PackingRow, into)
 

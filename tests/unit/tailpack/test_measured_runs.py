@@ -2,13 +2,13 @@
 
 from collections import Counter
 from itertools import product
+from pathlib import Path
 
-import msgspec
 import pytest
 
 from bench import figures
 from bench.figures import LiveRow, Origin
-from tailpack.cli import bench_live as live_cli
+from tailpack import measured_runs
 
 SCENARIOS, POLICIES = ["w1", "w1-skew9"], ["tail-aware", "linear", "keda-hpa"]
 ORIGIN = Origin(command="tailpack bench live", commit="0123abc", machine="2 cores", measured_on="2026-01-05")
@@ -20,39 +20,35 @@ def row(scenario: str, policy: str, seed: int, *, valid: bool = True) -> LiveRow
 
 
 def test_every_question_is_asked_once_and_each_round_is_over_before_the_next_begins() -> None:
-    asked = live_cli.shuffled(SCENARIOS, POLICIES, 3, 1)
+    asked = measured_runs.shuffled(SCENARIOS, POLICIES, 3, 1)
     assert Counter(asked) == Counter(product(SCENARIOS, POLICIES, (1, 2, 3)))
     assert [seed for _, _, seed in asked] == sorted(seed for _, _, seed in asked)
 
 
 def test_the_order_is_random_and_can_be_repeated() -> None:
-    first, again, other = (live_cli.shuffled(SCENARIOS, POLICIES, 3, order) for order in (1, 1, 2))
+    first, again, other = (measured_runs.shuffled(SCENARIOS, POLICIES, 3, order) for order in (1, 1, 2))
     assert first == again
     assert first != other
     rounds = [[one[:2] for one in first if one[2] == seed] for seed in (1, 2, 3)]
     assert rounds[0] != rounds[1], "no policy always runs first"
 
 
-def test_what_was_measured_is_not_measured_again_but_what_was_invalid_is(
-    tmp_path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_measured_is_not_measured_again_but_what_was_invalid_is(tmp_path: Path) -> None:
     figures.save([row("w1", "linear", 1), row("w1", "tail-aware", 1, valid=False)], LiveRow, tmp_path)
-    asked = []
+    asked: list[measured_runs.Question] = []
 
-    def run(scenario: str, policy: str, seed: int, out) -> LiveRow:
-        asked.append((scenario, policy, seed))
+    def run(question: measured_runs.Question) -> LiveRow:
+        asked.append(question)
         if len(asked) == 2:
             raise KeyboardInterrupt
-        return row(scenario, policy, seed)
+        return row(*question)
 
-    monkeypatch.setattr(live_cli, "run_live", run)
-    arguments = {"scenarios": "w1", "policies": "linear,tail-aware", "runs": 2, "out": tmp_path, "into": tmp_path}
+    questions = measured_runs.shuffled(["w1"], ["linear", "tail-aware"], 2, 1)
     with pytest.raises(KeyboardInterrupt):
-        live_cli.live(**arguments, order=1)
+        measured_runs.run_all(questions, tmp_path, run, lambda _: None)
     assert asked[0] == ("w1", "tail-aware", 1)
     kept = figures.load(LiveRow, tmp_path)
     assert [(one.policy, one.seed, one.valid) for one in kept] == [("linear", 1, True), ("tail-aware", 1, True)]
-    live_cli.live(**arguments, order=1)
+    measured_runs.run_all(questions, tmp_path, run, lambda _: None)
     assert {one[1:] for one in asked[1:]} == {("linear", 2), ("tail-aware", 2)}
     assert len(figures.load(LiveRow, tmp_path)) == 4
-    assert msgspec.json.encode(kept)

@@ -1,0 +1,148 @@
+"""What several commands share: their options, names as people type them, examples in the help."""
+
+import difflib
+import sys
+import tomllib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from tailpack.errors import TailpackError
+
+
+def _scenarios() -> list[str]:
+    from bench.scenario import scenario_names  # noqa: PLC0415  numpy only where it is needed
+
+    return scenario_names()
+
+
+def _policies() -> list[str]:
+    from autoscaler.policies.registry import POLICIES  # noqa: PLC0415
+
+    return list(POLICIES)
+
+
+def _begins(names: Sequence[str], typed: str) -> list[str]:
+    return [name for name in names if name.startswith(typed)]
+
+
+def complete_scenario(incomplete: str) -> list[str]:
+    """Return the scenarios that begin so, for the shell."""
+    return _begins(_scenarios(), incomplete)
+
+
+def complete_policy(incomplete: str) -> list[str]:
+    """Return the policies that begin so, for the shell."""
+    return _begins(_policies(), incomplete)
+
+
+def _folder(folder: Path | None) -> Path | None:
+    """Refuse, before anything is measured, a folder that cannot be made or written."""
+    if folder is not None:
+        check_folder(folder)
+    return folder
+
+
+Scenario = Annotated[
+    str,
+    typer.Argument(
+        metavar="SCENARIO",
+        help="Name (see `tailpack scenarios`) or path of a TOML file.",
+        autocompletion=complete_scenario,
+    ),
+]
+Policy = Annotated[
+    str | None,
+    typer.Option(help="Instead of the scenario's; see `tailpack policies`.", autocompletion=complete_policy),
+]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Put a value over the scenario's: startup_s=gke, policy.f_up=0.8."),
+]
+Seed = Annotated[int | None, typer.Option(help="Of the load and of all that is random; equal seeds, equal runs.")]
+Duration = Annotated[int | None, typer.Option(help="Send only the first seconds of the workload.")]
+Seeds = Annotated[int, typer.Option(min=1, max=10_000, help="Runs of each where anything is random.")]
+Out = Annotated[Path, typer.Option("--out", help="Folder that takes a folder for each run.", callback=_folder)]
+Into = Annotated[Path, typer.Option("--into", help="Folder that takes the figures.", callback=_folder)]
+IntoDocs = Annotated[
+    Path | None, typer.Option("--into", help="Folder that takes the figures of the docs.", callback=_folder)
+]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on standard output; all else on error.")]
+Processes = Annotated[int, typer.Option(min=0, help="How many; 0: one for each core.")]
+Servers = Annotated[
+    str, typer.Option("--bootstrap-servers", help="Your own Kafka, host:port; otherwise one that runs here.")
+]
+Properties = Annotated[
+    str, typer.Option("--client-properties", help="Properties file for TLS and SASL, in librdkafka's names.")
+]
+WebUi = Annotated[
+    int | None, typer.Option("--web-ui", min=1, max=65535, help="Show Locust's web page on this port during the run.")
+]
+Master = Annotated[str, typer.Option(help="Spark master; local[*] uses every core.")]
+
+
+def check_folder(folder: Path) -> None:
+    """Raise OSError where `folder` is not one, or cannot be made or written. Nothing is made."""
+    import os  # noqa: PLC0415
+
+    there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    if not there.is_dir():
+        raise NotADirectoryError(20, "Not a directory", str(there))
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise PermissionError(13, "Permission denied", str(there))
+
+
+def known(name: str, names: Iterable[str], *, what: str) -> str:
+    """Return the name. Raises TailpackError for one that is not among `names`, with what may have been meant."""
+    if name in (choices := list(names)):
+        return name
+    raise TailpackError(f"{what} {name!r} is unknown{meant(name, choices)}; known are {', '.join(choices)}")
+
+
+def meant(name: str, names: Iterable[str]) -> str:
+    """Return a question that offers the nearest name, "" where none is near."""
+    near = difflib.get_close_matches(name, list(names), n=1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def several(text: str, names: Iterable[str], *, what: str) -> list[str]:
+    """Return the names in a list separated by commas, each once. Raises TailpackError for one that is not known.
+
+    The path of a TOML file is a name too.
+    """
+    found = list(dict.fromkeys(one.strip() for one in text.split(",") if one.strip()))
+    if not found:
+        raise TailpackError(f"name at least one {what}")
+    choices = list(names)
+    return [one if one.endswith(".toml") else known(one, choices, what=what) for one in found]
+
+
+def parse_changes(texts: Iterable[str] | None, **named: Any) -> dict[str, Any]:
+    """Return key → value for texts such as `payment.heartbeat_s=3` or `policy=linear`; the last of one key counts.
+
+    A value is read as TOML (numbers, true, false, quoted text), and as plain text where it is none.
+    named: what further options say, with _ for the dot of a key; None where they say nothing.
+    Raises TailpackError for a text without a key or without a value.
+    """
+    changes: dict[str, Any] = {}
+    for text in texts or ():
+        key, equals, value = (part.strip() for part in text.partition("="))
+        if not (key and equals and value):
+            raise TailpackError(f"--set {text!r}: must be KEY=VALUE, for example payment.heartbeat_s=3")
+        changes[key] = _value(value)
+    return changes | {key: value for key, value in named.items() if value is not None}
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def print_json(value: object) -> None:
+    """Print one object on standard output, on one line."""
+    sys.stdout.write(msgspec.json.encode(value).decode() + "\n")

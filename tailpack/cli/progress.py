@@ -1,0 +1,82 @@
+"""How long commands show how far they are, and what they say when they are done or interrupted."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+if TYPE_CHECKING:
+    from bench.comparison.campaign import Campaign
+    from bench.comparison.compare import Missing
+    from bench.comparison.workers import Work
+
+SHOWN: Final = 5
+"""Failed runs that are named; they mostly fail for the same reason."""
+
+
+@contextmanager
+def progress(what: str, total: int | None = None) -> Iterator[Callable[..., None]]:
+    """Show on standard error how far it is; yield what to tell: `completed=…, total=…, said=…`, or `advance=…`."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[said]}"),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task(what, total=total, said="")
+        yield lambda **told: shown.update(task, **told)
+
+
+@contextmanager
+def campaign(what: str, folder: Path, processes: int, work: "Work | None" = None) -> "Iterator[Campaign]":
+    """Yield a campaign that shows on standard error how far it is.
+
+    processes: 0 means one for each core. work: how a job is done; None simulates it. When interrupted, it says what
+    is kept.
+    """
+    from bench.comparison.campaign import Campaign  # noqa: PLC0415  the compiler only where it is needed
+    from bench.comparison.job import simulated  # noqa: PLC0415
+    from bench.comparison.workers import usable_cores  # noqa: PLC0415
+
+    done = 0
+    try:
+        with progress(what) as tell:
+
+            def announce(said: str, now: int, total: int) -> None:
+                nonlocal done
+                done = now
+                tell(completed=now, total=total, said=said)
+
+            yield Campaign(folder, processes or usable_cores(), announce, work or simulated)
+    except KeyboardInterrupt:
+        Console(stderr=True).print(f"{done} finished runs are kept in {folder}; the same command goes on")
+        raise
+
+
+def show(markdown: str) -> None:
+    """Print a page: rendered on a terminal, as it is elsewhere."""
+    console = Console()
+    if console.is_terminal:
+        from rich.markdown import Markdown  # noqa: PLC0415  only where somebody looks
+
+        console.print(Markdown(markdown))
+    else:
+        console.out(markdown, highlight=False)
+
+
+def finish(missing: "Sequence[Missing]", folder: Path, page: str = "") -> None:
+    """Name on standard error the runs that failed, where everything lies, and the page to open if there is one."""
+    console = Console(stderr=True)
+    for one in missing[:SHOWN]:
+        console.print(f"tailpack: {one.run}: {one.why}", highlight=False, soft_wrap=True, markup=False)
+    if len(missing) > SHOWN:
+        console.print(f"tailpack: … and {len(missing) - SHOWN} more runs without a result", highlight=False)
+    console.print(f"tables and plots: {folder}", highlight=False, soft_wrap=True, markup=False)
+    if page and (folder / page).exists():
+        console.print(f"page: {folder / page}", highlight=False, soft_wrap=True, markup=False)

@@ -1,0 +1,147 @@
+"""`tailpack demo` and `run`, and the steps of a run one by one for those who start its processes themselves."""
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from contracts.connection import Connection
+from tailpack.cli.options import (
+    AsJson,
+    Changes,
+    Duration,
+    Out,
+    Policy,
+    Properties,
+    Scenario,
+    Seed,
+    Servers,
+    WebUi,
+    parse_changes,
+)
+from tailpack.local.jars import Bundle, ensure
+
+
+def _name(value: str) -> str:
+    """Let through what can be both a folder and the first part of a topic's name."""
+    if not re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}", value):
+        raise typer.BadParameter(f"{value!r}: use letters, digits, '.', '_' and '-', at most 100, no '.' in front")
+    return value
+
+
+Address = Annotated[str, typer.Option("--bootstrap-servers", help="Kafka's address, host:port.")]
+Namespace = Annotated[
+    str,
+    typer.Option(
+        "--namespace", callback=_name, help="Name of the run: prefix of its topics and groups. A new one for each run."
+    ),
+]
+
+
+def demo(
+    out: Out = Path("out"), policy: Policy = None, as_json: AsJson = False, web_ui: WebUi = None, seed: Seed = None
+) -> None:
+    """Two minutes of the whole pipeline under a skewed, surging load, scaled live; then the report.
+
+    Exit status 0 only if every order had each of its effects exactly once.
+    """
+    run("demo", policy=policy, out=out, as_json=as_json, web_ui=web_ui, seed=seed)
+
+
+def run(
+    scenario: Scenario,
+    *,
+    policy: Policy = None,
+    changes: Changes = None,
+    out: Out = Path("out"),
+    as_json: AsJson = False,
+    bootstrap_servers: Servers = "",
+    client_properties: Properties = "",
+    web_ui: WebUi = None,
+    seed: Seed = None,
+    duration_s: Duration = None,
+) -> None:
+    """Run a scenario live and report on it.
+
+    A broker started by `tailpack kafka start` is used; otherwise one is started for this run alone. Topics are fresh
+    for each run. Exit status 0 only if every event had each of its effects exactly once.
+    """
+    from bench.scenario import load_scenario  # noqa: PLC0415  modules that measure only where they are needed
+    from report.result import Result  # noqa: PLC0415
+    from tailpack.provenance import command  # noqa: PLC0415
+    from tailpack.reporting import show, whole  # noqa: PLC0415
+    from tailpack.run import Options, Run  # noqa: PLC0415
+
+    chosen = load_scenario(scenario, parse_changes(changes, policy=policy, seed=seed, duration_s=duration_s))
+    console = Console(stderr=as_json)
+    options = Options(
+        out=out,
+        command=command(),
+        bootstrap_servers=bootstrap_servers,
+        client_properties=client_properties,
+        web_port=web_ui,
+    )
+    folder = Run(chosen, options, console).execute()
+    result = Result.load(folder)
+    show(result, folder, console, as_json=as_json)
+    raise typer.Exit(whole(result))
+
+
+def load(
+    scenario: Scenario,
+    *,
+    bootstrap_servers: Address,
+    namespace: Namespace,
+    client_properties: Properties = "",
+    out: Annotated[Path, typer.Option("--out", help="Folder that takes the run's folder, OUT/NAMESPACE.")] = Path(
+        "out"
+    ),
+    policy: Annotated[str | None, typer.Option(help="What the autoscaler runs, where not the scenario's.")] = None,
+    web_ui: WebUi = None,
+    seed: Seed = None,
+    duration_s: Duration = None,
+) -> None:
+    """Send a scenario's load to services that run already, and wait until all of it is finished.
+
+    Then `tailpack report OUT/NAMESPACE` reports on the run.
+    """
+    from bench.scenario import load_scenario  # noqa: PLC0415
+    from tailpack.provenance import command  # noqa: PLC0415
+    from tailpack.run import Options, Run  # noqa: PLC0415
+
+    chosen = load_scenario(scenario, parse_changes((), policy=policy, seed=seed, duration_s=duration_s))
+    options = Options(
+        out=out,
+        command=command(),
+        bootstrap_servers=bootstrap_servers,
+        client_properties=client_properties,
+        web_port=web_ui,
+        name=namespace,
+    )
+    console = Console()
+    folder = Run(chosen, options, console).replay()
+    console.print(f"its report: tailpack report {folder}", highlight=False, soft_wrap=True)
+
+
+def create_topics(
+    scenario: Scenario, *, bootstrap_servers: Address, namespace: Namespace, client_properties: Properties = ""
+) -> None:
+    """Create the topics of a run; those that exist stay as they are."""
+    from bench.scenario import load_scenario  # noqa: PLC0415
+    from tailpack.local import topics  # noqa: PLC0415
+
+    partitions = load_scenario(scenario).payment.partitions
+    connection = Connection(
+        bootstrap_servers=bootstrap_servers, client_properties=client_properties, namespace=namespace
+    )
+    topics.create_topics(connection, partitions)
+    Console().print(f"topics {namespace}.* are there, payments.requested with {partitions} partitions", highlight=False)
+
+
+def jars(bundle: Annotated[Bundle, typer.Argument(help="What they are for.")]) -> None:
+    """Fetch and verify the jars of Kafka or of Spark's connector, so that later starts need no network."""
+    console = Console()
+    folder = ensure(bundle, lambda said: console.print(said, highlight=False))
+    console.print(str(folder), highlight=False, soft_wrap=True)

@@ -1,7 +1,7 @@
 # `make` alone lists the targets. The environment (.venv) is made and kept up to date by whatever needs it.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long check env bench tables clean
+.PHONY: help demo test test-long check env bench tables pictures clean
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
@@ -12,24 +12,27 @@ help: ## list the targets
 demo: ## two minutes of the whole pipeline, scaled live, then the report
 	@bash infra/bootstrap.sh $(VENV) demo
 
-test: $(VENV)/.ready check ## all but `test-long`, on real Kafka and real Spark (15 to 20 minutes on 2 cores)
-	@$(PYTEST) -n 2 --dist loadfile tests/theory/exhaustive tests/contract tests/integration tests/chaos -m "not long" --durations=25
+test: $(VENV)/.ready check ## what protects the promises: real brokers, services, autoscaler, one report, one browser (10 minutes on 2 cores)
+	@$(PYTEST) -n 2 --dist loadfile tests/contract tests/integration -m "not long" --durations=15
 
-test-long: $(VENV)/.ready ## what needs minutes of Spark: a standalone cluster, streaming, taxi months, the notebook
-	@$(PYTEST) tests/integration -m long --durations=10
+test-long: $(VENV)/.ready ## the rest: faults, every breakdown of the report, Spark clusters, streams, the protocol in a large scope
+	@$(PYTEST) -n 2 --dist loadfile tests -m long --durations=25
 
 check: $(VENV)/.ready ## the fast part: format, lint, types, dependency rules, unit tests (no JVM)
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
-	@$(PYTEST) -n 2 tests/unit tests/theory --ignore=tests/theory/exhaustive --durations=5
+	@$(PYTEST) -n 2 tests/unit tests/theory -m "not long" --durations=5
 
 bench: $(VENV)/.ready ## measure this machine: μ_eff, start-up, processes, Spark (about 10 minutes, quiet machine)
 	@$(BIN)/tailpack bench all
 
 tables: $(VENV)/.ready ## write the tables of docs/results.md from bench/reference
 	@$(BIN)/tailpack bench tables
+
+pictures: $(VENV)/.ready ## docs/live-view.svg and docs/report.png, from a run of the demo (needs Chromium)
+	@$(BIN)/python -m tailpack.pictures docs
 
 env: $(VENV)/.ready ## make or update .venv
 

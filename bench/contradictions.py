@@ -3,7 +3,7 @@
 from typing import Final
 
 from autoscaler.policies.registry import POLICIES
-from contracts.settings import Rule, Values, contradictions
+from contracts.settings import Rule, Values, contradictions, unknown
 from loadgen import spec
 from loadgen.schedule import Split
 from loadgen.workloads import WORKLOADS
@@ -32,7 +32,7 @@ def contradictions_between(values: Values) -> list[tuple[str, str]]:
 
 def _known_policy(values: Values) -> str | None:
     name = values["autoscaler.policy"]
-    return None if name in POLICIES else f"{name!r} is unknown; known are {', '.join(POLICIES)}"
+    return None if name in POLICIES else f"{name!r} is {unknown(name, POLICIES)}"
 
 
 def _enough_partitions(values: Values) -> str | None:

@@ -11,7 +11,7 @@ from autoscaler.policies.settings import Guards, Scaling, Target
 from bench.contradictions import contradictions_between
 from bench.sections import OPTIONS, SECTIONS, Heading, Load, Payment, Simulation
 from contracts.delivery import RUNTIMES, Delivery
-from contracts.settings import Settings, contradictions, told
+from contracts.settings import Settings, contradictions, told, unknown
 from contracts.validation import InvalidSettingsError, well_formed
 from loadgen.spec import LoadSpec
 
@@ -117,8 +117,8 @@ def _path(name_or_path: str) -> Path:
     if name_or_path.endswith(".toml") or "/" in name_or_path:
         return Path(name_or_path)
     if name_or_path not in scenario_names():
-        known = ", ".join(scenario_names())
-        raise InvalidSettingsError([f"scenario {name_or_path!r} is unknown; known are {known}; or name a .toml file"])
+        said = unknown(name_or_path, scenario_names())
+        raise InvalidSettingsError([f"scenario {name_or_path!r} is {said}; or name a .toml file"])
     return FOLDER / f"{name_or_path}.toml"
 
 
@@ -139,8 +139,9 @@ def _override(raw: dict[str, Any], overrides: Mapping[str, Any]) -> list[str]:
             continue
         matching = [(OPTIONS, key.removeprefix(f"{OPTIONS}."))] if key.startswith(f"{OPTIONS}.") else _matching(key)
         if len(matching) != 1:
-            known = ", ".join(_dotted(section, name) for section, name in matching or _fields())
-            problems.append(f"override {key}: {'is ambiguous' if matching else 'unknown'}; known are {known}")
+            known = [_dotted(section, name) for section, name in matching or _fields()]
+            said = f"is ambiguous; known are {', '.join(known)}" if matching else unknown(key, known)
+            problems.append(f"override {key}: {said}")
             continue
         section, name = matching[0]
         table = raw.setdefault(section, {}) if section else raw
@@ -176,5 +177,5 @@ def _sections(raw: dict[str, Any]) -> Iterator[tuple[str, type[Settings], Any]]:
 
 def _sections_known(problem: str, section: str) -> str:
     """Return what else could have stood above the sections: a section."""
-    unknown = not section and ": unknown; known are" in problem.partition(" =")[0]
+    unknown = not section and ": unknown;" in problem.partition(" =")[0]
     return f", and the sections {', '.join([*filter(None, SECTIONS), OPTIONS])}" if unknown else ""

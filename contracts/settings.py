@@ -5,9 +5,10 @@ and live processes share name, default and check. Pure: the decision core may im
 """
 
 import ast
+import difflib
 import inspect
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, Field, dataclass, field, fields
 from enum import Enum, EnumMeta
@@ -45,7 +46,7 @@ class Setting:
         if isinstance(value, tuple):
             return next((problem for one in value if (problem := self.problem(one))), "")
         if self.known and value not in self.known:
-            return f"unknown; known are {', '.join(filter(None, self.known))}"
+            return unknown(str(value), filter(None, self.known))
         if isinstance(value, bool) or not isinstance(value, int | float):
             return ""
         inside = isfinite(value) and self.least <= value <= self.most and self.above < value < self.below
@@ -164,3 +165,12 @@ def picked(source: object, into: type) -> dict[str, Any]:
 
 
 _PLAIN: Final = Setting()
+
+
+def unknown(name: str, known: Iterable[str]) -> str:
+    """Return that a name is unknown, which one may have been meant, and which there are."""
+    names = list(known)
+    whole = {one.rpartition(".")[2]: one for one in names} | {one: one for one in names}
+    near = [whole[one] for one in difflib.get_close_matches(name, whole, n=1)]
+    there = f"known are {', '.join(names) or 'none'}"
+    return f"unknown; did you mean {near[0]}? K{there[1:]}" if near else f"unknown; {there}"

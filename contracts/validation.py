@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from contracts.settings import Settings, choices, contradictions, declaration, is_required, kinds, told
+from contracts.settings import Settings, choices, contradictions, declaration, is_required, kinds, told, unknown
 
 T = TypeVar("T", bound=Settings)
 
@@ -41,7 +41,7 @@ def well_formed(
     keys = {declaration(one).key or one.name: one for one in fields(into)}
     types = kinds(into)
     good: dict[str, Any] = {}
-    problems = [f"{name}: unknown; known are {', '.join(keys)}" for name in values if name not in keys]
+    problems = [f"{name}: {unknown(name, keys)}" for name in values if name not in keys]
     for key, one in keys.items():
         if key not in values:
             if is_required(one):
@@ -54,7 +54,7 @@ def well_formed(
             said = declaration(one).problem(value)
         except msgspec.ValidationError as wrong:
             known = choices(types[one.name])
-            said = f"unknown; known are {', '.join(known)}" if known else str(wrong)
+            said = unknown(str(values[key]), known) if known else str(wrong)
         if said:
             problems.append(f"{key} = {values[key]!r}: {said}")
         else:

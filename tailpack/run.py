@@ -4,6 +4,7 @@ import contextlib
 import os
 import shutil
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -27,7 +28,7 @@ from tailpack.local.stack import Stack
 from tailpack.local.topics import create_topics
 from tailpack.provenance import describe, versions
 from tailpack.report_job import expect_spark, wait_for_spark, write_report
-from tailpack.watch import Watcher, timeline_topic
+from tailpack.watch import LiveState, Watcher, timeline_topic
 
 READY_DEADLINE_S: Final = 90.0
 DRAIN_DEADLINE_S: Final = 60.0
@@ -49,6 +50,8 @@ class Options:
     replication: int = -1
     name: str = ""
     """Of the run: its folder and the namespace of its topics. "": a fresh one."""
+    watch: Callable[[LiveState, Moment], None] = lambda _, __: None
+    """Called about four times a second with what the live view shows."""
 
 
 class Run:
@@ -212,6 +215,7 @@ class Run:
 
     def _step(self, stack: Stack, screen: Screen) -> None:
         screen.update()
+        self.options.watch(screen.watcher.state, self._moment(screen.phase))
         now = time.monotonic()
         for incident in stack.supervise(now):
             screen.watcher.state.incidents.append(incident)

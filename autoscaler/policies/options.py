@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields, replace
 from typing import Any, Final, TypeAlias, TypeVar, get_origin, get_type_hints
 
-from contracts.settings import Settings, declaration, sentences
+from contracts.settings import Settings, declaration, sentences, unknown
 
 OptionValue: TypeAlias = "bool | int | float | str | Sequence[OptionValue]"
 """What a TOML table can hold; sequences are for what a benchmark tells a policy, such as a schedule."""
@@ -59,7 +59,7 @@ def problems_of(options: Options, known: Iterable[PolicyOption]) -> list[str]:
     wrong = []
     for name, value in options.items():
         if name not in by_name:
-            wrong.append(f"{name}: unknown; known are {', '.join(by_name) or 'none'}")
+            wrong.append(f"{name}: {unknown(name, by_name)}")
         elif not _is(value, by_name[name].kind):
             wrong.append(f"{name} = {value!r}: must be {by_name[name].kind}")
     wrong += [

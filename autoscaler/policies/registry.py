@@ -21,6 +21,7 @@ from autoscaler.policies.paper_optimal import (
 from autoscaler.policies.settings import GuardSettings, PolicySettings
 from autoscaler.policies.tail_aware.policy import TailAware, TailAwareSettings
 from autoscaler.ports import Policy
+from contracts.settings import unknown
 
 
 class UnknownPolicyError(ValueError):
@@ -132,5 +133,5 @@ def make_policy(
 
 def _factory(name: str) -> PolicyFactory:
     if name not in POLICIES:
-        raise UnknownPolicyError(f"policy {name!r} is unknown; known are {', '.join(POLICIES)}")
+        raise UnknownPolicyError(f"policy {name!r} is {unknown(name, POLICIES)}")
     return POLICIES[name]

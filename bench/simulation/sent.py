@@ -121,10 +121,13 @@ def read_trace(path: Path) -> Trace:
     """Read a CSV file. Raises InvalidSettingsError with one message that names the first mistakes by their lines."""
     try:
         with path.open(encoding="utf-8") as lines:
-            return parse_trace(path.name, lines)
+            trace = parse_trace(path.name, lines)
     except OSError as missing:
         raise InvalidSettingsError([f"{path}: cannot be read ({missing.strerror})"]) from missing
     except UnicodeDecodeError as wrong:
         raise InvalidSettingsError([f"{path}: is not UTF-8 text"]) from wrong
     except TraceError as wrong:
         raise InvalidSettingsError([f"{path.name}: {wrong}"]) from wrong
+    if not trace.counts.any():
+        raise InvalidSettingsError([f"{path.name}: it has no event"])
+    return trace

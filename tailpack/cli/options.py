@@ -1,6 +1,5 @@
 """What several commands share: their options, names as people type them, examples in the help."""
 
-import difflib
 import sys
 import tomllib
 from collections.abc import Iterable, Sequence
@@ -10,6 +9,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
+from contracts.settings import unknown
 from tailpack.errors import TailpackError
 
 
@@ -99,13 +99,7 @@ def known(name: str, names: Iterable[str], *, what: str) -> str:
     """Return the name. Raises TailpackError for one that is not among `names`, with what may have been meant."""
     if name in (choices := list(names)):
         return name
-    raise TailpackError(f"{what} {name!r} is unknown{meant(name, choices)}; known are {', '.join(choices)}")
-
-
-def meant(name: str, names: Iterable[str]) -> str:
-    """Return a question that offers the nearest name, "" where none is near."""
-    near = difflib.get_close_matches(name, list(names), n=1)
-    return f"; did you mean {near[0]}?" if near else ""
+    raise TailpackError(f"{what} {name!r} is {unknown(name, choices)}")
 
 
 def several(text: str, names: Iterable[str], *, what: str) -> list[str]:

@@ -12,7 +12,7 @@ from payment_load import PaymentLoad
 from contracts.journal import ReplicaChange
 from tailpack.local.broker import Broker
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.long]
 PATIENCE = {"SESSION_S": "120", "REBALANCE_TIMEOUT_S": "120"}
 """The group's with a dead member: far beyond the deadlines of these tests."""
 RATE = 120.0

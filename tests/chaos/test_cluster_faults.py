@@ -23,7 +23,7 @@ from contracts.events import PaymentSettled
 from contracts.plan import Eviction
 from tailpack.local.cluster import Cluster
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.long]
 
 RATE = 100
 PARTITIONS = 6

@@ -10,7 +10,7 @@ from kafka_helpers import wait_for
 
 from contracts.progress import Progress, ReplicaState
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.long]
 
 BACKLOG = 400
 """Two seconds' worth of one partition."""

@@ -11,7 +11,7 @@ from payment_group import PaymentGroup
 
 from contracts.topics import Topic, qualified
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.long]
 
 STORM = 40
 STORM_S = 4.0

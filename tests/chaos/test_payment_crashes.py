@@ -16,7 +16,7 @@ from payment_load import assert_in_order, assert_repeats_from
 from contracts.plan import Eviction
 from contracts.progress import ReplicaState
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.long]
 
 NAMES = ["payment-0", "payment-1", "payment-2"]
 SPREAD = {partition: NAMES[partition % 3] for partition in range(6)}

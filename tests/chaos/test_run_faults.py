@@ -10,7 +10,7 @@ from live_run import LiveRun, start_run
 
 from tailpack.local.broker import Broker
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(300), pytest.mark.long]
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from payment_load import PaymentLoad
 
 from contracts.journal import ReplicaChange
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.long]
 
 
 @pytest.mark.parametrize(("runtime", "policy"), [("cooperative-sticky", "algorithm-2"), ("share", "linear")])

@@ -14,7 +14,7 @@ from contracts.events import PaymentSettled
 from contracts.progress import ReplicaState
 from contracts.topics import Topic
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.long]
 
 PARTITIONS = 6
 OWNING = ("cooperative-sticky", "kip848", "faust")

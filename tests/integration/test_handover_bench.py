@@ -9,7 +9,7 @@ from bench.handover.courses import Steps, handover
 from bench.handover.setup import Machine, Setup
 from tailpack.local.topics import create_topics
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.long]
 
 
 def children() -> set[int]:

@@ -13,7 +13,7 @@ from report.spark.rebalances import changes, rounds
 from report.spark.takeovers import stays
 from report.spark.terms import Terms
 
-pytestmark = SPARK
+pytestmark = [*SPARK, pytest.mark.long]
 STARTED_US = 1_700_000_000_000_000
 MS = 1_000
 

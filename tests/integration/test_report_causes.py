@@ -18,7 +18,7 @@ from report.spark import seconds
 from report.spark.explain import explain
 from report.spark.terms import usual
 
-pytestmark = SPARK
+pytestmark = [*SPARK, pytest.mark.long]
 REQUESTED, READY, DIED = ReplicaChange.REQUESTED, ReplicaChange.READY, ReplicaChange.DIED
 
 

@@ -18,7 +18,7 @@ from report.spark.job import Cluster, report_run
 from report.spark.read import EVENTS
 from tailpack.local.jars import ensure
 
-pytestmark = [pytest.mark.kafka, *SPARK]
+pytestmark = [pytest.mark.kafka, *SPARK, pytest.mark.long]
 STARTED_US = 1_700_000_000_000_000
 EVENT_COUNT = 3_000
 

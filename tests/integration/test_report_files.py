@@ -26,7 +26,7 @@ from report.spark.job import Cluster, report_files, report_run
 from report.spark.read import EVENTS, JOURNAL, Promise
 from tailpack.local.jars import ensure
 
-pytestmark = [pytest.mark.kafka, *SPARK]
+pytestmark = [pytest.mark.kafka, *SPARK, pytest.mark.long]
 HERE = Cluster("local[2]", [])
 PROMISE = Promise(0.012, 0.999)
 BARE = ("event_id", "intended_us", "done_us")
@@ -48,7 +48,6 @@ def bare_rows(**changes: Any) -> list[dict[str, Any]]:
     return rows
 
 
-@pytest.mark.long
 @pytest.mark.timeout(420)
 def test_parquet_and_json_lines_elsewhere_give_the_report_of_the_topics(
     session: Any, kafka: str, namespace: str, tmp_path: Path

@@ -14,7 +14,7 @@ from report.spark.queues import SLOW, waited, with_stays
 from report.spark.takeovers import stays
 from report.spark.terms import Usual
 
-pytestmark = SPARK
+pytestmark = [*SPARK, pytest.mark.long]
 USUAL = Usual(service_us=SERVICE_US, transit_us=2_000)
 FIGURES = ("start_us", "service_us", "unstalled_us", "unslowed_us", "since_us", "idle_us", "unpaused_us")
 LONG_AGO = -(10**18)

@@ -16,8 +16,7 @@ from stored_runs import stored_run
 from report.page.page import PAGE_FILE
 from report.result import RESULT_FILE, Result
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(420)]
-long = pytest.mark.long
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(420), pytest.mark.long]
 DEADLINE_S: Final = 300.0
 MARK: Final = "REPORT_OF_A_TEST"
 """In the environment of whatever the command starts."""
@@ -62,7 +61,6 @@ def test_a_master_that_nobody_answers_for_is_told_at_once(tmp_path: Path) -> Non
     assert not (tmp_path / RESULT_FILE).exists()
 
 
-@long
 @pytest.mark.parametrize(
     ("free", "file"), [(0, RESULT_FILE), (60_000, PAGE_FILE)], ids=["no room for the result", "no room for the page"]
 )
@@ -79,7 +77,6 @@ def test_a_full_disk(tmp_path: Path, free: int, file: str) -> None:
             assert Result.load(disk).events == 200
 
 
-@long
 def test_events_that_may_not_be_read(tmp_path: Path) -> None:
     stored_run(tmp_path)
     away = tmp_path / "away"

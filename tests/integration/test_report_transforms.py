@@ -21,7 +21,7 @@ from report.spark.queues import owner_loads
 from report.spark.takeovers import stays
 from report.spark.terms import Terms
 
-pytestmark = SPARK
+pytestmark = [*SPARK, pytest.mark.long]
 
 KAFKA_ROW = (
     "topic string, partition int, offset long, key binary, value binary, timestamp timestamp, "

@@ -7,7 +7,7 @@ import pytest
 from live_run import LiveRun, start_run
 from secured_broker import SecuredKafka, secured_kafka
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(300), pytest.mark.long]
 SMOKE = ("smoke", "--duration-s", "6")
 
 

@@ -8,7 +8,7 @@ from theory.rebalance.scenarios import group
 
 from services.consumer import rounds
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.timeout(900), pytest.mark.long]
 
 SCENARIOS = {
     "three pass their partitions on, one crash or lost session": group(3, "abc", "bca", events=1, faults=1),

@@ -84,7 +84,9 @@ def test_overrides_are_put_over_the_file(tmp_path: Path) -> None:
 
 def test_an_override_is_checked_as_the_file_is(tmp_path: Path) -> None:
     path = write(tmp_path, GOOD)
-    assert problems_of(path, {"polcy": "linear"})[0].startswith("own.toml: override polcy: unknown; known are name,")
+    assert problems_of(path, {"polcy": "linear"})[0].startswith(
+        "own.toml: override polcy: unknown; did you mean autoscaler.policy? Known are name,"
+    )
     assert problems_of(path, {"seed": "many"}) == ["own.toml: seed = 'many': Expected `int`, got `str`"]
 
 
@@ -99,12 +101,14 @@ def test_five_mistakes_are_five_problems_each_with_file_and_key(tmp_path: Path) 
     problems = problems_of(write(tmp_path, text))
     assert problems == [
         "own.toml: load.speed: unknown; known are workload, spacing, split, grouping, invalid_share",
-        "own.toml: load.spacing = 'bursts': unknown; known are burst, smooth, poisson",
+        "own.toml: load.spacing = 'bursts': unknown; did you mean burst? Known are burst, smooth, poisson",
         "own.toml: payment.partitions = 'five': Expected `int`, got `str`",
         "own.toml: duration_s: 601 is too long: w1 ends at 600 s",
         problems[4],
     ]
-    assert problems[4].startswith("own.toml: autoscaler.policy: 'algorithm-7' is unknown; known are algorithm-1")
+    assert problems[4].startswith(
+        "own.toml: autoscaler.policy: 'algorithm-7' is unknown; did you mean algorithm-2? Known are algorithm-1"
+    )
 
 
 @pytest.mark.parametrize(
@@ -151,7 +155,9 @@ def test_an_unknown_section_and_a_section_that_is_a_number(tmp_path: Path) -> No
 
 
 def test_a_scenario_that_is_not_there(tmp_path: Path) -> None:
-    assert problems_of("dmo")[0].startswith("scenario 'dmo' is unknown; known are demo, diurnal-week, hot-key, ramp")
+    assert problems_of("dmo")[0].startswith(
+        "scenario 'dmo' is unknown; did you mean demo? Known are demo, diurnal-week, hot-key, ramp"
+    )
     missing = str(tmp_path / "none.toml")
     assert problems_of(missing) == [f"{missing}: cannot be read (No such file or directory)"]
 

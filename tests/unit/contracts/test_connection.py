@@ -62,7 +62,9 @@ def test_every_unknown_key_is_named_with_the_file(tmp_path: Path) -> None:
     wanted = connection(tmp_path, "sasl.user=ada\nssl.ca.location=/ca.pem\nno equals sign\n")
     problems = problems_of(wanted)
     assert len(problems) == 2
-    assert problems[0].startswith(f"{tmp_path}/client.properties: sasl.user: unknown; known are security.protocol,")
+    assert problems[0].startswith(
+        f"{tmp_path}/client.properties: sasl.user: unknown; did you mean sasl.username? Known are security.protocol,"
+    )
     assert problems[1].startswith(f"{tmp_path}/client.properties: no equals sign: unknown")
 
 

@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import command_line
+import msgspec
 import pytest
 from small_report import small_result, small_run
 

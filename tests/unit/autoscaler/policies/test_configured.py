@@ -60,9 +60,9 @@ def test_another_runtime_is_told_counts_only_in_both() -> None:
 
 
 def test_mistakes_are_named_in_both() -> None:
-    with pytest.raises(ValueError, match="patience: unknown; known are"):
+    with pytest.raises(ValueError, match="patience: unknown; did you mean patience_s"):
         live("tail-aware", '{"patience": 5}')
-    with pytest.raises(InvalidSettingsError, match="w1: policy tail-aware: patience: unknown; known are"):
+    with pytest.raises(InvalidSettingsError, match="w1: policy tail-aware: patience: unknown; did you mean patience_s"):
         simulated("tail-aware", **{"policy.patience": 5})
     with pytest.raises(ValueError, match=r"f_down = 0\.4: is more than f_up"):
         live("linear", f_up=0.2)

@@ -56,7 +56,7 @@ def test_every_mistake_is_named_at_once():
         make_policy("linear", options={"f_upp": 1, "f_up": "much", "f_down": True})
 
     assert str(refused.value) == (
-        "policy linear: f_upp: unknown; known are f_up, f_down; f_up = 'much': must be a number; "
+        "policy linear: f_upp: unknown; did you mean f_up? Known are f_up, f_down; f_up = 'much': must be a number; "
         "f_down = True: must be a number"
     )
 

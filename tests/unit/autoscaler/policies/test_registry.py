@@ -19,7 +19,10 @@ def test_an_unknown_name_is_answered_with_those_known():
     with pytest.raises(UnknownPolicyError) as refused:
         make_policy("algorithm-3")
 
-    assert str(refused.value) == f"policy 'algorithm-3' is unknown; known are {', '.join(POLICIES)}"
+    assert (
+        str(refused.value)
+        == f"policy 'algorithm-3' is unknown; did you mean algorithm-2? Known are {', '.join(POLICIES)}"
+    )
 
 
 def test_names_of_new_replicas_follow_the_prefix():

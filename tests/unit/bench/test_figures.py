@@ -30,6 +30,7 @@ from bench.figures import (
     save,
 )
 from report.run_info import RunInfo
+from studies.packing.claims import PackingRow
 from studies.packing_speed import PackingSpeedFigures
 from studies.paper.claim import PaperRow
 from tailpack import measured_runs, provenance
@@ -79,7 +80,7 @@ def test_rows_come_back_as_they_were_saved(kind: type[msgspec.Struct], tmp_path:
 
 
 EXPERIMENTS = (HandoverRow, FailoverRow, ScaleRow, GrowthRow, BounceRow)
-SIMULATED = (ComparisonRow, PaperRow, SimulatorRow, SweepRow, TargetRow, PackingSpeedFigures)
+SIMULATED = (ComparisonRow, PackingRow, PackingSpeedFigures, PaperRow, SimulatorRow, SweepRow, TargetRow)
 KINDS = (*ROWS, LiveRow, DeliveryRow, *EXPERIMENTS, *SIMULATED)
 
 

@@ -1,19 +1,19 @@
 """The packing study: measures of a course, what a study sums up, and the command from its options to the picture."""
 
+import functools
 import json
 from pathlib import Path
 from typing import Any
 
+import command_line
 import numpy as np
 import pytest
-from typer.testing import CliRunner, Result
 
 from bench.figures import load
 from studies.packing.claims import DIFFERS, REPRODUCED, UNKNOWN, PackingRow, claims, points
 from studies.packing.compare import THE_TWELVE, Job, Question, do, jobs, summarise
 from studies.packing.plot import draw
 from studies.packing.streams import Stream, consumers, moved, pack_all, random_walk, rscore
-from tailpack.cli import packing as packing_cli
 from tailpack.errors import TailpackError
 
 TINY = ("--streams", "2", "--iterations", "6", "--partitions", "9", "--delta", "10", "--processes", "1")
@@ -21,8 +21,7 @@ COURSE = np.array([[0, 0, 1], [0, 1, 1], [2, 1, 1]])
 LOADS = np.array([[50, 40, 30], [60, 50, 30], [70, 20, 30]])
 
 
-def run(*words: str) -> Result:
-    return CliRunner().invoke(packing_cli.app, list(words), catch_exceptions=False)
+run = functools.partial(command_line.run, "packing")
 
 
 @pytest.fixture(scope="module")

@@ -111,12 +111,13 @@ def _badge(result: Result) -> str:
 def _provenance(result: Result) -> list[tuple[str, str]]:
     made, load = result.provenance, f"{result.duration_s:g} s of load"
     started = datetime.fromtimestamp(made.started_us / 1e6, tz=UTC)
+    known = result.world != "unknown"
     memory = "" if made.peak_memory_mib is None else f"{made.peak_memory_mib:,.0f} MiB (PSS of all processes)"
     rows = {
         "run": result.run,
         "started": f"{started:%Y-%m-%d %H:%M:%S} UTC, {load}" if made.started_us else f"simulated, {load}",
-        "scenario, policy": f"{result.scenario}, {result.policy}, seed {result.seed}",
-        "topology": f"{result.topology}, {result.payment_partitions} payment partitions",
+        "scenario, policy": f"{result.scenario}, {result.policy}, seed {result.seed}" if known else result.scenario,
+        "topology": f"{result.topology}, {result.payment_partitions} payment partitions" if known else "",
         "commit": made.commit,
         "machine": made.machine,
         "peak memory": memory,

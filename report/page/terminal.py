@@ -13,9 +13,9 @@ from report.wording import duration, several
 def show(result: Result, console: Console) -> None:
     """Print verdict, key figures, why events were late, and the stages."""
     colour = "green" if result.valid and result.kept and result.whole else "yellow" if result.valid else "red"
-    heading = Text.assemble(
-        (f"{result.scenario} · {result.policy} · seed {result.seed}\n", "bold"), (result.verdict, colour)
-    )
+    name = f"{result.scenario} · {result.policy} · seed {result.seed}"
+    name = result.scenario if result.world == "unknown" else name
+    heading = Text.assemble((f"{name}\n", "bold"), (result.verdict, colour))
     figures = Table(show_header=False, box=None, pad_edge=False, padding=(0, 2, 0, 0))
     figures.add_column(justify="left")
     figures.add_column(justify="right", style="bold")

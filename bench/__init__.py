@@ -1,1 +1,1 @@
-"""Scenarios, measures and reports: how a run is described and judged."""
+"""Scenarios and experiments: what is asked of the pipeline and of policies, and what comes out."""

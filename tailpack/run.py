@@ -78,7 +78,7 @@ class Run:
         self._phases: dict[str, float] = {}
 
     def execute(self) -> Path:
-        """Run and judge. Raises TailpackError when that cannot be done, KeyboardInterrupt once all is stopped."""
+        """Run and report. Raises TailpackError when that cannot be done, KeyboardInterrupt once all is stopped."""
         try:
             connection = self._connect()
             self._reached("Kafka answers")

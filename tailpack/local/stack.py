@@ -131,7 +131,8 @@ class Stack:
 
     def _autoscaler_settings(self) -> dict[str, str]:
         self.ports["autoscaler"] = free_port()
-        sections = (self.scenario.payment, self.scenario.target, self.scenario.autoscaler)
+        scenario = self.scenario
+        sections = (scenario.payment, scenario.target, scenario.autoscaler, scenario.guards)
         merged = {key: str(value) for section in sections for key, value in msgspec.to_builtins(section).items()}
         return {key.upper(): value for key, value in merged.items()} | {
             "PAYMENT_PARTITIONS": str(self.scenario.payment.partitions),

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from autoscaler.live.settings import AutoscalerSettings
-from autoscaler.policies.settings import Scaling, Target
+from autoscaler.policies.settings import Guards, Scaling, Target
 from bench.scenario import Scenario, load_scenario
 from bench.sections import Payment
 from contracts.connection import Connection
@@ -58,6 +58,7 @@ def unusual() -> Scenario:
         load_scenario("w1", {"topology": "pipeline", "duration_s": 30, "seed": 9}),
         payment=Payment(partitions=7, service_time_s=0.02, heartbeat_s=0.3, session_s=5.0, commit_interval_s=0.2),
         target=Target(latency_target_s=0.8, percentile=0.9),
+        guards=Guards(changing_limit_s=20.0, stabilisation_down_s=9.0, stuck_after_s=40.0, safe_replicas=3),
         autoscaler=Scaling(
             policy="linear",
             decision_interval_s=2.0,
@@ -94,11 +95,11 @@ def test_every_variable_is_one_that_the_process_reads(unusual: Scenario, tmp_pat
 def test_the_autoscaler_and_its_replicas_are_told_what_the_scenario_says(unusual: Scenario, tmp_path: Path) -> None:
     stack, started = told(unusual, tmp_path)
     environ = started["autoscaler"].environ
-    payment, target, scaling = unusual.payment, unusual.target, unusual.autoscaler
+    payment = unusual.payment
     autoscaler = from_environment(environ, AutoscalerSettings)
-    for section in (target, scaling):
+    for section in (unusual.target, unusual.autoscaler, unusual.guards):
         for name, value in vars(section).items():
-            assert name == "percentile" or getattr(autoscaler, name) == value
+            assert getattr(autoscaler, name) == value
     assert (autoscaler.payment_partitions, autoscaler.service_time_s) == (7, 0.02)
     assert (autoscaler.state_dir, autoscaler.http_port) == (str(stack.replica_folder), stack.ports["autoscaler"])
     replica = from_environment({**environ, "TAILPACK_REPLICA": "payment-0"}, ReplicaSettings)

@@ -1,5 +1,6 @@
 """What several commands share: their options, names as people type them, examples in the help."""
 
+import os
 import sys
 import tomllib
 from collections.abc import Iterable, Sequence
@@ -86,8 +87,6 @@ Master = Annotated[str, typer.Option(help="Spark master; local[*] uses every cor
 
 def check_folder(folder: Path) -> None:
     """Raise OSError where `folder` is not one, or cannot be made or written. Nothing is made."""
-    import os  # noqa: PLC0415
-
     there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
     if not there.is_dir():
         raise NotADirectoryError(20, "Not a directory", str(there))

@@ -59,7 +59,7 @@ def run(
     kept: Annotated[bool, typer.Option("--kept", help="Of the result that is there; nothing is computed.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Report on a run, live or simulated, any timeline topic, or your own events; or hand over what was judged before.
+    """Report on a run, live or simulated, any timeline topic, or your own events; or hand over an earlier report.
 
     Your own: tailpack report NEW_FOLDER --events URI --latency-target-s SECONDS
     """

@@ -36,7 +36,7 @@ def paper(
     into: IntoDocs = None,
     as_json: AsJson = False,
 ) -> None:
-    """Reproduce the tables of the two autoscaling papers and of the packing paper; judge each row by one rule.
+    """Reproduce the tables of the two autoscaling papers and of the packing paper; compare each row by one rule.
 
     What is finished is kept in --out: after an interruption the same command goes on there. Exit status 1 when a run
     failed; a row that differs is a result.

@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from bench.figures import LiveRow, load
-from bench.markdown import known, table
 from bench.published import CLOSER_2024
+from bench.results import LiveRow, known, load, table
 
 
 def live() -> str:

@@ -16,7 +16,7 @@ import numpy as np
 from autoscaler.packing.bins import Capacity, Item
 from autoscaler.packing.least_loaded import least_loaded
 from autoscaler.packing.packers import PACKERS
-from bench.figures import Origin
+from bench.results import Origin
 
 SIZES: Final = ((10, 1), (100, 10), (1_000, 100), (10_000, 1_000))
 """(partitions, consumers)."""

@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from bench.figures import SimulatorRow, load
-from bench.markdown import known, table
+from bench.results import SimulatorRow, known, load, table
 from studies.packing_speed import PackingSpeedFigures
 
 

@@ -5,13 +5,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from bench.comparison.tables import COMPARISON_TABLES
-from bench.figures import KafkaReportRow, ProcessRow, ServiceRateRow, SparkRow, StartupRow, load
+from bench.experiments.tables import EXPERIMENT_TABLES
 from bench.handover.show import HANDOVER_TABLES
 from bench.live_tables import live, live_simulated
-from bench.markdown import table
-from bench.sweeps.tables import SWEEP_TABLES
-from bench.targets.tables import TARGET_TABLES
+from bench.results import KafkaReportRow, ProcessRow, ServiceRateRow, SparkRow, StartupRow, load, table
 from studies.packing.claims import PACKING_TABLES
 from studies.paper.tables import PAPER_TABLES
 from studies.speed_tables import SPEED_TABLES
@@ -95,16 +92,7 @@ TABLES: Final[dict[str, Callable[[], str]]] = {  # of docs/results.md
     "spark-kafka": spark_kafka,
     "spark": spark,
 }
-EVERY_TABLE: Final = (
-    TABLES
-    | HANDOVER_TABLES
-    | COMPARISON_TABLES
-    | PACKING_TABLES
-    | PAPER_TABLES
-    | SWEEP_TABLES
-    | SPEED_TABLES
-    | TARGET_TABLES
-)
+EVERY_TABLE: Final = TABLES | EXPERIMENT_TABLES | HANDOVER_TABLES | PACKING_TABLES | PAPER_TABLES | SPEED_TABLES
 
 
 def renew(text: str) -> str:

@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 from rich.console import Console
 
-from bench import figures
-from bench.figures import LiveRow, ProcessRow, SimulatedSide, StartupRow
+from bench import results
+from bench.results import LiveRow, ProcessRow, SimulatedSide, StartupRow
 from bench.scenario import load_scenario
 from report.result import Result
 from report.run_info import RunInfo
@@ -56,14 +56,14 @@ def run_all(
     questions: Sequence[Question], into: Path, run: Callable[[Question], LiveRow], announce: Callable[[str], None]
 ) -> None:
     """Answer every question whose valid answer `into` does not hold yet; each is kept as soon as it is there."""
-    known = {asked(row) for row in figures.load(LiveRow, into) if row.valid}
+    known = {asked(row) for row in results.load(LiveRow, into) if row.valid}
     still_open = [question for question in questions if question not in known]
     for number, question in enumerate(still_open, 1):
         scenario, policy, seed = question
         announce(f"{scenario}, {policy}, seed {seed}: {number} of {len(still_open)}")
         row = run(question)
-        others = [one for one in figures.load(LiveRow, into) if asked(one) != asked(row)]
-        figures.save(sorted([*others, row], key=asked), LiveRow, into)
+        others = [one for one in results.load(LiveRow, into) if asked(one) != asked(row)]
+        results.save(sorted([*others, row], key=asked), LiveRow, into)
 
 
 def shuffled(scenarios: Sequence[str], policies: Sequence[str], runs: int, order: int) -> list[Question]:

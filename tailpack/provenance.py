@@ -18,7 +18,7 @@ from contracts.connection import Connection
 from report.run_info import RunInfo
 
 if TYPE_CHECKING:
-    from bench.figures import Origin
+    from bench.results import Origin
     from bench.simulation.sent import Sent
 
 REPORTED: Final = ("tailpack", "aiokafka", "confluent-kafka", "faust-streaming", "locust", "pyspark")
@@ -74,7 +74,7 @@ def describe_simulated(scenario: Scenario, sent: "Sent", drained_us: int, folder
 
 def origin() -> "Origin":
     """Return where and how figures are being measured."""
-    from bench.figures import Origin  # noqa: PLC0415  which imports what every benchmark measures
+    from bench.results import Origin  # noqa: PLC0415  which imports what every benchmark measures
 
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     return Origin(command=command(), commit=commit(), machine=machine(), measured_on=today)

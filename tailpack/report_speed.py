@@ -10,9 +10,9 @@ from typing import Final
 import msgspec
 from rich.console import Console
 
-from bench.figures import KafkaReportRow, Origin, SparkRow
 from bench.report_speed.made_up import PARTITIONS, make_up
 from bench.report_speed.topics import publish
+from bench.results import KafkaReportRow, Origin, SparkRow
 from bench.simulation.folder import EVENTS, JOURNAL
 from contracts.connection import Connection
 from report.result import Result

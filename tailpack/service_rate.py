@@ -10,7 +10,7 @@ from typing import Final
 from confluent_kafka import Producer
 from rich.console import Console
 
-from bench.figures import Origin, ServiceRateRow
+from bench.results import Origin, ServiceRateRow
 from contracts.connection import Connection
 from contracts.topics import Topic, qualified
 from loadgen.orders import Orders, PaymentEvent

@@ -4,12 +4,12 @@ import os
 import signal
 import time
 
-from bench.comparison.job import Job
+from bench.experiments.experiment import Experiment
 from bench.simulation.result import SimulationResult
 from contracts.validation import InvalidSettingsError
 
 
-def told(one: Job, *, in_sla: float = 0.99, replica_minutes: float = 30.0) -> SimulationResult:
+def told(one: Experiment, *, in_sla: float = 0.99, replica_minutes: float = 30.0) -> SimulationResult:
     """Return the result of a run that nobody had to compute."""
     return SimulationResult(
         scenario=one.scenario,
@@ -32,17 +32,17 @@ def told(one: Job, *, in_sla: float = 0.99, replica_minutes: float = 30.0) -> Si
     )
 
 
-def quick(one: Job) -> SimulationResult:
+def quick(one: Experiment) -> SimulationResult:
     """Done at once."""
     return told(one)
 
 
-def refused(one: Job) -> SimulationResult:
+def refused(one: Experiment) -> SimulationResult:
     """Never done."""
     raise AssertionError(f"{one} was computed although it was known")
 
 
-def eventful(one: Job) -> SimulationResult:
+def eventful(one: Experiment) -> SimulationResult:
     """Seed 2 is a fault, seed 3 is told wrong settings, seed 4 takes its process along, 5 is told Ctrl-C."""
     if one.seed == 2:
         raise ZeroDivisionError("no replica left")
@@ -55,7 +55,7 @@ def eventful(one: Job) -> SimulationResult:
     return told(one)
 
 
-def endless(one: Job) -> SimulationResult:
+def endless(one: Experiment) -> SimulationResult:
     """Seed 1 is done at once, every other one never."""
     if one.seed != 1:
         time.sleep(3600)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from bench.figures import HandoverRow
+    from bench.results import HandoverRow
 
 ORDER: Final = ("incremental", "eager", "cooperative-sticky", "kip848", "share", "faust")
 LATENCY_TARGET_S: Final = 0.5

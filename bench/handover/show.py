@@ -9,10 +9,9 @@ from rich.console import Console
 from rich.table import Table
 
 from autoscaler.live.rebalances import timing_of
-from bench import figures
-from bench.figures import BounceRow, DeliveryRow, FailoverRow, GrowthRow, HandoverRow, Origin, ScaleRow
+from bench import results
 from bench.handover.outcomes import BounceResult, FailoverResult, GrowthResult, HandoverResult, Outcome, ScaleResult
-from bench.markdown import known, table
+from bench.results import BounceRow, DeliveryRow, FailoverRow, GrowthRow, HandoverRow, Origin, ScaleRow, known, table
 from contracts.progress import Round
 
 TIMINGS_FILE: Final = "rebalance-timings.json"
@@ -28,8 +27,8 @@ def keep(result: Outcome, origin: Origin, into: Path) -> None:
     kinds = (HandoverRow, FailoverRow, ScaleRow, GrowthRow, BounceRow)
     kind = next(one for one in kinds if issubclass(one, type(result)))
     row = kind(**msgspec.structs.asdict(result), origin=origin)
-    others = [one for one in figures.load(kind, into) if _question(one) != _question(row)]
-    figures.save(sorted([*others, row], key=_question), kind, into)
+    others = [one for one in results.load(kind, into) if _question(one) != _question(row)]
+    results.save(sorted([*others, row], key=_question), kind, into)
 
 
 def keep_timings(told: Iterable[Round], into: Path) -> None:
@@ -183,7 +182,7 @@ def _in_markdown(columns: Columns, kind: Any, chosen: Callable[[Any], bool] = la
     """Return what makes the table of those committed rows that are chosen."""
 
     def made() -> str:
-        found = [row for row in figures.load(kind) if chosen(row)]
+        found = [row for row in results.load(kind) if chosen(row)]
         if columns is RUNTIMES:
             found.sort(key=lambda row: (row.heartbeat_s, row.figures.moved_p99_s or 0.0))
         rows = _by_kind(found) if columns is KINDS else found

@@ -5,8 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from bench.figures import Origin, load
-from bench.markdown import table
+from bench.results import Origin, load, table
 from report.statistics import Interval
 from studies.packing.compare import (
     SOURCE,

@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import msgspec
 
-from bench.comparison.job import Job, job
-from bench.figures import Origin
+from bench.experiments.experiment import Experiment, experiment
 from bench.published import Published
+from bench.results import Origin
 
 REPRODUCED: Final = "reproduced"
 DIFFERS: Final = "differs"
@@ -42,12 +42,12 @@ class Claim:
     reservation: str = ""
     """What keeps ours from being theirs, whatever comes out; said where the row differs."""
 
-    def jobs(self, seeds: int) -> dict[Reading, list[Job]]:
+    def jobs(self, seeds: int) -> dict[Reading, list[Experiment]]:
         """Return the runs of each reading."""
         return {
             one: [
                 msgspec.structs.replace(
-                    job(self.scenario, one.policy, seed=seed, changes=dict(one.changes)), way=one.way
+                    experiment(self.scenario, one.policy, seed=seed, changes=dict(one.changes)), way=one.way
                 )
                 for seed in range(1, seeds + 1)
             ]

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from bench.comparison.version import code_version
+from bench.experiments.campaign import code_version
 from studies.packing.claims import Claim, Comparison, combine
 from studies.packing.compare import Question, done, jobs
 from studies.paper.claim import PaperFigures

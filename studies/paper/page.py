@@ -4,9 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from bench.comparison.page import sources
-from bench.figures import Origin
-from bench.markdown import table
+from bench.results import Origin, sources, table
 from studies.paper.claim import DIFFERS, REPRODUCED, UNKNOWN, PaperFigures
 from studies.paper.judge import RULE
 from studies.paper.readings import BY_CHANCE, COMPUTED, ON_A_CLUSTER, SETTINGS, in_words

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import msgspec
 
-from bench.comparison.campaign import Campaign, Outcomes
-from bench.comparison.compare import Missing
-from bench.comparison.job import Job
+from bench.experiments.campaign import Campaign, Outcomes
+from bench.experiments.compare import Missing
+from bench.experiments.experiment import Experiment
 from studies.paper.claim import Beyond, Claim, Contrast, Fact, PaperFigures, Reading
 from studies.paper.judge import Results, beyond, concluded, counted, judged
 
@@ -34,7 +34,7 @@ def reproduce(campaign: Campaign, papers: Sequence[Paper], *, seeds: int) -> Pap
 
     Raises InvalidSettingsError before anything is computed.
     """
-    jobs: dict[Claim, dict[Reading, list[Job]]] = {}
+    jobs: dict[Claim, dict[Reading, list[Experiment]]] = {}
     for paper in papers:
         for statement in paper.statements:
             for claim in _claims(statement):
@@ -51,7 +51,9 @@ def _claims(statement: Statement) -> tuple[Claim, ...]:
     return (statement.better, statement.worse) if isinstance(statement, Contrast) else ()
 
 
-def _row(statement: Statement, jobs: Mapping[Claim, Mapping[Reading, Sequence[Job]]], done: Outcomes) -> PaperFigures:
+def _row(
+    statement: Statement, jobs: Mapping[Claim, Mapping[Reading, Sequence[Experiment]]], done: Outcomes
+) -> PaperFigures:
     if isinstance(statement, Claim):
         reasons = {done.failed[one] for some in jobs[statement].values() for one in some if one in done.failed}
         return judged(statement, _results(jobs[statement], done), "; ".join(sorted(reasons)))
@@ -60,7 +62,7 @@ def _row(statement: Statement, jobs: Mapping[Claim, Mapping[Reading, Sequence[Jo
     return counted(statement) if isinstance(statement, Fact) else beyond(statement)
 
 
-def _results(readings: Mapping[Reading, Sequence[Job]], done: Outcomes) -> Results:
+def _results(readings: Mapping[Reading, Sequence[Experiment]], done: Outcomes) -> Results:
     """Return the results of the readings whose every run succeeded."""
     return {
         reading: [done.results[one] for one in some]

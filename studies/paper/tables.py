@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from bench.figures import load
+from bench.results import load
 from studies.paper.claim import PaperRow
 from studies.paper.page import page
 

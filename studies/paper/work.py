@@ -8,7 +8,7 @@ import numpy as np
 
 from autoscaler.model import Decision, GroupObservation, Plan
 from autoscaler.policies.planning import change, counted_plan
-from bench.comparison.job import Job, simulated
+from bench.experiments.experiment import Experiment, simulated
 from bench.scenario import Scenario
 from bench.simulation.result import SimulationResult
 
@@ -19,7 +19,7 @@ BY_CHANCE: Final = "its counts, which partitions move left to chance"
 Kafka on the order of a hash set. Here on the seed."""
 
 
-def done(one: Job) -> SimulationResult:
+def done(one: Experiment) -> SimulationResult:
     """Do a job of a paper. Raises ValueError for a way that nobody knows."""
     if not one.way:
         return simulated(one)

@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from bench import figures
+from bench import results
 from tailpack.cli.options import AsJson, Into, IntoDocs, Out, Processes, Seeds, print_json, several
 from tailpack.cli.progress import campaign, finish
 from tailpack.provenance import origin
@@ -20,28 +20,28 @@ if TYPE_CHECKING:
 def processes(
     rates: Annotated[str, typer.Option(help="Events/s, separated by commas.")] = "150,350",
     out: Out = Path("out"),
-    into: Into = figures.FOLDER,
+    into: Into = results.FOLDER,
 ) -> None:
     """Measure CPU and memory of every process under steady loads, through the whole pipeline and payment-only."""
     from tailpack.measured_runs import process_rows, run_scenario  # noqa: PLC0415
 
-    rows: list[figures.ProcessRow] = []
+    rows: list[results.ProcessRow] = []
     for topology in ("pipeline", "payment-only"):
         for rate in rates.split(","):
             rows += process_rows(run_scenario(f"steady-{rate}", {"topology": topology}, out), int(rate))
-            figures.save(rows, figures.ProcessRow, into)
+            results.save(rows, results.ProcessRow, into)
 
 
-def startup(out: Out = Path("out"), into: Into = figures.FOLDER) -> None:
+def startup(out: Out = Path("out"), into: Into = results.FOLDER) -> None:
     """Time each step of a (second) start, from the command to the report of a short run."""
     from tailpack.measured_runs import run_scenario, startup_rows  # noqa: PLC0415
 
-    figures.save(startup_rows(run_scenario("smoke", {}, out)), figures.StartupRow, into)
+    results.save(startup_rows(run_scenario("smoke", {}, out)), results.StartupRow, into)
 
 
 def service_rate(
     events: Annotated[int, typer.Option(min=2, help="Size of the standing backlog.")] = 4000,
-    into: Into = figures.FOLDER,
+    into: Into = results.FOLDER,
 ) -> None:
     """What one Payment replica sustains with a standing backlog (μ_eff), at two service times."""
     from tailpack.service_rate import measure  # noqa: PLC0415
@@ -54,7 +54,7 @@ def service_rate(
             f"{1e3 * row.cpu_per_event_s:.2f} ms CPU per event",
             highlight=False,
         )
-    figures.save(rows, figures.ServiceRateRow, into)
+    results.save(rows, results.ServiceRateRow, into)
 
 
 def live(
@@ -66,7 +66,7 @@ def live(
     runs: Annotated[int, typer.Option(min=1, help="So many of each, with seeds 1, 2, …")] = 3,
     order: Annotated[int, typer.Option(help="Seed of the order in which they take their turns.")] = 1,
     out: Out = Path("out"),
-    into: Into = figures.FOLDER,
+    into: Into = results.FOLDER,
 ) -> None:
     """Run scenarios live under policies, one after the other: eleven minutes each for w1. Keep the machine quiet.
 
@@ -94,7 +94,7 @@ def report(
     from tailpack import report_speed  # noqa: PLC0415  the simulator and psutil only where something is measured
 
     console = Console(stderr=True)
-    row: figures.SparkRow | figures.KafkaReportRow
+    row: results.SparkRow | results.KafkaReportRow
     if source == "kafka":
         row = report_speed.from_kafka(events, origin(), console)
         memory = f"{row.peak_mib / 1024:.2f} GiB"
@@ -102,8 +102,8 @@ def report(
         row = report_speed.from_files(events, origin(), console)
         memory = f"{row.peak_rss_gib:.2f} GiB"
     if into:
-        others = [one for one in figures.load(type(row), into) if one.events != events]
-        figures.save(sorted([*others, row], key=lambda one: one.events), type(row), into)
+        others = [one for one in results.load(type(row), into) if one.events != events]
+        results.save(sorted([*others, row], key=lambda one: one.events), type(row), into)
     if as_json:
         print_json(row)
     else:
@@ -123,8 +123,8 @@ def simulator(
     with console.status("serving"):
         found = measure_all(quick=quick, report=lambda row: console.print(_speed(row), highlight=False))
     if into:
-        rows = [figures.SimulatorRow(**msgspec.structs.asdict(row), origin=origin()) for row in found.growth]
-        figures.save(rows, figures.SimulatorRow, into)
+        rows = [results.SimulatorRow(**msgspec.structs.asdict(row), origin=origin()) for row in found.growth]
+        results.save(rows, results.SimulatorRow, into)
     if as_json:
         print_json(found)
         return
@@ -156,7 +156,7 @@ def packing(*, as_json: AsJson = False, into: IntoDocs = None) -> None:
         by_packer.setdefault(row.packer, {})[row.partitions] = row.milliseconds
     if into:
         rows = [PackingSpeedFigures(**msgspec.structs.asdict(row), origin=origin()) for row in found.rows]
-        figures.save(rows, PackingSpeedFigures, into)
+        results.save(rows, PackingSpeedFigures, into)
     if as_json:
         print_json({"milliseconds": by_packer, "rows": found.rows})
         return
@@ -180,17 +180,17 @@ def targets(
 
     Exit status 1 when a run failed or a goal was missed.
     """
-    from bench.comparison.compare import compare  # noqa: PLC0415
+    from bench.experiments.compare import compare  # noqa: PLC0415
+    from bench.experiments.goals import GOALS, OTHERS, POLICY  # noqa: PLC0415
     from bench.scenario import scenario_names  # noqa: PLC0415
-    from bench.targets.catalogue import GOALS, OTHERS, POLICY  # noqa: PLC0415
 
     asked = several(scenarios or ",".join(goal.world.scenario for goal in GOALS), scenario_names(), what="scenario")
     goals = [goal for goal in GOALS if goal.world.scenario in asked]
     with campaign("goals", out, processes) as running:
         found = compare(running, worlds=[goal.world for goal in goals], policies=(POLICY, *OTHERS), seeds=seeds)
     if into:
-        rows = [figures.TargetRow(**msgspec.structs.asdict(row), origin=origin()) for row in found.rows]
-        figures.save(rows, figures.TargetRow, into)
+        rows = [results.TargetRow(**msgspec.structs.asdict(row), origin=origin()) for row in found.rows]
+        results.save(rows, results.TargetRow, into)
     if as_json:
         print_json(found)
     ours = {(row.scenario, row.settings): row for row in found.rows if row.policy == POLICY}
@@ -220,17 +220,17 @@ def plot(file: Annotated[Path, typer.Argument(help="SVG file to write.")] = Path
     """Draw the comparison of runtimes from the committed figures."""
     from bench.handover.plot import draw  # noqa: PLC0415
 
-    draw([row for row in figures.load(figures.HandoverRow) if row.steps == "mixed"], file)
+    draw([row for row in results.load(results.HandoverRow) if row.steps == "mixed"], file)
     Console().print(f"{file}: drawn", highlight=False)
 
 
 def everything(out: Out = Path("out")) -> None:
     """All that is quick: service-rate, startup, report, processes. `live` takes hours and is asked for by name."""
-    service_rate(events=4000, into=figures.FOLDER)
-    startup(out=out, into=figures.FOLDER)
-    report(events=1_000_000, source="kafka", into=figures.FOLDER)
-    report(into=figures.FOLDER)
-    processes(rates="150,350", out=out, into=figures.FOLDER)
+    service_rate(events=4000, into=results.FOLDER)
+    startup(out=out, into=results.FOLDER)
+    report(events=1_000_000, source="kafka", into=results.FOLDER)
+    report(into=results.FOLDER)
+    processes(rates="150,350", out=out, into=results.FOLDER)
 
 
 def _speed(row: "SpeedRow") -> str:

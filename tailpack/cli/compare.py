@@ -24,8 +24,8 @@ from tailpack.cli.progress import campaign, finish, show
 from tailpack.provenance import origin
 
 if TYPE_CHECKING:
-    from bench.comparison.compare import Comparison
-    from bench.sweeps.sweep import Sweep, SweepResult
+    from bench.experiments.compare import Comparison
+    from bench.experiments.sweeps import Sweep, SweepResult
 
 SWEEP_NAMES = "f, decision-interval, rebalance-time, startup, burstiness, partitions"
 SCENARIOS = "w1,w1-skew9,taxi,taxi-skew9,w3,w4"
@@ -48,15 +48,16 @@ def compare(
     status 1 when a run failed.
     """
     from autoscaler.policies.registry import POLICIES  # noqa: PLC0415  numpy only where it is needed
-    from bench.comparison import compare as comparison  # noqa: PLC0415
+    from bench.experiments.compare import compare as compare_in  # noqa: PLC0415
+    from bench.experiments.experiment import world  # noqa: PLC0415
     from bench.scenario import scenario_names  # noqa: PLC0415
 
     asked = several(scenarios, scenario_names(), what="scenario")
     playing = several(policies or ",".join(one for one in POLICIES if one != "static"), POLICIES, what="policy")
     chosen = parse_changes(changes)
     with campaign("simulated runs", out, processes) as running:
-        worlds = [comparison.world(scenario, chosen) for scenario in asked]
-        found = comparison.compare(running, worlds=worlds, policies=playing, seeds=seeds)
+        worlds = [world(scenario, chosen) for scenario in asked]
+        found = compare_in(running, worlds=worlds, policies=playing, seeds=seeds)
     _write_comparison(found, out, into)
     _show_comparison(found, out, as_json=as_json)
     raise typer.Exit(1 if found.missing else 0)
@@ -64,10 +65,10 @@ def compare(
 
 def _write_comparison(found: "Comparison", out: Path, into: Path | None) -> None:
     """Write page and plots, and the figures of the docs where they are asked for."""
-    from bench import figures  # noqa: PLC0415
-    from bench.comparison.page import page  # noqa: PLC0415
-    from bench.comparison.plot import draw  # noqa: PLC0415
-    from bench.comparison.policy_comparison import policies_compared  # noqa: PLC0415
+    from bench import results  # noqa: PLC0415
+    from bench.experiments.plot import draw  # noqa: PLC0415
+    from bench.experiments.report_page import policies_compared  # noqa: PLC0415
+    from bench.experiments.tables import page  # noqa: PLC0415
     from bench.scenario import load_scenario  # noqa: PLC0415
     from report.page.comparison_page import COMPARISON_PAGE, write_comparison  # noqa: PLC0415
 
@@ -82,8 +83,8 @@ def _write_comparison(found: "Comparison", out: Path, into: Path | None) -> None
         compared = policies_compared(found, target_of=lambda name: load_scenario(name, {}).target, command=made.command)
         write_comparison(compared, out / COMPARISON_PAGE, title="Policies compared")
     if into:
-        rows = [figures.ComparisonRow(**msgspec.structs.asdict(row), origin=made) for row in found.rows]
-        figures.save(rows, figures.ComparisonRow, into)
+        rows = [results.ComparisonRow(**msgspec.structs.asdict(row), origin=made) for row in found.rows]
+        results.save(rows, results.ComparisonRow, into)
 
 
 def _show_comparison(found: "Comparison", out: Path, *, as_json: bool) -> None:
@@ -115,9 +116,11 @@ def sweep(
     failed.
     """
     from autoscaler.policies.registry import POLICIES  # noqa: PLC0415  numpy only where it is needed
+    from bench.experiments.sweeps import (
+        SWEEPS,
+        run,
+    )
     from bench.scenario import scenario_names  # noqa: PLC0415
-    from bench.sweeps.catalogue import SWEEPS  # noqa: PLC0415
-    from bench.sweeps.sweep import run  # noqa: PLC0415
 
     chosen = SWEEPS[known(name, SWEEPS, what="sweep")]
     chosen = replace(
@@ -136,20 +139,20 @@ def sweep(
 
 def _write_sweep(chosen: "Sweep", found: "SweepResult", folder: Path, into: Path | None) -> None:
     """Write page and plot, and the figures of the docs where they are asked for."""
-    from bench import figures  # noqa: PLC0415
-    from bench.sweeps.page import page  # noqa: PLC0415
-    from bench.sweeps.plot import draw  # noqa: PLC0415
+    from bench import results  # noqa: PLC0415
+    from bench.experiments.plot import draw_sweep  # noqa: PLC0415
+    from bench.experiments.tables import sweep_page  # noqa: PLC0415
 
     made, picture = origin(), f"{chosen.name}.svg"
-    text = page(chosen, found.rows, [made], picture=picture if found.rows else "")
+    text = sweep_page(chosen, found.rows, [made], picture=picture if found.rows else "")
     (folder / f"{chosen.name}.md").write_text(text, encoding="utf-8")
     (folder / f"{chosen.name}.json").write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
     if found.rows:
-        draw(chosen, found.rows, folder / picture)
+        draw_sweep(chosen, found.rows, folder / picture)
     if into:
-        kept = [row for row in figures.load(figures.SweepRow, into) if row.sweep != chosen.name]
-        rows = [figures.SweepRow(**msgspec.structs.asdict(row), origin=made) for row in found.rows]
-        figures.save([*kept, *rows], figures.SweepRow, into)
+        kept = [row for row in results.load(results.SweepRow, into) if row.sweep != chosen.name]
+        rows = [results.SweepRow(**msgspec.structs.asdict(row), origin=made) for row in found.rows]
+        results.save([*kept, *rows], results.SweepRow, into)
 
 
 def _show_sweep(found: "SweepResult", folder: Path, *, as_json: bool) -> None:

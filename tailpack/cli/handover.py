@@ -10,7 +10,7 @@ import msgspec
 import typer
 from rich.console import Console
 
-from bench import figures
+from bench import results
 from bench.handover import courses
 from bench.handover.courses import Steps
 from bench.handover.experiment import Announce
@@ -149,7 +149,7 @@ def delivery(
     ] = "eager,cooperative-sticky,incremental",
     heartbeats: Annotated[str, typer.Option(help="Seconds, separated by commas.")] = "3,0.5",
     out: Out = Path("out"),
-    into: Into = figures.FOLDER,
+    into: Into = results.FOLDER,
 ) -> None:
     """Run a scenario live under each runtime and heartbeat, one after the other: ten minutes each for w1.
 
@@ -157,7 +157,7 @@ def delivery(
     """
     from tailpack.measured_runs import live_row, run_scenario  # noqa: PLC0415
 
-    def question(row: figures.DeliveryRow) -> tuple[str, str, float, str]:
+    def question(row: results.DeliveryRow) -> tuple[str, str, float, str]:
         return row.scenario, row.policy, row.heartbeat_s, row.runtime
 
     for heartbeat in heartbeats.split(","):
@@ -165,10 +165,10 @@ def delivery(
             kind = "payment.delivery" if runtime in OUR_DELIVERIES else "payment.runtime"
             chosen = {"autoscaler.policy": policy, "payment.heartbeat_s": float(heartbeat), kind: runtime}
             live = msgspec.structs.asdict(live_row(Result.load(run_scenario(scenario, chosen, out))))
-            row = figures.DeliveryRow(**live, runtime=runtime, heartbeat_s=float(heartbeat))
-            kept = [one for one in figures.load(figures.DeliveryRow, into) if question(one) != question(row)]
+            row = results.DeliveryRow(**live, runtime=runtime, heartbeat_s=float(heartbeat))
+            kept = [one for one in results.load(results.DeliveryRow, into) if question(one) != question(row)]
             # After each run: an interruption keeps what was measured.
-            figures.save(sorted([*kept, row], key=question), figures.DeliveryRow, into)
+            results.save(sorted([*kept, row], key=question), results.DeliveryRow, into)
 
 
 @contextmanager

@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 if TYPE_CHECKING:
-    from bench.comparison.campaign import Campaign
-    from bench.comparison.compare import Missing
-    from bench.comparison.workers import Work
+    from bench.experiments.campaign import Campaign
+    from bench.experiments.compare import Missing
+    from bench.experiments.workers import Work
 
 SHOWN: Final = 5
 """Failed runs that are named; they mostly fail for the same reason."""
@@ -40,9 +40,9 @@ def campaign(what: str, folder: Path, processes: int, work: "Work | None" = None
     processes: 0 means one for each core. work: how a job is done; None simulates it. When interrupted, it says what
     is kept.
     """
-    from bench.comparison.campaign import Campaign  # noqa: PLC0415  the compiler only where it is needed
-    from bench.comparison.job import simulated  # noqa: PLC0415
-    from bench.comparison.workers import usable_cores  # noqa: PLC0415
+    from bench.experiments.campaign import Campaign  # noqa: PLC0415  the compiler only where it is needed
+    from bench.experiments.experiment import simulated  # noqa: PLC0415
+    from bench.experiments.workers import usable_cores  # noqa: PLC0415
 
     done = 0
     try:

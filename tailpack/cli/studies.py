@@ -41,7 +41,7 @@ def paper(
     What is finished is kept in --out: after an interruption the same command goes on there. Exit status 1 when a run
     failed; a row that differs is a result.
     """
-    from bench.comparison.workers import usable_cores  # noqa: PLC0415  numpy only where it is needed
+    from bench.experiments.workers import usable_cores  # noqa: PLC0415  numpy only where it is needed
     from studies.paper import closer_2024, iccbdc_2022, landau_2024  # noqa: PLC0415
     from studies.paper.paper import PaperResult, reproduce  # noqa: PLC0415
     from studies.paper.work import done  # noqa: PLC0415
@@ -60,7 +60,7 @@ def paper(
 
 def _write_paper(found: "PaperResult", out: Path, into: Path | None) -> None:
     """Write the page, and the figures of the docs where they are asked for."""
-    from bench import figures  # noqa: PLC0415
+    from bench import results  # noqa: PLC0415
     from studies.paper.claim import PaperRow  # noqa: PLC0415
     from studies.paper.page import page  # noqa: PLC0415
 
@@ -69,7 +69,7 @@ def _write_paper(found: "PaperResult", out: Path, into: Path | None) -> None:
     (out / "paper.json").write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
     if into:
         rows = [PaperRow(**msgspec.structs.asdict(row), origin=made) for row in found.rows]
-        figures.save(rows, PaperRow, into)
+        results.save(rows, PaperRow, into)
 
 
 def _show_paper(found: "PaperResult", out: Path, *, as_json: bool) -> None:
@@ -99,7 +99,7 @@ def packing_compare(
 
     Rscore: load that changes its owner, in capacities of a consumer. CBS: consumers above the least of the twelve.
     """
-    from bench.comparison.workers import usable_cores  # noqa: PLC0415  the compiler only where it is needed
+    from bench.experiments.workers import usable_cores  # noqa: PLC0415  the compiler only where it is needed
     from studies.packing.claims import combine  # noqa: PLC0415
     from studies.packing.compare import Question, done, jobs  # noqa: PLC0415
 
@@ -129,7 +129,7 @@ def packing_compare(
 
 def packing_plot(file: Annotated[Path, typer.Argument(help="SVG file to write.")] = Path("docs/packing.svg")) -> None:
     """Draw Rscore against CBS from the committed comparison."""
-    from bench.figures import load  # noqa: PLC0415
+    from bench.results import load  # noqa: PLC0415
     from studies.packing.claims import PARTITIONS, PackingRow  # noqa: PLC0415
     from studies.packing.plot import draw  # noqa: PLC0415
 
@@ -140,7 +140,7 @@ def packing_plot(file: Annotated[Path, typer.Argument(help="SVG file to write.")
 
 
 def _keep(comparison: "Comparison", into: Path) -> None:
-    from bench.figures import save  # noqa: PLC0415
+    from bench.results import save  # noqa: PLC0415
     from studies.packing.claims import PackingRow  # noqa: PLC0415
 
     save([PackingRow(**msgspec.structs.asdict(comparison), origin=origin())], PackingRow, into)

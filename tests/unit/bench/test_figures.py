@@ -7,8 +7,8 @@ import msgspec
 import pytest
 from example_report import example
 
-from bench import figures
-from bench.figures import (
+from bench import results
+from bench.results import (
     BounceRow,
     ComparisonRow,
     DeliveryRow,
@@ -85,8 +85,8 @@ KINDS = (*ROWS, LiveRow, DeliveryRow, *EXPERIMENTS, *SIMULATED)
 
 
 def test_every_kind_of_row_has_a_file_of_its_own() -> None:
-    assert set(figures.FILES) == {kind.__name__ for kind in KINDS}
-    assert len(set(figures.FILES.values())) == len(figures.FILES)
+    assert set(results.FILES) == {kind.__name__ for kind in KINDS}
+    assert len(set(results.FILES.values())) == len(results.FILES)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)

@@ -7,8 +7,7 @@ import msgspec
 import pytest
 
 from bench import live_tables
-from bench.figures import KafkaReportRow, LiveRow, Origin, ProcessRow, SimulatedSide, SparkRow
-from bench.markdown import table
+from bench.results import KafkaReportRow, LiveRow, Origin, ProcessRow, SimulatedSide, SparkRow, table
 from studies import tables
 from studies.tables import TABLES, renew, renew_file
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bench import figures
-from bench.figures import LiveRow, Origin
+from bench import results
+from bench.results import LiveRow, Origin
 from tailpack import measured_runs
 
 SCENARIOS, POLICIES = ["w1", "w1-skew9"], ["tail-aware", "linear", "keda-hpa"]
@@ -34,7 +34,7 @@ def test_the_order_is_random_and_can_be_repeated() -> None:
 
 
 def test_what_was_measured_is_not_measured_again_but_what_was_invalid_is(tmp_path: Path) -> None:
-    figures.save([row("w1", "linear", 1), row("w1", "tail-aware", 1, valid=False)], LiveRow, tmp_path)
+    results.save([row("w1", "linear", 1), row("w1", "tail-aware", 1, valid=False)], LiveRow, tmp_path)
     asked: list[measured_runs.Question] = []
 
     def run(question: measured_runs.Question) -> LiveRow:
@@ -47,8 +47,8 @@ def test_what_was_measured_is_not_measured_again_but_what_was_invalid_is(tmp_pat
     with pytest.raises(KeyboardInterrupt):
         measured_runs.run_all(questions, tmp_path, run, lambda _: None)
     assert asked[0] == ("w1", "tail-aware", 1)
-    kept = figures.load(LiveRow, tmp_path)
+    kept = results.load(LiveRow, tmp_path)
     assert [(one.policy, one.seed, one.valid) for one in kept] == [("linear", 1, True), ("tail-aware", 1, True)]
     measured_runs.run_all(questions, tmp_path, run, lambda _: None)
     assert {one[1:] for one in asked[1:]} == {("linear", 2), ("tail-aware", 2)}
-    assert len(figures.load(LiveRow, tmp_path)) == 4
+    assert len(results.load(LiveRow, tmp_path)) == 4

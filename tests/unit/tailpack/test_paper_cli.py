@@ -9,8 +9,8 @@ import command_line
 import comparison_work
 import pytest
 
-from bench.comparison import campaign
-from bench.comparison.campaign import Campaign, Outcomes
+from bench.experiments import campaign
+from bench.experiments.campaign import Campaign, Outcomes
 from studies.packing.claims import Claim
 from studies.paper import landau_2024
 from tailpack.cli import studies as studies_commands

@@ -8,9 +8,9 @@ import command_line
 import comparison_work
 import pytest
 
-from bench.comparison import campaign
-from bench.comparison.campaign import Campaign, Outcomes
-from bench.sweeps.catalogue import SWEEPS
+from bench.experiments import campaign
+from bench.experiments.campaign import Campaign, Outcomes
+from bench.experiments.sweeps import SWEEPS
 from tailpack.errors import TailpackError
 
 run = functools.partial(command_line.run, "sweep")

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from bench.figures import HandoverRow, Origin
 from bench.handover.outcomes import HandoverFigures
 from bench.handover.plot import draw
+from bench.results import HandoverRow, Origin
 
 
 def row(runtime: str, heartbeat_s: float, moved_p99_s: float | None) -> HandoverRow:

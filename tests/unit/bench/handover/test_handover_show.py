@@ -9,14 +9,14 @@ import pytest
 from rich.console import Console
 from unit.bench.handover.story import evidence, steady, step
 
-from bench import figures
-from bench.figures import FILES, BounceRow, FailoverRow, GrowthRow, HandoverRow, Origin, ScaleRow
+from bench import results
 from bench.handover import analyse
 from bench.handover.experiment import verdict
 from bench.handover.load import Sent
 from bench.handover.outcomes import BounceResult, FailoverResult, GrowthResult, HandoverResult, Outcome, ScaleResult
 from bench.handover.setup import Setup
 from bench.handover.show import TIMINGS_FILE, keep, keep_timings, show
+from bench.results import FILES, BounceRow, FailoverRow, GrowthRow, HandoverRow, Origin, ScaleRow
 from contracts.delivery import Delivery
 from contracts.progress import Round, RoundKind
 
@@ -42,7 +42,7 @@ def handover(name: str = "incremental", heartbeat_s: float = 3.0) -> HandoverRes
     return HandoverResult(**common, steps="mixed", figures=analyse.handovers(STORY, service_time_s=0.005))
 
 
-def results() -> list[Outcome]:
+def outcomes() -> list[Outcome]:
     common = msgspec.structs.asdict(said())
     faults = analyse.faults(STORY)
     return [
@@ -69,7 +69,7 @@ def test_the_json_of_a_handover_run_is_one_flat_object_with_what_is_promised() -
 
 
 def test_the_json_of_a_failover_run_is_one_flat_object_with_what_is_promised() -> None:
-    printed = json.loads(results()[1].to_json())
+    printed = json.loads(outcomes()[1].to_json())
     assert set(printed) >= PROMISED_OF_FAILOVER
 
 
@@ -85,14 +85,14 @@ def test_a_step_that_did_not_come_to_its_end_is_the_problem_that_is_told() -> No
     assert (found.valid, found.problem) == (False, "not within 60 s: drain")
 
 
-@pytest.mark.parametrize("result", results(), ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("result", outcomes(), ids=lambda one: type(one).__name__)
 def test_a_result_is_kept_with_its_origin_and_a_repeat_takes_its_place(result: Outcome, tmp_path: Path) -> None:
     keep(result, ORIGIN, tmp_path)
     keep(result, ORIGIN, tmp_path)
     (file,) = tmp_path.iterdir()
     kinds = {HandoverRow, FailoverRow, ScaleRow, GrowthRow, BounceRow}
     kind = next(one for one in kinds if FILES[one.__name__] == file.name)
-    (row,) = figures.load(kind, tmp_path)
+    (row,) = results.load(kind, tmp_path)
     assert row.origin == ORIGIN  # type: ignore[attr-defined]
     kept = msgspec.structs.asdict(row)
     assert {name: kept[name] for name in msgspec.structs.asdict(result)} == msgspec.structs.asdict(result)
@@ -101,7 +101,7 @@ def test_a_result_is_kept_with_its_origin_and_a_repeat_takes_its_place(result: O
 def test_rows_of_other_questions_stay(tmp_path: Path) -> None:
     for name, heartbeat_s in (("incremental", 3.0), ("incremental", 0.5), ("faust", 3.0), ("incremental", 3.0)):
         keep(handover(name, heartbeat_s), ORIGIN, tmp_path)
-    rows = figures.load(HandoverRow, tmp_path)
+    rows = results.load(HandoverRow, tmp_path)
     assert [(row.runtime, row.heartbeat_s) for row in rows] == [
         ("faust", 3.0),
         ("incremental", 0.5),
@@ -109,7 +109,7 @@ def test_rows_of_other_questions_stay(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("result", results(), ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("result", outcomes(), ids=lambda one: type(one).__name__)
 def test_every_result_can_be_shown(result: Outcome) -> None:
     text = io.StringIO()
     show(result, Console(file=text, width=160))

@@ -6,9 +6,8 @@ import msgspec
 import pytest
 from example_comparison import example_comparison
 
-from bench.comparison.compare import Comparison, Missing
-from bench.comparison.policy_comparison import policies_compared
-from bench.comparison.rows import PolicyFigures
+from bench.experiments.compare import Comparison, Missing, PolicyFigures
+from bench.experiments.report_page import policies_compared
 from bench.sections import Target
 from report.page.comparison_page import comparison_html, write_comparison
 from report.page.rendering import compared_terms

@@ -9,7 +9,7 @@ import command_line
 import numpy as np
 import pytest
 
-from bench.figures import load
+from bench.results import load
 from studies.packing.claims import DIFFERS, REPRODUCED, UNKNOWN, PackingRow, claims, points
 from studies.packing.compare import THE_TWELVE, Job, Question, do, jobs, summarise
 from studies.packing.plot import draw

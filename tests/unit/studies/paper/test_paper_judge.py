@@ -7,7 +7,7 @@ import comparison_work
 import msgspec
 import pytest
 
-from bench.comparison.job import job
+from bench.experiments.experiment import experiment
 from bench.published import Published
 from bench.simulation.result import SimulationResult
 from studies.paper.claim import DIFFERS, REPRODUCED, UNKNOWN, Beyond, Claim, Contrast, Fact, Reading
@@ -24,7 +24,7 @@ def claim(published: Published = PRINTED, reservation: str = "") -> Claim:
 
 def result(**figures: Any) -> SimulationResult:
     usual = {"in_sla": 0.974, "replica_minutes": 30.0, "scale_ups": 6, "scale_downs": 6, "max_s": 0.9}
-    return msgspec.structs.replace(comparison_work.told(job("w1", "algorithm-2")), **{**usual, **figures})
+    return msgspec.structs.replace(comparison_work.told(experiment("w1", "algorithm-2")), **{**usual, **figures})
 
 
 def both(text: Sequence[SimulationResult], switches: Sequence[SimulationResult]) -> Results:

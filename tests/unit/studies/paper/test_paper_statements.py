@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from unit.autoscaler.builders import seen
 
 from autoscaler.model import Action, Plan
-from bench.comparison.campaign import Outcomes
-from bench.comparison.job import Job, job
-from bench.figures import Origin
+from bench.experiments.campaign import Outcomes
+from bench.experiments.experiment import Experiment, experiment
 from bench.published import CLOSER_2024, CLOSER_2024_HEARTBEAT, CLOSER_2024_REBALANCE, ICCBDC_2022
+from bench.results import Origin
 from studies.packing.claims import Claim as PackingClaim
 from studies.paper import closer_2024, iccbdc_2022, landau_2024
 from studies.paper.claim import Claim, Contrast, Fact, Reading
@@ -31,7 +31,7 @@ ORIGIN = Origin(command="tailpack paper", commit="0123abc", machine="2 cores", m
 class Told:
     """A campaign in which every run comes to the same; `algorithm-1` fails."""
 
-    def run(self, jobs: Iterable[Job]) -> Outcomes:
+    def run(self, jobs: Iterable[Experiment]) -> Outcomes:
         asked = list(jobs)
         failed = {one: "it broke" for one in asked if one.policy == "algorithm-1"}
         return Outcomes({one: comparison_work.told(one) for one in asked if one not in failed}, failed)
@@ -114,7 +114,7 @@ def test_chance_is_seeded() -> None:
 
 def test_nobody_knows_another_way_to_run_a_policy() -> None:
     with pytest.raises(ValueError, match="no way to run a policy"):
-        done(msgspec.structs.replace(job("w1", "linear"), way="backwards"))
+        done(msgspec.structs.replace(experiment("w1", "linear"), way="backwards"))
 
 
 def test_the_papers_own_packing_is_met_without_a_run() -> None:

@@ -1,4 +1,4 @@
-"""Processes that do jobs, one at a time each. None of them outlives the one that started them."""
+"""Worker processes, one experiment at a time each. None of them outlives the one that started them."""
 
 import os
 import signal
@@ -10,17 +10,17 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from bench.comparison.job import Job
+from bench.experiments.experiment import Experiment
 from bench.simulation.result import SimulationResult
 from contracts.validation import InvalidSettingsError
 
-Work = Callable[[Job], SimulationResult]
-"""What is done with a job; a function of a module, for it is named to another process."""
+Work = Callable[[Experiment], SimulationResult]
+"""How an experiment is run; a function of a module, for it is named to another process."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A job without a result, and why in one line."""
+    """An experiment without a result, and why in one line."""
 
     why: str
 
@@ -28,7 +28,7 @@ class Failure:
 @dataclass(frozen=True, slots=True, eq=False)
 class _Worker:
     process: BaseProcess
-    connection: "Connection[Job | None, SimulationResult | Failure]"
+    connection: "Connection[Experiment | None, SimulationResult | Failure]"
 
 
 def usable_cores() -> int:
@@ -37,12 +37,12 @@ def usable_cores() -> int:
 
 
 def outcomes(
-    jobs: Sequence[Job], work: Work, *, processes: int
-) -> Generator[tuple[Job, SimulationResult | Failure], None, None]:
-    """Yield each job with its outcome, as they are finished. Closing the iterator ends every process."""
-    with _started(min(processes, len(jobs)), work) as workers:
-        waiting = list(reversed(jobs))
-        doing: dict[Any, tuple[_Worker, Job]] = {}
+    asked: Sequence[Experiment], work: Work, *, processes: int
+) -> Generator[tuple[Experiment, SimulationResult | Failure], None, None]:
+    """Yield each experiment with its outcome, as they are finished. Closing the iterator ends every process."""
+    with _started(min(processes, len(asked)), work) as workers:
+        waiting = list(reversed(asked))
+        doing: dict[Any, tuple[_Worker, Experiment]] = {}
         for worker in workers:
             doing[worker.connection] = _give(worker, waiting.pop())
         while doing:
@@ -60,7 +60,7 @@ def outcomes(
             yield one, Failure("not begun: every process had died")
 
 
-def _give(worker: _Worker, one: Job) -> tuple[_Worker, Job]:
+def _give(worker: _Worker, one: Experiment) -> tuple[_Worker, Experiment]:
     with suppress(OSError):  # it is dead: receiving from it will say so
         worker.connection.send(one)
     return worker, one
@@ -98,8 +98,8 @@ def _started(count: int, work: Work) -> Iterator[list[_Worker]]:
             worker.connection.close()
 
 
-def _serve(connection: "Connection[SimulationResult | Failure, Job]", work: Work) -> None:
-    """Do jobs until nobody sends any more."""
+def _serve(connection: "Connection[SimulationResult | Failure, Experiment]", work: Work) -> None:
+    """Run experiments until nobody sends any more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for handled in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(handled, signal.SIG_DFL)
@@ -112,7 +112,7 @@ def _serve(connection: "Connection[SimulationResult | Failure, Job]", work: Work
             outcome: SimulationResult | Failure = work(one)
         except InvalidSettingsError as wrong:
             outcome = Failure("; ".join(wrong.problems))
-        except Exception as wrong:  # one job's fault is not the others'
+        except Exception as wrong:  # one experiment's fault is not the others'
             outcome = Failure(f"{type(wrong).__name__}: {wrong}")
         try:
             connection.send(outcome)

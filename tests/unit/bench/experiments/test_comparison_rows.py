@@ -8,14 +8,12 @@ import msgspec
 import numpy as np
 import pytest
 
-from bench.comparison.campaign import Outcomes
-from bench.comparison.compare import Comparison, compare, reference_of, world
-from bench.comparison.job import Job, job
-from bench.comparison.page import against, estimate, page
-from bench.comparison.plot import draw
-from bench.comparison.randomness import random_parts
-from bench.comparison.rows import PolicyFigures
-from bench.figures import Origin
+from bench.experiments.campaign import Outcomes
+from bench.experiments.compare import Comparison, PolicyFigures, compare, reference_of
+from bench.experiments.experiment import Experiment, experiment, random_parts, world
+from bench.experiments.plot import draw
+from bench.experiments.tables import against, estimate, page
+from bench.results import Origin
 from bench.scenario import Scenario, load_scenario
 from bench.simulation.result import SimulationResult
 from bench.simulation.run import run_scenario
@@ -30,14 +28,14 @@ class Told:
     """A campaign whose results are known: `algorithm-2` is better and dearer than `linear`, `static` fails once."""
 
     def __init__(self) -> None:
-        self.asked: list[Job] = []
+        self.asked: list[Experiment] = []
 
-    def run(self, jobs: Iterable[Job]) -> Outcomes:
+    def run(self, jobs: Iterable[Experiment]) -> Outcomes:
         self.asked = list(jobs)
         failed = {one: "it broke" for one in self.asked if one.policy == "static" and one.seed == 2}
         return Outcomes({one: self.result(one) for one in self.asked if one not in failed}, failed)
 
-    def result(self, one: Job) -> SimulationResult:
+    def result(self, one: Experiment) -> SimulationResult:
         world = float(WORLDS[one.seed])
         in_sla, cost = {"algorithm-2": (0.99, 30.0), "linear": (0.95, 25.5), "algorithm-1": (0.94, 50.0)}.get(
             one.policy, (1.0, 1.0)
@@ -57,8 +55,10 @@ def rows_of(found: Comparison) -> dict[tuple[str, str], PolicyFigures]:
 
 
 def test_seeds_are_run_where_they_make_a_difference() -> None:
-    assert [one.seed for one in world("w1", {"split": "random"}).jobs("linear", 3)] == [1, 2, 3]
-    assert world("w1", {"split": "even"}).jobs("linear", 3) == [job("w1", "linear", changes={"split": "even"})]
+    assert [one.seed for one in world("w1", {"split": "random"}).experiments("linear", 3)] == [1, 2, 3]
+    assert world("w1", {"split": "even"}).experiments("linear", 3) == [
+        experiment("w1", "linear", changes={"split": "even"})
+    ]
 
 
 @pytest.mark.parametrize(

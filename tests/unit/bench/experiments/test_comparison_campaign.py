@@ -1,27 +1,27 @@
 """What was measured is measured once: jobs, their keys, the folder that keeps results, and going on after a stop."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import comparison_work
 import pytest
 
-from bench.comparison.campaign import Campaign
-from bench.comparison.job import Job, job
-from bench.comparison.store import FILE, Store
-from bench.comparison.version import code_version
+from bench.experiments.campaign import DECIDING, FILE, ROOT, Campaign, Store, code_version
+from bench.experiments.experiment import Experiment, experiment
 from contracts.validation import InvalidSettingsError
 
-JOBS = [job("w1", "linear", seed=seed) for seed in (1, 2, 3)]
+JOBS = [experiment("w1", "linear", seed=seed) for seed in (1, 2, 3)]
 
 
 def test_a_key_stands_for_scenario_policy_seed_settings_and_code() -> None:
-    same = job("w1", "linear", changes={"payment.heartbeat_s": 3, "split": "even"})
+    same = experiment("w1", "linear", changes={"payment.heartbeat_s": 3, "split": "even"})
     keys = [
-        job("w1", "linear", changes={"split": "even", "payment.heartbeat_s": 3}),
-        job("w1", "linear", changes={"split": "even"}),
-        job("w1", "algorithm-2", changes={"split": "even"}),
-        job("w1", "algorithm-2", seed=2, changes={"split": "even"}),
-        job("w1-skew9", "linear"),
+        experiment("w1", "linear", changes={"split": "even", "payment.heartbeat_s": 3}),
+        experiment("w1", "linear", changes={"split": "even"}),
+        experiment("w1", "algorithm-2", changes={"split": "even"}),
+        experiment("w1", "algorithm-2", seed=2, changes={"split": "even"}),
+        experiment("w1-skew9", "linear"),
     ]
     assert keys[0].key("1") == same.key("1"), "the order makes no difference"
     assert len({one.key("1") for one in keys}) == len(keys)
@@ -29,13 +29,15 @@ def test_a_key_stands_for_scenario_policy_seed_settings_and_code() -> None:
 
 
 def test_a_setting_that_is_there_already_is_no_other_question() -> None:
-    assert job("w1", "linear").key("1") == job("w1", "linear", changes={"payment.service_time_s": 0.005}).key("1")
+    assert experiment("w1", "linear").key("1") == experiment(
+        "w1", "linear", changes={"payment.service_time_s": 0.005}
+    ).key("1")
 
 
 def test_wrong_settings_are_named_before_anything_is_computed(tmp_path: Path) -> None:
     campaign = Campaign(tmp_path, work=comparison_work.refused)
     with pytest.raises(InvalidSettingsError, match="unknown"):
-        campaign.run([*JOBS, job("w1", "linear", changes={"no-such-thing": 1})])
+        campaign.run([*JOBS, experiment("w1", "linear", changes={"no-such-thing": 1})])
 
 
 def test_results_are_there_after_a_restart(tmp_path: Path) -> None:
@@ -95,7 +97,21 @@ def test_other_code_is_another_version(tmp_path: Path) -> None:
     assert code_version(tmp_path) != before
 
 
-def test_a_job_reads_as_a_phrase() -> None:
-    assert str(job("w1", "linear", seed=3, changes={"split": "even"})) == "w1, linear, seed 3, split=even"
-    assert isinstance(hash(job("w1", "linear", changes={"failures_s": [10, 20]})), int)
-    assert Job(scenario="w1", policy="linear").seed == 1
+def test_the_version_covers_every_file_that_a_result_and_its_bound_rest_on() -> None:
+    run = (
+        "import sys; from bench.experiments.experiment import experiment, simulated\n"
+        "simulated(experiment('w1', 'tail-aware', changes={'duration_s': 2}))\n"
+        "print(*(m.__file__ for m in sys.modules.values() if getattr(m, '__file__', None)))"
+    )
+    said = subprocess.run([sys.executable, "-c", run], cwd=ROOT, capture_output=True, text=True, check=True)
+    loaded = {Path(word) for word in said.stdout.split()}
+    rooms = [ROOT / name for name in ("autoscaler", "bench/simulation", "contracts", "loadgen", "report/measures.py")]
+    inside = {path for path in loaded if any(path.is_relative_to(room) for room in rooms)}
+    assert len(inside) > 30
+    assert inside <= {path for pattern in DECIDING for path in ROOT.glob(pattern)}
+
+
+def test_an_experiment_reads_as_a_phrase() -> None:
+    assert str(experiment("w1", "linear", seed=3, changes={"split": "even"})) == "w1, linear, seed 3, split=even"
+    assert isinstance(hash(experiment("w1", "linear", changes={"failures_s": [10, 20]})), int)
+    assert Experiment(scenario="w1", policy="linear").seed == 1

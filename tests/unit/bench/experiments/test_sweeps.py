@@ -7,13 +7,12 @@ import comparison_work
 import msgspec
 import pytest
 
-from bench.comparison.campaign import Outcomes
-from bench.comparison.job import Job, job
-from bench.figures import Origin
-from bench.sweeps.catalogue import SWEEPS
-from bench.sweeps.page import page
-from bench.sweeps.plot import draw
-from bench.sweeps.sweep import Point, Sweep, SweepResult, points, run
+from bench.experiments.campaign import Outcomes
+from bench.experiments.experiment import Experiment, experiment
+from bench.experiments.plot import draw_sweep
+from bench.experiments.sweeps import SWEEPS, Point, Sweep, SweepResult, points, run
+from bench.experiments.tables import sweep_page
+from bench.results import Origin
 
 ORIGIN = Origin(command="tailpack sweep startup", commit="0123abc", machine="2 cores", measured_on="2026-01-05")
 SMALL = Sweep(
@@ -30,12 +29,12 @@ SMALL = Sweep(
 class Told:
     """A campaign in which late starts cost latency; `linear` fails where start-ups are random."""
 
-    def run(self, jobs: Iterable[Job]) -> Outcomes:
+    def run(self, jobs: Iterable[Experiment]) -> Outcomes:
         asked = list(jobs)
         failed = {one: "it broke" for one in asked if one.policy == "linear" and ("startup_s", "gke") in one.changes}
         return Outcomes({one: self.result(one) for one in asked if one not in failed}, failed)
 
-    def result(self, one: Job):  # type: ignore[no-untyped-def]
+    def result(self, one: Experiment):  # type: ignore[no-untyped-def]
         late = {0: 0.001, 10: 0.05}.get(dict(one.changes)["startup_s"], 0.1)
         return comparison_work.told(one, in_sla=1 - late)
 
@@ -51,7 +50,7 @@ def test_every_point_is_a_question_that_makes_sense(name: str) -> None:
     assert sweep.name == name
     for scenario in sweep.scenarios:
         for point in sweep.points:
-            question = job(scenario, "linear", changes=dict(point.changes)).question()
+            question = experiment(scenario, "linear", changes=dict(point.changes)).question()
             assert question.name == scenario
     labels = [(point.label, point.series) for point in sweep.points]
     assert len(set(labels)) == len(labels), "a point is shown once"
@@ -74,7 +73,7 @@ def test_rows_come_by_scenario_and_point_with_their_labels(found: SweepResult) -
 
 
 def test_the_page_has_a_row_for_each_point_and_a_column_for_each_line(found: SweepResult) -> None:
-    text = page(SMALL, found.rows, [ORIGIN], picture="startup.svg")
+    text = sweep_page(SMALL, found.rows, [ORIGIN], picture="startup.svg")
     assert "| startup_s | algorithm-2 | linear | algorithm-2, f_up = 0.5 | linear, f_up = 0.5 |" in text
     assert "| 10 | 95.00, 30.0 (1.20 ×) | 95.00, 30.0 (1.20 ×) | – | – |" in text
     assert "| gke | 90.00, 30.0 (1.20 ×) | – | – | – |" in text
@@ -84,7 +83,7 @@ def test_the_page_has_a_row_for_each_point_and_a_column_for_each_line(found: Swe
 
 def test_equal_rows_make_equal_pictures(found: SweepResult, tmp_path: Path) -> None:
     for name in ("one.svg", "two.svg"):
-        draw(SMALL, found.rows, tmp_path / name)
+        draw_sweep(SMALL, found.rows, tmp_path / name)
     assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
 
 

@@ -1,15 +1,18 @@
-"""Measured figures as they are committed under bench/reference/, each with what is needed to measure it again."""
+"""Measured figures as they are committed under bench/reference/, each with what is needed to measure it again.
 
-from collections.abc import Sequence
+And tables of them in Markdown, with the commands that made their figures below.
+"""
+
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
 
 import msgspec
 
-from bench.comparison.rows import PolicyFigures
+from bench.experiments.compare import PolicyFigures
+from bench.experiments.sweeps import SweepFigures
 from bench.handover.outcomes import BounceResult, FailoverResult, GrowthResult, HandoverResult, ScaleResult
 from bench.simulator_speed import SpeedRow
-from bench.sweeps.sweep import SweepFigures
 
 RowT = TypeVar("RowT", bound=msgspec.Struct)
 FOLDER: Final = Path(__file__).parent / "reference"
@@ -213,3 +216,38 @@ def save(rows: Sequence[RowT], row: type[RowT], folder: Path = FOLDER) -> None:
     """Write the rows of one kind in place of those before."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / FILES[row.__name__]).write_bytes(msgspec.json.format(msgspec.json.encode(rows), indent=1) + b"\n")
+
+
+LISTED: Final = 3
+"""Commands that are named one by one; of more, which differ in an option each, the first stands for all."""
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], origins: Iterable[Origin]) -> str:
+    """Return a table; under it, once each, where its figures come from."""
+    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    lines += ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join([*lines, "", *_sources(origins)]) + "\n"
+
+
+def sources(origins: Iterable[Origin]) -> str:
+    """Return one line for each command that made the figures."""
+    return "".join(
+        sorted({f"`{one.command}`, commit {one.commit}, {one.machine}, {one.measured_on}  \n" for one in origins})
+    )
+
+
+def known(value: float | None, times: float, how: str) -> str:
+    """Return the value in another unit, – where there is none."""
+    return "–" if value is None else format(times * value, how)
+
+
+def _sources(origins: Iterable[Origin]) -> list[str]:
+    sources = sorted({(one.command, one.commit, one.machine, one.measured_on) for one in origins})
+    if len(sources) <= LISTED:
+        return [f"`{command}`, commit {commit}, {machine}, {day}  " for command, commit, machine, day in sources]
+    commits, machines, days = ("; ".join(sorted({one[i] for one in sources})) for i in (1, 2, 3))
+    first = sources[0][0]
+    return [
+        f"`{first}` and {len(sources) - 1} commands like it, commits {commits}, {machines}, {days}; "
+        "each row of bench/reference names its own  "
+    ]

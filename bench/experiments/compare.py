@@ -1,12 +1,15 @@
-"""What a policy came to in a scenario over its seeds, and against the policy that all are compared with."""
+"""Policies in worlds over seeds: what each came to, and against the policy that all are compared with."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
+from bench.experiments.campaign import Campaign, Outcomes
+from bench.experiments.experiment import Experiment, World, random_parts
 from bench.simulation.result import SimulationResult
-from report.statistics import Against, Interval, bootstrap_interval, paired_difference
+from report.run_info import FORESEEING
+from report.statistics import Against, Interval, bootstrap_interval, paired_difference, pareto_front
 
 
 class PolicyFigures(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,3 +123,75 @@ def _against(
         return None
     found = paired_difference([a for a, _ in both], [b for _, b in both])
     return Against(mean=found.mean, low=found.low, high=found.high, distinguishable=known and found.distinguishable)
+
+
+REFERENCES: Final = ("tail-aware", "algorithm-2")
+"""The policy that others are compared with: the first of these that takes part, else the first of all."""
+
+
+class Missing(msgspec.Struct, frozen=True, kw_only=True):
+    """A run without a result."""
+
+    run: str
+    why: str
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """All rows, by world and policy in the order asked for, and the runs that failed."""
+
+    rows: tuple[PolicyFigures, ...]
+    missing: tuple[Missing, ...]
+
+
+def compare(campaign: Campaign, *, worlds: Sequence[World], policies: Sequence[str], seeds: int) -> Comparison:
+    """Run every policy in every world, with seeds 1 … `seeds` where a seed makes a difference.
+
+    Raises InvalidSettingsError before anything is computed.
+    """
+    asked = {(one, policy): one.experiments(policy, seeds) for one in worlds for policy in policies}
+    outcomes = campaign.run(one for some in asked.values() for one in some)
+    rows = [row for one in worlds for row in _rows(one, {policy: asked[one, policy] for policy in policies}, outcomes)]
+    missing = [Missing(run=str(one), why=why) for one, why in outcomes.failed.items()]
+    return Comparison(rows=tuple(rows), missing=tuple(missing))
+
+
+def reference_of(policies: Sequence[str]) -> str:
+    """Return the policy that the others are compared with."""
+    return next((name for name in REFERENCES if name in policies), policies[0])
+
+
+def _rows(one: World, asked: Mapping[str, Sequence[Experiment]], outcomes: Outcomes) -> list[PolicyFigures]:
+    """Return the rows of one world; a policy that failed with any seed has none: half of it would mislead."""
+    complete: dict[str, list[SimulationResult]] = {
+        policy: [outcomes.results[each] for each in some]
+        for policy, some in asked.items()
+        if all(each in outcomes.results for each in some)
+    }
+    front = _front(complete)
+    reference = reference_of(list(asked))
+    return [
+        figures_of(
+            results,
+            [] if policy == reference else complete.get(reference, []),
+            scenario=one.scenario,
+            policy=policy,
+            settings=one.settings,
+            random=random_parts(asked[policy][0].question()),
+            on_front=policy in front,
+            reference_policy=reference,
+        )
+        for policy, results in complete.items()
+    ]
+
+
+def _front(complete: Mapping[str, Sequence[SimulationResult]]) -> set[str]:
+    """Return the policies that no other beats, by their means."""
+    playing = {policy: results for policy, results in complete.items() if policy not in FORESEEING}
+    points = [
+        (
+            sum(result.in_sla for result in results) / len(results),
+            sum(result.replica_minutes for result in results) / len(results),
+        )
+        for results in playing.values()
+    ]
+    return {list(playing)[number] for number in pareto_front(points)}

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
-from bench.comparison.compare import World, world
+from bench.experiments.experiment import World, world
 from report.statistics import Interval
 
 POLICY: Final = "tail-aware"

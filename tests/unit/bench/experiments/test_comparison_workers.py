@@ -6,10 +6,10 @@ from contextlib import closing
 import comparison_work
 import psutil
 
-from bench.comparison.job import job
-from bench.comparison.workers import Failure, outcomes
+from bench.experiments.experiment import experiment
+from bench.experiments.workers import Failure, outcomes
 
-JOBS = [job("w1", "linear", seed=seed) for seed in range(1, 8)]
+JOBS = [experiment("w1", "linear", seed=seed) for seed in range(1, 8)]
 
 
 def test_whatever_happens_to_one_job_the_others_are_done() -> None:

@@ -4,10 +4,10 @@ import msgspec
 import pytest
 from typer.testing import CliRunner
 
-from bench.comparison.compare import world
-from bench.figures import Origin, TargetRow, save
-from bench.targets import tables
-from bench.targets.catalogue import GOALS, Goal
+from bench.experiments import tables
+from bench.experiments.experiment import world
+from bench.experiments.goals import GOALS, Goal
+from bench.results import Origin, TargetRow, save
 from report.statistics import Interval
 from tailpack.cli.main import app
 
@@ -33,12 +33,12 @@ def test_a_goal_in_replica_minutes_does_not_ask_for_the_bound():
 
 
 def test_every_goal_is_a_question_that_can_be_asked():
-    assert all(goal.world.jobs("tail-aware", 1)[0].question() for goal in GOALS)
+    assert all(goal.world.experiments("tail-aware", 1)[0].question() for goal in GOALS)
 
 
 def test_the_command_says_which_goals_are_reached_and_the_table_shows_them(tmp_path, monkeypatch):
-    monkeypatch.setattr("bench.targets.catalogue.OTHERS", ("linear",))
-    monkeypatch.setattr("bench.targets.catalogue.GOALS", (Goal(world("w1", {"duration_s": 60}), 0.999, 1.02),))
+    monkeypatch.setattr("bench.experiments.goals.OTHERS", ("linear",))
+    monkeypatch.setattr("bench.experiments.goals.GOALS", (Goal(world("w1", {"duration_s": 60}), 0.999, 1.02),))
     done = CliRunner().invoke(app, ["bench", "targets", "--processes", "1", "--out", str(tmp_path / "out"), "--json"])
     rows = msgspec.json.decode(done.stdout.splitlines()[0])["rows"]
     assert [row["policy"] for row in rows] == ["tail-aware", "linear"]

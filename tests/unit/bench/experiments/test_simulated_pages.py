@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.sweeps.catalogue import SWEEPS
+from bench.experiments.sweeps import SWEEPS
 from studies.tables import EVERY_TABLE, renew
 
 DOCS = Path(__file__).parents[4] / "docs"

@@ -5,8 +5,7 @@ from itertools import groupby
 from typing import Final
 
 from autoscaler.policies.settings import Target
-from bench.comparison.compare import Comparison
-from bench.comparison.rows import PolicyFigures
+from bench.experiments.compare import Comparison, PolicyFigures
 from report.compare_runs import verdict
 from report.comparison import Contestant, RunComparison, RunDifference, ScenarioCompared
 

@@ -1,0 +1,137 @@
+"""Many experiments: results that are known are taken from the folder, the others are computed and kept there.
+
+A result follows from its scenario and the code: equal files, equal results, whatever the commit.
+"""
+
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from bench.experiments.experiment import Experiment, simulated
+from bench.experiments.workers import Failure, Work, outcomes, usable_cores
+from bench.simulation.result import SimulationResult
+
+ROOT: Final = Path(__file__).parents[2]
+DECIDING: Final = (
+    "contracts/*.py",
+    "autoscaler/*.py",
+    "autoscaler/estimation/**/*.py",
+    "autoscaler/packing/**/*.py",
+    "autoscaler/policies/**/*.py",
+    "autoscaler/simulator/**/*.py",
+    "report/measures.py",
+    "bench/scenario.py",
+    "bench/sections.py",
+    "bench/simulation/**/*.py",
+    "loadgen/*.py",
+)
+"""What a simulated result follows from besides its scenario, the bound that it is compared with included."""
+
+
+@cache
+def code_version(root: Path = ROOT) -> str:
+    """Return a fingerprint of the files that results follow from."""
+    digest = sha256()
+    for path in sorted({path for pattern in DECIDING for path in root.glob(pattern)}):
+        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+FILE: Final = "results.jsonl"
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """One result."""
+
+    key: str
+    result: SimulationResult
+
+
+class Store:
+    """The results in a folder, by key. Each is on disk as soon as `add` returns."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.path = folder / FILE
+        self._found: dict[str, SimulationResult] = {}
+        self._read()
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def get(self, key: str) -> SimulationResult | None:
+        """Return the result kept under `key`."""
+        return self._found.get(key)
+
+    def add(self, key: str, result: SimulationResult) -> None:
+        """Keep a result."""
+        self._found[key] = result
+        with self.path.open("ab") as file:
+            file.write(msgspec.json.encode(Line(key=key, result=result)) + b"\n")
+
+    def _read(self) -> None:
+        """Take in what is there; a line that was cut off, or that an older release wrote, is as if never measured."""
+        text = self.path.read_bytes() if self.path.exists() else b""
+        for one in text.splitlines():
+            try:
+                line = msgspec.json.decode(one, type=Line)
+            except msgspec.DecodeError:
+                continue
+            self._found[line.key] = line.result
+        if text and not text.endswith(b"\n"):
+            with self.path.open("ab") as file:
+                file.write(b"\n")  # so that the next line does not continue the one cut off
+
+
+Announce = Callable[[str, int, int], None]
+"""Told what was finished last, how many are done, and how many there are."""
+
+
+def quietly(_said: str, _done: int, _total: int) -> None:
+    """Announce nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Campaign:
+    """Where results are kept and how they are computed."""
+
+    folder: Path
+    processes: int = field(default_factory=usable_cores)
+    announce: Announce = quietly
+    work: Work = simulated
+
+    def run(self, asked: Iterable[Experiment]) -> "Outcomes":
+        """Run every experiment that is not known yet, each once. Whatever interrupts, finished ones stay finished.
+
+        Raises InvalidSettingsError for an experiment whose scenario or settings are wrong, before anything is computed.
+        """
+        version = code_version()
+        keys = {one: one.key(version) for one in dict.fromkeys(asked)}
+        store = Store(self.folder)
+        found = {one: kept for one, key in keys.items() if (kept := store.get(key)) is not None}
+        failed: dict[Experiment, str] = {}
+        self.announce("", len(found), len(keys))
+        missing = [one for one in keys if one not in found]
+        with closing(outcomes(missing, self.work, processes=self.processes)) as finished:
+            for one, outcome in finished:
+                if isinstance(outcome, Failure):
+                    failed[one] = outcome.why
+                else:
+                    store.add(keys[one], outcome)
+                    found[one] = outcome
+                self.announce(str(one), len(found) + len(failed), len(keys))
+        return Outcomes(found, failed)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """Results, and the reasons of experiments that have none."""
+
+    results: dict[Experiment, SimulationResult]
+    failed: dict[Experiment, str]

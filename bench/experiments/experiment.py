@@ -1,0 +1,100 @@
+"""What is asked of the simulator: one run, and a world in which policies are compared over seeds."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from bench.simulation.result import SimulationResult
+
+if TYPE_CHECKING:
+    from bench.scenario import Scenario
+from contracts.delivery import Delivery
+from loadgen.schedule import Spacing, Split
+
+
+class Experiment(msgspec.Struct, frozen=True, kw_only=True):
+    """One run that the simulator is asked for. Equal experiments have equal results."""
+
+    scenario: str
+    """Name, or path of a TOML file."""
+    policy: str
+    seed: int = 1
+    changes: tuple[tuple[str, Any], ...] = ()
+    """Key → value over the scenario's, as `--set` takes them."""
+    way: str = ""
+    """How the policy is run where it is not simply in charge, as whoever runs the experiment understands it."""
+
+    def question(self) -> "Scenario":
+        """Return the scenario with everything that is asked. Raises InvalidSettingsError."""
+        from bench.scenario import load_scenario  # noqa: PLC0415  a worker starts without it
+
+        return load_scenario(self.scenario, {**dict(self.changes), "autoscaler.policy": self.policy, "seed": self.seed})
+
+    def key(self, version: str) -> str:
+        """Return what stands for the result as long as `version`, that of the code, and its scenario stay."""
+        return sha256(msgspec.json.encode((version, self.way, self.question()))).hexdigest()[:24]
+
+    def __str__(self) -> str:
+        changes = "".join(f", {key}={value}" for key, value in self.changes)
+        way = f" ({self.way})" if self.way else ""
+        return f"{self.scenario}, {self.policy}{way}, seed {self.seed}{changes}"
+
+
+def experiment(scenario: str, policy: str, *, seed: int = 1, changes: Mapping[str, Any] | None = None) -> Experiment:
+    """Return an experiment; the order in which changes are named makes no difference."""
+    hashable = ((key, tuple(value) if isinstance(value, list) else value) for key, value in (changes or {}).items())
+    return Experiment(scenario=scenario, policy=policy, seed=seed, changes=tuple(sorted(hashable)))
+
+
+def simulated(one: Experiment) -> SimulationResult:
+    """Run the experiment. Raises InvalidSettingsError, or ValueError for what the simulator refuses."""
+    from bench.simulation.run import run_scenario  # noqa: PLC0415  compiled code only where something is simulated
+
+    return run_scenario(one.question(), keep_events=False)[1]
+
+
+AT_HEARTBEATS: Final = (Delivery.EAGER, Delivery.COOPERATIVE_STICKY, Delivery.KIP848, Delivery.FAUST)
+"""Deliveries in which members learn of a change at their next heartbeat, each at a time of its own."""
+
+
+def random_parts(question: "Scenario") -> tuple[str, ...]:
+    """Return what is drawn at random in this scenario, in words; none: every seed gives the same run."""
+    world = question.simulation
+    delivery = question.payment.runtime or question.payment.delivery
+    drawn = {
+        "split": (world.split or question.load.split) is Split.RANDOM,
+        "spacing": question.load.spacing is Spacing.POISSON,
+        "heartbeats": delivery in AT_HEARTBEATS and question.payment.heartbeat_s > 0,
+        "start-up": isinstance(world.startup_s, str),
+        "service times": world.distribution != "deterministic",
+        "lost observations": world.observation_loss > 0,
+    }
+    return tuple(name for name, is_random in drawn.items() if is_random)
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """A scenario with what is set over it. Policies are compared within one world."""
+
+    scenario: str
+    changes: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """What is set, as `--set` takes it."""
+        return tuple(f"{key}={value}" for key, value in self.changes)
+
+    def experiments(self, policy: str, seeds: int) -> list[Experiment]:
+        """Return an experiment for each seed from 1, or a single one where nothing is left to chance."""
+        first = experiment(self.scenario, policy, seed=1, changes=dict(self.changes))
+        if not random_parts(first.question()):
+            return [first]
+        return [msgspec.structs.replace(first, seed=seed) for seed in range(1, seeds + 1)]
+
+
+def world(scenario: str, changes: Mapping[str, Any] | None = None) -> World:
+    """Return a world; the order in which changes are named makes no difference."""
+    return World(scenario, tuple(sorted((changes or {}).items())))

@@ -116,10 +116,7 @@ def sweep(
     failed.
     """
     from autoscaler.policies.registry import POLICIES  # noqa: PLC0415  numpy only where it is needed
-    from bench.experiments.sweeps import (
-        SWEEPS,
-        run,
-    )
+    from bench.experiments.sweeps import SWEEPS, run  # noqa: PLC0415
     from bench.scenario import scenario_names  # noqa: PLC0415
 
     chosen = SWEEPS[known(name, SWEEPS, what="sweep")]

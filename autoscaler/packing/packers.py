@@ -73,3 +73,5 @@ PACKERS: Final[dict[str, Packer]] = {
     "keep_in_place": KeepInPlace(),
     "least_loaded": balanced,
 }
+AS_THEY_COME: Final = ("nf", "ff", "bf", "wf")
+"""Packers that take partitions in the order in which they are shown; the paper shows them in another each time."""

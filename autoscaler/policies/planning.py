@@ -1,6 +1,7 @@
-"""From bins or counts to plans, from plans to decisions. Shared by all policies and guards."""
+"""From bins or counts to plans, from plans to decisions; when counts changed. Shared by all policies and guards."""
 
 import math
+from collections import deque
 from collections.abc import Sequence
 from itertools import islice
 
@@ -85,3 +86,35 @@ def replicas_for(demand: float, capacity: float) -> int:
 def number(value: float) -> str:
     """Write a figure for a reason: one decimal, none where it is whole (89.7, 113)."""
     return f"{value:.1f}".removesuffix(".0")
+
+
+class Scalings:
+    """When the count of replicas changed, as it was seen: what a policy wanted may have been vetoed.
+
+    Remembers changes for `memory_s`, each at the tick before the one at which it shows.
+    """
+
+    def __init__(self, memory_s: float) -> None:
+        self._memory_s = memory_s
+        self._changes: deque[tuple[float, int]] = deque()
+        self._seen: tuple[float, int] | None = None
+        self.last_s = -math.inf
+        """When the count changed last, however long ago."""
+
+    def observe(self, observation: GroupObservation) -> None:
+        """Take in one tick."""
+        at_s, count = observation.at_s, observation.requested_replicas
+        if self._seen is not None and count != self._seen[1]:
+            self.last_s = self._seen[0]
+            self._changes.append((self.last_s, count - self._seen[1]))
+        self._seen = at_s, count
+        while self._changes and self._changes[0][0] <= at_s - self._memory_s:
+            self._changes.popleft()
+
+    def added(self, since_s: float) -> int:
+        """Return how many replicas came after `since_s`, those that left again included."""
+        return sum(change for at_s, change in self._changes if at_s > since_s and change > 0)
+
+    def removed(self, since_s: float) -> int:
+        """Return how many replicas left after `since_s`."""
+        return -sum(change for at_s, change in self._changes if at_s > since_s and change < 0)

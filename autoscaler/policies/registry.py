@@ -4,15 +4,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from autoscaler.policies.baselines import FirstFit2022, FirstFit2022Settings, Linear, Static
 from autoscaler.policies.bin_packing import BinPacking
-from autoscaler.policies.clairvoyant import Clairvoyant, ClairvoyantSettings
-from autoscaler.policies.counting import Linear, Static
-from autoscaler.policies.first_fit_2022 import FirstFit2022, FirstFit2022Settings
-from autoscaler.policies.flink_ds2 import FlinkDs2, FlinkDs2Settings
+from autoscaler.policies.flink_ds2 import FlinkDs2
+from autoscaler.policies.flink_metrics import FlinkDs2Settings
 from autoscaler.policies.guards import guarded
 from autoscaler.policies.keda_hpa import KedaHpa, KedaHpaSettings
+from autoscaler.policies.landau import Landau, LandauSettings
 from autoscaler.policies.options import NoOptions, Options, PolicyOption, changed, listed, made, problems_of
-from autoscaler.policies.paper_optimal import (
+from autoscaler.policies.references import (
+    Clairvoyant,
+    ClairvoyantSettings,
     Overprovisioned,
     OverprovisionedSettings,
     PaperOptimal,
@@ -82,6 +84,11 @@ POLICIES: Final[dict[str, PolicyFactory]] = {
         "needed capacity over true processing rate, as Flink's autoscaler; states a count only",
         FlinkDs2,
         FlinkDs2Settings,
+    ),
+    "landau": PolicyFactory(
+        "packs write speeds of 30 s by a heuristic of one's choice, again when a replica is full (Landau et al. 2024)",
+        Landau,
+        LandauSettings,
     ),
     "static": PolicyFactory(
         "a fixed count, partitions spread evenly once",

@@ -10,7 +10,7 @@ import pytest
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.policies.flink_ds2 import FlinkDs2Settings
 from autoscaler.policies.keda_hpa import KedaHpaSettings
-from autoscaler.policies.paper_optimal import OverprovisionedSettings
+from autoscaler.policies.references import OverprovisionedSettings
 from autoscaler.policies.registry import POLICIES
 from autoscaler.policies.settings import GuardSettings
 from bench.sections import SECTIONS

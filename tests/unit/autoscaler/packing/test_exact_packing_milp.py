@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from oracles.exact_packing import exact
 
 from autoscaler.packing.bins import Capacity, Item
-from autoscaler.packing.first_fit_2022 import first_fit_decreasing
 from autoscaler.packing.least_loaded import least_loaded
+from autoscaler.policies.baselines import first_fit_decreasing
 
 CAPACITY = Capacity(100.0, 50.0)
 

@@ -5,7 +5,7 @@ from unit.autoscaler.builders import seen
 from unit.autoscaler.policies.timelines import Obedient
 
 from autoscaler.model import Action
-from autoscaler.policies.clairvoyant import Clairvoyant
+from autoscaler.policies.references import Clairvoyant
 
 SCHEDULE = (((0, 1, 2),), ((0, 1), (2,)), ((0, 1), (2,)), ((0,), (1,), (2,)), ())
 

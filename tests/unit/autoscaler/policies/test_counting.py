@@ -4,7 +4,7 @@ import pytest
 from unit.autoscaler.builders import seen
 
 from autoscaler.model import Action
-from autoscaler.policies.counting import Linear, Static
+from autoscaler.policies.baselines import Linear, Static
 from autoscaler.policies.settings import PolicySettings
 
 LINEAR = Linear(PolicySettings())

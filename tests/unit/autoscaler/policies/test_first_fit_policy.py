@@ -6,7 +6,7 @@ from unit.autoscaler.policies.timelines import Obedient
 
 from autoscaler.model import Action
 from autoscaler.packing.bins import Item
-from autoscaler.policies.first_fit_2022 import FirstFit2022, FirstFit2022Settings, fewest_partitions
+from autoscaler.policies.baselines import FirstFit2022, FirstFit2022Settings, fewest_partitions
 from autoscaler.policies.settings import PolicySettings
 
 

@@ -5,8 +5,8 @@ from unit.autoscaler.builders import seen
 from unit.autoscaler.policies.timelines import Obedient
 
 from autoscaler.model import Action
-from autoscaler.policies.flink_ds2 import FlinkDs2, FlinkDs2Settings
-from autoscaler.policies.flink_ds2.alignment import aligned
+from autoscaler.policies.flink_ds2 import FlinkDs2, aligned
+from autoscaler.policies.flink_metrics import FlinkDs2Settings
 from autoscaler.policies.settings import PolicySettings
 
 

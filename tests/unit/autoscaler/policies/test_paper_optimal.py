@@ -5,7 +5,7 @@ from unit.autoscaler.builders import seen
 from unit.autoscaler.policies.timelines import Obedient
 
 from autoscaler.model import Action
-from autoscaler.policies.paper_optimal import (
+from autoscaler.policies.references import (
     Overprovisioned,
     OverprovisionedSettings,
     PaperOptimal,

@@ -1,15 +1,18 @@
-"""Metrics to a count: target capacity over true processing rate, inside the rules that keep it from rescaling often."""
+"""DS2 (Kalavri et al., OSDI 2018) as the autoscaler of the Flink Kubernetes Operator carries it out for one source.
+
+Metrics become a count, target capacity over true processing rate, inside the rules that keep it from rescaling often.
+Written after its documentation ("Autoscaler", "Configuration reference") and checked against the sources of
+flink-autoscaler: `JobVertexScaler`, `ScalingMetricEvaluator`, `AutoScalerUtils`, `DelayedScaleDown`,
+`AutoScalerOptions`. A vertex here is the group, its parallelism the count, a subtask a replica, a rescale a rebalance.
+"""
 
 import math
 from collections import deque
 from dataclasses import dataclass
 
 from autoscaler.model import Decision, GroupObservation
-from autoscaler.policies.flink_ds2.alignment import aligned
-from autoscaler.policies.flink_ds2.metrics import Metrics, MetricWindow
-from autoscaler.policies.flink_ds2.settings import FlinkDs2Settings
-from autoscaler.policies.planning import change, counted_hold, counted_plan, number
-from autoscaler.policies.scalings import Scalings
+from autoscaler.policies.flink_metrics import FlinkDs2Settings, Metrics, MetricWindow
+from autoscaler.policies.planning import Scalings, change, counted_hold, counted_plan, number
 from autoscaler.policies.settings import PolicySettings
 
 
@@ -167,3 +170,24 @@ class FlinkDs2:
         base = smallest.true_rate / smallest.before
         fitted = sum(one.before * one.true_rate for one in seen) / (base * sum(one.before**2 for one in seen))
         return math.ceil(min(1.0, max(options.scalability_min, fitted)) * 100 - 1e-9) / 100
+
+
+def aligned(wanted: int, now: int, partitions: int, mode: str, *, at_least: int = 1) -> int:
+    """Return the count near `wanted` ≤ `partitions` that `mode` prefers, never on the other side of `now`.
+
+    First upwards, to a count that divides the partitions, or (maximize-utilisation) at which the least that a replica
+    owns is fewer; a group that shrinks looks no higher than `now`. Where there is none, downwards, to the fewest
+    replicas of which the least loaded own no more than at `wanted`.
+    """
+    if mode == "none" or wanted == now:
+        return wanted
+    each = partitions // wanted
+    highest = partitions if wanted > now else min(now, partitions)
+    for count in range(wanted, highest + 1):
+        if partitions % count == 0 or (mode == "maximize-utilisation" and partitions // count < each):
+            return count
+    lower = next((count for count in range(wanted, 0, -1) if partitions // count > each), 0)
+    if lower and partitions % lower:
+        lower += 1
+    found = max(lower, at_least)
+    return found if (found > now) == (wanted > now) and found != now else now

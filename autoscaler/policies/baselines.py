@@ -1,0 +1,151 @@
+"""What was there before, to compare with: `linear`, as clouds scale, `static`, a fixed count, and `ffd-2022`.
+
+The last is the two-dimensional first fit of Ezzeddine, Baude, Huet (ICCBDC 2022): it decides the count only.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from heapq import heapreplace
+
+from autoscaler.model import Decision, GroupObservation
+from autoscaler.packing.bins import Bin, Capacity, Item
+from autoscaler.packing.least_loaded import spread
+from autoscaler.policies.planning import (
+    Scalings,
+    change,
+    counted_hold,
+    counted_plan,
+    hold,
+    items_of,
+    number,
+    plan_for,
+    replicas_for,
+    unowned,
+)
+from autoscaler.policies.settings import PolicySettings
+from contracts.settings import Settings, setting
+
+
+class Linear:
+    """Replicas = ⌈Σλ/(μ·W·f)⌉ (CLOSER 2024): up with f_up, down with f_down. The group's assignor places partitions.
+
+    μ·W is what a replica serves in time of the events of one second, so W counts as 1 s at most; the paper has 0.5 s.
+    """
+
+    name = "linear"
+
+    def __init__(self, settings: PolicySettings) -> None:
+        self.settings = settings
+
+    def decide(self, observation: GroupObservation) -> Decision:
+        """Compare the count with what Σλ asks for at f_up and f_down."""
+        now = observation.requested_replicas
+        total = sum(load.arrival_rate for load in observation.partitions)
+        in_time = observation.service_rate * min(1.0, self.settings.latency_target_s)
+        rule = "μ·W" if self.settings.latency_target_s < 1 else "μ"
+        for share, beyond in ((self.settings.f_up, int.__gt__), (self.settings.f_down, int.__lt__)):
+            allowed = in_time * share
+            wanted = replicas_for(total, allowed)
+            if beyond(wanted, now):
+                why = f"{number(total)} events/s at {number(allowed)} for each replica ({rule}·{share})"
+                return change(observation, counted_plan(observation, wanted, self.settings.replica_prefix), why)
+        why = f"{number(total)} events/s suit the present count: hold {now}"
+        return counted_hold(observation, self.settings.replica_prefix, why)
+
+
+class Static:
+    """A fixed number of replicas with the partitions spread evenly once: over-provisioning, or no scaling at all."""
+
+    name = "static"
+
+    def __init__(self, settings: PolicySettings) -> None:
+        self.settings = settings
+
+    def decide(self, observation: GroupObservation) -> Decision:
+        """Restore the count, or give owners to partitions without one; otherwise hold."""
+        wanted = self.settings.static_replicas
+        why = unowned(observation)
+        if observation.requested_replicas != wanted:
+            why = f"static keeps {wanted}"
+        if not why:
+            return hold(observation, f"static keeps {wanted}: hold {wanted}")
+        bins = spread(items_of(observation), wanted)
+        return change(observation, plan_for(observation, bins, self.settings.replica_prefix), why)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FirstFit2022Settings(Settings):
+    """What the paper fixed. Raises ValueError for a value out of range."""
+
+    cool_down_s: float = setting(30.0, "s", least=0)
+    """Seconds without a decision after any change of the count. ICCBDC 2022: 30, at W = 5 s."""
+
+
+class FirstFit2022:
+    """As many replicas as first-fit decreasing needs with all of μ and μ·W; partitions are spread at each change.
+
+    Between two changes of the count nothing moves: the paper reassigns only when it scales.
+    """
+
+    name = "ffd-2022"
+
+    def __init__(self, settings: PolicySettings, options: FirstFit2022Settings | None = None) -> None:
+        self.settings = settings
+        self.options = options or FirstFit2022Settings()
+        self._scalings = Scalings(self.options.cool_down_s)
+
+    def decide(self, observation: GroupObservation) -> Decision:
+        """Scale to the count of the packing, unless it is too early; give owners to partitions without one."""
+        self._scalings.observe(observation)
+        now = observation.requested_replicas
+        items = items_of(observation)
+        capacity = Capacity.of_replica(observation.service_rate, self.settings.latency_target_s, 1.0)
+        wanted = max(1, len(first_fit_decreasing(items, capacity)))
+        total = Bin(items)
+        why = (
+            f"{number(total.arrival_rate)} events/s and {number(total.lag)} events of lag fit {wanted} with "
+            f"{number(capacity.arrival_rate)} events/s (μ) and {number(capacity.lag)} events (μ·W) each"
+        )
+        since_s = observation.at_s - self._scalings.last_s
+        if wanted != now and now and since_s < self.options.cool_down_s:
+            so_far = f"{number(since_s)} of {number(self.options.cool_down_s)} s"
+            why, wanted = f"{why}, but cooling down, {so_far}", now
+        if wanted == now and not unowned(observation):
+            return hold(observation, f"{why}: hold {now}")
+        if wanted == now:
+            why = unowned(observation)
+        bins = fewest_partitions(items, wanted)
+        return change(observation, plan_for(observation, bins, self.settings.replica_prefix, at_least=wanted), why)
+
+
+def fewest_partitions(items: Sequence[Item], count: int) -> tuple[Bin, ...]:
+    """Spread `items` over `count` bins: largest λ first, each into the bin with the fewest items, then the least λ."""
+    contents: list[list[Item]] = [[] for _ in range(count)]
+    heap = [(0, 0.0, index) for index in range(count)]  # items held, λ, index: sorted already, so a heap
+    for item in sorted(items, key=lambda one: (-one.arrival_rate, one.partition)):
+        held, arrival_rate, index = heap[0]
+        contents[index].append(item)
+        heapreplace(heap, (held + 1, arrival_rate + item.arrival_rate, index))
+    return tuple(Bin(tuple(content)) for content in contents)
+
+
+def first_fit_decreasing(items: Sequence[Item], capacity: Capacity) -> tuple[Bin, ...]:
+    """First-fit decreasing: each item into the first bin in which both capacities hold, else into a new one.
+
+    Largest λ first; ties by lag, then partition number. An item bigger than a bin counts as one full bin, as in
+    Least-Loaded: only idle partitions can join it. No items, no bins.
+    """
+    room: list[tuple[float, float]] = []
+    contents: list[list[Item]] = []
+    for item in sorted(items, key=lambda one: (-one.arrival_rate, -one.lag, one.partition)):
+        whole = capacity.exceeded_by(item.arrival_rate, item.lag)
+        rate = capacity.arrival_rate if whole else item.arrival_rate
+        lag = capacity.lag if whole else item.lag
+        fitting = (number for number, (rate_left, lag_left) in enumerate(room) if rate <= rate_left and lag <= lag_left)
+        chosen = next(fitting, len(room))
+        if chosen == len(room):
+            room.append((capacity.arrival_rate, capacity.lag))
+            contents.append([])
+        contents[chosen].append(item)
+        room[chosen] = (room[chosen][0] - rate, room[chosen][1] - lag)
+    return tuple(Bin(tuple(content)) for content in contents)

@@ -37,23 +37,12 @@ class PowerLaw:
     """ln seconds minus the law's, ascending, one for each sample."""
     spread: float
     """Standard deviation of the residuals."""
-    doubt: tuple[float, float, float]
-    """Of (b, c): inverse of the 2×2 normal matrix, as its entries (bb, bc, cc)."""
 
     def log_s(self, members: int, moved: int) -> float:
         """Return ln of the law's seconds at these counts."""
-        x, y = self._from_centre(members, moved)
-        return self.log_centre_s + self.exponents[0] * x + self.exponents[1] * y
-
-    def exponent_error(self, members: int, moved: int) -> float:
-        """Return the standard error that uncertain exponents give `log_s` here; grows away from what was seen."""
-        x, y = self._from_centre(members, moved)
-        bb, bc, cc = self.doubt
-        return self.spread * math.sqrt(max(0.0, bb * x * x + 2 * bc * x * y + cc * y * y))
-
-    def _from_centre(self, members: int, moved: int) -> tuple[float, float]:
         x, y = log_counts(members, moved)
-        return x - self.centre[0], y - self.centre[1]
+        x, y = x - self.centre[0], y - self.centre[1]
+        return self.log_centre_s + self.exponents[0] * x + self.exponents[1] * y
 
 
 def log_counts(members: int, moved: int) -> tuple[float, float]:
@@ -73,14 +62,12 @@ def fit(samples: Floats) -> PowerLaw:
     exponents = _never_negative(bb, bc, cc, by, cy)
     residuals = apart[:, 2] - apart[:, :2] @ np.array(exponents)
     residuals.sort()
-    determinant = bb * cc - bc * bc
     return PowerLaw(
         centre=(float(mean[0]), float(mean[1])),
         log_centre_s=float(mean[2]),
         exponents=exponents,
         residuals=residuals,
         spread=math.sqrt(float(residuals @ residuals) / (len(residuals) - FITTED)),
-        doubt=(cc / determinant, -bc / determinant, bb / determinant),
     )
 
 

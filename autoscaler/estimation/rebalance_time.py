@@ -16,13 +16,11 @@ The model, for each kind on its own: seconds = e^a · members^b · moved^c · no
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 from statistics import NormalDist
 from typing import Final
 
 import numpy as np
 
-from autoscaler.estimation.order_statistics import CONFIDENCE, enclosing, next_at_or_below
 from autoscaler.estimation.power_law import FITTED, PowerLaw, fit, log_counts
 
 KINDS: Final = ("plan", "death", "membership")
@@ -31,15 +29,6 @@ RESOLUTION_S: Final = 0.001
 """Shorter lengths count as this one: clocks of two processes were compared, less is noise and nothing to save."""
 LEAST_ROUNDS: Final = 10
 """Below this, three fitted parameters leave too little to tell the noise by."""
-
-
-class Length(StrEnum):
-    """Which of a round's lengths of time is meant."""
-
-    PAUSE = "pause"
-    """While a partition was served by nobody: what its events wait for."""
-    PLAN_TO_READY = "plan_to_ready"
-    """From the plan until the round was complete: how long a decision takes to work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,30 +54,23 @@ class RebalanceTiming:
             if not 0 <= value < math.inf:
                 raise ValueError(f"{name} of a round must be seconds of at least 0, got {value}")
 
-    def length_s(self, length: Length) -> float:
-        """Seconds; 0: not measured."""
-        return self.pause_s if length is Length.PAUSE else self.plan_to_ready_s
-
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A quantile, and the interval that holds it with 95 %."""
+    """A quantile of the pause."""
 
     value_s: float
     """The next round of this kind stays at or below it with probability q."""
-    low_s: float
-    high_s: float
-    """inf: too few rounds to bound it from above."""
     samples: int
     """Rounds that it was learned from; 0: it is the prior."""
 
 
 class RebalanceTimes:
-    """Learns lengths of rounds; the module says how.
+    """Learns how long rounds pause; the module says how.
 
     prior_s: returned for a kind, with 0 samples, until `enough_rounds` of that kind have been seen.
-    memory_rounds: rounds of each kind that are remembered; at least ln(0.025)/ln(q) (368 for q = 0.99) bound a
-    quantile from above. Takes O(1) to observe, O(memory) once for the first quantile after that, then O(1).
+    memory_rounds: rounds of each kind that are remembered. Takes O(1) to observe, O(memory) once for the first quantile
+    after that, then O(1).
     """
 
     def __init__(self, prior_s: float, *, enough_rounds: int = 30, memory_rounds: int = 1000) -> None:
@@ -100,39 +82,29 @@ class RebalanceTimes:
             )
         self._prior_s = prior_s
         self._enough_rounds = enough_rounds
-        self._histories = {(kind, length): _History(memory_rounds) for kind in KINDS for length in Length}
+        self._histories = {kind: _History(memory_rounds) for kind in KINDS}
 
     def observe(self, timing: RebalanceTiming) -> None:
-        """Take in one round. A length that was not measured teaches nothing."""
-        for length in Length:
-            if seconds := timing.length_s(length):
-                self._histories[timing.kind, length].add(timing.members, timing.moved, seconds)
+        """Take in one round. A pause that was not measured teaches nothing."""
+        if timing.pause_s:
+            self._histories[timing.kind].add(timing.members, timing.moved, timing.pause_s)
 
     def remembered(self) -> tuple[RebalanceTiming, ...]:
-        """Return what was learned, the oldest of a kind first; a learner that observes it knows as much as this one.
-
-        Each has one length, the other is 0: the two are not forgotten at the same time.
-        """
+        """Return what was learned, the oldest of a kind first; a learner that observes it knows as much as this one."""
         return tuple(
-            RebalanceTiming(
-                kind=kind,
-                members=members,
-                moved=moved,
-                pause_s=seconds if length is Length.PAUSE else 0.0,
-                plan_to_ready_s=seconds if length is Length.PLAN_TO_READY else 0.0,
-            )
-            for (kind, length), history in self._histories.items()
-            for members, moved, seconds in history.oldest_first()
+            RebalanceTiming(kind=kind, members=members, moved=moved, pause_s=pause_s, plan_to_ready_s=0.0)
+            for kind, history in self._histories.items()
+            for members, moved, pause_s in history.oldest_first()
         )
 
-    def quantile(self, q: float, kind: str, members: int, moved: int, *, length: Length = Length.PAUSE) -> Estimate:
-        """Return the length that a share q, 0 < q < 1, of such rounds does not exceed; never falls as moved grows."""
+    def quantile(self, q: float, kind: str, members: int, moved: int) -> Estimate:
+        """Return the pause that a share q, 0 < q < 1, of such rounds does not exceed; never falls as moved grows."""
         if not 0 < q < 1:
             raise ValueError(f"quantile q must lie between 0 and 1, got {q}")
         _check_round(kind, members, moved)
-        history = self._histories[kind, length]
+        history = self._histories[kind]
         if history.seen < self._enough_rounds:
-            return Estimate(self._prior_s, 0.0, math.inf, 0)
+            return Estimate(self._prior_s, 0)
         return _estimate(history.law(), q, members, moved)
 
     def warning(
@@ -144,7 +116,7 @@ class RebalanceTimes:
         estimate = self.quantile(q, kind, members, moved)
         if estimate.value_s < latency_target_s:
             return None
-        seen = self._histories[kind, Length.PAUSE].seen
+        seen = self._histories[kind].seen
         source = f"learned from {estimate.samples} rounds" if estimate.samples else f"assumed, {seen} rounds seen"
         return (
             f"{100 * q:g} % of {kind} rounds with {members} members and {moved} moved pause up to "
@@ -154,7 +126,7 @@ class RebalanceTimes:
 
 
 class _History:
-    """The newest lengths of one kind of round, and the law fitted to them, made when it is asked for."""
+    """The newest pauses of one kind of round, and the law fitted to them, made when it is asked for."""
 
     def __init__(self, memory_rounds: int) -> None:
         self.seen = 0
@@ -185,14 +157,17 @@ def _estimate(law: PowerLaw, q: float, members: int, moved: int) -> Estimate:
     at = law.log_s(members, moved)
     rank = next_at_or_below(q, samples)
     noise = float(law.residuals[rank - 1]) if rank <= samples else _beyond_the_longest(law, q)
-    low, high = enclosing(q, samples)
-    error = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * law.exponent_error(members, moved)
-    return Estimate(
-        value_s=_seconds(at + noise),
-        low_s=_seconds(min(noise, float(law.residuals[low - 1])) + at - error) if low else 0.0,
-        high_s=_seconds(max(noise, float(law.residuals[high - 1])) + at + error) if high <= samples else math.inf,
-        samples=samples,
-    )
+    return Estimate(_seconds(at + noise), samples)
+
+
+def next_at_or_below(q: float, samples: int) -> int:
+    """Return rank k, from 1, so that the next sample is at or below the k-th smallest with probability at least q.
+
+    k = ⌈(n + 1)·q⌉: each place of the next sample among the n seen is equally likely (Vovk, Gammerman, Shafer 2005,
+    conformal prediction). k = n + 1 means that n samples are too few: the next may exceed all of them.
+    """
+    # 1e-9: (99 + 1)·0.99 is 99.00000000000001 in floating point, and its rank is 99
+    return max(1, math.ceil((samples + 1) * q - 1e-9))
 
 
 def _beyond_the_longest(law: PowerLaw, q: float) -> float:

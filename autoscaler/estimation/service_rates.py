@@ -23,11 +23,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from autoscaler.estimation.order_statistics import CONFIDENCE
 from autoscaler.estimation.rates import WorkCounters
 
 Floats = NDArray[np.float64]
 
+CONFIDENCE: Final = 0.95
+"""With which the interval of an estimate holds the truth."""
 Z: Final = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 EXPECTED_VARIATION: Final = 1.0
 """(Standard deviation / mean)² of one event's service time before any was seen: that of exponential times."""

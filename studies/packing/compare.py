@@ -10,13 +10,12 @@ import numpy as np
 
 from autoscaler.packing.keep_in_place import KeepInPlace
 from autoscaler.packing.one_dimension import Packer
-from autoscaler.packing.packers import PACKERS
+from autoscaler.packing.packers import AS_THEY_COME, PACKERS
 from contracts.settings import Settings, setting
 from report.statistics import Interval, bootstrap_interval, pareto_front
 from studies.packing.streams import CAPACITY, consumers, moved, pack_all, random_walk, rscore
 
 SOURCE: Final = "Landau et al. 2024, arXiv:2402.06085"
-AS_THEY_COME: Final = ("nf", "ff", "bf", "wf")
 EXISTING: Final = (*AS_THEY_COME, "nfd", "ffd", "bfd", "wfd")
 MODIFIED: Final = ("mwf", "mbf", "mwfp", "mbfp")
 THE_TWELVE: Final = (*EXISTING, *MODIFIED)

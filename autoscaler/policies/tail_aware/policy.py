@@ -157,28 +157,31 @@ def _cost(one: Candidate) -> float:
 
 def _weighed(now: Situation, chosen: Candidate, found: list[Candidate]) -> Iterator[Alternative]:
     """Yield what was chosen, then the cheapest with each other number of replicas."""
-    events = max(1.0, float(now.waiting.sum() + now.expected.sum()))
     cheapest: dict[int, Candidate] = {}
     for one in sorted(found, key=_cost):
         cheapest.setdefault(len(one.replicas), one)
     cheapest.pop(len(chosen.replicas), None)
     for one in (chosen, *cheapest.values()):
-        in_sla = min(1.0, max(0.0, 1 - one.late / events))
-        yield Alternative(len(one.replicas), one.moved, in_sla, one.cost)
+        yield Alternative(len(one.replicas), one.moved, _in_sla(now, one), one.cost)
+
+
+def _in_sla(now: Situation, one: Candidate) -> float:
+    """Return the share of the events looked at that would be in time."""
+    events = max(1.0, float(now.waiting.sum() + now.expected.sum()))
+    return min(1.0, max(0.0, 1 - one.late / events))
 
 
 def _why(now: Situation, chosen: Candidate, found: list[Candidate]) -> str:
-    """Say what the plan costs in late events, and what the best of the others would have."""
-    said = f"{number(float(now.sizes.sum()))} events expected per interval, late with {_count(chosen)}: "
-    said += number(chosen.late)
+    """Compare the plan with staying as it is; where it stays, with the best that has another number of replicas."""
+    said = f"{number(float(now.sizes.sum()))} events expected per interval; {_told(now, chosen)}"
+    staying = next((one for one in found if not one.moved and len(one.replicas) == len(now.rates)), None)
+    if staying is not None and staying is not chosen and (chosen.moved or len(chosen.replicas) != len(now.rates)):
+        return f"{said}, staying with {_told(now, staying).removeprefix('with ')}"
     others = [one for one in found if len(one.replicas) != len(chosen.replicas)]
-    if others:
-        other = min(others, key=_cost)
-        said += f", with {_count(other)}: {number(other.late)}"
-        said += f"; a late event weighs {now.late_price_s:.2g} s of a replica"
-    return said
+    return f"{said}, {_told(now, min(others, key=_cost))}" if others else said
 
 
-def _count(one: Candidate) -> str:
+def _told(now: Situation, one: Candidate) -> str:
     count = len(one.replicas)
-    return f"{count} replica" + "s" * (count != 1)
+    replicas = f"{count} replica" + "s" * (count != 1)
+    return f"with {replicas} {100 * _in_sla(now, one):.4g} % in time at cost {number(one.cost)}"

@@ -99,8 +99,8 @@ class Outlook:
 def outlook(*, interval_s: float, reach_s: float, startup_s: float) -> Outlook:
     """Return what is looked at.
 
-    reach_s: all that waits or is moved now is settled by then. startup_s: a start is judged by the interval after it,
-    which is lost when it is begun an interval later, and by the queue that the interval before it leaves.
+    reach_s: all that waits or is moved now is settled by then. startup_s: what a start is worth shows in the
+    interval after it, which is lost when it is begun an interval later, and in the queue that the one before it leaves.
     """
     near = max(1, ceil(reach_s / interval_s - ROUNDING))
     last = ceil((startup_s + interval_s) / interval_s - ROUNDING) if startup_s > 0 else 0

@@ -2,13 +2,12 @@
 
 import math
 import random
-import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoscaler.estimation import KINDS, Length, RebalanceTimes, RebalanceTiming
+from autoscaler.estimation import KINDS, RebalanceTimes, RebalanceTiming
 
 rounds = st.builds(
     RebalanceTiming,
@@ -35,7 +34,7 @@ def learned(timings, **settings):
 def test_the_prior_stands_until_enough_rounds_of_the_kind_were_seen():
     times = learned([plan_round(0.2)] * 29, enough_rounds=30)
     before = times.quantile(0.99, "plan", 3, 1)
-    assert (before.value_s, before.low_s, before.high_s, before.samples) == (0.05, 0.0, math.inf, 0)
+    assert (before.value_s, before.samples) == (0.05, 0)
 
     times.observe(plan_round(0.2))
     after = times.quantile(0.99, "plan", 3, 1)
@@ -49,16 +48,13 @@ def test_a_length_that_was_not_measured_teaches_nothing():
     times = learned([plan_round(0.0, ready_s=0.07)] * 50)
 
     assert times.quantile(0.5, "plan", 3, 1).samples == 0
-    ready = times.quantile(0.5, "plan", 3, 1, length=Length.PLAN_TO_READY)
-    assert (ready.value_s, ready.samples) == (pytest.approx(0.07), 50)
 
 
-def test_few_rounds_bound_nothing_from_above_and_never_promise_less_than_the_longest():
+def test_few_rounds_never_promise_less_than_the_longest():
     pauses = [0.01] * 49 + [0.4]
     few = learned([plan_round(pause_s) for pause_s in pauses]).quantile(0.99, "plan", 3, 1)
 
     assert few.value_s >= 0.4
-    assert few.high_s == math.inf
 
 
 def test_a_thousand_rounds_are_told_by_their_ranks():
@@ -67,8 +63,6 @@ def test_a_thousand_rounds_are_told_by_their_ranks():
     estimate = learned([plan_round(pause_s) for pause_s in pauses]).quantile(0.99, "plan", 3, 1)
 
     assert estimate.value_s == pytest.approx(sorted(pauses)[989])
-    assert estimate.low_s < estimate.value_s < estimate.high_s < math.inf
-    assert estimate.low_s in [pytest.approx(pause_s) for pause_s in sorted(pauses)[970:989]]
 
 
 def test_slower_rounds_show_within_a_share_of_the_memory_and_old_ones_are_gone_after_all_of_it():
@@ -112,27 +106,11 @@ def test_it_never_falls_with_more_moved_more_members_or_a_higher_quantile(histor
 
 
 @given(histories, st.sampled_from(KINDS), st.floats(0.001, 0.999), st.integers(1, 10**6), st.integers(0, 10**6))
-def test_whatever_was_measured_the_estimate_is_a_length_of_time_inside_its_interval(history, kind, q, members, moved):
+def test_whatever_was_measured_the_estimate_is_a_length_of_time(history, kind, q, members, moved):
     estimate = learned(history, enough_rounds=10, memory_rounds=20).quantile(q, kind, members, moved)
 
     assert 0 < estimate.value_s < math.inf
-    assert estimate.low_s <= estimate.value_s <= estimate.high_s
     assert estimate.samples <= 20
-
-
-def test_an_absurd_length_far_from_what_was_seen_is_for_ever_and_no_overflow():
-    times = learned([plan_round(1e308)] * 30)
-
-    assert times.quantile(0.99, "plan", 10**6, 10**6).value_s == math.inf
-
-
-@given(histories)
-def test_the_same_rounds_teach_the_same(history):
-    def estimates():
-        times = learned(history, enough_rounds=10)
-        return [times.quantile(0.9, kind, 4, 2, length=length) for kind in KINDS for length in Length]
-
-    assert estimates() == estimates()
 
 
 @pytest.mark.parametrize(
@@ -178,37 +156,13 @@ def test_what_cannot_be_asked_is_refused_by_name(question, message):
         question(RebalanceTimes(0.05))
 
 
-def test_a_policy_may_ask_at_every_tick_about_every_pair():
-    times = learned([plan_round(0.01 + i % 7 / 1000, moved=1 + i % 5) for i in range(1000)])
-
-    def seconds_per_query():
-        start = time.process_time()
-        for moved in range(500):
-            times.quantile(0.99, "plan", 3, moved)
-        return (time.process_time() - start) / 500
-
-    assert min(seconds_per_query() for _ in range(5)) < 100e-6
-
-
 @given(histories, st.integers(10, 30))
 def test_a_learner_that_is_told_what_another_remembers_answers_alike(history, memory_rounds):
     first = learned(history, enough_rounds=10, memory_rounds=memory_rounds)
     second = learned(first.remembered(), enough_rounds=10, memory_rounds=memory_rounds)
     third = learned(second.remembered(), enough_rounds=10, memory_rounds=memory_rounds)
 
-    assert len(second.remembered()) == len(first.remembered()) <= memory_rounds * len(KINDS) * len(Length)
+    assert len(second.remembered()) == len(first.remembered()) <= memory_rounds * len(KINDS)
     for kind in KINDS:
-        for length in Length:
-            one, other = (each.quantile(0.9, kind, 4, 2, length=length) for each in (first, third))
-            assert (other.value_s, other.high_s) == (pytest.approx(one.value_s), pytest.approx(one.high_s))
-            assert other.low_s == pytest.approx(one.low_s)
-            assert other.samples == one.samples
-
-
-def test_the_oldest_round_is_the_first_to_be_forgotten_by_a_learner_that_was_told():
-    first = learned([plan_round(0.001 * (number + 1)) for number in range(15)], enough_rounds=10, memory_rounds=10)
-    assert [round(1000 * one.pause_s) for one in first.remembered()] == list(range(6, 16))
-
-    second = learned(first.remembered(), enough_rounds=10, memory_rounds=10)
-    second.observe(plan_round(0.5))
-    assert [round(1000 * one.pause_s) for one in second.remembered()] == [*range(7, 16), 500]
+        one, other = (each.quantile(0.9, kind, 4, 2) for each in (first, third))
+        assert (other.value_s, other.samples) == (pytest.approx(one.value_s), one.samples)

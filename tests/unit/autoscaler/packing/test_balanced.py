@@ -37,18 +37,6 @@ def test_consumers_keep_their_numbers():
     assert balanced(loads, owners, CAPACITY) == {0: 4, 1: 2, 2: 4} or balanced(loads, owners, CAPACITY) == owners
 
 
-def test_new_bins_get_the_lowest_free_numbers():
-    assert balanced({0: 60.0, 1: 60.0, 2: 60.0}, {0: 1}, CAPACITY) == {0: 1, 1: 0, 2: 2}
-
-
-def test_the_order_breaks_ties():
-    loads = {0: 50.0, 1: 50.0, 2: 50.0}
-
-    assert groups(balanced(loads, {}, CAPACITY)) == [[0, 2], [1]]
-    assert groups(balanced(loads, {}, CAPACITY, order=[2, 1, 0])) == [[0, 2], [1]]
-    assert groups(balanced(loads, {}, CAPACITY, order=[1, 2, 0])) == [[0, 1], [2]]
-
-
 @given(situations(st.integers(0, 100).map(float)))
 def test_no_other_numbers_keep_more(situation):
     loads, owners, _ = situation

@@ -84,13 +84,6 @@ def test_a_search_that_is_given_up_says_between_what_the_least_lies(monkeypatch:
     assert (exactly.enough <= hasty.enough).all()
 
 
-def test_equal_loads_equal_bounds() -> None:
-    counts = np.random.default_rng(5).poisson(33, (8, 60))
-    first, second = (bound(counts, service_rate=100, latency_target_s=1.0, bursts=False) for _ in range(2))
-    assert first.replicas.tolist() == second.replicas.tolist()
-    assert first.enough.tolist() == second.enough.tolist()
-
-
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(0, 60), max_size=60), st.integers(1, 50))
 def test_the_contents_of_the_bins_are_the_items(items: list[int], capacity: int) -> None:

@@ -57,12 +57,6 @@ def test_the_least_that_helps_leaves_an_overfull_consumer():
     assert keep_in_place(loads, owners, CAPACITY) == {0: 0, 1: 0, 2: 1, 3: 1}
 
 
-def test_what_fits_nowhere_gets_the_lowest_unopened_consumer():
-    loads, owners = {0: 60.0, 1: 55.0, 2: 90.0}, {0: 3, 1: 3, 2: 0}
-
-    assert keep_in_place(loads, owners, CAPACITY) == {0: 3, 1: 1, 2: 0}
-
-
 def test_a_consumer_is_emptied_if_that_moves_less_than_its_price():
     loads, owners = {0: 50.0, 1: 40.0, 2: 30.0}, {0: 0, 1: 1, 2: 2}
 
@@ -70,19 +64,6 @@ def test_a_consumer_is_emptied_if_that_moves_less_than_its_price():
     assert set(emptied.values()) == {0, 1}
     assert (emptied[0], emptied[1]) == (0, 1)
     assert KeepInPlace(consumer_price=0.25, swing=0.0)(loads, owners, CAPACITY) == owners
-
-
-def test_partitions_without_owner_are_placed_and_nobody_else_moves_for_them():
-    loads, owners = {0: 60.0, 1: 60.0, 2: 40.0}, {0: 0, 1: 1}
-
-    assert keep_in_place(loads, owners, CAPACITY)[0] == 0
-    assert rate_moved(owners, keep_in_place(loads, owners, CAPACITY), loads) == 0
-
-
-def test_without_any_owner_it_is_best_fit_decreasing():
-    loads = {0: 20.0, 1: 60.0, 2: 70.0, 3: 30.0, 4: 40.0}
-
-    assert keep_in_place(loads, {}, CAPACITY) == PACKERS["bfd"](loads, {}, CAPACITY)
 
 
 def test_a_partition_above_the_capacity_stays_and_the_others_leave():
@@ -155,12 +136,3 @@ def test_no_smaller_eviction_leaves_a_consumer_that_fits(sizes):
     assert len(left) == 1 or sum(left) <= CAPACITY
     subsets = (kept for count in range(1, len(sizes) + 1) for kept in combinations(sizes, count))
     assert sum(left) == max(sum(kept) for kept in subsets if len(kept) == 1 or sum(kept) <= CAPACITY)
-
-
-def test_an_eviction_from_very_many_partitions_is_small_if_not_the_least():
-    sizes = np.sort(np.random.default_rng(3).uniform(0, 2, 300))[::-1].copy()
-
-    leaves = least_eviction(sizes, CAPACITY)
-
-    assert sizes[~leaves].sum() <= CAPACITY
-    assert sizes[leaves].sum() <= sizes.sum() - CAPACITY + 2

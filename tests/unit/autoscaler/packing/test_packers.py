@@ -7,12 +7,8 @@ from unit.autoscaler.packing.situations import CAPACITY, fits, held_by, situatio
 
 from autoscaler.packing.packers import PACKERS
 
+TWELVE = [name for name in PACKERS if name not in ("keep_in_place", "least_loaded")]
 SOME = settings(max_examples=40)
-
-
-def test_all_packers_are_there_under_their_names():
-    any_fit = ["nf", "ff", "bf", "wf", "nfd", "ffd", "bfd", "wfd"]
-    assert list(PACKERS) == [*any_fit, "mwf", "mbf", "mwfp", "mbfp", "keep_in_place", "least_loaded"]
 
 
 @SOME
@@ -61,3 +57,25 @@ def test_the_unit_of_the_loads_does_not_matter(situation):
 def test_a_negative_consumer_is_refused(name):
     with pytest.raises(ValueError, match="consumers are numbered from 0"):
         PACKERS[name]({0: 1.0}, {0: -1}, CAPACITY)
+
+
+@pytest.mark.parametrize("name", PACKERS)
+@pytest.mark.parametrize(
+    ("loads", "capacity", "order", "said"),
+    [
+        ({0: -1.0}, 100.0, None, "partition 0"),
+        ({0: float("nan")}, 100.0, None, "partition 0"),
+        ({0: float("inf")}, 100.0, None, "partition 0"),
+        ({0: 1.0}, 0.0, None, "capacity"),
+        ({0: 1.0, 1: 2.0}, 100.0, [0], "order"),
+        ({0: 1.0, 1: 2.0}, 100.0, [0, 0], "order"),
+    ],
+)
+def test_arguments_that_make_no_sense_are_named(name, loads, capacity, order, said):
+    with pytest.raises(ValueError, match=said):
+        PACKERS[name](loads, {}, capacity, order=order)
+
+
+@pytest.mark.parametrize("name", PACKERS)
+def test_nothing_to_pack_is_no_packing(name):
+    assert PACKERS[name]({}, {}, CAPACITY) == {}

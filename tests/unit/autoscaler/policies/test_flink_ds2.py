@@ -46,14 +46,6 @@ def test_a_rescale_begins_a_new_window():
     assert held.during(range(8, 20), even(700)) == [(12, 6)], "6 s after the rescale at 6 s"
 
 
-def test_rates_are_averages_over_the_window():
-    held = group(replicas=2)
-
-    held.during(range(5), even(200))
-    assert held.during(range(5, 8), even(330)) == [], "the average of five seconds is 278 at 7 s"
-    assert held.during(range(8, 12), even(330)) == [(9, 3)]
-
-
 def test_the_three_terms_of_the_target():
     """A lag of 100 in 5 s, 60 events/s that pile up for 1 s of restart, 60 events/s at 60 %: 20 + 12 + 100."""
     held = group(restart_s=1.0, track_restart_time=False)
@@ -61,22 +53,6 @@ def test_the_three_terms_of_the_target():
     decision = decided(held, [60], [100])
 
     assert decision.reason.startswith("60 events/s and 100 events of lag need 132 events/s, 1 serve 200")
-
-
-def test_restart_time_is_what_the_group_shows():
-    tracked = decided(group(), [100], rebalance_time_s=2.0)
-    capped = decided(group(restart_limit_s=1.0), [100], rebalance_time_s=2.0)
-    told = decided(group(track_restart_time=False, restart_s=0.0), [100], rebalance_time_s=2.0)
-
-    assert [one.reason.split(" need ")[1].split(" events/s")[0] for one in (tracked, capped, told)] == [
-        "207",
-        "187",
-        "167",
-    ]
-
-
-def test_backlogs_ask_for_nothing_where_catching_up_is_off():
-    assert "need 100 events/s" in decided(group(catch_up_s=0.0), [60], [1000]).reason
 
 
 @pytest.mark.parametrize(("rate", "planned"), [(160, 1), (161, 2)])
@@ -104,34 +80,12 @@ def test_down_waits_for_a_minute_and_takes_the_most_wanted_meanwhile():
     assert held.during(range(40, 80), even(60)) == [(66, 3)]
 
 
-def test_a_reason_to_stay_begins_the_minute_anew():
-    held = group(replicas=2)
-
-    decided(held, even(60))
-    held.during(range(7, 20), even(230))
-    assert held.during(range(20, 90), even(60)) == [(83, 1)], "one was wanted again from 23 s on"
-
-
-def test_what_was_wanted_longer_ago_than_the_interval_no_longer_counts():
-    """Two are wanted until 22 s, one from then on. Two would do within the bounds, so only one is worth a rescale."""
-    held = group(replicas=3, utilization_min=0.2, max_scale_down_factor=1.0)
-
-    assert held.during(range(20), even(130)) == []
-    assert held.during(range(20, 83), even(118)) == []
-    assert held.decision.reason.endswith("2 wanted, but the utilisation is within its bounds: hold 3")
-    assert held.during(range(83, 90), even(118)) == [(84, 1)]
-
-
 def test_down_by_no_more_than_the_factor_at_once():
     quick = {"scale_down_interval_s": 0, "replicas": 10}
 
     assert decided(group(**quick), even(1)).plan.count == 4
     assert decided(group(**quick, max_scale_down_factor=0.2), even(1)).plan.count == 8
     assert decided(group(**quick), even(0)).plan.count == 4, "silence: infinite capacity, and the same limit"
-
-
-def test_up_by_no_more_than_the_factor_at_once():
-    assert decided(group(max_scale_up_factor=1.0), even(1000)).plan.count == 2
 
 
 def test_never_down_while_a_backlog_is_being_served():
@@ -143,12 +97,6 @@ def test_never_down_while_a_backlog_is_being_served():
         "wanted, but the utilisation is within its bounds, for a backlog is being served: " + ("hold 4")
     )
     assert held.during(range(7, 12), even(60), [200] + [0] * 11) == [(7, 2)]
-
-
-def test_no_growth_while_a_backlog_is_served_fast_enough():
-    """A replica that is busy 90 % of its time is too busy, but not with a backlog: its lag is what counts then."""
-    assert decided(group(catch_up_s=1000.0), even(180), [1000] + [0] * 11).plan.count == 1
-    assert decided(group(catch_up_s=1000.0), even(180), [0] * 12).plan.count == 2
 
 
 def test_the_busiest_replica_stands_for_all():
@@ -184,13 +132,6 @@ def test_a_scale_up_that_did_not_help_is_not_repeated():
     assert wise.decision.reason.endswith("8 wanted, but the last scale-up added 0 of 303 events/s: hold 3")
 
 
-def test_a_scale_up_that_helped_may_be_followed_by_another():
-    held = group(detect_ineffective=True)
-
-    assert held.during(range(9), even(300)) == [(6, 3)]
-    assert held.during(range(9, 20), even(600)) == [(12, 5)]
-
-
 def test_scalability_is_learned_from_past_rescales():
     """One hot partition: 2 served no more than 3, so that α = (2·200 + 3·200)/(100·(4 + 9)) = 0.77."""
     held = group(observe_scalability=True, scalability_observations=2, max_scale_up_factor=0.5)
@@ -199,23 +140,6 @@ def test_scalability_is_learned_from_past_rescales():
 
     assert changes == [(6, 2), (12, 3), (18, 5)]
     assert held.policy._scalability() == 0.77
-
-
-def test_learning_scalability_leaves_linear_groups_alone():
-    held = group(observe_scalability=True, scalability_observations=2)
-
-    held.during(range(6), even(150))
-    held.during(range(6, 15), even(350))
-    held.during(range(15, 40), even(600))
-
-    assert len(held.policy._rescales) == 2
-    assert held.policy._scalability() == 1.0
-
-
-def test_silence_teaches_nothing_about_scalability():
-    held = group(replicas=10, observe_scalability=True, scalability_observations=1, scale_down_interval_s=0)
-
-    assert held.during(range(13), even(0)) == [(6, 4), (12, 2)]
 
 
 @pytest.mark.parametrize(
@@ -231,12 +155,6 @@ def test_counts_at_which_partitions_divide_well(mode, planned):
     wanted = [7, 8, 9, 10, 11, 12, 5, 4, 3, 2, 1]
 
     assert [aligned(one, 6, 12, mode) for one in wanted] == planned
-
-
-def test_a_prime_number_of_partitions_leaves_nothing_between_one_and_all():
-    assert [aligned(one, 1, 5, "evenly-spread") for one in range(1, 6)] == [1, 5, 5, 5, 5]
-    assert [aligned(one, 1, 5, "maximize-utilisation") for one in range(1, 6)] == [1, 3, 5, 5, 5]
-    assert [aligned(one, 4, 5, "evenly-spread") for one in range(1, 5)] == [1, 1, 3, 4]
 
 
 @pytest.mark.parametrize("partitions", range(1, 25))

@@ -47,16 +47,6 @@ def test_guards_wrap_from_the_inside_out():
     ]
 
 
-def test_guards_are_told_what_the_settings_say():
-    settings = PolicySettings(replica_prefix="till")
-
-    policy = guarded(Wants(5, counts_only=True), settings, GuardSettings(max_replicas=3, cool_down_up_s=9))
-
-    assert policy.decide(seen([1] * 5, replicas=1, at_s=0)).plan.replicas == ("payment-0", "till-0", "till-1")
-    assert policy.decide(seen([1] * 5, replicas=2, at_s=8)).action is Action.HOLD
-    assert policy.decide(seen([1] * 5, replicas=2, at_s=9)).plan.count == 3
-
-
 def test_a_day_on_which_much_goes_wrong():
     inner = Wants(3)
     policy = guarded(inner, PolicySettings(), GuardSettings(cool_down_down_s=5, fallback_after_s=10))
@@ -99,18 +89,3 @@ def test_every_policy_scales_a_group_whose_owners_may_be_unknown(name, owned):
     decision = next(one for one in decisions if one.action is Action.UP)
     assert decision.plan.assignment is None
     assert decision.plan.count >= 3
-
-
-@pytest.mark.parametrize("name", ["algorithm-1", "algorithm-2", "linear"])
-def test_silence_shrinks_a_group_without_owners(name):
-    decision = make_policy(name, None, COUNTS_ONLY).decide(seen([0, 0, 0, 0], replicas=3, owned=[]))
-
-    assert (decision.action, decision.plan.count, decision.plan.assignment) == (Action.DOWN, 1, None)
-
-
-def test_the_bounds_hold_there_too():
-    policy = make_policy("algorithm-2", None, GuardSettings(counts_only=True, max_replicas=2))
-
-    decision = policy.decide(seen([150, 150, 150], replicas=1))
-
-    assert (decision.plan.count, decision.plan.assignment) == (2, None)

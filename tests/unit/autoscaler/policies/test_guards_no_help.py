@@ -14,11 +14,6 @@ def test_backlog_is_what_takes_longer_than_the_target():
     assert backlog(seen([10, 10], [150, 150], replicas=1), 0.5) == "payment-0 holds 300 events, 1.5 s of work"
 
 
-def test_backlog_of_a_group_whose_owners_are_unknown():
-    assert backlog(seen([10, 10], [100, 100], replicas=2, owned=[]), 0.5) == ""
-    assert backlog(seen([10, 10], [400, 400], replicas=2, owned=[]), 0.5) == "the group holds 800 events, 2 s of work"
-
-
 def test_backlog_is_measured_by_the_speed_of_its_own_replica():
     slow = dataclasses.replace(seen([10], [60]), replicas=(Replica("payment-0", True, service_rate=50.0),))
 
@@ -69,10 +64,3 @@ def test_a_scale_up_that_helps_is_not_mentioned():
         lag += 100 if second < 10 else -20
         replicas = 2 if second < 10 else 4
         assert told(guard, second, 4 if second >= 9 else 2, replicas=replicas, lag=lag) in ("wants 2", "wants 4")
-
-
-def test_a_scale_up_ahead_of_the_load_is_not_blamed_for_changing_nothing():
-    guard = NoticeNoHelp(Wants(1), latency_target_s=0.5, after_s=3)
-    for second in range(12):
-        reason = told(guard, second, 4, replicas=2 if second < 2 else 4, lag=10, hot=50.0)
-        assert reason == "wants 4"

@@ -109,5 +109,5 @@ def test_new_partitions_are_placed_at_once():
 
 
 def test_mistakes_are_named():
-    with pytest.raises(PolicyOptionsError, match=r"packer = 'best': known are nf, .*; fill = 1.5: must be"):
+    with pytest.raises(PolicyOptionsError, match=r"fill = 1.5: must be .*; packer = 'best': known are nf, "):
         make_policy("landau", options={"packer": "best", "fill": 1.5})

@@ -64,24 +64,11 @@ def test_uncertainty_makes_a_full_replica_late_and_leaves_a_roomy_one_alone():
     assert late(expected=[150], variance=100.0) == pytest.approx(50, abs=1e-4)
 
 
-def test_everything_stays_where_it_fits():
-    sizes, owners = np.array([30.0, 30, 30]), np.array([0, 0, 1])
-    placed, fits = relieved(sizes, owners, np.array([100.0, 100]), np.zeros(2, np.int64))
-    assert fits
-    assert placed.tolist() == [0, 0, 1]
-
-
 def test_a_full_replica_gives_up_the_smallest_partition_that_is_enough():
     sizes, owners = np.array([60.0, 45, 15]), np.array([0, 0, 0])
     placed, fits = relieved(sizes, owners, np.array([110.0, 110]), np.zeros(2, np.int64))
     assert fits
     assert placed.tolist() == [0, 0, 1]
-
-
-def test_a_closed_replica_is_emptied():
-    placed, fits = relieved(np.array([30.0, 30]), np.array([0, 1]), np.array([100.0, 100]), np.array([0, 1]))
-    assert fits
-    assert placed.tolist() == [0, 0]
 
 
 def test_a_partition_above_the_capacity_gets_a_replica_of_its_own():
@@ -136,21 +123,6 @@ def test_demand_follows_a_ramp_and_averages_noise():
     assert noise.variance() == pytest.approx([50.0, 50.0], rel=0.5)
 
 
-def test_demand_notices_a_step_at_once_when_the_load_had_no_noise():
-    demand = Demand()
-    for _ in range(60):
-        demand.observe(np.array([40.0, 40.0]))
-    demand.observe(np.array([90.0, 40.0]))
-    assert demand.ahead()[0] == pytest.approx(90.0, rel=0.02)
-
-
-def test_new_partitions_start_the_forecast_again():
-    demand = Demand()
-    demand.observe(np.array([40.0]))
-    demand.observe(np.array([40.0, 10.0]))
-    assert demand.ahead() == pytest.approx([40.0, 10.0])
-
-
 def observed(counts=None, *, lags=(0,), at_s=0.1, replicas=(("payment-0", True),)):
     return GroupObservation(
         at_s=at_s,
@@ -171,13 +143,6 @@ def test_what_waits_are_the_newest_events():
     assert waiting[-1] == 40
     assert waiting[:-1].sum() == 3
     assert history.waiting(np.array([500.0]), W)[:, 0].sum() == 500  # those older than the history stand first
-
-
-def test_without_samples_an_interval_counts_as_one_burst():
-    history = ArrivalHistory()
-    history.observe(observed())
-    history.observe(observed(at_s=1.1))
-    assert history.shape().tolist() == [0.0] * 9 + [1.0]
 
 
 def test_a_late_event_grows_dearer_as_the_budget_is_used_up_but_not_without_end():
@@ -210,22 +175,6 @@ def test_start_ups_take_no_less_than_told_until_enough_were_seen():
     for number in range(4, 24):
         joined(startups, 100.0 * number, f"payment-{number}", 20.0)
     assert startups.typical_s(2.0, 1.0) == 20.0, "the last twenty count"
-
-
-def test_a_start_that_is_over_at_the_first_look_took_an_interval_at_most():
-    startups = StartUps()
-    for number in range(1, 4):
-        joined(startups, 10.0 * number, f"payment-{number}", 1.0)
-    assert startups.typical_s(2.0, 1.0) == 1.0
-    assert startups.typical_s(0.3, 1.0) == 0.3, "or less, where less is told"
-    assert startups.typical_s(0.0, 1.0) == 0.0
-
-
-def test_replicas_that_were_there_from_the_beginning_say_nothing_of_starts():
-    startups = StartUps()
-    for second in range(5):
-        startups.observe(observed(at_s=float(second), replicas=tuple((f"payment-{n}", True) for n in range(9))))
-    assert startups.typical_s(2.0, 1.0) == 2.0
 
 
 def test_what_was_done_since_the_commits_does_not_wait():

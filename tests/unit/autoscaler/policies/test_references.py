@@ -1,4 +1,4 @@
-"""`paper-optimal` and `overprovisioned`: what the paper compares with."""
+"""Policies that are told what no policy can know: `paper-optimal`, `overprovisioned`, `clairvoyant`."""
 
 import pytest
 from unit.autoscaler.builders import seen
@@ -6,6 +6,7 @@ from unit.autoscaler.policies.timelines import Obedient
 
 from autoscaler.model import Action
 from autoscaler.policies.references import (
+    Clairvoyant,
     Overprovisioned,
     OverprovisionedSettings,
     PaperOptimal,
@@ -34,13 +35,6 @@ def test_bins_hold_less_than_85_events_per_second(rates, planned):
     assert OPTIMAL.decide(seen(rates, replicas=0)).plan.count == planned
 
 
-def test_lag_is_not_looked_at():
-    decision = OPTIMAL.decide(seen([20, 20], [5000, 5000]))
-
-    assert decision.action is Action.HOLD
-    assert decision.reason == "40 events/s fit 1 with less than 85 events/s each: hold 1"
-
-
 def test_up_and_down_at_once():
     held = Obedient(OPTIMAL)
 
@@ -56,10 +50,6 @@ def test_owners_change_only_where_they_must():
     assert kept.action is Action.HOLD, "Least-Loaded would balance 45 and 45"
     assert moved.action is Action.REASSIGN
     assert moved.plan.assignment[0] != moved.plan.assignment[1]
-
-
-def test_partitions_without_owner_get_one():
-    assert OPTIMAL.decide(seen([20, 20], owned=[])).action is Action.REASSIGN
 
 
 def test_the_text_of_the_paper_as_a_setting():
@@ -84,13 +74,62 @@ def test_the_peak_is_packed_once_and_held():
         assert held.at(1, rates, owned=owned).reason == "3 for the peak: hold 3"
 
 
-def test_a_partition_that_the_peak_does_not_name_is_idle_at_it():
-    policy = Overprovisioned(PolicySettings(), OverprovisionedSettings(peak_rates=(80, 40)))
-
-    assert set(policy.decide(seen([9, 9, 9], replicas=0)).plan.assignment) == {0, 1, 2}
-
-
 def test_the_count_may_be_told_instead():
     policy = Overprovisioned(PolicySettings(), OverprovisionedSettings(replicas=2))
 
     assert sorted(policy.decide(seen([9, 9, 9])).plan.assignment.values()) == ["payment-0", "payment-0", "payment-1"]
+
+
+SCHEDULE = (((0, 1, 2),), ((0, 1), (2,)), ((0, 1), (2,)), ((0,), (1,), (2,)), ())
+
+
+def test_each_second_has_its_packing():
+    held = Obedient(Clairvoyant(SCHEDULE))
+
+    changes = held.during([0.1, 1.1, 2.1, 3.1, 4.1, 99.1], [50, 50, 50], owned=[0, 0, 0])
+
+    assert changes == [(1.1, 2), (3.1, 3), (4.1, 1)], "the last packing, of silence, needs one"
+
+
+def test_few_partitions_move():
+    policy = Clairvoyant(SCHEDULE)
+
+    alone = policy.decide(seen([50, 50, 50], replicas=1, owned=[0, 0, 0], at_s=1.1))
+    assert dict(alone.plan.assignment) == {0: "payment-0", 1: "payment-0", 2: "payment-1"}
+    assert alone.reason == "second 1 needs 2: up 1 → 2"
+    kept = policy.decide(seen([50, 50, 50], replicas=2, owned=[1, 1, 0], at_s=2.1))
+    assert kept.action is Action.HOLD, "the same groups, whoever has them"
+    moved = policy.decide(seen([50, 50, 50], replicas=2, owned=[0, 1, 1], at_s=2.1))
+    assert (moved.action, moved.reason) == (Action.REASSIGN, "second 2 needs 2: reassign 1 of 3 partitions")
+
+
+def test_partitions_that_hold_nothing_stay_with_a_neighbour():
+    policy = Clairvoyant((((0,), (1,)),))
+
+    decision = policy.decide(seen([50, 50, 0, 0, 0], replicas=3, owned=[0, 1, 1, 2, 2]))
+
+    assert decision.plan.assignment[2] == "payment-1", "where it was, beside partition 1"
+    assert set(decision.plan.assignment) == set(range(5))
+    assert len(set(decision.plan.assignment.values())) == 2
+
+
+def test_it_may_be_ahead_of_the_tick():
+    policy = Clairvoyant(SCHEDULE, ahead_s=0.9)
+
+    assert policy.decide(seen([50] * 3, replicas=1, at_s=0.1)).plan.count == 2, "second 1 is prepared at 0.1 s"
+
+
+@pytest.mark.parametrize(
+    ("schedule", "problem"),
+    [
+        ((), "must hold a packing for second 0 at least"),
+        ((((0,),), ((0,), (0, 1))), "second 1: a partition is in two groups"),
+        (((0, 1),), "second 0: (0, 1) is no list of groups of partitions"),
+        (((("a",),),), "second 0: (('a',),) holds what is no partition number"),
+    ],
+)
+def test_what_is_no_schedule(schedule, problem):
+    with pytest.raises(ValueError, match="schedule") as refused:
+        Clairvoyant(schedule)
+
+    assert str(refused.value).endswith(problem)

@@ -1,4 +1,4 @@
-"""A user's own settings: one free-form table, checked by name and kind."""
+"""Policies by name, with what each can be told: shared settings, its own options, guards."""
 
 import pytest
 from unit.autoscaler.builders import seen
@@ -12,7 +12,29 @@ from autoscaler.policies.registry import (
     make_policy,
     policy_options,
 )
-from autoscaler.policies.settings import PolicySettings
+from autoscaler.policies.settings import GuardSettings, PolicySettings
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_policy_bears_the_name_it_is_made_by(name):
+    assert make_policy(name, options=TOLD.get(name)).name == name
+    assert POLICIES[name].description
+
+
+def test_an_unknown_name_is_answered_with_those_known():
+    with pytest.raises(UnknownPolicyError) as refused:
+        make_policy("algorithm-3")
+
+    assert (
+        str(refused.value)
+        == f"policy 'algorithm-3' is unknown; did you mean algorithm-2? Known are {', '.join(POLICIES)}"
+    )
+
+
+def test_names_of_new_replicas_follow_the_prefix():
+    policy = make_policy("algorithm-2", PolicySettings(replica_prefix="till"), GuardSettings(min_replicas=2))
+
+    assert policy.decide(seen([1, 1], replicas=0)).plan.replicas == ("till-0", "till-1")
 
 
 def test_a_policy_says_what_it_can_be_told():
@@ -84,10 +106,3 @@ def test_what_is_refused(name, options, problem):
         make_policy(name, options=options)
 
     assert str(refused.value) == f"policy {name}: {problem}"
-
-
-def test_a_policy_without_options_says_so(monkeypatch):
-    monkeypatch.setitem(POLICIES, "plain", type(POLICIES["static"])("nothing to tell", POLICIES["static"].build))
-
-    with pytest.raises(PolicyOptionsError, match="policy plain: x: unknown; known are none"):
-        make_policy("plain", options={"x": 1})

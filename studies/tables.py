@@ -1,17 +1,146 @@
 """Tables of Markdown files, made from the committed figures; never typed."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Final
 
 from bench.experiments.tables import EXPERIMENT_TABLES
 from bench.handover.show import HANDOVER_TABLES
-from bench.live_tables import live, live_simulated
-from bench.results import KafkaReportRow, ProcessRow, ServiceRateRow, SparkRow, StartupRow, load, table
+from bench.published import CLOSER_2024
+from bench.results import (
+    KafkaReportRow,
+    LiveRow,
+    ProcessRow,
+    ServiceRateRow,
+    SimulatorRow,
+    SparkRow,
+    StartupRow,
+    known,
+    load,
+    table,
+)
 from studies.packing.claims import PACKING_TABLES
+from studies.packing_speed import PackingSpeedFigures
 from studies.paper.tables import PAPER_TABLES
-from studies.speed_tables import SPEED_TABLES
+
+
+def live() -> str:
+    """Return for each scenario and policy the mean over its runs, with the least and the most."""
+    rows = []
+    for (scenario, policy), runs in _by_policy(load(LiveRow)):
+        paper = CLOSER_2024.get((scenario, policy))
+        printed = f"{100 * paper.in_sla:.1f} / {paper.replica_minutes}" if paper else "–"
+        printed += f", {paper.scale_ups}/{paper.scale_downs}" if paper and paper.scale_ups is not None else ""
+        median = [_mean([getattr(row, name) for row in runs]) for name in ("p50_s", "p99_s", "p999_s")]
+        worst = max((row.max_s for row in runs if row.max_s is not None), default=None)
+        milliseconds = " / ".join(known(value, 1e3, ",.0f") for value in (*median, worst))
+        actions = [
+            _mean([getattr(row, name) for row in runs]) for name in ("scale_ups", "scale_downs", "reassignments")
+        ]
+        invalid = sum(not row.valid for row in runs)
+        rows.append(
+            (
+                f"{scenario}, {policy} ({len(runs)})" + (f" ({invalid} invalid)" if invalid else ""),
+                _spread([100 * row.in_sla for row in runs], ".3f"),
+                milliseconds,
+                _spread([row.replica_minutes for row in runs], ".2f"),
+                "/".join(known(value, 1, ".0f") for value in actions),
+                printed,
+            )
+        )
+    header = (
+        "scenario, policy (runs)",
+        "in SLA %",
+        "p50 / p99 / p99.9 / max, ms",
+        "r-m",
+        "ups/downs/reassigns",
+        "paper: in SLA % / r-m, ups/downs",
+    )
+    return table(header, rows, (row.origin for row in load(LiveRow)))
+
+
+def live_simulated() -> str:
+    """Return for each scenario and policy how far the simulation of its runs' own events is from them."""
+    rows, found = [], [row for row in load(LiveRow) if row.simulated is not None]
+    for (scenario, policy), runs in _by_policy(found):
+        again = [row.simulated for row in runs if row.simulated is not None]
+        rows.append(
+            (
+                f"{scenario}, {policy} ({len(runs)})",
+                f"{100 * sum(row.in_sla for row in runs) / len(runs):.3f}",
+                f"{100 * sum(one.in_sla for one in again) / len(again):.3f}",
+                f"{max((one.in_sla_points for one in again), key=abs):+.3f}",
+                known(_mean([row.replica_minutes for row in runs]), 1, ".2f"),
+                f"{sum(one.replica_minutes for one in again) / len(again):.2f}",
+                f"{100 * max((one.replica_minutes_share for one in again), key=abs):+.2f}",
+            )
+        )
+    header = (
+        "scenario, policy (runs)",
+        "live: in SLA %",
+        "simulated",
+        "largest difference, points",
+        "live: r-m",
+        "simulated",
+        "largest difference, %",
+    )
+    return table(header, rows, (row.origin for row in found))
+
+
+def _by_policy(found: Sequence[LiveRow]) -> Iterator[tuple[tuple[str, str], list[LiveRow]]]:
+    def name(row: LiveRow) -> tuple[str, str]:
+        return row.scenario, row.policy
+
+    for key, runs in groupby(sorted(found, key=name), key=name):
+        yield key, list(runs)
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    numbers = [value for value in values if value is not None]
+    return sum(numbers) / len(numbers) if numbers else None
+
+
+def _spread(values: Sequence[float | None], how: str) -> str:
+    """Return the mean, and where there are several its least and most: three runs are too few for an interval."""
+    numbers = [value for value in values if value is not None]
+    if not numbers:
+        return "–"
+    mean = format(sum(numbers) / len(numbers), how)
+    return mean if len(numbers) == 1 else f"{mean} ({format(min(numbers), how)} … {format(max(numbers), how)})"
+
+
+def simulator() -> str:
+    """Return how fast the simulator is, and how that grows."""
+    found = load(SimulatorRow)
+    rows = [
+        (
+            row.measured,
+            f"{row.events:,}",
+            f"{row.partitions:,}",
+            str(row.replicas),
+            f"{row.process_s:.2f}",
+            f"{row.events_per_s:,.0f}",
+            f"{row.policy_s:.2f}",
+            known(row.peak_mb, 1, ",.0f"),
+        )
+        for row in found
+    ]
+    header = ("measured", "events", "partitions", "replicas", "processor, s", "events/s", "its policy, s", "peak, MB")
+    return table(header, rows, (row.origin for row in found))
+
+
+def packing_speed() -> str:
+    """Return how long each packer takes, and how that grows."""
+    found = load(PackingSpeedFigures)
+    sizes = sorted({(row.partitions, row.consumers) for row in found})
+    by_packer: dict[str, dict[int, float]] = {}
+    for row in found:
+        by_packer.setdefault(row.packer, {})[row.partitions] = row.milliseconds
+    rows = [(packer, *(f"{milliseconds[size]:.2f}" for size, _ in sizes)) for packer, milliseconds in by_packer.items()]
+    header = ("ms", *(f"{size:,} × {consumers:,}" for size, consumers in sizes))
+    return table(header, rows, (row.origin for row in found))
 
 
 def service_rate() -> str:
@@ -83,7 +212,7 @@ def spark() -> str:
     return table(("events", "wall, s", "events/s", "peak, GiB", "of them late, %"), rows, (row.origin for row in found))
 
 
-TABLES: Final[dict[str, Callable[[], str]]] = {  # of docs/results.md
+RESULTS_TABLES: Final[dict[str, Callable[[], str]]] = {
     "live": live,
     "live-simulated": live_simulated,
     "service-rate": service_rate,
@@ -92,7 +221,9 @@ TABLES: Final[dict[str, Callable[[], str]]] = {  # of docs/results.md
     "spark-kafka": spark_kafka,
     "spark": spark,
 }
-EVERY_TABLE: Final = TABLES | EXPERIMENT_TABLES | HANDOVER_TABLES | PACKING_TABLES | PAPER_TABLES | SPEED_TABLES
+"""Of docs/results.md."""
+SPEED_TABLES: Final[dict[str, Callable[[], str]]] = {"simulator": simulator, "packing-speed": packing_speed}
+EVERY_TABLE: Final = RESULTS_TABLES | SPEED_TABLES | EXPERIMENT_TABLES | HANDOVER_TABLES | PACKING_TABLES | PAPER_TABLES
 
 
 def renew(text: str) -> str:

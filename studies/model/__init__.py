@@ -1,1 +1,0 @@
-"""The pictures of docs/model.md, drawn from simulations."""

@@ -21,6 +21,7 @@ from bench.results import (
     load,
     table,
 )
+from contracts.validation import InvalidSettingsError
 from studies.packing.claims import PACKING_TABLES
 from studies.packing_speed import PackingSpeedFigures
 from studies.paper.tables import PAPER_TABLES
@@ -229,12 +230,14 @@ EVERY_TABLE: Final = RESULTS_TABLES | SPEED_TABLES | EXPERIMENT_TABLES | HANDOVE
 def renew(text: str) -> str:
     """Return `text` with every table between its markers made anew: <!-- table: NAME --> … <!-- end -->.
 
-    Raises ValueError for a name that is not in EVERY_TABLE.
+    Raises InvalidSettingsError for a name that is not in EVERY_TABLE.
     """
     pattern = re.compile(r"(<!-- table: (?P<name>[a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
     unknown = {found["name"] for found in pattern.finditer(text)} - set(EVERY_TABLE)
     if unknown:
-        raise ValueError(f"no table is called {', '.join(sorted(unknown))}; known are {', '.join(EVERY_TABLE)}")
+        raise InvalidSettingsError(
+            [f"no table is called {', '.join(sorted(unknown))}; known: {', '.join(EVERY_TABLE)}"]
+        )
     return pattern.sub(lambda found: found[1] + EVERY_TABLE[found["name"]]() + found[3], text)
 
 

@@ -208,12 +208,13 @@ def targets(
 
 
 def tables(
-    file: Annotated[Path, typer.Argument(help="Markdown file with table markers.")] = Path("docs/results.md"),
+    files: Annotated[list[Path] | None, typer.Argument(help="Markdown files.  [default: docs/results.md]")] = None,
 ) -> None:
-    """Write the tables of a Markdown file anew from the committed figures."""
+    """Write the tables of Markdown files anew from the committed figures."""
     from studies.tables import renew_file  # noqa: PLC0415
 
-    Console().print(f"{file}: {'renewed' if renew_file(file) else 'up to date'}", highlight=False)
+    for file in files or [Path("docs/results.md")]:
+        Console().print(f"{file}: {'renewed' if renew_file(file) else 'up to date'}", highlight=False, soft_wrap=True)
 
 
 def plot(file: Annotated[Path, typer.Argument(help="SVG file to write.")] = Path("docs/handover.svg")) -> None:
@@ -222,6 +223,15 @@ def plot(file: Annotated[Path, typer.Argument(help="SVG file to write.")] = Path
 
     draw([row for row in results.load(results.HandoverRow) if row.steps == "mixed"], file)
     Console().print(f"{file}: drawn", highlight=False)
+
+
+def pictures(folder: Annotated[Path, typer.Argument(help="Folder of the SVG files.")] = Path("docs")) -> None:
+    """Draw the pictures of docs/model.md from simulations: seconds, and equal code makes equal bytes."""
+    from studies.pictures import PICTURES  # noqa: PLC0415  the compiler and matplotlib only where they are needed
+
+    for name, draw in PICTURES.items():
+        draw(folder / name)
+        Console().print(f"{folder / name}: drawn", highlight=False)
 
 
 def everything(out: Out = Path("out")) -> None:

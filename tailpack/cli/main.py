@@ -115,6 +115,7 @@ _add(BENCH, "growth", handover.growth, "tailpack bench growth --partitions 100")
 _add(BENCH, "bounce", handover.bounce, "tailpack bench bounce --rounds 1")
 _add(BENCH, "delivery", handover.delivery, "tailpack bench delivery w1 --runtimes eager,incremental")
 _add(BENCH, "tables", bench.tables, "tailpack bench tables docs/results.md")
+_add(BENCH, "pictures", bench.pictures, "tailpack bench pictures docs")
 _add(BENCH, "plot", bench.plot, "tailpack bench plot docs/handover.svg")
 
 

@@ -1,4 +1,4 @@
-"""What was measured is measured once: jobs, their keys, the folder that keeps results, and going on after a stop."""
+"""What was measured is measured once: experiments, their keys, the folder that keeps results, and going on after a stop."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ from bench.experiments.campaign import DECIDING, FILE, ROOT, Campaign, Store, co
 from bench.experiments.experiment import Experiment, experiment
 from contracts.validation import InvalidSettingsError
 
-JOBS = [experiment("w1", "linear", seed=seed) for seed in (1, 2, 3)]
+ASKED = [experiment("w1", "linear", seed=seed) for seed in (1, 2, 3)]
 
 
 def test_a_key_stands_for_scenario_policy_seed_settings_and_code() -> None:
@@ -37,51 +37,51 @@ def test_a_setting_that_is_there_already_is_no_other_question() -> None:
 def test_wrong_settings_are_named_before_anything_is_computed(tmp_path: Path) -> None:
     campaign = Campaign(tmp_path, work=comparison_work.refused)
     with pytest.raises(InvalidSettingsError, match="unknown"):
-        campaign.run([*JOBS, experiment("w1", "linear", changes={"no-such-thing": 1})])
+        campaign.run([*ASKED, experiment("w1", "linear", changes={"no-such-thing": 1})])
 
 
 def test_results_are_there_after_a_restart(tmp_path: Path) -> None:
     first = Store(tmp_path)
-    first.add("a", comparison_work.told(JOBS[0]))
+    first.add("a", comparison_work.told(ASKED[0]))
     again = Store(tmp_path)
     assert len(again) == 1
-    assert again.get("a") == comparison_work.told(JOBS[0])
+    assert again.get("a") == comparison_work.told(ASKED[0])
     assert again.get("b") is None
 
 
 def test_a_line_that_was_cut_off_is_measured_again(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    store.add("a", comparison_work.told(JOBS[0]))
-    store.add("b", comparison_work.told(JOBS[1]))
+    store.add("a", comparison_work.told(ASKED[0]))
+    store.add("b", comparison_work.told(ASKED[1]))
     whole = (tmp_path / FILE).read_bytes()
     (tmp_path / FILE).write_bytes(whole[:-40])  # the machine went down while it was written
     again = Store(tmp_path)
     assert again.get("a") is not None
     assert again.get("b") is None
-    again.add("c", comparison_work.told(JOBS[2]))
-    assert Store(tmp_path).get("c") == comparison_work.told(JOBS[2]), "the next line is not lost with it"
+    again.add("c", comparison_work.told(ASKED[2]))
+    assert Store(tmp_path).get("c") == comparison_work.told(ASKED[2]), "the next line is not lost with it"
 
 
 def test_a_campaign_goes_on_where_it_stopped(tmp_path: Path) -> None:
     said: list[tuple[str, int, int]] = []
-    Campaign(tmp_path, 1, work=comparison_work.quick).run(JOBS[:2])
-    third = Campaign(tmp_path, 1, lambda *told: said.append(told), comparison_work.quick).run(JOBS)
+    Campaign(tmp_path, 1, work=comparison_work.quick).run(ASKED[:2])
+    third = Campaign(tmp_path, 1, lambda *told: said.append(told), comparison_work.quick).run(ASKED)
     assert said == [("", 2, 3), ("w1, linear, seed 3", 3, 3)], "two were there, one was computed"
-    assert Campaign(tmp_path, 1, work=comparison_work.refused).run(JOBS) == third
+    assert Campaign(tmp_path, 1, work=comparison_work.refused).run(ASKED) == third
 
 
-def test_equal_jobs_are_done_once(tmp_path: Path) -> None:
-    found = Campaign(tmp_path, 1, work=comparison_work.quick).run([JOBS[0], JOBS[0]])
-    assert list(found.results) == [JOBS[0]]
+def test_equal_experiments_are_run_once(tmp_path: Path) -> None:
+    found = Campaign(tmp_path, 1, work=comparison_work.quick).run([ASKED[0], ASKED[0]])
+    assert list(found.results) == [ASKED[0]]
     assert len((tmp_path / FILE).read_bytes().splitlines()) == 1
 
 
-def test_failed_jobs_are_named_and_tried_again(tmp_path: Path) -> None:
-    failed = Campaign(tmp_path, 1, work=comparison_work.eventful).run(JOBS)
-    assert failed.failed[JOBS[1]] == "ZeroDivisionError: no replica left"
-    mended = Campaign(tmp_path, 1, work=comparison_work.quick).run(JOBS)
+def test_failed_experiments_are_named_and_tried_again(tmp_path: Path) -> None:
+    failed = Campaign(tmp_path, 1, work=comparison_work.eventful).run(ASKED)
+    assert failed.failed[ASKED[1]] == "ZeroDivisionError: no replica left"
+    mended = Campaign(tmp_path, 1, work=comparison_work.quick).run(ASKED)
     assert not mended.failed
-    assert set(mended.results) == set(JOBS)
+    assert set(mended.results) == set(ASKED)
 
 
 def test_other_code_is_another_version(tmp_path: Path) -> None:

@@ -30,8 +30,8 @@ class Told:
     def __init__(self) -> None:
         self.asked: list[Experiment] = []
 
-    def run(self, jobs: Iterable[Experiment]) -> Outcomes:
-        self.asked = list(jobs)
+    def run(self, experiments: Iterable[Experiment]) -> Outcomes:
+        self.asked = list(experiments)
         failed = {one: "it broke" for one in self.asked if one.policy == "static" and one.seed == 2}
         return Outcomes({one: self.result(one) for one in self.asked if one not in failed}, failed)
 

@@ -29,8 +29,8 @@ SMALL = Sweep(
 class Told:
     """A campaign in which late starts cost latency; `linear` fails where start-ups are random."""
 
-    def run(self, jobs: Iterable[Experiment]) -> Outcomes:
-        asked = list(jobs)
+    def run(self, experiments: Iterable[Experiment]) -> Outcomes:
+        asked = list(experiments)
         failed = {one: "it broke" for one in asked if one.policy == "linear" and ("startup_s", "gke") in one.changes}
         return Outcomes({one: self.result(one) for one in asked if one not in failed}, failed)
 

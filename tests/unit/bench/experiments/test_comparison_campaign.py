@@ -1,4 +1,4 @@
-"""What was measured is measured once: experiments, their keys, the folder that keeps results, and going on after a stop."""
+"""What was measured is measured once: experiments, their keys, the folder of results, and going on after a stop."""
 
 import subprocess
 import sys

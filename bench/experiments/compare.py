@@ -1,7 +1,7 @@
 """Policies in worlds over seeds: what each came to, and against the policy that all are compared with."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import msgspec
 
@@ -52,77 +52,15 @@ class PolicyFigures(msgspec.Struct, frozen=True, kw_only=True):
     """No policy of this scenario keeps more events in SLA at the same cost, or as many at less."""
 
 
-Measure = Callable[[SimulationResult], float | None]
-ESTIMATED: Final[dict[str, Measure]] = {
-    "in_sla": lambda result: result.in_sla,
-    "p50_s": lambda result: result.p50_s,
-    "p99_s": lambda result: result.p99_s,
-    "p999_s": lambda result: result.p999_s,
-    "max_s": lambda result: result.max_s,
-    "replica_minutes": lambda result: result.replica_minutes,
-    "bound_ratio": lambda result: result.regret + 1,
-    "regret": lambda result: result.regret,
-    "scale_ups": lambda result: result.scale_ups,
-    "scale_downs": lambda result: result.scale_downs,
-    "reassignments": lambda result: result.reassignments,
-    "moved_partitions": lambda result: result.moved_partitions,
+MEANS: Final = (
+    *("in_sla", "p50_s", "p99_s", "p999_s", "max_s", "replica_minutes", "regret"),
+    *("scale_ups", "scale_downs", "reassignments", "moved_partitions"),
+)
+"""Figures of a result of which a row has the mean, under the same name."""
+DIFFERENCES: Final = {name: f"{name}_difference" for name in ("in_sla", "replica_minutes")} | {
+    "p999_s": "p999_difference_s"
 }
-"""Field of PolicyFigures → what it is the mean of."""
-COMPARED: Final[dict[str, Measure]] = {
-    "in_sla_difference": ESTIMATED["in_sla"],
-    "p999_difference_s": ESTIMATED["p999_s"],
-    "replica_minutes_difference": ESTIMATED["replica_minutes"],
-}
-
-
-def figures_of(
-    results: Sequence[SimulationResult],
-    reference: Sequence[SimulationResult],
-    *,
-    scenario: str,
-    policy: str,
-    settings: tuple[str, ...],
-    random: tuple[str, ...],
-    on_front: bool,
-    reference_policy: str,
-) -> PolicyFigures:
-    """Return what the results of one policy come to.
-
-    reference: of the policy that it is compared with, on the same seeds in the same order; none: nothing to compare.
-    """
-    return PolicyFigures(
-        scenario=scenario,
-        policy=policy,
-        settings=settings,
-        random=random,
-        seeds=len(results),
-        events=sum(result.events for result in results) / len(results),
-        lost=sum(result.lost for result in results),
-        reference=reference_policy,
-        on_front=on_front,
-        **{name: _estimate(results, measure) for name, measure in ESTIMATED.items()},  # type: ignore[arg-type]
-        **{
-            name: _against(results, reference, measure, known=bool(not random or len(results) > 1))
-            for name, measure in COMPARED.items()
-        },  # type: ignore[arg-type]
-    )
-
-
-def _estimate(results: Sequence[SimulationResult], measure: Measure) -> Interval | None:
-    values = [value for result in results if (value := measure(result)) is not None]
-    return bootstrap_interval(values) if values else None
-
-
-def _against(
-    results: Sequence[SimulationResult], reference: Sequence[SimulationResult], measure: Measure, *, known: bool
-) -> Against | None:
-    """known: the values say how much is chance; a single run of a random world does not."""
-    pairs = [(measure(one), measure(other)) for one, other in zip(results, reference, strict=bool(reference))]
-    both = [(a, b) for a, b in pairs if a is not None and b is not None]
-    if not both:
-        return None
-    found = paired_difference([a for a, _ in both], [b for _, b in both])
-    return Against(mean=found.mean, low=found.low, high=found.high, distinguishable=known and found.distinguishable)
+"""Figure of a result → field of the row that has its difference from the reference."""
 
 
 REFERENCES: Final = ("tail-aware", "algorithm-2")
@@ -169,19 +107,44 @@ def _rows(one: World, asked: Mapping[str, Sequence[Experiment]], outcomes: Outco
     }
     front = _front(complete)
     reference = reference_of(list(asked))
-    return [
-        figures_of(
-            results,
-            [] if policy == reference else complete.get(reference, []),
+    rows = []
+    for policy, results in complete.items():
+        random = random_parts(asked[policy][0].question())
+        known = not random or len(results) > 1
+        others = [] if policy == reference else complete.get(reference, [])
+        figures: dict[str, Any] = {name: _mean([getattr(result, name) for result in results]) for name in MEANS}
+        for name, difference in DIFFERENCES.items():
+            pairs = zip(results, others, strict=bool(others))
+            figures[difference] = _against([(getattr(a, name), getattr(b, name)) for a, b in pairs], known=known)
+        row = PolicyFigures(
             scenario=one.scenario,
             policy=policy,
             settings=one.settings,
-            random=random_parts(asked[policy][0].question()),
+            random=random,
+            seeds=len(results),
+            events=sum(result.events for result in results) / len(results),
+            bound_ratio=bootstrap_interval([result.regret + 1 for result in results]),
+            lost=sum(result.lost for result in results),
+            reference=reference,
             on_front=policy in front,
-            reference_policy=reference,
+            **figures,
         )
-        for policy, results in complete.items()
-    ]
+        rows.append(row)
+    return rows
+
+
+def _mean(values: Sequence[float | None]) -> Interval | None:
+    found = [value for value in values if value is not None]
+    return bootstrap_interval(found) if found else None
+
+
+def _against(pairs: Sequence[tuple[float | None, float | None]], *, known: bool) -> Against | None:
+    """known: the values say how much is chance; a single run of a random world does not."""
+    both = [(a, b) for a, b in pairs if a is not None and b is not None]
+    if not both:
+        return None
+    found = paired_difference([a for a, _ in both], [b for _, b in both])
+    return Against(mean=found.mean, low=found.low, high=found.high, distinguishable=known and found.distinguishable)
 
 
 def _front(complete: Mapping[str, Sequence[SimulationResult]]) -> set[str]:

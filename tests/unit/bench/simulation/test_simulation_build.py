@@ -77,17 +77,10 @@ def test_the_schedule_of_the_bound_costs_the_bound(name) -> None:
 
 
 def test_the_references_are_told_what_nobody_can_know() -> None:
-    def options(name, policy, **changes):
-        scenario = load_scenario(name, {"policy": policy, **changes})
+    def options(name, policy):
+        scenario = load_scenario(name, {"policy": policy})
         return told(scenario, sent_by(scenario))
 
-    assert options("w1", "algorithm-2") == {}
-    assert options("w3", "linear") == {}
-
-
-def test_a_bin_of_the_paper_is_85_events_at_its_target_and_rate() -> None:
-    from bench.simulation.build import _bin
-
+    assert options("w1", "algorithm-2") == options("w3", "linear") == {}
     for name, size in (("w1", 85), ("w3", 85), ("demo", 21.25)):
-        scenario = load_scenario(name)
-        assert _bin(scenario, sent_by(scenario)) == {"bin_events_per_s": size}
+        assert options(name, "paper-optimal") == {"bin_events_per_s": size}, "85 events at the target and rate of w1"

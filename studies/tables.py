@@ -8,7 +8,6 @@ from typing import Final
 
 from bench.experiments.tables import EXPERIMENT_TABLES
 from bench.handover.show import HANDOVER_TABLES
-from bench.published import CLOSER_2024
 from bench.results import (
     KafkaReportRow,
     LiveRow,
@@ -25,6 +24,7 @@ from contracts.validation import InvalidSettingsError
 from studies.packing.claims import PACKING_TABLES
 from studies.packing_speed import PackingSpeedFigures
 from studies.paper.tables import PAPER_TABLES
+from studies.published import CLOSER_2024
 
 
 def live() -> str:

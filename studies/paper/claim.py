@@ -7,8 +7,8 @@ from typing import Any, Final
 import msgspec
 
 from bench.experiments.experiment import Experiment, experiment
-from bench.published import Published
 from bench.results import Origin
+from studies.published import Published
 
 REPRODUCED: Final = "reproduced"
 DIFFERS: Final = "differs"

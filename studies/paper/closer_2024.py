@@ -9,11 +9,11 @@ import numpy as np
 
 from autoscaler.packing.bins import Capacity, Item
 from autoscaler.packing.least_loaded import least_loaded
-from bench.published import CLOSER_2024, CLOSER_2024_HEARTBEAT, CLOSER_2024_OPTIMAL, CLOSER_2024_REBALANCE
 from loadgen.workloads import WORKLOADS
 from studies.paper.claim import Beyond, Claim, Contrast, Fact
 from studies.paper.paper import Paper, Statement
 from studies.paper.readings import closer, free
+from studies.published import CLOSER_2024, CLOSER_2024_HEARTBEAT, CLOSER_2024_OPTIMAL, CLOSER_2024_REBALANCE
 
 TITLE: Final = "Ezzeddine, Baude, Huet, CLOSER 2024 (W = 0.5 s, μ = 200)"
 WORKLOAD: Final = "Figures of the workloads"

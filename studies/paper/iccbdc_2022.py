@@ -7,13 +7,13 @@ from typing import Final
 
 import numpy as np
 
-from bench.published import ICCBDC_2022, LOAD_AWARE, W3_FIGURE_MINUTES, Published
 from loadgen.shapes import IntArray
 from loadgen.workloads import WORKLOADS
 from studies.paper.claim import Claim, Contrast, Fact
 from studies.paper.paper import Paper, Statement
 from studies.paper.readings import iccbdc
 from studies.paper.work import BY_CHANCE, SAME_COUNTS
+from studies.published import ICCBDC_2022, LOAD_AWARE, W3_FIGURE_MINUTES, Published
 
 TITLE: Final = "Ezzeddine, Migliorini, Baude, Huet, ICCBDC 2022 (W = 5 s, μ = 100, 95 measured)"
 TABLE: Final = "Load-aware against sticky assignment, at the same counts"

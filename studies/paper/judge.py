@@ -6,10 +6,10 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from bench.published import Published
 from bench.simulation.result import SimulationResult
 from report.statistics import paired_difference
 from studies.paper.claim import DIFFERS, REPRODUCED, UNKNOWN, Beyond, Claim, Contrast, Fact, PaperFigures, Reading
+from studies.published import Published
 
 SHARE: Final = 0.01
 COST: Final = 0.03

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from bench.experiments.experiment import experiment
-from bench.published import Published
 from bench.simulation.result import SimulationResult
 from studies.paper.claim import DIFFERS, REPRODUCED, UNKNOWN, Beyond, Claim, Contrast, Fact, Reading
 from studies.paper.judge import Results, beyond, concluded, counted, judged, ours, theirs
+from studies.published import Published
 
 TEXT = Reading("text", "algorithm-2", (("heartbeat_s", 3.0),))
 SWITCHES = Reading("all switches", "algorithm-2", (("heartbeat_s", 0.5),), (("heartbeat_s", 0.5),))

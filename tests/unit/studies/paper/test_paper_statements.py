@@ -14,7 +14,6 @@ from unit.autoscaler.builders import seen
 from autoscaler.model import Action, Plan
 from bench.experiments.campaign import Outcomes
 from bench.experiments.experiment import Experiment, experiment
-from bench.published import CLOSER_2024, CLOSER_2024_HEARTBEAT, CLOSER_2024_REBALANCE, ICCBDC_2022
 from bench.results import Origin
 from studies.packing.claims import Claim as PackingClaim
 from studies.paper import closer_2024, iccbdc_2022, landau_2024
@@ -23,6 +22,7 @@ from studies.paper.page import page, summary
 from studies.paper.paper import Paper, PaperResult, reproduce
 from studies.paper.readings import CLOSER, ICCBDC
 from studies.paper.work import BY_CHANCE, SAME_COUNTS, Replayed, done, equal_counts
+from studies.published import CLOSER_2024, CLOSER_2024_HEARTBEAT, CLOSER_2024_REBALANCE, ICCBDC_2022
 
 PAPERS = (closer_2024.paper(), iccbdc_2022.paper())
 ORIGIN = Origin(command="tailpack paper", commit="0123abc", machine="2 cores", measured_on="2026-01-05")

@@ -1,6 +1,5 @@
 """A disk that is soon full: a file system in memory, of a few pages."""
 
-import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,9 +23,3 @@ def small_disk(place: Path, *, bytes_: int) -> Iterator[Path]:
         yield place
     finally:
         subprocess.run(["umount", "--lazy", str(place)], check=True)
-
-
-def fill(disk: Path, *, but: int) -> None:
-    """Leave `but` bytes free, in whole pages."""
-    room = os.statvfs(disk)
-    (disk / "ballast").write_bytes(bytes(room.f_bavail * room.f_frsize - but // PAGE * PAGE))

@@ -67,32 +67,6 @@ def test_a_replica_that_an_operator_stops_hands_over_first_and_is_replaced(
         assert len(known["timings"]) >= 2, "the next controller knows of these rounds, too"
 
 
-def test_all_replicas_are_restarted_one_by_one_and_no_event_waits_for_it(
-    kafka: str, namespace: str, tmp_path: Path
-) -> None:
-    with two_replicas(kafka, namespace, tmp_path) as autoscaler:
-        autoscaler.wait_for_plan(1)
-        with PaymentLoad(kafka, namespace, rate=RATE, partitions=PARTITIONS) as load:
-            wait_for(lambda: len(load.settled()) > RATE, "a second of load served")
-            before = autoscaler.pids()
-            replaced = []
-            for replica, pid in before.items():
-                plans = len(autoscaler.plans())
-                psutil.Process(pid).send_signal(signal.SIGTERM)
-                without, whole = autoscaler.wait_for_plan(plans + 2)[plans:]
-                assert replica not in without.replicas
-                assert set(whole.replicas) == set(before)
-                replaced.append((without, whole.at_us))
-            served = len(load.settled())
-            wait_for(lambda: len(load.settled()) > served + RATE, "another second of load served")
-        wait_for(lambda: not load.unserved(), "every payment served")
-        assert not set(before.values()) & set(autoscaler.pids().values())
-        settled = load.settled()
-        assert len(settled) == len(load.orders), "nothing was served twice"
-        for without, until_us in replaced:
-            assert_others_served(settled, without, until_us)
-
-
 def test_the_partitions_of_a_dead_replica_wait_for_its_return(kafka: str, namespace: str, tmp_path: Path) -> None:
     with two_replicas(kafka, namespace, tmp_path, ABSENCE_GRACE_S="30") as autoscaler:
         first = autoscaler.wait_for_plan(1)[0]

@@ -50,13 +50,6 @@ class TestPlanLog:
         assert [(plan.epoch, plan.reason) for plan in plans] == [(1, "in force")]
         assert records[0].key() == qualified(connection.namespace, Group.PAYMENT).encode()
 
-    def test_epochs_stay_above_what_replicas_have_read(self, connection: Connection) -> None:
-        log = PlanLog(connection)
-        log.stay_above(41)
-        assert log.write(("payment-0",), None, "").epoch == 42
-        log.stay_above(7)
-        assert log.write(("payment-0",), None, "").epoch == 43
-
     def test_what_is_no_plan_is_passed_over(self, connection: Connection) -> None:
         PlanLog(connection).write(("payment-0",), None, "good")
         produce(connection.bootstrap_servers, connection.namespace, Topic.PLANS, [b"{}", b"not json", b""])
@@ -88,16 +81,6 @@ class TestOffsets:
             future.result(10)
         assert [one.lag for one in reader.read().partitions] == [0, 2, 0]
         assert reader.read().partitions[1].committed == 3
-
-    def test_a_topic_that_is_not_there_is_unknown(self, connection: Connection) -> None:
-        with pytest.raises(NotReadyError, match="nowhere"):
-            self.reader(connection, topic="nowhere").read()
-
-    @pytest.mark.timeout(30)  # the deadline is half a second; a loaded machine may add to it
-    def test_a_broker_that_does_not_answer_costs_no_more_than_the_deadline(self) -> None:
-        nobody = Connection(bootstrap_servers="127.0.0.1:1")
-        with pytest.raises(NotReadyError, match="number of partitions"):
-            self.reader(nobody, deadline_s=0.5).read()
 
 
 def report(replica: str, at_us: int, epoch: int = 0) -> bytes:

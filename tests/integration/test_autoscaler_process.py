@@ -11,7 +11,6 @@ import pytest
 from kafka_helpers import create_topics, wait_for
 from live_autoscaler import Autoscaler, alive
 
-from autoscaler.live.state_dir import FILE
 from contracts.journal import ReplicaChange
 
 pytestmark = pytest.mark.kafka
@@ -68,20 +67,6 @@ def test_after_a_kill_the_replicas_go_on_and_the_next_one_adopts_them(autoscaler
     assert not any(alive(pid) for pid in before.values())
 
 
-def test_what_was_learned_of_rebalances_and_cannot_be_read_is_one_line(autoscaler: Autoscaler) -> None:
-    autoscaler.signal(signal.SIGKILL)
-    autoscaler.ended()
-    (autoscaler.folder / FILE).write_text('{"v": 1, "gro')
-
-    autoscaler.start()
-    wait_for(lambda: len(autoscaler.changes("payment-1")) >= 5, "adoption")
-    autoscaler.signal(signal.SIGTERM)
-    status, said = autoscaler.ended()
-    assert status == 0
-    (line,) = said.splitlines()
-    assert line.startswith(f"autoscaler: warning: {autoscaler.folder / FILE} is not used, rebalance times are learned")
-
-
 def test_replicas_can_be_kept_at_a_clean_end(autoscaler: Autoscaler) -> None:
     autoscaler.signal(signal.SIGKILL)
     autoscaler.ended()
@@ -124,43 +109,6 @@ def test_a_second_controller_ends_the_first(autoscaler: Autoscaler, tmp_path: Pa
         assert len(said.splitlines()) == 1
         assert "another controller writes" in said
         assert alive(before["payment-0"]), "its replicas stay"
-
-
-def test_failed_starts_are_shown_and_repeated_until_one_succeeds(kafka: str, namespace: str, tmp_path: Path) -> None:
-    create_topics(kafka, namespace, 4)
-    obstacle = tmp_path / "full"
-    obstacle.touch()
-    more = {"STUB_FAILS": str(obstacle)}
-    with Autoscaler(kafka, namespace, tmp_path / "state", initial_replicas=1, more=more) as autoscaler:
-
-        def failures() -> list[str]:
-            changes = autoscaler.changes("payment-0")
-            return [one.detail for one in changes if one.change is ReplicaChange.START_FAILED]
-
-        wait_for(lambda: len(failures()) >= 3, "three failed starts")
-        assert failures()[:3] == [
-            f"exit status 1; last log line: stub: the disk is full; attempt {attempt} in {wait_s} s"
-            for attempt, wait_s in ((2, "0.5"), (3, "1"), (4, "2"))
-        ]
-        assert autoscaler.plans() == [], "a plan never names a replica that could not join"
-        autoscaler.wait_for_tick(lambda tick: tick.missing == "plan: none is in force yet", "a tick without a plan")
-        obstacle.unlink()
-        autoscaler.wait_for_plan(1)
-
-
-def test_a_taken_port_or_folder_is_one_line_and_exit_2(autoscaler: Autoscaler, tmp_path: Path) -> None:
-    same_port = Autoscaler(autoscaler.kafka, "elsewhere", tmp_path / "other", port=autoscaler.port)
-    create_topics(autoscaler.kafka, "elsewhere", 4)
-    same_port.start()
-    code, said = same_port.ended()
-    assert code == 2
-    assert said == f"autoscaler: port {autoscaler.port} is taken; set TAILPACK_HTTP_PORT to a free one\n"
-    same_folder = Autoscaler(autoscaler.kafka, autoscaler.namespace, autoscaler.folder)
-    same_folder.start()
-    code, said = same_folder.ended()
-    assert code == 2
-    assert said.startswith("autoscaler: another autoscaler runs on")
-    assert len(said.splitlines()) == 1
 
 
 def test_no_broker_is_one_line(tmp_path: Path) -> None:

@@ -11,8 +11,7 @@ from cluster_helpers import bootstrap, wait_until_whole
 from confluent_kafka.admin import ConfigResource, ResourceType
 from kafka_helpers import admin, create_topics, produce, read_all
 
-from contracts.topics import Topic, qualified
-from tailpack.errors import TailpackError
+from contracts.topics import Topic
 from tailpack.local.cluster import Cluster
 
 pytestmark = pytest.mark.kafka
@@ -100,16 +99,3 @@ def test_the_commands_handle_all_three_as_one(tmp_path: Path, namespace: str) ->
     finally:
         for node in cluster.nodes:
             cluster.kill(node)
-
-
-def test_one_broker_is_a_cluster_of_one(tmp_path: Path, namespace: str) -> None:
-    cluster = Cluster(tmp_path)
-    try:
-        kafka = cluster.start()
-        assert cluster.addresses == {1: kafka}
-        create_topics(kafka, namespace, 1)
-        assert minimum_in_sync(kafka, qualified(namespace, Topic.JOURNAL)) == "1"
-        with pytest.raises(TailpackError, match="holds a Kafka of 1 broker, not 3; leave --brokers out"):
-            Cluster(tmp_path, brokers=3)
-    finally:
-        cluster.stop()

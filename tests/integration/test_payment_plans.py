@@ -114,25 +114,6 @@ def test_a_replica_that_a_plan_dropped_is_taken_back_by_a_later_one(group):
     group.wait_for_owners(both)
 
 
-def test_a_plan_without_an_assignment_shares_by_count_among_the_replicas_it_names(group):
-    group.plan(["payment-0", "payment-1"], None)
-    group.start("payment-0", "payment-1")
-
-    wait_for(lambda: len(group.owners()) == 6 and set(group.owners().values()) == {"payment-0", "payment-1"}, "shared")
-
-    assert sorted(group.owners().values()).count("payment-0") == 3
-    group.start("payment-2")
-    group.wait_until(ReplicaState.WARM, "payment-2")
-
-
-def test_partitions_of_a_planned_replica_that_is_not_there_are_served_by_the_others(group):
-    present = {0: "payment-0", 1: "payment-0", 2: "payment-1", 5: "payment-1"}
-    group.plan(["payment-0", "payment-1", "absent"], present | {3: "absent", 4: "absent"})
-    group.start("payment-0", "payment-1")
-
-    wait_for(lambda: group.owners().items() >= present.items() and len(group.owners()) == 6, "all six are served")
-
-
 def test_records_that_are_no_plan_are_skipped(group):
     group.write(Topic.PLANS, b"not a plan", key=b"x")
     group.write(Topic.PLANS, b'{"epoch": 99, "v": 2}', key=b"y")
@@ -158,23 +139,6 @@ def test_a_record_that_cannot_be_settled_becomes_a_dead_letter_and_the_next_ones
     ]
     assert [(each.order_id, each.offset) for each in letters] == [("strange", 0), (None, 1)]
     assert "version 99" in letters[0].reasons[0]
-
-
-def test_kafkas_own_tools_see_members_owners_and_offsets(group):
-    owners = {partition: f"payment-{partition % 2}" for partition in range(6)}
-    group.plan(["payment-0", "payment-1"], owners)
-    group.start("payment-0", "payment-1")
-    group.wait_for_owners(owners)
-    group.ask(60)
-    group.wait_until_served()
-
-    described = group.describe()
-
-    assert described.state.name == "STABLE"
-    assert described.partition_assignor == "plan"
-    seen = {at.partition: member.client_id for member in described.members for at in member.assignment.topic_partitions}
-    assert seen == owners
-    wait_for(lambda: group.committed() == dict.fromkeys(range(6), 10), "every event committed")
 
 
 def test_one_replica_serves_at_its_service_rate(group):

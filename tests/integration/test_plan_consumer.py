@@ -5,10 +5,9 @@ from collections import Counter, defaultdict
 from itertools import pairwise
 
 import pytest
-from kafka_helpers import wait_for
 from plan_consumers import Playground, running, until
 
-from services.consumer import Event, Options, PlanConsumer, ReplicaError
+from services.consumer import Event, Options, PlanConsumer
 
 pytestmark = pytest.mark.kafka
 
@@ -121,29 +120,6 @@ def test_poison_goes_to_the_callback_and_the_next_events_are_handled(ground: Pla
     assert ground.committed(0) == 3
 
 
-def test_poison_that_shows_only_in_what_the_handler_returned_goes_to_the_callback_too(ground: Playground) -> None:
-    refused: list[tuple[str, str]] = []
-
-    async def digest(event: Event) -> None:
-        await asyncio.sleep(0.01)
-        if text(event) == "poison":
-            raise ValueError("cannot be digested")
-
-    async def handle(event: Event) -> "asyncio.Future[None]":
-        return asyncio.ensure_future(digest(event))
-
-    async def on_error(event: Event, wrong: Exception) -> None:
-        refused.append((text(event), str(wrong)))
-
-    async def story() -> None:
-        ground.put(0, "a", "poison", "b")
-        async with running(consumer(ground, handle, on_error=on_error)):
-            await until(lambda: ground.committed(0) == 3, "all three count as done")
-
-    asyncio.run(story())
-    assert refused == [("poison", "cannot be digested")]
-
-
 def test_without_a_callback_the_handlers_exception_ends_the_run_and_the_event_is_not_committed(
     ground: Playground,
 ) -> None:
@@ -221,16 +197,3 @@ def test_a_slow_handler_does_not_fill_the_memory(ground: Playground) -> None:
 
     asyncio.run(story())
     assert handled == list(range(2000))
-
-
-def test_a_missing_topic_is_one_line_that_names_it(kafka: str, namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("services.consumer.clients.START_DEADLINE_S", 1.0)
-    ground = Playground(kafka, namespace, 1)
-    deleted = ground.admin.delete_topics([ground.topics.plans])
-    deleted[ground.topics.plans].result(10)
-    wait_for(lambda: ground.topics.plans not in ground.admin.list_topics(timeout=5).topics, "the topic is gone")
-
-    async def handle(event: Event) -> None: ...
-
-    with pytest.raises(ReplicaError, match=rf"topic {ground.topics.plans} is not on {kafka}"):
-        asyncio.run(asyncio.wait_for(consumer(ground, handle).run(asyncio.Event()), 15))

@@ -279,26 +279,3 @@ def test_an_episode_leads_to_its_place_and_its_place_back_to_the_row(browser: An
     assert row.find_element(By.CSS_SELECTOR, "a").text == link.text
     assert 0 <= browser.execute_script("return arguments[0].getBoundingClientRect().top", row) < 800
     assert complaints(browser) == []
-
-
-def test_every_control_can_be_reached_and_shows_that_it_is(browser: Any, report: str) -> None:
-    look(browser, report)
-    reached = []
-    for _ in range(30):
-        browser.switch_to.active_element.send_keys(Keys.TAB)
-        reached.append(
-            browser.execute_script(
-                "const e = document.activeElement, s = getComputedStyle(e);"
-                "return [e.dataset.do ?? e.className ?? e.tagName, s.outlineStyle, parseFloat(s.outlineWidth)]"
-            )
-        )
-    names = {name for name, _, _ in reached}
-    assert {"skip", "in", "out", "left", "right", "before", "next", "panels"} <= names
-    assert all(style != "none" and width >= 1 for _, style, width in reached)
-
-
-def test_a_phone_reads_each_episode_without_scrolling_sideways(browser: Any, report: str) -> None:
-    look(browser, report, width=360)
-    for words in browser.find_elements(By.CSS_SELECTOR, "#episodes .words, #decisions .reason"):
-        assert words.rect["x"] + words.rect["width"] <= 360
-        assert words.rect["width"] > 250

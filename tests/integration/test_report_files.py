@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import pyarrow.parquet as pq
 import pytest
 from kafka_helpers import create_topics, produce
 from published_runs import PARTITIONS, made_up_run, publish, run_info
@@ -104,17 +103,6 @@ def test_a_stranger_needs_an_id_and_two_times(session: Any, tmp_path: Path) -> N
     assert not (folder / RUN_FILE).exists(), "asked again with another target it is judged by that"
     again = report_files(folder, Files(uri(tmp_path / "*.json.gz")), PROMISE, HERE, command="as I said")
     assert msgspec.structs.replace(again, run=found.run, scenario=found.scenario) == found
-
-
-def test_numbers_may_be_narrower_and_columns_more(session: Any, tmp_path: Path) -> None:
-    rows = [row | {"partition": k % 5, "mine": "x"} for k, row in enumerate(bare_rows())]
-    write_parquet(tmp_path / "events.parquet", rows)
-    assert str(pq.read_schema(tmp_path / "events.parquet").field("partition").type) == "int64"
-
-    found = report_files(tmp_path / "out", Files(uri(tmp_path / "events.parquet")), PROMISE, HERE)
-
-    assert found.breakdowns is not None
-    assert len(found.breakdowns.partitions) == 5
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from report.run_info import RunInfo
 from report.spark import ReportError
 from report.spark.job import Cluster, report_run, report_topic
 from report.spark.kafka import read_topics
-from report.spark.read import EVENTS, JOURNAL, Promise
+from report.spark.read import EVENTS, Promise
 from tailpack.local.broker import Broker
 from tailpack.local.jars import ensure
 
@@ -150,19 +150,6 @@ def test_a_bare_timeline_topic_is_reported(kafka: str, namespace: str, tmp_path:
     assert result.valid
 
 
-def test_an_empty_run_is_refused_and_leaves_nothing_behind(
-    kafka: str, namespace: str, tmp_path: Path, cluster: Cluster
-) -> None:
-    connection = Connection(bootstrap_servers=kafka, namespace=namespace)
-    create_topics(kafka, namespace, PARTITIONS)
-    run_info(connection, made_up_run(10, 10.0, STARTED_US, 1), pipeline=True).save(tmp_path)
-
-    with pytest.raises(ReportError, match="empty"):
-        report_run(tmp_path, cluster)
-
-    assert not [place for place in tmp_path.iterdir() if place.name in {EVENTS, JOURNAL, "result.json"}]
-
-
 def test_what_cannot_be_reported_is_refused_in_one_line(
     kafka: str, namespace: str, tmp_path: Path, cluster: Cluster
 ) -> None:
@@ -223,17 +210,6 @@ def test_a_time_in_the_future_marks_the_run_and_its_event_has_a_cause(tmp_path: 
     assert len(result.series.done) == 4 + 600, "an absurd time makes no endless series"
     assert result.tail is not None
     assert result.tail.late == 1
-
-
-@pytest.mark.parametrize("value", [float("nan"), "soon"])
-def test_what_is_not_a_time_is_refused_in_one_line(tmp_path: Path, value: Any) -> None:
-    stored_run(tmp_path, done_us=value)
-
-    with pytest.raises(ReportError, match="could not read the run") as refused:
-        report_run(tmp_path, Cluster("local[2]", []))
-
-    assert "\n" not in str(refused.value)
-    assert not (tmp_path / "result.json").exists()
 
 
 def test_a_journal_of_another_version_or_broken_is_refused(tmp_path: Path) -> None:

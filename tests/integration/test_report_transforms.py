@@ -93,11 +93,6 @@ def test_the_first_completion_counts_whatever_the_order_in_the_topic(session: An
     assert (event.settled_records, event.settled_differ) == (2, False)
 
 
-def test_records_that_disagree_are_seen(session: Any) -> None:
-    event = event_rows(records(session, settled("o-1", 0, 5), settled("o-1", 1, 6, accepted=False)), None).collect()[0]
-    assert event.settled_differ
-
-
 def test_a_refused_record_is_recognised_by_its_place(session: Any) -> None:
     letters = session.createDataFrame(
         [kafka_row("dead.letters", 0, '{"topic": "run.orders.placed", "partition": 0, "offset": 1, "stage": "order"}')],
@@ -106,18 +101,6 @@ def test_a_refused_record_is_recognised_by_its_place(session: Any) -> None:
     bad, good = kafka_row(PLACED, 1, "not json"), kafka_row(PLACED, 2, '{"order_id": "o-2"}')
     events = event_rows(records(session, bad, good), refused_records(letters))
     assert {row.event_id: row.dead_letters for row in events.collect()} == {"run.orders.placed/0/1": 1, "o-2": 0}
-
-
-def test_nearest_ranks_of_known_values(session: Any) -> None:
-    values = [40, 10, 20, 20, 50]
-    rows = session.createDataFrame([("sla", value) for value in values], "measure string, value_us long")
-    found = nearest_ranks(rows, "measure").collect()[0]
-    assert (found.events, found.p50, found.p90, found.max) == (5, 20, 50, 50)
-
-
-def test_the_median_of_two_is_the_smaller_one_and_nothing_is_interpolated(session: Any) -> None:
-    rows = session.createDataFrame([("sla", 10), ("sla", 20)], "measure string, value_us long")
-    assert nearest_ranks(rows, "measure").collect()[0].p50 == 10
 
 
 EVENT = t.StructType(
@@ -260,20 +243,6 @@ def test_ranks_are_those_of_all_values_in_order(session: Any) -> None:
             assert ranked[quantile] == ordered[rank - 1], (name, quantile)
 
 
-def test_shares_are_sums_of_the_table_by_second(session: Any) -> None:
-    rows = [
-        event("in time", done_us=500_000, partition=0, replica="payment-0", epoch=1),
-        event("late", done_us=500_001, partition=0, replica="payment-0", epoch=1),
-        event("long after", intended_us=9 * SECOND, done_us=70 * SECOND),
-        event("lost", done_us=None),
-        event("refused", done_us=None, dead_letters=1),
-    ]
-    cells = seconds.cells(session.createDataFrame(rows, EVENT), TERMS)
-    assert seconds.shares(cells) == seconds.Shares(
-        rows=5, events=4, in_sla=1, lost=1, refused=1, last_us=70 * SECOND, done={0: 2, 70: 1}
-    )
-
-
 def test_a_second_in_which_nothing_was_done_has_arrivals_and_no_latency(session: Any) -> None:
     never = session.createDataFrame([event("never", done_us=None)], EVENT)
     (row,) = seconds.by_second(never, TERMS).collect()
@@ -326,18 +295,6 @@ def test_a_stay_begins_when_another_replica_serves_the_partition(session: Any) -
     found = {(row.replica, row.epoch): (row.old, row.left_us, row.came_us) for row in rows}
     assert found["payment-0", 1] == found["payment-0", 2] == (None, None, None)
     assert found["payment-1", 2] == ("payment-0", SECOND, SECOND + 300)
-
-
-def test_two_replicas_at_the_same_time_hand_nothing_over(session: Any) -> None:
-    events = session.createDataFrame(
-        [
-            event("a", partition=0, replica="payment-0", received_us=1, done_us=5),
-            event("b", partition=0, replica="payment-1", received_us=2, done_us=6),
-            event("c", partition=0, replica="payment-0", received_us=3, done_us=9),
-        ],
-        EVENT,
-    )
-    assert {row.left_us for row in stays(seconds.served(seconds.cells(events, TERMS)), {}).collect()} == {None}
 
 
 def test_a_load_counts_ten_seconds_and_tells_since_when_it_is_too_much(session: Any) -> None:

@@ -42,11 +42,3 @@ def test_a_wrong_password_is_one_line(secured: SecuredKafka, tmp_path: Path) -> 
     line = only_line(run(secured, tmp_path, properties))
     assert line.startswith(f"tailpack: Kafka at {secured.address} cannot be entered")
     assert line.endswith(f"correct sasl.mechanism, sasl.username or sasl.password in {properties}")
-
-
-def test_a_certificate_that_is_not_there_is_one_line(secured: SecuredKafka, tmp_path: Path) -> None:
-    properties = secured.client_properties()
-    properties.write_text(properties.read_text().replace(str(secured.ca), "/nowhere/ca.pem"))
-    line = only_line(run(secured, tmp_path, properties))
-    assert line.startswith(f"tailpack: {properties} cannot be used")
-    assert "ssl.ca.location" in line

@@ -107,19 +107,6 @@ def test_a_service_that_is_stopped_leaves_nothing_to_repeat(stack: Stack, number
     assert len(written()) == 101
 
 
-def test_a_broker_that_is_not_there_is_named(tmp_path: Path) -> None:
-    environ = {
-        "TAILPACK_BOOTSTRAP_SERVERS": "127.0.0.1:1",
-        "TAILPACK_DATA_DIR": str(tmp_path),
-        "TAILPACK_BROKER_DEADLINE_S": "1",
-    }
-    command = [sys.executable, "-m", "services.notification"]
-    ended = subprocess.run(command, env=os.environ | environ, capture_output=True, text=True, timeout=60, check=False)
-    (line,) = ended.stderr.splitlines()
-    assert ended.returncode == 1
-    assert line.startswith("notification: Kafka cannot be reached at 127.0.0.1:1")
-
-
 def test_a_missing_topic_is_named(kafka: str, tmp_path: Path) -> None:
     environ = {
         "TAILPACK_BOOTSTRAP_SERVERS": kafka,

@@ -12,7 +12,6 @@ import pyspark
 import pytest
 from kafka_helpers import create_topics, wait_for
 from published_runs import PARTITIONS, made_up_run, publish, run_info
-from stored_runs import stored_run
 from tailpack_command import tailpack
 
 from contracts.connection import Connection
@@ -123,16 +122,3 @@ def test_two_workers_find_what_one_machine_finds(
     assert alone["events"] == 2_000
     for number in range(WORKERS):
         assert list(standalone.work(number).glob("app-*/*/stderr")), f"worker {number} had a share in it"
-
-
-@pytest.mark.parametrize("standalone", [0], ids=["no worker"], indirect=True)
-def test_a_master_without_workers_is_told_after_a_minute(tmp_path: Path, standalone: Standalone) -> None:
-    stored_run(tmp_path)
-
-    said = tailpack("report", str(tmp_path), "--master", standalone.master, environ=standalone.environ, deadline_s=300)
-
-    assert (said.returncode, said.stdout) == (2, "")
-    assert said.stderr.strip().endswith(
-        f"--master {standalone.master}: no worker gave it a core within 60 s; are there workers, and are they free?"
-    )
-    assert not (tmp_path / "result.json").exists()

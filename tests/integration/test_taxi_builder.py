@@ -75,17 +75,6 @@ def test_an_old_file_becomes_events_at_both_ends_of_each_trip_and_its_dirt_is_co
     assert (outcome.duration_s, outcome.largest) == (60, 3)
 
 
-def test_one_end_alone_can_be_asked_for(tmp_path: Path) -> None:
-    file = csv_file(tmp_path, *(trip("2013-01-01 00:00:30", "2013-01-01 00:05:00", miles=str(n)) for n in range(3)))
-
-    starts, _ = trace_of(tmp_path, replace(HOUR, ends="pickup"), file)
-    stops, outcome = trace_of(tmp_path, replace(HOUR, ends="dropoff"), file)
-
-    assert (starts[0, 0], starts.sum()) == (3, 3)
-    assert (stops[5, 0], stops.sum()) == (3, 3)
-    assert outcome.trips == 3
-
-
 def test_text_without_seconds_in_other_clothes_and_compressed_is_read(tmp_path: Path) -> None:
     file = tmp_path / "trips.csv.gz"
     lines = ["\ufeffLPEP Pickup DateTime,LPEP Dropoff DateTime", "1/1/2013 12:02:00 AM,1/1/2013 12:03:00 AM"]

@@ -1,7 +1,5 @@
 """How plans are delivered, as a scenario says it."""
 
-from pathlib import Path
-
 import pytest
 
 from bench.scenario import load_scenario, scenario_names
@@ -33,13 +31,6 @@ def test_only_what_was_published_keeps_a_fixed_rebalance_time(name: str) -> None
     assert scaling.rebalance_time_s == 0.05
 
 
-def test_names_that_nobody_knows_are_answered_with_those_there_are() -> None:
-    (delivery,) = problems_of({"payment.delivery": "lazy"})
-    assert delivery.endswith("known are incremental, eager, cooperative-sticky, kip848, share, faust")
-    (runtime,) = problems_of({"payment.runtime": "kafka-streams"})
-    assert "payment.runtime = 'kafka-streams': unknown; known are cooperative-sticky, kip848, share, faust" in runtime
-
-
 def test_what_only_our_replicas_can_do_is_not_asked_of_others() -> None:
     wrong = {"payment.runtime": "faust", "payment.delivery": "eager", "autoscaler.absence_grace_s": 5}
     assert problems_of(wrong) == [
@@ -62,12 +53,3 @@ def test_a_share_group_whose_lag_a_policy_sees_can_only_be_simulated() -> None:
     shared = load_scenario("w1", {"delivery": "share"})
     with pytest.raises(InvalidSettingsError, match=r"w1: payment\.runtime: share: no client can read"):
         shared.for_live()
-
-
-def test_a_share_group_is_not_scaled_by_a_lag_that_nobody_can_read() -> None:
-    (problem,) = problems_of({"payment.runtime": "share"})
-    assert "payment.runtime: share: no client can read a share group's lag" in problem
-
-
-def test_a_grace_is_asked_for_in_seconds(tmp_path: Path) -> None:
-    assert load_scenario("demo", {"absence_grace_s": 30}).autoscaler.absence_grace_s == 30.0

@@ -29,12 +29,10 @@ from bench.results import (
     load,
     save,
 )
-from report.run_info import RunInfo
 from studies.packing.claims import PackingRow
 from studies.packing_speed import PackingSpeedFigures
 from studies.paper.claim import PaperRow
 from tailpack import measured_runs, provenance
-from tailpack.local.resources import Usage
 
 ORIGIN = Origin(command="tailpack bench all", commit="0123abc", machine="2 cores", measured_on="2026-01-05")
 ROWS: dict[type[msgspec.Struct], Any] = {
@@ -106,36 +104,3 @@ def test_a_live_row_says_what_the_result_says(tmp_path: Path) -> None:
         assert getattr(row, name) == getattr(result, name)
     save([row], LiveRow, tmp_path)
     assert load(LiveRow, tmp_path) == [row]
-
-
-def test_a_run_that_finished_nothing_is_a_row_too(tmp_path: Path) -> None:
-    nothing = msgspec.structs.replace(
-        example(), in_sla=0.0, p50_s=None, p99_s=None, p999_s=None, max_s=None, replica_minutes=None
-    )
-    row = measured_runs.live_row(nothing)
-    save([row], LiveRow, tmp_path)
-    assert load(LiveRow, tmp_path) == [row]
-
-
-def test_process_rows_leave_out_spark(tmp_path: Path) -> None:
-    RunInfo(
-        run="r",
-        scenario={},
-        policy="p",
-        seed=1,
-        topology="payment-only",
-        bootstrap_servers="",
-        client_properties="",
-        payment_partitions=5,
-        latency_target_s=0.5,
-        percentile=0.999,
-        duration_s=60.0,
-    ).save(tmp_path)
-    used = [
-        Usage(name="spark driver", cpu_s=9.0, watched_s=9.0, peak_mib=500.0),
-        Usage(name="payment-0", cpu_s=12.0, watched_s=60.0, peak_mib=30.06),
-    ]
-    (tmp_path / "processes.json").write_bytes(msgspec.json.encode(used))
-    assert measured_runs.process_rows(tmp_path, 150) == [
-        ProcessRow(rate=150, topology="payment-only", name="payment-0", cores=0.2, peak_mib=30.1, origin=ORIGIN)
-    ]

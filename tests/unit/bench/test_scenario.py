@@ -53,26 +53,6 @@ def test_the_scenarios_of_the_papers_are_as_they_were_run() -> None:
     assert (w1.load.split, w1.payment.partitions, skewed.payment.partitions) == (Split.RANDOM, 5, 9)
 
 
-def test_the_demo_goes_smoothly_through_the_pipeline() -> None:
-    demo = load_scenario("demo")
-    assert (demo.topology, demo.load.spacing, demo.payment.partitions) == (Topology.PIPELINE, Spacing.SMOOTH, 9)
-
-
-@pytest.mark.parametrize("topology", Topology)
-@pytest.mark.parametrize("rate", [150, 350])
-def test_the_steady_scenarios_run_on_either_topology(rate: int, topology: Topology) -> None:
-    steady = load_scenario(f"steady-{rate}", {"topology": topology.value})
-    assert (steady.topology, steady.load.spacing, steady.payment.partitions) == (topology, Spacing.SMOOTH, 5)
-    assert len(steady.load_spec().schedule()) == 60 * rate
-
-
-def test_what_is_left_out_has_its_default(tmp_path: Path) -> None:
-    scenario = load_scenario(write(tmp_path, GOOD))
-    assert (scenario.autoscaler.f_up, scenario.autoscaler.f_down) == (0.9, 0.4)
-    assert scenario.target.percentile == 0.999
-    assert scenario.load_spec().duration_s == 60
-
-
 def test_overrides_are_put_over_the_file(tmp_path: Path) -> None:
     path = write(tmp_path, GOOD)
     scenario = load_scenario(
@@ -145,15 +125,6 @@ def test_a_wrong_value_is_named(tmp_path: Path, section: str, line: str, problem
     assert problems[0].startswith(f"own.toml: {problem}")
 
 
-def test_an_unknown_section_and_a_section_that_is_a_number(tmp_path: Path) -> None:
-    text = "target = 3\n" + GOOD + "[laod]\nworkload = 'w1'\n"
-    problems = problems_of(write(tmp_path, text))
-    assert len(problems) == 2
-    assert "laod: unknown" in problems[0]
-    assert "load, payment, target, autoscaler, guards, simulation, policy" in problems[0]
-    assert problems[1] == "own.toml: target = 3: must be a section, [target]"
-
-
 def test_a_scenario_that_is_not_there(tmp_path: Path) -> None:
     assert problems_of("dmo")[0].startswith(
         "scenario 'dmo' is unknown; did you mean demo? Known are demo, diurnal-week, hot-key, ramp"
@@ -162,33 +133,12 @@ def test_a_scenario_that_is_not_there(tmp_path: Path) -> None:
     assert problems_of(missing) == [f"{missing}: cannot be read (No such file or directory)"]
 
 
-def test_what_is_not_toml(tmp_path: Path) -> None:
-    assert "is not TOML" in problems_of(write(tmp_path, "name = "))[0]
-
-
-def test_the_scenarios_that_measuring_names_are_all_there() -> None:
-    named = "w1 w1-skew9 taxi taxi-skew9 w3 w4 demo step ramp sine spike diurnal-week hot-key silence"
-    assert set(named.split()) <= set(scenario_names())
-
-
-@pytest.mark.parametrize("name", scenario_names())
-def test_every_scenario_that_is_delivered_can_be_run_live(name: str) -> None:
-    assert load_scenario(name).for_live() == load_scenario(name)
-
-
 def test_options_of_a_policy_are_a_section_and_one_line_each(tmp_path: Path) -> None:
     path = write(tmp_path, GOOD + '[policy]\nsync_s = 15\nbusy = "max"\n')
     assert load_scenario(path).policy == {"sync_s": 15, "busy": "max"}
     changed = load_scenario(path, {"policy.sync_s": 30, "policy": "linear"})
     assert (changed.policy["sync_s"], changed.autoscaler.policy) == (30, "linear")
     assert "policy = 3: must be a section, [policy]" in problems_of(write(tmp_path, "policy = 3\n" + GOOD))[0]
-
-
-def test_guards_are_a_section() -> None:
-    assert load_scenario("w1", {"guards.safe_replicas": 2}).guards.safe_replicas == 2
-    assert problems_of("w1", {"stuck_after_s": -1}) == [
-        "w1.toml: guards.stuck_after_s = -1: must be at least 0 s, at most 86400 s"
-    ]
 
 
 def test_what_live_processes_cannot_be_told_is_only_simulated() -> None:

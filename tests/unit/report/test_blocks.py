@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from report import blocks
-from report.blocks import Cells, Drawn, _figures, _percentile, against, block_length, cell_length_s, interval
+from report.blocks import Cells, Drawn, _percentile, against, block_length, cell_length_s, interval
 from report.measures import percentile_us
 
 SECONDS = 300
@@ -33,12 +33,6 @@ def test_a_run_does_not_differ_from_itself() -> None:
     found = against(0.0, drawn.in_sla, drawn.in_sla)
     assert found is not None
     assert (found.mean, found.low, found.high, found.distinguishable) == (0.0, 0.0, 0.0, False)
-
-
-def test_equal_seeds_give_equal_draws() -> None:
-    one, again, other = draw(cells()), draw(cells()), draw(cells(), seed=2)
-    assert (one.p99_s == again.p99_s).all()
-    assert (one.in_sla != other.in_sla).any()
 
 
 def test_what_costs_more_in_every_second_is_told_apart_though_both_vary_more_than_that() -> None:
@@ -92,30 +86,6 @@ def test_percentiles_of_draws_are_nearest_rank_as_everywhere(counts: list[int], 
     latency_us = np.repeat((EDGES_S * 1e6).astype(np.int64), counts)
     found = _percentile(np.cumsum(counts)[None, :].astype(float), EDGES_S, per_mille)
     assert round(found[0] * 1e6) == percentile_us(latency_us, per_mille / 1000)
-
-
-def test_every_cell_once_gives_the_figures_of_the_run() -> None:
-    run = cells(0.02)
-    in_sla, p99_s, _, replica_minutes = _figures(
-        run, np.cumsum(run.within, axis=1).astype(float), np.ones((1, SECONDS))
-    )
-    assert in_sla[0] == run.in_sla.sum() / run.events.sum()
-    assert p99_s[0] == EDGES_S[3]
-    assert replica_minutes[0] == 10.0
-
-
-def test_a_value_beside_its_draws_is_held_by_its_interval() -> None:
-    found = interval(0.5, np.array([0.1, 0.2, 0.3]))
-    assert found is not None
-    assert (found.low <= 0.2, found.high) == (True, 0.5)
-
-
-def test_where_nothing_was_done_percentiles_are_unknown() -> None:
-    nothing = Cells(np.ones(9, int), np.zeros(9, int), np.ones(9), np.empty(0), np.empty((9, 0), int))
-    drawn = draw(nothing)
-    assert interval(0.0, drawn.in_sla) is not None
-    assert interval(0.0, drawn.p99_s) is None
-    assert against(0.0, drawn.p99_s, drawn.p99_s) is None
 
 
 def test_lengths_of_cells_and_blocks() -> None:

@@ -1,14 +1,10 @@
 """Definitions of measuring.md, on numbers that can be checked by hand, and on the bounds that it prints."""
 
-import time
-from itertools import chain
-
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from autoscaler.packing.least_bins import packed
 from loadgen.schedule import SECOND_US, Spacing, Split, build_schedule
 from loadgen.workloads import WORKLOADS
 from report.measures import (
@@ -21,11 +17,6 @@ from report.measures import (
 )
 
 latencies = st.lists(st.integers(0, 5_000_000), min_size=1, max_size=200)
-
-
-def test_percentiles_of_four_values() -> None:
-    four_us = np.array([40, 10, 30, 20])
-    assert [percentile_us(four_us, q) for q in (0.01, 0.25, 0.26, 0.5, 0.75, 0.76, 1.0)] == [10, 10, 20, 20, 30, 40, 40]
 
 
 def test_a_percentile_is_the_decimal_that_was_written() -> None:
@@ -95,20 +86,6 @@ def test_the_bounds_of_the_older_paper(name: str, printed: float) -> None:
     assert minutes == pytest.approx(printed, abs=0.005)
 
 
-def test_the_bound_with_every_partition_rounded_up() -> None:
-    each = np.ceil(WORKLOADS["w1"].counts() / 5).astype(np.int64)
-    table = np.column_stack([each] * 5)
-    minutes = bound_replica_minutes(table, service_rate=200, latency_target_s=0.5, bursts=True)
-    assert minutes == pytest.approx(28.93, abs=0.005)
-
-
-def test_silence_costs_one_replica() -> None:
-    assert (
-        bound_replica_minutes(np.zeros((60, 3), dtype=np.int64), service_rate=200, latency_target_s=0.5, bursts=True)
-        == 1
-    )
-
-
 def test_with_a_long_target_bursts_may_use_the_whole_second() -> None:
     table = np.full((60, 2), 100)
     short, long = (bound_replica_minutes(table, service_rate=200, latency_target_s=w, bursts=True) for w in (0.5, 5.0))
@@ -118,38 +95,6 @@ def test_with_a_long_target_bursts_may_use_the_whole_second() -> None:
 def test_a_rate_that_serves_nothing_in_time_has_no_bound() -> None:
     with pytest.raises(ValueError, match="no room for one event"):
         bound_replica_minutes(np.ones((1, 1), dtype=np.int64), service_rate=1, latency_target_s=0.5, bursts=True)
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.lists(st.integers(0, 60), max_size=40), st.integers(1, 50))
-def test_a_packing_holds_every_item_and_is_no_more_than_it_says(items: list[int], capacity: int) -> None:
-    packing = packed(tuple(sorted(items, reverse=True)), capacity)
-    assert sorted(chain(*packing.bins)) == sorted(item for item in items if item)
-    assert all(sum(content) <= capacity or len(content) == 1 for content in packing.bins)
-    assert sum(min(item, capacity) for item in items) <= packing.least * capacity
-    assert packing.least <= len(packing.bins)
-
-
-def test_forty_partitions_are_packed_as_quickly_as_five() -> None:
-    """Many small items that nearly fill their bins: placing them one after the other would never end."""
-    random = np.random.default_rng(1)
-    table = np.array([random.multinomial(total, [1 / 40] * 40) for total in WORKLOADS["taxi"].counts()[:2000]])
-    bound(table[:1], service_rate=200, latency_target_s=0.5, bursts=True)  # the first call waits for the compiler
-    began_s = time.process_time()
-    minutes = bound_replica_minutes(table, service_rate=200, latency_target_s=0.5, bursts=True)
-    assert minutes == pytest.approx(np.ceil(table.sum(axis=1) / 100).clip(1).sum() / 60)
-    assert time.process_time() - began_s < 1.0
-
-
-def test_a_search_that_would_never_end_says_what_it_has_excluded() -> None:
-    items = tuple(sorted(np.random.default_rng(2).integers(1, 100, 150).tolist(), reverse=True))
-    packing = packed(items, 100)
-    assert -(-sum(items) // 100) <= packing.least <= len(packing.bins)
-
-
-def test_packing_beats_first_fit_decreasing() -> None:
-    """First fit decreasing makes 8+3, 7+2+2 and 2 of these; 8+2+2 and 7+3+2 is better."""
-    assert packed((8, 7, 3, 2, 2, 2), 12).bins == ((8, 2, 2), (7, 3, 2))
 
 
 def test_the_bound_of_each_second_stands_in_the_order_of_the_seconds() -> None:

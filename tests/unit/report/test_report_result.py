@@ -8,10 +8,8 @@ from example_report import example
 from rich.console import Console
 from small_report import small_result
 
-import report.result
 from report.page.terminal import show
 from report.result import RESULT_FILE, RebalanceRound, Rebalances, Result
-from report.wording import duration, longer, moment, over, points, share
 
 
 def test_what_is_saved_is_what_is_read(tmp_path: Path) -> None:
@@ -40,15 +38,6 @@ def test_the_terminal_shows_verdict_figures_and_stages() -> None:
     assert all(len(line) <= 110 for line in text.splitlines())
 
 
-def test_numbers_are_said_one_way() -> None:
-    assert [share(value) for value in (1.0, 0.9999999, 0.999, 0.0, None)] == ["100 %", "99.999 %", "99.9 %", "0 %", "–"]
-    lengths = (None, 0.00421, 0.5, 1.25, 73.21)
-    assert [duration(value) for value in lengths] == ["–", "4.21 ms", "500 ms", "1.25 s", "73.2 s"]
-    assert [longer(-0.012), points(0.0025), over(0.041), over(0.0)] == ["−12 ms", "+0.250 pp", "+4.1 %", "0.0 %"]
-    moments = (-50.0, -0.04, 0.0, 12.14, 125.1)
-    assert [moment(value) for value in moments] == ["50.0 s before the start", "0.0 s", "0.0 s", "12.1 s", "2:05.1"]
-
-
 def one(at_s: float, pause_s: float | None, *, kind: str = "plan", moved: int = 1) -> RebalanceRound:
     ready_s = None if pause_s is None or kind == "membership" else pause_s + 0.02
     return RebalanceRound(at_s=at_s, kind=kind, members=3, moved=moved, pause_s=pause_s, plan_to_ready_s=ready_s)
@@ -66,10 +55,3 @@ def test_rebalances_are_told_by_kind_members_and_moved_partitions() -> None:
     assert pauses == (0.05, 0.09, 0.099, 0.1)
     assert planned.ready_p99_s == pytest.approx(0.119)
     assert (unasked.kind, unasked.pause_max_s, unasked.ready_max_s) == ("membership", 0.6, None)
-
-
-def test_the_oldest_rounds_are_left_out_of_the_list_and_not_of_the_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(report.result, "MOST_ROUNDS", 10)
-    found = many()
-    assert (len(found.rounds), found.rounds_left_out, found.rounds[-1].at_s) == (10, 92, 200.0)
-    assert found.lengths[0].rounds == 101

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from bench.results import KafkaReportRow, LiveRow, Origin, ProcessRow, SimulatedSide, SparkRow, table
+from bench.results import KafkaReportRow, LiveRow, Origin, ProcessRow, SimulatedSide, SparkRow
 from studies import tables
 from studies.tables import EVERY_TABLE, RESULTS_TABLES, renew, renew_file
 
@@ -161,43 +161,3 @@ def test_live_runs_stand_beside_the_papers_rows() -> None:
     assert own[0] == "w1, own (1) (1 invalid)", "a run that is no measurement says so"
     assert own[1] == "99.951", "one run has no spread"
     assert own[-1] == "–", "the paper has no such row"
-
-
-@pytest.mark.usefixtures("_measured")
-def test_live_stands_beside_its_simulation_with_the_largest_difference_of_any_run() -> None:
-    _, ours, _ = cells(tables.live_simulated())
-    assert ours == ["w1, algorithm-2 (3)", "99.951", "99.884", "-0.300", "24.15", "23.00", "-8.00"]
-
-
-@pytest.mark.usefixtures("_measured")
-def test_processes_are_added_up_for_each_load() -> None:
-    assert cells(tables.processes()) == [
-        ["cores / peak PSS MiB", "pipeline, 150/s", "payment-only, 150/s"],
-        ["order", "0.20 / 60", "–"],
-        ["payment-0", "0.10 / 30", "0.12 / 31"],
-        ["together", "0.30 / 90", "0.12 / 31"],
-    ]
-
-
-@pytest.mark.usefixtures("_measured")
-def test_a_table_says_once_where_its_figures_come_from() -> None:
-    assert tables.processes().splitlines()[-1] == "`tailpack bench all`, commit 0123abc, 2 cores, 2026-01-05  "
-    assert tables.processes().count("0123abc") == 1
-
-
-def test_of_many_commands_the_first_stands_for_all_and_every_commit_is_named() -> None:
-    origins = [
-        Origin(command=f"tailpack bench handover --heartbeat {beat}", commit=commit, machine="2 cores", measured_on="d")
-        for beat, commit in enumerate("abcab")
-    ]
-    few, many = table(("x",), [("1",)], origins[:3]), table(("x",), [("1",)], origins)
-    assert few.count("`tailpack") == 3
-    assert "`tailpack bench handover --heartbeat 0` and 4 commands like it, commits a; b; c, 2 cores, d;" in many
-
-
-@pytest.mark.usefixtures("_measured")
-def test_the_reports_speed_stands_by_size() -> None:
-    assert cells(tables.spark())[1:] == [
-        ["1,000,000", "14.0", "71,225", "1.23", "0.89"],
-        ["10,000,000", "25.0", "400,000", "2.50", "1.00"],
-    ]

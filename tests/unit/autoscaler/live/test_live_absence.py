@@ -47,24 +47,6 @@ def test_after_the_grace_the_others_take_its_partitions_until_it_is_back() -> No
     assert world.plans()[-1] == ("repair", ("payment-0", "payment-1"), HALVES)
 
 
-def test_restarts_that_fail_do_not_prolong_the_grace() -> None:
-    world = started(2, grace_s=5.0)
-    dies(world)
-    for _ in range(20):
-        if world.launcher.newest("payment-1").ended is None:
-            world.launcher.newest("payment-1").finish("exit status 1")
-        world.step(0.25)
-    world.step(0.1)
-    assert world.plans()[-1] == ("repair", ("payment-0",), ALL_ON_0)
-
-
-def test_one_that_stops_in_order_is_not_waited_for() -> None:
-    world = started(2, grace_s=5.0)
-    world.live(60)
-    world.tell("payment-1", ReplicaState.DRAINING)
-    assert world.plans()[-1] == ("repair", ("payment-0",), ALL_ON_0)
-
-
 def test_a_group_that_is_dead_as_a_whole_is_told_of_when_the_first_is_back() -> None:
     world = started(2, grace_s=5.0)
     world.live(60)

@@ -9,25 +9,12 @@ from contracts.plan import PlanRecord
 from contracts.progress import ReplicaState
 
 
-def test_plans_name_replicas_and_no_owners() -> None:
-    world = started(2, places_itself=True)
-    assert world.plans() == [("start", ("payment-0", "payment-1"), None)]
-
-
 def test_a_plan_with_owners_that_was_in_force_is_replaced_by_its_count() -> None:
     found = PlanRecord(epoch=4, at_us=0, replicas=("payment-0",), assignment=dict.fromkeys(range(4), "x"), reason="")
     world = GroupWorld(found, places_itself=True)
     world.group.start(("payment-0", "payment-1"))
     world.tell("payment-0")
     assert world.plans() == [("start", ("payment-0",), None)]
-
-
-def test_owners_are_known_as_far_as_members_report_them() -> None:
-    world = started(2, places_itself=True)
-    world.tell("payment-0", partitions=(0, 2))
-    assert world.group.observe().assignment == {0: "payment-0", 2: "payment-0"}
-    world.tell("payment-1", partitions=(1, 3), generation=2)
-    assert set(world.group.observe().assignment) == {0, 1, 2, 3}
 
 
 def test_a_replica_too_many_is_stopped_at_once() -> None:

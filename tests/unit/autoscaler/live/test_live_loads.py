@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from autoscaler.live.loads import SLOT_S, ArrivalSamples, LoadReader
+from autoscaler.live.loads import ArrivalSamples, LoadReader
 from autoscaler.live.offsets import OffsetReading, PartitionOffsets
 from autoscaler.ports import NotReadyError
 
@@ -49,14 +49,6 @@ def test_the_arrival_rate_takes_two_readings_and_the_time_between_them() -> None
     assert [(load.arrival_rate, load.lag) for load in partitions] == [(40.0, 180), (0.5, 1)]
 
 
-def test_a_topic_made_anew_has_no_rate_until_it_was_read_twice() -> None:
-    loads = LoadReader(Readings([reading(10.0, 100), reading(11.0, 5), reading(12.0, 25)]))
-    for _ in range(2):
-        with pytest.raises(NotReadyError, match="arrival rate"):
-            loads.read()
-    assert loads.read()[1][0].arrival_rate == 20.0
-
-
 def test_new_partitions_hold_one_observation_and_the_others_keep_their_rates() -> None:
     loads = LoadReader(Readings([reading(10.0, 100), reading(11.0, 120, 0), reading(12.0, 140, 30)]))
     for _ in range(2):
@@ -86,15 +78,6 @@ def test_samples_between_two_readings_tell_how_the_events_lay() -> None:
     assert loads.recent().counts[:, 0].tolist() == [0] * 9 + [80]
 
 
-def test_what_was_not_sampled_counts_as_one_burst() -> None:
-    loads = LoadReader(Readings([reading(9.0, 100), reading(10.0, 150)], unanswered=True))
-    loads.sample(9.5)
-    with pytest.raises(NotReadyError):
-        loads.read()
-    assert loads.read()[1][0].arrival_rate == 50.0
-    assert sorted(loads.recent().counts[:, 0].tolist()) == [0] * 9 + [50]
-
-
 def sampled(events_at, readings, partitions=1):
     """events_at: times of the events of partition 0; the others get none."""
     samples = ArrivalSamples()
@@ -118,16 +101,6 @@ def test_a_burst_at_a_whole_second_lies_in_one_slot_whatever_the_phase_of_the_re
         assert counts[-1] == 100  # its slot ends at 100.05; the next one has not ended yet
 
 
-def test_events_between_two_readings_far_apart_count_for_the_later_one():
-    samples = ArrivalSamples()
-    samples.note(99.0, [0])
-    samples.note(99.46, [0])
-    samples.note(99.96, [50])  # nothing was read for half a second
-    samples.note(100.1, [50])
-    counts = samples.recent(100.1, 1.0).counts[:, 0]
-    assert counts.tolist() == [0] * 8 + [50, 0]
-
-
 def test_nothing_is_said_before_the_readings_reach_back_over_the_interval():
     samples = ArrivalSamples()
     assert samples.recent(100.1, 1.0) is None
@@ -135,12 +108,3 @@ def test_nothing_is_said_before_the_readings_reach_back_over_the_interval():
     samples.note(100.1, [10])
     assert samples.recent(100.1, 1.0) is None
     assert samples.recent(100.1, 0.5) is not None
-
-
-def test_a_topic_that_grew_or_was_made_anew_starts_the_picture_again():
-    for fresh in ([5, 0], [1]):
-        samples = ArrivalSamples()
-        for tenth in range(15):
-            samples.note(98.5 + SLOT_S * tenth, [5])
-        samples.note(100.1, fresh)
-        assert samples.recent(100.1, 1.0) is None

@@ -162,22 +162,3 @@ def test_a_topic_that_grows_is_read_whole_from_the_next_count_on(consumer: FakeC
     clock.advance(COUNT_EVERY_S)
     assert lags(reader) == [10, 50, 5]
     assert reader.partitions == 3
-
-
-@pytest.mark.parametrize(
-    "described", [failure(KafkaError._TRANSPORT), Described(range(0), KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))]
-)
-def test_a_count_that_fails_is_named(consumer: FakeConsumer, described: Described | Exception) -> None:
-    consumer.described = described
-    with pytest.raises(NotReadyError, match="number of partitions of requests: "):
-        reader_of(consumer).read()
-
-
-def test_the_ends_alone_can_be_asked_for_between_two_readings() -> None:
-    consumer = FakeConsumer()
-    reader = OffsetReader(lambda: consumer, topic="t", partitions=2, clock=FakeClock(7.0))
-    assert reader.ends() == (7.0, (100, 200))
-    for unknown in ([Entry(100), Entry(OFFSET_INVALID)], KafkaException(KafkaError(KafkaError._TIMED_OUT))):
-        consumer.ends = unknown
-        with pytest.raises(NotReadyError, match="end offsets of t"):
-            reader.ends()

@@ -3,12 +3,11 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from live_worlds import HALVES, GroupWorld, started
+from live_worlds import HALVES, started
 
 from autoscaler.live.publisher import feasible, grown
-from autoscaler.model import Action, PartitionLoad, Plan
+from autoscaler.model import PartitionLoad, Plan
 from contracts.journal import PlanWritten
-from contracts.plan import PlanRecord
 
 names = st.lists(st.sampled_from([f"payment-{n}" for n in range(6)]), min_size=1, max_size=6, unique=True)
 
@@ -28,24 +27,6 @@ def test_new_partitions_get_owners_at_once() -> None:
     assert len(world.plans()) == 2
     (plan,) = [entry for entry in world.journal if isinstance(entry, PlanWritten)][1:]
     assert plan.moved == 0, "nobody had them before"
-
-
-def test_growth_while_a_replica_starts_is_part_of_the_plan_that_waits_for_it() -> None:
-    world = started(1)
-    world.decide(Action.UP, ("payment-0", "payment-1"), HALVES)
-    world.loads.loads += (PartitionLoad(4, 0.0, 0),)
-    world.step()
-    assert len(world.plans()) == 1
-    world.tell("payment-1")
-    assert set(world.plans()[-1][2] or {}) == {0, 1, 2, 3, 4}
-
-
-def test_a_restart_keeps_what_was_placed_and_places_the_rest() -> None:
-    world = GroupWorld(PlanRecord(epoch=3, at_us=0, replicas=("payment-0",), assignment={0: "payment-0"}, reason=""))
-    world.group.start(("payment-0",))
-    world.tell("payment-0")
-    assert world.plans() == [("start", ("payment-0",), dict.fromkeys(range(4), "payment-0"))]
-    assert world.log.written[-1].reason == "plan 3 was made for 1 partitions, now 4"
 
 
 @given(st.data(), names, st.integers(1, 12), st.integers(0, 12))

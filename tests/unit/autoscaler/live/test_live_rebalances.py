@@ -75,19 +75,6 @@ def test_other_kinds_of_rounds_say_nothing_about_plans(kind: RoundKind) -> None:
     assert told.rebalances.rebalance_time_s(3, 1) == 0.05
 
 
-def test_a_round_in_which_nobody_took_anything_teaches_nothing() -> None:
-    told = Told()
-    told.rounds(100, 0.2, taken=0)
-    assert told.rebalances.learned(3, 1).samples == 0
-
-
-def test_a_report_that_makes_no_sense_is_left_out() -> None:
-    told = Told()
-    told.rebalances.observe([round_of(generation, 0.2, members=0) for generation in range(-100, 0)])
-    told.rounds(1, -0.5)
-    assert told.rebalances.learned(3, 1).samples == 0
-
-
 def test_a_run_that_repeats_a_published_one_keeps_its_fixed_time() -> None:
     told = Told(learn=False)
     told.rounds(100, 0.2)

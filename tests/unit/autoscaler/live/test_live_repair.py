@@ -29,18 +29,6 @@ def test_a_death_is_published_at_once_with_its_eviction_and_again_when_the_repla
     assert world.log.written[-1].reason == "all 2 replicas are ready again"
 
 
-def test_when_the_only_replica_dies_its_eviction_comes_with_the_replacement() -> None:
-    world = started(1)
-    world.live(60)
-    world.launcher.newest("payment-0").finish("killed by SIGKILL")
-    world.step()
-    assert len(world.plans()) == 1, "there is nobody to obey"
-    world.step(1)
-    world.tell("payment-0", ReplicaState.WARM)
-    assert world.plans()[-1] == ("repair", ("payment-0",), ALL_ON_0)
-    assert [eviction.replica for eviction in world.log.written[-1].evictions] == ["payment-0"]
-
-
 def test_a_replica_that_dies_on_its_way_out_is_evicted_by_the_same_plan_once_more() -> None:
     world = started(2)
     world.decide(Action.DOWN, ("payment-0",), ALL_ON_0)

@@ -53,16 +53,6 @@ def test_a_released_member_is_stopped_only_after_it_has_given_everything_back(wo
     assert world.scaler.evictions == []
 
 
-def test_a_member_that_does_not_drain_is_stopped_at_the_deadline(world: ScalerWorld) -> None:
-    world.scaler.request(["payment-0"])
-    process = world.member("payment-0")
-    world.scaler.release("payment-0")
-    world.step(Patience().drain_s - 0.1)
-    assert process.signals == []
-    world.step(0.1)
-    assert process.signals == [signal.SIGTERM]
-
-
 def test_a_replica_that_ignores_sigterm_is_killed_and_evicted(world: ScalerWorld) -> None:
     world.scaler.request(["payment-0"])
     process = world.member("payment-0")
@@ -125,28 +115,6 @@ def test_a_start_that_hangs_is_killed_and_repeated(world: ScalerWorld) -> None:
     assert world.launcher.newest("payment-0") is not first
 
 
-def test_a_system_that_starts_no_process_is_a_failed_start(world: ScalerWorld) -> None:
-    world.launcher.refuses = "Resource temporarily unavailable"
-    world.scaler.request(["payment-0"])
-    assert world.detail(ReplicaChange.START_FAILED).startswith("Resource temporarily unavailable")
-    world.launcher.refuses = None
-    world.step(0.5)
-    world.warm("payment-0")
-    assert world.scaler.ready("payment-0")
-
-
-def test_a_replica_that_dies_soon_after_each_start_waits_its_back_off(world: ScalerWorld) -> None:
-    world.scaler.request(["payment-0"])
-    for wait_s in (0.5, 1.0, 2.0):
-        world.warm("payment-0").finish("exit status 1")
-        started = len(world.launcher.processes["payment-0"])
-        world.step(1)
-        world.step(wait_s - 0.1)
-        assert len(world.launcher.processes["payment-0"]) == started
-        world.step(0.1)
-        assert len(world.launcher.processes["payment-0"]) == started + 1
-
-
 def test_a_later_decision_takes_a_draining_replica_back(world: ScalerWorld) -> None:
     world.scaler.request(["payment-0"])
     process = world.member("payment-0")
@@ -185,15 +153,6 @@ def test_after_a_restart_the_living_are_adopted_and_the_dead_evicted(world: Scal
     assert world.changes("payment-1") == ["died"]
     assert world.scaler.requested == ("payment-0",)
     assert [eviction.member_id for eviction in world.scaler.evictions] == ["member-42"]
-
-
-def test_a_hung_replica_that_is_killed_counts_as_dead(world: ScalerWorld) -> None:
-    world.scaler.request(["payment-0"])
-    world.member("payment-0")
-    world.scaler.kill("payment-0", "hung")
-    world.step()
-    assert world.detail(ReplicaChange.DIED).startswith("hung")
-    assert len(world.scaler.evictions) == 1
 
 
 def test_stopping_all_signals_all_and_ends_with_nobody(world: ScalerWorld) -> None:

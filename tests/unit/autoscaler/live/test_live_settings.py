@@ -59,17 +59,6 @@ def test_the_process_names_every_mistake_on_its_own_line_and_exits_with_2() -> N
         assert f"TAILPACK_{name}" in ended.stderr
 
 
-def test_an_unknown_policy_is_refused_with_those_there_are() -> None:
-    environ = dict(os.environ) | GOOD | {"TAILPACK_POLICY": "oracle", "TAILPACK_BOOTSTRAP_SERVERS": "127.0.0.1:1"}
-    ended = subprocess.run(
-        [sys.executable, "-m", "autoscaler.live"], env=environ, capture_output=True, text=True, timeout=30, check=False
-    )
-    assert ended.returncode == 2
-    assert "oracle" in ended.stderr
-    assert "algorithm-2" in ended.stderr
-    assert len(ended.stderr.splitlines()) == 1
-
-
 def test_options_of_the_policy_are_a_json_object_and_checked_by_the_policy() -> None:
     tail_aware = GOOD | {"TAILPACK_POLICY": "tail-aware"}
     told = from_environment(tail_aware | {"TAILPACK_POLICY_OPTIONS": '{"patience_s": 5}'}, AutoscalerSettings)

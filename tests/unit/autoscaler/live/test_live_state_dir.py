@@ -1,6 +1,5 @@
 """What one controller has learned of rebalance times, the next one knows."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -120,24 +119,3 @@ def test_a_file_that_cannot_be_used_is_one_sentence_and_a_fresh_start_that_repla
     controller.sees(100, 0.2)
     controller.learned.save(controller.rebalances, at_once=True)
     assert Controller(tmp_path).rebalances.learned(3, 1).samples == 100
-
-
-def unreadable(folder: Path) -> None:
-    (folder / FILE).mkdir()
-
-
-def unwritable(folder: Path) -> None:
-    (folder / FILE).with_suffix(".tmp").mkdir()
-
-
-@pytest.mark.parametrize(("spoil", "sentences"), [(unreadable, 2), (unwritable, 1)])
-def test_a_disk_that_does_not_play_along_is_said_once_and_stops_nobody(
-    tmp_path: Path, spoil: Callable[[Path], None], sentences: int
-) -> None:
-    spoil(tmp_path)
-    controller = Controller(tmp_path)
-    for _ in range(3):
-        controller.sees(1, 0.1)
-        controller.learned.save(controller.rebalances, at_once=True)
-    assert len(controller.said) == sentences
-    assert "cannot be written" in controller.said[-1]

@@ -1,12 +1,8 @@
 """Replicas that somebody else than their scaler tells to stop: a rolling restart, an operator, a node that goes."""
 
-import signal
-
 from live_worlds import ALL_ON_0, HALVES, GroupWorld, ScalerWorld, started
 
 from autoscaler.live.launcher import Exit, PidFile
-from autoscaler.live.replica_life import Patience
-from contracts.journal import ReplicaChange
 from contracts.progress import ReplicaState
 
 
@@ -39,15 +35,6 @@ def test_it_is_replaced_when_it_has_ended_and_gets_its_partitions_back() -> None
     world.tell("payment-1", ReplicaState.WARM)
     assert world.plans()[-1] == ("repair", ("payment-0", "payment-1"), HALVES)
     assert [plan.evictions for plan in world.log.written] == [(), (), ()], "nobody has died"
-
-
-def test_a_clean_end_that_was_over_before_it_was_seen_evicts_nobody_either() -> None:
-    world = started(2)
-    world.live(60)
-    world.launcher.newest("payment-1").finish()
-    world.step()
-    assert world.plans()[-1] == ("repair", ("payment-0",), ALL_ON_0)
-    assert world.log.written[-1].evictions == ()
 
 
 def test_one_that_dies_while_it_drains_is_evicted() -> None:
@@ -85,19 +72,6 @@ def test_all_of_a_rolling_restart_come_back_one_after_the_other() -> None:
         world.tell(name, ReplicaState.WARM)
         assert world.log.written[-1].assignment == HALVES
     assert all(plan.evictions == () for plan in world.log.written)
-
-
-def test_one_that_never_gets_done_with_stopping_is_killed_and_evicted() -> None:
-    world = ScalerWorld()
-    world.scaler.request(["payment-0"])
-    process = world.member("payment-0")
-    world.reports.tell("payment-0", process, ReplicaState.DRAINING)
-    world.step()
-    world.step(Patience().stop_s)
-    assert process.signals == [signal.SIGKILL]
-    world.step()
-    assert world.detail(ReplicaChange.DIED).startswith("killed: still there 14 s")
-    assert len(world.scaler.evictions) == 1
 
 
 def test_a_released_replica_that_says_it_drains_by_itself_is_not_told_again() -> None:

@@ -17,16 +17,6 @@ def test_sticky_moves_what_equal_counts_demand_and_nothing_else():
     assert assign(Assignor.STICKY, 5, ("a", "b"), owners) == {0: "a", 1: "a", 2: "a", 3: "b", 4: "b"}
 
 
-def test_who_holds_most_may_keep_one_more():
-    owners = {0: "b", 1: "b", 2: "b", 3: "a", 4: "a"}
-    assert assign(Assignor.STICKY, 5, ("a", "b"), owners) == owners
-
-
-def test_what_those_who_left_had_goes_to_those_with_fewest():
-    owners = {0: "a", 1: "b", 2: "c", 3: "a", 4: "b"}
-    assert assign(Assignor.STICKY, 5, ("a", "b"), owners) == {0: "a", 1: "b", 2: "a", 3: "a", 4: "b"}
-
-
 def test_range_gives_consecutive_partitions():
     owners = {0: "b", 1: "a", 2: "b", 3: "a", 4: "b"}
     assert "".join(assign(Assignor.RANGE, 5, ("a", "b", "c"), owners).values()) == "aabbc"

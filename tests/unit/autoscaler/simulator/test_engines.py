@@ -51,31 +51,6 @@ def test_a_handover_by_hand(engine_of):
     assert engine.committed().tolist() == [2, 3]
 
 
-def test_nothing_starts_before_a_command_of_the_same_moment(engine_of):
-    engine = engine_of(1, replicas=2)
-    engine.attach(0, 0)
-    engine.feed(arrivals((0, 0), (10, 0)))
-
-    engine.advance(10)
-    assert engine.committed().tolist() == [1]
-    assert engine.produced().tolist() == [1]
-    engine.attach(0, 1)
-    engine.drain()
-
-    assert outcome(engine) == [(0, 10, 0), (10, 20, 1)]
-
-
-def test_an_older_event_that_is_attached_goes_before_newer_ones(engine_of):
-    engine = engine_of(2)
-    engine.feed(arrivals((0, 1), (0, 0), (0, 0)))
-    engine.attach(0, 0)
-    engine.advance(5)
-    engine.attach(1, 0)
-    engine.drain()
-
-    assert outcome(engine) == [(10, 20, 0), (0, 10, 0), (20, 30, 0)]
-
-
 def test_a_batch_is_committed_when_its_last_event_is_finished(engine_of):
     engine = engine_of(1, poll_events=3)
     engine.attach(0, 0)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from engine_stories import PARTITIONS, REPLICAS, US, PoolStory, Story, arrivals, outcome
+from engine_stories import PARTITIONS, REPLICAS, US, PoolStory, Story, outcome
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.reference_engine import ReferenceEngine
@@ -123,19 +123,6 @@ def test_a_backlog_whose_servers_come_go_and_die_all_the_time(distribution, whol
     )
     assert compiled == reference
     assert sum(isinstance(answer, tuple) for answer in compiled) == 2_400, "every event was served"
-
-
-@pytest.mark.parametrize("make", POOLS)
-def test_work_that_nobody_serves_is_not_forgotten(make):
-    pool = make(PARTITIONS, ServiceTimes(ServiceSettings(), seed=1))
-    only = pool.add_replica()
-    pool.join(only)
-    pool.feed(arrivals((0, 0)))
-    pool.advance(1)
-    pool.kill(only)
-    pool.give_back(only)
-    with pytest.raises(ValueError, match="nobody serves"):
-        pool.drain()
 
 
 def test_what_was_taken_makes_room_for_what_comes():

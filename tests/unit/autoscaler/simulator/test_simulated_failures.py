@@ -41,11 +41,6 @@ def test_a_death_that_nobody_sees_shows_when_the_session_has_expired():
     assert served[6] == (655, 1)
 
 
-def test_a_plan_cannot_hand_over_what_a_dead_member_holds_before_it_is_evicted():
-    story = dying(eviction_s=0.3).at(110).plan([2, 1], replicas=[1, 2])
-    assert story.served()[6] == (455, 2), "evicted at 405, and the pause"
-
-
 def test_the_newest_plan_decides_who_takes_over():
     story = dying(eviction_s=0.3, startup_s=1.0).at(110).plan([2, 1], replicas=[1, 2])
     served = story.served()
@@ -56,19 +51,6 @@ def test_the_newest_plan_decides_who_takes_over():
         ReplicaChange.READY,
         ReplicaChange.DIED,
     ]
-
-
-def test_a_name_may_come_back_as_another_replica():
-    story = dying(eviction_s=0.1).at(300).plan([0, 1])
-    served = story.served()
-    assert story.group.members.names == ["payment-0", "payment-1", "payment-0"]
-    assert served[-2][1] == 2
-    assert story.paid_ms() == [(0, 2), (105, 1), (300, 2)]
-
-
-def test_the_replica_with_most_partitions_dies():
-    story = Story(STEADY, partitions=3, initial_replicas=2, failures=(Failure(0.2),)).at(50).plan([1, 1, 0]).at(300)
-    assert story.names() == ("payment-0",)
 
 
 def test_under_a_counts_only_plan_the_group_places_again():

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from unit.autoscaler.simulator.worlds import TEN_MS, Story
 
-from autoscaler.model import Replica
 from autoscaler.ports import NotReadyError
 from autoscaler.simulator.settings import ServiceSettings, Tick
 from contracts.delivery import Delivery
@@ -25,12 +24,6 @@ def test_lag_is_what_was_produced_and_is_not_committed():
     story = Story(SECONDS).at(45)
     assert story.lags() == [3, 3], "four are finished, the fifth is in service"
     assert Story(SECONDS, poll_events=8).at(45).lags() == [5, 5], "a batch is committed when it is finished"
-
-
-def test_slots_that_do_not_divide_the_interval_are_stretched():
-    recent = Story(SECONDS, slot_s=0.3).at(1100).observe().recent
-    assert recent.slot_s == pytest.approx(1 / 3)
-    assert recent.counts.sum(axis=1).tolist() == [0, 0, 10]
 
 
 def test_an_observation_shows_offsets_as_they_were_a_delay_ago_and_members_as_they_are():
@@ -56,53 +49,10 @@ def test_a_seeded_share_of_observations_is_lost():
     assert 250 < lost < 350
 
 
-def test_replicas_are_seen_in_the_order_of_their_requests_ready_or_not():
-    story = Story(SECONDS, startup_s=5.0).at(100).plan([0, 0], replicas=[0, 2]).at(200).plan([0, 0], replicas=[0, 1, 2])
-    assert story.observe().replicas == (
-        Replica("payment-0", True),
-        Replica("payment-2", False),
-        Replica("payment-1", False),
-    )
-
-
-def test_the_assignment_is_what_the_plan_leads_to():
-    story = Story(SECONDS, startup_s=5.0).at(100).plan([0, 1])
-    assert dict(story.observe().assignment) == {0: "payment-0", 1: "payment-1"}
-
-
 def test_where_replicas_are_alike_the_service_rate_is_known_from_the_start():
     plain = Story(SECONDS, service=ServiceSettings(service_time_s=0.005, overhead_s=0.0007)).at(100).observe()
     assert plain.service_rate == pytest.approx(175.4, abs=0.1)
     assert plain.replicas[0].service_rate is None
-
-
-def test_where_they_differ_it_is_learned_from_what_each_has_served():
-    busy = [(10 * k, k % 2) for k in range(500)]
-    story = Story(busy, service=ServiceSettings(service_time_s=0.005, speeds=(1.0, 0.5)), initial_replicas=2)
-    first = story.at(100).observe()
-    assert [one.service_rate for one in first.replicas] == [None, None]
-    assert first.service_rate == pytest.approx(200)
-    for second in range(1, 5):
-        last = story.at(100 + 1000 * second).observe()
-    assert [one.service_rate for one in last.replicas] == [pytest.approx(200, rel=0.05), pytest.approx(100, rel=0.05)]
-    assert 130 < last.service_rate < 180, "the next one may be of either kind"
-
-
-def test_who_comes_back_under_a_name_of_old_is_not_known():
-    """Replica numbers 0, 1, 2 have the speeds 1, 0.5, 1: the second life of payment-1 is a fast one."""
-    busy = [(10 * k, k % 2) for k in range(1000)]
-    story = Story(busy, service=ServiceSettings(service_time_s=0.005, speeds=(1.0, 0.5)), initial_replicas=2)
-    rates = []
-    for second in range(10):
-        seen = story.at(100 + 1000 * second).observe()
-        rates.append([one.service_rate for one in seen.replicas])
-        if second == 3:
-            story.plan([0, 0])
-        if second == 4:
-            story.plan([0, 1])
-    assert rates[3] == [pytest.approx(200, rel=0.05), pytest.approx(100, rel=0.05)]
-    assert rates[5][1] is None
-    assert rates[9] == [None, None], "now both are alike"
 
 
 @pytest.mark.parametrize(
@@ -146,14 +96,6 @@ def test_what_was_finished_since_the_commit_still_counts_as_lag():
     assert seen(95, commit_age_s=0.06, observation_delay_s=0.02) == [4, 5], "as at 75, of which one was finished at 15"
 
 
-def test_each_tick_sees_the_commits_of_its_own_time():
-    story = Story(BURST, commit_age_s=0.03)
-    for tick_ms in (45, 145):
-        story.world.look_for(Tick(tick_ms * 1000))
-    assert sum(story.at(45).lags()) == 9
-    assert sum(story.at(145).lags()) == 0
-
-
 def ages_seen(known_s=None):
     """How old commits are at ten ticks, one a second, ms: a replica is done with an event every 10 ms."""
     busy = [(0, 0)] * 1100
@@ -174,12 +116,3 @@ def test_a_replica_commits_by_its_own_clock():
 def test_the_age_of_a_commit_may_be_known():
     assert all(age_ms == pytest.approx(200, abs=20) for age_ms in ages_seen(0.2))
     assert all(age_ms == pytest.approx(500, abs=20) for age_ms in ages_seen(5.0)), "none is older than its interval"
-
-
-def test_policies_may_be_told_other_times_than_the_true_ones():
-    told = {"startup_s": 0.4, "planned_startup_s": 2.0, "commit_age_s": 0.06, "planned_commit_age_s": 0.05}
-    story = Story(BURST, **told)
-    story.world.look_for(Tick(100_000))
-    seen = story.at(100).observe()
-    assert (seen.startup_s, seen.commit_age_s) == (2.0, 0.05)
-    assert sum(load.lag for load in seen.partitions) == 6

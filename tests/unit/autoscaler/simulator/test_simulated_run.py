@@ -103,13 +103,6 @@ def test_the_journal_is_that_of_a_live_run():
     assert max(one.epoch for one in ticks) == len(plans)
 
 
-def test_the_policy_is_timed_by_the_callers_clock():
-    ticking = itertools.count()
-    run = simulate(bursts([1] * 4), Wants(1), SimulationSettings(), clock=lambda: float(next(ticking)))
-    assert run.policy_s == 4
-    assert simulate(bursts([1] * 4), Wants(1), SimulationSettings()).policy_s == 0
-
-
 def test_latencies_alone_take_four_bytes_each_and_are_the_same():
     whole = simulate(bursts([90] * 9), Wants(2), SimulationSettings())
     slim = simulate(bursts([90] * 9), Wants(2), SimulationSettings(), keep_events=False)
@@ -122,19 +115,6 @@ def test_latencies_alone_take_four_bytes_each_and_are_the_same():
     assert len(slim.events) == 0
     assert slim.requested == whole.requested
     assert slim.changes == whole.changes
-
-
-def test_what_no_figure_needs_is_not_gathered_beside_latencies_alone():
-    """A policy that moves all it can at each tick would fill the memory with plans of all partitions."""
-    plans = {second: [second % 2] * 5 for second in range(9)}
-    whole = simulate(bursts([90] * 9), Scripted(plans), SimulationSettings())
-    slim = simulate(bursts([90] * 9), Scripted(plans), SimulationSettings(), keep_events=False)
-    assert len(whole.handovers) == 40
-    assert len(whole.plans) == 1 + 9
-    assert slim.handovers == slim.plans == slim.replica_changes == ()
-    assert slim.changes == whole.changes
-    with pytest.raises(ValueError, match="latencies only"):
-        next(slim.entries())
 
 
 def test_one_latency_beyond_four_bytes_makes_room_for_all():
@@ -167,23 +147,6 @@ def test_a_workload_that_contradicts_itself_is_refused(chunks, why):
     arrivals = [Arrivals(np.array(at, np.int64), np.array(to, np.int32)) for at, to in chunks]
     with pytest.raises(ValueError, match=why):
         simulate(Workload(2, 6.0, arrivals), Wants(1), SimulationSettings())
-
-
-def test_a_plan_for_a_stranger_is_refused():
-    class Confused(Wants):
-        def decide(self, observation):
-            return Decision(Action.UP, Plan(("payment-0",), {0: "payment-9"}), "confused")
-
-    with pytest.raises(ValueError, match="payment-9"):
-        simulate(bursts([1]), Confused(1), SimulationSettings())
-
-
-def test_the_last_replica_may_die_near_the_end_and_is_replaced():
-    settings = SimulationSettings(failures=(Failure(0.5, known=True),))
-    run = simulate(bursts([200]), Scripted({0: None, 1: [0] * 5, 2: [0] * 5}), settings)
-    assert len(run.events.done_us) == 200
-    assert run.replica_names == ("payment-0", "payment-0")
-    assert run.drained_us > 1_000_000
 
 
 def test_events_that_were_finished_but_not_committed_are_served_twice():

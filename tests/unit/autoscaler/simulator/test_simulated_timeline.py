@@ -1,7 +1,6 @@
 """A simulated run in the columns of a live one."""
 
 import numpy as np
-import pytest
 from unit.autoscaler.builders import Wants
 from unit.autoscaler.simulator.worlds import workload_of
 
@@ -43,9 +42,3 @@ def test_what_was_served_again_has_more_than_one_record():
     events = [(0, k % 2) for k in range(100)]
     rows = timeline(run_of(events, initial_replicas=2, poll_events=100, failures=(Failure(0.05),)))
     assert np.flatnonzero(rows["settled_records"] == 2).tolist() == list(range(0, 20, 2))
-
-
-def test_latencies_alone_make_no_timeline():
-    run = simulate(workload_of(EVENTS), Wants(1), SimulationSettings(), keep_events=False)
-    with pytest.raises(ValueError, match="latencies only"):
-        timeline(run)

@@ -28,25 +28,10 @@ def test_a_key_stands_for_scenario_policy_seed_settings_and_code() -> None:
     assert same.key("1") != same.key("2")
 
 
-def test_a_setting_that_is_there_already_is_no_other_question() -> None:
-    assert experiment("w1", "linear").key("1") == experiment(
-        "w1", "linear", changes={"payment.service_time_s": 0.005}
-    ).key("1")
-
-
 def test_wrong_settings_are_named_before_anything_is_computed(tmp_path: Path) -> None:
     campaign = Campaign(tmp_path, work=comparison_work.refused)
     with pytest.raises(InvalidSettingsError, match="unknown"):
         campaign.run([*ASKED, experiment("w1", "linear", changes={"no-such-thing": 1})])
-
-
-def test_results_are_there_after_a_restart(tmp_path: Path) -> None:
-    first = Store(tmp_path)
-    first.add("a", comparison_work.told(ASKED[0]))
-    again = Store(tmp_path)
-    assert len(again) == 1
-    assert again.get("a") == comparison_work.told(ASKED[0])
-    assert again.get("b") is None
 
 
 def test_a_line_that_was_cut_off_is_measured_again(tmp_path: Path) -> None:

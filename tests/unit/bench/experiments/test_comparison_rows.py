@@ -1,7 +1,6 @@
 """What follows from many runs: means, differences, the front, and how it is said."""
 
 from collections.abc import Iterable
-from pathlib import Path
 
 import comparison_work
 import msgspec
@@ -10,14 +9,13 @@ import pytest
 
 from bench.experiments.campaign import Outcomes
 from bench.experiments.compare import Comparison, PolicyFigures, compare, reference_of
-from bench.experiments.experiment import Experiment, experiment, random_parts, world
-from bench.experiments.plot import draw
-from bench.experiments.tables import against, estimate, page
+from bench.experiments.experiment import Experiment, random_parts, world
+from bench.experiments.tables import against, page
 from bench.results import Origin
 from bench.scenario import Scenario, load_scenario
 from bench.simulation.result import SimulationResult
 from bench.simulation.run import run_scenario
-from report.statistics import Against, Interval
+from report.statistics import Against
 
 ORIGIN = Origin(command="tailpack compare", commit="0123abc", machine="2 cores", measured_on="2026-01-05")
 WORLDS = np.random.default_rng(1).normal(0, 1, 100)
@@ -52,29 +50,6 @@ def compared(
 
 def rows_of(found: Comparison) -> dict[tuple[str, str], PolicyFigures]:
     return {(row.scenario, row.policy): row for row in found.rows}
-
-
-def test_seeds_are_run_where_they_make_a_difference() -> None:
-    assert [one.seed for one in world("w1", {"split": "random"}).experiments("linear", 3)] == [1, 2, 3]
-    assert world("w1", {"split": "even"}).experiments("linear", 3) == [
-        experiment("w1", "linear", changes={"split": "even"})
-    ]
-
-
-@pytest.mark.parametrize(
-    ("changes", "parts"),
-    [
-        ({}, ()),
-        ({"split": "random"}, ("split",)),
-        ({"spacing": "poisson"}, ("spacing",)),
-        ({"delivery": "eager"}, ("heartbeats",)),
-        ({"startup_s": "gke"}, ("start-up",)),
-        ({"startup_s": 20}, ()),
-        ({"distribution": "exponential", "observation_loss": 0.1}, ("service times", "lost observations")),
-    ],
-)
-def test_what_is_random_is_named(changes: dict[str, object], parts: tuple[str, ...]) -> None:
-    assert random_parts(question(changes)) == parts
 
 
 @pytest.mark.parametrize(
@@ -145,12 +120,6 @@ def test_tail_aware_is_what_others_are_compared_with() -> None:
     assert reference_of(["linear", "static"]) == "linear"
 
 
-def test_means_are_written_with_their_intervals_and_exact_ones_without() -> None:
-    assert estimate(Interval(0.99, 0.985, 0.995), 100, ".1f") == "99.0 (98.5 to 99.5)"
-    assert estimate(Interval(0.99, 0.99, 0.99), 100, ".1f") == "99.0"
-    assert estimate(None, 1, ".1f") == "–"
-
-
 def test_a_difference_that_may_be_none_is_called_so() -> None:
     seen = Against(mean=0.5, low=0.2, high=0.8, distinguishable=True)
     assert against(seen, 1, ".1f") == "+0.5 (+0.2 to +0.8)"
@@ -182,17 +151,3 @@ def test_the_page_has_a_section_for_each_scenario_and_says_what_is_random() -> N
     for table in text.split("\n\n"):
         lines = [line for line in table.splitlines() if line.startswith("|")]
         assert len({line.count("|") for line in lines}) <= 1, "every row has as many cells"
-
-
-def test_figures_survive_being_written(tmp_path: Path) -> None:
-    found = compare_random()
-    assert msgspec.json.decode(msgspec.json.encode(found), type=Comparison) == found
-
-
-def test_equal_rows_make_equal_pictures(tmp_path: Path) -> None:
-    found = compared(["w1", "w1-skew9"], ["linear", "algorithm-2"])
-    for name in ("one.svg", "two.svg"):
-        draw(found.rows, tmp_path / name)
-    assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
-    text = (tmp_path / "one.svg").read_text(encoding="utf-8")
-    assert all(name in text for name in ("w1-skew9", "algorithm-2", "linear"))

@@ -27,15 +27,6 @@ def test_moved_and_unmoved_partitions_are_told_apart() -> None:
     assert figures.handovers == 1
 
 
-def test_events_outside_the_windows_are_in_neither() -> None:
-    slow = row(3500, 0, 175, "b", latency_ms=900)
-    rows = [one for one in moved_partition(pause_ms=5) if one.offset != 175] + [slow]
-    rows += steady(1, "a", begin=2600, end=4000, latency_ms=300)
-    figures = handovers(evidence(rows, [step("move 1", 995, [(0, "a", "b")])]), service_time_s=SERVICE_S)
-    assert figures.moved_max_s == 0.01
-    assert figures.unmoved_max_s is None, "partition 1 was served only after the window had ended"
-
-
 def test_the_extra_of_unmoved_partitions_is_against_quiet_stretches_of_the_same_run() -> None:
     quiet = steady(1, "a", begin=10, end=800, latency_ms=6)
     disturbed = steady(1, "a", begin=810, end=4000, latency_ms=15)
@@ -79,31 +70,6 @@ def test_percentiles_are_nearest_rank_over_the_pool() -> None:
     assert (kind.moved_p99_s, kind.moved_p999_s, kind.moved_max_s) == (0.005, 0.005, 0.4)
 
 
-def test_a_partition_in_trouble_of_its_own_is_kept_apart() -> None:
-    slow = steady(2, "c", begin=10, end=2500, latency_ms=800)
-    rows = [*moved_partition(pause_ms=5), *steady(1, "a", begin=10, end=4000), *slow]
-    told = step("slow event elsewhere", 995, [(0, "a", "b")])
-    apart = handovers(evidence(rows, [replace(told, apart=(2,))]), service_time_s=SERVICE_S)
-    together = handovers(evidence(rows, [told]), service_time_s=SERVICE_S)
-    assert apart.unmoved_max_s == 0.005
-    assert together.unmoved_max_s == 0.8
-
-
-def test_without_owners_every_event_in_the_window_is_touched() -> None:
-    rows = [row(ms, ms % 3, ms // 3, "ab"[ms % 2], latency_ms=5 + ms % 7) for ms in range(0, 3000, 10)]
-    figures = handovers(evidence(rows, [step("start", 1000, None, until=2000)], owned=False), service_time_s=SERVICE_S)
-    (kind,) = figures.kinds
-    assert figures.handovers == 0
-    assert kind.moved_events == 101
-    assert kind.unmoved_max_s is None
-
-
-def test_nothing_measured_is_no_figure() -> None:
-    figures = handovers(evidence(steady(0, "a", begin=0, end=100)), service_time_s=SERVICE_S)
-    assert figures.moved_p99_s is figures.worst is figures.unmoved_extra_s is None
-    assert (figures.handovers, figures.kinds, figures.lost) == (0, (), 0)
-
-
 def test_a_move_that_never_came_is_said() -> None:
     story = evidence(steady(0, "a", begin=0, end=3000), [step("move 1", 1000, [(0, "a", "b")], until=2500)])
     figures = handovers(story, service_time_s=SERVICE_S)
@@ -125,13 +91,6 @@ def test_each_way_to_end_has_its_own_worst_event_of_any_partition() -> None:
     figures = failover(evidence(rows, steps))
     assert (figures.known_death_max_s, figures.unknown_death_max_s, figures.sigterm_max_s) == (0.095, 6.1, 0.03)
     assert (figures.kills, figures.sigterms, figures.lost) == (2, 1, 0)
-
-
-def test_a_repeat_after_a_kill_is_a_duplicate_and_not_late() -> None:
-    rows = [*steady(0, "a", begin=0, end=1000), row(980, 0, 49, "b", latency_ms=150)]
-    rows += steady(0, "b", begin=1040, end=3000)
-    figures = failover(evidence(rows, [step(KNOWN_DEATH, 999, [(0, "a", "b")])]))
-    assert (figures.duplicates, figures.known_death_max_s, figures.sigterm_max_s) == (1, 0.005, None)
 
 
 def test_lost_and_repeated_events_are_counted_and_the_first_completion_counts() -> None:
@@ -172,8 +131,3 @@ def test_a_stretch_counts_late_events_and_finds_the_poorest_second() -> None:
     assert (found.late, found.max_s) == (2, 0.6), "an event at the target is in time"
     assert found.worst_second == 40 + 3, "in the third second: 40 events of every 10 ms, and the three slow ones"
     assert found.throughput == 343 / 4
-
-
-def test_nothing_happened_in_an_empty_stretch() -> None:
-    found = stretch(evidence(steady(0, "a", begin=0, end=100)).served, at(500), at(500), latency_target_s=0.5)
-    assert (found.events, found.throughput, found.p99_s, found.worst_second) == (0, 0.0, None, None)

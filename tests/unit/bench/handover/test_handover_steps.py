@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from bench.handover import load, readers
+from bench.handover import load
 from bench.handover.courses import Steps, contradictions
 from bench.handover.dense import SLACK, DenseSteps
 from bench.handover.evidence import Move, Step
 from bench.handover.plans import Plans
-from bench.handover.setup import ExperimentError, Setup
+from bench.handover.setup import Setup
 from contracts.connection import Connection
 from contracts.delivery import Delivery
 
@@ -48,17 +48,6 @@ def test_a_plan_moves_what_it_gives_to_somebody_else(plans: Plans) -> None:
     assert (first, second) == ((), (Move(0, "a", "b"),))
     assert (plans.held_by("a"), plans.replicas, plans.epoch) == ([2], ("a", "b"), 2)
     assert first_us <= second_us
-
-
-def test_partitions_are_spread_to_the_least_loaded(plans: Plans) -> None:
-    plans.write({0: "a", 1: "a", 2: "b"}, ("a", "b", "c"))
-    assert plans.spread([3, 4, 5], ("a", "b", "c")) == {3: "c", 4: "b", 5: "c"}
-
-
-def test_a_plan_that_the_broker_does_not_take_is_one_clear_error() -> None:
-    plans = made(Broker(answers=False))
-    with pytest.raises(ExperimentError, match="plan 1 was not taken by the broker within 10 s"):
-        plans.write({0: "a"}, ("a",))
 
 
 def random_plans(seed: int, count: int) -> list[tuple[Step, Mapping[int, str]]]:
@@ -140,16 +129,3 @@ def test_the_load_is_evenly_spaced_and_what_the_broker_refused_was_not_sent(monk
     assert partitions == (0, 1, 2, 3, 0, 1, 2, 3, 0)
     assert sent.acknowledged_us == tuple(one for number, one in enumerate(intended_us, 1) if number % 3)
     assert 0 < sent.lateness_p99_us <= sent.lateness_max_us <= 300, "never early, and late by what the clock has run"
-
-
-def test_what_waits_for_a_replicas_first_report_sees_it_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: dict[str, Any] = {}
-    monkeypatch.setattr(
-        readers, "ProgressReader", lambda _: SimpleNamespace(poll=lambda: dict(told), take_rounds=lambda: ())
-    )
-    reports = readers.Reports(Connection(bootstrap_servers="nowhere:1"))
-    first_us = reports.first_us
-    for at_us in (5, 9):
-        told["payment-0"] = SimpleNamespace(at_us=at_us)
-        reports.poll()
-    assert first_us == {"payment-0": 5}

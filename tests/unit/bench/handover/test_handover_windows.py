@@ -28,12 +28,6 @@ def test_the_pause_is_counted_only_while_an_event_waits() -> None:
     assert handover.pause_us(service_time_s=0.005) == 75_000, "waiting since 1000, started at 1075"
 
 
-def test_an_old_owner_that_serves_on_after_the_plan_does_not_end_the_window() -> None:
-    story = evidence([*BEFORE, *AFTER], [step("move 1", 500, [(0, "a", "b")])])
-    (handover,) = find_windows(story)[0].handovers
-    assert handover.first_us == at(1045)
-
-
 def test_a_move_that_never_happened_is_missing_and_its_window_lasts_until_the_experiment_went_on() -> None:
     story = evidence([*BEFORE, *OTHER], [step("move 1", 990, [(0, "a", "b")], until=3000)])
     (window,) = find_windows(story)
@@ -56,18 +50,6 @@ def test_what_nobody_planned_is_seen_from_the_owners() -> None:
     (window,) = find_windows(evidence(rows, [step("sigterm", 990, None)]))
     assert [one.move for one in window.handovers] == [Move(0, "a", "b")]
     assert window.handovers[0].first_us == at(1045)
-
-
-def test_a_change_of_owner_outside_the_step_is_not_its_own() -> None:
-    rows = [*BEFORE, *AFTER, *OTHER]
-    (window,) = find_windows(evidence(rows, [step("sigterm", 1500, None)]))
-    assert window.handovers == ()
-
-
-def test_without_owners_nothing_is_handed_over() -> None:
-    (window,) = find_windows(evidence([*BEFORE, *AFTER], [step("start", 990, None, until=2500)], owned=False))
-    assert window.handovers == ()
-    assert window.ended_us == at(2500)
 
 
 def test_an_event_belongs_to_a_window_if_it_waited_at_any_time_in_it() -> None:

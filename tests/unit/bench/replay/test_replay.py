@@ -9,13 +9,12 @@ import pytest
 import recorded_runs
 
 from bench.replay.measured import measure, ticks_of
-from bench.replay.question import scenario_of, settings_for
+from bench.replay.question import scenario_of
 from bench.replay.recorded import Served, read_run
 from bench.replay.replay import replay, simulated
-from bench.replay.side_by_side import Within, draw, shares_within, simulated_figures
+from bench.replay.side_by_side import Within, simulated_figures
 from contracts.journal import TickRecord
 from contracts.validation import InvalidSettingsError
-from report.measures import replica_minutes
 from report.run_info import RunInfo
 
 
@@ -128,14 +127,6 @@ def test_with_measured_times_both_sides_are_within_the_bounds(folder) -> None:
     assert both.differences.max_s == round(both.simulated.max_s - both.live.max_s, 6)
 
 
-def test_blind_for_uncommitted_work_it_would_predict_other_costs(folder) -> None:
-    """Lag that is only not committed yet makes policies that look at lag scale."""
-    recorded = read_run(folder)
-    prompt, late = (again(recorded, commit_age_s=age_s, commit_interval_s=0.0)[0] for age_s in (0.0, 0.056))
-    cost = [replica_minutes(run.requested, 0, recorded.info.duration_s) for run in (prompt, late)]
-    assert abs(cost[0] / cost[1] - 1) > 0.03
-
-
 def test_another_policy_and_other_values_can_be_tried(folder) -> None:
     same, *_ = replay(folder)
     other, *_ = replay(folder, {"policy": "static", "pause_s": 0.2})
@@ -149,42 +140,6 @@ def again(recorded, **known):
     """Simulate with `known` in place of what was measured."""
     measured = msgspec.structs.replace(measure(recorded), **known)
     return simulated(recorded, scenario_of(recorded.info, measured, {}), measured)
-
-
-@pytest.mark.parametrize("runtime", ["", "cooperative-sticky"])
-def test_our_own_replicas_need_no_heartbeat_to_hear_of_a_plan(folder, runtime) -> None:
-    recorded = read_run(folder)
-    measured = measure(recorded)
-    delivered = {"payment.runtime": runtime} if runtime else {"payment.delivery": "eager"}
-    changes = delivered | {"payment.heartbeat_s": 3}
-    delivery = settings_for(scenario_of(recorded.info, measured, changes), measured).delivery
-    if runtime:
-        assert (delivery.heartbeat_s, delivery.rebalance_time_s) == (3, 0.05)
-    else:
-        assert (delivery.heartbeat_s, delivery.rebalance_time_s) == (0, measured.pause_s)
-
-
-def test_a_comparator_shows_no_pauses(folder) -> None:
-    recorded = read_run(folder)
-    info = msgspec.structs.replace(recorded.info, scenario={"payment": {"runtime": "kip848"}})
-    found = measure(replace(recorded, info=info))
-    assert (found.pauses, found.pause_s, found.pause_p99_s) == (0, None, None)
-
-
-def test_options_of_the_live_policy_are_not_given_to_another(folder) -> None:
-    recorded = read_run(folder)
-    info = msgspec.structs.replace(recorded.info, scenario=recorded.info.scenario | {"policy": {"f_up": 0.8}})
-    assert scenario_of(info, measure(recorded), {}).policy == {"f_up": 0.8}
-    for key in ("policy", "autoscaler.policy"):
-        assert scenario_of(info, measure(recorded), {key: "linear"}).policy == {}
-
-
-def test_a_scenario_of_ones_own_is_known_from_the_run_alone(folder) -> None:
-    info = read_run(folder).info
-    told = info.scenario | {"name": "mine", "duration_s": 40}
-    told.pop("simulation")
-    scenario = scenario_of(msgspec.structs.replace(info, scenario=told), measure(read_run(folder)), {})
-    assert (scenario.name, scenario.duration_s, scenario.load.split) == ("mine", 40, "random")
 
 
 @pytest.mark.parametrize(
@@ -212,19 +167,6 @@ def test_what_cannot_be_replayed_is_said_in_one_line(folder, tmp_path, spoil, pr
 
 def tell(folder, **values):
     msgspec.structs.replace(RunInfo.load(folder), **values).save(folder)
-
-
-def test_the_picture_is_the_same_for_the_same_latencies(tmp_path) -> None:
-    latency_us = np.array([10_000, 20_000, 600_000])
-    for name in ("a.svg", "b.svg"):
-        draw(latency_us, latency_us + 1000, tmp_path / name, title="a run", latency_target_s=0.5)
-    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
-    assert "simulated" in (tmp_path / "a.svg").read_text()
-
-
-def test_shares_count_what_is_done_at_the_edge() -> None:
-    shares = shares_within(np.array([10, 20, 30, 40]), np.array([9e-6, 20e-6, 40e-6]))
-    assert shares.tolist() == [0, 0.5, 1]
 
 
 def test_in_the_pipeline_payment_has_an_event_once_order_has_handed_it_over(tmp_path, folder) -> None:

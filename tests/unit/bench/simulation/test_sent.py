@@ -62,11 +62,6 @@ def test_a_trace_replaces_rate_and_duration_and_nothing_else() -> None:
     assert sent.table().tolist() == [[2] * 5, [0] * 5, [2, 2, 1, 1, 1]]
 
 
-def test_a_trace_of_totals_is_spread_as_the_scenarios_table_spreads() -> None:
-    sent = sent_by(load_scenario("w1-skew9"), Trace("mine.csv", np.array([100])))
-    assert sent.table().tolist() == [[25, 25] + [8] * 7]
-
-
 def test_the_columns_of_a_trace_are_the_partitions() -> None:
     sent = sent_by(load_scenario("w1"), COLUMNS)
     assert (sent.duration_s, sent.partitions, sent.split) == (2, 2, Split.TABLE)
@@ -81,10 +76,3 @@ def test_limits_beyond_the_columns_are_named() -> None:
         "mine.csv: its 2 columns are the partitions, and autoscaler.max_replicas = 4 is more",
         "mine.csv: its 2 columns are the partitions, and autoscaler.initial_replicas = 3 is more",
     ]
-
-
-def test_silence_is_a_workload_too() -> None:
-    sent = sent_by(load_scenario("w1"), Trace("mine.csv", np.zeros(4, dtype=np.int64)))
-    assert (sent.events, sent.table().shape) == (0, (4, 5))
-    random = sent_by(load_scenario("w1", {"split": "random"}), Trace("mine.csv", np.zeros(4, dtype=np.int64)))
-    assert not random.table().any()

@@ -4,7 +4,7 @@ import pytest
 
 from autoscaler.simulator.settings import Assignor, Distribution
 from bench.scenario import load_scenario
-from bench.simulation.build import bound_schedule, settings_of, told
+from bench.simulation.build import bound_schedule, settings_of
 from bench.simulation.sent import sent_by
 from contracts.delivery import Delivery
 from report.measures import bound_replica_minutes
@@ -12,17 +12,6 @@ from report.measures import bound_replica_minutes
 
 def world(**changes: object):
     return settings_of(load_scenario("w1", {key.replace("__", "."): value for key, value in changes.items()}))
-
-
-def test_what_is_not_said_is_as_policies_are_compared() -> None:
-    plain = world()
-    assert plain.delivery.delivery is Delivery.INCREMENTAL
-    assert (plain.delivery.pause_s, plain.startup_s, plain.initial_replicas) == (0.05, 0.0, 1)
-    assert (plain.decision_interval_s, plain.tick_offset_s) == (1.0, 0.1)
-    assert (plain.observation_delay_s, plain.observation_loss) == (0.0, 0.0)
-    assert (plain.commit_age_s, plain.planned_overhead_s) == (0.0, 0.0)
-    assert (plain.service.service_time_s, plain.service.distribution) == (0.005, Distribution.DETERMINISTIC)
-    assert plain.planned_rebalance_time_s == 0.05
 
 
 def test_the_rebalance_time_is_the_pause_of_a_moved_partition_or_the_stop_of_the_group() -> None:
@@ -74,13 +63,3 @@ def test_the_schedule_of_the_bound_costs_the_bound(name) -> None:
         placed = sorted(partition for content in packing for partition in content)
         assert placed == [partition for partition, events in enumerate(row) if events]
         assert all(sum(row[partition] for partition in content) <= 100 for content in packing)
-
-
-def test_the_references_are_told_what_nobody_can_know() -> None:
-    def options(name, policy):
-        scenario = load_scenario(name, {"policy": policy})
-        return told(scenario, sent_by(scenario))
-
-    assert options("w1", "algorithm-2") == options("w3", "linear") == {}
-    for name, size in (("w1", 85), ("w3", 85), ("demo", 21.25)):
-        assert options(name, "paper-optimal") == {"bin_events_per_s": size}, "85 events at the target and rate of w1"

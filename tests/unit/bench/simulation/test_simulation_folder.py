@@ -60,13 +60,6 @@ def test_the_journal_is_there_in_order_and_whole(simulated: tuple[Run, Simulatio
     assert journal.filter(journal["kind"].to_numpy() == "plan")["moved"].to_pylist() == [plan.moved for plan in plans]
 
 
-def test_second_0_can_be_any(simulated: tuple[Run, SimulationResult], tmp_path: Path) -> None:
-    later = msgspec.structs.replace(INFO, started_us=1_700_000_000_000_000)
-    folder = write_run(tmp_path / "kept", simulated[0], later)
-    assert parquet.read_table(folder / "events.parquet")["intended_us"].to_numpy().min() == later.started_us
-    assert parquet.read_table(folder / "journal.parquet")["at_us"].to_numpy().min() == later.started_us - 1
-
-
 def test_equal_runs_write_equal_bytes(simulated: tuple[Run, SimulationResult], tmp_path: Path) -> None:
     one, other = (write_run(tmp_path / name, simulated[0], INFO) for name in ("one", "other"))
     for name in ("run.json", "events.parquet/part-00000.parquet", "journal.parquet/part-00000.parquet"):
@@ -84,12 +77,6 @@ def test_a_simulated_run_is_replaced_with_its_report_and_a_live_one_never(
     with pytest.raises(InvalidSettingsError, match="holds a live run; choose another folder"):
         write_run(folder, simulated[0], INFO)
     assert (folder / "events.parquet").exists()
-
-
-def test_where_files_cannot_be_written_it_is_one_line(simulated: tuple[Run, SimulationResult], tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(InvalidSettingsError, match="cannot take the run's files"):
-        write_run(tmp_path / "file" / "kept", simulated[0], INFO)
 
 
 def test_what_fails_on_the_way_leaves_nothing_half_written(

@@ -26,12 +26,6 @@ def test_two_bursts_on_one_replica_by_hand() -> None:
     assert result.regret == pytest.approx(-1 / 3)
 
 
-def test_a_silent_trace_has_no_latency_and_costs_one_replica() -> None:
-    result = simulated("w1", Trace("mine.csv", np.zeros(60, dtype=np.int64)))
-    assert (result.events, result.in_sla, result.p50_s, result.max_s) == (0, 1.0, None, None)
-    assert result.replica_minutes == result.bound_replica_minutes == 1
-
-
 def test_equal_questions_have_equal_answers_and_another_seed_another() -> None:
     def figures(seed):
         found = simulated("w1", split="random", seed=seed, duration_s=100)
@@ -76,8 +70,3 @@ def test_options_reach_the_policy_and_wrong_ones_are_one_line() -> None:
     assert wrong.value.problems == [
         "w1: policy static: replicas: unknown; did you mean static_replicas? Known are static_replicas"
     ]
-
-
-def test_a_target_that_holds_no_event_is_one_line() -> None:
-    with pytest.raises(InvalidSettingsError, match="leave no room for one event"):
-        simulated("w1", duration_s=5, **{"target.latency_target_s": 0.001})

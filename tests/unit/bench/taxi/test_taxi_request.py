@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bench.taxi.trace import Request, partitions_of_zones
-from bench.taxi.trips import Month, files_of, parse_month
+from bench.taxi.trips import Month, files_of
 from contracts.validation import InvalidSettingsError
 from report.spark import ReportError
 
@@ -42,11 +42,6 @@ def test_files_that_make_no_trace_are_refused(tmp_path: Path, names: list[str], 
         files_of([str(tmp_path / name) for name in names], None)
     with pytest.raises(ReportError, match="is not there"):
         files_of([str(tmp_path / "away.csv")], None)
-
-
-def test_a_month_ends_where_the_next_begins() -> None:
-    assert parse_month(" 2012-02 ").ended_s == Month(2012, 3).began_s
-    assert Month(2012, 12).following == JANUARY
 
 
 @pytest.mark.parametrize(

@@ -48,8 +48,3 @@ def test_what_nobody_can_know_is_a_dash_with_its_reason() -> None:
         "plans": "no journal tells",
         "effects exactly once": "not told by these events",
     }
-
-
-def test_a_simulation_and_a_measurement_that_does_not_stand_are_called_so() -> None:
-    assert answers(changed(world="simulated"))[0].answer == "Yes in simulation"
-    assert answers(changed(valid=False))[0].answer == "This measurement does not stand"

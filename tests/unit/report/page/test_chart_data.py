@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from report.page.chart_data import (
     CELLS,
     PLANS_SHOWN,
-    bucket,
     decisions_shown,
     happenings,
     heat,
@@ -38,13 +37,6 @@ def test_each_entry_holds_the_largest_value_of_its_seconds(values: list[float | 
     for k, value in enumerate(found):
         known = [one for one in values[k * step : (k + 1) * step] if one is not None]
         assert np.isnan(value) if not known else value == max(known)
-
-
-@given(st.integers(0, 10**6), st.integers(1, 2_000))
-def test_a_bucket_is_just_large_enough(number: int, limit: int) -> None:
-    step = bucket(number, limit)
-    assert -(-number // step) <= limit
-    assert step == 1 or -(-number // (step - 1)) > limit
 
 
 def test_of_late_events_the_worst_second_stands_for_its_bucket_whole() -> None:
@@ -87,13 +79,6 @@ def test_an_owner_serves_until_another_is_seen() -> None:
         (6.0, "handover", "handover b → c: partition 5"),
     ]
     assert tenures(None) == {}
-
-
-def test_all_kinds_of_happenings_stand_in_one_order() -> None:
-    told = happenings(example(), tenures(example().heat))
-    assert [one.at_s for one in told] == sorted(one.at_s for one in told)
-    assert {one.kind for one in told} == {"up", "down", "handover", "failure"}
-    assert any(one.words == "payment-1 died (killed by signal 9)" for one in told)
 
 
 @pytest.mark.parametrize("plans", [3, 2 * PLANS_SHOWN + 2])

@@ -77,14 +77,3 @@ def test_simulated_policies_become_a_comparison(tmp_path: Path) -> None:
     write_comparison(found, tmp_path / "comparison.html", title="Policies compared")
     assert [place.name for place in tmp_path.iterdir()] == ["comparison.html"]
     assert "−1.000 pp" in (tmp_path / "comparison.html").read_text(encoding="utf-8")
-
-
-def test_where_nobody_keeps_the_promise_the_closest_is_named() -> None:
-    found = Comparison(rows=(figures("a", in_sla=0.98, cost=22.0), figures("b", in_sla=0.99, cost=25.0)), missing=())
-    said = policies_compared(found, target_of=promised).verdict
-    assert "nobody keeps 99.9 % within 500 ms; b comes closest with 99 %" in said
-
-
-def test_a_comparison_of_nothing_is_refused() -> None:
-    with pytest.raises(ValueError, match="nothing to compare"):
-        policies_compared(Comparison(rows=(), missing=()), target_of=promised)

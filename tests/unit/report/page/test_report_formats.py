@@ -12,9 +12,8 @@ import msgspec
 import pytest
 from small_report import small_result
 
-from report.page.formats import Sheet, csv_text, markdown, shown, write_csv
+from report.page.formats import Sheet, csv_text, markdown, shown
 from report.page.sheets import markdown_report, sheets
-from report.result import Result
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "report"
 
@@ -50,22 +49,6 @@ def test_csv_says_what_json_says() -> None:
     assert len(by_name["heat"]) == 3, "a cell without an event has no row"
 
 
-def test_every_plain_field_of_the_result_is_in_some_table() -> None:
-    columns = {column for sheet in sheets(small_result()) for column in sheet.columns}
-    parts = {"lateness", "effects", "topics", "stages", "distribution", "series", "decisions", "failures", "breakdowns"}
-    parts |= {"otherwise", "tail", "heat", "cost", "integrity", "rebalances", "provenance"}
-    assert set(Result.__struct_fields__) - parts <= columns
-
-
-def test_a_result_of_which_little_is_known_has_fewer_sections() -> None:
-    known = small_result(tail=None, heat=None, cost=None, integrity=None, decisions=(), replica_minutes=None)
-    page = markdown_report(known)
-    assert "## Why" not in page
-    assert "## Cost" not in page
-    assert "| replica minutes | – |" in page
-    assert {sheet.name for sheet in sheets(known)} == {sheet.name for sheet in sheets(small_result())}
-
-
 def test_a_long_table_is_cut_in_markdown_and_says_so() -> None:
     long = Sheet("decisions", "Plans", ("at_s", "epoch"), tuple((float(k), k) for k in range(1_234)))
     lines = markdown(long).splitlines()
@@ -91,9 +74,3 @@ def test_a_long_table_is_cut_in_markdown_and_says_so() -> None:
 )
 def test_the_name_of_a_column_tells_how_its_values_are_read(column: str, value: float | None, text: str) -> None:
     assert shown(column, value) == text
-
-
-def test_files_appear_whole(tmp_path: Path) -> None:
-    written = write_csv(sheets(small_result()), tmp_path / "tables")
-    assert {path.name for path in (tmp_path / "tables").iterdir()} == {path.name for path in written}
-    assert (tmp_path / "tables" / "causes.csv").read_text().startswith("cause,events,share,worst_s,meaning\nburst,2,")

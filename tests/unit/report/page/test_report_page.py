@@ -14,7 +14,7 @@ from contracts.journal import AlternativeWeighed
 from report.causes import MEANINGS, Cause
 from report.page.page import html
 from report.page.rendering import HERE, terms, tied
-from report.result import CauseOfLateness, DecisionMade, HeatMap, Rebalances, Result, Series, Tail
+from report.result import CauseOfLateness, DecisionMade, HeatMap, Result, Series, Tail
 
 MEGABYTE = 1_000_000
 HOSTILE = "</script><script>alert(1)</script> & more"
@@ -96,19 +96,6 @@ def test_every_cause_has_a_colour_in_both_themes_and_no_id_is_given_twice() -> N
     assert all(f"<dt>{word}</dt>" in text for word, _ in terms())
 
 
-def test_a_simulated_run_says_so_and_has_no_date() -> None:
-    simulated = changed(world="simulated", provenance=msgspec.structs.replace(example().provenance, started_us=0))
-    text = html(simulated)
-    assert "1970" not in text
-    assert "· simulated ·" in text.split("</title>")[0]
-    assert "Yes in simulation" in text
-    assert "simulated" not in html(example()).split("</title>")[0]
-
-
-def test_a_number_stays_with_its_unit() -> None:
-    assert tied("99.9 % within 500 ms or 2 s, for 3 sites") == "99.9\u00a0% within 500\u00a0ms or 2\u00a0s, for 3 sites"
-
-
 def test_events_of_somebody_else_have_a_page_that_claims_nothing() -> None:
     text = html(unjournaled())
     assert "Not known for this run: lag, events" in text
@@ -132,22 +119,6 @@ def test_a_run_without_a_single_second_still_has_a_page() -> None:
     )  # fmt: skip
     assert data_of(text)["seconds"] == 0
     assert 'href="#heat"' not in text
-
-
-def test_what_does_not_stand_or_is_suspect_is_marked() -> None:
-    text = html(changed(valid=False, problems=("the generator was late",)))
-    assert '<span class="badge">not valid</span>' in text
-    assert "<li>the generator was late</li>" in text
-    clean = example().integrity
-    assert clean
-    assert ">Suspect</a>: 14 duplicate records" in text
-    assert "Suspect" not in html(changed(integrity=msgspec.structs.replace(clean, suspect=())))
-
-
-def test_rebalances_stand_on_the_page_where_there_were_any() -> None:
-    assert "<summary>How long rebalances took" in html(example())
-    for known in (None, Rebalances.of("eager", [])):
-        assert "<summary>How long rebalances" not in html(changed(rebalances=known))
 
 
 @pytest.fixture(scope="module")
@@ -205,3 +176,13 @@ def test_ten_hours_stay_below_a_megabyte_and_keep_their_peak(ten_hours: Result) 
     assert max(data_of(text)["panels"]["Latency, ms"]["max"]) == 77_700  # type: ignore[index]
     assert "The 300 that moved the most of 4,000." in text
     assert "2,700 smaller episodes" in text
+
+
+def test_what_does_not_stand_or_is_suspect_is_marked() -> None:
+    text = html(changed(valid=False, problems=("the generator was late",)))
+    assert '<span class="badge">not valid</span>' in text
+    assert "<li>the generator was late</li>" in text
+    clean = example().integrity
+    assert clean
+    assert ">Suspect</a>: 14 duplicate records" in text
+    assert "Suspect" not in html(changed(integrity=msgspec.structs.replace(clean, suspect=())))

@@ -3,7 +3,6 @@
 from contracts.journal import PartitionSeen, ReplicaChange, ReplicaChanged, TickRecord
 from report.spark.group_history import (
     count_each_second,
-    failures,
     lag_each_second,
     paid,
     replica_minutes,
@@ -17,7 +16,6 @@ LEFT, DIED, ADOPTED, START_FAILED = (
     ReplicaChange.ADOPTED,
     ReplicaChange.START_FAILED,
 )
-MINUTE_US = 60_000_000
 
 
 def at(second: float, replica: str, change: ReplicaChange) -> ReplicaChanged:
@@ -33,11 +31,6 @@ def test_a_replica_costs_from_its_request_until_it_has_left() -> None:
     assert cost(*life) == 0.5
 
 
-def test_what_was_requested_before_the_run_and_outlives_it_costs_the_whole_run() -> None:
-    assert cost(at(-5, "a", REQUESTED)) == 1.0
-    assert cost(at(-5, "a", REQUESTED), at(90, "a", LEFT)) == 1.0
-
-
 def test_what_came_and_went_before_the_run_costs_nothing() -> None:
     assert cost(at(-5, "a", REQUESTED), at(-1, "a", LEFT)) == 0.0
 
@@ -45,10 +38,6 @@ def test_what_came_and_went_before_the_run_costs_nothing() -> None:
 def test_a_replica_that_died_and_was_requested_again_is_not_paid_in_between() -> None:
     life = [at(0, "a", REQUESTED), at(15, "a", DIED), at(45, "a", REQUESTED)]
     assert cost(*life) == 0.5
-
-
-def test_a_start_that_fails_is_still_paid_for_because_it_is_still_wanted() -> None:
-    assert cost(at(0, "a", REQUESTED), at(1, "a", START_FAILED), at(30, "a", READY)) == 1.0
 
 
 def test_an_adopted_replica_is_not_paid_twice() -> None:
@@ -79,8 +68,3 @@ def test_lag_is_unknown_where_no_tick_saw_it() -> None:
         )
 
     assert lag_each_second([tick(0.1, 3, 4), tick(1.1), tick(2.1, 0, 0)], 0, 4) == (7, None, 0, None)
-
-
-def test_deaths_and_failed_starts_are_told() -> None:
-    told = failures([at(1, "a", REQUESTED), at(2, "a", START_FAILED), at(3, "a", DIED)], 0)
-    assert [(failure.at_s, failure.change) for failure in told] == [(2.0, "start-failed"), (3.0, "died")]

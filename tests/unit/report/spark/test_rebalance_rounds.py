@@ -57,11 +57,6 @@ def test_a_gap_in_the_load_is_no_pause() -> None:
     assert unknown.pause_s is None
 
 
-def test_until_there_was_a_plan_the_old_owner_served() -> None:
-    (one,) = told(change(1, "a", "b", 960, 1_060, sent_ms=950), plans=PLANS)
-    assert one.pause_s == 0.06, "the plan is of 1,000 ms; before, the event waited for its turn"
-
-
 def test_the_heirs_of_a_dead_replica_by_a_plan_and_without_one() -> None:
     died = ReplicaChanged(at_us=1_005 * MS, replica="a", change=ReplicaChange.DIED)
     by_plan, by_group = told(
@@ -83,11 +78,6 @@ def test_the_group_may_rebalance_twice_under_one_plan() -> None:
         plans=PLANS,
     )
     assert [(one.kind, one.moved) for one in found] == [("membership", 2), ("membership", 1)]
-
-
-def test_without_an_epoch_the_newest_plan_counts() -> None:
-    (one,) = told(change(1, "a", "b", 1_010, 1_040, epoch=None, sent_ms=1_000), plans=PLANS)
-    assert (one.kind, one.members, one.plan_to_ready_s) == ("plan", 3, 0.04)
 
 
 @pytest.mark.parametrize(

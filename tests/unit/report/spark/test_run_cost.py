@@ -43,12 +43,6 @@ def test_rscore_is_what_moved_in_replicas_per_plan() -> None:
     assert rebalance_score(pairs, ticks) == pytest.approx((0.5 + 0) / 2), "40 + 60 of 200 events/s moved once"
 
 
-def test_without_placements_or_ticks_there_is_no_rscore() -> None:
-    plans = [plan(0), plan(10)]
-    assert rebalance_score(list(zip([None, *plans], plans, strict=False)), [tick(5, 10)]) is None
-    assert rebalance_score([(plan(0, "a"), plan(10, "b"))], []) is None
-
-
 def test_the_series_shows_the_drain_but_no_absurd_time() -> None:
     assert shown_s(10.0, 0, 9_999_999) == 10
     assert shown_s(10.0, 0, 12_000_000) == 13

@@ -32,10 +32,3 @@ def told(home: Path, said: str) -> str:
 def test_a_java_that_is_too_new(tmp_path: Path) -> None:
     line = told(tmp_path, "java.lang.UnsupportedOperationException: getSubject is not supported")
     assert line == "this Java is too new for Spark: set JAVA_HOME to a Java 17 or 21"
-
-
-def test_a_java_that_does_not_start(tmp_path: Path) -> None:
-    line = told(tmp_path, "no space left")
-    assert line.startswith("Spark did not start on local[1]: ")
-    assert line.endswith(f"{tmp_path / LOG_FILE} says more")
-    assert "no space left" in (tmp_path / LOG_FILE).read_text()

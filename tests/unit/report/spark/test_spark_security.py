@@ -17,13 +17,6 @@ def options(tmp_path: Path, *lines: str) -> dict[str, str]:
     return kafka_options(Connection(bootstrap_servers="broker:9093", client_properties=str(properties)))
 
 
-def test_without_a_file_it_is_plain_text() -> None:
-    assert kafka_options(Connection(bootstrap_servers="b:1")) == {
-        "kafka.bootstrap.servers": "b:1",
-        "kafka.security.protocol": "PLAINTEXT",
-    }
-
-
 def test_scram_over_tls(tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_text(CERTIFICATE)
     found = options(
@@ -55,8 +48,3 @@ def test_a_client_certificate_needs_a_key_that_java_reads(tmp_path: Path) -> Non
     found = options(tmp_path, "security.protocol=SSL", *lines)
     assert found["kafka.ssl.keystore.type"] == "PEM"
     assert found["kafka.ssl.keystore.certificate.chain"] == CERTIFICATE
-
-
-def test_a_missing_certificate_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ReportError, match=r"gone\.pem: cannot be read"):
-        options(tmp_path, "security.protocol=SSL", "ssl.ca.location=gone.pem")

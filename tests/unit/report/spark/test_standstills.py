@@ -1,7 +1,7 @@
 """When the whole group stood still, and when a replica was starting: plain intervals."""
 
 from contracts.journal import ReplicaChange, ReplicaChanged
-from report.spark.attribution import AFTER_CHANGE_US, slot_us, stops
+from report.spark.attribution import AFTER_CHANGE_US, stops
 from report.spark.group_history import Span, starting, union
 
 
@@ -10,11 +10,6 @@ def test_a_standstill_needs_a_change_of_the_group_shortly_before() -> None:
     assert stops(slots, 20, 60, [2_000 - AFTER_CHANGE_US]) == [(2_000, 2_060)]
     assert stops(slots, 20, 60, [1_999 - AFTER_CHANGE_US, 2_060]) == []
     assert stops(slots, 20, 61, [2_000]) == [], "too short"
-
-
-def test_nobody_who_serves_can_pass_a_slot_unseen() -> None:
-    assert slot_us(5_000) == 20_000
-    assert slot_us(50_000) == 100_000
 
 
 def change(second: int, replica: str, kind: ReplicaChange) -> ReplicaChanged:

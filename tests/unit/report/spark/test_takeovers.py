@@ -19,10 +19,6 @@ def test_a_planned_move_is_a_handover() -> None:
     assert not Deaths([], [plan(0, "a"), plan(1_500, "b")]).by_death(TAKEN)
 
 
-def test_a_move_that_the_next_plan_took_back_was_planned_too() -> None:
-    assert not Deaths([], [plan(0, "a"), plan(1_500, "b"), plan(1_900, "a")]).by_death(TAKEN)
-
-
 def test_a_death_in_between_makes_a_successor_even_where_a_plan_names_it() -> None:
     assert Deaths([died(1_500)], [plan(0, "a"), plan(1_600, "b")]).by_death(TAKEN)
 

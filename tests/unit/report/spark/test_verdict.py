@@ -73,9 +73,3 @@ def test_events_that_were_never_produced_make_the_run_invalid_but_refused_ones_d
 
 def test_an_interrupted_run_is_not_a_measurement() -> None:
     assert "the run was interrupted" in problems(msgspec.structs.replace(RUN, interrupted=True), 100, 0, PUNCTUAL)
-
-
-def test_what_must_not_be_marks_the_run() -> None:
-    text = verdict(lost=1, suspect=("1 event lost", "2 offsets that no event has"))
-    assert text.endswith("each of its effects exactly once; marked as suspect: 2 offsets that no event has.")
-    assert text.count("lost") == 1

@@ -11,9 +11,9 @@ import pytest
 
 from bench.results import load
 from studies.packing.claims import DIFFERS, REPRODUCED, UNKNOWN, PackingRow, claims, points
-from studies.packing.compare import THE_TWELVE, Job, Question, do, jobs, summarise
+from studies.packing.compare import THE_TWELVE, Job, summarise
 from studies.packing.plot import draw
-from studies.packing.streams import Stream, consumers, moved, pack_all, random_walk, rscore
+from studies.packing.streams import Stream, consumers, moved, pack_all, rscore
 from tailpack.errors import TailpackError
 
 TINY = ("--streams", "2", "--iterations", "6", "--partitions", "9", "--delta", "10", "--processes", "1")
@@ -71,12 +71,6 @@ def test_a_study_has_means_over_streams_a_front_and_mwf_beside_the_best_existing
     assert study.headline.baseline == "nfd"
     assert study.headline.rscore_change.mean == -0.5
     assert study.headline.rscore_change_range.least == -0.55
-
-
-def test_a_job_is_the_same_in_every_process() -> None:
-    (job,) = jobs(Question(streams=1, deltas=(10,), partitions=(9,), iterations=6))
-    assert do(job) == do(job)
-    assert random_walk(partitions=3, iterations=2, delta=1, seed=(1,)).loads.shape == (2, 3)
 
 
 def test_json_says_what_was_packed_and_what_came_of_it(told: dict[str, Any], tmp_path: Path) -> None:

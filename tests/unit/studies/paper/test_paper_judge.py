@@ -73,11 +73,6 @@ def test_the_nearest_reading_is_shown_and_all_that_fit_are_counted() -> None:
     assert (row.readings, row.reproducing) == (("text", "all switches"), ("all switches",))
 
 
-def test_a_reservation_is_said_only_where_the_row_differs() -> None:
-    assert judged(claim(reservation="one run"), {TEXT: [result()]}).why == ""
-    assert judged(claim(reservation="one run"), {TEXT: [result(in_sla=0.9)]}).why == "in SLA -7.4 points; one run"
-
-
 def test_what_was_not_printed_is_not_judged() -> None:
     only_share = Published(0.981, None, max_below_s=1.0)
     assert theirs(only_share) == "98.1 %, worst < 1 s"
@@ -86,11 +81,6 @@ def test_what_was_not_printed_is_not_judged() -> None:
     assert ours(only_share, [near]) == "98.10 %, worst 0.90 s"
     late = judged(claim(only_share), {TEXT: [near, result(in_sla=0.981, max_s=1.2)]})
     assert (late.verdict, late.why) == (DIFFERS, "worst event 1.20 s")
-
-
-def test_without_a_run_nothing_is_claimed() -> None:
-    row = judged(claim(), {}, "ZeroDivisionError: no replica left")
-    assert (row.verdict, row.ours, row.why) == (UNKNOWN, "–", "ZeroDivisionError: no replica left")
 
 
 def contrast() -> Contrast:
@@ -117,16 +107,6 @@ def test_a_reading_that_says_the_opposite_is_named() -> None:
     )
     assert (row.verdict, row.why) == (DIFFERS, "the opposite under: all switches")
     assert row.reproducing == ("text",)
-
-
-def test_readings_that_only_one_of_both_has_decide_nothing() -> None:
-    row = concluded(contrast(), {TEXT: shares(0.97)}, {SWITCHES: shares(0.95)})
-    assert (row.verdict, row.why) == (UNKNOWN, "no reading gave both")
-
-
-def test_one_seed_decides_nothing() -> None:
-    row = concluded(contrast(), {TEXT: shares(0.97)}, {TEXT: shares(0.95)})
-    assert (row.verdict, row.why) == (UNKNOWN, "a single seed says nothing about chance")
 
 
 def test_facts_and_what_is_beyond_us() -> None:

@@ -8,7 +8,7 @@ import comparison_work
 import pytest
 
 from bench.experiments.campaign import DECIDING, FILE, ROOT, Campaign, Store, code_version
-from bench.experiments.experiment import Experiment, experiment
+from bench.experiments.experiment import experiment
 from contracts.validation import InvalidSettingsError
 
 ASKED = [experiment("w1", "linear", seed=seed) for seed in (1, 2, 3)]
@@ -94,9 +94,3 @@ def test_the_version_covers_every_file_that_a_result_and_its_bound_rest_on() -> 
     inside = {path for path in loaded if any(path.is_relative_to(room) for room in rooms)}
     assert len(inside) > 30
     assert inside <= {path for pattern in DECIDING for path in ROOT.glob(pattern)}
-
-
-def test_an_experiment_reads_as_a_phrase() -> None:
-    assert str(experiment("w1", "linear", seed=3, changes={"split": "even"})) == "w1, linear, seed 3, split=even"
-    assert isinstance(hash(experiment("w1", "linear", changes={"failures_s": [10, 20]})), int)
-    assert Experiment(scenario="w1", policy="linear").seed == 1

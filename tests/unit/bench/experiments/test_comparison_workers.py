@@ -36,7 +36,3 @@ def test_who_stops_listening_leaves_no_process_behind() -> None:
         assert len(started) == 2
     assert not multiprocessing.active_children()
     assert not any(psutil.pid_exists(pid) for pid in started if pid)
-
-
-def test_without_experiments_no_process_is_started() -> None:
-    assert list(outcomes([], comparison_work.refused, processes=2)) == []

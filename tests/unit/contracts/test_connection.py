@@ -31,16 +31,6 @@ def problems_of(wanted: Connection) -> list[str]:
     return wrong.value.problems
 
 
-def test_comments_and_blanks_are_passed_over_and_values_keep_their_equals_signs(tmp_path: Path) -> None:
-    assert connection(tmp_path, PROPERTIES).security() == Security(
-        security_protocol="SASL_SSL",
-        sasl_mechanism="SCRAM-SHA-512",
-        sasl_username="ada",
-        sasl_password="a=b # not a comment",
-        ssl_ca_location="/etc/ca.pem",
-    )
-
-
 def test_librdkafka_is_told_what_is_set_and_nothing_else(tmp_path: Path) -> None:
     assert connection(tmp_path, PROPERTIES).librdkafka() == {
         "bootstrap.servers": "kafka:9093",

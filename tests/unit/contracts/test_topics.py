@@ -2,7 +2,7 @@
 
 import pytest
 
-from contracts.topics import AUTO_OFFSET_RESET, PIPELINE_PARTITIONS, Group, Topic, partitions_of, qualified
+from contracts.topics import PIPELINE_PARTITIONS, Group, Topic, partitions_of, qualified
 
 
 def test_a_namespace_stands_before_the_name() -> None:
@@ -33,7 +33,3 @@ def test_topics_keyed_by_order_id_have_the_same_partitions() -> None:
 
 def test_logs_that_need_one_order_have_one_partition() -> None:
     assert {partitions_of(topic, 9) for topic in (Topic.PLANS, Topic.JOURNAL, Topic.PROGRESS)} == {1}
-
-
-def test_groups_lose_nothing_of_a_new_partition() -> None:
-    assert AUTO_OFFSET_RESET == "earliest"

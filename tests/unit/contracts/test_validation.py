@@ -93,11 +93,6 @@ def test_the_environment_names_fields_in_capitals_behind_a_prefix() -> None:
     assert from_environment({"P_NAME": "b", "P_LITRES": "1"}, Pump, prefix="P_").name == "b"
 
 
-def test_other_processes_variables_are_none_of_our_business() -> None:
-    environ = {"TAILPACK_NAME": "a", "TAILPACK_LITRES": "3", "TAILPACK_POLICY": "linear", "NAME": "z"}
-    assert from_environment(environ, Pump).name == "a"
-
-
 def test_an_empty_variable_is_one_that_is_not_set() -> None:
     assert from_environment({"TAILPACK_NAME": "a", "TAILPACK_LITRES": "3", "TAILPACK_MODE": ""}, Pump).mode == "slow"
     with pytest.raises(InvalidSettingsError, match=r"^TAILPACK_NAME: missing$"):

@@ -58,12 +58,6 @@ def test_customers_keep_their_card_and_country() -> None:
     assert len({card_number(customer) for customer in range(CUSTOMERS)}) == CUSTOMERS
 
 
-def test_the_share_of_flawed_orders_is_as_asked_and_each_flaw_occurs() -> None:
-    flaws = [Orders("run", 1, invalid_share=0.2).flaw(number) for number in range(5000)]
-    assert sum(flaw is not None for flaw in flaws) / 5000 == pytest.approx(0.2, abs=0.02)
-    assert {flaw for flaw in flaws if flaw} == set(Flaw)
-
-
 def test_a_flawed_order_is_wrong_in_that_one_way() -> None:
     sound, flawed = Orders("run", 1), Orders("run", 1, invalid_share=1.0)
     changed = {

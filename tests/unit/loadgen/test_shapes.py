@@ -66,9 +66,3 @@ def test_the_hot_key_is_always_somewhere_and_moves_every_minute() -> None:
     assert all(before != after for before, after in pairwise(owners))
     assert len(set(owners)) > 3
     assert table.max() == CALM_RATE + HOT_RATE
-
-
-def test_the_hot_key_goes_over_in_ten_seconds() -> None:
-    table = hot_key()
-    there = int(np.argmax(table[STAY_S + WANDER_S]))
-    assert table[STAY_S - 1 : STAY_S + WANDER_S, there].tolist() == [CALM_RATE + 7 * tenth for tenth in range(11)]

@@ -97,11 +97,6 @@ def test_an_empty_file_has_no_header() -> None:
     assert problems_of("")[0].startswith("line 1: is empty")
 
 
-def test_a_cell_without_an_end_is_named_too() -> None:
-    (problem,) = problems_of("second,events\n0,1\n1," + "1" * 200_000 + "\n")
-    assert problem.startswith("line 3: field larger than")
-
-
 def test_two_mistakes_in_a_line_are_both_named_and_so_is_the_column() -> None:
     assert problems_of("second,p0,p1\n0,1,1\n2,5,-1\n") == [
         "line 3: gap: second 2 comes after 0; 1 missing",

@@ -3,7 +3,6 @@
 import functools
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -12,10 +11,6 @@ from pathlib import Path
 
 import command_line
 import psutil
-import pytest
-
-from contracts.validation import InvalidSettingsError
-from tailpack.errors import TailpackError
 
 SHORT = ("--scenarios", "w1", "--policies", "algorithm-2,linear", "--set", "duration_s=30", "--processes", "1")
 
@@ -46,26 +41,6 @@ def test_page_plots_and_figures_are_written(tmp_path: Path) -> None:
     kept = json.loads((tmp_path / "reference" / "comparison.json").read_text())
     assert [row["policy"] for row in kept] == ["algorithm-2", "linear"]
     assert kept[0]["origin"]["command"].startswith("tailpack")
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("--scenarios", "w1,nowhere"), "scenario 'nowhere' is unknown; known are"),
-        (("--policies", "linear,best"), "policy 'best' is unknown; known are"),
-        (("--scenarios", ","), "name at least one scenario"),
-        (("--set", "duration_s"), "must be KEY=VALUE"),
-    ],
-)
-def test_what_can_be_mended_is_one_line(words: tuple[str, ...], said: str, tmp_path: Path) -> None:
-    with pytest.raises(TailpackError, match=re.escape(said)):
-        run(*SHORT[2:], *words, "--out", str(tmp_path))
-
-
-def test_wrong_settings_are_named(tmp_path: Path) -> None:
-    with pytest.raises(InvalidSettingsError) as wrong:
-        run(*SHORT, "--set", "payment.partitions=0", "--out", str(tmp_path))
-    assert "payment.partitions" in wrong.value.problems[0]
 
 
 def test_ctrl_c_keeps_what_was_measured_and_leaves_no_process_behind(tmp_path: Path) -> None:

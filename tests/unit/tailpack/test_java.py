@@ -44,10 +44,3 @@ def test_no_java_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(TailpackError, match=r"java is not on the PATH; install one: .*brew install"):
         java()
-
-
-def test_a_stub_that_is_no_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pretend_java(tmp_path, "The operation couldnt be completed. Unable to locate a Java Runtime.")
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(TailpackError, match="not a working Java"):
-        java()

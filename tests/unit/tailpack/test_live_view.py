@@ -7,7 +7,7 @@ from rich.console import Console
 
 from contracts.events import Timeline
 from contracts.journal import PartitionSeen, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
-from tailpack.live_view import Moment, line, render, sparkline
+from tailpack.live_view import Moment, line, render
 from tailpack.watch import SECONDS, WINDOW_S, LiveState
 
 
@@ -82,11 +82,6 @@ def test_before_the_start_nothing_is_negative() -> None:
     assert line(LiveState(0.5), early) == "starting, waiting for order, 3 s so far"
 
 
-def test_a_sparkline_scales_to_its_largest_value() -> None:
-    assert sparkline([0, 5, 10], width=8) == " ▄█"
-    assert sparkline([], width=8) == ""
-
-
 @pytest.fixture
 def minute() -> LiveState:
     """A minute and more of quick events, with two handovers in it."""
@@ -122,11 +117,3 @@ def test_moves_stand_beneath_the_latency_of_their_second(minute: LiveState, widt
 
 def test_logs_say_it_in_a_few_words(minute: LiveState) -> None:
     assert "moved 15, pause ≤ 21 ms" in line(minute, Moment("tailpack demo", "replaying", 70.0, 120.0, 900.0))
-
-
-def test_a_late_second_is_red(minute: LiveState) -> None:
-    done_us = 1_070_000_000
-    minute.finish("late", Timeline(intended_us=done_us - 700_000, placed_us=0, done_us=done_us), now=1070)
-    console = Console(file=StringIO(), width=100, force_terminal=True, color_system="standard")
-    console.print(render(minute, Moment("tailpack demo", "replaying", 70.0, 120.0, 900.0)))
-    assert "\x1b[1;31m█" in console.file.getvalue()  # type: ignore[attr-defined]

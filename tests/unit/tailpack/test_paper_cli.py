@@ -55,10 +55,3 @@ def test_quick_is_a_few_seeds_and_otherwise_there_are_more(asked: list[int], tmp
     asked.clear()
     run("--quick", "--seeds", "1", "--out", str(tmp_path))
     assert set(asked) == {1}
-
-
-def test_the_rows_of_the_docs_say_where_they_come_from(tmp_path: Path) -> None:
-    run("--quick", "--out", str(tmp_path), "--into", str(tmp_path / "reference"))
-    kept = json.loads((tmp_path / "reference" / "paper.json").read_text())
-    assert {row["origin"]["machine"] for row in kept}
-    assert len(kept) == len(json.loads((tmp_path / "paper.json").read_text())["rows"])

@@ -29,14 +29,6 @@ def test_two_runs_of_the_same_second_get_two_folders(monkeypatch: pytest.MonkeyP
     assert all(folder.is_dir() for folder in folders)
 
 
-def test_the_hundred_and_first_run_of_a_second_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(time, "strftime", lambda _: "now")
-    for _ in range(100):
-        new_folder(tmp_path, "demo")
-    with pytest.raises(TailpackError, match="a hundred runs"):
-        new_folder(tmp_path, "demo")
-
-
 def test_a_folder_may_be_there_but_must_hold_no_run(tmp_path: Path) -> None:
     (tmp_path / "mine" / "logs").mkdir(parents=True)
     assert free_for_run(tmp_path / "mine") == tmp_path / "mine"

@@ -30,15 +30,6 @@ def test_a_child_that_ends_is_started_again_after_a_pause(tmp_path: Path) -> Non
     assert "in 1 s" in (one.supervise(now + 1) or "")
 
 
-def test_a_child_that_runs_is_left_alone(tmp_path: Path) -> None:
-    one = child(tmp_path, "import signal; signal.pause()")
-    one.start()
-    assert one.supervise(time.monotonic()) is None
-    one.terminate()
-    one.wait()
-    assert one.exit_status == -15
-
-
 def test_a_child_that_ignores_sigterm_is_ended_by_force(tmp_path: Path) -> None:
     body = "from signal import *\nsignal(SIGTERM, SIG_IGN)\nprint('up', flush=True)\nwhile True: pause()"
     children = Children()
@@ -58,10 +49,3 @@ def test_the_signal_is_delivered_at_the_end_of_the_block() -> None:
             steps.append("whole")
         steps.append("never reached")
     assert steps == ["whole"]
-
-
-def test_without_a_signal_nothing_happens_and_handlers_are_back() -> None:
-    before = signal.getsignal(signal.SIGTERM)
-    with uninterrupted():
-        assert signal.getsignal(signal.SIGTERM) is not before
-    assert signal.getsignal(signal.SIGTERM) is before

@@ -80,17 +80,6 @@ def test_the_peak_is_that_of_all_together_at_one_moment(machine: Machine) -> Non
     assert meter.usages["order"].peak_mib == 150.0
 
 
-def test_a_process_that_is_gone_is_left_out(machine: Machine) -> None:
-    meter = ResourceMeter()
-    machine.running = {1: (0.0, 300.0)}
-    assert meter.sample({"kafka": 1, "order": 2}, 0.0) == 300.0
-    assert set(meter.usages) == {"kafka"}
-
-
-def test_a_process_seen_once_used_no_known_share_of_a_core() -> None:
-    assert Usage(name="order", cpu_s=0.0, watched_s=0.0).cores == 0.0
-
-
 def test_real_processes_have_memory_and_dead_ones_do_not() -> None:
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait(30)

@@ -1,10 +1,8 @@
 """The steps of a run, one by one: what the command line makes of them. Kafka and Spark are not asked."""
 
 import pytest
-import typer
 from command_line import run
 
-from contracts.validation import InvalidSettingsError
 from tailpack import run as runner
 from tailpack.cli import run as run_commands
 from tailpack.local import topics as topics_of_a_run
@@ -22,13 +20,6 @@ def test_topics_are_created_with_the_partitions_of_the_scenario(monkeypatch):
     assert result.exit_code == 0
     assert partitions == 9
     assert (connection.bootstrap_servers, connection.namespace) == ("kafka:9092", "demo")
-
-
-def test_an_unknown_scenario_is_refused_before_kafka_is_asked(monkeypatch):
-    monkeypatch.setattr(topics_of_a_run, "create_topics", lambda *_: pytest.fail("Kafka was asked"))
-
-    with pytest.raises(InvalidSettingsError, match="nonesuch"):
-        run("topics", "create", "nonesuch", *REACH)
 
 
 class FakeRun:
@@ -85,15 +76,3 @@ def test_jars_are_fetched_into_the_cache(monkeypatch, tmp_path):
 
     assert asked == ["spark"]
     assert result.output.replace("\n", "") == str(tmp_path)
-
-
-def test_jars_of_something_else_are_refused():
-    assert run("jars", "flink").exit_code == 2
-
-
-def test_the_steps_stand_beside_the_other_commands():
-    from tailpack.cli.main import app
-
-    commands = typer.main.get_command(app).commands
-
-    assert {"topics", "load", "jars", "run", "report"} <= set(commands)

@@ -14,10 +14,6 @@ def letter_of(value: bytes | None) -> DeadLetter:
     return dead_letter("order", Incoming("orders.placed", 3, 14, 0, b"k", value, {}), Refusal(("a", "b"), "o"), 9)
 
 
-def test_its_id_says_where_the_record_lies() -> None:
-    assert letter_of(b"x").letter_id == "orders.placed/3/14"
-
-
 def test_the_payload_is_cut_and_need_not_be_text() -> None:
     assert len(letter_of(b"x" * 10_000).payload) == PAYLOAD_LIMIT
     assert letter_of(b"\xff").payload == "\ufffd"

@@ -6,26 +6,6 @@ from hypothesis import strategies as st
 from services.common.once import Acknowledgements, SeenIds, identity_in
 
 
-def test_a_later_record_waits_for_an_earlier_one() -> None:
-    acknowledged: list[int] = []
-    open_slots = Acknowledgements()
-    first, second = (open_slots.open("p0", lambda offset=offset: acknowledged.append(offset)) for offset in (0, 1))
-    second.confirm()
-    assert acknowledged == []
-    first.confirm()
-    assert acknowledged == [0, 1]
-
-
-def test_a_record_waits_for_all_it_caused() -> None:
-    acknowledged: list[str] = []
-    slot = Acknowledgements().open("p0", lambda: acknowledged.append("record"))
-    slot.expect()
-    slot.confirm()
-    assert acknowledged == []
-    slot.confirm()
-    assert acknowledged == ["record"]
-
-
 def test_partitions_do_not_wait_for_each_other() -> None:
     acknowledged: list[str] = []
     open_slots = Acknowledgements()
@@ -69,13 +49,6 @@ def test_what_is_acknowledged_is_always_a_prefix(confirmed_in_order: list[int], 
     prefix = next((offset for offset in range(12) if offset not in confirmed), 12)
     assert acknowledged == list(range(prefix))
     assert open_slots.count == 12 - prefix
-
-
-def test_an_id_seen_again_counts_as_new() -> None:
-    seen = SeenIds(retention=2)
-    seen.update(["first", "second", "first", "third"])
-    assert "first" in seen
-    assert "second" not in seen
 
 
 @given(st.lists(st.text("abcdef", min_size=1, max_size=2)), st.integers(1, 8))

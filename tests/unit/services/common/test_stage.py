@@ -98,12 +98,6 @@ async def test_what_was_written_before_the_start_is_not_written_again() -> None:
     assert bench.acknowledged == [7]
 
 
-async def test_a_record_that_causes_nothing_is_acknowledged() -> None:
-    bench = Bench()
-    await bench.take(0, b"nothing")
-    assert bench.acknowledged == [0]
-
-
 async def test_a_refused_record_becomes_one_dead_letter_with_all_reasons() -> None:
     bench = Bench()
     await bench.take(5, b"bad")

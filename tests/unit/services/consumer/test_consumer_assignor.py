@@ -95,15 +95,6 @@ def test_a_member_introduces_itself_with_what_it_holds_knows_and_has_given_up():
     assert one.asked_to_drain
 
 
-def test_only_what_was_said_in_a_join_counts_as_asked():
-    one = assignor("a", None)
-    one.metadata({TOPIC})
-    one.draining = True
-    assert not one.asked_to_drain
-    one.metadata({TOPIC})
-    assert one.asked_to_drain
-
-
 def test_a_partition_that_moves_is_withheld_then_granted_with_the_offset_of_its_last_owner():
     newest = plan(2, {0: "b"})
     old, new = assignor("a", newest), assignor("b", newest)
@@ -185,14 +176,6 @@ def test_a_replica_that_came_back_and_is_missed_again_has_its_whole_grace():
     clock.now_s += 4.0
     assert lead(leader, 2, leader) == {"a": (0,)}
     assert leader.grace_left_s() == pytest.approx(5.0)
-
-
-@pytest.mark.parametrize("newest", [None, plan(1, {0: "a", 1: "b"})])
-def test_without_grace_nothing_waits(newest):
-    leader = assignor("a", newest)
-
-    assert lead(leader, 2, leader) == {"a": (0, 1)}
-    assert leader.grace_left_s() == 0.0
 
 
 # Eager

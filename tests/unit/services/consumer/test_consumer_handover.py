@@ -20,13 +20,6 @@ async def test_what_is_taken_begins_where_the_last_owner_ended_and_the_rest_wher
     assert {p: queue.position for p, queue in s.queues.items()} == {0: 17, 1: 40, 2: 55}
 
 
-async def test_where_nobody_has_committed_the_fetcher_finds_the_beginning():
-    s = Story()
-    await s.round(1, 0)
-    assert s.group.since() == ["look up [0]", "taken [0]", "fetch [0] from {}"]
-    assert s.queues[0].position is None
-
-
 async def test_what_stays_is_neither_stopped_nor_sought_nor_announced():
     s = Story()
     await s.round(1, 0)
@@ -129,13 +122,6 @@ async def test_a_commit_that_is_refused_before_a_release_still_hands_on_what_was
     await s.round(2)
     assert s.assignor.given[0].offset == 2
     assert s.group.group == {}
-
-
-async def test_the_round_says_whether_to_join_again():
-    s = Story()
-    assert await s.round(1, 0, again=True)
-    assert not await s.round(2, 0)
-    assert s.handover.rounds == 2
 
 
 # What is reported

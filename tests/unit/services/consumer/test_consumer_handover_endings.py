@@ -1,14 +1,12 @@
 """Handing over when the group lets go of the replica, when it leaves, and when everybody stops (eager)."""
 
 import asyncio
-from collections.abc import Sequence
 
 import pytest
 from consumer_fakes import eventually, offsets, records
 from handover_story import Story, end
 
 from services.consumer import handover as handover_module
-from services.consumer.handover import Listeners
 from services.consumer.rounds import Given
 
 # The group takes this replica for dead
@@ -55,18 +53,6 @@ async def test_losing_everything_while_a_slow_event_is_waited_for_ends_the_round
     assert s.assignor.given == {}
 
 
-async def test_losing_everything_while_the_release_is_told_ends_the_round_quietly():
-    s = Story()
-    await s.round(1, 0)
-
-    async def lose(partitions: Sequence[int]) -> None:
-        s.handover.lose()
-
-    s.handover.listeners = Listeners(on_partitions_released=lose)
-    await s.round(2)
-    assert s.queues.held == frozenset()
-
-
 # Leaving
 
 
@@ -111,17 +97,6 @@ async def test_what_is_left_when_nobody_answers_is_named_and_counts_as_lost():
     assert await s.handover.abandon() == {0: range(2, 3), 1: range(0, 1)}
     assert s.group.since() == ["lost [0, 1, 2]"], "no commit is tried, and nothing is released"
     assert s.queues.held == frozenset()
-
-
-async def test_an_event_in_flight_may_end_before_its_replica_does_although_nothing_is_committed():
-    s = Story()
-    await s.round(1, 0)
-    at_work = s.start(0)
-    leaving = asyncio.ensure_future(s.handover.abandon())
-    await asyncio.sleep(0)
-    assert s.queues.serving == (), "nothing more is begun"
-    end(*at_work)
-    assert await asyncio.wait_for(leaving, 1) == {0: range(0, 1)}
 
 
 # Eager

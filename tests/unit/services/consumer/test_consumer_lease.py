@@ -72,16 +72,3 @@ def test_while_a_round_is_on_the_broker_is_silent_and_the_lease_holds():
 
     lease.waits = False
     assert lease.is_out, "the round is over and nobody has confirmed anything"
-
-
-async def test_holding_a_lease_that_runs_takes_no_time_and_one_that_is_out_waits_for_its_renewal():
-    clock = Clock()
-    lease = Lease(SESSION_S, clock)
-    await asyncio.wait_for(lease.held(), 1)
-
-    clock.now_s += SESSION_S + 1
-    waits = asyncio.ensure_future(lease.held())
-    await asyncio.sleep(0)
-    assert not waits.done()
-    lease.renew(clock.now_s)
-    await asyncio.wait_for(waits, 1)

@@ -51,11 +51,3 @@ async def test_eager_a_stop_that_fails_ends_the_replica():
     s.group.answers = [GroupAuthorizationFailedError("group")]
     await s.me.before_round()
     assert isinstance(s.failed.exception(), GroupAuthorizationFailedError)
-
-
-async def test_every_change_is_reported():
-    s = Story()
-    await s.plan(1, "me")
-    await s.round(1, 1, 0)
-    await s.me.leave(ReplicaState.STOPPING)
-    assert s.states[-2:] == [ReplicaState.MEMBER, ReplicaState.STOPPING]

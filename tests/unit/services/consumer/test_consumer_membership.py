@@ -10,7 +10,6 @@ from membership_story import Story
 from contracts.plan import Eviction, PlanRecord
 from contracts.progress import ReplicaState
 from services.consumer import membership as membership_module
-from services.consumer.plan_reader import unseen
 
 # Joining
 
@@ -135,15 +134,6 @@ async def test_each_eviction_is_sent_once_and_before_rejoining():
     assert s.since() == ["evict dead-1", "rejoin"]
     await s.plan(3, "me", evictions=dead)
     assert s.since() == ["rejoin"]
-
-
-def test_evictions_without_a_member_id_name_nobody():
-    seen: set[str] = set()
-    nobody = Eviction(replica="a", member_id="", incarnation="")
-    known = Eviction(replica="b", member_id="b-1", incarnation="")
-
-    assert unseen([nobody, known], seen) == ["b-1"]
-    assert unseen([known], seen) == []
 
 
 async def test_the_leader_rejoins_when_the_grace_of_an_absent_replica_is_over(monkeypatch):

@@ -128,41 +128,6 @@ def test_partitions_of_an_absent_replica_go_to_the_least_loaded():
     assert owners == {"payment-0-id": [0, 1], "payment-1-id": [2, 3]}
 
 
-def test_partitions_of_an_absent_replica_stay_with_whom_they_went_to():
-    assignment = {0: "payment-0", 1: "payment-1", 2: "payment-2", 3: "payment-2"}
-    previous = {2: "payment-0-id", 3: "payment-0-id"}
-
-    owners = place(plan(NAMES[:3], assignment), members("payment-0", "payment-1"), [0, 1, 2, 3], previous)
-
-    assert owners == {"payment-0-id": [0, 2, 3], "payment-1-id": [1]}
-
-
-def test_partitions_of_an_awaited_replica_wait_for_its_return():
-    assignment = {0: "payment-0", 1: "payment-1"}
-
-    owners = place(plan(NAMES[:2], assignment), members("payment-0"), [0, 1], {0: "payment-0-id"}, {"payment-1"})
-
-    assert owners == {"payment-0-id": [0]}
-
-
-def test_what_another_member_has_does_not_wait_for_an_awaited_replica():
-    assignment = {0: "payment-0", 1: "payment-1"}
-
-    owners = place(plan(NAMES[:2], assignment), members("payment-0"), [0, 1], {1: "payment-0-id"}, {"payment-1"})
-
-    assert owners == {"payment-0-id": [0, 1]}
-
-
-def test_what_a_member_must_give_up_does_not_wait_for_an_awaited_replica():
-    """payment-2 is planned away and still has partition 1: waiting would stop a partition that is served."""
-    assignment = {0: "payment-0", 1: "payment-1"}
-    group = members("payment-0", "payment-2")
-
-    owners = place(plan(NAMES[:2], assignment), group, [0, 1], {1: "payment-2-id"}, {"payment-1"})
-
-    assert owners == {"payment-0-id": [0, 1], "payment-2-id": []}
-
-
 def test_what_a_draining_member_has_goes_to_the_least_loaded_of_the_others():
     group = [Member("a", "payment-0", draining=True), *members("payment-1", "payment-2")]
     assignment = {0: "payment-0", 1: "payment-1", 2: "payment-1", 3: "payment-2"}
@@ -176,12 +141,6 @@ def test_members_that_all_drain_serve_until_they_are_gone():
     group = [Member("a", "payment-0", draining=True), Member("b", "payment-1", draining=True)]
 
     assert place(plan(NAMES[:2], {0: "payment-0", 1: "payment-1"}), group, [0, 1], {}) == {"a": [0], "b": [1]}
-
-
-def test_partitions_that_the_plan_does_not_mention_are_owned_too():
-    owners = place(plan(["payment-0"], {0: "payment-0"}), members("payment-0"), [0, 1, 2], {})
-
-    assert owners == {"payment-0-id": [0, 1, 2]}
 
 
 def test_a_member_that_the_plan_does_not_name_owns_nothing_while_a_named_one_is_here():
@@ -200,7 +159,3 @@ def test_of_two_incarnations_with_one_name_the_later_one_owns():
     group = [Member("b-old", "payment-0", "0001"), Member("a-new", "payment-0", "0002")]
 
     assert place(plan(["payment-0"], {0: "payment-0"}), group, [0], {0: "b-old"}) == {"b-old": [], "a-new": [0]}
-
-
-def test_nobody_here_owns_nothing():
-    assert place(None, [], [0, 1], {}) == {}

@@ -1,6 +1,5 @@
 """One round, decided by the leader: who keeps, who waits, who gets, and where to go on."""
 
-import msgspec
 import pytest
 
 from contracts.plan import Eviction, PlanRecord
@@ -104,31 +103,7 @@ def test_a_round_says_why_it_is(newest, follows, kind):
     assert shares["A"].origin.kind is kind
 
 
-def test_a_draining_member_loses_what_it_has_to_those_who_stay():
-    group = {"A": member("a", 0, draining=True), "B": member("b", 1)}
-
-    first = decide(plan(1, {0: "a", 1: "b"}), group, [0, 1], GENERATION)
-    after = {"A": member("a", draining=True, generation=GENERATION), "B": member("b", 1, generation=GENERATION)}
-    second = decide(plan(1, {0: "a", 1: "b"}), after, [0, 1], GENERATION + 1)
-
-    assert partitions_of(first) == {"A": (), "B": (1,)}
-    assert partitions_of(second) == {"A": (), "B": (0, 1)}
-
-
 def test_an_older_claim_never_beats_a_newer_one():
     zombie, owner = member("a", 0, 1, generation=4), member("b", 1, generation=6)
 
     assert last_owners({"A": zombie, "B": owner}) == {0: "A", 1: "B"}
-
-
-def test_without_members_there_is_nothing_to_decide():
-    assert decide(plan(1, {0: "a"}), {}, [0], GENERATION) == {}
-
-
-def test_what_travels_survives_the_wire():
-    said = member("a", 1, given={0: Given(9, 5)}, draining=True, follows=RoundKind.DEATH, follow_ups=2)
-    answered = Origin(epoch=3, kind=RoundKind.DEATH, given={0: Given(9, 5)}, again=True)
-
-    assert msgspec.json.decode(msgspec.json.encode(said), type=Introduction) == said
-    assert msgspec.json.decode(msgspec.json.encode(answered), type=Origin) == answered
-    assert msgspec.json.decode(b'{"name": "a", "of_a_later_version": 1}', type=Introduction).name == "a"

@@ -143,27 +143,6 @@ async def test_an_error_callback_that_fails_late_ends_the_consumer_and_is_not_as
     assert kitchen.queues[0].committable is None
 
 
-async def test_what_fails_after_the_consumer_has_ended_is_nobody_s_business():
-    unsettled: list[asyncio.Future[None]] = []
-    refused: list[int] = []
-
-    async def handle(events: Sequence[Event]) -> Any:
-        unsettled.append(asyncio.get_running_loop().create_future())
-        return unsettled[-1]
-
-    async def on_error(event: Event, error: Exception) -> None:
-        refused.append(event.offset)
-
-    kitchen = Kitchen(handle, on_error=on_error)
-    kitchen.queues.put(0, records(0, 1), 1)
-    await kitchen.serve(lambda: kitchen.server.processed == 1)
-    unsettled[0].cancel()
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
-    assert refused == []
-    assert kitchen.queues[0].committable is None
-
-
 async def test_without_an_error_callback_what_a_handler_raises_ends_the_consumer_and_the_event_is_served_again():
     async def handle(events: Sequence[Event]) -> None:
         raise ValueError("bad event")

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from aiokafka.errors import KafkaConnectionError
 
-from services.consumer.shutdown import LOOKS, served_again, silence, unless_silent
+from services.consumer.shutdown import LOOKS, silence, unless_silent
 
 LOOK_S = 0.002
 
@@ -46,21 +46,6 @@ async def test_one_broker_that_answers_is_enough(others):
     waiting.cancel()
 
 
-async def test_a_broker_that_hangs_is_asked_once_and_heard_when_it_wakes_up():
-    cluster = Cluster(a="hangs")
-    waiting = asyncio.ensure_future(cluster.silence())
-    while cluster.asked["a"] == 0:  # noqa: ASYNC110
-        await asyncio.sleep(0)
-    await asyncio.sleep(2 * LOOK_S)
-    assert cluster.asked["a"] == 1
-    cluster.brokers["a"] = "answers"
-    while cluster.asked["a"] < LOOKS:  # noqa: ASYNC110
-        await asyncio.sleep(0)
-    assert not waiting.done(), "it answers"
-    cluster.brokers["a"] = "refuses"
-    await waiting
-
-
 async def test_a_handover_that_is_quick_asks_nobody():
     cluster = Cluster(a="answers")
 
@@ -86,18 +71,3 @@ async def test_a_leave_that_waits_for_kafka_is_cut_short_by_the_silence():
 async def test_while_somebody_answers_the_deadline_holds():
     with pytest.raises(TimeoutError):
         await unless_silent(asyncio.Event().wait(), Cluster(a="answers").silence(), 0.02)  # type: ignore[arg-type]
-
-
-async def test_what_goes_wrong_while_leaving_comes_out():
-    async def leave() -> None:
-        raise ValueError("a listener could not save")
-
-    with pytest.raises(ValueError, match="could not save"):
-        await unless_silent(leave(), Cluster(a="answers").silence(), 5.0)
-
-
-def test_what_is_served_again_is_said_by_partition():
-    assert served_again({}) == "no event that was begun is left uncommitted"
-    assert served_again({3: range(7, 9), 0: range(5, 6)}) == (
-        "at most 3 events were begun and not committed, and will be served again (partition 0 from 5, 3 from 7)"
-    )

@@ -10,7 +10,7 @@ from aiokafka.errors import KafkaConnectionError
 from contracts.connection import Connection
 from contracts.plan import PlanRecord
 from services.consumer import Event, Options, PlanConsumer, ReplicaError, Topics
-from services.consumer.clients import patiently, together
+from services.consumer.clients import patiently
 from services.consumer.plan_reader import InvalidPlanError, decode_plan
 
 NOWHERE = Connection(bootstrap_servers="localhost:1")
@@ -84,33 +84,11 @@ async def test_one_that_stays_away_is_one_line_at_the_deadline():
         await patiently(attempt, "no Kafka at one:9092", deadline=time.monotonic() + 0.1)
 
 
-async def test_of_several_attempts_the_first_error_ends_all():
-    cancelled = []
-
-    async def fails() -> None:
-        raise ReplicaError("no topic")
-
-    async def waits() -> None:
-        try:
-            await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            cancelled.append(True)
-            raise
-
-    with pytest.raises(ReplicaError, match="no topic"):
-        await together(waits(), fails())
-    assert cancelled
-
-
 GOOD = PlanRecord(epoch=4, at_us=1, replicas=("a", "b"), assignment={0: "a", 1: "b"}, reason="because")
 
 
 def changed(**fields: object) -> bytes:
     return msgspec.json.encode(msgspec.to_builtins(GOOD, str_keys=True) | fields)
-
-
-def test_a_plan_survives_the_topic():
-    assert decode_plan(msgspec.json.encode(GOOD)) == GOOD
 
 
 def test_unknown_fields_of_a_newer_controller_are_tolerated():

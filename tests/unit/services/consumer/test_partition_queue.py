@@ -16,19 +16,6 @@ def queue(*waiting: Record, offset: int | None = 0) -> PartitionQueue:
     return one
 
 
-def test_an_event_that_is_done_before_an_earlier_one_waits_for_it():
-    one = queue(*records(4, 3), offset=4)
-    first, second = one.start(1), one.start(1)
-    for taken in (first, second):
-        one.returned(taken)
-
-    one.finished(second)
-    assert (one.position, one.committable) == (4, None)
-
-    one.finished(first)
-    assert (one.position, one.committable) == (6, 6)
-
-
 def test_an_offset_handed_on_is_not_committed_before_something_is_done():
     assert queue(offset=17).committable is None
     assert queue(offset=17).position == 17
@@ -67,23 +54,6 @@ def test_records_that_were_there_before_are_left_out():
     assert one.expected == 5
 
 
-@pytest.mark.parametrize("reason", ["closed", "paused", "empty", "enough are running"])
-def test_no_event_is_started(reason):
-    one = queue(*records(0, 2))
-    most = 1
-    if reason == "closed":
-        one.is_open = False
-    elif reason == "paused":
-        one.paused = True
-    elif reason == "empty":
-        one.start(2)
-        most = 2
-    else:
-        one.start(1)
-
-    assert not one.may_start(most)
-
-
 def test_events_of_one_key_do_not_overlap_and_others_do():
     one = queue(Record(0, key=b"a"), Record(1, key=b"b"), Record(2, key=b"a"))
     first = one.start(1)
@@ -102,16 +72,6 @@ def test_a_batch_ends_before_a_key_that_another_batch_is_at_work_on():
     assert offsets(one.start(5)) == [1]
     one.returned(first)
     assert offsets(one.start(5)) == [2]
-
-
-async def test_a_queue_is_idle_once_every_event_that_was_started_is_done_for_good():
-    one = queue(*records(0, 2))
-    taken = one.start(1)
-    one.returned(taken)
-    assert not one.is_idle, "its output is not acknowledged yet"
-    one.finished(taken)
-    assert one.is_idle, "what only waits does not count"
-    await asyncio.wait_for(one.idle(), 1)
 
 
 @settings(max_examples=60, deadline=None)
@@ -178,14 +138,6 @@ def test_a_batch_takes_what_is_there_and_no_more():
 
     assert [offsets(some.take()[1]) for _ in range(1)] == [[0, 1, 2]]
     assert some.take() is None, "one batch of a partition at a time"
-
-
-def test_two_events_of_a_partition_run_side_by_side_where_that_is_wanted():
-    some = queues(0, per_partition=2)
-    some.put(0, records(0, 3), 1)
-
-    assert [offsets(some.take()[1]) for _ in range(2)] == [[0], [1]]
-    assert some.take() is None
 
 
 def test_records_of_a_partition_that_is_not_held_are_left_to_its_owner():

@@ -24,13 +24,6 @@ def test_news_are_kept_and_written_to_the_changelog() -> None:
     assert (effect.id, effect.topic, effect.key, effect.value) == (None, "changelog", b"o", store[b"o"])
 
 
-def test_old_news_change_nothing() -> None:
-    orders, _ = board()
-    list(orders.learn(news(Status.NOTIFIED)))
-    assert list(orders.learn(news(Status.ACCEPTED))) == []
-    assert orders["o"].status is Status.NOTIFIED
-
-
 def test_what_was_known_before_stays_known() -> None:
     orders, _ = board()
     for told in (

@@ -28,11 +28,6 @@ payments = st.fixed_dictionaries(
 
 
 @given(payments)
-def test_the_same_request_always_has_the_same_verdict(payment):
-    assert authorise(**payment) == authorise(**payment)
-
-
-@given(payments)
 def test_a_decline_has_exactly_one_reason_and_an_acceptance_none(payment):
     verdict = authorise(**payment)
 
@@ -50,19 +45,9 @@ def test_a_larger_amount_is_never_less_risky(one, other, country, merchant):
     assert 0 <= risk_score(low, country, merchant) <= risk_score(high, country, merchant) <= 1
 
 
-@given(amounts, st.sampled_from(COUNTRIES), st.sampled_from(MERCHANTS))
-def test_what_is_not_in_the_catalogue_is_never_less_risky(amount, country, merchant):
-    assert risk_score(amount, "??", merchant) >= risk_score(amount, country, merchant)
-    assert risk_score(amount, country, "??") >= risk_score(amount, country, merchant)
-
-
 @given(st.text(max_size=40), st.text(max_size=40))
 def test_payment_ids_differ_exactly_where_orders_do(one, other):
     assert (payment_id(one) == payment_id(other)) == (one == other)
-
-
-def test_cards_have_all_kinds_of_limits():
-    assert {card_limit_minor(f"token-{number}") for number in range(100)} == set(CARD_LIMITS_MINOR)
 
 
 def test_a_card_is_declined_one_cent_above_its_limit():

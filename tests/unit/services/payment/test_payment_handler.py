@@ -45,10 +45,6 @@ def test_a_good_request_is_settled_under_its_order_id_with_its_timeline():
     assert (timeline.partition, timeline.offset, timeline.replica, timeline.epoch) == (3, 41, "payment-2", 7)
 
 
-def test_a_request_from_an_older_or_newer_writer_with_unknown_fields_is_settled():
-    assert handled(changed(colour="blue")).topic == Topic.PAYMENTS_SETTLED
-
-
 @pytest.mark.parametrize(
     ("value", "reason"),
     [

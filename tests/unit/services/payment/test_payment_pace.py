@@ -24,14 +24,6 @@ def test_an_event_that_comes_before_the_last_deadline_has_passed_waits_for_it():
     assert pace.begin(10.001, SERVICE_S, idle=True) == pytest.approx(10.010)
 
 
-def test_events_may_take_different_times():
-    pace = Pace()
-    pace.begin(10.0, 1.0, idle=True)
-
-    assert pace.begin(11.0, SERVICE_S, idle=False) == pytest.approx(11.005)
-    assert pace.busy_s == pytest.approx(1.005)
-
-
 def test_after_a_freeze_only_a_little_is_made_up():
     pace = Pace()
     pace.begin(10.0, SERVICE_S, idle=True)

@@ -1,14 +1,22 @@
-"""What the consumer's unit tests share: records, a group that answers at once, a server without Kafka."""
+"""What the consumer's unit tests share: records, a group that answers at once, and replicas told rounds one by one."""
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 from aiokafka.structs import TopicPartition
 
+from contracts.plan import Eviction, PlanRecord
+from contracts.progress import RoundKind
+from services.consumer.assignor import PlanAssignor
+from services.consumer.handover import Handover, Listeners
 from services.consumer.lease import Lease
-from services.consumer.partition_queue import PartitionQueues
+from services.consumer.membership import Membership
+from services.consumer.output import Committer
+from services.consumer.partition_queue import PartitionQueue, PartitionQueues, Taken
+from services.consumer.rounds import Given, Origin
 from services.consumer.server import Server
 
 TOPIC = "payments.requested"
@@ -126,3 +134,114 @@ class Kitchen:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class HandoverStory:
+    """A replica that holds nothing yet, in a group that answers at once; its listeners are noted with its requests."""
+
+    listens_to = ("taken", "released", "lost")
+
+    def __init__(self, *, eager: bool = False, generation: int = 0, member_id: str = "me-1") -> None:
+        self.group = FakeCoordinator(generation=generation, member_id=member_id)
+        self.plan_now: PlanRecord | None = None
+        self.now_s = 100.0
+        self.queues = PartitionQueues(per_partition=1, batch_size=1)
+        self.assignor = PlanAssignor("me", "1", lambda: self.plan_now, eager=eager, clock=lambda: self.now_s)
+        self.assignor.claims = lambda: self.queues.held
+        self.handover = Handover(
+            coordinator=self.group,  # type: ignore[arg-type]
+            assignor=self.assignor,
+            queues=self.queues,
+            committer=Committer(self.group, self.queues, TOPIC, interval_s=60),
+            listeners=Listeners(**{f"on_partitions_{what}": self.hear(what) for what in self.listens_to}),
+            newest_plan=lambda: self.plan_now,
+            eager=eager,
+            release_s=0.02,
+        )
+
+    def hear(self, what: str) -> Callable[[Sequence[int]], Awaitable[None]]:
+        async def heard(partitions: Sequence[int]) -> None:
+            self.group.asked.append(f"{what} {list(partitions)}")
+            assert what != "taken" or not set(partitions) & set(self.queues.serving), "told before any event is handled"
+
+        return heard
+
+    async def round(
+        self,
+        generation: int,
+        *partitions: int,
+        given: dict[int, Given] | None = None,
+        again: bool = False,
+        epoch: int = 1,
+    ) -> bool:
+        """One round as the coordinator runs it: stop where it is eager, then carry out."""
+        if self.handover.eager:
+            await self.handover.stop()
+        self.group.generation = generation
+        self.assignor.last = Origin(
+            epoch=epoch, kind=RoundKind.PLAN, members=2, moved=1, given=given or {}, again=again
+        )
+        return await self.handover.carry_out(frozenset(partitions), generation)
+
+    def start(self, partition: int) -> tuple[PartitionQueue, Taken]:
+        """A handler begins with the next event of a partition; the queue's next record is made up."""
+        queue = self.queues[partition]
+        queue.put(records(queue.expected or 0, 1), 1)
+        return queue, queue.start(1)
+
+    def serve(self, partition: int, count: int = 1) -> None:
+        for _ in range(count):
+            end(*self.start(partition))
+
+
+def end(queue: PartitionQueue, taken: Taken) -> None:
+    queue.returned(taken)
+    queue.finished(taken)
+
+
+class MembershipStory(HandoverStory):
+    """A replica that plans make join, rejoin and leave, in a running event loop. Everything but the group is real."""
+
+    listens_to = ("released", "lost")
+
+    def __init__(self, *, eager: bool = False) -> None:
+        super().__init__(eager=eager, generation=-1, member_id="")
+        self.plans = SimpleNamespace(newest=None, news=asyncio.Event())
+        self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.me = Membership(
+            replica="me",
+            subscribe=lambda: self.group.asked.append("join"),
+            coordinator=self.group,  # type: ignore[arg-type]
+            assignor=self.assignor,
+            handover=self.handover,
+            lease=Lease(6.0),
+            plans=self.plans,  # type: ignore[arg-type]
+            changed=lambda: None,
+            failed=self.failed,
+            completed=lambda: None,
+            linger_s=0.0,
+        )
+
+    async def plan(
+        self, epoch: int, *replicas: str, evictions: tuple[Eviction, ...] = (), grace_s: float = 0.0
+    ) -> None:
+        self.plan_now = self.plans.newest = PlanRecord(
+            epoch=epoch, at_us=0, replicas=replicas, assignment=None, reason="", evictions=evictions, grace_s=grace_s
+        )
+        await self.me._obey(self.plans.newest)
+
+    async def round(self, generation: int, epoch: int, *partitions: int, again: bool = False) -> None:  # type: ignore[override]
+        """One rebalance as the coordinator runs it: this member has joined and gets `partitions`."""
+        await self.me.before_round()
+        self.assignor.metadata([TOPIC])
+        self.group.member_id, self.group.generation = "me-1", generation
+        self.assignor.last = Origin(epoch=epoch, kind=RoundKind.PLAN, again=again)
+        await self.me.carry_out(frozenset(partitions), generation)
+        for _ in range(5):
+            await asyncio.sleep(0)  # what follows beside the round
+        if self.failed.done():
+            self.failed.result()
+
+    def since(self) -> list[str]:
+        """What was asked of the group and told to listeners since the last look, fetching left out."""
+        return [each for each in self.group.since() if not each.startswith(("fetch", "look up"))]

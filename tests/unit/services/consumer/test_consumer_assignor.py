@@ -144,9 +144,6 @@ def test_without_metadata_of_the_topic_everything_stays_where_it_is():
     assert lead(old, 0, old, new) == {"a": (1,), "b": ()}
 
 
-# Partitions that were added
-
-
 # Grace
 
 

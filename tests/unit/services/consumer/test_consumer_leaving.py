@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from consumer_fakes import TOPIC, eventually, records
-from membership_story import Story
+from consumer_fakes import MembershipStory as Story
 
 from contracts.progress import ReplicaState
 

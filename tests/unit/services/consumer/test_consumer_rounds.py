@@ -1,20 +1,26 @@
-"""One round, decided by the leader: who keeps, who waits, who gets, and where to go on."""
+"""One round, decided by the leader: who keeps, who waits, who gets, where to go on; and what holds in any group."""
 
+from dataclasses import dataclass, field
+
+import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from contracts.plan import Eviction, PlanRecord
 from contracts.progress import RoundKind
+from services.consumer.placement import Member, place
 from services.consumer.rounds import MOST_FOLLOW_UPS, Given, Introduction, Origin, Share, decide, last_owners
 
 GENERATION = 8
+PROPERTY = settings(max_examples=100, deadline=None)  # a busy machine is no error
+NAMES = ("a", "b", "c", "d")
 
 
 def plan(epoch: int, assignment: dict[int, str] | None, *, dead: str = "") -> PlanRecord:
     evictions = (Eviction(replica=dead, member_id=f"{dead}-id", incarnation="1"),) if dead else ()
     replicas = tuple(sorted(set((assignment or {}).values())))
-    return PlanRecord(
-        epoch=epoch, at_us=0, replicas=replicas, assignment=assignment, reason="", evictions=evictions
-    )  # fmt: skip
+    return PlanRecord(epoch=epoch, at_us=0, replicas=replicas, assignment=assignment, reason="", evictions=evictions)
 
 
 def member(name: str, *owned: int, epoch: int = 1, generation: int = GENERATION - 1, **more) -> Introduction:
@@ -107,3 +113,119 @@ def test_an_older_claim_never_beats_a_newer_one():
     zombie, owner = member("a", 0, 1, generation=4), member("b", 1, generation=6)
 
     assert last_owners({"A": zombie, "B": owner}) == {0: "A", 1: "B"}
+
+
+plans = st.none() | st.builds(
+    plan, st.integers(1, 5), st.none() | st.dictionaries(st.integers(0, 9), st.sampled_from(NAMES), min_size=1)
+)
+
+
+@dataclass
+class Group:
+    """A group whose members carry out every assignment at once and completely."""
+
+    introductions: dict[str, Introduction]
+    generation: int = GENERATION
+    rounds: int = field(default=0)
+
+    def round(self, newest: PlanRecord | None, partitions: list[int]) -> dict[str, Share]:
+        shares = decide(newest, self.introductions, partitions, self.generation)
+        for member_id, share in shares.items():
+            before = self.introductions[member_id]
+            self.introductions[member_id] = msgspec.structs.replace(
+                before,
+                owned=share.partitions,
+                given={p: Given(p, 0) for p in before.owned if p not in share.partitions},
+                generation=self.generation,
+                epoch=share.origin.epoch,
+                follows=share.origin.kind if share.origin.again else None,
+                follow_ups=share.origin.follow_ups,
+            )
+        self.generation += 1
+        self.rounds += 1
+        return shares
+
+
+@st.composite
+def groups(draw, *, eager: bool = False) -> dict[str, Introduction]:
+    """One to five members, two of which may share a name; no partition is claimed twice."""
+    names = draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=5))
+    owner = draw(st.dictionaries(st.integers(0, 9), st.integers(0, len(names) - 1)))
+    return {
+        f"m{number}": Introduction(
+            name=name,
+            owned=tuple(sorted(p for p, its in owner.items() if its == number)),
+            epoch=draw(st.integers(0, 5)),
+            generation=draw(st.sampled_from([GENERATION - 1, GENERATION - 2])),
+            incarnation=str(number),
+            draining=draw(st.booleans()),
+            eager=eager,
+        )
+        for number, name in enumerate(names)
+    }
+
+
+@PROPERTY
+@given(plans, groups(), st.sets(st.sampled_from(NAMES)))
+def test_nothing_that_somebody_claims_is_granted_to_another(newest, group, awaited):
+    shares = decide(newest, group, range(10), GENERATION, awaited)
+
+    owners = last_owners(group)
+    granted = [p for share in shares.values() for p in share.partitions]
+    assert len(granted) == len(set(granted)), "one owner at most"
+    assert set(shares) == set(group), "everybody gets an answer"
+    assert all(owners.get(p, member_id) == member_id for member_id, share in shares.items() for p in share.partitions)
+
+
+@PROPERTY
+@given(plans, groups())
+def test_whatever_is_not_granted_now_is_asked_for_again(newest, group):
+    shares = decide(newest, group, range(10), GENERATION)
+
+    granted = {p for share in shares.values() for p in share.partitions}
+    assert all(share.origin.again == (granted != set(range(10))) for share in shares.values())
+
+
+@PROPERTY
+@given(plans, groups(), st.sets(st.sampled_from(NAMES), min_size=1))
+def test_a_partition_that_waits_for_an_absent_replica_is_taken_from_nobody(newest, group, awaited):
+    """It waits because nobody has it. What somebody still has moves to somebody, or stays."""
+    shares = decide(newest, group, range(10), GENERATION, awaited)
+
+    granted = {p for share in shares.values() for p in share.partitions}
+    given_up = set(last_owners(group)) - granted
+    assert not given_up or all(share.origin.again for share in shares.values())
+
+
+@PROPERTY
+@given(plans, groups())
+def test_two_rounds_carry_out_any_plan_and_a_third_changes_nothing(newest, introductions):
+    group = Group(dict(introductions))
+    again = True
+    while again and group.rounds < 5:
+        again = any(share.origin.again for share in group.round(newest, list(range(10))).values())
+    settled = {member_id: one.owned for member_id, one in group.introductions.items()}
+
+    assert group.rounds <= 2
+    assert {id_: share.partitions for id_, share in group.round(newest, list(range(10))).items()} == settled
+    members = [Member(id_, one.name, one.incarnation, one.draining) for id_, one in group.introductions.items()]
+    owners = {p: id_ for id_, mine in settled.items() for p in mine}
+    assert {id_: tuple(mine) for id_, mine in place(newest, members, range(10), owners).items()} == settled
+
+
+@PROPERTY
+@given(plans, groups(eager=True))
+def test_eager_grants_everything_in_one_round(newest, group):
+    shares = decide(newest, group, range(10), GENERATION)
+
+    assert sorted(p for share in shares.values() for p in share.partitions) == list(range(10))
+    assert not any(share.origin.again for share in shares.values())
+
+
+@PROPERTY
+@given(plans, groups(), st.randoms())
+def test_the_order_in_which_members_are_listed_changes_nothing(newest, group, random):
+    shuffled = list(group.items())
+    random.shuffle(shuffled)
+
+    assert decide(newest, dict(shuffled), range(10), GENERATION) == decide(newest, group, range(10), GENERATION)

@@ -152,9 +152,12 @@ def test_a_closed_partition_is_claimed_but_not_served_and_goes_on_where_it_was_w
     some.put(0, records(0, 3), 1)
     some.close([0])
     assert (some.held, some.serving, started(some)) == ({0, 1}, (1,), [])
+    some[0].paused = True
 
     some.reopen([0], epoch=4)
-    assert (some.serving, some[0].epoch, started(some)) == ((0, 1), 4, [0, 1, 2])
+    assert (some.serving, some[0].epoch, started(some)) == ((0, 1), 4, []), "paused"
+    some[0].paused = False
+    assert started(some) == [0, 1, 2]
 
 
 def test_what_is_still_handled_of_a_dropped_partition_counts_for_nothing_when_it_comes_back():

@@ -49,14 +49,10 @@ def test_a_good_request_is_settled_under_its_order_id_with_its_timeline():
     ("value", "reason"),
     [
         (None, "no value"),
-        (b"", "not JSON"),
-        (b"\xff\xfe", "not JSON"),
         (b"[]", "object"),
-        (b"{}", "version 0 is unknown"),
         (changed(v=99), "version 99 is unknown"),
         (changed(amount_minor=0), "amount_minor 0"),
         (changed(amount_minor=10**25), "amount_minor|out of range"),
-        (changed(amount_minor="12"), "amount_minor"),
         (changed(timeline={}), "intended_us"),
         (b"x" * (MAX_REQUEST_BYTES + 1), "bytes"),
         (b'{"v": 1, "a": ' + b"[" * 30_000, "not JSON"),
@@ -74,15 +70,10 @@ def test_what_cannot_be_settled_is_a_dead_letter_with_the_reason(value, reason):
     assert len(letter.payload.encode()) <= PAYLOAD_LIMIT
 
 
-def test_a_dead_letter_names_the_order_where_it_can_be_read():
-    letter = msgspec.json.decode(handled(changed(v=99)).value, type=DeadLetter)
-
-    assert letter.order_id == request(1).order_id
-
-
-def test_a_card_number_does_not_reach_the_dead_letters():
+def test_a_dead_letter_names_the_order_where_it_can_be_read_but_no_card():
     letter = msgspec.json.decode(handled(changed(v=99, note="4111 1111 1111 1111")).value, type=DeadLetter)
 
+    assert letter.order_id == request(1).order_id
     assert "4111" not in letter.payload
     assert "**** **** **** 1111" in letter.payload
 
@@ -105,8 +96,6 @@ def test_no_value_of_any_field_can_make_the_handler_raise(field, value):
 
 
 def test_lone_surrogates_do_not_stop_a_replica():
-    value = msgspec.json.encode(request(1)).replace(b'"customer-1"', b'"\\ud800"')
-    assert handled(value).topic in {Topic.DEAD_LETTERS, Topic.PAYMENTS_SETTLED}
     value = msgspec.json.encode(request(1)).replace(request(1).order_id.encode(), b"\\ud800")
     assert handled(value).topic in {Topic.DEAD_LETTERS, Topic.PAYMENTS_SETTLED}
 

@@ -1,0 +1,129 @@
+"""A comparator's replica: its settings, the work of `services.payment`, and what it tells of itself while it waits."""
+
+import os
+import subprocess
+import sys
+
+import msgspec
+import pytest
+from payment_group import request
+
+from contracts.connection import Connection
+from contracts.delivery import RUNTIMES, Delivery
+from contracts.events import DeadLetter, PaymentSettled
+from contracts.progress import ReplicaState, ServiceTimes
+from contracts.topics import Topic
+from services.comparators import librdkafka
+from services.comparators.__main__ import MODULES, ComparatorSettings
+from services.comparators.librdkafka import Duties
+from services.comparators.replica import Tally, Work
+from services.consumer import Event
+from services.payment.settings import ReplicaSettings
+
+SETTINGS = ReplicaSettings(replica="payment-0", service_time_s=0.0)
+CONNECTION = Connection(bootstrap_servers="127.0.0.1:1", namespace="run-1")
+
+
+def test_every_runtime_has_its_module_and_our_own_consumer_is_none():
+    assert set(MODULES) == set(RUNTIMES)
+    with pytest.raises(ValueError, match=r"runtime = 'eager': .* known are cooperative-sticky, kip848, share, faust"):
+        ComparatorSettings(replica="payment-0", runtime=Delivery.EAGER)
+
+
+def test_a_process_with_bad_settings_says_each_problem_on_its_line_and_exits_with_2():
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("TAILPACK_")}
+    environ["TAILPACK_SERVICE_TIME_S"] = "soon"
+    command = [sys.executable, "-m", "services.comparators"]
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 2
+    named = {line.split(" ")[0].rstrip(":").removeprefix("TAILPACK_") for line in done.stderr.splitlines()}
+    assert named == {"BOOTSTRAP_SERVERS", "RUNTIME", "REPLICA", "SERVICE_TIME_S"}
+
+
+def test_nothing_is_committed_or_stored_behind_the_replicas_back():
+    options = librdkafka.group_consumer(CONNECTION, SETTINGS)
+    assert options["group.id"] == "run-1.payment"
+    assert options["enable.auto.commit"] is False
+    assert options["enable.auto.offset.store"] is False
+    assert librdkafka.producer(CONNECTION, SETTINGS)["enable.idempotence"] is True
+
+
+def settled(value: bytes | None):
+    work = Work(SETTINGS)
+    work.begin(b"order", idle=True)
+    return work.finish(Event("run.payments.requested", 4, 17, b"k", value, (), 1_000, received_us=2_000, epoch=0))[0]
+
+
+def test_a_good_event_is_settled_with_this_replicas_part_of_the_timeline():
+    asked = request(1)
+    outgoing = settled(msgspec.json.encode(asked))
+    assert (outgoing.topic, outgoing.key) == (Topic.PAYMENTS_SETTLED, asked.order_id.encode())
+    line = msgspec.json.decode(outgoing.value, type=PaymentSettled).timeline
+    assert line.intended_us == asked.timeline.intended_us
+    assert (line.received_us, line.partition, line.offset, line.replica, line.epoch) == (2_000, 4, 17, "payment-0", 0)
+    assert line.done_us is not None
+
+
+def test_what_is_no_payment_becomes_a_dead_letter():
+    outgoing = settled(b"not json")
+    assert outgoing.topic is Topic.DEAD_LETTERS
+    assert msgspec.json.decode(outgoing.value, type=DeadLetter).offset == 17
+
+
+def test_a_replica_is_warm_until_its_first_partition_and_a_member_from_then_on():
+    tally = Tally("payment-0")
+    tally.taken([])
+    assert tally.report(0.0).state is ReplicaState.WARM
+    tally.taken([3, 1])
+    assert tally.report(0.0).state is ReplicaState.MEMBER
+    tally.given_up([1, 3])
+    assert tally.report(0.0).state is ReplicaState.MEMBER
+    tally.stopping = True
+    assert tally.report(0.0).state is ReplicaState.STOPPING
+
+
+def test_partitions_come_and_go_one_by_one_and_take_their_positions_along():
+    tally = Tally("payment-0")
+    tally.taken([3, 1])
+    tally.served(1, 41, 0.005)
+    tally.taken([2])
+    tally.served(2, 7, 0.005)
+    tally.given_up([1])
+    report = tally.report(0.0)
+    assert (report.partitions, report.positions, report.processed) == ((2, 3), {2: 8}, 2)
+    assert (report.epoch, report.assigned_epoch) == (0, 0), "there is no plan"
+
+
+def test_service_times_are_those_since_the_report_before():
+    tally = Tally("payment-0")
+    tally.taken([0])
+    tally.served(0, 1, 0.004)
+    tally.served(0, 2, 0.006)
+    report = tally.report(busy_s=0.01)
+    assert report.busy_us == 10_000
+    assert report.service == ServiceTimes(events=2, mean_us=5000, max_us=6000)
+    assert tally.report(0.0).service == ServiceTimes()
+
+
+class Clock:
+    """Time that only passes when somebody sleeps."""
+
+    now_s = 100.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+    def sleep(self, seconds: float) -> None:
+        self.now_s += seconds
+
+
+def test_a_duty_runs_at_its_interval_during_a_long_wait_that_ends_on_time_and_once_if_it_was_due_long_ago():
+    clock, ran_at = Clock(), []
+    duties = Duties(clock, clock.sleep)
+    duties.add(0.25, lambda: ran_at.append(clock.now_s))
+    duties.wait_until(101.1)
+    assert ran_at == pytest.approx([100.25, 100.5, 100.75, 101.0])
+    assert clock.now_s == pytest.approx(101.1)
+    clock.now_s += 5.0
+    duties.run_due()
+    assert len(ran_at) == 5

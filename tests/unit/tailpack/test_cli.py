@@ -36,6 +36,7 @@ partitions = "five"
 [autoscaler]
 policy = "algorithm-7"
 """
+REACH = ("--bootstrap-servers", "127.0.0.1:1", "--namespace", "demo")
 
 
 @dataclass(frozen=True)
@@ -141,6 +142,29 @@ def test_policies_are_listed_for_people_and_for_programs(tailpack: Command) -> N
             r"no\.such\.topic is no folder; .* --bootstrap-servers, or .*tailpack kafka start",
         ),
         (("kafka", "consumer-groups"), r"no broker runs; name one with --bootstrap-servers, or .*tailpack kafka start"),
+        (("bench", "handover", "--runtime", "stock"), r"Invalid value for '--runtime': .*'stock' is not one of .*"),
+        (
+            ("bench", "handover", "--steps", "storm", "--runtime", "faust"),
+            r"steps storm need a plan, and faust takes none.*",
+        ),
+        (("bench", "failover", "--delivery", "share"), r".*share takes no plan; use incremental or eager.*"),
+        (("bench", "scale", "--replicas", "1"), r"Invalid value for '--replicas': .*"),
+        (("sweep", "speed"), r"sweep 'speed' is unknown; known are f, decision-interval.*"),
+        (("topics", "create", "nonesuch", *REACH), r"scenario 'nonesuch' is unknown.*"),
+        (("load", "demo", *REACH[2:]), r"Missing option '--bootstrap-servers'\."),
+        (("load", "demo", *REACH[:2]), r"Missing option '--namespace'\."),
+        (("load", "demo", *REACH[:3], "../elsewhere"), r"Invalid value for '--namespace': .*"),
+        (("load", "demo", *REACH[:3], "x" * 101), r"Invalid value for '--namespace': .*"),
+        (("simulate", "w1", "--set", "spilt=even"), r".*override spilt: unknown.*"),
+        (
+            ("simulate", "w1-skew9", "--set", "split=random"),
+            r".*'random' contradicts the partition table of w1-skew9.*",
+        ),
+        (("simulate", "w1", "--set", "policy.foo=1"), r".*policy algorithm-2: foo: unknown; known are f_up, f_down.*"),
+        (("simulate", "w1", "--trace", "none.csv"), r".*none\.csv: cannot be read \(No such file or directory\)"),
+        (("compare", "--scenarios", ","), r".*name at least one scenario.*"),
+        (("replay", "nowhere"), r".*no such folder.*"),
+        (("taxi", "a.csv", "--out", "t.csv", "--speed", "fast"), r".*--speed or --month.*"),
         (("jars", "flink"), r"Invalid value for .*'flink' is not one of 'kafka', 'spark'\."),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",

@@ -7,8 +7,9 @@ from rich.console import Console
 
 from contracts.events import Timeline
 from contracts.journal import PartitionSeen, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
+from contracts.progress import Progress, ReplicaState, Round, RoundKind
 from tailpack.live_view import Moment, line, render
-from tailpack.watch import SECONDS, WINDOW_S, LiveState
+from tailpack.watch import SECONDS, WINDOW_S, Handovers, LiveState
 
 
 def timeline(latency_s: float) -> Timeline:
@@ -26,6 +27,12 @@ def tick(**changes: object) -> TickRecord:
         "planned_replicas": 2, "epoch": 3,
     }  # fmt: skip
     return TickRecord(**(fields | changes))  # type: ignore[arg-type]
+
+
+def drawn(state: LiveState, moment: Moment, width: int) -> list[str]:
+    console = Console(file=StringIO(), width=width, force_terminal=False)
+    console.print(render(state, moment))
+    return console.file.getvalue().splitlines()  # type: ignore[attr-defined]
 
 
 @pytest.fixture
@@ -67,18 +74,15 @@ def test_a_replica_that_died_is_an_incident_and_gone(state: LiveState) -> None:
 
 @pytest.mark.parametrize("width", [80, 140])
 def test_the_view_shows_owners_latency_and_reasons(state: LiveState, width: int) -> None:
-    console = Console(file=StringIO(), width=width, force_terminal=False)
-    console.print(render(state, Moment("tailpack demo", "replaying", 12.0, 120.0, 900.0)))
-    text = console.file.getvalue()  # type: ignore[attr-defined]
+    rows = drawn(state, Moment("tailpack demo", "replaying", 12.0, 120.0, 900.0), width)
     for expected in ("payment-0", "p0 30", "p1 12", "700", "p0 is hot", "12/120 s", "66.67 % in time"):
-        assert expected in text
-    assert max(len(row) for row in text.splitlines()) <= width
+        assert expected in "\n".join(rows)
+    assert max(map(len, rows)) <= width
 
 
 def test_before_the_start_nothing_is_negative() -> None:
-    console, early = Console(file=StringIO(), width=100), Moment("t", "starting, waiting for order", -3.0, 120.0, 0.0)
-    console.print(render(LiveState(0.5), early))
-    assert "0/120 s · starting" in console.file.getvalue()  # type: ignore[attr-defined]
+    early = Moment("t", "starting, waiting for order", -3.0, 120.0, 0.0)
+    assert "0/120 s · starting" in "\n".join(drawn(LiveState(0.5), early, 100))
     assert line(LiveState(0.5), early) == "starting, waiting for order, 3 s so far"
 
 
@@ -100,11 +104,9 @@ def minute() -> LiveState:
     return state
 
 
-@pytest.mark.parametrize("width", [80, 140])
-def test_moves_stand_beneath_the_latency_of_their_second(minute: LiveState, width: int) -> None:
-    console = Console(file=StringIO(), width=width, force_terminal=False)
-    console.print(render(minute, Moment("tailpack demo", "replaying", 70.0, 120.0, 900.0)))
-    rows = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+def test_moves_stand_beneath_the_latency_of_their_second(minute: LiveState) -> None:
+    moment = Moment("tailpack demo", "replaying", 70.0, 120.0, 900.0)
+    rows = drawn(minute, moment, 80)
     latency = next(row for row in rows if " worst " in row and "▁" in row)
     moves = next(row for row in rows if " moved " in row and "·" in row)
     assert latency.count("▁") == SECONDS, "60 ms of 500"
@@ -112,8 +114,47 @@ def test_moves_stand_beneath_the_latency_of_their_second(minute: LiveState, widt
     assert moves.index("9") - latency.index("▁") == 1050 - 1010, "nine and more"
     assert any("15 partitions moved by 2 plans, nobody served one for at most 21 ms" in row for row in rows)
     assert any("3 moved, 21 ms" in row for row in rows)
-    assert max(len(row) for row in rows) <= width
+    assert "moved 15, pause ≤ 21 ms" in line(minute, moment), "and in a few words in the log"
 
 
-def test_logs_say_it_in_a_few_words(minute: LiveState) -> None:
-    assert "moved 15, pause ≤ 21 ms" in line(minute, Moment("tailpack demo", "replaying", 70.0, 120.0, 900.0))
+def event(done_s: float, latency_s: float) -> Timeline:
+    return Timeline(intended_us=round((done_s - latency_s) * 1e6), placed_us=0, done_us=round(done_s * 1e6))
+
+
+def plan(at_s: float, moved: int, epoch: int = 1) -> PlanWritten:
+    return PlanWritten(
+        at_us=round(at_s * 1e6), epoch=epoch, action="up", reason="", replicas=(), assignment=None, moved=moved
+    )
+
+
+def progress(*rounds: tuple[int, int, float]) -> Progress:
+    """rounds: epoch, partitions taken, pause in seconds."""
+    return Progress(
+        replica="payment-0", incarnation="", pid=1, member_id="", generation=1, epoch=1, assigned_epoch=1,
+        state=ReplicaState.MEMBER, partitions=(), positions={}, processed=0, busy_us=0, rebalances=1, at_us=0,
+        rounds=tuple(
+            Round(generation=1, epoch=epoch, kind=RoundKind.PLAN, members=2, moved=taken, taken=taken, released=0,
+                  pause_us=round(pause_s * 1e6), plan_us=0, at_us=0)
+            for epoch, taken, pause_s in rounds
+        ),
+    )  # fmt: skip
+
+
+def test_each_second_has_its_worst_latency_and_its_moves() -> None:
+    seen = Handovers()
+    assert seen.curve() == []
+    for done_s, latency_s in ((100.1, 0.02), (100.9, 0.05), (102.5, 0.03)):
+        seen.finished(event(done_s, latency_s))
+    for moved in (3, 0):
+        seen.planned(plan(102.2, moved))
+    assert (seen.moved, seen.plans) == (3, 1), "a plan that moves nothing is none"
+    assert [(second.worst_s, second.moved) for second in seen.curve()] == [(0.05, 0), (0.0, 0), (0.03, 3)]
+
+
+def test_the_pause_of_a_plan_is_the_longest_that_any_replica_reports() -> None:
+    seen = Handovers()
+    assert seen.longest_pause_s == 0.0
+    seen.reported(progress((4, 1, 0.012), (4, 2, 0.031), (5, 1, 0.008)))
+    seen.reported(progress((4, 1, 0.020), (6, 0, 0.900)))
+    assert seen.pauses_s == {4: 0.031, 5: 0.008}, "who took nothing knows of no pause"
+    assert seen.longest_pause_s == 0.031

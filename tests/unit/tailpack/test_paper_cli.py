@@ -13,7 +13,6 @@ from bench.experiments import campaign
 from bench.experiments.campaign import Campaign, Outcomes
 from studies.packing.claims import Claim
 from studies.paper import landau_2024
-from tailpack.cli import studies as studies_commands
 
 run = functools.partial(command_line.run, "paper")
 
@@ -45,13 +44,3 @@ def test_every_paper_is_in_the_page_and_in_the_object(tmp_path: Path) -> None:
     page = (tmp_path / "paper.md").read_text(encoding="utf-8")
     assert all(f"## {row['paper']}" in page for row in rows)
     assert "| MWF moves less | -55 % | -53 % | 3 streams of 101 iterations | reproduced |" in page
-
-
-def test_quick_is_a_few_seeds_and_otherwise_there_are_more(asked: list[int], tmp_path: Path) -> None:
-    run("--quick", "--out", str(tmp_path))
-    assert set(asked) == {1, 2}
-    run("--out", str(tmp_path))
-    assert set(asked) == set(range(1, studies_commands.SEEDS + 1))
-    asked.clear()
-    run("--quick", "--seeds", "1", "--out", str(tmp_path))
-    assert set(asked) == {1}

@@ -88,12 +88,17 @@ def test_events_elsewhere_are_judged_by_the_run_or_by_what_was_promised(
         (("new", "--events", "e"), "new holds no run.json: name the folder of the run, or say what was promised"),
         (("small", "--events", "e", "--latency-target-s", "1"), "run.json says what was promised; leave out --latency"),
         (("small", "--events", "e", "--jars", "away"), "--jars away: no jar is there, and no folder of jars"),
-        (("small", "--percentile", "0.9"), "a run brings what was promised; leave out --percentile"),
         (("small", "--journal", "j"), "--journal and --jars go with --events"),
         (("small", "--kept", "--events", "e"), "--kept computes nothing: leave out what says how"),
+        (("small", "--kept", "--table", "spells"), "--table is for --format csv"),
+        (
+            ("small", "--kept", "--format", "csv", "--table", "x"),
+            "no table is called x; there are run, causes",
+        ),
+        (("small", "--kept", "--format", "csv", "--json"), "--json contradicts --format csv"),
     ],
 )
-def test_what_is_said_of_events_must_fit(
+def test_options_that_do_not_go_together_are_refused(
     folder: Path, words: tuple[str, ...], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder.parent)
@@ -131,19 +136,6 @@ def test_the_page_of_a_kept_result_is_drawn_again(folder: Path) -> None:
     ended = run(folder, "--kept")
     assert "98 %" in ended.stdout
     assert "<html" in (folder / "report.html").read_text()
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("--table", "spells"), "--table is for --format csv"),
-        (("--format", "csv", "--table", "episode"), "no table is called episode; there are run, causes, episodes"),
-        (("--format", "csv", "--json"), "--json contradicts --format csv"),
-    ],
-)
-def test_options_that_do_not_go_together(folder: Path, words: tuple[str, ...], message: str) -> None:
-    with pytest.raises(TailpackError, match=message):
-        run(folder, "--kept", *words)
 
 
 def test_a_kept_result_that_is_missing_or_broken(folder: Path) -> None:

@@ -28,14 +28,6 @@ def test_as_json_it_prints_one_object_and_nothing_else():
     assert (found["scenario"], found["policy"], found["seed"]) == ("w1", "algorithm-2", 7)
 
 
-def test_otherwise_it_prints_a_table():
-    shown = run("w1", "--policy", "linear", *SHORT).stdout
-
-    assert "w1, linear, seed 1" in shown
-    assert "within 0.5 s" in shown
-    assert "replica-minutes" in shown
-
-
 def test_a_trace_of_ones_own(tmp_path):
     trace = tmp_path / "mine.csv"
     trace.write_text("second,events\n0,80\n1,120\n")
@@ -58,31 +50,6 @@ def test_a_wrong_trace_is_one_message_with_the_lines(tmp_path):
     assert wrong.value.problems == [
         "mine.csv: line 3: gap: second 2 comes after 0; 1 missing; line 3: events = -1: is negative"
     ]
-
-
-def test_a_trace_that_is_not_there_or_not_text(tmp_path):
-    with pytest.raises(InvalidSettingsError, match=r"none\.csv: cannot be read \(No such file or directory\)"):
-        run("w1", "--trace", str(tmp_path / "none.csv"))
-    (tmp_path / "mine.csv").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InvalidSettingsError, match=r"mine\.csv: is not UTF-8 text"):
-        run("w1", "--trace", str(tmp_path / "mine.csv"))
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["w9"], "scenario 'w9' is unknown; known are demo"),
-        (["w1", "--policy", "guess"], "'guess' is unknown; known are algorithm-1"),
-        (["w1", "--set", "split"], "must be KEY=VALUE"),
-        (["w1", "--set", "spilt=even"], "override spilt: unknown"),
-        (["w1-skew9", "--set", "split=random"], "'random' contradicts the partition table of w1-skew9"),
-        (["w1", "--set", "policy.foo=1"], "policy algorithm-2: foo: unknown; known are f_up, f_down"),
-    ],
-)
-def test_what_the_user_can_mend_is_said(words, message):
-    with pytest.raises((InvalidSettingsError, TailpackError)) as wrong:
-        run(*words)
-    assert message in str(wrong.value)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from contracts.connection import Connection
 from contracts.delivery import RUNTIMES, Delivery
 from contracts.validation import from_environment
 from loadgen.spec import DriverSettings as GeneratorSettings
-from loadgen.spec import Topology, read_load
+from loadgen.spec import read_load
 from services.common.faust_app import ServiceSettings
 from services.order.app import OrderSettings
 from services.payment.settings import ReplicaSettings
@@ -128,19 +128,6 @@ def test_the_generator_finds_its_load(unusual: Scenario, tmp_path: Path) -> None
     settings = from_environment(started["locust"].environ, GeneratorSettings)
     assert read_load(settings) == unusual.load_spec()
     assert (settings.out_dir, settings.start_file, settings.web_port) == (str(tmp_path), str(stack.start_file), 0)
-
-
-def test_modules_and_topologies(unusual: Scenario, tmp_path: Path) -> None:
-    payment_only = replace(unusual, topology=Topology.PAYMENT_ONLY)
-    assert {name: child.module for name, child in told(unusual, tmp_path)[1].items()} == {
-        "order": "services.order",
-        "shipment": "services.shipment",
-        "notification": "services.notification",
-        "autoscaler": "autoscaler.live",
-        "locust": "loadgen.drivers",
-    }
-    assert set(told(payment_only, tmp_path)[1]) == {"autoscaler", "locust"}
-    assert set(told(unusual, tmp_path, only_load=True)[1]) == {"locust"}
 
 
 def asked_of(folder: Path, overrides: dict[str, object]) -> dict[str, str]:

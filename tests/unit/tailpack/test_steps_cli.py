@@ -1,6 +1,5 @@
 """The steps of a run, one by one: what the command line makes of them. Kafka and Spark are not asked."""
 
-import pytest
 from command_line import run
 
 from tailpack import run as runner
@@ -45,27 +44,6 @@ def test_the_load_is_the_scenarios_with_what_was_asked_instead(monkeypatch, tmp_
     assert (FakeRun.scenario.seed, FakeRun.scenario.duration_s) == (7, 30)
     assert (FakeRun.options.name, FakeRun.options.out, FakeRun.options.web_port) == ("demo", tmp_path, 8089)
     assert f"tailpack report {tmp_path / 'demo'}" in result.output.replace("\n", "")
-
-
-@pytest.mark.parametrize("missing", ["--bootstrap-servers", "--namespace"])
-def test_what_cannot_be_guessed_must_be_said(missing):
-    words = ["demo", *REACH]
-    at = words.index(missing)
-    del words[at : at + 2]
-
-    result = run("load", *words)
-
-    assert result.exit_code == 2
-    assert missing in result.output
-
-
-@pytest.mark.parametrize("name", ["", "../elsewhere", "a/b", "two words", ".hidden", "x" * 101])
-def test_a_run_is_named_so_that_it_can_be_a_folder_and_a_topic(name, monkeypatch):
-    monkeypatch.setattr(runner, "Run", lambda *_: pytest.fail("the run was begun"))
-
-    result = run("load", "demo", "--bootstrap-servers", "kafka:9092", "--namespace", name)
-
-    assert result.exit_code == 2
 
 
 def test_jars_are_fetched_into_the_cache(monkeypatch, tmp_path):

@@ -11,7 +11,6 @@ import pytest
 from bench.experiments import campaign
 from bench.experiments.campaign import Campaign, Outcomes
 from bench.experiments.sweeps import SWEEPS
-from tailpack.errors import TailpackError
 
 run = functools.partial(command_line.run, "sweep")
 
@@ -48,8 +47,3 @@ def test_the_docs_keep_one_set_of_rows_for_each_sweep(tmp_path: Path) -> None:
     kept = json.loads((tmp_path / "sweeps.json").read_text())
     rows = [sum(row["sweep"] == name for row in kept) for name in ("f", "startup")]
     assert rows == [len(SWEEPS["f"].points), len(SWEEPS["startup"].points)]
-
-
-def test_a_name_that_nobody_knows_is_answered_with_those_there_are(tmp_path: Path) -> None:
-    with pytest.raises(TailpackError, match="sweep 'speed' is unknown; known are f, decision-interval"):
-        run("speed", "--out", str(tmp_path))

@@ -11,7 +11,6 @@ from command_line import run
 from bench.taxi import trace
 from bench.taxi.trace import Outcome, Request
 from bench.taxi.trips import Month
-from contracts.validation import InvalidSettingsError
 from report.spark import ReportError
 from tailpack.errors import TailpackError
 
@@ -44,5 +43,3 @@ def test_what_cannot_be_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     words = ["a.csv", "--out", str(tmp_path / "trace.csv")]
     with pytest.raises(TailpackError, match=r"^torn$"):
         run("taxi", *words)
-    with pytest.raises(InvalidSettingsError, match="--speed or --month"):
-        run("taxi", *words, "--speed", "fast")

@@ -35,7 +35,7 @@ class ComparedRun(msgspec.Struct, frozen=True, kw_only=True):
 class Contestant(msgspec.Struct, frozen=True, kw_only=True):
     """Runs of one policy under the same settings: means, with 95 % intervals.
 
-    Of several runs the intervals are over runs, of a single one over its seconds (report.blocks).
+    Of several runs the intervals are over runs, of a single one over its seconds (`report.statistics.draw`).
     """
 
     label: str

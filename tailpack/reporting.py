@@ -170,9 +170,9 @@ def with_otherwise(result: "Result", folder: Path, console: Console) -> "Result"
 
 def show(result: "Result", folder: Path, console: Console, *, as_json: bool) -> None:
     """Print the key figures and where the page is; the whole result on standard output as JSON where that is wanted."""
-    from report.page import terminal  # noqa: PLC0415
+    from report.page.answers import show  # noqa: PLC0415
 
-    terminal.show(result, console)
+    show(result, console)
     console.print(f"report: {folder / 'report.html'}", highlight=False, soft_wrap=True)
     if as_json:
         hand_over((folder / "result.json").read_text(encoding="utf-8").rstrip() + "\n")

@@ -4,10 +4,10 @@ from typing import Final
 
 import numpy as np
 
-from report.causes import Cause
 from report.result import (
     Breakdown,
     Breakdowns,
+    Cause,
     CauseOfLateness,
     Cost,
     HeatMap,

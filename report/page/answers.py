@@ -1,9 +1,13 @@
-"""What a reader asks first: was the promise kept, what would have kept it, what would it have cost otherwise."""
+"""What a reader asks first: was it kept, what would have kept it, what else could it cost; page and terminal say it."""
 
 from dataclasses import dataclass
 
-from report.causes import meaning, title
-from report.result import CauseOfLateness, Result, Tail
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from report.result import STAGES, CauseOfLateness, Result, Tail, cause_meaning, cause_title
 from report.wording import UNKNOWN, count, duration, minutes, over, several, share
 
 Bar = tuple[str, str, float, str]
@@ -55,7 +59,7 @@ def key_figures(result: Result) -> list[tuple[str, str, str]]:
 
 def late_by_cause(tail: Tail) -> str:
     """Return "20 burst, 1 handover"."""
-    return ", ".join(f"{count(one.events)} {title(one.cause).lower()}" for one in tail.causes)
+    return ", ".join(f"{count(one.events)} {cause_title(one.cause).lower()}" for one in tail.causes)
 
 
 def _kept(result: Result) -> Answer:
@@ -80,7 +84,7 @@ def _causes(result: Result, tail: Tail | None) -> Answer:
     allowed = int((1 - result.percentile) * result.events + 1e-6)
     if result.kept:
         told = (
-            f"{late_by_cause(tail)[0].upper()}{late_by_cause(tail)[1:]}. {meaning(tail.causes[0].cause)}"
+            f"{late_by_cause(tail)[0].upper()}{late_by_cause(tail)[1:]}. {cause_meaning(tail.causes[0].cause)}"
             if tail.causes
             else "Not one was late."
         )
@@ -94,10 +98,10 @@ def _causes(result: Result, tail: Tail | None) -> Answer:
     keep = sorted(
         (one.replica_minutes, one.policy) for one in result.otherwise or () if one.in_sla >= result.percentile
     )
-    names = " and no ".join(title(one.cause).lower() for one in needed)
+    names = " and no ".join(cause_title(one.cause).lower() for one in needed)
     told = (
         f"{count(tail.late)} were late, {count(allowed)} are allowed; "
-        f"{' and '.join(count(one.events) for one in needed)} for that. {meaning(needed[0].cause)}"
+        f"{' and '.join(count(one.events) for one in needed)} for that. {cause_meaning(needed[0].cause)}"
     )
     if keep:
         told += f" On these events {keep[0][1]} keeps it, for {minutes(keep[0][0])} replica-minutes."
@@ -122,3 +126,30 @@ def _otherwise(result: Result) -> Answer:
         bars.append(("the least, with foresight", minutes(least), 100 * least / most, ""))
         told = f"{over(result.cost.regret)} over that least. {told}".strip()
     return Answer(question, f"{minutes(result.replica_minutes)} replica-minutes", told, tuple(bars))
+
+
+def show(result: Result, console: Console) -> None:
+    """Print verdict, key figures, why events were late, and the stages."""
+    colour = "green" if result.valid and result.kept and result.whole else "yellow" if result.valid else "red"
+    name = f"{result.scenario} · {result.policy} · seed {result.seed}"
+    name = result.scenario if result.world == "unknown" else name
+    heading = Text.assemble((f"{name}\n", "bold"), (result.verdict, colour))
+    figures = Table(show_header=False, box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    figures.add_column(justify="left")
+    figures.add_column(justify="right", style="bold")
+    for label, text, note in key_figures(result):
+        figures.add_row(label, text, note)
+    parts: list[RenderableType] = [heading, Padding(figures, (1, 0))]
+    if result.tail and result.tail.causes:
+        told = f"{late_by_cause(result.tail)} (of {several(result.tail.late, 'late event')})"
+        parts.append(Padding(Text.assemble(("why late  ", "bold"), told), (0, 0, 1, 0)))
+    table = Table("stage", box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for name in ("p50", "p90", "p95", "p99", "p99.9", "p99.99", "max"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for one in result.stages:
+        ranks = (one.p50_s, one.p90_s, one.p95_s, one.p99_s, one.p999_s, one.p9999_s, one.max_s)
+        table.add_row(STAGES.get(one.stage, one.stage), *map(duration, ranks))
+    console.print(Group(*parts, table))
+    if result.otherwise:
+        told = "; ".join(f"{label}: {text}" for label, text, *_ in answers(result)[2].bars)
+        console.print(Text.assemble("\n", ("replica-minutes  ", "bold"), told))

@@ -12,8 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from report.causes import title
-from report.result import DecisionMade, HeatMap, LateEpisode, Result
+from report.result import DecisionMade, HeatMap, LateEpisode, Result, cause_title
 from report.wording import UNKNOWN, duration, moment, several
 
 Values = Sequence[float | None]
@@ -91,7 +90,7 @@ def chart_data(result: Result, held: Tenures) -> str:
             for panel, names in PANELS.items()
             if known.keys() & set(names)
         },
-        "late": {title(cause): [cause, short(values)] for cause, values in late_by_cause(result, step).items()},
+        "late": {cause_title(cause): [cause, short(values)] for cause, values in late_by_cause(result, step).items()},
         "curve": {
             "latency": [round(max(value * 1000, 1e-3), 4) for value in result.distribution.latency_s],
             "share": result.distribution.share,

@@ -14,8 +14,8 @@ from report.comparison import (
     SameEvents,
     ScenarioCompared,
 )
-from report.page.formats import Sheet, markdown_page, of_records
 from report.page.rendering import compared_terms, render, write_page
+from report.page.sheets import Sheet, markdown_page, of_records
 from report.statistics import Against, Interval
 from report.wording import UNKNOWN, duration, minutes, share
 

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from report.causes import title
 from report.page.answers import answers, key_figures
 from report.page.chart_data import (
     PANELS,
@@ -22,10 +21,9 @@ from report.page.chart_data import (
     tenures,
     unknown_panels,
 )
-from report.page.formats import laid_out
 from report.page.rendering import render, terms, write_page
-from report.page.sheets import sheets
-from report.result import Result
+from report.page.sheets import laid_out, sheets
+from report.result import Result, cause_title
 
 PAGE_FILE: Final = "report.html"
 SECTIONS: Final = {
@@ -76,7 +74,7 @@ def html(result: Result) -> str:
         panels=[
             (panel, some) for panel, names in PANELS.items() if (some := [name for name in names if name in known])
         ],
-        late=[(cause, title(cause)) for cause in late_by_cause(result, 1)],
+        late=[(cause, cause_title(cause)) for cause in late_by_cause(result, 1)],
         happened=bool(happenings(result, held)),
         unknown=", ".join(unknown_panels(result)),
         over_time=over_time(result),

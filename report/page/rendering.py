@@ -10,8 +10,7 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from contracts.journal import AlternativeWeighed
-from report.causes import meaning, title
-from report.result import LateEpisode
+from report.result import LateEpisode, cause_meaning, cause_title
 from report.wording import UNKNOWN, count, duration, moment, several, share
 
 HERE: Final = Path(__file__).parent
@@ -56,9 +55,9 @@ def render(template: str, **values: Any) -> str:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        count=count, duration=lambda value: tied(duration(value)), moment=moment, cause=title, meaning=meaning,
-        share=lambda value: tied(share(value)),
-        kind=kind, latency=latency, place=place, span=span, tied=tied, weighed_as=weighed_as,
+        cause=cause_title, count=count, duration=lambda value: tied(duration(value)), kind=kind, latency=latency,
+        meaning=cause_meaning, moment=moment, place=place, share=lambda value: tied(share(value)), span=span,
+        tied=tied, weighed_as=weighed_as,
     )  # fmt: skip
     return environment.get_template(template).render(part=part, **values)
 

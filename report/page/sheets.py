@@ -1,12 +1,14 @@
-"""The tables of one run's report, for the page, for Markdown and as CSV."""
+"""The tables of a run, and any table as CSV (values as they are) or Markdown (as a reader wants them)."""
 
-from collections.abc import Mapping, Sequence
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from report.causes import meaning
-from report.page.formats import Sheet, Value, markdown_page, of_records
 from report.result import (
     STAGES,
     Breakdown,
@@ -26,12 +28,157 @@ from report.result import (
     Stage,
     Tail,
     TopicRecords,
+    cause_meaning,
 )
+from report.statistics import Against, Interval
+from report.wording import UNKNOWN, count, duration, longer, minutes, moment, over, share
 
+ROWS_SHOWN: Final = 100
+"""Rows of a table in Markdown; CSV has them all."""
+WIDEST_ROW: Final = 6
+"""Columns of a single row that lies; wider ones stand."""
+MOMENTS: Final = frozenset({"at_s", "from_s", "until_s"})
+"""Times since the start of the run; other columns that end in _s are lengths."""
+SHARES: Final = frozenset({"share", "in_sla", "percentile"})
+NUMBERED: Final = frozenset({"seed", "epoch", "v"})
+"""Integers that count nothing."""
+PLAIN: Final = (str, int, float, bool, int | None, float | None, str | None, tuple[str, ...])
+"""Types of fields that are a value, or texts that can be joined to one."""
+_OF_INTERVAL: Final = {"mean": "", "low": "_low", "high": "_high"}
+_OF_DIFFERENCE: Final = {"mean": "_difference", "low": "_low", "high": "_high", "distinguishable": "_distinguishable"}
+PARTS: Final[dict[Any, dict[str, str]]] = {
+    Interval: _OF_INTERVAL,
+    Interval | None: _OF_INTERVAL,
+    Against | None: _OF_DIFFERENCE,
+}
+"""Type of a field → part of it → what stands behind the field's name, before its unit."""
+Value = str | int | float | bool | None
 MINUTE_S: Final = 60
 PER_SECOND: Final = ("seconds", "late-seconds", "distribution", "heat")
 """Tables that are data for a plot: a page of Markdown has the minutes instead."""
 _NONE: Final = Tail(late=0, causes=(), episodes=())
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A table. Names of columns are those of the JSON record, with the unit at their end."""
+
+    name: str
+    """As `--table` takes it, and a file is named."""
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Value, ...], ...]
+
+
+def of_records(name: str, title: str, kind: type[msgspec.Struct], records: Iterable[msgspec.Struct | None]) -> Sheet:
+    """Return a row for each record that is there, of its plain fields; other fields are left out.
+
+    Texts of a list are joined. An interval has a column for its mean and each end, a difference one more.
+    """
+    columns: list[str] = []
+    places: list[tuple[str, str]] = []
+    for one in msgspec.structs.fields(kind):
+        if one.type in PLAIN:
+            columns.append(one.name)
+            places.append((one.name, ""))
+        for part, end in PARTS.get(one.type, {}).items():
+            stem = one.name.removesuffix("_s")
+            columns.append(stem + end + one.name[len(stem) :])
+            places.append((one.name, part))
+    rows = (tuple(_value(one, *place) for place in places) for one in records if one is not None)
+    return Sheet(name, title, tuple(columns), tuple(rows))
+
+
+def _value(record: msgspec.Struct, name: str, part: str) -> Value:
+    """Return a field, or a part of what it holds; texts as one."""
+    value: Any = getattr(record, name)
+    if part and value is not None:
+        value = getattr(value, part)
+    return "; ".join(value) if isinstance(value, tuple) else value
+
+
+def csv_text(sheet: Sheet) -> str:
+    """Return the table as CSV: header, LF, empty where nothing is known, as many digits as a number has."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(sheet.columns)
+    writer.writerows(sheet.rows)
+    return text.getvalue()
+
+
+def write_csv(sheets: Iterable[Sheet], folder: Path) -> list[Path]:
+    """Write NAME.csv for each table into `folder`; return the files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for sheet in sheets:
+        path = folder / f"{sheet.name}.csv"
+        temporary = path.with_name(path.name + ".tmp")
+        temporary.write_text(csv_text(sheet), encoding="utf-8")
+        temporary.replace(path)
+        written.append(path)
+    return written
+
+
+def markdown_page(title: str, paragraphs: Sequence[str], sheets: Iterable[Sheet]) -> str:
+    """Return a whole page: title, paragraphs, and a section for each table that has rows."""
+    sections = [f"## {sheet.title}\n\n{markdown(sheet)}" for sheet in sheets if sheet.rows]
+    return "\n".join([f"# {_escaped(title)}\n", *(f"{_escaped(text)}\n" for text in paragraphs if text), *sections])
+
+
+def markdown(sheet: Sheet) -> str:
+    """Return the table as Markdown. A single row of many columns stands upright; of many rows the first are shown."""
+    header, texts = laid_out(sheet)
+    lines = [header, ["---"] * len(header), *texts[:ROWS_SHOWN]]
+    more = len(texts) - ROWS_SHOWN
+    rest = [f"\n{more:,} more rows: `--format csv --table {sheet.name}`"] if more > 0 else []
+    return "\n".join(["| " + " | ".join(map(_escaped, line)) + " |" for line in lines] + rest) + "\n"
+
+
+def laid_out(sheet: Sheet) -> tuple[list[str], list[tuple[str, ...]]]:
+    """Return header and rows as texts; a single row of many columns stands upright."""
+    header, texts = [heading(column) for column in sheet.columns], shown_rows(sheet)
+    if len(texts) == 1 and len(header) > WIDEST_ROW:
+        return ["", ""], list(zip(header, texts[0], strict=True))
+    return header, texts
+
+
+def shown_rows(sheet: Sheet) -> list[tuple[str, ...]]:
+    """Return every row as texts."""
+    return [tuple(shown(column, value) for column, value in zip(sheet.columns, row, strict=True)) for row in sheet.rows]
+
+
+def heading(column: str) -> str:
+    """Return "p999_s" as "p99.9", "mean_difference_s" as "mean difference"."""
+    words = {"p999_s": "p99.9", "p9999_s": "p99.99", "in_sla": "in SLA"}
+    return words.get(column, column.removesuffix("_s").replace("_", " "))
+
+
+def shown(column: str, value: Value) -> str:
+    """Return a value as a reader wants it: the name of its column tells what it is."""
+    if value is None or isinstance(value, str):
+        return UNKNOWN if value is None else value
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if column in MOMENTS:
+        return moment(value)
+    return _number(column, value)
+
+
+def _number(column: str, value: float) -> str:
+    if column.endswith("_s"):
+        return longer(value) if column.endswith("difference_s") else duration(value)
+    if column in SHARES:
+        return share(value)
+    if column == "regret":
+        return over(value)
+    if isinstance(value, int):
+        return str(value) if column in NUMBERED or column.endswith("_us") else count(value)
+    return minutes(value)
+
+
+def _escaped(text: str) -> str:
+    """Return a text that stays in its cell."""
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ")
 
 
 def sheets(result: Result) -> list[Sheet]:
@@ -43,7 +190,7 @@ def sheets(result: Result) -> list[Sheet]:
     skew = checked.clock_skew if checked else {}
     return [
         of_records("run", "The run", Result, [result]),
-        _with_meaning(of_records("causes", "Why events were late", CauseOfLateness, tail.causes), meaning),
+        _with_meaning(of_records("causes", "Why events were late", CauseOfLateness, tail.causes), cause_meaning),
         of_records("episodes", "Late events, episode by episode", LateEpisode, tail.episodes),
         of_records("cost", "Cost", Cost, [result.cost]),
         of_records("otherwise", "What other policies would have come to", Otherwise, result.otherwise or ()),

@@ -20,9 +20,8 @@ from pyspark.sql import functions as f
 from contracts.journal import ReplicaChanged
 from contracts.validation import InvalidSettingsError
 from report import compare_runs
-from report.blocks import EDGES_PER_DECADE, Cells, cell_length_s
+from report.compare_runs import Contest, Entrant, contests
 from report.comparison import RunComparison, SameEvents
-from report.contest import Contest, Entrant, contests
 from report.page import page
 from report.result import RESULT_FILE, Result
 from report.spark import ReportError
@@ -30,6 +29,7 @@ from report.spark import group_history as history
 from report.spark.job import Cluster, report_run
 from report.spark.read import EVENTS, events_in, is_stored, journal_of, load_run
 from report.spark.session import LOG_FILE, end_jvm, jar_files, open_session
+from report.statistics import EDGES_PER_DECADE, Cells, cell_length_s
 
 PLACE: Final = ("partition", "offset", "intended_us")
 """What the same event has in common in two runs: where it lay, and when, since the start, it was intended."""

@@ -1,11 +1,12 @@
 """Events and journal → Result: Spark makes small tables, the rest is plain arithmetic."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged
-from report.result import Provenance, Result
+from report.result import Effects, Lateness, Provenance, Result
 from report.run_info import RunInfo
-from report.spark import ReportError, percentiles, seconds, verdict
+from report.spark import ReportError, percentiles, seconds
 from report.spark import group_history as history
 from report.spark.cost import bound_of, cost
 from report.spark.explain import explain
@@ -13,6 +14,10 @@ from report.spark.files import Events
 from report.spark.integrity import effects, integrity, topics, totals
 from report.spark.rebalances import rebalances
 from report.spark.terms import Terms, usual
+from report.wording import duration, several, share
+
+LATENESS_SHARE: Final = 0.05
+"""Of the latency target; a generator whose p99 is later than that measures itself."""
 
 
 def measure(run: RunInfo, events: Events, journal: Sequence[JournalEntry], *, now_us: int) -> Result:
@@ -41,7 +46,7 @@ def measure(run: RunInfo, events: Events, journal: Sequence[JournalEntry], *, no
     bound = bound_of(run, arrived, pace)
     spent = cost(run, started_us, journal, bound)
     in_sla = shares.in_sla / shares.events if shares.events else 1.0
-    problems = verdict.problems(run, shares.events, shares.refused, late_s)
+    problems = invalid_because(run, shares.events, shares.refused, late_s)
     plans = history.only(journal, PlanWritten)
     until_us = started_us + round(run.duration_s * 1e6)
     taken = [plan.action for plan in plans if started_us <= plan.at_us < until_us]
@@ -56,7 +61,7 @@ def measure(run: RunInfo, events: Events, journal: Sequence[JournalEntry], *, no
         latency_target_s=run.latency_target_s,
         percentile=run.percentile,
         duration_s=run.duration_s,
-        verdict=verdict.sentence(
+        verdict=verdict_of(
             run,
             events=shares.events,
             in_sla=in_sla,
@@ -110,3 +115,66 @@ def measure(run: RunInfo, events: Events, journal: Sequence[JournalEntry], *, no
     for table in (arrived, cells):
         table.unpersist()
     return result
+
+
+def invalid_because(run: RunInfo, events: int, refused: int, lateness: Lateness) -> tuple[str, ...]:
+    """Return why the measurement does not stand, one clause each; empty when it does.
+
+    events, refused: distinct events found in the topics; they do not overlap.
+    """
+    found = []
+    if events == 0:
+        found.append(f"every one of {refused:,} events was refused")
+    allowed_s = LATENESS_SHARE * run.latency_target_s
+    if lateness.p99_s is not None and lateness.p99_s > allowed_s:
+        found.append(
+            f"the generator was late: p99 of placed − intended is {duration(lateness.p99_s)}, "
+            f"allowed are {duration(allowed_s)} (5 % of the target)"
+        )
+    if run.interrupted:
+        found.append("the run was interrupted")
+    if events + refused < run.events_scheduled:
+        found.append(f"only {events + refused:,} of {run.events_scheduled:,} scheduled events were produced")
+    return tuple(found)
+
+
+def verdict_of(
+    run: RunInfo,
+    *,
+    events: int,
+    in_sla: float,
+    lost: int,
+    effects: Effects | None,
+    replica_minutes: float | None,
+    problems: tuple[str, ...],
+    suspect: tuple[str, ...] = (),
+) -> str:
+    """Return the verdict in one sentence, validity first. suspect: what must not be in a run, beside losses.
+
+    effects: None where nobody counted them.
+    """
+    kept = "kept" if in_sla >= run.percentile else "missed"
+    where = " in simulation" if run.world == "simulated" else ""
+    promise = (
+        f"promise {kept}{where}: {share(in_sla)} of {events:,} events were done within "
+        f"{duration(run.latency_target_s)} (promised {share(run.percentile)})"
+    )
+    cost = "" if replica_minutes is None else f" for {replica_minutes:.2f} replica-minutes"
+    beside = [what for what in suspect if not what.endswith(" lost")]
+    marked = f"; marked as suspect: {', '.join(beside)}" if beside else ""
+    body = promise + cost + "; " + _orders(lost, effects) + marked + "."
+    if problems:
+        return f"Not a valid measurement, because {' and '.join(problems)}; as measured, {body}"
+    return body[0].upper() + body[1:]
+
+
+def _orders(lost: int, effects: Effects | None) -> str:
+    """Return what became of the orders, in words."""
+    loss = "nothing was lost" if lost == 0 else f"{several(lost, 'event')} lost"
+    if effects is None:
+        return loss
+    if effects.exactly_once == effects.orders:
+        return f"{loss}, every order had each of its effects exactly once"
+    wrong = [f"{several(effects.missing, 'order')} without all effects"] if effects.missing else []
+    wrong += [f"{several(effects.doubled, 'order')} with an effect twice"] if effects.doubled else []
+    return ", ".join([loss, *wrong])

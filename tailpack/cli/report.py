@@ -148,7 +148,7 @@ def _compared(runs: list[Path], out: Path | None, console: Console, master: str)
 
 def _show(found: "RunComparison", console: Console) -> None:
     from report.page.comparison_page import readable  # noqa: PLC0415
-    from report.page.formats import heading, shown_rows  # noqa: PLC0415
+    from report.page.sheets import heading, shown_rows  # noqa: PLC0415
 
     for sheet in readable(found):
         if not sheet.rows:

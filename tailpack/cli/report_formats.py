@@ -13,7 +13,7 @@ from rich.console import Console
 from tailpack.errors import TailpackError
 
 if TYPE_CHECKING:
-    from report.page.formats import Sheet
+    from report.page.sheets import Sheet
 
 TABLES: Final = "tables"
 """Folder of CSV files in the folder of a run, or of a comparison."""
@@ -60,7 +60,7 @@ def hand_over(text: str) -> None:
 
 def hand_over_csv(sheets: "Iterable[Sheet]", folder: Path, table: str) -> None:
     """Print one table, or write all of them."""
-    from report.page.formats import csv_text, write_csv  # noqa: PLC0415
+    from report.page.sheets import csv_text, write_csv  # noqa: PLC0415
 
     by_name = {sheet.name: sheet for sheet in sheets}
     if not table:

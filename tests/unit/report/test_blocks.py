@@ -7,9 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from report import blocks
-from report.blocks import Cells, Drawn, _percentile, against, block_length, cell_length_s, interval
+from report import statistics
 from report.measures import percentile_us
+from report.statistics import (
+    Cells,
+    Drawn,
+    _percentile,
+    block_length,
+    cell_length_s,
+)
+from report.statistics import drawn_difference as against
+from report.statistics import drawn_interval as interval
 
 SECONDS = 300
 EDGES_S = np.array([0.1, 0.2, 0.4, 0.8])
@@ -25,7 +33,7 @@ def cells(late_share: float = 0.01, *, replicas: float = 2.0, seed: int = 5, lag
 
 
 def draw(run: Cells, *, seed: int = 1) -> Drawn:
-    return blocks.draw(run, resamples=2_000, seed=seed)
+    return statistics.draw(run, resamples=2_000, seed=seed)
 
 
 def test_a_run_does_not_differ_from_itself() -> None:

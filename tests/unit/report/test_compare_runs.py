@@ -7,14 +7,13 @@ import numpy as np
 import pytest
 from small_report import small_run
 
-from report.blocks import Cells
-from report.compare_runs import Counted, compared, lone_pairs, to_draw
+from report.compare_runs import Contest, Counted, Entrant, compared, contests, lone_pairs, to_draw
 from report.comparison import RunComparison, SameEvents
-from report.contest import Contest, Entrant, contests
 from report.page.comparison_page import markdown_comparison, readable, sheets
-from report.page.formats import csv_text
+from report.page.sheets import csv_text
 from report.result import Result
 from report.run_info import RunInfo
+from report.statistics import Cells
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from example_report import example
 from rich.console import Console
 from small_report import small_result
 
-from report.page.terminal import show
+from report.page.answers import show
 from report.result import RESULT_FILE, RebalanceRound, Rebalances, Result
 
 

@@ -12,8 +12,7 @@ import msgspec
 import pytest
 from small_report import small_result
 
-from report.page.formats import Sheet, csv_text, markdown, shown
-from report.page.sheets import markdown_report, sheets
+from report.page.sheets import Sheet, csv_text, markdown, markdown_report, sheets, shown
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "report"
 

@@ -11,10 +11,9 @@ import pytest
 from example_report import changed, example, unjournaled
 
 from contracts.journal import AlternativeWeighed
-from report.causes import MEANINGS, Cause
 from report.page.page import html
 from report.page.rendering import HERE, terms, tied
-from report.result import CauseOfLateness, DecisionMade, HeatMap, Result, Series, Tail
+from report.result import MEANINGS, Cause, CauseOfLateness, DecisionMade, HeatMap, Result, Series, Tail
 
 MEGABYTE = 1_000_000
 HOSTILE = "</script><script>alert(1)</script> & more"

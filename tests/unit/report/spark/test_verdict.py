@@ -6,7 +6,7 @@ import msgspec
 
 from report.result import Effects, Lateness
 from report.run_info import RunInfo
-from report.spark.verdict import problems, sentence
+from report.spark.measure import invalid_because, verdict_of
 
 RUN = RunInfo(
     run="r",
@@ -34,7 +34,7 @@ def verdict(**values: Any) -> str:
         "replica_minutes": 2.5,
         "problems": (),
     }
-    return sentence(RUN, **usual | values)
+    return verdict_of(RUN, **usual | values)
 
 
 def test_a_good_run_says_what_was_promised_and_paid() -> None:
@@ -54,22 +54,23 @@ def test_what_nobody_counted_is_not_claimed_and_a_simulation_says_so() -> None:
     assert verdict(effects=None, replica_minutes=None).endswith("(promised 99.9 %); nothing was lost.")
     run = msgspec.structs.replace(RUN, world="simulated")
     effects = Effects(orders=1, exactly_once=1, missing=0, doubled=0)
-    text = sentence(run, events=1, in_sla=1.0, lost=0, effects=effects, replica_minutes=None, problems=())
+    text = verdict_of(run, events=1, in_sla=1.0, lost=0, effects=effects, replica_minutes=None, problems=())
     assert text.startswith("Promise kept in simulation: ")
 
 
 def test_a_generator_late_by_more_than_a_twentieth_of_the_target_measures_itself() -> None:
-    assert problems(RUN, 100, 0, PUNCTUAL) == ()
+    assert invalid_because(RUN, 100, 0, PUNCTUAL) == ()
     late = msgspec.structs.replace(PUNCTUAL, p99_s=0.025001)
-    (problem,) = problems(RUN, 100, 0, late)
+    (problem,) = invalid_because(RUN, 100, 0, late)
     assert "the generator was late" in problem
     assert verdict(problems=(problem,)).startswith("Not a valid measurement, because the generator was late")
 
 
 def test_events_that_were_never_produced_make_the_run_invalid_but_refused_ones_do_not() -> None:
-    assert problems(RUN, 97, 3, PUNCTUAL) == ()
-    assert problems(RUN, 96, 3, PUNCTUAL) == ("only 99 of 100 scheduled events were produced",)
+    assert invalid_because(RUN, 97, 3, PUNCTUAL) == ()
+    assert invalid_because(RUN, 96, 3, PUNCTUAL) == ("only 99 of 100 scheduled events were produced",)
 
 
 def test_an_interrupted_run_is_not_a_measurement() -> None:
-    assert "the run was interrupted" in problems(msgspec.structs.replace(RUN, interrupted=True), 100, 0, PUNCTUAL)
+    cut = msgspec.structs.replace(RUN, interrupted=True)
+    assert "the run was interrupted" in invalid_because(cut, 100, 0, PUNCTUAL)

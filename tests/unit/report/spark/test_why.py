@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from report.causes import Cause
+from report.result import Cause
 from report.spark.explain import FIGURES
 from report.spark.why import Episode, Telling
 

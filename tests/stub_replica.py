@@ -1,7 +1,6 @@
 """A replica that only reports: warm, then member once a plan names it, drained once none does any more.
 
-Started by the autoscaler's tests in place of services.payment, where a real one would only be slower. While the file
-STUB_FAILS exists it refuses to start; while STUB_HANGS exists it starts and never reports.
+Started by the autoscaler's tests in place of services.payment, where a real one would only be slower.
 """
 
 import os
@@ -9,7 +8,6 @@ import signal
 import sys
 import threading
 import time
-from pathlib import Path
 
 import msgspec
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -24,12 +22,6 @@ def main() -> int:
     kafka = {"bootstrap.servers": os.environ["TAILPACK_BOOTSTRAP_SERVERS"]}
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    if Path(os.environ.get("STUB_FAILS", "/nonexistent")).exists():
-        sys.stderr.write("stub: the disk is full\n")
-        return 1
-    if Path(os.environ.get("STUB_HANGS", "/nonexistent")).exists():
-        stop.wait(60)
-        return 0
     producer = Producer(kafka)
     plans = Consumer(kafka | {"group.id": "stub", "enable.auto.commit": False, "isolation.level": "read_committed"})
     plans.assign([TopicPartition(qualified(namespace, Topic.PLANS), 0, 0)])

@@ -4,12 +4,8 @@ import time
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import NewPartitions
 from handover_trial import NAMES, PARTITIONS, SPREAD, trial
-from kafka_helpers import admin, wait_for
-from payment_group import PaymentGroup
-
-from contracts.topics import Topic, qualified
+from kafka_helpers import wait_for
 
 pytestmark = [pytest.mark.kafka, pytest.mark.long]
 
@@ -32,54 +28,6 @@ def test_a_storm_of_plans_converges_to_the_last(kafka: str, namespace: str, tmp_
         settled = run.finish()
 
     assert len({one.timeline.epoch for one in settled}) > 3, "plans in between were carried out too"
-
-
-def grow(group: PaymentGroup, count: int) -> None:
-    topic = qualified(group.namespace, Topic.PAYMENTS_REQUESTED)
-    client = admin(group.kafka)  # kept: its answer is lost with it
-    client.create_partitions([NewPartitions(topic, count)])[topic].result(10)
-
-
-def test_a_topic_that_grows_is_served_whole_whether_the_plan_names_the_new_partitions_or_not(
-    kafka: str, namespace: str, tmp_path: Path
-) -> None:
-    with trial(kafka, namespace, tmp_path, session_s=6.0) as run:
-        group = run.group
-        ahead = SPREAD | {partition: NAMES[partition % 3] for partition in range(9, 12)} | {99: "payment-0"}
-        epoch = group.plan(NAMES, ahead)
-        group.wait_for_epoch(epoch, *NAMES)
-        assert group.owners() == SPREAD, "what the plan names and the topic has not is left out"
-
-        grow(group, 9)
-        for partition in range(6, 9):
-            run.ask(3, partition)
-        wait_for(lambda: sorted(group.owners()) == list(range(9)), "the new ones are served, by somebody")
-        assert group.owners().items() >= SPREAD.items(), "the others stay where they are"
-
-        grow(group, 12)
-        whole = {partition: NAMES[partition % 3] for partition in range(12)}
-        group.plan(NAMES, whole)
-        for partition in range(9, 12):
-            run.ask(3, partition)
-        group.wait_for_owners(whole)
-        run.finish()
-
-
-def test_members_that_a_plan_names_and_nobody_knows_have_their_share_served_by_the_others(
-    kafka: str, namespace: str, tmp_path: Path
-) -> None:
-    with trial(kafka, namespace, tmp_path, session_s=6.0) as run:
-        strange = {0: "payment-0", 1: "ghost", 2: "payment-0", 3: "spectre", 4: "", 5: "payment-2"}
-        epoch = run.group.plan([*NAMES, "ghost"], strange)
-        run.group.wait_for_epoch(epoch, *NAMES)
-
-        kept = SPREAD | {2: "payment-0"}
-        run.group.wait_for_owners(kept, deadline_s=5.0)
-
-        epoch = run.group.plan(["ghost"], dict.fromkeys(range(PARTITIONS), "ghost"))
-        run.group.wait_for_epoch(epoch, *NAMES)
-        assert run.group.owners() == kept, "with nobody of the plan there, all stays as it is"
-        run.finish()
 
 
 def test_an_event_that_takes_long_holds_up_nobody_but_its_own_replica(

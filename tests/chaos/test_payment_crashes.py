@@ -11,9 +11,8 @@ import pytest
 from commit_history import assert_no_commit_goes_back
 from kafka_helpers import create_topics, wait_for
 from payment_group import PaymentGroup, assert_effects
-from payment_load import assert_in_order, assert_repeats_from
+from payment_load import assert_in_order
 
-from contracts.plan import Eviction
 from contracts.progress import ReplicaState
 
 pytestmark = [pytest.mark.kafka, pytest.mark.long]
@@ -21,7 +20,6 @@ pytestmark = [pytest.mark.kafka, pytest.mark.long]
 NAMES = ["payment-0", "payment-1", "payment-2"]
 SPREAD = {partition: NAMES[partition % 3] for partition in range(6)}
 MERGED = {partition: NAMES[partition % 2] for partition in range(6)}
-WITHOUT_1 = {partition: NAMES[0] if partition % 3 == 0 else NAMES[2] for partition in range(6)}
 
 
 @pytest.fixture
@@ -51,43 +49,6 @@ def under_load(group: PaymentGroup, rate: float, duration_s: float) -> threading
 
 def assert_all_committed(group: PaymentGroup) -> None:
     wait_for(lambda: sum(group.committed().values()) == group.produced, "every event is committed")
-
-
-def test_a_replica_that_is_killed_loses_nothing_and_its_session_time_out_heals_the_group(group):
-    load = under_load(group, 120, 6)
-    wait_for(lambda: set(group.committed()) == set(SPREAD), "each partition's offset is committed")
-    group.kill("payment-1")
-    committed = group.committed()
-    load.join()
-
-    settled = group.wait_until_served()
-    assert_effects(settled, group.produced)
-    assert_repeats_from(settled, {partition: committed[partition] for partition in (1, 4)})
-    assert_all_committed(group)
-
-
-@pytest.mark.parametrize("session_s", [120.0])
-def test_an_eviction_spares_the_session_time_out(group):
-    """Without it the round waits for the session, long past every deadline of this test."""
-    load = under_load(group, 120, 4)
-    dead = group.progress["payment-1"]
-    group.kill("payment-1")
-    evicted = Eviction(replica="payment-1", member_id=dead.member_id, incarnation=dead.incarnation)
-    epoch = group.plan([NAMES[0], NAMES[2]], WITHOUT_1, (evicted,))
-
-    group.wait_for_epoch(epoch, NAMES[0], NAMES[2])
-    load.join()
-    assert_effects(group.wait_until_served(), group.produced)
-    assert_all_committed(group)
-
-
-def test_a_replica_that_is_terminated_hands_over_without_a_repeat(group):
-    load = under_load(group, 120, 4)
-    assert group.stop("payment-1") == 0
-    load.join()
-
-    assert assert_effects(group.wait_until_served(), group.produced) == 0
-    assert_all_committed(group)
 
 
 def test_the_same_name_started_again_takes_its_partitions_back(group):

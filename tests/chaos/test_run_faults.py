@@ -56,12 +56,6 @@ def test_a_service_a_replica_and_the_autoscaler_are_killed_in_mid_run(run: LiveR
     assert not [pid for pid in replicas if psutil.pid_exists(pid)], "and are stopped with the run"
 
 
-def test_a_replica_is_asked_to_stop_by_somebody_else(run: LiveRun) -> None:
-    run.wait_for_second(6)
-    run.child("services.payment").terminate()
-    assert_exactly_once(run)
-
-
 @pytest.mark.parametrize(("second", "number"), [(None, signal.SIGINT), (4, signal.SIGINT), (4, signal.SIGTERM)])
 def test_ctrl_c_leaves_no_process_behind(
     run: LiveRun, private_broker: Broker, second: int | None, number: signal.Signals

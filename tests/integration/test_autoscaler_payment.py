@@ -1,4 +1,7 @@
-"""The autoscaler with real Payment replicas: up under load, down after it, every payment served."""
+"""The autoscaler with real replicas: up under load, down after it, every payment served.
+
+Ours obey its plans; those of other runtimes obey none: it decides how many, and the group places its partitions itself.
+"""
 
 import signal
 from pathlib import Path
@@ -7,6 +10,8 @@ import pytest
 from kafka_helpers import create_topics, wait_for
 from live_autoscaler import Autoscaler
 from payment_load import PaymentLoad
+
+from contracts.journal import ReplicaChange
 
 pytestmark = pytest.mark.kafka
 
@@ -34,3 +39,27 @@ def test_up_under_load_and_down_after_it(kafka: str, namespace: str, tmp_path: P
         assert "repair" not in actions
         autoscaler.signal(signal.SIGTERM)
         assert autoscaler.ended() == (0, "")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("runtime", "policy"), [("cooperative-sticky", "algorithm-2"), ("share", "linear")])
+def test_replicas_that_obey_no_plan_are_counted(
+    kafka: str, namespace: str, tmp_path: Path, runtime: str, policy: str
+) -> None:
+    create_topics(kafka, namespace, 4)
+    more = {"TAILPACK_RUNTIME": runtime, "TAILPACK_SERVICE_TIME_S": "0.005"}
+    module, state = "services.comparators", tmp_path / "state"
+    with Autoscaler(
+        kafka, namespace, state, policy=policy, initial_replicas=1, replica_module=module, more=more
+    ) as autoscaler:
+        autoscaler.wait_for_plan(1)
+        with PaymentLoad(kafka, namespace, rate=220, partitions=4) as load:
+            wait_for(lambda: len(load.settled()) > 0, "the first payment served", deadline_s=30)
+            up = autoscaler.wait_for_plan(2, deadline_s=30)[1]
+            autoscaler.wait_for_tick(lambda tick: tick.ready_replicas > 1, "replicas that are ready")
+        wait_for(lambda: not load.unserved(), "every payment served", deadline_s=60)
+        wait_for(lambda: len(autoscaler.pids()) == 1, "the end of the others", deadline_s=60)
+        assert {plan.assignment for plan in autoscaler.plans()} == {None}
+        changes = {one.change for name in up.replicas for one in autoscaler.changes(name)}
+        never = {ReplicaChange.DIED, ReplicaChange.START_FAILED, ReplicaChange.DRAINED}
+        assert not never & changes, "it reads no plan that would tell it to drain"

@@ -9,13 +9,10 @@ import pytest
 from kafka_helpers import create_topics, wait_for
 from payment_group import PaymentGroup
 
-from contracts.topics import Topic, qualified
-
 pytestmark = pytest.mark.kafka
 
 NAMES = ["payment-0", "payment-1"]
 PLANNED = {0: "payment-0", 1: "payment-1", 2: "payment-1"}
-MOVED = {0: "payment-0", 1: "payment-0", 2: "payment-1"}
 
 
 @pytest.fixture
@@ -50,22 +47,3 @@ def test_it_names_the_owner_and_the_lag_of_each_partition(group: PaymentGroup) -
 
     assert {int(row["PARTITION"]): row["CLIENT-ID"] for row in rows} == PLANNED
     assert {(row["CURRENT-OFFSET"], row["LOG-END-OFFSET"], row["LAG"]) for row in rows} == {("10", "10", "0")}
-
-
-def test_it_names_each_member_with_what_it_says_it_serves(group: PaymentGroup) -> None:
-    for planned in (PLANNED, MOVED):
-        epoch = group.plan(NAMES, planned)
-        group.wait_for_owners(planned)
-        group.wait_for_epoch(epoch, *NAMES)
-
-        rows = described(group, "--members", "--verbose")
-
-        topic = qualified(group.namespace, Topic.PAYMENTS_REQUESTED)
-        served = {
-            (each.member_id, name, f"{topic}:{','.join(map(str, sorted(each.partitions)))}")
-            for name, each in group.read_progress().items()
-        }
-        assert {(row["CONSUMER-ID"], row["CLIENT-ID"], row["CURRENT-ASSIGNMENT"]) for row in rows} == served
-        assert {row["CLIENT-ID"]: int(row["#PARTITIONS"]) for row in rows} == {
-            name: list(planned.values()).count(name) for name in NAMES
-        }

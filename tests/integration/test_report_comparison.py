@@ -167,21 +167,12 @@ def test_what_cannot_be_compared_is_one_line(simulated: Simulated, cluster: Clus
         compare([simulated["b"][0], simulated["c"][0]], tmp_path, cluster, command="")
     with pytest.raises(ReportError, match="No such file or directory; name the folder of a run"):
         compare([simulated["a"][0], tmp_path / "nowhere"], tmp_path, cluster, command="")
-    broken = tmp_path / "broken"
-    broken.mkdir()
-    RunInfo.load(simulated["a"][0]).save(broken)
-    (broken / "result.json").write_text("{}")
-    with pytest.raises(ReportError, match="not a result"):
-        compare([simulated["a"][0], broken], tmp_path, cluster, command="")
     a = simulated["a"][0]
     torn = tmp_path / "torn"
     shutil.copytree(a, torn)
     msgspec.structs.replace(RunInfo.load(a), policy="linear").save(torn)
     (torn / EVENTS / "part-00000.parquet").write_bytes(b"PAR1 and then nothing")
     with pytest.raises(ReportError, match=r"^Spark could not read the runs \(.*\n?.*spark\.log says more$"):
-        compare([a, torn], tmp_path, cluster, command="")
-    shutil.rmtree(torn / EVENTS)
-    with pytest.raises(ReportError, match=r"torn: events\.parquet is missing or not whole"):
         compare([a, torn], tmp_path, cluster, command="")
 
 

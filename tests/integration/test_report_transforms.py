@@ -243,12 +243,6 @@ def test_ranks_are_those_of_all_values_in_order(session: Any) -> None:
             assert ranked[quantile] == ordered[rank - 1], (name, quantile)
 
 
-def test_a_second_in_which_nothing_was_done_has_arrivals_and_no_latency(session: Any) -> None:
-    never = session.createDataFrame([event("never", done_us=None)], EVENT)
-    (row,) = seconds.by_second(never, TERMS).collect()
-    assert (row.arrivals, row.p50, row.p99, row.max) == (1, None, None, None)
-
-
 def test_breakdowns_cover_every_event_that_was_done(session: Any) -> None:
     where = [(0, "payment-0", 1, 10), (0, "payment-10", 2, 600_000), (1, "payment-2", 2, 20), (None, None, None, 30)]
     rows = [

@@ -13,8 +13,6 @@ from report.statistics import (
     Cells,
     Drawn,
     _percentile,
-    block_length,
-    cell_length_s,
 )
 from report.statistics import drawn_difference as against
 from report.statistics import drawn_interval as interval
@@ -94,8 +92,3 @@ def test_percentiles_of_draws_are_nearest_rank_as_everywhere(counts: list[int], 
     latency_us = np.repeat((EDGES_S * 1e6).astype(np.int64), counts)
     found = _percentile(np.cumsum(counts)[None, :].astype(float), EDGES_S, per_mille)
     assert round(found[0] * 1e6) == percentile_us(latency_us, per_mille / 1000)
-
-
-def test_lengths_of_cells_and_blocks() -> None:
-    assert [cell_length_s(seconds) for seconds in (0.5, 600, 3_600, 3_601, 36_000)] == [1, 1, 1, 2, 10]
-    assert [block_length(count) for count in (1, 8, 9, 600, 1_000, 3_600)] == [1, 2, 3, 9, 10, 16]

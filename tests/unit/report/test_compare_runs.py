@@ -9,8 +9,6 @@ from small_report import small_run
 
 from report.compare_runs import Contest, Counted, Entrant, compared, contests, lone_pairs, to_draw
 from report.comparison import RunComparison, SameEvents
-from report.page.comparison_page import markdown_comparison, readable, sheets
-from report.page.sheets import csv_text
 from report.result import Result
 from report.run_info import RunInfo
 from report.statistics import Cells
@@ -112,21 +110,6 @@ def test_it_is_saved_whole_and_read_again(ran: Any, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.glob("comparison.json*")] == ["comparison.json"]
 
 
-def test_tables_for_programs_have_every_figure_and_those_for_people_say_what_is_no_difference(ran: Any) -> None:
-    found = one_pair(ran)
-    table = csv_text({sheet.name: sheet for sheet in sheets(found)}["differences"]).splitlines()
-    assert table[0].startswith("scenario,label,reference,over,pairs,in_sla_difference,in_sla_low,in_sla_high,")
-    assert "p99_low_s" in table[0]
-    assert len(table) == 2
-    rows = {sheet.name: sheet.rows for sheet in readable(found)}
-    assert rows["contestants"][1][2] == "70 %\n−20.000 pp"
-    assert str(rows["contestants"][1][3]).endswith("\nequal")
-    page = markdown_comparison(found)
-    assert page.startswith("# Runs compared\n\nw1: nobody keeps 99.9 % within 500 ms; ")
-    assert "## w1: 95 % intervals" in page
-    assert "not how another run would differ" in page
-
-
 def test_a_setting_that_differs_makes_another_contestant_and_says_so(ran: Any) -> None:
     eager = {"payment.delivery": "eager"}
     (found,) = contests([ran("a"), ran("b", settings=eager), ran("c", "linear", settings=eager)])
@@ -150,12 +133,3 @@ def test_live_and_simulated_meet_by_name_and_what_a_live_run_is_not_told_makes_n
     started = {"simulation.startup_s": 30.0}
     (found,) = contests([ran("live", world="live", settings=started), ran("simulated")])
     assert list(found.contestants) == ["tail-aware (live)", "tail-aware (simulated)"]
-
-
-def test_repeated_runs_of_a_seed_meet_in_turn_and_what_has_no_partner_meets_nobody(ran: Any) -> None:
-    entrants = [ran("a1"), ran("a2"), ran("a3", seed=4), ran("b1", "linear"), ran("b2", "linear"), ran("b3", "linear")]
-    (found,) = contests(entrants)
-    assert [(one.folder.name, other.folder.name) for one, other in found.pairs("linear")] == [
-        ("b1", "a1"),
-        ("b2", "a2"),
-    ]

@@ -27,14 +27,3 @@ def test_a_replica_too_many_is_stopped_at_once() -> None:
     world.step()
     assert world.changes("payment-1")[-1] == "left"
     assert world.group.status().requested_replicas == 1
-
-
-def test_one_that_dies_is_replaced_all_the_same() -> None:
-    world = started(2, places_itself=True)
-    world.live(60)
-    world.launcher.newest("payment-1").finish("killed by SIGKILL")
-    world.step()
-    world.step()
-    assert world.changes("payment-1")[-3:] == ["died", "requested", "started"]
-    world.tell("payment-1", ReplicaState.WARM)
-    assert world.plans()[-1] == ("repair", ("payment-0", "payment-1"), None)

@@ -51,27 +51,6 @@ def test_scaling_down_publishes_at_once_and_stops_the_victim_when_it_has_drained
     assert world.changes("payment-1")[-2:] == ["drained", "left"]
 
 
-def test_a_later_decision_replaces_one_that_was_not_carried_out() -> None:
-    world = started()
-    world.decide(Action.UP, ("payment-0", "payment-1", "payment-2"), HALVES | {3: "payment-2"})
-    world.decide(Action.DOWN, ("payment-0", "payment-1"), HALVES)
-    world.step()
-    assert "payment-2" not in world.scaler.requested
-    world.tell("payment-1", ReplicaState.WARM)
-    assert world.plans()[-1] == ("down", ("payment-0", "payment-1"), HALVES)
-
-
-def test_owners_of_a_plan_without_assignment_are_what_the_members_report() -> None:
-    world = started(2)
-    world.decide(Action.UP, ("payment-0", "payment-1"), None)
-    world.tell("payment-0", partitions=(0, 1, 2, 3), generation=4)
-    world.tell("payment-1", partitions=(2, 3), generation=5)
-    assert world.group.observe().assignment == {0: "payment-0", 1: "payment-0", 2: "payment-1", 3: "payment-1"}
-    world.tell("payment-0", partitions=(1,), generation=6)
-    with pytest.raises(NotReadyError, match="owner of partition 0"):
-        world.group.observe()
-
-
 def test_a_stale_report_makes_no_observation() -> None:
     world = started(2)
     world.clock.advance(1.5)

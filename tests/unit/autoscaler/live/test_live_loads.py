@@ -49,15 +49,6 @@ def test_the_arrival_rate_takes_two_readings_and_the_time_between_them() -> None
     assert [(load.arrival_rate, load.lag) for load in partitions] == [(40.0, 180), (0.5, 1)]
 
 
-def test_new_partitions_hold_one_observation_and_the_others_keep_their_rates() -> None:
-    loads = LoadReader(Readings([reading(10.0, 100), reading(11.0, 120, 0), reading(12.0, 140, 30)]))
-    for _ in range(2):
-        with pytest.raises(NotReadyError, match="arrival rate"):
-            loads.read()
-    assert loads.rates() == {0: 20.0}
-    assert [load.arrival_rate for load in loads.read()[1]] == [20.0, 30.0]
-
-
 def test_without_an_answer_the_last_known_count_stands() -> None:
     readings = Readings([reading(10.0, 0, 0)])
     assert LoadReader(readings).count() == 7
@@ -99,12 +90,3 @@ def test_a_burst_at_a_whole_second_lies_in_one_slot_whatever_the_phase_of_the_re
         counts = samples.recent(100.1 + phase_s, 1.0).counts[:, 0]
         assert counts.max() == counts.sum() == 100
         assert counts[-1] == 100  # its slot ends at 100.05; the next one has not ended yet
-
-
-def test_nothing_is_said_before_the_readings_reach_back_over_the_interval():
-    samples = ArrivalSamples()
-    assert samples.recent(100.1, 1.0) is None
-    samples.note(99.5, [0])
-    samples.note(100.1, [10])
-    assert samples.recent(100.1, 1.0) is None
-    assert samples.recent(100.1, 0.5) is not None

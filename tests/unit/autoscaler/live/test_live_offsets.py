@@ -99,11 +99,6 @@ def test_a_group_that_never_committed_lags_by_all_that_is_stored(reader: OffsetR
     assert reader.read().partitions[1].committed is None
 
 
-def test_events_that_retention_took_are_no_lag(reader: OffsetReader, consumer: FakeConsumer) -> None:
-    consumer.committed_offsets = [Entry(90), Entry(3)]
-    assert lags(reader) == [10, 190]
-
-
 def failure(code: int) -> KafkaException:
     return KafkaException(KafkaError(code))
 
@@ -116,14 +111,8 @@ def failure(code: int) -> KafkaException:
             {"ends": [Entry(100), Entry(-1, KafkaError(KafkaError.FENCED_LEADER_EPOCH))]},
             "end offset of requests/1: Broker",
         ),
-        ({"beginnings": failure(KafkaError._TRANSPORT)}, "beginning offsets of requests: Local"),
         ({"ends": [Entry(-1), Entry(200)]}, "offsets of requests/0: the broker answered 0 to -1"),
-        (
-            {"committed_offsets": failure(KafkaError.COORDINATOR_LOAD_IN_PROGRESS)},
-            "committed offsets of requests: Broker",
-        ),
         ({"committed_offsets": [Entry(101), Entry(1)]}, "lag of requests/0: committed offset 101, end 100"),
-        ({"committed_offsets": [Entry(-1), Entry(1)]}, "lag of requests/0: committed offset -1, end 100"),
         (
             {"committed_offsets": [Entry(OFFSET_INVALID, KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)), Entry(1)]},
             "committed offset of requests/0: Broker: Unknown topic",

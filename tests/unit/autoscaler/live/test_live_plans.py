@@ -77,10 +77,3 @@ def test_a_feasible_plan_names_only_the_able_and_moves_only_what_it_must(plan: P
     assert set(possible.assignment) == set(plan.assignment), "every partition has an owner"
     assert set(possible.assignment.values()) <= set(possible.replicas)
     assert all(possible.assignment[at] == owner for at, owner in plan.assignment.items() if owner in able)
-
-
-def test_orphans_go_to_the_least_loaded_by_count() -> None:
-    plan = Plan(("a", "b", "c"), {0: "a", 1: "a", 2: "b", 3: "c", 4: "c", 5: "c"})
-    possible = feasible(plan, {"a", "b"})
-    assert possible is not None
-    assert possible.assignment == {0: "a", 1: "a", 2: "b", 3: "b", 4: "a", 5: "b"}

@@ -68,13 +68,6 @@ def test_reports_of_one_round_that_come_apart_are_one_round() -> None:
     assert told.rebalances.learned(3, 1).value_s == pytest.approx(0.040, rel=0.01)
 
 
-@pytest.mark.parametrize("kind", [RoundKind.DEATH, RoundKind.MEMBERSHIP])
-def test_other_kinds_of_rounds_say_nothing_about_plans(kind: RoundKind) -> None:
-    told = Told()
-    told.rounds(100, 3.0, kind=kind)
-    assert told.rebalances.rebalance_time_s(3, 1) == 0.05
-
-
 def test_a_run_that_repeats_a_published_one_keeps_its_fixed_time() -> None:
     told = Told(learn=False)
     told.rounds(100, 0.2)

@@ -104,17 +104,6 @@ def test_failed_starts_are_repeated_ever_more_slowly_and_shown(world: ScalerWorl
     assert world.changes().count("requested") == 1, "it was requested once and costs since"
 
 
-def test_a_start_that_hangs_is_killed_and_repeated(world: ScalerWorld) -> None:
-    world.scaler.request(["payment-0"])
-    first = world.launcher.newest("payment-0")
-    world.step(Patience().start_s)
-    assert first.signals == [signal.SIGKILL]
-    world.step()
-    assert "not warm within 20 s" in world.detail(ReplicaChange.START_FAILED)
-    world.step(0.5)
-    assert world.launcher.newest("payment-0") is not first
-
-
 def test_a_later_decision_takes_a_draining_replica_back(world: ScalerWorld) -> None:
     world.scaler.request(["payment-0"])
     process = world.member("payment-0")
@@ -123,20 +112,6 @@ def test_a_later_decision_takes_a_draining_replica_back(world: ScalerWorld) -> N
     assert world.scaler.ready("payment-0")
     world.step(60)
     assert process.signals == []
-
-
-def test_a_replica_wanted_again_while_it_stops_is_started_anew_when_it_has_gone(world: ScalerWorld) -> None:
-    world.scaler.request(["payment-0"])
-    process = world.warm("payment-0")
-    world.scaler.release("payment-0")
-    world.step()
-    assert process.signals == [signal.SIGTERM]
-    world.scaler.request(["payment-0"])
-    assert world.scaler.requested == ("payment-0",)
-    assert not world.scaler.ready("payment-0")
-    process.finish()
-    world.step()
-    assert world.changes()[-3:] == ["left", "requested", "started"]
 
 
 def test_after_a_restart_the_living_are_adopted_and_the_dead_evicted(world: ScalerWorld) -> None:

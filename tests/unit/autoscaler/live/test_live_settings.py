@@ -23,17 +23,9 @@ def test_the_defaults_stand_for_the_papers_setting() -> None:
     ("name", "value"),
     [
         ("PAYMENT_PARTITIONS", "0"),
-        ("SERVICE_TIME_S", "0"),
-        ("DECISION_INTERVAL_S", "0.01"),
         ("TICK_OFFSET_S", "1.0"),
         ("INITIAL_REPLICAS", "6"),
-        ("HTTP_PORT", "70000"),
-        ("REBALANCE_TIME_S", "-1"),
-        ("OVERHEAD_S", "-1"),
-        ("STARTUP_S", "-1"),
         ("ABSENCE_GRACE_S", "-1"),
-        ("DRAIN_S", "-1"),
-        ("DELIVERY", "lazy"),
         ("RUNTIME", "kafka-streams"),
     ],
 )

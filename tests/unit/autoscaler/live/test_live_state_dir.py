@@ -7,7 +7,7 @@ import pytest
 from live_fakes import FakeClock
 
 from autoscaler.live.rebalances import MERGE_S, Rebalances
-from autoscaler.live.state_dir import FILE, SAVE_S, VERSION, LearnedTimes
+from autoscaler.live.state_dir import FILE, VERSION, LearnedTimes
 from contracts.progress import Round, RoundKind
 
 GROUP = "payment, incremental"
@@ -65,31 +65,6 @@ def test_the_next_controller_plans_for_what_the_last_one_has_seen(tmp_path: Path
     assert (first.said, second.said) == ([], [])
 
 
-def test_it_is_written_twice_a_minute_at_most_and_only_when_something_was_learned(tmp_path: Path) -> None:
-    controller = Controller(tmp_path)
-
-    def is_written() -> bool:
-        written = (tmp_path / FILE).exists()
-        (tmp_path / FILE).unlink(missing_ok=True)
-        return written
-
-    controller.sees(1, 0.1)
-    controller.learned.save(controller.rebalances)
-    assert not is_written(), "too soon"
-    controller.clock.advance(SAVE_S)
-    controller.learned.save(controller.rebalances)
-    assert is_written()
-    controller.clock.advance(SAVE_S)
-    controller.learned.save(controller.rebalances)
-    controller.learned.save(controller.rebalances, at_once=True)
-    assert not is_written(), "nothing new"
-    controller.sees(1, 0.1)
-    controller.clock.advance(SAVE_S)
-    controller.learned.save(controller.rebalances)
-    assert is_written()
-    assert list(tmp_path.iterdir()) == [], "nothing half-finished is left"
-
-
 def contents(**changes: object) -> bytes:
     timing = {"kind": "plan", "members": 3, "moved": 1, "pause_s": 0.2, "plan_to_ready_s": 0.0}
     return msgspec.json.encode({"v": VERSION, "group": GROUP, "timings": [timing]} | changes)
@@ -100,7 +75,6 @@ def contents(**changes: object) -> bytes:
     [
         (b"", "truncated"),
         (contents(v=VERSION + 1, timings="of another shape"), "version 2 is unknown"),
-        (contents(timings=[{"kind": "plan"}]), "missing required field `members`"),
         (contents(timings=[{"kind": "plan", "members": 0, "moved": 1, "pause_s": 1, "plan_to_ready_s": 0}]), "members"),
         (contents(group="payment, eager"), "it is of payment, eager, this is payment, incremental"),
     ],

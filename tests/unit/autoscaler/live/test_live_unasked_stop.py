@@ -74,19 +74,6 @@ def test_all_of_a_rolling_restart_come_back_one_after_the_other() -> None:
     assert all(plan.evictions == () for plan in world.log.written)
 
 
-def test_a_released_replica_that_says_it_drains_by_itself_is_not_told_again() -> None:
-    world = ScalerWorld()
-    world.scaler.request(["payment-0"])
-    process = world.member("payment-0")
-    world.scaler.release("payment-0")
-    world.reports.tell("payment-0", process, ReplicaState.DRAINING)
-    world.step()
-    assert process.signals == []
-    process.finish()
-    world.step()
-    assert world.changes()[-1] == "left"
-
-
 def test_an_adopted_member_that_is_gone_is_evicted_because_nobody_saw_how_it_ended() -> None:
     world = ScalerWorld()
     world.scaler.request(["payment-1"])

@@ -30,14 +30,6 @@ def test_mean_and_deviation_are_those_of_the_distribution(settings, sd_s):
     assert drawn_s.std() == pytest.approx(sd_s, rel=0.05)
 
 
-def test_a_pareto_tail_falls_as_its_shape_says():
-    drawn_s = demands_s(service_time_s=0.005, distribution=Distribution.PARETO, pareto_shape=2.5)
-    smallest_s = 0.005 * 1.5 / 2.5
-
-    assert drawn_s.min() >= smallest_s
-    assert (drawn_s > 4 * smallest_s).mean() == pytest.approx(4**-2.5, rel=0.05)
-
-
 @pytest.mark.parametrize("distribution", Distribution)
 def test_a_demand_depends_on_seed_and_number_only(distribution):
     settings = ServiceSettings(distribution=distribution)

@@ -64,25 +64,6 @@ def test_a_batch_is_committed_when_its_last_event_is_finished(engine_of):
     assert committed == [0, 2, 2, 2, 5, 6]
 
 
-def test_a_handover_commits_what_its_replica_had_finished(engine_of):
-    engine = engine_of(2, replicas=2, poll_events=10)
-    engine.attach(0, 0)
-    engine.attach(1, 0)
-    engine.feed(arrivals((0, 0), (0, 1), (0, 0), (0, 1)))
-
-    engine.advance(20)
-    assert engine.committed().tolist() == [0, 0]
-    engine.detach(1)
-    assert engine.committed().tolist() == [1, 1], "what was polled and not begun is not waited for"
-
-    engine.advance(25)
-    engine.attach(1, 1)
-    engine.detach(0)
-    assert engine.committed().tolist() == [1, 1], "event 2 is in service"
-    engine.advance(30)
-    assert engine.committed().tolist() == [2, 1]
-
-
 def test_what_a_killed_replica_had_not_committed_is_served_again(engine_of):
     engine = engine_of(1, replicas=2, poll_events=3)
     engine.attach(0, 0)

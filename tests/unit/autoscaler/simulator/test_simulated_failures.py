@@ -2,9 +2,7 @@
 
 from unit.autoscaler.simulator.worlds import Story
 
-from autoscaler.model import Action
 from autoscaler.simulator.settings import Failure
-from contracts.journal import ReplicaChange
 
 STEADY = [(at, at // 20 % 2) for at in range(0, 2000, 20)]
 """Partition 0 at 0, 40, 80, …; partition 1 at 20, 60, …"""
@@ -39,24 +37,6 @@ def test_a_death_that_nobody_sees_shows_when_the_session_has_expired():
     served = story.served()
     assert story.paid_ms() == [(0, 2), (605, 1)]
     assert served[6] == (655, 1)
-
-
-def test_the_newest_plan_decides_who_takes_over():
-    story = dying(eviction_s=0.3, startup_s=1.0).at(110).plan([2, 1], replicas=[1, 2])
-    served = story.served()
-    assert served[6] == (455, 1), "replica 2 is not ready yet: somebody serves until it is"
-    assert served[60][1] == 2
-    assert [one.change for one in story.group.members.changes if one.replica == "payment-0"] == [
-        ReplicaChange.REQUESTED,
-        ReplicaChange.READY,
-        ReplicaChange.DIED,
-    ]
-
-
-def test_under_a_counts_only_plan_the_group_places_again():
-    story = Story(STEADY, partitions=4, initial_replicas=3, failures=(Failure(0.2),))
-    story.at(50).plan(None, replicas=[0, 1, 2], action=Action.REASSIGN).at(400)
-    assert dict(story.observe().assignment) == {0: "payment-1", 1: "payment-1", 2: "payment-2", 3: "payment-2"}
 
 
 def test_what_is_on_its_way_to_a_replica_that_dies_goes_elsewhere():

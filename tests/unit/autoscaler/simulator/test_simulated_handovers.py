@@ -32,26 +32,10 @@ def test_a_replica_that_is_left_out_costs_until_its_last_event_is_finished():
     assert story.paid_ms() == [(0, 2), (20, 1)]
 
 
-def test_a_newer_plan_overrides_a_move_that_has_not_begun():
-    story = Story(BURST, startup_s=0.025).at(5).plan([0, 1]).at(10).plan([0, 0])
-    assert story.served() == [(10.0 * k, 0) for k in range(6)]
-    assert story.pauses_ms() == []
-    assert story.paid_ms() == [(0, 1), (5, 2), (10, 1)], "who was never ready leaves at once"
-
-
 def test_a_partition_in_its_pause_is_redirected_and_pauses_anew():
     story = Story(BURST, pause_s=0.05, initial_replicas=1).at(5).plan([0, 1]).at(25).plan([0, 2])
     assert story.served() == [(0, 0), (75, 2), (10, 0), (85, 2), (20, 0), (95, 2)]
     assert story.paid_ms() == [(0, 1), (5, 2)], "one came at 25, and one that had got nothing yet left"
-
-
-def test_while_the_next_destination_starts_a_paused_partition_goes_to_the_last_one_that_is_ready():
-    story = Story(BURST, pause_s=0.05, startup_s=0.05, initial_replicas=2)
-    story.at(5).plan([1, 1]).at(15).plan([2, 1], replicas=[1, 2])
-    # partition 0: finished at 10, at replica 1 from 60 on; from 65 on, when replica 2 is ready, on its way there
-    served = story.served()
-    assert [served[2], served[4]] == [(60, 1), (120, 2)]
-    assert story.paid_ms() == [(0, 2), (10, 1), (15, 2)], "replica 0 left when it had finished its last event"
 
 
 def test_kip848_stops_at_a_heartbeat_of_the_owner_and_starts_at_one_of_the_new_owner():

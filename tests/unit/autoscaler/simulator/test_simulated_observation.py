@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 from unit.autoscaler.simulator.worlds import TEN_MS, Story
 
-from autoscaler.ports import NotReadyError
 from autoscaler.simulator.settings import ServiceSettings, Tick
-from contracts.delivery import Delivery
 
 SECONDS = [(1000 * second, k % 2) for second in range(4) for k in range(10)]
 """A burst of ten events at the start of each second."""
@@ -38,33 +36,10 @@ def test_an_observation_shows_offsets_as_they_were_a_delay_ago_and_members_as_th
     assert [one.lag for one in later.partitions] == [2, 2], "as at 1030, with two replicas"
 
 
-def test_a_seeded_share_of_observations_is_lost():
-    story = Story(SECONDS, observation_loss=0.3)
-    lost = 0
-    for _ in range(1000):
-        try:
-            story.observe()
-        except NotReadyError:
-            lost += 1
-    assert 250 < lost < 350
-
-
 def test_where_replicas_are_alike_the_service_rate_is_known_from_the_start():
     plain = Story(SECONDS, service=ServiceSettings(service_time_s=0.005, overhead_s=0.0007)).at(100).observe()
     assert plain.service_rate == pytest.approx(175.4, abs=0.1)
     assert plain.replicas[0].service_rate is None
-
-
-@pytest.mark.parametrize(
-    ("how", "seen_s"),
-    [
-        ({"pause_s": 0.07}, 0.07),
-        ({"delivery": Delivery.EAGER, "rebalance_time_s": 2.0}, 2.0),
-        ({"planned_rebalance_time_s": 0.5}, 0.5),
-    ],
-)
-def test_policies_are_told_the_rebalance_time_of_the_delivery_unless_another_is_planned_for(how, seen_s):
-    assert Story(SECONDS, **how).at(100).observe().rebalance_time_s == seen_s
 
 
 def test_counts_are_the_arrivals_and_nothing_is_lost_between_pieces(monkeypatch):

@@ -54,21 +54,6 @@ def test_cooperative_sticky_stops_what_moves_after_a_first_round_and_only_that()
     assert story.pauses_ms() == [(1, 100.0)]
 
 
-def test_cooperative_sticky_needs_one_round_where_nothing_is_taken_away():
-    story = Story([(at, at // 20 % 2) for at in range(0, 400, 20)], **COOPERATIVE, initial_replicas=3)
-    story.at(5).plan([0, 1], replicas=[0, 1])
-    assert {at % 20 for at, _ in story.served()} == {0.0}
-    assert story.paid_ms() == [(0, 3), (105, 2)]
-
-
-def test_what_cooperative_sticky_cannot_move_yet_moves_in_further_rounds():
-    story = Story([(at, at // 20 % 2) for at in range(0, 1000, 20)], **COOPERATIVE)
-    story.at(5).plan([0, 1]).at(110).plan([1, 0])
-    served = story.served()
-    assert {by for at, by in served[0::2] if at > 600} == {1}
-    assert {by for at, by in served[1::2] if at > 600} == {0}
-
-
 def test_a_round_waits_for_a_member_that_died_until_it_is_evicted():
     story = Story(
         [(at, at // 20 % 2) for at in range(0, 1000, 20)],

@@ -19,11 +19,6 @@ def test_whole_batches_are_acquired_by_one_replica():
     assert story.served() == [(0, 0), (10, 0), (20, 0), (30, 0), (0, 1), (10, 1), (20, 1)]
 
 
-def test_a_new_replica_serves_as_soon_as_it_is_ready():
-    story = Story(BURST, **SHARE, startup_s=0.01).at(5).plan([0, 1])
-    assert story.served() == [(0, 0), (10, 0), (15, 1), (20, 0), (25, 1), (30, 0)]
-
-
 def test_a_replica_that_leaves_finishes_what_it_has_acquired():
     story = Story(BURST, **SHARE, initial_replicas=2).at(15).plan([0, 0])
     assert story.served() == [(0, 0), (0, 1), (10, 0), (10, 1), (20, 0), (30, 0)]
@@ -34,8 +29,3 @@ def test_what_a_dead_replica_had_acquired_is_served_by_others_once_it_is_given_u
     story = Story(BURST, **SHARE, initial_replicas=2, failures=(Failure(0.015),), eviction_s=0.03)
     # replica 0 dies with event 2 in service; it is given back at 45, when all else is done
     assert story.served() == [(0, 0), (0, 1), (45, 1), (10, 1), (20, 1), (30, 1)]
-
-
-def test_lag_is_produced_minus_committed_in_a_pool_too():
-    story = Story(BURST, **SHARE, initial_replicas=2).at(15)
-    assert story.lags() == [2, 2]

@@ -15,7 +15,6 @@ from bench.results import Origin
 from bench.scenario import Scenario, load_scenario
 from bench.simulation.result import SimulationResult
 from bench.simulation.run import run_scenario
-from report.statistics import Against
 
 ORIGIN = Origin(command="tailpack compare", commit="0123abc", machine="2 cores", measured_on="2026-01-05")
 WORLDS = np.random.default_rng(1).normal(0, 1, 100)
@@ -118,14 +117,6 @@ def test_tail_aware_is_what_others_are_compared_with() -> None:
     assert reference_of(["linear", "algorithm-2", "tail-aware"]) == "tail-aware"
     assert reference_of(["linear", "algorithm-2"]) == "algorithm-2"
     assert reference_of(["linear", "static"]) == "linear"
-
-
-def test_a_difference_that_may_be_none_is_called_so() -> None:
-    seen = Against(mean=0.5, low=0.2, high=0.8, distinguishable=True)
-    assert against(seen, 1, ".1f") == "+0.5 (+0.2 to +0.8)"
-    unseen = Against(mean=0.1, low=-0.2, high=0.4, distinguishable=False)
-    assert against(unseen, 1, ".1f") == "not distinguishable (-0.2 to +0.4)"
-    assert against(Against(mean=0.0, low=0.0, high=0.0, distinguishable=False), 1, ".1f") == "equal"
 
 
 def test_one_seed_distinguishes_nothing_where_something_is_random() -> None:

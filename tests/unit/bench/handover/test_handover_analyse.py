@@ -55,21 +55,6 @@ def test_the_headline_is_the_worst_of_the_kinds_and_each_kind_is_pooled() -> Non
     assert figures.worst.first_s == 0.091
 
 
-def test_percentiles_are_nearest_rank_over_the_pool() -> None:
-    """Ten equal steps; the window of each holds the events of 1 s. One event in all of them is slow."""
-    rows, steps, owner = [], [], "a"
-    for number in range(10):
-        begin, other = number * 3000, "b" if owner == "a" else "a"
-        rows += steady(0, owner, begin=begin, end=begin + 1500, every=10)
-        rows += steady(0, other, begin=begin + 1500, end=begin + 3000, every=10)
-        steps.append(step("move 1", begin + 1499, [(0, owner, other)], until=begin + 3000))
-        owner = other
-    slow = [one for one in rows if one.offset != 153] + [row(1530, 0, 153, "b", latency_ms=400)]
-    (kind,) = handovers(evidence(slow, steps), service_time_s=SERVICE_S).kinds
-    assert kind.moved_events == 10 * 101, "each window: those intended from 1500 to 2500"
-    assert (kind.moved_p99_s, kind.moved_p999_s, kind.moved_max_s) == (0.005, 0.005, 0.4)
-
-
 def test_a_move_that_never_came_is_said() -> None:
     story = evidence(steady(0, "a", begin=0, end=3000), [step("move 1", 1000, [(0, "a", "b")], until=2500)])
     figures = handovers(story, service_time_s=SERVICE_S)

@@ -1,15 +1,12 @@
 """Plans of the experiments: who takes what is balanced, bounded and follows from the seed alone."""
 
-import itertools
 from collections import Counter
 from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
-import msgspec
 import pytest
 
-from bench.handover import load
 from bench.handover.courses import Steps, contradictions
 from bench.handover.dense import SLACK, DenseSteps
 from bench.handover.evidence import Move, Step
@@ -95,37 +92,3 @@ def test_steps_that_the_group_cannot_take_are_told(
     (found,) = contradictions(steps, Setup(runtime=runtime, replicas=replicas))
     assert problem in found
     assert contradictions(Steps.MIXED, Setup(runtime=runtime, replicas=replicas)) == []
-
-
-class FakeProducer:
-    """Answers for each event but every third."""
-
-    def __init__(self, *_: object) -> None:
-        self.produced: list[tuple[int, int]] = []
-
-    def list_topics(self, *_: object, **__: object) -> None: ...
-    def poll(self, _: float) -> None: ...
-
-    def flush(self, _: float) -> int:
-        return 0
-
-    def produce(
-        self, _topic: str, value: bytes, _key: bytes, partition: int, *, headers: Any, on_delivery: Any
-    ) -> None:
-        self.produced.append((msgspec.json.decode(value)["timeline"]["intended_us"], partition))
-        on_delivery("refused" if len(self.produced) % 3 == 0 else None, None)
-
-
-def test_the_load_is_evenly_spaced_and_what_the_broker_refused_was_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = itertools.count(1_000_000, 100)
-    producer = FakeProducer()
-    monkeypatch.setattr(load, "Producer", lambda _: producer)
-    monkeypatch.setattr(load, "now_us", lambda: next(now))
-    monkeypatch.setattr(load.time, "sleep", lambda _: None)
-    settings = load.LoadSettings(rate=150.0, partitions=4, out_dir="", seed=1)
-    sent = load.send_until(lambda: len(producer.produced) == 9, settings, Connection(bootstrap_servers="nowhere:1"))
-    intended_us, partitions = zip(*producer.produced, strict=True)
-    assert {one - two for two, one in itertools.pairwise(intended_us)} == {6666, 6667}
-    assert partitions == (0, 1, 2, 3, 0, 1, 2, 3, 0)
-    assert sent.acknowledged_us == tuple(one for number, one in enumerate(intended_us, 1) if number % 3)
-    assert 0 < sent.lateness_p99_us <= sent.lateness_max_us <= 300, "never early, and late by what the clock has run"

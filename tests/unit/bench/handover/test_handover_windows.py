@@ -28,14 +28,6 @@ def test_the_pause_is_counted_only_while_an_event_waits() -> None:
     assert handover.pause_us(service_time_s=0.005) == 75_000, "waiting since 1000, started at 1075"
 
 
-def test_a_move_that_never_happened_is_missing_and_its_window_lasts_until_the_experiment_went_on() -> None:
-    story = evidence([*BEFORE, *OTHER], [step("move 1", 990, [(0, "a", "b")], until=3000)])
-    (window,) = find_windows(story)
-    assert window.handovers == ()
-    assert window.missing == (Move(0, "a", "b"),)
-    assert window.ended_us == at(3000)
-
-
 def test_a_move_that_the_next_plan_overtook_is_superseded() -> None:
     rows = [*BEFORE, *steady(0, "c", begin=1040, end=3000)]
     steps = [step("random", 990, [(0, "a", "b")]), step("random", 1000, [(0, "b", "c")])]
@@ -43,13 +35,6 @@ def test_a_move_that_the_next_plan_overtook_is_superseded() -> None:
     assert first.superseded == (Move(0, "a", "b"),)
     assert first.missing == ()
     assert [one.move.target for one in second.handovers] == ["c"]
-
-
-def test_what_nobody_planned_is_seen_from_the_owners() -> None:
-    rows = [*BEFORE, *AFTER, *OTHER]
-    (window,) = find_windows(evidence(rows, [step("sigterm", 990, None)]))
-    assert [one.move for one in window.handovers] == [Move(0, "a", "b")]
-    assert window.handovers[0].first_us == at(1045)
 
 
 def test_an_event_belongs_to_a_window_if_it_waited_at_any_time_in_it() -> None:

@@ -54,15 +54,6 @@ def test_algorithm_2_is_near_the_bound_and_a_count_alone_is_late_under_skew() ->
     assert counted.in_sla < 0.9
 
 
-def test_the_figures_of_a_run_are_those_of_its_events() -> None:
-    scenario = load_scenario("w1", {"duration_s": 120, "policy": "algorithm-2"})
-    run, result = run_scenario(scenario)
-    assert len(run.events.done_us) == result.events
-    assert result.max_s == (run.events.done_us - run.events.intended_us).max() / 1e6
-    assert result.scale_ups + result.scale_downs + result.reassignments == len(run.changes)
-    assert run_scenario(scenario, keep_events=False)[1].p999_s == result.p999_s, "whether events are kept or not"
-
-
 def test_options_reach_the_policy_and_wrong_ones_are_one_line() -> None:
     assert simulated("w1", duration_s=30, policy="static", **{"policy.static_replicas": 3}).scale_ups == 1
     with pytest.raises(InvalidSettingsError) as wrong:

@@ -16,11 +16,9 @@ from report.page.chart_data import (
     heat_key,
     largest,
     late_by_cause,
-    over_time,
     tenures,
 )
 from report.result import DecisionMade, HeatMap, Tail
-from report.wording import UNKNOWN
 
 OWNED = HeatMap(
     cell_s=2.0,
@@ -58,16 +56,6 @@ def test_a_long_heat_map_keeps_its_worst_cell() -> None:
     assert heat(None, {}, 0.5) is None
     words = [words for _, words in heat_key(0.5)]
     assert words == ["≤ 125 ms", "≤ 250 ms", "≤ 500 ms", "≤ 1.00 s", "≤ 2.50 s", "> 2.50 s"]
-
-
-def test_the_table_says_what_is_drawn() -> None:
-    columns, rows, note = over_time(example())
-    series = ["arrivals, /s", "done, /s", "requested", "ready", "bound", "lag", "max ms", "p99 ms"]
-    assert columns == ["from", *series, "late events"]
-    assert len(rows) <= 60
-    assert sum(int(row[-1]) for row in rows) == 8
-    assert rows[-1][-2] == UNKNOWN, "in the last seconds nothing was intended"
-    assert "3 seconds" in note
 
 
 def test_an_owner_serves_until_another_is_seen() -> None:

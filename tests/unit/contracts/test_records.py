@@ -1,16 +1,48 @@
 """What one process writes, another reads as the same; what a newer one adds, an older one passes over."""
 
-from typing import Any
+from enum import EnumMeta
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin
 
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from record_strategies import records
 
 from contracts import events, journal, plan, progress
+from contracts.events import SCHEMA_VERSION, UnknownVersionError, check_version
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
 from contracts.plan import PlanRecord
+
+INT64 = st.integers(min_value=-(2**63), max_value=2**63 - 1)
+SIMPLE = {
+    int: INT64,
+    float: st.floats(allow_nan=False, allow_infinity=False),
+    str: st.text(max_size=20),
+    bool: st.booleans(),
+    NoneType: st.none(),
+}
+
+
+def records(kind: type[msgspec.Struct]) -> st.SearchStrategy[Any]:
+    """Return a strategy for `kind` with every field drawn; the version stays what it is."""
+    return st.builds(kind, **{one.name: values(one.type) for one in msgspec.structs.fields(kind) if one.name != "v"})
+
+
+def values(of: Any) -> st.SearchStrategy[Any]:
+    """Return a strategy for values of a field's type. Raises KeyError for a type that no record has had so far."""
+    origin, arguments = get_origin(of), get_args(of)
+    if origin in (Union, UnionType):
+        return st.one_of(*map(values, arguments))
+    if origin is tuple:
+        return st.lists(values(arguments[0]), max_size=4).map(tuple)
+    if origin is dict:
+        return st.dictionaries(values(arguments[0]), values(arguments[1]), max_size=4)
+    if isinstance(of, EnumMeta):
+        return st.sampled_from(of)
+    if isinstance(of, type) and issubclass(of, msgspec.Struct):
+        return records(of)
+    return SIMPLE[of]
 
 
 def structs_in(module: Any) -> list[type[msgspec.Struct]]:
@@ -78,3 +110,19 @@ def test_partitions_are_numbers_again_when_read() -> None:
     record = PlanRecord(epoch=1, at_us=1, replicas=("payment-0",), assignment={3: "payment-0"}, reason="")
     assert b'"assignment":{"3":"payment-0"}' in msgspec.json.encode(record)
     assert msgspec.json.decode(msgspec.json.encode(record), type=PlanRecord).assignment == {3: "payment-0"}
+
+
+def test_our_own_version_is_known() -> None:
+    check_version(b'{"v": %d, "anything": "else"}' % SCHEMA_VERSION)
+
+
+@pytest.mark.parametrize(("value", "version"), [(b'{"v": 2}', 2), (b'{"v": 99, "order_id": "o-1"}', 99), (b"{}", 0)])
+def test_another_version_or_none_is_unknown_and_named(value: bytes, version: int) -> None:
+    with pytest.raises(UnknownVersionError, match=f"schema version {version} is unknown; this service understands 1"):
+        check_version(value)
+
+
+@pytest.mark.parametrize("value", [b"", b"[]", b'{"v": "1"}', b"\xff\xfe"])
+def test_what_is_no_record_at_all_is_a_decoding_error(value: bytes) -> None:
+    with pytest.raises((msgspec.DecodeError, UnicodeDecodeError)):
+        check_version(value)

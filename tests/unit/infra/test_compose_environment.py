@@ -61,17 +61,11 @@ def read(environ, kind):
 
 @pytest.mark.parametrize("service", READ_BY)
 def test_a_process_is_told_the_same(service, on_one_machine):
-    _, environ = on_one_machine[service]
-
-    for kind in READ_BY[service]:
-        assert read(in_a_container(service), kind) == read(environ, kind)
-
-
-@pytest.mark.parametrize("service", READ_BY)
-def test_a_process_is_the_same(service, on_one_machine):
-    module, _ = on_one_machine[service]
+    module, environ = on_one_machine[service]
 
     assert command_of(service) == ["python", "-m", module]
+    for kind in READ_BY[service]:
+        assert read(in_a_container(service), kind) == read(environ, kind)
 
 
 def test_no_process_of_the_demo_is_missing(on_one_machine):

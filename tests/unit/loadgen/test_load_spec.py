@@ -45,7 +45,6 @@ def test_its_schedule_holds_the_whole_workload() -> None:
             "grouping: 'key' would ignore",
         ),
         ({"invalid_share": 0.1}, "invalid_share: must be 0 in payment-only runs"),
-        ({"partitions": 0}, "Expected `int` >= 1"),
         ({"spaceing": "burst"}, "unknown field"),
     ],
 )

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from contracts.catalogue import COUNTRIES, CURRENCIES, MAX_AMOUNT_MINOR, MAX_ORDER_BYTES, MERCHANTS
 from contracts.events import OrderPlaced, PaymentRequested
 from contracts.topics import Topic
-from loadgen.orders import ANY_PARTITION, CUSTOMERS, Flaw, Orders, card_number, events, input_topic
+from loadgen.orders import ANY_PARTITION, Flaw, Orders, events, input_topic
 from loadgen.schedule import Spacing, Split
 from loadgen.spec import Grouping, LoadSpec, Topology
 
@@ -49,13 +49,6 @@ def test_a_seed_is_the_same_trade_in_every_run() -> None:
     first, second = Orders("a", 1).order(5), Orders("b", 1).order(5)
     assert first != second
     assert msgspec.structs.replace(second, order_id=first.order_id) == first
-
-
-def test_customers_keep_their_card_and_country() -> None:
-    orders = [Orders("run", 1).order(number) for number in range(5000)]
-    by_customer = {(order.customer, order.card_number, order.country) for order in orders}
-    assert len(by_customer) == len({order.customer for order in orders})
-    assert len({card_number(customer) for customer in range(CUSTOMERS)}) == CUSTOMERS
 
 
 def test_a_flawed_order_is_wrong_in_that_one_way() -> None:

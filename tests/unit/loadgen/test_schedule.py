@@ -57,11 +57,6 @@ def test_a_burst_is_intended_at_the_start_of_its_second() -> None:
     assert schedule.offset_us.tolist() == [0, 0, 2_000_000, 2_000_000, 2_000_000]
 
 
-def test_smooth_events_lie_evenly() -> None:
-    schedule = build_schedule(np.array([4, 2]), spacing=Spacing.SMOOTH, split=Split.EVEN, partitions=1, seed=0)
-    assert schedule.offset_us.tolist() == [0, 250_000, 500_000, 750_000, 1_000_000, 1_500_000]
-
-
 def test_a_hot_partition_is_spread_among_the_others_of_its_second() -> None:
     schedule = build_schedule(np.array([[1, 3]]), spacing=Spacing.SMOOTH, split=Split.TABLE, partitions=2, seed=0)
     assert schedule.partition.tolist() == [1, 0, 1, 1]

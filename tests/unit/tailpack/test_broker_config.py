@@ -26,12 +26,6 @@ def test_three_new_nodes_get_six_different_ports_and_know_each_other() -> None:
     assert len({seat.port for seat in seats} | set(seats[0].quorum.values())) == 6
 
 
-def test_nodes_keep_their_port_of_last_time() -> None:
-    first = assign_seats([None, None, None], 0)
-
-    assert [seat.port for seat in assign_seats(first, 0)] == [seat.port for seat in first]
-
-
 def test_a_wanted_port_is_that_of_the_first_node_and_the_next_ones_follow() -> None:
     (port,) = free_ports([0])
 

@@ -3,11 +3,10 @@
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
-import psutil
 import pytest
 
 from tailpack.local import resources
@@ -16,65 +15,48 @@ from tailpack.local.resources import ResourceMeter, Usage, load_usages
 MIB = 2**20
 
 
-@dataclass
-class Machine:
-    """Processes as a system would show them: pid → (CPU seconds, PSS in MiB)."""
+class Process:
+    """A process as psutil would show it."""
 
-    running: dict[int, tuple[float, float]]
+    def __init__(self, cpu_s: float, mib: float) -> None:
+        self.cpu_times = lambda: SimpleNamespace(user=0.75 * cpu_s, system=0.25 * cpu_s)
+        self.memory_full_info = lambda: SimpleNamespace(pss=mib * MIB, uss=1)
+        self.oneshot = nullcontext
 
-    def process(self, pid: int) -> "Machine.Process":
-        if pid not in self.running:
-            raise psutil.NoSuchProcess(pid)
-        return self.Process(*self.running[pid])
 
-    @dataclass
-    class Process:
-        cpu_s: float
-        mib: float
-
-        def oneshot(self) -> "Machine.Process":
-            return self
-
-        def __enter__(self) -> None: ...
-
-        def __exit__(self, *_: object) -> None: ...
-
-        def cpu_times(self) -> SimpleNamespace:
-            return SimpleNamespace(user=0.75 * self.cpu_s, system=0.25 * self.cpu_s)
-
-        def memory_full_info(self) -> SimpleNamespace:
-            return SimpleNamespace(pss=self.mib * MIB, uss=1)
+Running = dict[int, tuple[float, float]]
 
 
 @pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
-    shown = Machine({})
-    monkeypatch.setattr(resources.psutil, "Process", shown.process)
+def running(monkeypatch: pytest.MonkeyPatch) -> Running:
+    """What psutil finds: pid → (CPU seconds, PSS in MiB)."""
+    shown: Running = {}
+    monkeypatch.setattr(resources.psutil, "Process", lambda pid: Process(*shown[pid]))
     return shown
 
 
-def test_cores_are_cpu_seconds_over_the_time_watched(machine: Machine) -> None:
+def test_cores_are_cpu_seconds_over_the_time_watched(running: Running) -> None:
     meter = ResourceMeter()
     for now, cpu_s in ((10.0, 5.0), (12.0, 5.5), (14.0, 6.0)):
-        machine.running = {7: (cpu_s, 100.0)}
+        running |= {7: (cpu_s, 100.0)}
         meter.sample({"order": 7}, now)
     assert meter.usages["order"] == Usage(name="order", cpu_s=1.0, watched_s=4.0, peak_mib=100.0)
     assert meter.usages["order"].cores == 0.25, "what it used before it was watched is not counted"
 
 
-def test_a_process_that_was_started_again_is_one(machine: Machine) -> None:
+def test_a_process_that_was_started_again_is_one(running: Running) -> None:
     meter = ResourceMeter()
     for now, pid, cpu_s in ((0.0, 7, 1.0), (2.0, 7, 2.0), (4.0, 8, 0.5), (6.0, 8, 1.0)):
-        machine.running = {pid: (cpu_s, 50.0)}
+        running |= {pid: (cpu_s, 50.0)}
         meter.sample({"payment-0": pid}, now)
     assert (meter.usages["payment-0"].cpu_s, meter.usages["payment-0"].watched_s) == (1.5, 4.0)
 
 
-def test_the_peak_is_that_of_all_together_at_one_moment(machine: Machine) -> None:
+def test_the_peak_is_that_of_all_together_at_one_moment(running: Running) -> None:
     meter = ResourceMeter()
-    machine.running = {1: (0.0, 300.0), 2: (0.0, 100.0)}
+    running |= {1: (0.0, 300.0), 2: (0.0, 100.0)}
     assert meter.sample({"kafka": 1, "order": 2}, 0.0) == 400.0
-    machine.running = {1: (0.0, 200.0), 2: (0.0, 150.0)}
+    running |= {1: (0.0, 200.0), 2: (0.0, 150.0)}
     assert meter.sample({"kafka": 1, "order": 2}, 2.0) == 350.0
     assert meter.peak_mib == 400.0
     assert meter.usages["order"].peak_mib == 150.0
@@ -89,11 +71,11 @@ def test_real_processes_have_memory_and_dead_ones_do_not() -> None:
     assert 5 < total < 2000
 
 
-def test_usages_are_kept_largest_consumer_first(machine: Machine, tmp_path: Path) -> None:
+def test_usages_are_kept_largest_consumer_first(running: Running, tmp_path: Path) -> None:
     meter = ResourceMeter()
-    machine.running = {1: (0.0, 10.0), 2: (0.0, 20.0)}
+    running |= {1: (0.0, 10.0), 2: (0.0, 20.0)}
     meter.sample({"idle": 1, "busy": 2}, 0.0)
-    machine.running = {1: (0.1, 10.0), 2: (1.9, 20.0)}
+    running |= {1: (0.1, 10.0), 2: (1.9, 20.0)}
     meter.sample({"idle": 1, "busy": 2}, 2.0)
     meter.save(tmp_path / "processes.json")
     found = load_usages(tmp_path / "processes.json")

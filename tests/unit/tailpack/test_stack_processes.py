@@ -1,7 +1,6 @@
 """The processes of a run are found, watched and stopped; none is left behind."""
 
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -102,13 +101,3 @@ def test_a_process_is_well_when_it_says_so(stack: Stack) -> None:
         Health.status = 200
         assert stack.unhealthy() == ["shipment"]
         server.shutdown()
-
-
-def test_the_stack_stops_what_it_started(stack: Stack, tmp_path: Path) -> None:
-    (tmp_path / "stays.py").write_text("import signal; signal.pause()")
-    environ = os.environ | {"PYTHONPATH": str(tmp_path)}
-    order = stack.children.start(Child("order", "stays", environ, tmp_path / "order.log"))
-    assert stack.processes() == {"order": order.pid}
-    stack.stop()
-    assert order.exit_status == -signal.SIGTERM
-    assert stack.processes() == {}

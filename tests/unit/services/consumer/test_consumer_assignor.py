@@ -137,13 +137,6 @@ def test_after_leaving_nothing_is_claimed_to_be_known():
     assert (said["epoch"], said["generation"], said["given"]) == (0, -1, {})
 
 
-def test_without_metadata_of_the_topic_everything_stays_where_it_is():
-    old, new = assignor("a", None), assignor("b", None)
-    old.claims, old.generation = lambda: {1}, 4
-
-    assert lead(old, 0, old, new) == {"a": (1,), "b": ()}
-
-
 # Grace
 
 

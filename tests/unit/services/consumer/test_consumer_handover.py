@@ -57,16 +57,6 @@ async def test_what_goes_is_finished_committed_and_released_in_this_order_and_ha
     assert began_us <= given.at_us <= now_us()
 
 
-async def test_what_waited_in_a_partition_that_goes_is_left_to_its_next_owner():
-    s = Story()
-    await s.round(1, 0)
-    s.queues.put(0, records(0, 5), 1)
-    await s.round(2)
-    await s.round(3, 0, given={0: Given(0, 0)})
-    assert s.queues.take() is None
-    assert s.group.positions == {0: 0}
-
-
 async def test_offsets_are_handed_on_once():
     s = Story()
     await s.round(1, 0)
@@ -179,22 +169,6 @@ async def test_losing_everything_while_offsets_are_looked_up_takes_nothing():
     assert not await under_way
     assert s.queues.held == frozenset()
     assert s.group.since() == ["look up [1]", "taken [1]", "lost [1]"], "nothing is fetched"
-
-
-async def test_losing_everything_while_a_slow_event_is_waited_for_ends_the_round_quietly():
-    s = Story()
-    await s.round(1, 0, 1)
-    at_work = s.start(0)
-    under_way = asyncio.ensure_future(s.round(2))
-    await eventually(lambda: s.group.fetched == frozenset())
-    s.handover.lose()
-    await under_way
-    s.group.since()
-    end(*at_work)
-    for _ in range(5):
-        await asyncio.sleep(0)
-    assert s.group.since() == [], "nothing to commit, to release or to ask for"
-    assert s.assignor.given == {}
 
 
 # Leaving

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from consumer_fakes import TOPIC, eventually, records
+from consumer_fakes import TOPIC, eventually
 from consumer_fakes import MembershipStory as Story
 
 from contracts.progress import ReplicaState
@@ -29,22 +29,6 @@ async def test_a_member_that_the_plan_no_longer_names_hands_its_partitions_on_an
     assert (s.me.member_id, s.me.generation) == ("", -1)
     await s.plan(3, "other", "me")
     assert s.since() == ["join"], "it is still warm, and may be named again"
-
-
-async def test_a_member_whose_slow_event_is_not_done_does_not_leave():
-    s = Story()
-    await s.plan(1, "me", "other")
-    await s.round(1, 1, 0)
-    queue = s.queues[0]
-    queue.put(records(0, 1), 1)
-    taken = queue.start(1)
-    await s.plan(2, "other")
-    s.since()
-    await s.round(2, 2)
-    assert "leave" not in s.since()
-    queue.returned(taken)
-    queue.finished(taken)
-    await eventually(lambda: s.group.asked == ["rejoin"])
 
 
 async def test_eager_a_member_that_the_plan_drops_leaves_at_once():
@@ -152,13 +136,3 @@ async def test_a_replica_that_stops_never_joins_again():
     await s.plan(1, "me")
     await s.me._help_out()
     assert s.since() == []
-
-
-async def test_a_round_that_ends_while_leaving_hands_out_nothing():
-    s = Story()
-    await s.me._obey(None)
-    await s.round(1, 0, 0)
-    leaving = asyncio.ensure_future(s.me.leave(ReplicaState.STOPPING))
-    await asyncio.gather(leaving, s.me.carry_out(frozenset({0, 1}), 2))
-    assert s.queues.held == frozenset()
-    assert s.me.state is ReplicaState.STOPPING

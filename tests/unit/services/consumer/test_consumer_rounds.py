@@ -66,15 +66,6 @@ def test_an_offset_from_another_generation_is_not_passed_on(generation):
     assert shares["B"].origin.given == {}
 
 
-def test_a_plan_that_changes_back_returns_a_claimed_partition_to_its_owner():
-    group = {"A": member("a", 0, 1, epoch=2), "B": member("b", epoch=2)}
-
-    shares = decide(plan(3, {0: "a", 1: "a"}), group, [0, 1], GENERATION)
-
-    assert partitions_of(shares) == {"A": (0, 1), "B": ()}
-    assert not shares["A"].origin.again
-
-
 def test_rounds_that_only_wait_for_a_slow_owner_end_at_the_cap():
     group = {"A": member("a", 0, epoch=2, follows=RoundKind.PLAN, follow_ups=MOST_FOLLOW_UPS), "B": member("b")}
 
@@ -175,15 +166,6 @@ def test_nothing_that_somebody_claims_is_granted_to_another(newest, group, await
     assert len(granted) == len(set(granted)), "one owner at most"
     assert set(shares) == set(group), "everybody gets an answer"
     assert all(owners.get(p, member_id) == member_id for member_id, share in shares.items() for p in share.partitions)
-
-
-@PROPERTY
-@given(plans, groups())
-def test_whatever_is_not_granted_now_is_asked_for_again(newest, group):
-    shares = decide(newest, group, range(10), GENERATION)
-
-    granted = {p for share in shares.values() for p in share.partitions}
-    assert all(share.origin.again == (granted != set(range(10))) for share in shares.values())
 
 
 @PROPERTY

@@ -125,24 +125,6 @@ async def test_what_was_returned_for_later_and_is_cancelled_has_failed_and_is_no
             await kitchen.serve(lambda: False)
 
 
-async def test_an_error_callback_that_fails_late_ends_the_consumer_and_is_not_asked_again():
-    asked: list[int] = []
-
-    async def handle(events: Sequence[Event]) -> Any:
-        return later(OSError("refused"))
-
-    async def on_error(event: Event, error: Exception) -> None:
-        asked.append(event.offset)
-        raise ValueError("nowhere to put it")
-
-    kitchen = Kitchen(handle, on_error=on_error)
-    kitchen.queues.put(0, records(0, 1), 1)
-    with pytest.raises(ValueError, match="nowhere"):
-        await kitchen.serve(lambda: False)
-    assert asked == [0]
-    assert kitchen.queues[0].committable is None
-
-
 async def test_without_an_error_callback_what_a_handler_raises_ends_the_consumer_and_the_event_is_served_again():
     async def handle(events: Sequence[Event]) -> None:
         raise ValueError("bad event")

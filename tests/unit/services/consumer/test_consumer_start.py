@@ -39,18 +39,10 @@ def test_contradictory_arguments_are_refused(replica, keywords, problem):
         PlanConsumer(replica, NOWHERE, TOPICS, **keywords)
 
 
-def test_it_is_built_without_a_broker_or_an_event_loop_and_serves_nothing_yet():
-    assert PlanConsumer("r", NOWHERE, TOPICS, handle).partitions == ()
-    assert PlanConsumer("r", NOWHERE, TOPICS, handle_batch=handle_batch, options=Options(batch_size=5)).partitions == ()
-
-
 def test_incarnations_of_one_name_sort_by_when_they_were_made():
     made = [PlanConsumer("r", NOWHERE, TOPICS, handle)._incarnation for _ in range(3)]
-    stamps = [each.partition("-")[0] for each in made]
-
-    assert stamps == sorted(stamps)
+    assert made == sorted(made, key=lambda one: one.partition("-")[0])
     assert len(set(made)) == 3
-    assert {len(each) for each in stamps} == {16}
 
 
 async def test_a_paused_partition_starts_nothing_until_it_is_resumed():
@@ -89,10 +81,6 @@ GOOD = PlanRecord(epoch=4, at_us=1, replicas=("a", "b"), assignment={0: "a", 1: 
 
 def changed(**fields: object) -> bytes:
     return msgspec.json.encode(msgspec.to_builtins(GOOD, str_keys=True) | fields)
-
-
-def test_unknown_fields_of_a_newer_controller_are_tolerated():
-    assert decode_plan(changed(colour="blue")) == GOOD
 
 
 @pytest.mark.parametrize(

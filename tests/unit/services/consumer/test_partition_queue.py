@@ -16,21 +16,6 @@ def queue(*waiting: Record, offset: int | None = 0) -> PartitionQueue:
     return one
 
 
-def test_an_offset_handed_on_is_not_committed_before_something_is_done():
-    assert queue(offset=17).committable is None
-    assert queue(offset=17).position == 17
-
-
-def test_nothing_is_known_of_a_partition_without_an_offset_until_something_is_done():
-    one = queue(*records(30, 2), offset=None)
-    assert (one.position, one.committable, one.expected) == (None, None, 32)
-
-    taken = one.start(1)
-    one.returned(taken)
-    one.finished(taken)
-    assert (one.position, one.committable) == (31, 31)
-
-
 @pytest.mark.parametrize("offset", [30, None])
 def test_what_was_begun_is_uncommitted_from_the_last_commit_on(offset):
     one = queue(*records(30, 4), offset=offset)
@@ -130,21 +115,6 @@ def test_the_oldest_event_of_all_partitions_comes_first_and_each_partition_stays
     some.put(1, [Record(70, timestamp=7)], 1)
 
     assert started(some) == [10, 70, 11, 12]
-
-
-def test_a_batch_takes_what_is_there_and_no_more():
-    some = queues(0, batch_size=3)
-    some.put(0, records(0, 4), 1)
-
-    assert [offsets(some.take()[1]) for _ in range(1)] == [[0, 1, 2]]
-    assert some.take() is None, "one batch of a partition at a time"
-
-
-def test_records_of_a_partition_that_is_not_held_are_left_to_its_owner():
-    some = queues(0)
-    some.put(1, records(0, 3), 1)
-
-    assert started(some) == []
 
 
 def test_a_closed_partition_is_claimed_but_not_served_and_goes_on_where_it_was_when_it_stays():

@@ -139,16 +139,6 @@ async def test_what_cannot_be_settled_goes_to_the_dead_letters_of_the_run():
     assert [topic for topic, _, _ in written] == ["run-1.dead.letters"]
 
 
-@pytest.mark.parametrize(
-    ("key", "slow_event_s", "expected_s"),
-    [(b"slow-1", 1.5, 1.5), (b"slow-1", 0.0, 0.002), (b"quick", 1.5, 0.002), (None, 1.5, 0.002)],
-)
-def test_only_in_experiments_are_there_slow_events(key, slow_event_s, expected_s):
-    told = ReplicaSettings(replica="payment-0", service_time_s=0.002, slow_event_s=slow_event_s)
-
-    assert told.service_time_of(key) == expected_s
-
-
 def test_the_consumer_gets_every_option_and_nothing_else():
     settings = ReplicaSettings(replica="r", session_s=9.0, delivery=Delivery.EAGER, drain_s=1.0, concurrency=3)
 

@@ -1,4 +1,4 @@
-"""Parcels, carriers, and the promised day."""
+"""Parcels, carriers, the promised day, and what the customer is told."""
 
 from datetime import UTC, date, datetime, timedelta
 
@@ -8,14 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.catalogue import COUNTRIES
-from contracts.events import PaymentSettled, Timeline
+from contracts.events import PaymentSettled, ShipmentScheduled, Timeline
 from services.common.records import effect_id
+from services.notification.domain import declined, shipped
 from services.shipment.domain import CARRIERS, parcel, promised_on, schedule
 
 PAYMENT = PaymentSettled(
     payment_id="p-1", order_id="o-1", customer="ada", merchant="books", country="DE", currency="EUR",
     amount_minor=1250, accepted=True, decline_reason=None, risk_score=0.1,
     timeline=Timeline(intended_us=0, placed_us=0, done_us=7, replica="payment-0"),
+)  # fmt: skip
+DECLINED = msgspec.structs.replace(PAYMENT, amount_minor=1205, accepted=False, decline_reason="card limit")
+SHIPMENT = ShipmentScheduled(
+    shipment_id="s-1", order_id="o-1", payment_id="p-1", customer="ada", country="DE", parcel="S-1F", carrier="DHL",
+    promised_on="2024-01-04", timeline=msgspec.structs.replace(PAYMENT.timeline, shipped_us=6),
 )  # fmt: skip
 
 
@@ -24,7 +30,7 @@ def us(*when: int) -> int:
 
 
 def test_a_declined_payment_ships_nothing() -> None:
-    assert schedule(msgspec.structs.replace(PAYMENT, accepted=False, decline_reason="limit"), 9) is None
+    assert schedule(DECLINED, 9) is None
 
 
 def test_a_shipment_continues_the_timeline() -> None:
@@ -76,3 +82,27 @@ def test_a_promise_is_never_a_sunday_and_never_too_early(placed_us: int, days: i
 @given(st.integers(us(1990, 1, 1), us(2090, 1, 1)), st.integers(0, 3600 * 10**6), st.integers(1, 10))
 def test_who_orders_later_is_never_served_earlier(placed_us: int, later_by_us: int, days: int) -> None:
     assert promised_on(placed_us, days) <= promised_on(placed_us + later_by_us, days)
+
+
+def test_a_declined_payment_is_told_with_amount_and_reason() -> None:
+    told = declined(DECLINED, 9)
+    assert told is not None
+    assert told.text == "Your payment of 12.05 EUR for order o-1 was declined: card limit."
+    assert (told.accepted, told.shipment_id) == (False, None)
+    assert told.timeline == msgspec.structs.replace(DECLINED.timeline, notified_us=9)
+
+
+def test_an_accepted_payment_is_told_by_its_shipment_alone() -> None:
+    assert declined(PAYMENT, 9) is None
+    told = shipped(SHIPMENT, 9)
+    assert told.text == "Your order o-1 is on its way: DHL brings parcel S-1F by 2024-01-04."
+    assert (told.accepted, told.shipment_id) == (True, "s-1")
+    assert told.timeline == msgspec.structs.replace(SHIPMENT.timeline, notified_us=9)
+
+
+@given(st.text(max_size=64).map(lambda text: text.encode("utf-8", "ignore").decode()), st.integers(0), st.integers(0))
+def test_an_order_has_one_notification_whoever_tells_it(order_id: str, one_us: int, other_us: int) -> None:
+    by_payment = declined(msgspec.structs.replace(DECLINED, order_id=order_id), one_us)
+    by_shipment = shipped(msgspec.structs.replace(SHIPMENT, order_id=order_id), other_us)
+    assert by_payment is not None
+    assert by_payment.notification_id == by_shipment.notification_id == effect_id(order_id, "notification")

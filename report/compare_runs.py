@@ -246,16 +246,10 @@ def _versus(name: str, pairs: Sequence[Pair], drawn: Mapping[Path, Drawn]) -> Ag
 def _run(label: str, one: Entrant) -> ComparedRun:
     result = one.result
     return ComparedRun(
-        run=result.run,
+        **{name: getattr(result, name) for name in ("run", "seed", "events", "in_sla", "p99_s", "p999_s", "valid")},
         contestant=label,
-        seed=result.seed,
-        events=result.events,
-        in_sla=result.in_sla,
-        p99_s=result.p99_s,
-        p999_s=result.p999_s,
         replica_minutes=result.replica_minutes or 0.0,
         bound_replica_minutes=_bound(result),
-        valid=result.valid,
         commit=result.provenance.commit,
     )
 

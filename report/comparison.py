@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from report import replace_file
 from report.statistics import Against, Interval
 
 COMPARISON_FILE: Final = "comparison.json"
@@ -116,9 +117,7 @@ class RunComparison(msgspec.Struct, frozen=True, kw_only=True):
 
     def save(self, folder: Path) -> None:
         """Write folder/comparison.json; a reader never sees half of it."""
-        temporary = folder / (COMPARISON_FILE + ".tmp")
-        temporary.write_bytes(msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n")
-        temporary.replace(folder / COMPARISON_FILE)
+        replace_file(folder / COMPARISON_FILE, msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n")
 
     @classmethod
     def load(cls, folder: Path) -> "RunComparison":

@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 
 from contracts.journal import AlternativeWeighed
+from report import replace_file
 from report.measures import percentile_us
 
 RESULT_FILE: Final = "result.json"
@@ -477,9 +478,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
     def save(self, folder: Path) -> None:
         """Write folder/result.json; a reader never sees half of it."""
-        temporary = folder / (RESULT_FILE + ".tmp")
-        temporary.write_bytes(msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n")
-        temporary.replace(folder / RESULT_FILE)
+        replace_file(folder / RESULT_FILE, msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n")
 
     @classmethod
     def load(cls, folder: Path) -> "Result":

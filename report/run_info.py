@@ -5,6 +5,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from report import replace_file
+
 RUN_FILE: Final = "run.json"
 FORESEEING: Final = ("clairvoyant",)
 """Policies that know the events beforehand: a yardstick for the others, and in nobody's way on the front."""
@@ -43,11 +45,14 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     peak_memory_mib: float | None = None
     """PSS of every process of the run, summed, at its peak."""
 
+    def section(self, name: str) -> dict[str, Any]:
+        """Return a section of the scenario; empty where the run has none."""
+        found = self.scenario.get(name)
+        return found if isinstance(found, dict) else {}
+
     def save(self, folder: Path) -> None:
         """Write folder/run.json; a reader never sees half of it."""
-        temporary = folder / (RUN_FILE + ".tmp")
-        temporary.write_bytes(msgspec.json.format(msgspec.json.encode(self), indent=2))
-        temporary.replace(folder / RUN_FILE)
+        replace_file(folder / RUN_FILE, msgspec.json.format(msgspec.json.encode(self), indent=2))
 
     @classmethod
     def load(cls, folder: Path) -> "RunInfo":

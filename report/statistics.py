@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 
 RESAMPLES: Final = 10_000
 CONFIDENCE: Final = 0.95
+ENDS: Final = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
+"""Quantiles of the draws between which the interval lies."""
 EDGES_PER_DECADE: Final = 500
 """Resolution of drawn percentiles: edges are 0.46 % apart, and each percentile is at most so much too high."""
 MOST_CELLS: Final = 3_600
@@ -52,33 +54,23 @@ class Interval:
         return self.low == self.high
 
 
-def bootstrap_interval(
-    values: Sequence[float], *, resamples: int = RESAMPLES, seed: int = 1, confidence: float = CONFIDENCE
-) -> Interval:
+def bootstrap_interval(values: Sequence[float]) -> Interval:
     """Return the mean with its percentile-bootstrap interval: seeded, so equal values give equal intervals.
 
     With twenty normally distributed values it covers the true mean in 93 % of cases where 95 % are asked for.
-    Raises ValueError for no value, NaN or infinity, and for a confidence outside (0, 1).
+    Raises ValueError for no value, NaN or infinity.
     """
-    return Interval(*_bounds(_finite(values), resamples, seed, confidence))
+    return Interval(*_bounds(_finite(values)))
 
 
-def paired_difference(
-    a: Sequence[float],
-    b: Sequence[float],
-    *,
-    resamples: int = RESAMPLES,
-    seed: int = 1,
-    confidence: float = CONFIDENCE,
-) -> Against:
+def paired_difference(a: Sequence[float], b: Sequence[float]) -> Against:
     """Return the mean of a[i] − b[i] with its interval. Pairs share a seed, so what both suffer cancels out.
 
     Raises ValueError for different numbers of values, and as `bootstrap_interval` does.
     """
     if len(a) != len(b):
         raise ValueError(f"{len(a)} values cannot be paired with {len(b)}")
-    mean, low, high = _bounds(_finite(a) - _finite(b), resamples, seed, confidence)
-    return Against(mean=mean, low=low, high=high, distinguishable=not low <= 0 <= high)
+    return _against(*_bounds(_finite(a) - _finite(b)))
 
 
 def pareto_front(points: Sequence[tuple[float, float]]) -> list[int]:
@@ -97,17 +89,17 @@ def pareto_front(points: Sequence[tuple[float, float]]) -> list[int]:
     return front
 
 
-def _bounds(values: NDArray[np.float64], resamples: int, seed: int, confidence: float) -> tuple[float, float, float]:
+def _against(mean: float, low: float, high: float) -> Against:
+    return Against(mean=mean, low=low, high=high, distinguishable=not low <= 0 <= high)
+
+
+def _bounds(values: Floats) -> tuple[float, float, float]:
     """Return mean, low, high."""
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence = {confidence}: must lie between 0 and 1")
-    if resamples < 1:
-        raise ValueError(f"resamples = {resamples}: must be at least 1")
     if (values == values[0]).all():
         value = float(values[0])  # without the rounding of a sum, so that equal runs differ by exactly 0
         return value, value, value
-    chosen = np.random.default_rng(seed).integers(0, len(values), (resamples, len(values)))
-    low, high = np.quantile(values[chosen].mean(axis=1), [(1 - confidence) / 2, (1 + confidence) / 2])
+    chosen = np.random.default_rng(1).integers(0, len(values), (RESAMPLES, len(values)))
+    low, high = np.quantile(values[chosen].mean(axis=1), ENDS)
     return float(values.mean()), float(low), float(high)
 
 
@@ -164,21 +156,18 @@ def draw(cells: Cells, *, resamples: int = RESAMPLES, seed: int = 1) -> Drawn:
     return Drawn(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
 
 
-def drawn_interval(value: float, drawn: Floats, *, confidence: float = CONFIDENCE) -> Interval | None:
+def drawn_interval(value: float, drawn: Floats) -> Interval | None:
     """Return the value with the percentile interval of the draws around it; None where a draw has none."""
     if not np.isfinite(drawn).all():
         return None
-    low, high = np.quantile(drawn, [(1 - confidence) / 2, (1 + confidence) / 2])
+    low, high = np.quantile(drawn, ENDS)
     return Interval(value, min(value, float(low)), max(value, float(high)))
 
 
 def drawn_difference(value: float, drawn: Floats, reference: Floats) -> Against | None:
     """Return a difference seen, `value`, with its interval: of the draws of both, pair by pair."""
     found = drawn_interval(value, drawn - reference)
-    if found is None:
-        return None
-    clear = not found.low <= 0 <= found.high
-    return Against(mean=found.mean, low=found.low, high=found.high, distinguishable=clear)
+    return None if found is None else _against(found.mean, found.low, found.high)
 
 
 def _drawn_times(cells: int, resamples: int, seed: int) -> Iterator[Floats]:

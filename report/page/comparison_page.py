@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from report import replace_file
 from report.compare_runs import MEASURES
 from report.comparison import (
     ComparedRun,
@@ -14,7 +15,7 @@ from report.comparison import (
     SameEvents,
     ScenarioCompared,
 )
-from report.page.rendering import compared_terms, render, write_page
+from report.page.rendering import COMPARED, render
 from report.page.sheets import Sheet, markdown_page, of_records
 from report.statistics import Against, Interval
 from report.wording import UNKNOWN, duration, minutes, share
@@ -27,7 +28,7 @@ COLUMNS: Final = ("", "runs", "in time", "p99", "p99.9", "replica-minutes", "fro
 
 def write_comparison(found: RunComparison, path: Path, *, title: str = TITLE) -> None:
     """Write the page to `path`; a reader never sees half of it."""
-    write_page(comparison_html(found, title=title), path)
+    replace_file(path, comparison_html(found, title=title))
 
 
 def comparison_html(found: RunComparison, *, title: str = TITLE) -> str:
@@ -39,7 +40,7 @@ def comparison_html(found: RunComparison, *, title: str = TITLE) -> str:
         found=found,
         columns=COLUMNS,
         tables=[_table(one) for one in found.scenarios],
-        terms=compared_terms(),
+        terms=COMPARED.items(),
         runs=[
             (run.run, f"{run.contestant}, seed {run.seed}, commit {run.commit}")
             for one in found.scenarios

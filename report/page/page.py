@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from report import replace_file
 from report.page.answers import answers, key_figures
 from report.page.chart_data import (
     PANELS,
@@ -21,7 +22,7 @@ from report.page.chart_data import (
     tenures,
     unknown_panels,
 )
-from report.page.rendering import render, terms, write_page
+from report.page.rendering import OF_A_RUN, render
 from report.page.sheets import laid_out, sheets
 from report.result import Result, cause_title
 
@@ -49,7 +50,7 @@ WEIGHED: Final = 8
 
 def write(result: Result, path: Path) -> None:
     """Write the page to `path`; a reader never sees half of it."""
-    write_page(html(result), path)
+    replace_file(path, html(result))
 
 
 def html(result: Result) -> str:
@@ -85,7 +86,7 @@ def html(result: Result) -> str:
         decisions=decisions_shown(result),
         weighed=WEIGHED,
         tables=_details(result),
-        terms=terms(),
+        terms=OF_A_RUN.items(),
         provenance=_provenance(result),
         data=chart_data(result, held),
     )

@@ -26,7 +26,7 @@ SHARED: Final[dict[str, str]] = {
     "bound": "the fewest replicas that hold the events of each second, had all of them been known before, and started, "
     "moved and stopped for nothing; regret is what was paid over it",
 }
-OF_A_RUN: Final[dict[str, str]] = {
+OF_A_RUN: Final = SHARED | {
     "requested, ready": "replicas that are paid for, from when they were asked for; and those that can serve",
     "lag": "events that lie in Payment's topic and are not committed yet",
     "plan (epoch)": "which replicas there are and who of them owns which partition; plans are numbered",
@@ -37,7 +37,7 @@ OF_A_RUN: Final[dict[str, str]] = {
     "effect": "what an order is to cause once: a payment, a parcel, a message",
     "refused": "an event that cannot be handled; a topic of its own (dead letters) takes it instead",
 }
-COMPARED: Final[dict[str, str]] = {
+COMPARED: Final = SHARED | {
     "front": "nobody else keeps more in time and costs less (Pareto front)",
     "interval": "where the figure lies in 95 % of 10,000 draws from what was measured; see how far this carries",
     "difference": "one minus the reference for the same seed, or the same seconds: what both suffer cancels out",
@@ -60,13 +60,6 @@ def render(template: str, **values: Any) -> str:
         tied=tied, weighed_as=weighed_as,
     )  # fmt: skip
     return environment.get_template(template).render(part=part, **values)
-
-
-def write_page(html: str, path: Path) -> None:
-    """Write the page to `path`; a reader never sees half of it."""
-    temporary = path.with_name(path.name + ".tmp")
-    temporary.write_text(html, encoding="utf-8")
-    temporary.replace(path)
 
 
 def part(name: str) -> str:
@@ -105,13 +98,3 @@ def weighed_as(one: AlternativeWeighed) -> str:
     """Return what the policy expected of a plan."""
     moved = f", moving {several(one.moved, 'partition')}" if one.moved else ""
     return f"{several(one.replicas, 'replica')}{moved}: {share(one.in_sla)} in time, cost {one.cost_s:,.1f}"
-
-
-def terms() -> list[tuple[str, str]]:
-    """Return word and meaning for the page of a run."""
-    return list((SHARED | OF_A_RUN).items())
-
-
-def compared_terms() -> list[tuple[str, str]]:
-    """Return word and meaning for the page of a comparison."""
-    return list((SHARED | COMPARED).items())

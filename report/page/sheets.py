@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from report import replace_file
 from report.result import (
     STAGES,
     Breakdown,
@@ -112,9 +113,7 @@ def write_csv(sheets: Iterable[Sheet], folder: Path) -> list[Path]:
     written = []
     for sheet in sheets:
         path = folder / f"{sheet.name}.csv"
-        temporary = path.with_name(path.name + ".tmp")
-        temporary.write_text(csv_text(sheet), encoding="utf-8")
-        temporary.replace(path)
+        replace_file(path, csv_text(sheet))
         written.append(path)
     return written
 

@@ -34,7 +34,6 @@ def main() -> int:
             sys.stderr.write(f"report: {problem}\n")
         return 2
     except OSError as refused:
-        place.with_name(place.name + ".tmp").unlink(missing_ok=True)
         sys.stderr.write(f"report: {refused.filename or place}: cannot be written ({refused.strerror})\n")
         return 1
     sys.stdout.write(result.verdict + "\n")

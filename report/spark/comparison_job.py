@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it ships no types
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from contracts.journal import ReplicaChanged
@@ -29,6 +29,7 @@ from report.spark import group_history as history
 from report.spark.job import Cluster, report_run
 from report.spark.read import EVENTS, events_in, is_stored, journal_of, load_run
 from report.spark.session import LOG_FILE, end_jvm, jar_files, open_session
+from report.spark.terms import accounted
 from report.statistics import EDGES_PER_DECADE, Cells, cell_length_s
 
 PLACE: Final = ("partition", "offset", "intended_us")
@@ -106,14 +107,21 @@ def _counted(groups: Sequence[Contest], out: Path, cluster: Cluster) -> compare_
 
 
 def cells_of(one: Entrant, events: DataFrame, spark: SparkSession) -> Cells:
-    """Return the run, cut into cells of time."""
+    """Return the run, cut into cells of time: what was intended after the last cell counts there, refused events not.
+
+    Latencies up to the median need not be told apart.
+    """
     result, started_us = one.result, one.result.provenance.started_us
     length_s = cell_length_s(result.duration_s)
     count = max(1, -(-round(result.duration_s) // length_s))
-    cut = (events, started_us, length_s * 1_000_000, count - 1)
-    totals = _columns(cell_totals(*cut, round(result.latency_target_s * 1e6)))
-    floor_us = round((result.p50_s or 0.0) * 1e6)
-    found = _columns(cell_latencies(*cut, floor_us=floor_us, edges_per_decade=EDGES_PER_DECADE))
+    number = f.floor((f.col("intended_us") - started_us) / (length_s * 1_000_000))
+    cell = f.greatest(f.lit(0), f.least(f.lit(count - 1), number)).alias("cell")
+    latency_us, events_here = f.col("done_us") - f.col("intended_us"), f.count("*").alias("events")
+    in_sla = f.count_if(latency_us <= round(result.latency_target_s * 1e6)).alias("in_sla")
+    totals = _columns(events.where(accounted()).groupBy(cell).agg(events_here, in_sla))
+    least_us = max(1, round((result.p50_s or 0.0) * 1e6))
+    edge = f.ceil(f.log10(f.greatest(latency_us, f.lit(least_us)).cast("double")) * EDGES_PER_DECADE).alias("edge")
+    found = _columns(events.where("done_us is not null").groupBy(cell, edge).agg(events_here))
     edges, column = np.unique(found["edge"], return_inverse=True)
     within = np.zeros((count, len(edges)), np.int64)
     within[found["cell"], column] = found["events"]
@@ -128,80 +136,37 @@ def cells_of(one: Entrant, events: DataFrame, spark: SparkSession) -> Cells:
 
 
 def _same(one: Entrant, other: Entrant, frames: dict[Path, DataFrame]) -> SameEvents:
-    counts = same_events(
-        frames[one.folder],
-        frames[other.folder],
-        one.result.provenance.started_us,
-        other.result.provenance.started_us,
-        round(one.result.latency_target_s * 1e6),
-    ).collect()[0]
-    both = counts["both_done"]
-    return SameEvents(
-        paired=counts["paired"],
-        of=max(one.result.events, other.result.events),
-        late_in_both=counts["late_in_both"],
-        late_only_here=counts["late_only_here"],
-        late_only_in_reference=counts["late_only_there"],
-        mean_difference_s=counts["difference_us"] / both / 1e6 if both else None,
-    )
-
-
-def cell_totals(events: DataFrame, started_us: int, cell_us: int, last: int, target_us: int) -> DataFrame:
-    """Return cell, events, in_sla: events intended in each cell, and those of them done within the target.
-
-    Refused events are none. last: number of the last cell; what was intended later counts there.
-    """
-    refused = f.col("done_us").isNull() & (f.col("dead_letters") > 0)
-    in_sla = f.col("done_us") - f.col("intended_us") <= target_us
-    return (
-        events.where(~refused)
-        .groupBy(_cell(started_us, cell_us, last).alias("cell"))
-        .agg(f.count("*").alias("events"), f.count_if(in_sla).alias("in_sla"))
-    )
-
-
-def cell_latencies(
-    events: DataFrame, started_us: int, cell_us: int, last: int, *, floor_us: int, edges_per_decade: int
-) -> DataFrame:
-    """Return cell, edge, events: done events by ⌈edges_per_decade · log10(µs)⌉ of their latency, or of floor_us."""
-    latency_us = f.greatest(f.col("done_us") - f.col("intended_us"), f.lit(max(1, floor_us)))
-    edge = f.ceil(f.log10(latency_us.cast("double")) * edges_per_decade)
-    done = events.where(f.col("done_us").isNotNull())
-    cells = _cell(started_us, cell_us, last).alias("cell")
-    return done.groupBy(cells, edge.alias("edge")).agg(f.count("*").alias("events"))
-
-
-def same_events(here: DataFrame, there: DataFrame, here_us: int, there_us: int, target_us: int) -> DataFrame:
-    """Return one row: paired, late_in_both, late_only_here, late_only_there, both_done, difference_us (a sum).
-
-    here_us, there_us: the runs' second 0. Never done is late.
-    """
-    pairs = _placed(here, here_us, "here_us").join(_placed(there, there_us, "there_us"), list(PLACE))
+    """Compare two runs event by event. Never done is late."""
+    target_us = round(one.result.latency_target_s * 1e6)
+    pairs = _placed(one, frames, "here_us").join(_placed(other, frames, "there_us"), list(PLACE))
     late_here, late_there = (f.coalesce(f.col(name) > target_us, f.lit(True)) for name in ("here_us", "there_us"))
     difference = f.col("here_us") - f.col("there_us")
-    return pairs.agg(
+    counts = pairs.agg(
         f.count("*").alias("paired"),
         f.count_if(late_here & late_there).alias("late_in_both"),
         f.count_if(late_here & ~late_there).alias("late_only_here"),
-        f.count_if(~late_here & late_there).alias("late_only_there"),
+        f.count_if(~late_here & late_there).alias("late_only_in_reference"),
         f.count(difference).alias("both_done"),
         f.coalesce(f.sum(difference), f.lit(0)).alias("difference_us"),
     )
-
-
-def _placed(events: DataFrame, started_us: int, name: str) -> DataFrame:
-    """Return the place of each event, and its latency under `name`."""
-    return events.where(f.col("partition").isNotNull() & f.col("offset").isNotNull()).select(
-        f.col("partition").cast("int").alias("partition"),
-        f.col("offset").cast("long").alias("offset"),
-        (f.col("intended_us") - started_us).alias("intended_us"),
-        (f.col("done_us") - f.col("intended_us")).alias(name),
+    told = counts.collect()[0].asDict()
+    both, difference_us = told.pop("both_done"), told.pop("difference_us")
+    return SameEvents(
+        **told,
+        of=max(one.result.events, other.result.events),
+        mean_difference_s=difference_us / both / 1e6 if both else None,
     )
 
 
-def _cell(started_us: int, cell_us: int, last: int) -> Column:
-    cell = f.floor((f.col("intended_us") - started_us) / cell_us)
-    return f.greatest(f.lit(0), f.least(f.lit(last), cell))
+def _placed(one: Entrant, frames: dict[Path, DataFrame], name: str) -> DataFrame:
+    """Return the place of each event, and its latency under `name`."""
+    events = frames[one.folder].where("partition is not null and offset is not null")
+    return events.select(
+        f.col("partition").cast("int").alias("partition"),
+        f.col("offset").cast("long").alias("offset"),
+        (f.col("intended_us") - one.result.provenance.started_us).alias("intended_us"),
+        (f.col("done_us") - f.col("intended_us")).alias(name),
+    )
 
 
 def _columns(counted: DataFrame) -> dict[str, np.ndarray]:

@@ -1,8 +1,8 @@
 """What a run cost, and what it could not have cost less than."""
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 from pyspark.sql import DataFrame
@@ -53,7 +53,7 @@ def bound_of(run: RunInfo, arrived: DataFrame, usual: Usual) -> Bound | None:
     seconds = int(run.duration_s)
     if service_rate is None or not 0 < seconds <= MOST_SECONDS:
         return None
-    spacing = _section(run, "load").get("spacing")
+    spacing = run.section("load").get("spacing")
     try:
         parts = [
             bound(
@@ -103,13 +103,8 @@ def rebalance_score(
 
 
 def _service_rate(run: RunInfo, usual: Usual) -> float | None:
-    time_s = _section(run, "payment").get("service_time_s")
+    time_s = run.section("payment").get("service_time_s")
     if isinstance(time_s, int | float) and time_s > 0:
-        overhead_s = _section(run, "simulation").get("overhead_s", 0.0) if run.world == "simulated" else 0.0
+        overhead_s = run.section("simulation").get("overhead_s", 0.0) if run.world == "simulated" else 0.0
         return 1 / (time_s + overhead_s)
     return 1e6 / usual.service_us if usual.service_us else None
-
-
-def _section(run: RunInfo, name: str) -> Mapping[str, Any]:
-    section = run.scenario.get(name)
-    return section if isinstance(section, dict) else {}

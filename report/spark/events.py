@@ -28,38 +28,14 @@ SAYS: Final = (
 )  # fmt: skip
 """Fields that, with `accepted`, tell whether two records of one event say the same. The timeline may differ."""
 
-VALUE: Final = t.StructType(
-    [
-        t.StructField("v", t.IntegerType()),
-        t.StructField("order_id", t.StringType()),
-        t.StructField("accepted", t.BooleanType()),
-        *(t.StructField(name, t.StringType()) for name in SAYS),
-        t.StructField("timeline", TIMELINE),
-    ]
+VALUE: Final = (
+    f"v int, order_id string, accepted boolean, {', '.join(f'{name} string' for name in SAYS)}, "
+    f"timeline {TIMELINE.simpleString()}"
 )
-
-LETTER: Final = t.StructType(
-    [
-        t.StructField("topic", t.StringType()),
-        t.StructField("partition", t.IntegerType()),
-        t.StructField("offset", t.LongType()),
-    ]
-)
-
-JOURNAL: Final = t.StructType(
-    [
-        t.StructField("kind", t.StringType()),
-        t.StructField("at_us", t.LongType()),
-        t.StructField("tick", t.LongType()),
-        t.StructField("action", t.StringType()),
-        t.StructField("reason", t.StringType()),
-        t.StructField("ready_replicas", t.IntegerType()),
-        t.StructField("requested_replicas", t.IntegerType()),
-        t.StructField("epoch", t.LongType()),
-        t.StructField("moved", t.IntegerType()),
-        t.StructField("replica", t.StringType()),
-        t.StructField("change", t.StringType()),
-    ]
+LETTER: Final = "topic string, partition int, offset long"
+JOURNAL: Final = (
+    "kind string, at_us long, tick long, action string, reason string, ready_replicas int, requested_replicas int, "
+    "epoch long, moved int, replica string, change string"
 )
 
 COLUMN_OF: Final[dict[Topic, str]] = {

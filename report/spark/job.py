@@ -134,7 +134,6 @@ def _report(
     try:
         result.save(folder)
     except OSError as refused:
-        (folder / (RESULT_FILE + ".tmp")).unlink(missing_ok=True)
         raise ReportError(f"{folder / RESULT_FILE}: cannot be written ({refused.strerror or refused})") from refused
     return result
 

@@ -16,6 +16,10 @@ from report.spark.rebalances import rebalances
 from report.spark.terms import Terms, usual
 from report.wording import duration, several, share
 
+OF_THE_RUN: Final = (
+    "run", "policy", "seed", "topology", "world", "payment_partitions", "latency_target_s", "percentile", "duration_s",
+)  # fmt: skip
+OF_ITS_MAKING: Final = ("command", "commit", "machine", "versions", "peak_memory_mib")
 LATENESS_SHARE: Final = 0.05
 """Of the latency target; a generator whose p99 is later than that measures itself."""
 
@@ -51,16 +55,8 @@ def measure(run: RunInfo, events: Events, journal: Sequence[JournalEntry], *, no
     until_us = started_us + round(run.duration_s * 1e6)
     taken = [plan.action for plan in plans if started_us <= plan.at_us < until_us]
     result = Result(
-        run=run.run,
+        **{name: getattr(run, name) for name in OF_THE_RUN},
         scenario=str(run.scenario.get("name", "unnamed")),
-        policy=run.policy,
-        seed=run.seed,
-        topology=run.topology,
-        world=run.world,
-        payment_partitions=run.payment_partitions,
-        latency_target_s=run.latency_target_s,
-        percentile=run.percentile,
-        duration_s=run.duration_s,
         verdict=verdict_of(
             run,
             events=shares.events,
@@ -103,14 +99,7 @@ def measure(run: RunInfo, events: Events, journal: Sequence[JournalEntry], *, no
         cost=spent,
         integrity=checked,
         rebalances=rebalances(run, started_us, rows, cells, journal, usual=pace),
-        provenance=Provenance(
-            command=run.command,
-            commit=run.commit,
-            machine=run.machine,
-            versions=run.versions,
-            started_us=started_us,
-            peak_memory_mib=run.peak_memory_mib,
-        ),
+        provenance=Provenance(started_us=started_us, **{name: getattr(run, name) for name in OF_ITS_MAKING}),
     )
     for table in (arrived, cells):
         table.unpersist()

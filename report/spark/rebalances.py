@@ -1,9 +1,9 @@
 """Rounds of the group, told from the events themselves: which partitions changed hands together, and for how long."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
@@ -22,7 +22,6 @@ APART_US: Final = 5_000_000
 """Partitions that the group gives away without a plan, so long one after the other, were two rounds."""
 WAITED: Final = 3
 """An event waited for its partition's owner if it was received after more than so many usual transits."""
-UNKNOWN: Final = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +52,8 @@ def rebalances(
 
 def delivery_of(run: RunInfo) -> str:
     """Return how the run's replicas carried out plans: a runtime's name, else the delivery."""
-    payment = run.scenario.get("payment")
-    section: Mapping[str, Any] = payment if isinstance(payment, dict) else {}
-    return str(section.get("runtime") or section.get("delivery") or UNKNOWN)
+    payment = run.section("payment")
+    return str(payment.get("runtime") or payment.get("delivery") or "unknown")
 
 
 def changes(events: DataFrame, owners: DataFrame) -> list[Change]:
@@ -90,11 +88,17 @@ def rounds(
     started_us: int,
     transit_us: int,
 ) -> list[RebalanceRound]:
-    """Return the changes, round by round: those of one kind under one plan. plans: by time, at least one."""
-    rule, known = Deaths(gone, plans), _Plans(plans)
+    """Return the changes, round by round: those of one kind under one plan. plans: by time, at least one.
+
+    A change carries out the plan of its epoch, else the newest when the partition was served again.
+    """
+    rule = Deaths(gone, plans)
+    by_epoch = {plan.epoch: number for number, plan in enumerate(plans)}
+    times = [plan.at_us for plan in plans]
     groups: dict[tuple[int, str], list[list[Change]]] = {}
     for change in found:
-        plan = known.of(change)
+        newest = max(0, bisect_right(times, change.takeover.came_us) - 1)
+        plan = newest if change.epoch is None else by_epoch.get(change.epoch, newest)
         kind = _kind(change.takeover, plans[plan], rule)
         same = groups.setdefault((plan, kind), [])
         if same and (kind != "membership" or change.takeover.came_us - same[-1][-1].takeover.came_us <= APART_US):
@@ -109,7 +113,9 @@ def rounds(
 
 
 def _round(some: Sequence[Change], plan: PlanWritten, kind: str, started_us: int, transit_us: int) -> RebalanceRound:
-    waited = [one for one in some if one.sent_us is not None and _late_by(one) > WAITED * transit_us]
+    waited = [
+        one for one in some if one.sent_us is not None and one.takeover.came_us - one.sent_us > WAITED * transit_us
+    ]
     served_us = max((one.takeover.came_us for one in waited), default=None)
     planned = kind != "membership" and served_us is not None and served_us > plan.at_us
     begin_us = plan.at_us if planned and kind == "plan" else 0  # until then the old owner served: others, perhaps
@@ -129,29 +135,11 @@ def _round(some: Sequence[Change], plan: PlanWritten, kind: str, started_us: int
     )
 
 
-def _late_by(change: Change) -> int:
-    return change.takeover.came_us - (change.sent_us or 0)
-
-
-class _Plans:
-    """Tells which plan a change carried out."""
-
-    def __init__(self, plans: Sequence[PlanWritten]) -> None:
-        self._by_epoch = {plan.epoch: number for number, plan in enumerate(plans)}
-        self._times = [plan.at_us for plan in plans]
-
-    def of(self, change: Change) -> int:
-        """Return the number of the epoch's plan, else of the newest when the partition was served again."""
-        if change.epoch in self._by_epoch:
-            return self._by_epoch[change.epoch]
-        return max(0, bisect_right(self._times, change.takeover.came_us) - 1)
-
-
 def _kind(one: Takeover, plan: PlanWritten, rule: Deaths) -> str:
     placed = plan.assignment is None or plan.assignment.get(one.partition) == one.new
-    if rule.by_death(one):
-        return "death" if placed else "membership"
-    return "plan" if placed else "membership"
+    if not placed:
+        return "membership"
+    return "death" if rule.by_death(one) else "plan"
 
 
 def _sent(events: DataFrame, newest: DataFrame) -> dict[tuple[int, int], int]:

@@ -86,13 +86,6 @@ def shares(cells: DataFrame) -> Shares:
     )
 
 
-def arrived(cells: DataFrame) -> DataFrame:
-    """Return partition, second (of intent), events, max_us (worst latency). cells: of the function of this name."""
-    grouped = cells.groupBy("partition", f.col("intended_second").alias("second"))
-    counted = grouped.agg(f.sum(f.col("events") - f.col("refused")).alias("events"), f.max("max_us").alias("max_us"))
-    return counted.where("events > 0")
-
-
 def served(cells: DataFrame) -> DataFrame:
     """Return partition, replica, epoch, second (of completion), and what was done there.
 
@@ -112,14 +105,17 @@ def served(cells: DataFrame) -> DataFrame:
 
 
 def owned(cells: DataFrame) -> DataFrame:
-    """Return `arrived` with owner: who served the partition last in that second, else in the seconds before it.
+    """Return partition, second (of intent), events, max_us (worst latency) and owner.
 
-    Looked up in the small table: among ten million events the last of each second would have to be sorted for.
+    The owner served the partition last in that second, else in the seconds before it. It is looked up in the small
+    table: among ten million events the last of each second would have to be sorted for.
     """
     last = f.max(f.struct("last_done_us", "replica"))["replica"].alias("owner")
     owners = cells.where("last_done_us is not null").groupBy("partition", "second").agg(last)
     upto = Window.partitionBy("partition").orderBy("second").rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    joined = arrived(cells).join(owners, ["partition", "second"], "left")
+    grouped = cells.groupBy("partition", f.col("intended_second").alias("second"))
+    counted = grouped.agg(f.sum(f.col("events") - f.col("refused")).alias("events"), f.max("max_us").alias("max_us"))
+    joined = counted.where("events > 0").join(owners, ["partition", "second"], "left")
     return joined.withColumn("owner", f.last("owner", ignorenulls=True).over(upto))
 
 

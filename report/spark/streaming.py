@@ -20,6 +20,7 @@ from contracts.connection import Connection
 from contracts.events import SCHEMA_VERSION
 from contracts.topics import Topic, qualified
 from contracts.validation import InvalidSettingsError
+from report import replace_file
 from report.spark import ReportError
 from report.spark.events import typed_records
 from report.spark.job import cause
@@ -78,9 +79,7 @@ class Told:
         every = (SlaWindow(length_s=self._length_s, **row.asDict()) for row in sorted(rows))
         fresh = [window for window in every if window.start_us not in self.windows]
         self.windows |= {window.start_us: window for window in fresh}
-        temporary = self._place.with_suffix(".tmp")
-        temporary.write_bytes(b"".join(msgspec.json.encode(one) + b"\n" for one in self.windows.values()))
-        temporary.replace(self._place)
+        replace_file(self._place, b"".join(msgspec.json.encode(one) + b"\n" for one in self.windows.values()))
         for window in fresh:
             self._tell(window)
 

@@ -12,11 +12,11 @@ NUMBERS = st.floats(-1e6, 1e6)
 
 def test_the_interval_covers_the_true_mean_about_as_often_as_it_says() -> None:
     random = np.random.default_rng(7)
-    trials, covered = 300, 0
+    trials, covered = 100, 0
     for _ in range(trials):
-        found = bootstrap_interval(random.normal(10.0, 3.0, 20).tolist(), resamples=1_000)
+        found = bootstrap_interval(random.normal(10.0, 3.0, 20).tolist())
         covered += found.low <= 10.0 <= found.high
-    assert 0.89 <= covered / trials <= 0.98
+    assert 0.86 <= covered / trials <= 0.99
 
 
 @pytest.mark.parametrize("values", [[0.1], [0.1, 0.1, 0.1]])

@@ -12,7 +12,7 @@ from example_report import changed, example, unjournaled
 
 from contracts.journal import AlternativeWeighed
 from report.page.page import html
-from report.page.rendering import HERE, terms, tied
+from report.page.rendering import HERE, OF_A_RUN, tied
 from report.result import MEANINGS, Cause, CauseOfLateness, DecisionMade, HeatMap, Result, Series, Tail
 
 MEGABYTE = 1_000_000
@@ -92,7 +92,7 @@ def test_every_cause_has_a_colour_in_both_themes_and_no_id_is_given_twice() -> N
         assert f".cause-{cause} {{ background: var(--{cause})" in text
     ids = re.findall(r'\bid="([^"]+)"', text)
     assert len(ids) == len(set(ids))
-    assert all(f"<dt>{word}</dt>" in text for word, _ in terms())
+    assert all(f"<dt>{word}</dt>" in text for word in OF_A_RUN)
 
 
 def test_events_of_somebody_else_have_a_page_that_claims_nothing() -> None:

@@ -166,7 +166,7 @@ def shown(column: str, value: Value) -> str:
 def _number(column: str, value: float) -> str:
     if column.endswith("_s"):
         return longer(value) if column.endswith("difference_s") else duration(value)
-    if column in SHARES:
+    if column in SHARES or column.endswith("_share"):
         return share(value)
     if column == "regret":
         return over(value)

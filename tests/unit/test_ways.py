@@ -1,4 +1,4 @@
-"""The five ways of docs/architecture.md: each function that is named exists, and leads to the next."""
+"""The ways of docs/architecture.md: each function that is named exists, and leads to the next."""
 
 import ast
 import re
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-MOST_FILES = {"order": 6, "payment": 6, "decision": 10, "report": 10, "run": 12}
+MOST_FILES = {"order": 6, "payment": 6, "decision": 10, "plan": 6, "report": 10, "run": 12}
 STEP = re.compile(r"^\d+\. `(?P<file>[\w/]+\.py)`: `(?P<name>[\w.]+)`(?P<handed_on>.*⇒)?", re.MULTILINE)
 Step = tuple[str, str, bool]
 """File, qualified name, and whether what follows is reached through a topic, a queue or a process."""
@@ -67,5 +67,11 @@ def test_each_step_exists_and_leads_to_the_next(way: str) -> None:
     for at, (before, after) in enumerate(pairwise(steps)):
         if not before[2]:
             known = set().union(*(leads_to(file, name) for file, name, _ in steps[: at + 1]))
-            wanted = set(after[1].split(".")[-2:])
-            assert wanted & known, f"{way}: nothing up to step {at + 1} names {after[1]} of {after[0]}"
+            wanted = after[1].rpartition(".")[2]
+            assert wanted in known, f"{way}: nothing up to step {at + 1} names {after[1]} of {after[0]}"
+
+
+@pytest.mark.parametrize("page", [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")], ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#\s]+)", page.read_text(encoding="utf-8"))
+    assert [one for one in links if not (page.parent / one).exists()] == []

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from contracts.connection import Connection, Security, read_settings
-from contracts.validation import InvalidSettingsError, from_environment
+from contracts.validation import InvalidSettingsError
 
 PROPERTIES = """
 # who we are
@@ -87,19 +87,6 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     assert problems_of(absent) == [f"{tmp_path}/absent: cannot be read (No such file or directory)"]
     folder = Connection(bootstrap_servers="kafka:9092", client_properties=str(tmp_path))
     assert problems_of(folder) == [f"{tmp_path}: cannot be read (Is a directory)"]
-
-
-def test_the_environment_names_broker_file_and_namespace() -> None:
-    environ = {
-        "TAILPACK_BOOTSTRAP_SERVERS": "one:1,two:2",
-        "TAILPACK_CLIENT_PROPERTIES": "tls.properties",
-        "TAILPACK_NAMESPACE": "run-1",
-    }
-    assert from_environment(environ, Connection) == Connection(
-        bootstrap_servers="one:1,two:2", client_properties="tls.properties", namespace="run-1"
-    )
-    with pytest.raises(InvalidSettingsError, match=r"^TAILPACK_BOOTSTRAP_SERVERS: missing$"):
-        from_environment({}, Connection)
 
 
 def test_aiokafka_is_told_the_same(tmp_path: Path) -> None:

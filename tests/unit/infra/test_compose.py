@@ -25,20 +25,16 @@ OURS = [name for name, service in services().items() if service["image"] == OWN_
 
 def test_it_obeys_the_compose_specification():
     schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
-
     problems = [error.message for error in jsonschema.Draft202012Validator(schema).iter_errors(compose())]
-
     assert not problems
 
 
 def test_docker_compose_accepts_it():
     if not _has_docker_compose():
         pytest.skip("`docker compose` is not installed here")
-
     done = subprocess.run(
         ["docker", "compose", "--file", str(FILE), "config", "--quiet"], capture_output=True, text=True, check=False
     )
-
     assert done.returncode == 0, done.stderr
 
 
@@ -48,7 +44,6 @@ def test_it_can_be_read_in_one_go():
 
 def test_the_memory_limits_add_up_to_3_gib_at_most():
     limits_mib = {name: int(re.fullmatch(r"(\d+)m", service["mem_limit"])[1]) for name, service in services().items()}
-
     assert sum(limits_mib.values()) <= 3 * 1024
 
 
@@ -60,7 +55,6 @@ def test_every_image_is_pinned_to_a_version(service):
 @pytest.mark.parametrize("service", services())
 def test_no_container_has_more_rights_than_it_needs_or_is_seen_from_outside(service):
     settings = services()[service]
-
     assert all(port.startswith("127.0.0.1:") for port in settings.get("ports", []))
     assert settings["cap_drop"] == ["ALL"]
     assert settings["security_opt"] == ["no-new-privileges:true"]
@@ -69,7 +63,6 @@ def test_no_container_has_more_rights_than_it_needs_or_is_seen_from_outside(serv
 
 def test_everybody_waits_for_the_health_of_what_it_needs():
     everyone = services()
-
     for name, service in everyone.items():
         for needed, how in service.get("depends_on", {}).items():
             expected = "service_healthy" if "healthcheck" in everyone[needed] else "service_completed_successfully"
@@ -78,32 +71,20 @@ def test_everybody_waits_for_the_health_of_what_it_needs():
 
 def test_the_load_starts_last_and_the_report_after_it():
     waits_for = {name: set(service.get("depends_on", {})) for name, service in services().items()}
-
     assert waits_for["load"] == {"order", "shipment", "notification", "autoscaler", "prometheus"}
     assert waits_for["report"] == {"load"}
 
 
 def test_our_image_is_built_once_never_pulled_and_hears_signals():
     builders = [name for name in OURS if "build" in services()[name]]
-
     assert len(builders) == 1
     assert all(services()[name]["pull_policy"] == "never" for name in OURS)
     assert all(services()[name]["init"] is True for name in OURS), "signals reach our processes"
 
 
-def test_asking_for_the_report_starts_everything():
-    needed, found = ["report"], set()
-    while needed:
-        found.add(name := needed.pop())
-        needed += services()[name].get("depends_on", {})
-
-    assert found == set(services())
-
-
 @pytest.mark.parametrize("service", OURS)
 def test_every_command_exists(service):
     program, *arguments = command_of(service)
-
     if program == "python":
         assert arguments[0] == "-m"
         assert importlib.util.find_spec(f"{arguments[1]}.__main__")
@@ -118,7 +99,6 @@ def test_the_health_check_believes_the_status(status, healthy):
     with _answering(status) as port:
         arguments[-1] = arguments[-1].replace(":8080/", f":{port}/")
         done = subprocess.run([sys.executable, *arguments], capture_output=True, timeout=20, check=False)
-
     assert (kind, program) == ("CMD", "python")
     assert (done.returncode == 0) is healthy
 
@@ -126,7 +106,6 @@ def test_the_health_check_believes_the_status(status, healthy):
 def test_prometheus_reads_the_configuration_that_scrapes_the_autoscaler():
     mounted = services()["prometheus"]["volumes"][0].split(":")[0]
     configuration = (ROOT / mounted).read_text(encoding="utf-8")
-
     assert f"autoscaler:{services()['autoscaler']['environment']['TAILPACK_HTTP_PORT']}" in configuration
 
 

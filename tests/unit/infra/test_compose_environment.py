@@ -62,7 +62,6 @@ def read(environ, kind):
 @pytest.mark.parametrize("service", READ_BY)
 def test_a_process_is_told_the_same(service, on_one_machine):
     module, environ = on_one_machine[service]
-
     assert command_of(service) == ["python", "-m", module]
     for kind in READ_BY[service]:
         assert read(in_a_container(service), kind) == read(environ, kind)
@@ -76,14 +75,12 @@ def test_no_process_of_the_demo_is_missing(on_one_machine):
 def test_no_variable_is_misspelt(service):
     kinds = [*READ_BY.get(service, [GeneratorSettings]), ServiceSettings]  # HTTP_HOST and DATA_DIR are set for all
     known = {f"TAILPACK_{field.name.upper()}" for kind in kinds for field in fields(kind)}
-
     assert {name for name in in_a_container(service) if name.startswith("TAILPACK_")} <= known
 
 
 @pytest.mark.parametrize("service", READ_BY)
 def test_it_listens_where_other_containers_and_its_health_check_reach_it(service):
     environ = in_a_container(service)
-
     assert environ["TAILPACK_HTTP_HOST"] == "0.0.0.0"  # noqa: S104  of the container; published on loopback
     assert f":{environ['TAILPACK_HTTP_PORT']}/healthz" in services()[service]["healthcheck"]["test"][-1]
 
@@ -93,7 +90,6 @@ def test_what_it_writes_lies_on_its_temporary_file_system(service):
     environ = in_a_container(service)
     places = [Path(value) for name, value in environ.items() if name in {"TAILPACK_DATA_DIR", "TAILPACK_STATE_DIR"}]
     (temporary,) = services()[service]["tmpfs"]
-
     assert services()[service]["read_only"] is True
     assert places
     assert all(place.is_relative_to(temporary) for place in places)
@@ -102,7 +98,6 @@ def test_what_it_writes_lies_on_its_temporary_file_system(service):
 def test_load_and_report_meet_in_one_folder_and_one_run():
     load, report = command_of("load"), command_of("report")
     out, namespace = load[load.index("--out") + 1], load[load.index("--namespace") + 1]
-
     assert f"{out}/{namespace}" in report
     assert namespace == in_a_container("order")["TAILPACK_NAMESPACE"]
     assert {services()[service]["volumes"][0]["target"] for service in ("load", "report")} == {out}
@@ -117,7 +112,6 @@ def test_the_broker_is_set_up_as_the_embedded_one():
         for name, value in variables.items()
         if name not in {"CLUSTER_ID", "KAFKA_HEAP_OPTS", "KAFKA_JVM_PERFORMANCE_OPTS"}
     }
-
     assert {name: value for name, value in container.items() if name not in LISTENING} == {
         name: embedded[name] for name in container if name not in LISTENING
     }

@@ -32,7 +32,6 @@ def copied_from_the_context() -> list[str]:
 def test_base_images_are_pinned_to_a_version():
     bases = [words.split()[0] for words in instructions("FROM")]
     stages = {words.split()[2] for words in instructions("FROM") if " AS " in words}
-
     assert all(re.search(r":\d+\.\d+", base) for base in bases if base not in stages)
     assert any(base not in stages for base in bases)
 
@@ -41,9 +40,7 @@ def test_the_last_stage_runs_as_a_user_without_rights():
     last = DOCKERFILE[DOCKERFILE.rindex("\nFROM ") :]
     variables = dict(re.findall(r"^ARG (\w+)=(\w+)$", last, flags=re.MULTILINE))
     users = re.findall(r"^USER (\S+)$", last, flags=re.MULTILINE)
-
     user = re.sub(r"\$\{(\w+)\}", lambda found: variables[found[1]], users[-1])
-
     assert user.isdecimal(), "Kubernetes can only tell from a number that it is not root"
     assert int(user) > 0
 
@@ -91,7 +88,6 @@ def test_the_wheel_holds_every_module_and_data_file(wheel):
         for path in (ROOT / package).rglob("*")
         if path.is_file() and "__pycache__" not in path.parts and _belongs(path)
     }
-
     assert needed - set(wheel) == set()
     assert "tailpack/local/locks/spark.lock" in needed
     assert "bench/scenarios/demo.toml" in needed
@@ -99,7 +95,6 @@ def test_the_wheel_holds_every_module_and_data_file(wheel):
 
 def test_the_wheel_brings_nothing_of_tests_and_tools(wheel):
     top = {Path(name).parts[0] for name in wheel}
-
     assert {name for name in top if not name.endswith(".dist-info")} == set(PACKAGES)
 
 

@@ -1,14 +1,12 @@
 """Orders: valid unless asked otherwise, the same whenever asked for, in records that carry what the services expect."""
 
 import msgspec
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.catalogue import COUNTRIES, CURRENCIES, MAX_AMOUNT_MINOR, MAX_ORDER_BYTES, MERCHANTS
 from contracts.events import OrderPlaced, PaymentRequested
-from contracts.topics import Topic
-from loadgen.orders import ANY_PARTITION, Flaw, Orders, events, input_topic
+from loadgen.orders import ANY_PARTITION, Flaw, Orders, events
 from loadgen.schedule import Spacing, Split
 from loadgen.spec import Grouping, LoadSpec, Topology
 
@@ -116,11 +114,3 @@ def test_a_payment_request_has_its_timeline_and_no_card_number() -> None:
     assert request.timeline.accepted_us is None
     assert made[3].partition == 3
     assert Orders("run", 0).order(3).card_number.encode() not in made[3].value
-
-
-@pytest.mark.parametrize(
-    ("topology", "topic", "partitions"),
-    [(Topology.PIPELINE, Topic.ORDERS_PLACED, 4), (Topology.PAYMENT_ONLY, Topic.PAYMENTS_REQUESTED, 5)],
-)
-def test_the_load_enters_where_its_topology_begins(topology: Topology, topic: Topic, partitions: int) -> None:
-    assert input_topic(spec(topology)) == (topic, partitions)

@@ -20,7 +20,6 @@ def properties(folder: Path, seat: Seat) -> dict[str, str]:
 
 def test_three_new_nodes_get_six_different_ports_and_know_each_other() -> None:
     seats = assign_seats([None, None, None], 0)
-
     assert [seat.node for seat in seats] == [1, 2, 3]
     assert all(seat.quorum == seats[0].quorum for seat in seats)
     assert len({seat.port for seat in seats} | set(seats[0].quorum.values())) == 6
@@ -28,7 +27,6 @@ def test_three_new_nodes_get_six_different_ports_and_know_each_other() -> None:
 
 def test_a_wanted_port_is_that_of_the_first_node_and_the_next_ones_follow() -> None:
     (port,) = free_ports([0])
-
     assert [seat.port for seat in assign_seats([None, None], port)] == [port, port + 1]
 
 
@@ -44,7 +42,6 @@ def test_a_taken_port_is_told() -> None:
 @pytest.mark.parametrize(("nodes", "copies", "in_sync"), [(1, 1, 1), (2, 2, 1), (3, 3, 2), (5, 3, 2)])
 def test_copies_as_many_as_nodes_up_to_three(tmp_path: Path, nodes: int, copies: int, in_sync: int) -> None:
     found = properties(tmp_path, Seat(port=1, quorum={node: 100 + node for node in range(1, nodes + 1)}))
-
     assert {found[key] for key in found if key.endswith("replication.factor")} == {str(copies)}
     assert {found[key] for key in found if "min.isr" in key or key.startswith("min.insync")} == {str(in_sync)}
     assert found["controller.quorum.voters"].split(",")[-1] == f"{nodes}@127.0.0.1:{100 + nodes}"
@@ -71,7 +68,6 @@ def test_a_new_folder_takes_one_node_unless_told_otherwise(tmp_path: Path) -> No
 
 def test_a_folder_of_three_is_found_again(three: Path) -> None:
     cluster = Cluster(three)
-
     assert cluster.addresses == {1: "127.0.0.1:101", 2: "127.0.0.1:102", 3: "127.0.0.1:103"}
     assert cluster.address() is None, "none of them runs"
     cluster.stop()

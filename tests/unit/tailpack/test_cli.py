@@ -94,12 +94,6 @@ def test_every_command_explains_itself(tailpack: Command, words: tuple[str, ...]
     assert re.search(r"^ [A-Z].{15,}", explanation, re.MULTILINE), "a sentence that says what it does"
 
 
-def test_the_commands_of_the_readme_are_there() -> None:
-    wanted = {("demo",), ("run",), ("report",), ("scenarios",), ("policies",), ("load",), ("topics", "create")}
-    wanted |= {("kafka", name) for name in ("start", "stop", "status", "consumer-groups")}
-    assert wanted <= set(every_command())
-
-
 def test_scenarios_are_listed_for_people_and_for_programs(tailpack: Command) -> None:
     table, listed = tailpack("scenarios"), json.loads(tailpack("scenarios", "--json").out)
     assert [one["name"] for one in listed] == scenario_names()
@@ -194,12 +188,6 @@ def test_the_report_of_a_folder_that_is_no_run(tailpack: Command, tmp_path: Path
     (tmp_path / "holiday").mkdir()
     ended = tailpack("report", "holiday")
     assert ended == Ended(2, "", "tailpack: holiday is not the folder of a run: it holds no run.json\n")
-
-
-def test_the_command_alone_shows_its_help(tailpack: Command) -> None:
-    ended = tailpack()
-    assert "demo" in ended.out + ended.err
-    assert not re.search(r"^tailpack: *$", ended.err, re.MULTILINE), "no empty error after it"
 
 
 def test_the_status_of_a_broker_that_does_not_run(tailpack: Command) -> None:

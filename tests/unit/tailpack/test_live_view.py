@@ -117,16 +117,6 @@ def test_moves_stand_beneath_the_latency_of_their_second(minute: LiveState) -> N
     assert "moved 15, pause ≤ 21 ms" in line(minute, moment), "and in a few words in the log"
 
 
-def event(done_s: float, latency_s: float) -> Timeline:
-    return Timeline(intended_us=round((done_s - latency_s) * 1e6), placed_us=0, done_us=round(done_s * 1e6))
-
-
-def plan(at_s: float, moved: int, epoch: int = 1) -> PlanWritten:
-    return PlanWritten(
-        at_us=round(at_s * 1e6), epoch=epoch, action="up", reason="", replicas=(), assignment=None, moved=moved
-    )
-
-
 def progress(*rounds: tuple[int, int, float]) -> Progress:
     """rounds: epoch, partitions taken, pause in seconds."""
     return Progress(
@@ -138,17 +128,6 @@ def progress(*rounds: tuple[int, int, float]) -> Progress:
             for epoch, taken, pause_s in rounds
         ),
     )  # fmt: skip
-
-
-def test_each_second_has_its_worst_latency_and_its_moves() -> None:
-    seen = Handovers()
-    assert seen.curve() == []
-    for done_s, latency_s in ((100.1, 0.02), (100.9, 0.05), (102.5, 0.03)):
-        seen.finished(event(done_s, latency_s))
-    for moved in (3, 0):
-        seen.planned(plan(102.2, moved))
-    assert (seen.moved, seen.plans) == (3, 1), "a plan that moves nothing is none"
-    assert [(second.worst_s, second.moved) for second in seen.curve()] == [(0.05, 0), (0.0, 0), (0.03, 3)]
 
 
 def test_the_pause_of_a_plan_is_the_longest_that_any_replica_reports() -> None:

@@ -40,15 +40,9 @@ def controller(state_dir: Path, group: str) -> Rebalances:
 def test_an_autoscaler_begins_with_what_two_runs_have_shown(tmp_path: Path) -> None:
     runs = [judged_run(tmp_path / name, 20) for name in ("first", "second")]
     ordered(*runs, "--to", tmp_path / "state", "--namespace", "shop")
-
     fresh = controller(tmp_path / "state", "shop.payment, incremental")
     assert fresh.learned(3, 1).samples == 40
     assert fresh.rebalance_time_s(3, 1) == pytest.approx(0.2, rel=0.05), "the setting would have been 0.05"
-
-
-def test_few_rounds_leave_the_setting_in_force(tmp_path: Path) -> None:
-    ordered(judged_run(tmp_path / "run", 20), "--to", tmp_path / "state")
-    assert controller(tmp_path / "state", "payment, incremental").rebalance_time_s(3, 1) == 0.05
 
 
 @pytest.mark.parametrize(
@@ -62,11 +56,6 @@ def test_what_teaches_nothing_is_one_line(tmp_path: Path, runs: list[tuple[str, 
     folders = [judged_run(tmp_path / f"run-{k}", 30, *run) for k, run in enumerate(runs)]
     with pytest.raises(TailpackError, match=reason):
         ordered(*folders, "--to", tmp_path / "state")
-
-
-def test_an_older_report_is_to_be_made_again(tmp_path: Path) -> None:
-    with pytest.raises(TailpackError, match="knows of no rebalances"):
-        ordered(small_run(tmp_path / "run", rebalances=None), "--to", tmp_path / "state")
 
 
 def test_what_an_autoscaler_learned_is_not_forgotten_by_mistake(tmp_path: Path) -> None:

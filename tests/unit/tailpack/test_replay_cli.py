@@ -22,7 +22,6 @@ run = functools.partial(command_line.run, "replay")
 
 def test_both_sides_stand_beside_each_other_and_the_picture_in_the_folder(folder):
     result = run(folder)
-
     assert result.exit_code == 0
     assert "algorithm-2" in result.stdout
     assert "within 0.5 points" in result.stdout
@@ -34,7 +33,6 @@ def test_both_sides_stand_beside_each_other_and_the_picture_in_the_folder(folder
 
 def test_as_json_it_prints_one_object_and_nothing_else(folder):
     found = json.loads(run(folder, "--json").stdout)
-
     assert {"live", "simulated", "differences", "within", "measured"} <= set(found)
     assert set(found["within"]) == {"in_sla", "replica_minutes"}
     assert set(found["live"]) == set(found["simulated"])
@@ -43,7 +41,6 @@ def test_as_json_it_prints_one_object_and_nothing_else(folder):
 
 def test_another_policy_is_not_judged_against_the_live_one(folder):
     shown = run(folder, "--policy", "static").stdout
-
     assert "simulated static" in " ".join(shown.split())
     assert "3 %" not in shown.split("measured in the run")[0]
 

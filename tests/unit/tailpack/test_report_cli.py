@@ -132,12 +132,6 @@ def test_csv_is_a_file_for_each_table_or_one_on_standard_output(folder: Path) ->
     assert [row["late"] for row in csv.DictReader(io.StringIO(one))] == ["2", "0"]
 
 
-def test_the_page_of_a_kept_result_is_drawn_again(folder: Path) -> None:
-    ended = run(folder, "--kept")
-    assert "98 %" in ended.stdout
-    assert "<html" in (folder / "report.html").read_text()
-
-
 def test_a_kept_result_that_is_missing_or_broken(folder: Path) -> None:
     (folder / "result.json").write_text('{"run": 7}')
     with pytest.raises(TailpackError, match="not a result"):

@@ -19,7 +19,6 @@ run = functools.partial(command_line.run, "simulate")
 
 def test_as_json_it_prints_one_object_and_nothing_else():
     result = run("w1", "--policy", "algorithm-2", "--seed", "7", "--json", *SHORT)
-
     found = json.loads(result.stdout)
     assert result.exit_code == 0
     assert list(found)[:9] == ["scenario", "policy", "seed", "events", "in_sla", "p50_s", "p99_s", "p999_s", "max_s"]
@@ -31,9 +30,7 @@ def test_as_json_it_prints_one_object_and_nothing_else():
 def test_a_trace_of_ones_own(tmp_path):
     trace = tmp_path / "mine.csv"
     trace.write_text("second,events\n0,80\n1,120\n")
-
     even, bursts = (run("w1", "--policy", "static", "--trace", trace, "--json", *words) for words in SPACINGS)
-
     found = json.loads(bursts.stdout)
     assert (found["scenario"], found["events"], found["in_sla"], found["max_s"]) == ("mine.csv", 200, 0.9, 0.6)
     assert json.loads(even.stdout)["in_sla"] == 1.0, "as evenly as the counts alone say"
@@ -43,10 +40,8 @@ def test_a_trace_of_ones_own(tmp_path):
 def test_a_wrong_trace_is_one_message_with_the_lines(tmp_path):
     trace = tmp_path / "mine.csv"
     trace.write_text("second,events\n0,80\n2,-1\n")
-
     with pytest.raises(InvalidSettingsError) as wrong:
         run("w1", "--trace", str(trace))
-
     assert wrong.value.problems == [
         "mine.csv: line 3: gap: second 2 comes after 0; 1 missing; line 3: events = -1: is negative"
     ]
@@ -65,7 +60,6 @@ def test_every_part_of_the_question_can_be_set(change):
 
 def test_the_run_can_be_kept_and_the_figures_stay_the_same(tmp_path):
     result = run("w1", *SHORT, "--json", "--out", str(tmp_path / "my run"))
-
     figures, info = json.loads(result.stdout), RunInfo.load(tmp_path / "my run")
     assert figures == json.loads(run("w1", *SHORT, "--json").stdout) | {
         name: figures[name] for name in ("wall_s", "policy_s")
@@ -81,7 +75,6 @@ def test_a_kept_run_says_what_was_really_sent(tmp_path):
     trace = tmp_path / "mine.csv"
     trace.write_text("second,p0,p1\n0,80,0\n1,120,7\n")
     run("w1", "--policy", "static", "--trace", str(trace), "--out", str(tmp_path / "run"))
-
     info = RunInfo.load(tmp_path / "run")
     assert (info.payment_partitions, info.duration_s, info.events_scheduled) == (2, 2.0, 207)
     assert (info.scenario["payment"]["partitions"], info.scenario["load"]["split"]) == (2, "table")

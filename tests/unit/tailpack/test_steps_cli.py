@@ -12,9 +12,7 @@ REACH = ["--bootstrap-servers", "kafka:9092", "--namespace", "demo"]
 def test_topics_are_created_with_the_partitions_of_the_scenario(monkeypatch):
     created = []
     monkeypatch.setattr(topics_of_a_run, "create_topics", lambda *asked: created.append(asked))
-
     result = run("topics", "create", "demo", *REACH)
-
     ((connection, partitions),) = created
     assert result.exit_code == 0
     assert partitions == 9
@@ -33,12 +31,10 @@ class FakeRun:
 
 def test_the_load_is_the_scenarios_with_what_was_asked_instead(monkeypatch, tmp_path):
     monkeypatch.setattr(runner, "Run", FakeRun)
-
     result = run(
         *("load", "demo", *REACH, "--out", str(tmp_path)),
         *("--policy", "linear", "--seed", "7", "--duration-s", "30", "--web-ui", "8089"),
     )
-
     assert result.exit_code == 0
     assert FakeRun.scenario.autoscaler.policy == "linear"
     assert (FakeRun.scenario.seed, FakeRun.scenario.duration_s) == (7, 30)
@@ -49,8 +45,6 @@ def test_the_load_is_the_scenarios_with_what_was_asked_instead(monkeypatch, tmp_
 def test_jars_are_fetched_into_the_cache(monkeypatch, tmp_path):
     asked = []
     monkeypatch.setattr(run_commands, "ensure", lambda bundle, announce: asked.append(bundle) or tmp_path)
-
     result = run("jars", "spark")
-
     assert asked == ["spark"]
     assert result.output.replace("\n", "") == str(tmp_path)

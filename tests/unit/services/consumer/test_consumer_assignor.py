@@ -59,7 +59,6 @@ def lead(leader: PlanAssignor, partitions: int, *members: PlanAssignor) -> dict[
 
 def test_the_leader_carries_out_the_plan_it_has_read_and_says_which_it_was():
     leader, follower = assignor("a", plan(7, {0: "a", 1: "b", 2: "b"})), assignor("b", None)
-
     assert lead(leader, 3, leader, follower) == {"a": (0,), "b": (1, 2)}
     assert follower.last == Origin(epoch=7, kind=RoundKind.MEMBERSHIP, members=2, moved=3)
 
@@ -68,7 +67,6 @@ def test_a_leader_whose_plan_names_partitions_it_has_not_heard_of_asks_for_them_
     asked: list[str] = []
     leader = assignor("a", plan(7, {0: "a", 3: "a"}))
     leader.partitions_wanted = lambda: asked.append("metadata")
-
     assert lead(leader, 3, leader) == {"a": (0, 1, 2)}
     assert asked == ["metadata"]
     assert lead(leader, 4, leader) == {"a": (0, 1, 2, 3)}
@@ -100,11 +98,9 @@ def test_a_partition_that_moves_is_withheld_then_granted_with_the_offset_of_its_
     old, new = assignor("a", newest), assignor("b", newest)
     old.claims, old.generation = lambda: {0}, 4
     old.group_generation = lambda: 5
-
     assert lead(old, 1, old, new) == {"a": (), "b": ()}
     assert old.last.again
     assert new.last.again
-
     old.claims, old.generation, old.given = tuple, 5, {0: Given(77, 1)}
     old.group_generation = lambda: 6
     assert lead(old, 1, old, new) == {"a": (), "b": (0,)}
@@ -121,18 +117,14 @@ def test_a_member_of_another_make_goes_by_its_member_id(user_data):
 def test_an_assignment_without_a_readable_origin_holds_but_counts_as_made_without_a_plan(user_data):
     one = assignor("a", None)
     one.last = Origin(epoch=8, again=True)
-
     one.on_assignment(ConsumerProtocolMemberAssignment(0, [(TOPIC, [1])], user_data))
-
     assert one.last == Origin()
 
 
 def test_after_leaving_nothing_is_claimed_to_be_known():
     one = assignor("a", None)
     one.generation, one.given, one.last = 4, {0: Given(1, 1)}, Origin(epoch=2)
-
     one.forget()
-
     said = msgspec.json.decode(one.metadata({TOPIC}).user_data)
     assert (said["epoch"], said["generation"], said["given"]) == (0, -1, {})
 
@@ -145,11 +137,9 @@ def test_what_belongs_to_an_absent_replica_waits_for_it_for_its_grace_and_then_g
     leader = assignor("a", plan(1, {0: "a", 1: "b"}, grace_s=5.0), clock=clock)
     assert lead(leader, 2, leader) == {"a": (0,)}
     assert leader.grace_left_s() == pytest.approx(5.0)
-
     clock.now_s += 4.0
     assert lead(leader, 2, leader) == {"a": (0,)}
     assert leader.grace_left_s() == pytest.approx(1.0), "counted from when it was missed first"
-
     clock.now_s += 1.0
     assert leader.grace_left_s() == 0.0
     assert lead(leader, 2, leader) == {"a": (0, 1)}
@@ -176,7 +166,6 @@ def test_eager_one_round_is_enough():
     old, new = assignor("a", newest, eager=True), assignor("b", newest, eager=True)
     old.claims, old.generation, old.given = lambda: {0}, 4, {0: Given(9, 1)}
     old.group_generation = lambda: 5
-
     assert lead(old, 1, old, new) == {"a": (), "b": (0,)}
     assert new.last.given == {0: Given(9, 1)}
     assert not new.last.again

@@ -132,17 +132,6 @@ async def test_a_round_is_noted_with_its_pause_and_how_long_the_plan_took():
     assert noted.at_us >= at_us
 
 
-async def test_a_round_that_changes_nothing_is_not_noted_and_one_without_a_plan_has_no_plan_time():
-    s = Story()
-    await s.round(1, 0)
-    assert [each.plan_us for each in s.handover.timings] == [0]
-    assert [each.pause_us for each in s.handover.timings] == [0], "nobody said when it was given up"
-    await s.round(2, 0)
-    assert len(s.handover.timings) == 1
-    await s.round(3)
-    assert [(each.taken, each.released) for each in s.handover.timings] == [(1, 0), (0, 1)]
-
-
 # The group takes this replica for dead
 
 

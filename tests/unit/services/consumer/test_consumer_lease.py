@@ -23,7 +23,6 @@ class Clock:
 def test_a_lease_runs_for_a_session_after_each_renewal():
     clock = Clock()
     lease = Lease(SESSION_S, clock)
-
     clock.now_s += SESSION_S
     assert not lease.is_out
     clock.now_s += 0.1
@@ -36,7 +35,6 @@ def test_an_answer_that_lay_unread_for_a_session_proves_nothing():
     clock = Clock()
     lease = Lease(SESSION_S, clock)
     asked_s = lease.now_s()
-
     clock.now_s += SESSION_S + 1  # stopped here, the answer on its way
     lease.renew(asked_s)
     assert lease.is_out
@@ -69,6 +67,5 @@ def test_while_a_round_is_on_the_broker_is_silent_and_the_lease_holds():
     lease.waits = True
     clock.now_s += 10 * SESSION_S
     assert not lease.is_out
-
     lease.waits = False
     assert lease.is_out, "the round is over and nobody has confirmed anything"

@@ -33,7 +33,6 @@ async def test_a_replica_that_no_plan_names_joins_warm_and_a_plan_that_names_it_
     await s.round(1, 1)
     assert s.me.state is ReplicaState.WARM
     assert s.since() == [], "it stays in the group, owning nothing"
-
     await s.plan(2, "other", "me")
     assert s.since() == ["rejoin"]
     await s.round(2, 2, 0)
@@ -85,7 +84,6 @@ async def test_while_joining_a_new_plan_does_not_ask_for_another_round_but_its_e
     s.group.joining = True
     await s.plan(2, "me")
     assert s.since() == []
-
     s.group.joining = False
     await s.round(2, 1, 0)
     assert s.since() == []

@@ -33,9 +33,7 @@ def partitions_of(shares: dict[str, Share]) -> dict[str, tuple[int, ...]]:
 
 def test_what_moves_is_withheld_for_one_round_and_the_rest_is_kept():
     group = {"A": member("a", 0, 1), "B": member("b", 2)}
-
     shares = decide(plan(2, {0: "a", 1: "b", 2: "b"}), group, [0, 1, 2], GENERATION)
-
     assert partitions_of(shares) == {"A": (0,), "B": (2,)}
     assert all(share.origin.again for share in shares.values()), "everybody rejoins, so that nobody waits"
 
@@ -45,9 +43,7 @@ def test_what_was_given_up_is_granted_with_its_offset():
         "A": member("a", 0, epoch=2, given={1: Given(40, 7)}, follows=RoundKind.PLAN),
         "B": member("b", 2, epoch=2, follows=RoundKind.PLAN),
     }
-
     shares = decide(plan(2, {0: "a", 1: "b", 2: "b"}), group, [0, 1, 2], GENERATION)
-
     assert partitions_of(shares) == {"A": (0,), "B": (1, 2)}
     assert shares["B"].origin == Origin(
         epoch=2, kind=RoundKind.PLAN, members=2, moved=1, given={1: Given(40, 7)}, again=False, follow_ups=0
@@ -59,27 +55,21 @@ def test_what_was_given_up_is_granted_with_its_offset():
 def test_an_offset_from_another_generation_is_not_passed_on(generation):
     """Somebody may have owned the partition in the generation that its giver missed."""
     group = {"A": member("a", generation=generation, given={0: Given(40, 7)}), "B": member("b")}
-
     shares = decide(plan(2, {0: "b"}), group, [0], GENERATION)
-
     assert partitions_of(shares) == {"A": (), "B": (0,)}
     assert shares["B"].origin.given == {}
 
 
 def test_rounds_that_only_wait_for_a_slow_owner_end_at_the_cap():
     group = {"A": member("a", 0, epoch=2, follows=RoundKind.PLAN, follow_ups=MOST_FOLLOW_UPS), "B": member("b")}
-
     shares = decide(plan(2, {0: "b"}), group, [0], GENERATION)
-
     assert not shares["A"].origin.again
     assert partitions_of(shares) == {"A": (), "B": ()}, "withheld all the same"
 
 
 def test_a_new_plan_begins_counting_anew():
     tired = member("a", 0, epoch=2, follows=RoundKind.PLAN, follow_ups=MOST_FOLLOW_UPS)
-
     shares = decide(plan(3, {0: "b"}), {"A": tired, "B": member("b", epoch=2)}, [0], GENERATION)
-
     assert shares["A"].origin.again
     assert shares["A"].origin.follow_ups == 0
 
@@ -96,13 +86,11 @@ def test_a_new_plan_begins_counting_anew():
 )
 def test_a_round_says_why_it_is(newest, follows, kind):
     shares = decide(newest, {"A": member("a", 0, follows=follows)}, [0], GENERATION)
-
     assert shares["A"].origin.kind is kind
 
 
 def test_an_older_claim_never_beats_a_newer_one():
     zombie, owner = member("a", 0, 1, generation=4), member("b", 1, generation=6)
-
     assert last_owners({"A": zombie, "B": owner}) == {0: "A", 1: "B"}
 
 
@@ -160,7 +148,6 @@ def groups(draw, *, eager: bool = False) -> dict[str, Introduction]:
 @given(plans, groups(), st.sets(st.sampled_from(NAMES)))
 def test_nothing_that_somebody_claims_is_granted_to_another(newest, group, awaited):
     shares = decide(newest, group, range(10), GENERATION, awaited)
-
     owners = last_owners(group)
     granted = [p for share in shares.values() for p in share.partitions]
     assert len(granted) == len(set(granted)), "one owner at most"
@@ -173,7 +160,6 @@ def test_nothing_that_somebody_claims_is_granted_to_another(newest, group, await
 def test_a_partition_that_waits_for_an_absent_replica_is_taken_from_nobody(newest, group, awaited):
     """It waits because nobody has it. What somebody still has moves to somebody, or stays."""
     shares = decide(newest, group, range(10), GENERATION, awaited)
-
     granted = {p for share in shares.values() for p in share.partitions}
     given_up = set(last_owners(group)) - granted
     assert not given_up or all(share.origin.again for share in shares.values())
@@ -187,7 +173,6 @@ def test_two_rounds_carry_out_any_plan_and_a_third_changes_nothing(newest, intro
     while again and group.rounds < 5:
         again = any(share.origin.again for share in group.round(newest, list(range(10))).values())
     settled = {member_id: one.owned for member_id, one in group.introductions.items()}
-
     assert group.rounds <= 2
     assert {id_: share.partitions for id_, share in group.round(newest, list(range(10))).items()} == settled
     members = [Member(id_, one.name, one.incarnation, one.draining) for id_, one in group.introductions.items()]
@@ -199,7 +184,6 @@ def test_two_rounds_carry_out_any_plan_and_a_third_changes_nothing(newest, intro
 @given(plans, groups(eager=True))
 def test_eager_grants_everything_in_one_round(newest, group):
     shares = decide(newest, group, range(10), GENERATION)
-
     assert sorted(p for share in shares.values() for p in share.partitions) == list(range(10))
     assert not any(share.origin.again for share in shares.values())
 
@@ -209,5 +193,4 @@ def test_eager_grants_everything_in_one_round(newest, group):
 def test_the_order_in_which_members_are_listed_changes_nothing(newest, group, random):
     shuffled = list(group.items())
     random.shuffle(shuffled)
-
     assert decide(newest, dict(shuffled), range(10), GENERATION) == decide(newest, group, range(10), GENERATION)

@@ -179,7 +179,6 @@ async def test_while_the_lease_is_out_nothing_is_started_until_the_group_confirm
         async with asyncio.timeout(0.01):
             await kitchen.server.run()
     assert kitchen.server.processed == 0
-
     asyncio.get_running_loop().call_soon(kitchen.lease.renew, kitchen.now_s)
     await kitchen.serve(lambda: kitchen.server.processed == 1)
 

@@ -75,14 +75,6 @@ async def test_an_order_becomes_a_payment_request_in_its_partition(tmp_path: Pat
         assert len(memory.on("t.order-orders-changelog")) == 1
 
 
-async def test_a_repeated_order_is_requested_once(tmp_path: Path) -> None:
-    async with order_agent(tmp_path) as (service, context, memory):
-        for _ in range(3):
-            await put(context, msgspec.json.encode(ORDER))
-        assert len(memory.on("t.payments.requested")) == 1
-        assert service.stage.duplicates == 2
-
-
 async def test_what_cannot_be_accepted_becomes_a_dead_letter(tmp_path: Path) -> None:
     async with order_agent(tmp_path) as (service, context, memory):
         for value in (b"{", None, msgspec.json.encode({**ORDER, "v": 2}), b" " * 20_000):

@@ -30,7 +30,6 @@ payments = st.fixed_dictionaries(
 @given(payments)
 def test_a_decline_has_exactly_one_reason_and_an_acceptance_none(payment):
     verdict = authorise(**payment)
-
     assert verdict.accepted == (verdict.decline_reason is None)
     assert verdict.decline_reason in {None, OVER_LIMIT, TOO_RISKY}
     if verdict.accepted:
@@ -41,7 +40,6 @@ def test_a_decline_has_exactly_one_reason_and_an_acceptance_none(payment):
 @given(amounts, amounts, st.sampled_from(COUNTRIES), st.sampled_from(MERCHANTS))
 def test_a_larger_amount_is_never_less_risky(one, other, country, merchant):
     low, high = sorted((one, other))
-
     assert 0 <= risk_score(low, country, merchant) <= risk_score(high, country, merchant) <= 1
 
 
@@ -53,14 +51,11 @@ def test_payment_ids_differ_exactly_where_orders_do(one, other):
 def test_a_card_is_declined_one_cent_above_its_limit():
     limit = card_limit_minor("token-1")
     harmless = {"order_id": "o", "card_token": "token-1", "country": "FR", "merchant": "books"}
-
     assert authorise(amount_minor=limit, **harmless).accepted
     assert authorise(amount_minor=limit + 1, **harmless).decline_reason == OVER_LIMIT
 
 
 def test_a_large_purchase_of_jewellery_from_nowhere_is_too_risky():
     generous = next(f"t{n}" for n in range(100) if card_limit_minor(f"t{n}") == CARD_LIMITS_MINOR[-1])
-
     verdict = authorise(order_id="o", card_token=generous, amount_minor=2_000_000, country="??", merchant="jewellery")
-
     assert verdict.decline_reason == TOO_RISKY

@@ -33,9 +33,7 @@ def changed(**fields: object) -> bytes:
 
 def test_a_good_request_is_settled_under_its_order_id_with_its_timeline():
     asked = request(1)
-
     outgoing = handled(msgspec.json.encode(asked))
-
     settled = msgspec.json.decode(outgoing.value, type=PaymentSettled)
     assert (outgoing.topic, outgoing.key) == (Topic.PAYMENTS_SETTLED, asked.order_id.encode())
     assert (settled.payment_id, settled.accepted) == (payment_id(asked.order_id), True)
@@ -60,7 +58,6 @@ def test_a_good_request_is_settled_under_its_order_id_with_its_timeline():
 )
 def test_what_cannot_be_settled_is_a_dead_letter_with_the_reason(value, reason):
     outgoing = handled(value)
-
     letter = msgspec.json.decode(outgoing.value, type=DeadLetter)
     assert (outgoing.topic, outgoing.key) == (Topic.DEAD_LETTERS, b"key")
     assert (letter.stage, letter.partition, letter.offset) == ("payment", 3, 41)
@@ -72,7 +69,6 @@ def test_what_cannot_be_settled_is_a_dead_letter_with_the_reason(value, reason):
 
 def test_a_dead_letter_names_the_order_where_it_can_be_read_but_no_card():
     letter = msgspec.json.decode(handled(changed(v=99, note="4111 1111 1111 1111")).value, type=DeadLetter)
-
     assert letter.order_id == request(1).order_id
     assert "4111" not in letter.payload
     assert "**** **** **** 1111" in letter.payload
@@ -124,7 +120,6 @@ async def test_an_event_takes_its_service_time_and_is_done_when_its_verdict_is_a
     acknowledged = await one.handle(event())
     assert asyncio.get_running_loop().time() - began_s >= 0.002
     assert not acknowledged.done(), "the broker has not answered"
-
     ((topic, key, value),) = written
     settled = msgspec.json.decode(value, type=PaymentSettled)
     assert topic == "run-1.payments.settled"
@@ -141,5 +136,4 @@ async def test_what_cannot_be_settled_goes_to_the_dead_letters_of_the_run():
 
 def test_the_consumer_gets_every_option_and_nothing_else():
     settings = ReplicaSettings(replica="r", session_s=9.0, delivery=Delivery.EAGER, drain_s=1.0, concurrency=3)
-
     assert options_of(settings) == Options(session_s=9.0, delivery=Delivery.EAGER, drain_s=1.0, concurrency=3)

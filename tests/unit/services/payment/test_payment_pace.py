@@ -13,26 +13,16 @@ def test_events_that_wait_follow_without_a_gap_however_late_the_timer_rings():
     pace, now_s = Pace(), 10.0
     for _ in range(200):
         now_s = pace.begin(now_s, SERVICE_S, idle=now_s == 10.0) + 0.0009
-
     assert now_s == pytest.approx(10.0 + 200 * SERVICE_S + 0.0009), "200 events take 1 s, the last timer's delay aside"
-
-
-def test_an_event_that_comes_before_the_last_deadline_has_passed_waits_for_it():
-    pace = Pace()
-    pace.begin(10.0, SERVICE_S, idle=True)
-
-    assert pace.begin(10.001, SERVICE_S, idle=True) == pytest.approx(10.010)
 
 
 def test_after_a_freeze_only_a_little_is_made_up():
     pace = Pace()
     pace.begin(10.0, SERVICE_S, idle=True)
-
     frozen_until_s = 15.0
     served_at_once = 0
     while pace.begin(frozen_until_s, SERVICE_S, idle=False) <= frozen_until_s:
         served_at_once += 1
-
     assert served_at_once == pytest.approx(CATCH_UP_S / SERVICE_S, abs=1)
 
 
@@ -41,7 +31,6 @@ def test_busy_time_is_the_service_time_of_what_was_served(events):
     pace, now_s = Pace(), 0.0
     for gap_s, service_s in events:
         now_s = pace.begin(now_s + gap_s, service_s, idle=True)
-
     assert pace.busy_s == pytest.approx(sum(service_s for _, service_s in events))
 
 
@@ -49,5 +38,4 @@ def test_time_lost_while_events_waited_counts_as_busy_so_that_the_rate_learned_i
     pace = Pace()
     pace.begin(10.0, SERVICE_S, idle=True)
     finish_s = pace.begin(11.0, SERVICE_S, idle=False)
-
     assert pace.busy_s == pytest.approx(finish_s - 10.0)

@@ -101,16 +101,10 @@ def breakdowns() -> Breakdowns:
 def cost() -> Cost:
     """Return 3 replica-minutes where 2.3 would have done."""
     return Cost(
-        requested_replica_minutes=3.0,
-        ready_replica_minutes=2.87,
-        bound_replica_minutes=2.31,
-        bound_gap_replica_minutes=0.0,
-        regret=3.0 / 2.31 - 1,
-        moved_partitions=16,
-        rebalance_score=0.412,
-        largest_up=1,
-        largest_down=1,
-    )
+        requested_replica_minutes=3.0, ready_replica_minutes=2.87, bound_replica_minutes=2.31,
+        bound_gap_replica_minutes=0.0, regret=3.0 / 2.31 - 1, moved_partitions=16, rebalance_score=0.412,
+        largest_up=1, largest_down=1,
+    )  # fmt: skip
 
 
 def rebalances() -> Rebalances:
@@ -132,15 +126,10 @@ def rebalances() -> Rebalances:
 def integrity() -> Integrity:
     """Return a run whose only blemish are duplicates, as at-least-once brings them."""
     return Integrity(
-        lost=0,
-        duplicates=14,
-        order_violations_partition=0,
-        order_violations_key=0,
-        clock_skew={"sending": 0, "queueing": 0, "serving": 0},
-        offset_gaps=0,
-        future=0,
+        lost=0, duplicates=14, order_violations_partition=0, order_violations_key=0,
+        clock_skew={"sending": 0, "queueing": 0, "serving": 0}, offset_gaps=0, future=0,
         suspect=("14 duplicate records",),
-    )
+    )  # fmt: skip
 
 
 def _owner(partition: int, second: int) -> str:

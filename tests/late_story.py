@@ -72,14 +72,9 @@ def changed(at: float, replica: str, change: ReplicaChange) -> ReplicaChanged:
 def planned(at: float, epoch: int, owners: Sequence[str]) -> PlanWritten:
     """Return a plan: owner of each partition, in order."""
     return PlanWritten(
-        at_us=us(at),
-        epoch=epoch,
-        action="reassign",
-        reason="",
-        replicas=tuple(sorted(set(owners))),
-        assignment=dict(enumerate(owners)),
-        moved=1,
-    )
+        at_us=us(at), epoch=epoch, action="reassign", reason="", replicas=tuple(sorted(set(owners))),
+        assignment=dict(enumerate(owners)), moved=1,
+    )  # fmt: skip
 
 
 def us(at: float) -> int:

@@ -75,15 +75,10 @@ class Autoscaler:
     def start(self) -> None:
         """Start it; returns at once."""
         settings = {
-            "BOOTSTRAP_SERVERS": self.kafka,
-            "NAMESPACE": self.namespace,
-            "POLICY": self.policy,
-            "PAYMENT_PARTITIONS": str(self.partitions),
-            "INITIAL_REPLICAS": str(self.initial_replicas),
-            "STATE_DIR": str(self.folder),
-            "HTTP_PORT": str(self.port),
-            "REPLICA_MODULE": self.replica_module,
-        }
+            "BOOTSTRAP_SERVERS": self.kafka, "NAMESPACE": self.namespace, "POLICY": self.policy,
+            "PAYMENT_PARTITIONS": str(self.partitions), "INITIAL_REPLICAS": str(self.initial_replicas),
+            "STATE_DIR": str(self.folder), "HTTP_PORT": str(self.port), "REPLICA_MODULE": self.replica_module,
+        }  # fmt: skip
         environ = {name: value for name, value in os.environ.items() if not name.startswith("TAILPACK_")}
         environ |= {f"TAILPACK_{name}": value for name, value in settings.items()}
         self.process = subprocess.Popen(

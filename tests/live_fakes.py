@@ -121,21 +121,11 @@ class FakeReports:
         """in_group: whether it has a member id; by default only a member and one that asks to be drained do."""
         member = state in (ReplicaState.MEMBER, ReplicaState.DRAINING) if in_group is None else in_group
         self.newest[replica] = Progress(
-            replica=replica,
-            incarnation=f"life-{process.pid}",
-            pid=process.pid,
-            member_id=f"member-{process.pid}" if member else "",
-            generation=generation if member else -1,
-            epoch=epoch,
-            assigned_epoch=epoch,
-            state=state,
-            partitions=partitions,
-            positions={},
-            processed=processed,
-            busy_us=busy_us,
-            rebalances=0,
-            at_us=int(self._clock() * 1e6),
-        )
+            replica=replica, incarnation=f"life-{process.pid}", pid=process.pid,
+            member_id=f"member-{process.pid}" if member else "", generation=generation if member else -1,
+            epoch=epoch, assigned_epoch=epoch, state=state, partitions=partitions, positions={}, processed=processed,
+            busy_us=busy_us, rebalances=0, at_us=int(self._clock() * 1e6),
+        )  # fmt: skip
 
 
 class FakePlanLog:
@@ -162,14 +152,10 @@ class FakePlanLog:
             raise self.troubles.pop(0)
         self._epoch += 1
         self.newest = PlanRecord(
-            epoch=self._epoch,
-            at_us=0,
-            replicas=replicas,
-            assignment=None if assignment is None else dict(assignment),
-            reason=reason,
-            evictions=evictions,
+            epoch=self._epoch, at_us=0, replicas=replicas,
+            assignment=None if assignment is None else dict(assignment), reason=reason, evictions=evictions,
             grace_s=grace_s,
-        )
+        )  # fmt: skip
         self.written.append(self.newest)
         return self.newest
 

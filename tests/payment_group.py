@@ -31,15 +31,10 @@ def request(number: int) -> PaymentRequested:
     """The `number`-th payment of a test: distinct, valid, accepted."""
     at = now_us()
     return PaymentRequested(
-        order_id=str(uuid.UUID(int=number)),
-        customer=f"customer-{number}",
-        merchant="books",
-        country="FR",
-        currency="EUR",
-        amount_minor=1000 + number % 1000,
-        card_token=f"token-{number % 50}",
+        order_id=str(uuid.UUID(int=number)), customer=f"customer-{number}", merchant="books", country="FR",
+        currency="EUR", amount_minor=1000 + number % 1000, card_token=f"token-{number % 50}",
         timeline=Timeline(intended_us=at, placed_us=at),
-    )
+    )  # fmt: skip
 
 
 @dataclass

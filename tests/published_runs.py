@@ -84,31 +84,20 @@ def records_of(run: MadeUpRun, k: int) -> dict[Topic, object]:
     records: dict[Topic, object] = {
         Topic.ORDERS_PLACED: OrderPlaced(order_id=order, card_number="4242424242424242", **COMMON),  # type: ignore[arg-type]
         Topic.PAYMENTS_REQUESTED: PaymentRequested(
-            order_id=order,
-            card_token="t",
-            timeline=run.timeline(k, Topic.PAYMENTS_REQUESTED),
+            order_id=order, card_token="t", timeline=run.timeline(k, Topic.PAYMENTS_REQUESTED),
             **COMMON,  # type: ignore[arg-type]
         ),
         settled: PaymentSettled(
-            payment_id=f"p-{order}",
-            order_id=order,
-            accepted=accepted,
-            decline_reason=None if accepted else "card limit",
-            risk_score=0.1,
-            timeline=run.timeline(k, settled),
+            payment_id=f"p-{order}", order_id=order, accepted=accepted,
+            decline_reason=None if accepted else "card limit", risk_score=0.1, timeline=run.timeline(k, settled),
             **COMMON,  # type: ignore[arg-type]
         ),
         notified: NotificationSent(
-            notification_id=f"n-{order}",
-            order_id=order,
-            payment_id=f"p-{order}",
-            shipment_id=f"s-{order}" if accepted else None,
-            customer="c-17",
-            accepted=accepted,
-            text="Your parcel is on its way.",
-            timeline=run.timeline(k, notified),
+            notification_id=f"n-{order}", order_id=order, payment_id=f"p-{order}",
+            shipment_id=f"s-{order}" if accepted else None, customer="c-17", accepted=accepted,
+            text="Your parcel is on its way.", timeline=run.timeline(k, notified),
         ),
-    }
+    }  # fmt: skip
     if accepted:
         records[shipped] = ShipmentScheduled(
             shipment_id=f"s-{order}",
@@ -186,21 +175,12 @@ def run_info(connection: Connection, run: MadeUpRun, *, pipeline: bool) -> RunIn
     """Return the description of a made-up run."""
     started_us = int(run.intended[0])
     return RunInfo(
-        run=connection.namespace,
-        scenario={"name": "made-up"},
-        policy="static",
-        seed=1,
-        topology="pipeline" if pipeline else "payment-only",
-        bootstrap_servers=connection.bootstrap_servers,
-        client_properties=connection.client_properties,
-        payment_partitions=PARTITIONS,
-        latency_target_s=0.5,
-        percentile=0.999,
-        duration_s=float((run.intended[-1] - started_us) // 1_000_000 + 1),
-        started_us=started_us,
-        drained_us=int(run.notified[-1]),
-        events_scheduled=len(run.intended),
-    )
+        run=connection.namespace, scenario={"name": "made-up"}, policy="static", seed=1,
+        topology="pipeline" if pipeline else "payment-only", bootstrap_servers=connection.bootstrap_servers,
+        client_properties=connection.client_properties, payment_partitions=PARTITIONS, latency_target_s=0.5,
+        percentile=0.999, duration_s=float((run.intended[-1] - started_us) // 1_000_000 + 1), started_us=started_us,
+        drained_us=int(run.notified[-1]), events_scheduled=len(run.intended),
+    )  # fmt: skip
 
 
 def _records(run: MadeUpRun) -> Iterator[tuple[Topic, int, bytes]]:

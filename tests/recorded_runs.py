@@ -45,20 +45,12 @@ def write_folder(folder: Path, scenario: Scenario, run: Run, **told: object) -> 
     """Write run.json, result.json and both Parquet folders. Events were intended 7 ms before the world had them."""
     folder.mkdir(parents=True, exist_ok=True)
     info = RunInfo(
-        run=RUN,
-        scenario=msgspec.to_builtins(scenario),
-        policy=run.policy,
-        seed=scenario.seed,
-        topology="payment-only",
-        bootstrap_servers="",
-        client_properties="",
-        payment_partitions=scenario.payment.partitions,
-        latency_target_s=scenario.target.latency_target_s,
-        percentile=scenario.target.percentile,
-        duration_s=scenario.duration_s,
-        started_us=STARTED_US,
+        run=RUN, scenario=msgspec.to_builtins(scenario), policy=run.policy, seed=scenario.seed,
+        topology="payment-only", bootstrap_servers="", client_properties="",
+        payment_partitions=scenario.payment.partitions, latency_target_s=scenario.target.latency_target_s,
+        percentile=scenario.target.percentile, duration_s=scenario.duration_s, started_us=STARTED_US,
         events_scheduled=len(run.latency_us),
-    )
+    )  # fmt: skip
     msgspec.structs.replace(info, **told).save(folder)
     _result(scenario, run).save(folder)
     write_columns(folder / "events.parquet", _events(run))

@@ -38,19 +38,11 @@ def order_without_id(**fields: Any) -> bytes:
 
 def settled(order_id: str, *, accepted: bool) -> bytes:
     told = {
-        "v": 1,
-        "payment_id": f"p-{order_id}",
-        "order_id": order_id,
-        "customer": "ada",
-        "merchant": "books",
-        "country": "DE",
-        "currency": "EUR",
-        "amount_minor": 1250,
-        "accepted": accepted,
-        "decline_reason": None if accepted else "card limit",
-        "risk_score": 0.5,
+        "v": 1, "payment_id": f"p-{order_id}", "order_id": order_id, "customer": "ada", "merchant": "books",
+        "country": "DE", "currency": "EUR", "amount_minor": 1250, "accepted": accepted,
+        "decline_reason": None if accepted else "card limit", "risk_score": 0.5,
         "timeline": {"intended_us": 1, "placed_us": 2},
-    }
+    }  # fmt: skip
     return json.dumps(told).encode()
 
 
@@ -127,18 +119,11 @@ class Stack:
     def settle(self, request: PaymentRequested, *, accepted: bool = True) -> None:
         """Do Payment's part."""
         settled = PaymentSettled(
-            payment_id=f"p-{request.order_id}",
-            order_id=request.order_id,
-            customer=request.customer,
-            merchant=request.merchant,
-            country=request.country,
-            currency=request.currency,
-            amount_minor=request.amount_minor,
-            accepted=accepted,
-            decline_reason=None if accepted else "card limit",
-            risk_score=0.5,
-            timeline=msgspec.structs.replace(request.timeline, received_us=1, done_us=2),
-        )
+            payment_id=f"p-{request.order_id}", order_id=request.order_id, customer=request.customer,
+            merchant=request.merchant, country=request.country, currency=request.currency,
+            amount_minor=request.amount_minor, accepted=accepted, decline_reason=None if accepted else "card limit",
+            risk_score=0.5, timeline=msgspec.structs.replace(request.timeline, received_us=1, done_us=2),
+        )  # fmt: skip
         value = msgspec.json.encode(settled)
         produce(self.kafka, self.namespace, Topic.PAYMENTS_SETTLED, [value], key=request.order_id.encode())
 

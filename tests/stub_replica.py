@@ -40,21 +40,11 @@ def main() -> int:
             owned = tuple(at for at, owner in (plan.assignment or {}).items() if owner == name)
         in_group = state in (ReplicaState.WARM, ReplicaState.MEMBER)
         report = Progress(
-            replica=name,
-            incarnation=incarnation,
-            pid=os.getpid(),
-            member_id=f"member-{name}-{incarnation}" if in_group else "",
-            generation=epoch if in_group else -1,
-            epoch=epoch,
-            assigned_epoch=epoch,
-            state=state,
-            partitions=owned,
-            positions={},
-            processed=0,
-            busy_us=0,
-            rebalances=0,
-            at_us=time.time_ns() // 1000,
-        )
+            replica=name, incarnation=incarnation, pid=os.getpid(),
+            member_id=f"member-{name}-{incarnation}" if in_group else "", generation=epoch if in_group else -1,
+            epoch=epoch, assigned_epoch=epoch, state=state, partitions=owned, positions={}, processed=0, busy_us=0,
+            rebalances=0, at_us=time.time_ns() // 1000,
+        )  # fmt: skip
         producer.produce(qualified(namespace, Topic.PROGRESS), msgspec.json.encode(report), key=name)
         producer.poll(0)
     producer.flush(2)

@@ -3,7 +3,6 @@
 import os
 import re
 import signal
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,8 +11,6 @@ from commit_history import assert_no_commit_goes_back
 from kafka_helpers import create_topics, wait_for
 from payment_group import PaymentGroup, assert_effects
 from payment_load import assert_in_order
-
-from contracts.progress import ReplicaState
 
 pytestmark = [pytest.mark.kafka, pytest.mark.long]
 
@@ -40,34 +37,8 @@ def group(kafka: str, namespace: str, tmp_path: Path, session_s: float) -> Itera
         yield made
 
 
-def under_load(group: PaymentGroup, rate: float, duration_s: float) -> threading.Thread:
-    load = threading.Thread(target=group.ask_steadily, args=(rate, duration_s))
-    load.start()
-    wait_for(lambda: sum(each.processed for each in group.read_progress().values()) > rate, "the load is being served")
-    return load
-
-
 def assert_all_committed(group: PaymentGroup) -> None:
     wait_for(lambda: sum(group.committed().values()) == group.produced, "every event is committed")
-
-
-def test_the_same_name_started_again_takes_its_partitions_back(group):
-    load = under_load(group, 100, 7)
-    before = group.progress["payment-1"].incarnation
-    group.kill("payment-1")
-    group.start("payment-1")
-    wait_for(
-        lambda: (
-            group.read_progress()["payment-1"].incarnation > before
-            and group.progress["payment-1"].state is ReplicaState.MEMBER
-            and group.progress["payment-1"].partitions == (1, 4)
-        ),
-        "the new incarnation serves what the plan gives it",
-    )
-    load.join()
-
-    assert_effects(group.wait_until_served(), group.produced)
-    assert_all_committed(group)
 
 
 def test_a_broker_killed_in_mid_round_comes_back_to_a_group_that_carries_out_the_plan(

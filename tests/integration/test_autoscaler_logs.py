@@ -86,22 +86,10 @@ class TestOffsets:
 def report(replica: str, at_us: int, epoch: int = 0) -> bytes:
     return msgspec.json.encode(
         Progress(
-            replica=replica,
-            incarnation="1",
-            pid=1,
-            member_id="",
-            generation=-1,
-            epoch=epoch,
-            assigned_epoch=0,
-            state=ReplicaState.WARM,
-            partitions=(),
-            positions={},
-            processed=0,
-            busy_us=0,
-            rebalances=0,
-            at_us=at_us,
+            replica=replica, incarnation="1", pid=1, member_id="", generation=-1, epoch=epoch, assigned_epoch=0,
+            state=ReplicaState.WARM, partitions=(), positions={}, processed=0, busy_us=0, rebalances=0, at_us=at_us,
         )
-    )
+    )  # fmt: skip
 
 
 class TestProgress:

@@ -28,16 +28,9 @@ ROOT = Path(__file__).parents[2]
 
 def load(topology: Topology, *, duration_s: int = 3, partitions: int = 5, invalid_share: float = 0.0) -> LoadSpec:
     return LoadSpec(
-        topology=topology,
-        workload="smoke",
-        spacing=Spacing.BURST,
-        split=Split.EVEN,
-        seed=1,
-        duration_s=duration_s,
-        partitions=partitions,
-        latency_target_s=0.5,
-        invalid_share=invalid_share,
-    )
+        topology=topology, workload="smoke", spacing=Spacing.BURST, split=Split.EVEN, seed=1, duration_s=duration_s,
+        partitions=partitions, latency_target_s=0.5, invalid_share=invalid_share,
+    )  # fmt: skip
 
 
 class Generator:

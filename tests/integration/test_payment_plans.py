@@ -101,19 +101,6 @@ def test_a_replica_is_warm_in_the_group_until_a_plan_names_it_and_drained_when_o
     assert assert_effects(group.wait_until_served(), 200) == 0
 
 
-def test_a_replica_that_a_plan_dropped_is_taken_back_by_a_later_one(group):
-    both = {partition: f"payment-{partition % 2}" for partition in range(6)}
-    group.plan(["payment-0", "payment-1"], both)
-    group.start("payment-0", "payment-1")
-    group.wait_for_owners(both)
-    group.plan(["payment-0"], dict.fromkeys(range(6), "payment-0"))
-    group.wait_until(ReplicaState.DRAINED, "payment-1")
-
-    group.plan(["payment-0", "payment-1"], both)
-
-    group.wait_for_owners(both)
-
-
 def test_records_that_are_no_plan_are_skipped(group):
     group.write(Topic.PLANS, b"not a plan", key=b"x")
     group.write(Topic.PLANS, b'{"epoch": 99, "v": 2}', key=b"y")

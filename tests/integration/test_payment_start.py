@@ -3,13 +3,9 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from kafka_helpers import create_topics
-from payment_group import PaymentGroup
-
-from contracts.progress import ReplicaState
 
 DEADLINE_S = 45
 
@@ -44,19 +40,3 @@ def test_a_topic_with_fewer_partitions_than_it_shall_have_is_one_line(kafka, nam
     assert ended.returncode == 1
     assert len(ended.stderr.splitlines()) == 1
     assert f"{namespace}.payments.requested has 3 partitions, the settings say 5" in ended.stderr
-
-
-@pytest.mark.kafka
-def test_a_warm_replica_stops_as_asked_and_says_so(kafka: str, namespace: str, tmp_path: Path):
-    create_topics(kafka, namespace, 2)
-    with PaymentGroup(kafka, namespace, 2, tmp_path) as group:
-        group.plan(["another"], None)
-        group.start("another")
-        group.wait_for_owners({0: "another", 1: "another"})
-        group.start("payment-0")
-        group.wait_until(ReplicaState.WARM, "payment-0")
-
-        assert group.stop("payment-0") == 0
-
-        group.wait_until(ReplicaState.STOPPING, "payment-0")
-        assert (tmp_path / "payment-0.log").read_text() == ""

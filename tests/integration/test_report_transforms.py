@@ -108,23 +108,14 @@ EVENT = t.StructType(
     + [
         t.StructField(name, t.LongType())
         for name in (
-            "intended_us",
-            "placed_us",
-            "accepted_us",
-            "received_us",
-            "done_us",
-            "shipped_us",
-            "notified_us",
-            "offset",
-            "dead_letters",
-            "epoch",
-            "customer_hash",
+            "intended_us", "placed_us", "accepted_us", "received_us", "done_us", "shipped_us", "notified_us",
+            "offset", "dead_letters", "epoch", "customer_hash",
         )
     ]
     + [t.StructField("partition", t.IntegerType()), t.StructField("accepted", t.BooleanType())]
     + [t.StructField(f"{prefix}_records", t.LongType()) for prefix in COLUMN_OF.values()]
     + [t.StructField(f"{prefix}_differ", t.BooleanType()) for prefix in COLUMN_OF.values()]
-)
+)  # fmt: skip
 
 
 def event(name: str, **values: Any) -> Row:

@@ -37,13 +37,8 @@ from tailpack import measured_runs, provenance
 ORIGIN = Origin(command="tailpack bench all", commit="0123abc", machine="2 cores", measured_on="2026-01-05")
 ROWS: dict[type[msgspec.Struct], Any] = {
     ServiceRateRow: ServiceRateRow(
-        service_time_s=0.005,
-        events=4000,
-        service_rate=198.2,
-        share_of_ideal=0.991,
-        cpu_per_event_s=0.0004,
-        peak_mib=30.5,
-        origin=ORIGIN,
+        service_time_s=0.005, events=4000, service_rate=198.2, share_of_ideal=0.991, cpu_per_event_s=0.0004,
+        peak_mib=30.5, origin=ORIGIN,
     ),
     ProcessRow: ProcessRow(rate=150, topology="pipeline", name="order", cores=0.21, peak_mib=59.9, origin=ORIGIN),
     StartupRow: StartupRow(step="Kafka answers", at_s=4.5, origin=ORIGIN),
@@ -51,15 +46,10 @@ ROWS: dict[type[msgspec.Struct], Any] = {
         events=1_000_000, wall_s=61.3, events_per_s=16_313.2, peak_mib=1_402.0, origin=ORIGIN
     ),
     SparkRow: SparkRow(
-        events=10_000_000,
-        wall_s=25.0,
-        peak_rss_gib=2.5,
-        events_per_s=400_000.0,
-        in_sla=0.99,
-        late_by_cause={"burst": 90_000, "handover": 10_000},
-        origin=ORIGIN,
+        events=10_000_000, wall_s=25.0, peak_rss_gib=2.5, events_per_s=400_000.0, in_sla=0.99,
+        late_by_cause={"burst": 90_000, "handover": 10_000}, origin=ORIGIN,
     ),
-}
+}  # fmt: skip
 
 
 @pytest.fixture(autouse=True)

@@ -69,21 +69,6 @@ def test_several_pairs_are_judged_over_seeds_and_no_seconds_are_needed(ran: Any)
     assert found.replica_minutes.mean == found.replica_minutes.low == 0
 
 
-def test_the_front_is_live_among_live_and_without_those_who_know_the_future(ran: Any) -> None:
-    runs = [
-        ran("a", world="live", in_sla=0.99, replica_minutes=5.0),
-        ran("b", in_sla=0.999, replica_minutes=4.0),
-        ran("c", "linear", in_sla=0.99, replica_minutes=4.5),
-        ran("d", "clairvoyant", in_sla=1.0, replica_minutes=3.0),
-    ]
-    (contest,) = contests(runs)
-    (scenario,) = compared([contest], counted(contest, {}), command="").scenarios
-    assert [one.label for one in scenario.contestants if one.on_front] == [
-        "tail-aware (live)",
-        "tail-aware (simulated)",
-    ]
-
-
 def test_what_does_not_stand_is_said(ran: Any) -> None:
     runs = [ran("a"), ran("b", "linear", valid=False, problems=("the generator was late",)), ran("c", "static", 7)]
     found = contests([*runs, ran("d", scenario="taxi")])

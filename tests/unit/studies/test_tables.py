@@ -33,31 +33,15 @@ Between; a table of its own:
 def live(policy: str, *, seed: int = 1, valid: bool = True, replica_minutes: float = 23.456) -> LiveRow:
     points = {1: 0.1, 2: -0.3}.get(seed, 0.0)
     return LiveRow(
-        scenario="w1",
-        policy=policy,
-        seed=seed,
-        events=109_053,
-        in_sla=0.99951,
-        p50_s=0.0301,
-        p99_s=0.2104,
-        p999_s=0.4812,
-        max_s=1.2345,
-        replica_minutes=replica_minutes,
-        scale_ups=6,
-        scale_downs=5,
-        reassignments=4,
-        lost=0,
-        lateness_p99_s=0.002,
-        valid=valid,
+        scenario="w1", policy=policy, seed=seed, events=109_053, in_sla=0.99951, p50_s=0.0301, p99_s=0.2104,
+        p999_s=0.4812, max_s=1.2345, replica_minutes=replica_minutes, scale_ups=6, scale_downs=5, reassignments=4,
+        lost=0, lateness_p99_s=0.002, valid=valid,
         simulated=SimulatedSide(
-            in_sla=0.99951 + points / 100,
-            p999_s=0.48,
-            replica_minutes=23.0,
-            in_sla_points=points,
+            in_sla=0.99951 + points / 100, p999_s=0.48, replica_minutes=23.0, in_sla_points=points,
             replica_minutes_share=23.0 / replica_minutes - 1,
         ),
         origin=ORIGIN,
-    )
+    )  # fmt: skip
 
 
 def process(name: str, topology: str, rate: int, cores: float, peak_mib: float) -> ProcessRow:
@@ -66,14 +50,11 @@ def process(name: str, topology: str, rate: int, cores: float, peak_mib: float) 
 
 MEASURED: dict[type[msgspec.Struct], list[Any]] = {
     LiveRow: [
-        live("own", valid=False),
-        live("algorithm-2"),
-        live("algorithm-2", seed=2, replica_minutes=24.0),
+        live("own", valid=False), live("algorithm-2"), live("algorithm-2", seed=2, replica_minutes=24.0),
         live("algorithm-2", seed=3, replica_minutes=25.0),
     ],
     ProcessRow: [
-        process("order", "pipeline", 150, 0.2, 60.0),
-        process("payment-0", "pipeline", 150, 0.1, 30.0),
+        process("order", "pipeline", 150, 0.2, 60.0), process("payment-0", "pipeline", 150, 0.1, 30.0),
         process("payment-0", "payment-only", 150, 0.125, 31.0),
     ],
     KafkaReportRow: [
@@ -81,25 +62,15 @@ MEASURED: dict[type[msgspec.Struct], list[Any]] = {
     ],
     SparkRow: [
         SparkRow(
-            events=1_000_000,
-            wall_s=14.04,
-            peak_rss_gib=1.234,
-            events_per_s=71_225.1,
-            in_sla=0.9911,
-            late_by_cause={"burst": 8_900},
-            origin=ORIGIN,
+            events=1_000_000, wall_s=14.04, peak_rss_gib=1.234, events_per_s=71_225.1, in_sla=0.9911,
+            late_by_cause={"burst": 8_900}, origin=ORIGIN,
         ),
         SparkRow(
-            events=10_000_000,
-            wall_s=25.0,
-            peak_rss_gib=2.5,
-            events_per_s=400_000.0,
-            in_sla=0.99,
-            late_by_cause={"burst": 100_000},
-            origin=ORIGIN,
+            events=10_000_000, wall_s=25.0, peak_rss_gib=2.5, events_per_s=400_000.0, in_sla=0.99,
+            late_by_cause={"burst": 100_000}, origin=ORIGIN,
         ),
     ],
-}
+}  # fmt: skip
 
 
 @pytest.fixture

@@ -45,16 +45,3 @@ def test_after_the_grace_the_others_take_its_partitions_until_it_is_back() -> No
     assert world.log.written[-1].grace_s == 0.0
     world.tell("payment-1", ReplicaState.WARM)
     assert world.plans()[-1] == ("repair", ("payment-0", "payment-1"), HALVES)
-
-
-def test_a_group_that_is_dead_as_a_whole_is_told_of_when_the_first_is_back() -> None:
-    world = started(2, grace_s=5.0)
-    world.live(60)
-    for name in ("payment-0", "payment-1"):
-        world.launcher.newest(name).finish("killed by SIGKILL")
-    world.step()
-    assert len(world.plans()) == 1, "there is nobody to obey"
-    world.step()
-    world.tell("payment-0", ReplicaState.WARM)
-    assert world.plans()[-1] == ("repair", ("payment-0", "payment-1"), HALVES)
-    assert {one.replica for one in world.log.written[-1].evictions} == {"payment-0", "payment-1"}

@@ -1,6 +1,5 @@
 """Plans when not all replicas could join, and when the topic gets more partitions in mid-run."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from live_worlds import HALVES, started
@@ -41,20 +40,6 @@ def test_growing_moves_nothing_and_leaves_nothing_without_owner(
     assert set(larger.assignment) == set(range(partitions + more))
     assert placed.items() <= larger.assignment.items()
     assert set(larger.assignment.values()) <= set(replicas)
-
-
-@pytest.mark.parametrize(
-    ("rates", "expected"),
-    [
-        ({0: 90.0, 1: 10.0}, {2: "b", 3: "b"}),  # unknown counts as the mean, 50: b has 10, then 60, still below 90
-        ({0: 10.0, 1: 10.0}, {2: "a", 3: "b"}),
-        ({0: 0.0, 1: 0.0}, {2: "a", 3: "b"}),
-        ({}, {2: "a", 3: "b"}),
-    ],
-)
-def test_new_partitions_go_to_the_least_loaded(rates: dict[int, float], expected: dict[int, str]) -> None:
-    larger = grown(Plan(("a", "b"), {0: "a", 1: "b"}), 4, rates)
-    assert larger.assignment == {0: "a", 1: "b"} | expected
 
 
 @st.composite

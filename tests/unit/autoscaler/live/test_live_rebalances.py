@@ -32,17 +32,9 @@ def round_of(
     generation: int, pause_s: float, kind: RoundKind = RoundKind.PLAN, taken: int = 1, members: int = 3
 ) -> Round:
     return Round(
-        generation=generation,
-        epoch=generation,
-        kind=kind,
-        members=members,
-        moved=1,
-        taken=taken,
-        released=0,
-        pause_us=round(pause_s * 1e6),
-        plan_us=round(pause_s * 2e6),
-        at_us=0,
-    )
+        generation=generation, epoch=generation, kind=kind, members=members, moved=1, taken=taken, released=0,
+        pause_us=round(pause_s * 1e6), plan_us=round(pause_s * 2e6), at_us=0,
+    )  # fmt: skip
 
 
 def test_it_is_the_p99_of_the_longest_pause_of_each_round() -> None:

@@ -13,12 +13,6 @@ from contracts.validation import InvalidSettingsError, from_environment
 GOOD = {"TAILPACK_POLICY": "algorithm-2", "TAILPACK_PAYMENT_PARTITIONS": "5", "TAILPACK_STATE_DIR": "state"}
 
 
-def test_the_defaults_stand_for_the_papers_setting() -> None:
-    settings = from_environment(GOOD, AutoscalerSettings)
-    assert (settings.latency_target_s, settings.f_up, settings.f_down) == (0.5, 0.9, 0.4)
-    assert (settings.decision_interval_s, settings.tick_offset_s) == (1.0, 0.1)
-
-
 @pytest.mark.parametrize(
     ("name", "value"),
     [

@@ -39,17 +39,9 @@ class Controller:
 
 def round_of(number: int, pause_s: float) -> Round:
     return Round(
-        generation=number,
-        epoch=number,
-        kind=RoundKind.PLAN,
-        members=3,
-        moved=1,
-        taken=1,
-        released=0,
-        pause_us=round(pause_s * 1e6),
-        plan_us=0,
-        at_us=0,
-    )
+        generation=number, epoch=number, kind=RoundKind.PLAN, members=3, moved=1, taken=1, released=0,
+        pause_us=round(pause_s * 1e6), plan_us=0, at_us=0,
+    )  # fmt: skip
 
 
 def test_the_next_controller_plans_for_what_the_last_one_has_seen(tmp_path: Path) -> None:

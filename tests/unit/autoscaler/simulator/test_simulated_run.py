@@ -121,20 +121,6 @@ def test_a_workload_in_chunks_gives_the_same_run():
     assert list(one.entries()) == list(other.entries())
 
 
-@pytest.mark.parametrize(
-    ("chunks", "why"),
-    [
-        ([([5_000_000], [0]), ([4_000_000], [0])], "does not follow"),
-        ([([9_000_000], [0])], "outside a run of 6"),
-        ([([1_000_000], [2])], "outside 0 … 1"),
-    ],
-)
-def test_a_workload_that_contradicts_itself_is_refused(chunks, why):
-    arrivals = [Arrivals(np.array(at, np.int64), np.array(to, np.int32)) for at, to in chunks]
-    with pytest.raises(ValueError, match=why):
-        simulate(Workload(2, 6.0, arrivals), Wants(1), SimulationSettings())
-
-
 def test_events_that_were_finished_but_not_committed_are_served_twice():
     settings = SimulationSettings(initial_replicas=2, poll_events=100, failures=(Failure(0.101),))
     run = simulate(workload_of([(0, k % 2) for k in range(100)]), Wants(2), settings)

@@ -129,16 +129,3 @@ def test_one_seed_distinguishes_nothing_where_something_is_random() -> None:
     exact = fixed["w1", "linear"].in_sla_difference
     assert exact is not None
     assert exact.distinguishable
-
-
-def test_the_page_has_a_section_for_each_scenario_and_says_what_is_random() -> None:
-    text = page(compared(["w1", "w1-skew9"], ["linear", "algorithm-2"], changes={"spacing": "burst"}).rows, [ORIGIN])
-    assert [line for line in text.splitlines() if line.startswith("## ")] == ["## w1", "## w1-skew9"]
-    assert "Nothing is left to chance here: one run says all." in text
-    assert "Minus `algorithm-2`, on the same seeds:" in text
-    assert text.splitlines()[-1] == "`tailpack compare`, commit 0123abc, 2 cores, 2026-01-05  "
-    random = page(compared(["w1"], ["linear"], seeds=5, changes={"split": "random"}).rows, [ORIGIN])
-    assert "At random: split; 5 seeds; means with 95 % intervals. Set over the scenario: split=random." in random
-    for table in text.split("\n\n"):
-        lines = [line for line in table.splitlines() if line.startswith("|")]
-        assert len({line.count("|") for line in lines}) <= 1, "every row has as many cells"

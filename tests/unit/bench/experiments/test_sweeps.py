@@ -8,10 +8,7 @@ import pytest
 from bench.experiments.campaign import Outcomes
 from bench.experiments.experiment import Experiment, experiment
 from bench.experiments.sweeps import SWEEPS, Point, Sweep, SweepResult, points, run
-from bench.experiments.tables import sweep_page
-from bench.results import Origin
 
-ORIGIN = Origin(command="tailpack sweep startup", commit="0123abc", machine="2 cores", measured_on="2026-01-05")
 SMALL = Sweep(
     name="startup",
     title="Seconds until a new replica serves",
@@ -61,12 +58,3 @@ def test_rows_come_by_scenario_and_point_with_their_labels(found: SweepResult) -
     assert len(found.missing) == 6, "three seeds, two scenarios"
     assert {row.seeds for row in found.rows if row.point == "gke"} == {3}
     assert {row.seeds for row in found.rows if row.point != "gke"} == {1}, "nothing is random there"
-
-
-def test_the_page_has_a_row_for_each_point_and_a_column_for_each_line(found: SweepResult) -> None:
-    text = sweep_page(SMALL, found.rows, [ORIGIN], picture="startup.svg")
-    assert "| startup_s | algorithm-2 | linear | algorithm-2, f_up = 0.5 | linear, f_up = 0.5 |" in text
-    assert "| 10 | 95.00, 30.0 (1.20 ×) | 95.00, 30.0 (1.20 ×) | – | – |" in text
-    assert "| gke | 90.00, 30.0 (1.20 ×) | – | – | – |" in text
-    assert "![Seconds until a new replica serves](startup.svg)" in text
-    assert text.count("**w1-skew9**") == 1

@@ -27,18 +27,6 @@ def test_moved_and_unmoved_partitions_are_told_apart() -> None:
     assert figures.handovers == 1
 
 
-def test_the_extra_of_unmoved_partitions_is_against_quiet_stretches_of_the_same_run() -> None:
-    quiet = steady(1, "a", begin=10, end=800, latency_ms=6)
-    disturbed = steady(1, "a", begin=810, end=4000, latency_ms=15)
-    story = evidence(
-        [*moved_partition(pause_ms=0), *quiet, *disturbed], [step("move 1", 995, [(0, "a", "b")])], quiet=[(0, 700)]
-    )
-    figures = handovers(story, service_time_s=SERVICE_S)
-    assert figures.quiet_p99_s == 0.006
-    assert figures.unmoved_p99_s == 0.015
-    assert figures.unmoved_extra_s == pytest.approx(0.009)
-
-
 def test_the_headline_is_the_worst_of_the_kinds_and_each_kind_is_pooled() -> None:
     rows = steady(0, "a", begin=0, end=1000)
     rows += [row(1000, 0, 50, "b", latency_ms=20), *steady(0, "b", begin=1020, end=4000)]

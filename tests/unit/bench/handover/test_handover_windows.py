@@ -3,7 +3,7 @@
 from unit.bench.handover.story import at, evidence, row, steady, step
 
 from bench.handover.evidence import Move
-from bench.handover.windows import find_windows, overlapping, stall_us
+from bench.handover.windows import find_windows, stall_us
 
 BEFORE = steady(0, "a", begin=0, end=1000)
 AFTER = steady(0, "b", begin=1040, end=4000)
@@ -35,16 +35,6 @@ def test_a_move_that_the_next_plan_overtook_is_superseded() -> None:
     assert first.superseded == (Move(0, "a", "b"),)
     assert first.missing == ()
     assert [one.move.target for one in second.handovers] == ["c"]
-
-
-def test_an_event_belongs_to_a_window_if_it_waited_at_any_time_in_it() -> None:
-    before = row(100, 0, 0, "a", latency_ms=5)
-    across = row(110, 0, 1, "a", latency_ms=400)
-    inside = row(300, 0, 2, "a")
-    after = row(600, 0, 3, "a")
-    served = evidence([before, across, inside, after]).served
-    chosen = overlapping(served, at(200), at(550))
-    assert sorted(served.intended_us[chosen].tolist()) == [at(110), at(300)]
 
 
 def test_a_stall_is_the_longest_time_without_a_completion_while_an_event_waits() -> None:

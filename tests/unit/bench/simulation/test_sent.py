@@ -5,7 +5,6 @@ import pytest
 
 from bench.scenario import load_scenario
 from bench.simulation.sent import CHUNK_EVENTS, sent_by
-from contracts.validation import InvalidSettingsError
 from loadgen.schedule import Spacing, Split
 from loadgen.trace import Trace
 
@@ -66,13 +65,3 @@ def test_the_columns_of_a_trace_are_the_partitions() -> None:
     sent = sent_by(load_scenario("w1"), COLUMNS)
     assert (sent.duration_s, sent.partitions, sent.split) == (2, 2, Split.TABLE)
     assert sent.table().tolist() == [[4, 1], [0, 3]]
-
-
-def test_limits_beyond_the_columns_are_named() -> None:
-    scenario = load_scenario("w1", {"initial_replicas": 3, "max_replicas": 4})
-    with pytest.raises(InvalidSettingsError) as wrong:
-        sent_by(scenario, COLUMNS)
-    assert wrong.value.problems == [
-        "mine.csv: its 2 columns are the partitions, and autoscaler.max_replicas = 4 is more",
-        "mine.csv: its 2 columns are the partitions, and autoscaler.initial_replicas = 3 is more",
-    ]

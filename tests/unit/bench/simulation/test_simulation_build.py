@@ -36,15 +36,9 @@ def test_every_delivery_can_be_simulated_by_either_key(delivery) -> None:
 
 def test_the_section_of_the_simulated_world() -> None:
     told_world = world(
-        startup_s="gke",
-        speeds=[1, 0.5],
-        assignor="range",
-        distribution="pareto",
-        failures_s=[10, 20],
-        overhead_s=0.0007,
-        commit_age_s=0.05,
-        planned_overhead_s=0.015,
-    )
+        startup_s="gke", speeds=[1, 0.5], assignor="range", distribution="pareto", failures_s=[10, 20],
+        overhead_s=0.0007, commit_age_s=0.05, planned_overhead_s=0.015,
+    )  # fmt: skip
     assert told_world.startup_s is None
     assert told_world.service.speeds == (1.0, 0.5)
     assert (told_world.service.distribution, told_world.service.overhead_s) == (Distribution.PARETO, 0.0007)

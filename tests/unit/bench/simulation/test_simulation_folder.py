@@ -16,20 +16,10 @@ from contracts.validation import InvalidSettingsError
 from report.run_info import RunInfo
 
 INFO = RunInfo(
-    run="kept",
-    scenario={"name": "w1"},
-    policy="algorithm-2",
-    seed=1,
-    topology="payment-only",
-    world="simulated",
-    bootstrap_servers="",
-    client_properties="",
-    payment_partitions=5,
-    latency_target_s=0.5,
-    percentile=0.999,
-    duration_s=240.0,
-    started_us=0,
-)
+    run="kept", scenario={"name": "w1"}, policy="algorithm-2", seed=1, topology="payment-only", world="simulated",
+    bootstrap_servers="", client_properties="", payment_partitions=5, latency_target_s=0.5, percentile=0.999,
+    duration_s=240.0, started_us=0,
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from small_report import small_result
 
-from report.page.sheets import Sheet, csv_text, markdown, markdown_report, sheets, shown
+from report.page.sheets import Sheet, csv_text, markdown_report, sheets
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "report"
 
@@ -46,30 +46,3 @@ def test_csv_says_what_json_says() -> None:
     assert [row["lag"] for row in by_name["seconds"]] == ["0", "", "4", "0"], "unknown is empty, never 0"
     assert sum(int(row["burst"]) for row in by_name["late-seconds"]) == plain["tail"]["late"]
     assert len(by_name["heat"]) == 3, "a cell without an event has no row"
-
-
-def test_a_long_table_is_cut_in_markdown_and_says_so() -> None:
-    long = Sheet("decisions", "Plans", ("at_s", "epoch"), tuple((float(k), k) for k in range(1_234)))
-    lines = markdown(long).splitlines()
-    assert len(lines) == 2 + 100 + 2
-    assert lines[-1] == "1,134 more rows: `--format csv --table decisions`"
-    assert len(csv_text(long).splitlines()) == 1_235
-
-
-@pytest.mark.parametrize(
-    ("column", "value", "text"),
-    [
-        ("p99_s", 0.0421, "42 ms"),
-        ("at_s", -0.5, "0.5 s before the start"),
-        ("until_s", 125.1, "2:05.1"),
-        ("share", 0.99999, "99.999 %"),
-        ("regret", -0.034, "−3.4 %"),
-        ("events", 109_053, "109,053"),
-        ("seed", 12_345, "12345"),
-        ("valid", False, "no"),
-        ("worst_s", None, "–"),
-        ("replica_minutes", 28.6166, "28.62"),
-    ],
-)
-def test_the_name_of_a_column_tells_how_its_values_are_read(column: str, value: float | None, text: str) -> None:
-    assert shown(column, value) == text

@@ -54,17 +54,8 @@ def test_lag_is_unknown_where_no_tick_saw_it() -> None:
     def tick(second: float, *lags: int) -> TickRecord:
         seen = tuple(PartitionSeen(partition=p, arrival_rate=0.0, lag=lag, owner=None) for p, lag in enumerate(lags))
         return TickRecord(
-            at_us=int(second * 1e6),
-            tick=0,
-            policy="static",
-            action="hold",
-            reason="",
-            service_rate=0.0,
-            partitions=seen,
-            ready_replicas=0,
-            requested_replicas=0,
-            planned_replicas=0,
-            epoch=0,
-        )
+            at_us=int(second * 1e6), tick=0, policy="static", action="hold", reason="", service_rate=0.0,
+            partitions=seen, ready_replicas=0, requested_replicas=0, planned_replicas=0, epoch=0,
+        )  # fmt: skip
 
     assert lag_each_second([tick(0.1, 3, 4), tick(1.1), tick(2.1, 0, 0)], 0, 4) == (7, None, 0, None)

@@ -5,24 +5,8 @@ import socket
 import pytest
 
 from report.spark import ReportError
-from report.spark.session import addresses, check_master
+from report.spark.session import check_master
 from tailpack.local.stack import free_port
-
-
-@pytest.mark.parametrize(
-    ("master", "found"),
-    [
-        ("local[2]", []),
-        ("yarn", []),
-        ("spark://one:7077", [("one", 7077)]),
-        ("spark://one:7077,two:7078", [("one", 7077), ("two", 7078)]),
-        ("k8s://https://kubernetes.default.svc", [("kubernetes.default.svc", 443)]),
-        ("k8s://http://10.0.0.1:8001", [("10.0.0.1", 8001)]),
-        ("k8s://10.0.0.1:6443", [("10.0.0.1", 6443)]),
-    ],
-)
-def test_what_a_master_names(master: str, found: list[tuple[str, int]]) -> None:
-    assert addresses(master) == found
 
 
 def test_one_master_of_several_is_enough() -> None:

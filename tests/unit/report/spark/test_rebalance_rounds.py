@@ -15,14 +15,9 @@ MS = 1_000
 
 def plan(at_ms: int, epoch: int, *owners: str, moved: int = 0) -> PlanWritten:
     return PlanWritten(
-        at_us=at_ms * MS,
-        epoch=epoch,
-        action="up",
-        reason="",
-        replicas=tuple(sorted(set(owners))),
-        assignment=dict(enumerate(owners)),
-        moved=moved,
-    )
+        at_us=at_ms * MS, epoch=epoch, action="up", reason="", replicas=tuple(sorted(set(owners))),
+        assignment=dict(enumerate(owners)), moved=moved,
+    )  # fmt: skip
 
 
 def change(

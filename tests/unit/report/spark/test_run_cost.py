@@ -9,31 +9,17 @@ from report.spark.seconds import DRAIN_SHOWN_S, shown_s
 
 def plan(at_us: int, *owners: str) -> PlanWritten:
     return PlanWritten(
-        at_us=at_us,
-        epoch=at_us,
-        action="reassign",
-        reason="",
-        replicas=tuple(sorted(set(owners))),
-        assignment=dict(enumerate(owners)) if owners else None,
-        moved=0,
-    )
+        at_us=at_us, epoch=at_us, action="reassign", reason="", replicas=tuple(sorted(set(owners))),
+        assignment=dict(enumerate(owners)) if owners else None, moved=0,
+    )  # fmt: skip
 
 
 def tick(at_us: int, *rates: float) -> TickRecord:
     seen = (PartitionSeen(partition=k, arrival_rate=rate, lag=0, owner=None) for k, rate in enumerate(rates))
     return TickRecord(
-        at_us=at_us,
-        tick=0,
-        policy="",
-        action="hold",
-        reason="",
-        service_rate=200.0,
-        partitions=tuple(seen),
-        ready_replicas=0,
-        requested_replicas=0,
-        planned_replicas=0,
-        epoch=0,
-    )
+        at_us=at_us, tick=0, policy="", action="hold", reason="", service_rate=200.0, partitions=tuple(seen),
+        ready_replicas=0, requested_replicas=0, planned_replicas=0, epoch=0,
+    )  # fmt: skip
 
 
 def test_rscore_is_what_moved_in_replicas_per_plan() -> None:

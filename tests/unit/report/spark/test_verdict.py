@@ -9,19 +9,9 @@ from report.run_info import RunInfo
 from report.spark.measure import invalid_because, verdict_of
 
 RUN = RunInfo(
-    run="r",
-    scenario={},
-    policy="static",
-    seed=1,
-    topology="pipeline",
-    bootstrap_servers="",
-    client_properties="",
-    payment_partitions=5,
-    latency_target_s=0.5,
-    percentile=0.999,
-    duration_s=60.0,
-    events_scheduled=100,
-)
+    run="r", scenario={}, policy="static", seed=1, topology="pipeline", bootstrap_servers="", client_properties="",
+    payment_partitions=5, latency_target_s=0.5, percentile=0.999, duration_s=60.0, events_scheduled=100,
+)  # fmt: skip
 PUNCTUAL = Lateness(p50_s=0.0, p99_s=0.025, max_s=9.0)
 
 

@@ -17,8 +17,7 @@ from bench.experiments.experiment import Experiment
 from studies.paper import closer_2024, iccbdc_2022
 from studies.paper.claim import Claim, Contrast, Fact
 from studies.paper.paper import Paper, PaperResult, reproduce
-from studies.paper.readings import CLOSER, ICCBDC
-from studies.paper.work import BY_CHANCE, SAME_COUNTS, Replayed, equal_counts
+from studies.paper.work import Replayed, equal_counts
 from studies.published import CLOSER_2024, CLOSER_2024_HEARTBEAT, CLOSER_2024_REBALANCE, ICCBDC_2022
 
 PAPERS = (closer_2024.paper(), iccbdc_2022.paper())
@@ -52,25 +51,6 @@ def test_every_run_of_every_reading_is_a_question_that_makes_sense() -> None:
                 question = jobs[0].question()
                 assert question.autoscaler.policy == reading.policy
                 assert jobs[0].way == reading.way
-
-
-def test_readings_say_what_the_row_is_about() -> None:
-    by_what = {one.what: one for one in claims(PAPERS[0])}
-    fast = by_what["w1, 0.5 s"].jobs(1)
-    assert {one.name for one in fast} == set(CLOSER)
-    assert {jobs[0].question().payment.heartbeat_s for jobs in fast.values()} == {0.5}
-    assert {jobs[0].question().payment.delivery for jobs in fast.values()} == {"eager"}
-    slow = by_what["t_r 2 s, algorithm-2"].jobs(1)
-    assert {jobs[0].question().autoscaler.rebalance_time_s for jobs in slow.values()} == {2.0}
-    down = {one.name: jobs[0].question().autoscaler.f_down for one, jobs in by_what["w1, linear"].jobs(1).items()}
-    assert down == {name: 0.4 if name == "text" else 0.9 for name in CLOSER}
-
-
-def test_sticky_rows_repeat_the_counts_of_the_load_aware_run() -> None:
-    ways = {one.what: {reading.way for reading in one.readings} for one in claims(PAPERS[1])}
-    assert ways["w3, ffd-2022, load-aware, decisions each 1 s"] == {""}
-    assert ways["w3, ffd-2022, sticky, decisions each 1 s"] == {SAME_COUNTS, BY_CHANCE}
-    assert all(len(one.readings) % len(ICCBDC) == 0 for one in claims(PAPERS[1]))
 
 
 def test_counts_are_replayed_at_their_times_and_placed_by_the_group() -> None:

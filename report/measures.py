@@ -1,4 +1,4 @@
-"""What a run is judged by, in numpy. The report's Spark job computes the same definitions; a test holds them equal.
+"""What a run is measured by, in numpy. The report's Spark job computes the same definitions; a test holds them equal.
 
 Times are integer microseconds, so that both give the same value to the last digit.
 """

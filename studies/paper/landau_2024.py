@@ -1,4 +1,4 @@
-"""Landau et al. 2024: its statements are judged by the packing comparison; here they become rows like the others."""
+"""Landau et al. 2024: its statements are checked by the packing comparison; here they become rows like the others."""
 
 from collections.abc import Iterable
 from pathlib import Path

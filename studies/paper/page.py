@@ -6,8 +6,8 @@ from itertools import groupby
 
 from bench.results import Origin, sources, table
 from studies.paper.claim import DIFFERS, REPRODUCED, UNKNOWN, PaperFigures
-from studies.paper.judge import RULE
 from studies.paper.readings import BY_CHANCE, COMPUTED, ON_A_CLUSTER, SETTINGS, in_words
+from studies.paper.verdict import RULE
 
 HEADER = ("", "theirs", "ours", "reading", "verdict")
 LEGEND = ("reading", "set over the scenario", "rows that it reproduces")
@@ -32,13 +32,13 @@ def summary(rows: Sequence[PaperFigures]) -> str:
 
 def legend(rows: Sequence[PaperFigures]) -> list[str]:
     """Say what each reading sets, and how many of its rows it reproduces; nothing where nothing was simulated."""
-    judged = [row for row in rows if row.settings]
-    names = list(dict.fromkeys(name for row in judged for name in row.readings))
+    checked = [row for row in rows if row.settings]
+    names = list(dict.fromkeys(name for row in checked for name in row.readings))
     if not names:
         return []
     lines = []
     for name in names:
-        tried = [row for row in judged if name in row.readings]
+        tried = [row for row in checked if name in row.readings]
         hits = sum(name in row.reproducing for row in tried)
         drawn = "; which partitions move is drawn at random" if name.endswith(BY_CHANCE) else ""
         lines.append((name, in_words(SETTINGS.get(name, {})) + drawn, f"{hits} of {len(tried)}"))

@@ -9,7 +9,7 @@ from bench.experiments.campaign import Campaign, Outcomes
 from bench.experiments.compare import Missing
 from bench.experiments.experiment import Experiment
 from studies.paper.claim import Beyond, Claim, Contrast, Fact, PaperFigures, Reading
-from studies.paper.judge import Results, beyond, concluded, counted, judged
+from studies.paper.verdict import Results, check_claim, check_contrast, check_fact, not_checkable
 
 Statement = Claim | Contrast | Fact | Beyond
 
@@ -30,7 +30,7 @@ class PaperResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def reproduce(campaign: Campaign, papers: Sequence[Paper], *, seeds: int) -> PaperResult:
-    """Run what the statements need, each run once, and judge every statement by the rule.
+    """Run what the statements need, each run once, and check every statement by the rule.
 
     Raises InvalidSettingsError before anything is computed.
     """
@@ -56,10 +56,10 @@ def _row(
 ) -> PaperFigures:
     if isinstance(statement, Claim):
         reasons = {done.failed[one] for some in jobs[statement].values() for one in some if one in done.failed}
-        return judged(statement, _results(jobs[statement], done), "; ".join(sorted(reasons)))
+        return check_claim(statement, _results(jobs[statement], done), "; ".join(sorted(reasons)))
     if isinstance(statement, Contrast):
-        return concluded(statement, _results(jobs[statement.better], done), _results(jobs[statement.worse], done))
-    return counted(statement) if isinstance(statement, Fact) else beyond(statement)
+        return check_contrast(statement, _results(jobs[statement.better], done), _results(jobs[statement.worse], done))
+    return check_fact(statement) if isinstance(statement, Fact) else not_checkable(statement)
 
 
 def _results(readings: Mapping[Reading, Sequence[Experiment]], done: Outcomes) -> Results:

@@ -1,4 +1,4 @@
-"""The rule by which a row is reproduced or not. Nobody marks anything by hand."""
+"""The rule by which a row is reproduced or differs. Nobody marks anything by hand."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ Results = Mapping[Reading, Sequence[SimulationResult]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Gap:
+class _Deviation:
     """How far a printed figure lies outside the range of ours."""
 
     words: str
@@ -36,28 +36,28 @@ class _Gap:
     """The distance in units of what is tolerated; up to 1 is the same figure."""
 
 
-def judged(claim: Claim, results: Results, failed: str = "") -> PaperFigures:
+def check_claim(claim: Claim, results: Results, failed: str = "") -> PaperFigures:
     """Return the row of a claim, shown under the reading that comes nearest. failed: why a reading has no result."""
-    blank = _unchecked(claim, theirs(claim.published), failed or "nothing was run")
+    blank = _unchecked(claim, printed_figures(claim.published), failed or "nothing was run")
     if not results:
         return blank
-    gaps = {one: _gaps(claim.published, some) for one, some in results.items()}
-    nearest = min(gaps, key=lambda one: max(gap.tolerances for gap in gaps[one]))
-    wide = [gap for gap in gaps[nearest] if gap.tolerances > 1]
-    why = [*(gap.words for gap in wide), *([claim.reservation] if wide and claim.reservation else [])]
+    deviations = {one: _deviations(claim.published, some) for one, some in results.items()}
+    nearest = min(deviations, key=lambda one: max(each.tolerances for each in deviations[one]))
+    wide = [each for each in deviations[nearest] if each.tolerances > 1]
+    why = [*(each.words for each in wide), *([claim.reservation] if wide and claim.reservation else [])]
     return replace(
         blank,
-        ours=ours(claim.published, results[nearest]),
+        ours=our_figures(claim.published, results[nearest]),
         reading="; ".join([nearest.name, *_settings(nearest.apart), *([nearest.way] if nearest.way else [])]),
         settings=_settings(nearest.changes),
         readings=tuple(one.name for one in results),
-        reproducing=tuple(one.name for one in results if all(gap.tolerances <= 1 for gap in gaps[one])),
+        reproducing=tuple(one.name for one in results if all(each.tolerances <= 1 for each in deviations[one])),
         verdict=DIFFERS if wide else REPRODUCED,
         why="; ".join(why),
     )
 
 
-def concluded(contrast: Contrast, better: Results, worse: Results) -> PaperFigures:
+def check_contrast(contrast: Contrast, better: Results, worse: Results) -> PaperFigures:
     """Return the row of a conclusion: under which readings it holds."""
     printed = _points(contrast.better.published.in_sla - contrast.worse.published.in_sla)
     blank = _unchecked(contrast, printed, "no reading gave both")
@@ -86,7 +86,7 @@ def concluded(contrast: Contrast, better: Results, worse: Results) -> PaperFigur
     )
 
 
-def counted(fact: Fact) -> PaperFigures:
+def check_fact(fact: Fact) -> PaperFigures:
     """Return the row of a figure that needs no run."""
     found = fact.ours()
     off = found / fact.published - 1
@@ -100,13 +100,13 @@ def counted(fact: Fact) -> PaperFigures:
     )
 
 
-def beyond(one: Beyond) -> PaperFigures:
+def not_checkable(one: Beyond) -> PaperFigures:
     """Return the row of what nobody can check here."""
     return _unchecked(one, one.published, one.why)
 
 
-def theirs(published: Published) -> str:
-    """Return what was printed, in the order of `ours`."""
+def printed_figures(published: Published) -> str:
+    """Return what was printed, in the order of `our_figures`."""
     parts = [f"{100 * published.in_sla:.4g} %"]
     if published.replica_minutes is not None:
         parts.append(f"{published.replica_minutes:g} r-m")
@@ -117,7 +117,7 @@ def theirs(published: Published) -> str:
     return ", ".join(parts)
 
 
-def ours(published: Published, results: Sequence[SimulationResult]) -> str:
+def our_figures(published: Published, results: Sequence[SimulationResult]) -> str:
     """Return our means of what was printed, and the range of in SLA over the seeds."""
     shares = [100 * one.in_sla for one in results]
     spread = f" ({min(shares):.2f} to {max(shares):.2f})" if max(shares) - min(shares) >= 0.005 else ""
@@ -132,24 +132,24 @@ def ours(published: Published, results: Sequence[SimulationResult]) -> str:
     return ", ".join(parts)
 
 
-def _gaps(published: Published, results: Sequence[SimulationResult]) -> list[_Gap]:
+def _deviations(published: Published, results: Sequence[SimulationResult]) -> list[_Deviation]:
     """Return the distance of each printed figure from ours."""
-    off = _outside(published.in_sla, [one.in_sla for one in results])
-    gaps = [_Gap(f"in SLA {_points(off)}", abs(off) / SHARE)]
+    off = _off_by(published.in_sla, [one.in_sla for one in results])
+    deviations = [_Deviation(f"in SLA {_points(off)}", abs(off) / SHARE)]
     if published.replica_minutes is not None:
-        off = _outside(published.replica_minutes, [one.replica_minutes for one in results]) / published.replica_minutes
-        gaps.append(_Gap(f"r-m {100 * off:+.1f} %", abs(off) / COST))
+        off = _off_by(published.replica_minutes, [one.replica_minutes for one in results]) / published.replica_minutes
+        deviations.append(_Deviation(f"r-m {100 * off:+.1f} %", abs(off) / COST))
     for name, printed in (("scale_ups", published.scale_ups), ("scale_downs", published.scale_downs)):
         if printed is not None:
-            off = _outside(printed, [getattr(one, name) for one in results])
-            gaps.append(_Gap(f"{name.replace('_', '-')} {off:+g}", abs(off) / ACTIONS))
+            off = _off_by(printed, [getattr(one, name) for one in results])
+            deviations.append(_Deviation(f"{name.replace('_', '-')} {off:+g}", abs(off) / ACTIONS))
     if published.max_below_s is not None:
         worst = max(one.max_s or 0.0 for one in results)
-        gaps.append(_Gap(f"worst event {worst:.2f} s", 0.0 if worst < published.max_below_s else 2.0))
-    return gaps
+        deviations.append(_Deviation(f"worst event {worst:.2f} s", 0.0 if worst < published.max_below_s else 2.0))
+    return deviations
 
 
-def _outside(printed: float, found: Sequence[float]) -> float:
+def _off_by(printed: float, found: Sequence[float]) -> float:
     """Return by how much the nearest of ours lies above (+) or below (−) what was printed; 0 inside the range."""
     if min(found) <= printed <= max(found):
         return 0.0

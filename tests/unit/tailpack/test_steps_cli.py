@@ -1,9 +1,12 @@
-"""The steps of a run, one by one: what the command line makes of them. Kafka and Spark are not asked."""
+"""The steps of a run and values put over a scenario: what the command line makes of them, without Kafka or Spark."""
 
+import pytest
 from command_line import run
 
+from bench.scenario import load_scenario
 from tailpack import run as runner
 from tailpack.cli import run as run_commands
+from tailpack.cli.options import parse_changes
 from tailpack.local import topics as topics_of_a_run
 
 REACH = ["--bootstrap-servers", "kafka:9092", "--namespace", "demo"]
@@ -48,3 +51,23 @@ def test_jars_are_fetched_into_the_cache(monkeypatch, tmp_path):
     result = run("jars", "spark")
     assert asked == ["spark"]
     assert result.output.replace("\n", "") == str(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "value"),
+    [
+        ("payment.heartbeat_s=3", "payment.heartbeat_s", 3),
+        ("rebalance_time_s = 0.5", "rebalance_time_s", 0.5),
+        ("learn_rebalance_time=false", "learn_rebalance_time", False),
+        ("payment.runtime=cooperative-sticky", "payment.runtime", "cooperative-sticky"),
+        ('policy="linear"', "policy", "linear"),
+        ("description=a = b", "description", "a = b"),
+    ],
+)
+def test_a_value_is_what_it_looks_like(text: str, key: str, value: object) -> None:
+    assert parse_changes([text]) == {key: value}
+
+
+def test_a_scenario_takes_them() -> None:
+    one = load_scenario("w1", parse_changes(["payment.delivery=eager", "payment.heartbeat_s=3", "seed=7"]))
+    assert (one.payment.delivery, one.payment.heartbeat_s, one.seed) == ("eager", 3.0, 7)

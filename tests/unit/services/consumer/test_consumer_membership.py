@@ -48,6 +48,15 @@ async def test_eager_a_replica_that_no_plan_names_stays_outside_for_its_join_wou
     assert s.since() == ["join"]
 
 
+@pytest.mark.parametrize(("empty", "asked"), [(True, ["join"]), (False, [])])
+async def test_eager_a_replica_that_was_never_named_serves_only_where_nobody_else_does(empty, asked):
+    s = Story(eager=True)
+    await s.plan(1, "other")
+    s.group.empty = empty
+    await s.me._help_out()
+    assert s.since() == asked
+
+
 async def test_help_is_offered_after_a_long_silence_and_plans_are_obeyed_as_they_come(monkeypatch):
     s = Story(eager=True)
     monkeypatch.setattr(membership_module, "PATIENCE_S", 0.01)

@@ -18,18 +18,22 @@ MOST_EVENTS: Final = 3_000_000
 """Of longer runs nobody would wait for the answer."""
 
 
-def otherwise(folder: Path) -> tuple[Otherwise, ...] | None:
-    """Return what the run in `folder` would have come to under `OTHERS`; None where that cannot be simulated."""
+class NotSimulatedError(Exception):
+    """The run cannot be simulated under another policy; the message says why."""
+
+
+def otherwise(folder: Path) -> tuple[Otherwise, ...]:
+    """Return what the run in `folder` would have come to under `OTHERS`. Raises NotSimulatedError."""
     try:
         info = RunInfo.load(folder)
         if info.events_scheduled > MOST_EVENTS:
-            return None
+            raise NotSimulatedError(f"{info.events_scheduled:,} events would take too long; {MOST_EVENTS:,} at most")
         others = [policy for policy in OTHERS if policy != info.policy]
         if info.world == "simulated":
             return tuple(_simulated(info, policy) for policy in others)
         return tuple(_replayed(folder, policy) for policy in others)
-    except (InvalidSettingsError, OSError, ValueError, msgspec.DecodeError):
-        return None
+    except (InvalidSettingsError, OSError, ValueError, msgspec.DecodeError) as wrong:
+        raise NotSimulatedError(str(wrong)) from wrong
 
 
 def _replayed(folder: Path, policy: str) -> Otherwise:

@@ -151,16 +151,18 @@ def kept_result(folder: Path) -> "Result":
 def with_otherwise(result: "Result", folder: Path, console: Console) -> "Result":
     """Return the result with what other policies would have come to on its events, saved with its page.
 
-    It stays as it is where its events cannot be simulated.
+    It stays as it is where its events cannot be simulated, and a line says why.
     """
-    from bench.otherwise import otherwise  # noqa: PLC0415  compiled code only where it is needed
+    from bench.otherwise import NotSimulatedError, otherwise  # noqa: PLC0415  compiled code only where it is needed
     from report.page import page  # noqa: PLC0415
 
     if result.world == "unknown":
         return result
-    with console.status("the same events under other policies"):
-        found = otherwise(folder)
-    if found is None:
+    try:
+        with console.status("the same events under other policies"):
+            found = otherwise(folder)
+    except NotSimulatedError as why:
+        console.print(f"other policies were not tried on these events: {why}", highlight=False, markup=False)
         return result
     whole_result = msgspec.structs.replace(result, otherwise=found)
     whole_result.save(folder)

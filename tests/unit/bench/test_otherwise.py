@@ -7,7 +7,7 @@ import pytest
 import recorded_runs
 from small_report import small_run
 
-from bench.otherwise import OTHERS, otherwise
+from bench.otherwise import OTHERS, NotSimulatedError, otherwise
 from report.run_info import RunInfo
 
 
@@ -29,11 +29,14 @@ def test_a_live_run_is_replayed_and_its_own_policy_left_out(live: Path) -> None:
 def test_a_simulated_run_is_simulated_again(live: Path, tmp_path: Path) -> None:
     info = msgspec.structs.replace(RunInfo.load(live), world="simulated")
     info.save(tmp_path)
-    assert len(otherwise(tmp_path) or ()) == 2
+    assert len(otherwise(tmp_path)) == 2
     msgspec.structs.replace(info, events_scheduled=7).save(tmp_path)
-    assert otherwise(tmp_path) is None, "its events came from elsewhere"
+    with pytest.raises(NotSimulatedError, match="came from a trace"):
+        otherwise(tmp_path)
 
 
 def test_what_cannot_be_simulated_is_not_known(tmp_path: Path) -> None:
-    assert otherwise(tmp_path / "nowhere") is None
-    assert otherwise(small_run(tmp_path / "half")) is None
+    with pytest.raises(NotSimulatedError, match="nowhere"):
+        otherwise(tmp_path / "nowhere")
+    with pytest.raises(NotSimulatedError):
+        otherwise(small_run(tmp_path / "half"))

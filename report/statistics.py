@@ -149,6 +149,33 @@ def block_length(cells: int) -> int:
     return max(1, ceil(round(cbrt(cells), 9)))
 
 
+def cells_of(
+    intended_us: Counts,
+    latency_us: Counts,
+    paid_s: Floats,
+    *,
+    length_s: int,
+    latency_target_s: float,
+    floor_us: int = 0,
+) -> Cells:
+    """Cut events that were all done into cells. The report's Spark job does the same.
+
+    intended_us: since the start of the run. paid_s: of each cell. floor_us: latencies below it need not be told apart.
+    """
+    cell = np.clip(intended_us // (length_s * 1_000_000), 0, len(paid_s) - 1)
+    edge = np.ceil(np.log10(np.maximum(latency_us, max(1, floor_us))) * EDGES_PER_DECADE).astype(np.int64)
+    edges, column = np.unique(edge, return_inverse=True)
+    within = np.zeros((len(paid_s), len(edges)), np.int64)
+    np.add.at(within, (cell, column), 1)
+    return Cells(
+        events=np.bincount(cell, minlength=len(paid_s)),
+        in_sla=np.bincount(cell[latency_us <= round(latency_target_s * 1e6)], minlength=len(paid_s)),
+        paid_s=paid_s,
+        edges_s=10 ** (edges / EDGES_PER_DECADE) / 1e6,
+        within=within,
+    )
+
+
 def draw(cells: Cells, *, resamples: int = RESAMPLES, seed: int = 1) -> Drawn:
     """Return the figures of `resamples` draws. Equal seeds and numbers of cells draw the same cells."""
     within = np.cumsum(cells.within, axis=1).astype(np.float64)

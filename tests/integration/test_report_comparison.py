@@ -24,7 +24,7 @@ from report.spark.comparison_job import cells_of, compare, entrant
 from report.spark.events import EVENT, event_rows, journal_entries, typed_records
 from report.spark.job import Cluster, report_run
 from report.spark.read import EVENTS, JOURNAL
-from report.statistics import EDGES_PER_DECADE, Cells
+from report.statistics import cells_of
 from tailpack.local.jars import ensure
 from tailpack.provenance import describe_simulated
 
@@ -84,29 +84,15 @@ def test_columns_and_types_are_those_of_a_run_read_from_topics(
         assert session.read.parquet(str(folder / name)).schema == wanted, name
 
 
-def _cells_in_numpy(intended_us: Any, latency_us: Any, paid_s: Any, *, latency_target_s: float, floor_us: int) -> Cells:
-    """Cut events that were all done into cells of one second. intended_us: since the start of the run."""
-    cell = np.clip(intended_us // 1_000_000, 0, len(paid_s) - 1)
-    edge = np.ceil(np.log10(np.maximum(latency_us, max(1, floor_us))) * EDGES_PER_DECADE).astype(np.int64)
-    edges, column = np.unique(edge, return_inverse=True)
-    within = np.zeros((len(paid_s), len(edges)), np.int64)
-    np.add.at(within, (cell, column), 1)
-    return Cells(
-        events=np.bincount(cell, minlength=len(paid_s)),
-        in_sla=np.bincount(cell[latency_us <= round(latency_target_s * 1e6)], minlength=len(paid_s)),
-        paid_s=paid_s,
-        edges_s=10 ** (edges / EDGES_PER_DECADE) / 1e6,
-        within=within,
-    )
-
-
 def test_spark_and_numpy_cut_a_run_alike(simulated: Simulated, cluster: Cluster, session: Any) -> None:
     one = entrant(simulated["b"][0], cluster)
     rows = _events(one.folder)
     latency_us = rows["done_us"] - rows["intended_us"]
     found = cells_of(one, session.read.parquet(str(one.folder / EVENTS)), session)
     floor_us = round((one.result.p50_s or 0) * 1e6)
-    wanted = _cells_in_numpy(rows["intended_us"], latency_us, found.paid_s, latency_target_s=0.5, floor_us=floor_us)
+    wanted = cells_of(
+        rows["intended_us"], latency_us, found.paid_s, length_s=1, latency_target_s=0.5, floor_us=floor_us
+    )
     assert found.paid_s.sum() / 60 == pytest.approx(one.result.replica_minutes)
     for name in ("events", "in_sla", "edges_s", "within"):
         assert (getattr(found, name) == getattr(wanted, name)).all(), name

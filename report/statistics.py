@@ -149,7 +149,7 @@ def block_length(cells: int) -> int:
     return max(1, ceil(round(cbrt(cells), 9)))
 
 
-def cells_of(
+def cut_into_cells(
     intended_us: Counts,
     latency_us: Counts,
     paid_s: Floats,

@@ -24,7 +24,7 @@ from report.spark.comparison_job import cells_of, compare, entrant
 from report.spark.events import EVENT, event_rows, journal_entries, typed_records
 from report.spark.job import Cluster, report_run
 from report.spark.read import EVENTS, JOURNAL
-from report.statistics import cells_of
+from report.statistics import cut_into_cells
 from tailpack.local.jars import ensure
 from tailpack.provenance import describe_simulated
 
@@ -90,7 +90,7 @@ def test_spark_and_numpy_cut_a_run_alike(simulated: Simulated, cluster: Cluster,
     latency_us = rows["done_us"] - rows["intended_us"]
     found = cells_of(one, session.read.parquet(str(one.folder / EVENTS)), session)
     floor_us = round((one.result.p50_s or 0) * 1e6)
-    wanted = cells_of(
+    wanted = cut_into_cells(
         rows["intended_us"], latency_us, found.paid_s, length_s=1, latency_target_s=0.5, floor_us=floor_us
     )
     assert found.paid_s.sum() / 60 == pytest.approx(one.result.replica_minutes)

@@ -1,6 +1,7 @@
 """The two pictures of the README, from a run of the demo: the live view in a terminal, and the report in a browser."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,8 @@ from tailpack.watch import LiveState
 AT_S: Final = 92.0
 """In the second surge of the demo: a plan has just moved partitions, and the curves are a minute long."""
 COLUMNS: Final = 120
+FONTS: Final = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
+"""rich's picture asks a server for its font; any monospaced one will do."""
 SIZE: Final = "1280,1500"
 BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome")
 
@@ -35,7 +38,7 @@ def take(folder: Path) -> None:
             with open(os.devnull, "w", encoding="utf-8") as nowhere:
                 console = Console(record=True, width=COLUMNS, file=nowhere, force_terminal=True)
                 console.print(render(state, moment))
-            taken.append(console.export_svg(title="tailpack demo"))
+            taken.append(FONTS.sub("", console.export_svg(title="tailpack demo")))
 
     options = Options(out=Path("out"), command=command(), watch=watch)
     run = Run(load_scenario("demo"), options, Console()).execute()

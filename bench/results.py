@@ -1,20 +1,21 @@
 """Measured figures as they are committed under bench/reference/, each with what is needed to measure it again.
 
-And tables of them in Markdown, with the commands that made their figures below.
+And their tables in Markdown, with the commands that made the figures below.
 """
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
-from bench.experiments.compare import PolicyFigures
-from bench.experiments.sweeps import SweepFigures
-from bench.handover.outcomes import BounceResult, FailoverResult, GrowthResult, HandoverResult, ScaleResult
-from bench.simulator_speed import SpeedRow
+from contracts.validation import InvalidSettingsError
 
-RowT = TypeVar("RowT", bound=msgspec.Struct)
+ResultT = TypeVar("ResultT", bound=msgspec.Struct)
 FOLDER: Final = Path(__file__).parent / "reference"
 
 
@@ -26,6 +27,46 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
     machine: str
     measured_on: str
     """ISO date."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept(Generic[ResultT]):
+    """A result and where it was measured; in the file one flat object."""
+
+    result: ResultT
+    origin: Origin
+
+    def flat(self) -> dict[str, Any]:
+        """Return the fields of the result, and the origin beside them."""
+        return {**msgspec.structs.asdict(self.result), "origin": self.origin}
+
+
+def load(name: str, kind: type[ResultT], folder: Path = FOLDER) -> list[Kept[ResultT]]:
+    """Return the committed results in the file of this name; none where nothing was measured yet."""
+    path = folder / f"{name}.json"
+    rows = msgspec.json.decode(path.read_bytes()) if path.exists() else []
+    return [Kept(msgspec.convert(row, kind), msgspec.convert(row["origin"], Origin)) for row in rows]
+
+
+def keep(
+    name: str,
+    found: Sequence[ResultT],
+    origin: Origin,
+    folder: Path,
+    question: Callable[[ResultT], Any] | None = None,
+) -> None:
+    """Write results, which have one origin, into the file of this name.
+
+    question: what a result answers. Those of before stay, unless one of `found` answers the same; none: all go.
+    """
+    rows = [Kept(one, origin) for one in found]
+    if question and found:
+        answered = [question(one) for one in found]
+        before = [row for row in load(name, type(found[0]), folder) if question(row.result) not in answered]
+        rows = sorted([*before, *rows], key=lambda row: question(row.result))
+    folder.mkdir(parents=True, exist_ok=True)
+    text = msgspec.json.encode([row.flat() for row in rows])
+    (folder / f"{name}.json").write_bytes(msgspec.json.format(text, indent=1) + b"\n")
 
 
 class SimulatedSide(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,7 +101,6 @@ class LiveRow(msgspec.Struct, frozen=True, kw_only=True):
     lateness_p99_s: float | None
     valid: bool
     simulated: SimulatedSide | None = None
-    origin: Origin
 
 
 class DeliveryRow(LiveRow, frozen=True, kw_only=True):
@@ -81,7 +121,6 @@ class ServiceRateRow(msgspec.Struct, frozen=True, kw_only=True):
     """μ_eff · service_time_s."""
     cpu_per_event_s: float
     peak_mib: float
-    origin: Origin
 
 
 class ProcessRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,7 +132,6 @@ class ProcessRow(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     cores: float
     peak_mib: float
-    origin: Origin
 
 
 class StartupRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,17 +139,6 @@ class StartupRow(msgspec.Struct, frozen=True, kw_only=True):
 
     step: str
     at_s: float
-    origin: Origin
-
-
-class KafkaReportRow(msgspec.Struct, frozen=True, kw_only=True):
-    """The report job on made-up runs read from Kafka."""
-
-    events: int
-    wall_s: float
-    events_per_s: float
-    peak_mib: float
-    origin: Origin
 
 
 class SparkRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,114 +152,55 @@ class SparkRow(msgspec.Struct, frozen=True, kw_only=True):
     in_sla: float
     late_by_cause: dict[str, int]
     """Of the run: cause → late events."""
-    origin: Origin
 
 
-class HandoverRow(HandoverResult, frozen=True, kw_only=True):
-    """Handovers of one runtime."""
+class SpeedRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One workload, served."""
 
-    origin: Origin
-
-
-class FailoverRow(FailoverResult, frozen=True, kw_only=True):
-    """Replicas that died or were stopped."""
-
-    origin: Origin
-
-
-class ScaleRow(ScaleResult, frozen=True, kw_only=True):
-    """Plans that move a lot in a large group."""
-
-    origin: Origin
-
-
-class GrowthRow(GrowthResult, frozen=True, kw_only=True):
-    """A topic that grew."""
-
-    origin: Origin
+    measured: str
+    """What served it: engine, pool, or the simulator as a whole under the policy of this name."""
+    events: int
+    partitions: int
+    replicas: int
+    wall_s: float
+    process_s: float
+    """Processor time; the one to compare on a machine that does other things too."""
+    events_per_s: float
+    """Per second of processor time: all of it uses one core."""
+    policy_s: float = 0.0
+    """Processor time that the policy of a whole run took, its guards included."""
+    peak_mb: float | None = None
+    """Of a whole run: the most memory that the process ever held, Python and the compiler included."""
 
 
-class BounceRow(BounceResult, frozen=True, kw_only=True):
-    """Replicas replaced one by one."""
-
-    origin: Origin
-
-
-class ComparisonRow(PolicyFigures, frozen=True, kw_only=True):
-    """A policy in a simulated scenario, beside others."""
-
-    origin: Origin
-
-
-class TargetRow(PolicyFigures, frozen=True, kw_only=True):
-    """A policy in a world that has a goal."""
-
-    origin: Origin
-
-
-class SimulatorRow(SpeedRow, frozen=True, kw_only=True):
-    """How fast the simulator serves a workload."""
-
-    origin: Origin
-
-
-class SweepRow(SweepFigures, frozen=True, kw_only=True):
-    """A policy at one point of a sweep."""
-
-    origin: Origin
-
-
-FILES: Final[dict[str, str]] = {
-    "LiveRow": "live.json",
-    "DeliveryRow": "delivery.json",
-    "ServiceRateRow": "service-rate.json",
-    "ProcessRow": "processes.json",
-    "StartupRow": "startup.json",
-    "SparkRow": "spark.json",
-    "KafkaReportRow": "spark-kafka.json",
-    "HandoverRow": "handover.json",
-    "FailoverRow": "handover-failover.json",
-    "ScaleRow": "handover-scale.json",
-    "GrowthRow": "handover-growth.json",
-    "BounceRow": "handover-bounce.json",
-    "ComparisonRow": "comparison.json",
-    "TargetRow": "targets.json",
-    "PaperRow": "paper.json",
-    "SimulatorRow": "simulator.json",
-    "SweepRow": "sweeps.json",
-    "PackingRow": "packing.json",
-    "PackingSpeedFigures": "packing-speed.json",
-}
-"""By the name of a row's type."""
-
-
-def load(row: type[RowT], folder: Path = FOLDER) -> list[RowT]:
-    """Return the committed rows of this kind; none where nothing was measured yet."""
-    path = folder / FILES[row.__name__]
-    return msgspec.json.decode(path.read_bytes(), type=list[row]) if path.exists() else []  # type: ignore[valid-type]
-
-
-def save(rows: Sequence[RowT], row: type[RowT], folder: Path = FOLDER) -> None:
-    """Write the rows of one kind in place of those before."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / FILES[row.__name__]).write_bytes(msgspec.json.format(msgspec.json.encode(rows), indent=1) + b"\n")
-
-
+Columns = Mapping[str, Callable[[Any], str]]
+"""Header of a column → what stands in it for a result, or for whatever a row is about."""
 LISTED: Final = 3
 """Commands that are named one by one; of more, which differ in an option each, the first stands for all."""
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[str]], origins: Iterable[Origin]) -> str:
+def table(header: Iterable[str], rows: Iterable[Iterable[str]], origins: Iterable[Origin] = ()) -> str:
     """Return a table; under it, once each, where its figures come from."""
-    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
-    lines += ["| " + " | ".join(row) + " |" for row in rows]
-    return "\n".join([*lines, "", *_sources(origins)]) + "\n"
+    header = list(header)
+    lines = ["| " + " | ".join(row) + " |" for row in (header, *rows)]
+    lines.insert(1, "|" + "---|" * len(header))
+    return "\n".join(lines) + "\n\n" + sources(origins)
+
+
+def in_columns(columns: Columns, rows: Iterable[Any], origins: Iterable[Origin] = ()) -> str:
+    """Return the table that has these columns, and a line for each of `rows`."""
+    return table(columns, ([cell(row) for cell in columns.values()] for row in rows), origins)
 
 
 def sources(origins: Iterable[Origin]) -> str:
-    """Return one line for each command that made the figures."""
-    return "".join(
-        sorted({f"`{one.command}`, commit {one.commit}, {one.machine}, {one.measured_on}  \n" for one in origins})
+    """Return one line for each command that made the figures; one for all where they are many."""
+    found = sorted({msgspec.structs.astuple(one) for one in origins})
+    if len(found) <= LISTED:
+        return "".join(f"`{command}`, commit {commit}, {machine}, {day}  \n" for command, commit, machine, day in found)
+    commits, machines, days = ("; ".join(sorted({one[place] for one in found})) for place in (1, 2, 3))
+    return (
+        f"`{found[0][0]}` and {len(found) - 1} commands like it, commits {commits}, {machines}, {days}; "
+        "each row of bench/reference names its own  \n"
     )
 
 
@@ -241,13 +209,162 @@ def known(value: float | None, times: float, how: str) -> str:
     return "–" if value is None else format(times * value, how)
 
 
-def _sources(origins: Iterable[Origin]) -> list[str]:
-    sources = sorted({(one.command, one.commit, one.machine, one.measured_on) for one in origins})
-    if len(sources) <= LISTED:
-        return [f"`{command}`, commit {commit}, {machine}, {day}  " for command, commit, machine, day in sources]
-    commits, machines, days = ("; ".join(sorted({one[i] for one in sources})) for i in (1, 2, 3))
-    first = sources[0][0]
-    return [
-        f"`{first}` and {len(sources) - 1} commands like it, commits {commits}, {machines}, {days}; "
-        "each row of bench/reference names its own  "
+def mean(rows: Sequence[Any], name: str) -> float | None:
+    """Return the mean of a figure over the rows that have it."""
+    values = [value for row in rows if (value := getattr(row, name)) is not None]
+    return sum(values) / len(values) if values else None
+
+
+def _spread(rows: Sequence[Any], name: str, times: float, how: str) -> str:
+    """Return the mean, and where there are several its least and most: three runs are too few for an interval."""
+    values = [value for row in rows if (value := getattr(row, name)) is not None]
+    average = known(mean(rows, name), times, how)
+    return average if len(values) < 2 else f"{average} ({times * min(values):{how}} … {times * max(values):{how}})"
+
+
+def _runs(runs: Sequence[LiveRow]) -> str:
+    return f"{runs[0].scenario}, {runs[0].policy} ({len(runs)})"
+
+
+def _runs_valid(runs: Sequence[LiveRow]) -> str:
+    invalid = sum(not row.valid for row in runs)
+    return _runs(runs) + (f" ({invalid} invalid)" if invalid else "")
+
+
+def _latencies(runs: Sequence[LiveRow]) -> str:
+    worst = max((row.max_s for row in runs if row.max_s is not None), default=None)
+    return " / ".join(
+        known(one, 1e3, ",.0f") for one in (*(mean(runs, f"p{nines}_s") for nines in (50, 99, 999)), worst)
+    )
+
+
+def _again(runs: Sequence[LiveRow]) -> list[SimulatedSide]:
+    return [row.simulated for row in runs if row.simulated is not None]
+
+
+def _largest(runs: Sequence[LiveRow], name: str) -> float:
+    return max((float(getattr(one, name)) for one in _again(runs)), key=abs)
+
+
+LIVE: Final[Columns] = {
+    "scenario, policy (runs)": _runs_valid,
+    "in SLA %": lambda runs: _spread(runs, "in_sla", 100, ".3f"),
+    "p50 / p99 / p99.9 / max, ms": _latencies,
+    "r-m": lambda runs: _spread(runs, "replica_minutes", 1, ".2f"),
+    "ups/downs/reassigns": lambda runs: "/".join(
+        known(mean(runs, name), 1, ".0f") for name in ("scale_ups", "scale_downs", "reassignments")
+    ),
+}
+LIVE_SIMULATED: Final[Columns] = {
+    "scenario, policy (runs)": _runs,
+    "live: in SLA %": lambda runs: known(mean(runs, "in_sla"), 100, ".3f"),
+    "simulated: in SLA %": lambda runs: known(mean(_again(runs), "in_sla"), 100, ".3f"),
+    "largest difference, points": lambda runs: f"{_largest(runs, 'in_sla_points'):+.3f}",
+    "live: r-m": lambda runs: known(mean(runs, "replica_minutes"), 1, ".2f"),
+    "simulated: r-m": lambda runs: known(mean(_again(runs), "replica_minutes"), 1, ".2f"),
+    "largest difference, %": lambda runs: f"{100 * _largest(runs, 'replica_minutes_share'):+.2f}",
+}
+SERVICE_RATE: Final[Columns] = {
+    "service time": lambda row: f"{1e3 * row.service_time_s:g} ms",
+    "μ_eff": lambda row: f"{row.service_rate:.1f}/s",
+    "of 1/service time": lambda row: f"{row.share_of_ideal:.3f}",
+    "CPU per event": lambda row: f"{1e3 * row.cpu_per_event_s:.2f} ms",
+    "peak PSS, MiB": lambda row: f"{row.peak_mib:.0f}",
+}
+STARTUP: Final[Columns] = {
+    "step": lambda row: row.step,
+    "seconds after the command": lambda row: f"{row.at_s:.1f}",
+}
+SPARK: Final[Columns] = {
+    "events": lambda row: f"{row.events:,}",
+    "wall, s": lambda row: f"{row.wall_s:.1f}",
+    "events/s": lambda row: f"{row.events_per_s:,.0f}",
+    "peak, GiB": lambda row: f"{row.peak_rss_gib:.2f}",
+    "of them late, %": lambda row: f"{100 * (1 - row.in_sla):.2f}",
+}
+SIMULATOR: Final[Columns] = {
+    "measured": lambda row: row.measured,
+    "events": lambda row: f"{row.events:,}",
+    "partitions": lambda row: f"{row.partitions:,}",
+    "replicas": lambda row: f"{row.replicas}",
+    "processor, s": lambda row: f"{row.process_s:.2f}",
+    "events/s": lambda row: f"{row.events_per_s:,.0f}",
+    "its policy, s": lambda row: f"{row.policy_s:.2f}",
+    "peak, MB": lambda row: known(row.peak_mb, 1, ",.0f"),
+}
+
+
+def live(more: Columns | None = None) -> str:
+    """Return for each scenario and policy the mean over its runs, with the least and the most. more: columns, too."""
+    found = load("live", LiveRow)
+    return in_columns({**LIVE, **(more or {})}, _by_policy(found), (row.origin for row in found))
+
+
+def live_simulated() -> str:
+    """Return for each scenario and policy how far the simulation of its runs' own events is from them."""
+    found = [row for row in load("live", LiveRow) if row.result.simulated is not None]
+    return in_columns(LIVE_SIMULATED, _by_policy(found), (row.origin for row in found))
+
+
+def _by_policy(found: Iterable[Kept[LiveRow]]) -> list[list[LiveRow]]:
+    def name(row: LiveRow) -> tuple[str, str]:
+        return row.scenario, row.policy
+
+    return [list(runs) for _, runs in groupby(sorted((row.result for row in found), key=name), key=name)]
+
+
+def processes() -> str:
+    """Return CPU and memory of each process under steady loads."""
+    found = load("processes", ProcessRow)
+    cells: dict[str, dict[tuple[str, int], list[ProcessRow]]] = {}
+    for row in (one.result for one in found):
+        for name in (row.name, "together"):
+            cells.setdefault(name, {}).setdefault((row.topology, row.rate), []).append(row)
+    together = cells.pop("together", {})
+    loads = sorted(together, reverse=True)
+    rows = [
+        (name, *(_usage(own.get(one, ())) for one in loads)) for name, own in (*cells.items(), ("together", together))
     ]
+    header = ("cores / peak PSS MiB", *(f"{topology}, {rate}/s" for topology, rate in loads))
+    return table(header, rows, (row.origin for row in found))
+
+
+def _usage(rows: Sequence[ProcessRow]) -> str:
+    return f"{sum(row.cores for row in rows):.2f} / {sum(row.peak_mib for row in rows):.0f}" if rows else "–"
+
+
+def committed(name: str, kind: type[msgspec.Struct], columns: Columns) -> str:
+    """Return the table of a file's results, in these columns."""
+    found = load(name, kind)
+    return in_columns(columns, (row.result for row in found), (row.origin for row in found))
+
+
+MEASURED_TABLES: Final[dict[str, Callable[[], str]]] = {
+    "live-simulated": live_simulated,
+    "service-rate": partial(committed, "service-rate", ServiceRateRow, SERVICE_RATE),
+    "processes": processes,
+    "startup": partial(committed, "startup", StartupRow, STARTUP),
+    "spark": partial(committed, "spark", SparkRow, SPARK),
+    "simulator": partial(committed, "simulator", SpeedRow, SIMULATOR),
+}
+
+
+def renew(text: str, tables: Mapping[str, Callable[[], str]]) -> str:
+    """Return `text` with every table between its markers made anew: <!-- table: NAME --> … <!-- end -->.
+
+    Raises InvalidSettingsError for a name that is not in `tables`.
+    """
+    pattern = re.compile(r"(<!-- table: (?P<name>[a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+    unknown = {found["name"] for found in pattern.finditer(text)} - set(tables)
+    if unknown:
+        raise InvalidSettingsError([f"no table is called {', '.join(sorted(unknown))}; known: {', '.join(tables)}"])
+    return pattern.sub(lambda found: found[1] + tables[found["name"]]() + found[3], text)
+
+
+def renew_file(path: Path, tables: Mapping[str, Callable[[], str]]) -> bool:
+    """Renew the tables of a Markdown file; return whether anything changed."""
+    before = path.read_text(encoding="utf-8")
+    after = renew(before, tables)
+    if after != before:
+        path.write_text(after, encoding="utf-8")
+    return after != before

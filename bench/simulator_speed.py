@@ -7,10 +7,11 @@ tenth step one command is given. Of an engine alone, making the workload is not 
 import resource
 import time
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from autoscaler.policies.registry import make_policy
 from autoscaler.policies.settings import GuardSettings, PolicySettings
@@ -18,22 +19,16 @@ from autoscaler.simulator.arrivals import PIECE, Arrivals, Workload
 from autoscaler.simulator.chance import ServiceTimes
 from autoscaler.simulator.engine import Engine
 from autoscaler.simulator.pool import Pool
-from autoscaler.simulator.run import simulate
+from autoscaler.simulator.run import Run, simulate
 from autoscaler.simulator.settings import ServiceSettings, SimulationSettings
+from bench.results import SpeedRow
 
 RATE_PER_REPLICA: Final = 100
 """Events/s; at 5 ms each the replicas are busy half of the time."""
-SERVICE: Final = ServiceSettings(service_time_s=0.005)
-CHUNK_EVENTS: Final = PIECE
-"""Events that are fed at once: as many as in a whole run."""
 COMMAND_EACH_S: Final = 10
-Command = Callable[[int], None]
-"""Told how many commands there were before."""
-
 ENGINE: Final = "engine"
 POOL: Final = "pool"
 """What serves a share group."""
-
 SIZES: Final = (100_000, 1_000_000, 10_000_000)
 """Events, at the first of the groups."""
 GROUPS: Final = ((9, 3), (5, 5), (100, 20), (1_000, 200))
@@ -42,25 +37,6 @@ POLICIES: Final = ("static", "algorithm-2")
 """Of whole runs: one that never changes anything, and one that moves partitions at each tick under this load."""
 LARGEST: Final = 72_000_000
 """Events of an hour at 20,000 per second, for the largest of the groups."""
-
-
-class SpeedRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One workload, served."""
-
-    measured: str = ENGINE
-    """ENGINE, POOL, or the policy of a whole run."""
-    events: int
-    partitions: int
-    replicas: int
-    wall_s: float
-    process_s: float
-    """Processor time; the one to compare on a machine that does other things too."""
-    events_per_s: float
-    """Per second of processor time: all of it uses one core."""
-    policy_s: float = 0.0
-    """Processor time that the policy of a whole run took, its guards included."""
-    peak_mb: float | None = None
-    """Of a whole run: the most memory that the process ever held, Python and the compiler included."""
 
 
 class SimulatorSpeed(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,12 +48,12 @@ class SimulatorSpeed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def measure_all(*, quick: bool, report: Callable[[SpeedRow], None] = lambda row: None) -> SimulatorSpeed:
-    """Measure every size and every group, the pool and, if not `quick`, the largest group for an hour: by the engine
-    alone and as whole runs. `report` is given each row at once.
+    """Measure every size and group, the pool and, if not `quick`, an hour of the largest group, as whole runs too.
+
+    `report` is given each row at once.
     """
-    partitions, replicas = GROUPS[0]
     for server in (ENGINE, POOL):  # the compiler's time is not theirs
-        measure(server, events=1_000, partitions=partitions, replicas=replicas)
+        measure(server, events=1_000, partitions=9, replicas=3)
     runs = [(ENGINE, events, *GROUPS[0]) for events in SIZES]
     runs += [(ENGINE, SIZES[1], *group) for group in GROUPS[1:]]
     runs += [(POOL, SIZES[1], *group) for group in (GROUPS[0], GROUPS[-1])]
@@ -85,131 +61,97 @@ def measure_all(*, quick: bool, report: Callable[[SpeedRow], None] = lambda row:
         runs += [(what, LARGEST, *GROUPS[-1]) for what in (ENGINE, *POLICIES)]
     rows = []
     for what, events, partitions, replicas in runs:
-        one = measure_run if what in POLICIES else measure
-        rows.append(one(what, events=events, partitions=partitions, replicas=replicas))
+        rows.append(measure(what, events=events, partitions=partitions, replicas=replicas))
         report(rows[-1])
     head = rows[len(SIZES) - 1]
     return SimulatorSpeed(events_per_s=head.events_per_s, wall_s=head.wall_s, growth=tuple(rows))
 
 
-def measure(server: str = ENGINE, *, events: int, partitions: int, replicas: int) -> SpeedRow:
-    """Let an engine or a pool serve a burst workload of at least one event in each second.
+def measure(what: str, *, events: int, partitions: int, replicas: int) -> SpeedRow:
+    """Let an engine, a pool, or a whole run under the policy of this name serve at least one event in each second.
 
     Raises RuntimeError if an event was not served.
     """
-    engine, command = (_pool if server == POOL else _engine)(partitions, replicas)
-    watch = _Watch()
-    served = second = 0
-    for chunk, seconds in _chunks(events=events, partitions=partitions, rate=replicas * RATE_PER_REPLICA):
-        with watch:
-            engine.feed(chunk)
-            for past in range(second + 1, second + seconds + 1):
-                _control_step(engine, past, command)
-            served += len(engine.take().done_us)
+    of_the_run: dict[str, Any] = {}
+    if what in (ENGINE, POOL):
+        served, spent_s = _alone(what, events, partitions, replicas)
+    else:
+        began_s = _now_s()
+        run = _whole_run(what, events, partitions, replicas)
+        served, spent_s = len(run.latency_us), _now_s() - began_s
+        peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        of_the_run = {"policy_s": run.policy_s, "peak_mb": peak_mb}
+    if served != events:
+        raise RuntimeError(f"{served} of {events} events were served")
+    wall_s, process_s = spent_s.tolist()
+    return SpeedRow(
+        measured=what,
+        events=events,
+        partitions=partitions,
+        replicas=replicas,
+        wall_s=wall_s,
+        process_s=process_s,
+        events_per_s=events / process_s,
+        **of_the_run,
+    )
+
+
+def _now_s() -> NDArray[np.float64]:
+    """Return wall and processor time."""
+    return np.array([time.perf_counter(), time.process_time()])
+
+
+def _alone(server: str, events: int, partitions: int, replicas: int) -> tuple[int, NDArray[np.float64]]:
+    """Return how many events were served, and the time that took."""
+    times = ServiceTimes(ServiceSettings(service_time_s=0.005), seed=1)
+    engine: Engine | Pool = Pool(partitions, times) if server == POOL else Engine(partitions, times)
+    for replica in [engine.add_replica() for _ in range(replicas)]:
+        if isinstance(engine, Pool):
+            engine.join(replica)
+        else:
+            for partition in range(replica, partitions, replicas):
+                engine.attach(partition, replica)
+    served, second, spent_s = 0, 0, np.zeros(2)
+    for chunk, seconds in _chunks(events, partitions, replicas):
+        began_s = _now_s()
+        engine.feed(chunk)
+        for past in range(second + 1, second + seconds + 1):
+            engine.advance(past * 1_000_000)
+            engine.produced()
+            engine.committed()
+            if past % COMMAND_EACH_S == 0:
+                _command(engine, past // COMMAND_EACH_S, partitions, replicas)
+        served += len(engine.take().done_us)
+        spent_s += _now_s() - began_s
         second += seconds
     engine.drain()
-    served += len(engine.take().done_us)
-    _check(served, events)
-    return watch.row(server, events=events, partitions=partitions, replicas=replicas)
+    return served + len(engine.take().done_us), spent_s
 
 
-def measure_run(policy: str, *, events: int, partitions: int, replicas: int) -> SpeedRow:
-    """Simulate the same workload as a whole run: the controller and `policy` decide each second, latencies are kept.
-
-    Making the workload is counted. Raises RuntimeError if an event was not served.
-    """
-    rate = replicas * RATE_PER_REPLICA
-    chunks = (chunk for chunk, _ in _chunks(events=events, partitions=partitions, rate=rate))
-    deciding = make_policy(policy, PolicySettings(static_replicas=replicas), GuardSettings())
-    watch = _Watch()
-    with watch:
-        run = simulate(
-            Workload(partitions, float(-(-events // rate)), chunks),
-            deciding,
-            SimulationSettings(initial_replicas=replicas),
-            keep_events=False,
-            clock=time.process_time,
-        )
-    _check(len(run.latency_us), events)
-    row = watch.row(policy, events=events, partitions=partitions, replicas=replicas)
-    peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return msgspec.structs.replace(row, policy_s=run.policy_s, peak_mb=peak_mb)
-
-
-class _Watch:
-    """Adds up the time of the blocks that it is entered for."""
-
-    def __init__(self) -> None:
-        self._wall_s = self._process_s = 0.0
-
-    def __enter__(self) -> None:
-        self._wall_s -= time.perf_counter()
-        self._process_s -= time.process_time()
-
-    def __exit__(self, *_: object) -> None:
-        self._process_s += time.process_time()
-        self._wall_s += time.perf_counter()
-
-    def row(self, measured: str, *, events: int, partitions: int, replicas: int) -> SpeedRow:
-        """Return what was seen."""
-        return SpeedRow(
-            measured=measured,
-            events=events,
-            partitions=partitions,
-            replicas=replicas,
-            wall_s=self._wall_s,
-            process_s=self._process_s,
-            events_per_s=events / self._process_s,
-        )
-
-
-def _engine(partitions: int, replicas: int) -> tuple[Engine, Command]:
-    """Return an engine whose command hands one partition to the next replica."""
-    engine = Engine(partitions, ServiceTimes(SERVICE, seed=1))
-    for _ in range(replicas):
-        engine.add_replica()
-    for partition in range(partitions):
-        engine.attach(partition, partition % replicas)
-
-    def hand_over(turn: int) -> None:
+def _command(engine: Engine | Pool, turn: int, partitions: int, replicas: int) -> None:
+    """Let a replica of a pool leave and come back; hand a partition to the next replica."""
+    if isinstance(engine, Pool):
+        engine.leave(turn % replicas)
+        engine.join(turn % replicas)
+    else:
         partition = turn % partitions
         engine.attach(partition, (engine.owner(partition) + 1) % replicas)
 
-    return engine, hand_over
+
+def _whole_run(policy: str, events: int, partitions: int, replicas: int) -> Run:
+    """Simulate the same workload: the controller and `policy` decide each second, latencies are kept."""
+    duration_s = float(-(-events // (replicas * RATE_PER_REPLICA)))
+    workload = Workload(partitions, duration_s, (chunk for chunk, _ in _chunks(events, partitions, replicas)))
+    deciding = make_policy(policy, PolicySettings(static_replicas=replicas), GuardSettings())
+    settings = SimulationSettings(initial_replicas=replicas)
+    return simulate(workload, deciding, settings, keep_events=False, clock=time.process_time)
 
 
-def _pool(partitions: int, replicas: int) -> tuple[Pool, Command]:
-    """Return a pool whose command lets one replica leave and come back."""
-    pool = Pool(partitions, ServiceTimes(SERVICE, seed=1))
-    for _ in range(replicas):
-        pool.join(pool.add_replica())
-
-    def leave_and_join(turn: int) -> None:
-        pool.leave(turn % replicas)
-        pool.join(turn % replicas)
-
-    return pool, leave_and_join
-
-
-def _control_step(engine: Engine | Pool, second: int, command: Command) -> None:
-    engine.advance(second * 1_000_000)
-    engine.produced()
-    engine.committed()
-    if second % COMMAND_EACH_S == 0:
-        command(second // COMMAND_EACH_S)
-
-
-def _check(served: int, events: int) -> None:
-    if served != events:
-        raise RuntimeError(f"{served} of {events} events were served")
-
-
-def _chunks(*, events: int, partitions: int, rate: int) -> Iterator[tuple[Arrivals, int]]:
-    """Yield chunks of whole seconds, and how many seconds each lasts."""
-    chance = np.random.default_rng(1)
-    a_chunk = max(1, CHUNK_EVENTS // rate) * rate
+def _chunks(events: int, partitions: int, replicas: int) -> Iterator[tuple[Arrivals, int]]:
+    """Yield chunks of whole seconds, as large as in a whole run, and how many seconds each lasts."""
+    chance, rate = np.random.default_rng(1), replicas * RATE_PER_REPLICA
+    a_chunk = max(1, PIECE // rate) * rate
     for first in range(0, events, a_chunk):
         count = min(a_chunk, events - first)
         intended_us = np.arange(first, first + count) // rate * 1_000_000
-        chunk = Arrivals(intended_us, chance.integers(0, partitions, count, dtype=np.int32))
-        yield chunk, -(-count // rate)
+        yield Arrivals(intended_us, chance.integers(0, partitions, count, dtype=np.int32)), -(-count // rate)

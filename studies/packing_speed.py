@@ -6,7 +6,7 @@ loads that have changed since, so that about half of the consumers have outgrown
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final
 
@@ -16,7 +16,7 @@ import numpy as np
 from autoscaler.packing.bins import Capacity, Item
 from autoscaler.packing.least_loaded import least_loaded
 from autoscaler.packing.packers import PACKERS
-from bench.results import Origin
+from bench.results import load, table
 
 SIZES: Final = ((10, 1), (100, 10), (1_000, 100), (10_000, 1_000))
 """(partitions, consumers)."""
@@ -35,12 +35,6 @@ class PackingSpeedRow(msgspec.Struct, frozen=True, kw_only=True):
     """Before."""
     milliseconds: float
     """Median of processor time, with the conversion from and to mappings."""
-
-
-class PackingSpeedFigures(PackingSpeedRow, frozen=True, kw_only=True):
-    """How long a packing takes."""
-
-    origin: Origin
 
 
 class PackingSpeed(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,3 +86,24 @@ def _milliseconds(call: Callable[[], object]) -> float:
     begun = time.process_time()
     call()
     return (time.process_time() - begun) * 1e3
+
+
+def by_packer(rows: Iterable[PackingSpeedRow]) -> dict[str, dict[int, float]]:
+    """Return packer → partitions → milliseconds."""
+    found: dict[str, dict[int, float]] = {}
+    for row in rows:
+        found.setdefault(row.packer, {})[row.partitions] = row.milliseconds
+    return found
+
+
+def committed() -> str:
+    """Return how long each packer takes, and how that grows."""
+    found = load("packing-speed", PackingSpeedRow)
+    sizes = sorted({(row.result.partitions, row.result.consumers) for row in found})
+    measured = by_packer(row.result for row in found)
+    rows = [(packer, *(f"{milliseconds[size]:.2f}" for size, _ in sizes)) for packer, milliseconds in measured.items()]
+    header = ("ms", *(f"{size:,} × {consumers:,}" for size, consumers in sizes))
+    return table(header, rows, (row.origin for row in found))
+
+
+SPEED_TABLES: Final[dict[str, Callable[[], str]]] = {"packing-speed": committed}

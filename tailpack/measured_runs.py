@@ -32,7 +32,7 @@ def run_scenario(scenario: str, changes: dict[str, object], out: Path) -> Path:
 def live_row(result: Result) -> LiveRow:
     """Return the row that stands for a run."""
     known = {name: getattr(result, name) for name in LiveRow.__struct_fields__ if hasattr(result, name)}
-    return LiveRow(**known, lateness_p99_s=result.lateness.p99_s, origin=provenance.origin())
+    return LiveRow(**known, lateness_p99_s=result.lateness.p99_s)
 
 
 def run_live(question: Question, out: Path) -> LiveRow:
@@ -56,14 +56,12 @@ def run_all(
     questions: Sequence[Question], into: Path, run: Callable[[Question], LiveRow], announce: Callable[[str], None]
 ) -> None:
     """Answer every question whose valid answer `into` does not hold yet; each is kept as soon as it is there."""
-    known = {asked(row) for row in results.load(LiveRow, into) if row.valid}
+    known = {asked(row.result) for row in results.load("live", LiveRow, into) if row.result.valid}
     still_open = [question for question in questions if question not in known]
     for number, question in enumerate(still_open, 1):
         scenario, policy, seed = question
         announce(f"{scenario}, {policy}, seed {seed}: {number} of {len(still_open)}")
-        row = run(question)
-        others = [one for one in results.load(LiveRow, into) if asked(one) != asked(row)]
-        results.save(sorted([*others, row], key=asked), LiveRow, into)
+        results.keep("live", [run(question)], provenance.origin(), into, asked)
 
 
 def shuffled(scenarios: Sequence[str], policies: Sequence[str], runs: int, order: int) -> list[Question]:
@@ -83,7 +81,7 @@ def asked(row: LiveRow) -> Question:
 
 def process_rows(folder: Path, rate: int) -> list[ProcessRow]:
     """Return what each process of the run in `folder` used under a steady load. rate: events/s."""
-    topology, origin = RunInfo.load(folder).topology, provenance.origin()
+    topology = RunInfo.load(folder).topology
     return [
         ProcessRow(
             rate=rate,
@@ -91,7 +89,6 @@ def process_rows(folder: Path, rate: int) -> list[ProcessRow]:
             name=usage.name,
             cores=round(usage.cores, 3),
             peak_mib=round(usage.peak_mib, 1),
-            origin=origin,
         )
         for usage in load_usages(folder / "processes.json")
         if not usage.name.startswith("spark")
@@ -100,5 +97,4 @@ def process_rows(folder: Path, rate: int) -> list[ProcessRow]:
 
 def startup_rows(folder: Path) -> list[StartupRow]:
     """Return when the run in `folder` had done each step of its start."""
-    origin = provenance.origin()
-    return [StartupRow(step=step, at_s=at_s, origin=origin) for step, at_s in RunInfo.load(folder).phases_s.items()]
+    return [StartupRow(step=step, at_s=at_s) for step, at_s in RunInfo.load(folder).phases_s.items()]

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import psutil
 
+from bench.results import Origin
 from bench.scenario import Scenario
 from contracts.connection import Connection
 from report.run_info import RunInfo
 
 if TYPE_CHECKING:
-    from bench.results import Origin
     from bench.simulation.sent import Sent
 
 REPORTED: Final = ("tailpack", "aiokafka", "confluent-kafka", "faust-streaming", "locust", "pyspark")
@@ -72,10 +72,8 @@ def describe_simulated(scenario: Scenario, sent: "Sent", drained_us: int, folder
     )
 
 
-def origin() -> "Origin":
+def origin() -> Origin:
     """Return where and how figures are being measured."""
-    from bench.results import Origin  # noqa: PLC0415  which imports what every benchmark measures
-
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     return Origin(command=command(), commit=commit(), machine=machine(), measured_on=today)
 

@@ -1,23 +1,16 @@
-"""How fast the report is: the job as users get it, on a made-up run that lies in files or in Kafka."""
+"""How fast the report is: the job as users get it, on a made-up run that lies in files."""
 
-import shutil
 import tempfile
 import time
-import uuid
 from pathlib import Path
 from typing import Final
 
-import msgspec
 from rich.console import Console
 
-from bench.report_speed.made_up import PARTITIONS, make_up
-from bench.report_speed.topics import publish
-from bench.results import KafkaReportRow, Origin, SparkRow
-from bench.simulation.folder import EVENTS, JOURNAL
-from contracts.connection import Connection
+from bench.made_up import make_up
+from bench.results import SparkRow
 from report.result import Result
 from tailpack.errors import TailpackError
-from tailpack.local.broker import Broker
 from tailpack.local.jars import ensure
 from tailpack.local.resources import ResourceMeter
 from tailpack.report_job import write_report
@@ -25,7 +18,7 @@ from tailpack.report_job import write_report
 SEED: Final = 1
 
 
-def from_files(events: int, origin: Origin, console: Console) -> SparkRow:
+def measure(events: int, console: Console) -> SparkRow:
     """Report on a made-up run of `events` events that lies in Parquet files. Raises TailpackError as `_reported`."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
@@ -39,38 +32,6 @@ def from_files(events: int, origin: Origin, console: Console) -> SparkRow:
         events_per_s=round(events / wall_s, 1),
         in_sla=result.in_sla,
         late_by_cause={one.cause: one.events for one in result.tail.causes} if result.tail else {},
-        origin=origin,
-    )
-
-
-def from_kafka(events: int, origin: Origin, console: Console) -> KafkaReportRow:
-    """Report on a made-up run of `events` events that lies on a broker of its own, two records each.
-
-    The filling of Kafka is not timed. Raises TailpackError as `_reported` does, and where Kafka is too slow.
-    """
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary) / "run"
-        broker = Broker(Path(temporary) / "kafka")
-        try:
-            connection = Connection(bootstrap_servers=broker.start(), namespace=f"report-{uuid.uuid4().hex[:8]}")
-            with console.status(f"putting {events:,} made-up events on Kafka"):
-                run = make_up(folder, events, SEED)
-                publish(folder, connection, PARTITIONS)
-            for name in (EVENTS, JOURNAL):
-                shutil.rmtree(folder / name)
-            address = connection.bootstrap_servers
-            msgspec.structs.replace(run, run=connection.namespace, bootstrap_servers=address).save(folder)
-            _, wall_s, peak_mib = _reported(folder, events, console)
-        except TimeoutError as slow:
-            raise TailpackError(str(slow)) from slow
-        finally:
-            broker.stop()
-    return KafkaReportRow(
-        events=events,
-        wall_s=round(wall_s, 2),
-        events_per_s=round(events / wall_s, 1),
-        peak_mib=round(peak_mib, 1),
-        origin=origin,
     )
 
 

@@ -10,7 +10,7 @@ from typing import Final
 from confluent_kafka import Producer
 from rich.console import Console
 
-from bench.results import Origin, ServiceRateRow
+from bench.results import ServiceRateRow
 from contracts.connection import Connection
 from contracts.topics import Topic, qualified
 from loadgen.orders import Orders, PaymentEvent
@@ -25,7 +25,7 @@ DEADLINE_FACTOR: Final = 3.0
 METER_EVERY_S: Final = 1.0
 
 
-def measure(service_time_s: float, events: int, origin: Origin, console: Console) -> ServiceRateRow:
+def measure(service_time_s: float, events: int, console: Console) -> ServiceRateRow:
     """Serve `events` that lie ready and time them from the first done to the last.
 
     Raises TailpackError when they are not done within three times the ideal time, and half a minute.
@@ -36,7 +36,7 @@ def measure(service_time_s: float, events: int, origin: Origin, console: Console
             connection = Connection(bootstrap_servers=broker.start(), namespace=f"rate-{uuid.uuid4().hex[:8]}")
             create_topics(connection, payment_partitions=1)
             _fill(connection, events)
-            return _serve(connection, service_time_s, events, origin, Path(temporary))
+            return _serve(connection, service_time_s, events, Path(temporary))
         finally:
             broker.stop()
 
@@ -54,7 +54,7 @@ def _fill(connection: Connection, events: int) -> None:
     producer.flush(30)
 
 
-def _serve(connection: Connection, service_time_s: float, events: int, origin: Origin, folder: Path) -> ServiceRateRow:
+def _serve(connection: Connection, service_time_s: float, events: int, folder: Path) -> ServiceRateRow:
     settings = {
         "BOOTSTRAP_SERVERS": connection.bootstrap_servers,
         "NAMESPACE": connection.namespace,
@@ -88,5 +88,4 @@ def _serve(connection: Connection, service_time_s: float, events: int, origin: O
         share_of_ideal=round(rate * service_time_s, 4),
         cpu_per_event_s=round(meter.usages["payment-0"].cores / rate, 6),
         peak_mib=round(meter.peak_mib, 1),
-        origin=origin,
     )

@@ -1,10 +1,11 @@
 """The worlds and their goals. One set of defaults must reach them all."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from bench.experiments.compare import PolicyFigures
 from bench.experiments.experiment import World, world
-from report.statistics import Interval
 
 POLICY: Final = "tail-aware"
 OTHERS: Final = ("algorithm-1", "algorithm-2", "linear", "keda-hpa", "flink-ds2")
@@ -20,12 +21,12 @@ class Goal:
     bound_ratio: float | None = None
     replica_minutes: float | None = None
 
-    def reached(self, in_sla: Interval, bound_ratio: Interval, replica_minutes: Interval) -> bool:
-        """Tell whether the means keep it."""
+    def reached(self, in_sla: float, bound_ratio: float, replica_minutes: float) -> bool:
+        """Tell whether these means keep it."""
         return (
-            in_sla.mean >= self.in_sla
-            and bound_ratio.mean <= (self.bound_ratio or float("inf"))
-            and replica_minutes.mean <= (self.replica_minutes or float("inf"))
+            in_sla >= self.in_sla
+            and bound_ratio <= (self.bound_ratio or float("inf"))
+            and replica_minutes <= (self.replica_minutes or float("inf"))
         )
 
     def __str__(self) -> str:
@@ -59,3 +60,12 @@ GOALS: Final = (
     _goal("silence", 0.999),
     _goal("diurnal-week", 0.999),
 )
+
+
+def checked(goals: Iterable[Goal], rows: Iterable[PolicyFigures]) -> Iterator[tuple[Goal, PolicyFigures | None, bool]]:
+    """Yield each goal, what tail-aware came to in its world, None without a result, and whether that reaches it."""
+    ours = {(row.scenario, row.settings): row for row in rows if row.policy == POLICY}
+    for goal in goals:
+        row = ours.get((goal.world.scenario, goal.world.settings))
+        figures = () if row is None else (row.in_sla.mean, row.bound_ratio.mean, row.replica_minutes.mean)
+        yield goal, row, bool(figures) and goal.reached(*figures)

@@ -6,24 +6,11 @@ from itertools import groupby
 from typing import Final
 
 from bench.experiments.compare import PolicyFigures
-from bench.experiments.goals import GOALS, POLICY, Goal
+from bench.experiments.goals import GOALS, POLICY, Goal, checked
 from bench.experiments.sweeps import SWEEPS, Sweep, SweepFigures
-from bench.results import ComparisonRow, Origin, SweepRow, TargetRow, load, sources, table
+from bench.results import Columns, Origin, in_columns, load, sources, table
 from report.run_info import FORESEEING
 from report.statistics import Against, Interval
-
-ABSOLUTE = (
-    "policy",
-    "in SLA %",
-    "p99, ms",
-    "p99.9, ms",
-    "max, ms",
-    "r-m",
-    "× bound",
-    "ups / downs / reassigns",
-    "moves",
-)
-RELATIVE = ("policy", "in SLA, points", "p99.9, ms", "r-m", "on the front")
 
 
 def page(rows: Sequence[PolicyFigures], origins: Iterable[Origin], *, heading: str = "##") -> str:
@@ -63,10 +50,10 @@ def _section(rows: Sequence[PolicyFigures], heading: str) -> str:
         "",
         _what_is_random(rows[0]),
         "",
-        table(ABSOLUTE, map(_absolute, rows), ()),
+        in_columns(ABSOLUTE, rows),
     ]
     if others and any(row.policy == reference for row in rows):
-        lines += [f"Minus `{reference}`, on the same seeds:", "", table(RELATIVE, map(_relative, rows), ())]
+        lines += [f"Minus `{reference}`, on the same seeds:", "", in_columns(RELATIVE, rows)]
     return "\n".join(lines)
 
 
@@ -79,34 +66,40 @@ def _what_is_random(row: PolicyFigures) -> str:
     return f"{row.events:,.0f} events. At random: {what}; {spread}.{settings}"
 
 
-def _absolute(row: PolicyFigures) -> tuple[str, ...]:
-    lost = f", {row.lost} lost" if row.lost else ""
-    actions = (row.scale_ups, row.scale_downs, row.reassignments)
-    return (
-        f"`{row.policy}`",
-        estimate(row.in_sla, 100, ".3f") + lost,
-        *(estimate(value, 1e3, ",.0f") for value in (row.p99_s, row.p999_s, row.max_s)),
-        estimate(row.replica_minutes, 1, ".2f"),
-        estimate(row.bound_ratio, 1, ".3f"),
-        " / ".join(f"{value.mean:.4g}" for value in actions),
-        estimate(row.moved_partitions, 1, ".4g"),
-    )
+def _milliseconds(name: str) -> Callable[[PolicyFigures], str]:
+    return lambda row: estimate(getattr(row, name), 1e3, ",.0f")
 
 
-def _relative(row: PolicyFigures) -> tuple[str, ...]:
-    return (
-        f"`{row.policy}`",
-        against(row.in_sla_difference, 100, ".3f"),
-        against(row.p999_difference_s, 1e3, ",.0f"),
-        against(row.replica_minutes_difference, 1, ".2f"),
-        "knows the future" if row.policy in FORESEEING else "yes" if row.on_front else "no",
-    )
+def _on_front(row: PolicyFigures) -> str:
+    return "knows the future" if row.policy in FORESEEING else "yes" if row.on_front else "no"
+
+
+ABSOLUTE: Final[Columns] = {
+    "policy": lambda row: f"`{row.policy}`",
+    "in SLA %": lambda row: estimate(row.in_sla, 100, ".3f") + (f", {row.lost} lost" if row.lost else ""),
+    "p99, ms": _milliseconds("p99_s"),
+    "p99.9, ms": _milliseconds("p999_s"),
+    "max, ms": _milliseconds("max_s"),
+    "r-m": lambda row: estimate(row.replica_minutes, 1, ".2f"),
+    "× bound": lambda row: estimate(row.bound_ratio, 1, ".3f"),
+    "ups / downs / reassigns": lambda row: " / ".join(
+        f"{one.mean:.4g}" for one in (row.scale_ups, row.scale_downs, row.reassignments)
+    ),
+    "moves": lambda row: estimate(row.moved_partitions, 1, ".4g"),
+}
+RELATIVE: Final[Columns] = {
+    "policy": lambda row: f"`{row.policy}`",
+    "in SLA, points": lambda row: against(row.in_sla_difference, 100, ".3f"),
+    "p99.9, ms": lambda row: against(row.p999_difference_s, 1e3, ",.0f"),
+    "r-m": lambda row: against(row.replica_minutes_difference, 1, ".2f"),
+    "on the front": _on_front,
+}
 
 
 def comparison() -> str:
     """Return every policy in every scenario, as far as it is committed."""
-    found = load(ComparisonRow)
-    return page(found, (row.origin for row in found), heading="###")
+    found = load("comparison", PolicyFigures)
+    return page([row.result for row in found], (row.origin for row in found), heading="###")
 
 
 def sweep_page(sweep: Sweep, rows: Sequence[SweepFigures], origins: Iterable[Origin], *, picture: str = "") -> str:
@@ -127,7 +120,7 @@ def sweep_tables(sweep: Sweep, rows: Sequence[SweepFigures], origins: Iterable[O
         parts += [
             f"**{scenario}** ({_chance(found)}): in SLA %, r-m (× bound)",
             "",
-            table((sweep.axis, *lines), body, ()),
+            table((sweep.axis, *lines), body),
         ]
     return "\n".join(parts) + "\n" + sources(origins)
 
@@ -149,49 +142,49 @@ def _chance(rows: Sequence[SweepFigures]) -> str:
 
 def committed_sweep(name: str) -> str:
     """Return the tables of one sweep, as far as it is committed."""
-    found = [row for row in load(SweepRow) if row.sweep == name]
-    return sweep_tables(SWEEPS[name], found, (row.origin for row in found))
+    found = [row for row in load("sweeps", SweepFigures) if row.result.sweep == name]
+    return sweep_tables(SWEEPS[name], [row.result for row in found], (row.origin for row in found))
 
 
 def targets() -> str:
     """Return each goal, what was reached, and the cheapest other policy that keeps as many events in time."""
-    found = load(TargetRow)
-    rows = [cells for goal in GOALS if (cells := _goal_cells(goal, _of(goal, found)))]
-    header = ("scenario", "goal", "in SLA %", "r-m (× bound)", "reached", "cheapest other that keeps that promise")
-    return table(header, rows, (row.origin for row in found))
+    found = load("targets", PolicyFigures)
+    rows = [row.result for row in found]
+    reached = [(goal, ours, good, rows) for goal, ours, good in checked(GOALS, rows) if ours is not None]
+    return in_columns(TARGETS, reached, (row.origin for row in found))
 
 
-def _of(goal: Goal, rows: Sequence[TargetRow]) -> list[TargetRow]:
-    return [row for row in rows if (row.scenario, row.settings) == (goal.world.scenario, goal.world.settings)]
+def _world(goal: Goal, ours: PolicyFigures) -> str:
+    seeds = f" ({ours.seeds} seeds)" if ours.seeds > 1 else ""
+    return ", ".join((goal.world.scenario, *goal.world.settings)) + seeds
 
 
-def _goal_cells(goal: Goal, rows: Sequence[PolicyFigures]) -> tuple[str, ...] | None:
-    ours = next((row for row in rows if row.policy == POLICY), None)
-    if ours is None:
-        return None
-    reached = goal.reached(ours.in_sla, ours.bound_ratio, ours.replica_minutes)
-    keeping = [row for row in rows if row.policy != POLICY and row.in_sla.mean >= goal.in_sla]
+def _cheapest_other(goal: Goal, rows: Sequence[PolicyFigures]) -> str:
+    """Return the cheapest policy besides ours that keeps the goal's share in the same world, and its cost."""
+    world = goal.world.scenario, goal.world.settings
+    same = [row for row in rows if (row.scenario, row.settings) == world and row.policy != POLICY]
+    keeping = [row for row in same if row.in_sla.mean >= goal.in_sla]
     other = min(keeping, key=lambda row: row.replica_minutes.mean, default=None)
-    return (
-        ", ".join((goal.world.scenario, *goal.world.settings)) + (f" ({ours.seeds} seeds)" if ours.seeds > 1 else ""),
-        str(goal),
-        _share(ours),
-        _cost(ours),
-        "yes" if reached else "**no**",
-        f"{other.policy}: {_cost(other)}" if other else "none",
-    )
-
-
-def _share(row: PolicyFigures) -> str:
-    spread = f" [{100 * row.in_sla.low:.3f}, {100 * row.in_sla.high:.3f}]" if row.seeds > 1 else ""
-    return f"{100 * row.in_sla.mean:.3f}{spread}"
+    return f"{other.policy}: {_cost(other)}" if other else "none"
 
 
 def _cost(row: PolicyFigures) -> str:
-    spread = f" [{row.bound_ratio.low:.3f}, {row.bound_ratio.high:.3f}]" if row.seeds > 1 else ""
-    return f"{row.replica_minutes.mean:.2f} ({row.bound_ratio.mean:.3f}{spread})"
+    return f"{row.replica_minutes.mean:.2f} ({_bracketed(row, row.bound_ratio, 1)})"
 
 
+def _bracketed(row: PolicyFigures, value: Interval, times: float) -> str:
+    spread = f" [{times * value.low:.3f}, {times * value.high:.3f}]" if row.seeds > 1 else ""
+    return f"{times * value.mean:.3f}{spread}"
+
+
+TARGETS: Final[Columns] = {
+    "scenario": lambda one: _world(one[0], one[1]),
+    "goal": lambda one: str(one[0]),
+    "in SLA %": lambda one: _bracketed(one[1], one[1].in_sla, 100),
+    "r-m (× bound)": lambda one: _cost(one[1]),
+    "reached": lambda one: "yes" if one[2] else "**no**",
+    "cheapest other that keeps that promise": lambda one: _cheapest_other(one[0], one[3]),
+}
 EXPERIMENT_TABLES: Final[dict[str, Callable[[], str]]] = {
     "comparison": comparison,
     **{f"sweep-{name}": partial(committed_sweep, name) for name in SWEEPS},

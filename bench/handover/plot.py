@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from bench.results import HandoverRow
+    from bench.handover.outcomes import HandoverResult
 
 ORDER: Final = ("incremental", "eager", "cooperative-sticky", "kip848", "share", "faust")
 LATENCY_TARGET_S: Final = 0.5
@@ -13,7 +13,7 @@ MOVED: Final = "#0b6e99"
 UNMOVED: Final = "#c2571a"
 
 
-def draw(rows: Sequence["HandoverRow"], path: Path) -> None:
+def draw(rows: Sequence["HandoverResult"], path: Path) -> None:
     """Write an SVG file; equal rows make equal bytes. Rows without a figure are left out."""
     import matplotlib as mpl  # noqa: PLC0415  half a second, and only here
     from matplotlib.figure import Figure  # noqa: PLC0415

@@ -11,24 +11,26 @@ from rich.table import Table
 from autoscaler.live.rebalances import timing_of
 from bench import results
 from bench.handover.outcomes import BounceResult, FailoverResult, GrowthResult, HandoverResult, Outcome, ScaleResult
-from bench.results import BounceRow, DeliveryRow, FailoverRow, GrowthRow, HandoverRow, Origin, ScaleRow, known, table
+from bench.results import Columns, DeliveryRow, Origin, in_columns, known
 from contracts.progress import Round
 
 TIMINGS_FILE: Final = "rebalance-timings.json"
 QUESTION: Final = ("steps", "replicas", "partitions", "rate", "quick", "runtime", "heartbeat_s")
 """What tells one question from another; a field that a result does not have tells nothing."""
-
-Columns = dict[str, Callable[[Any], str]]
-"""Header of a column → what stands in it for a result."""
+FILES: Final[dict[type[msgspec.Struct], str]] = {
+    HandoverResult: "handover",
+    FailoverResult: "handover-failover",
+    ScaleResult: "handover-scale",
+    GrowthResult: "handover-growth",
+    BounceResult: "handover-bounce",
+    DeliveryRow: "delivery",
+}
+"""Where the results of a kind are kept, in bench/reference."""
 
 
 def keep(result: Outcome, origin: Origin, into: Path) -> None:
     """Keep it as a row in the place of the answer that the same question had before."""
-    kinds = (HandoverRow, FailoverRow, ScaleRow, GrowthRow, BounceRow)
-    kind = next(one for one in kinds if issubclass(one, type(result)))
-    row = kind(**msgspec.structs.asdict(result), origin=origin)
-    others = [one for one in results.load(kind, into) if _question(one) != _question(row)]
-    results.save(sorted([*others, row], key=_question), kind, into)
+    results.keep(FILES[type(result)], [result], origin, into, _question)
 
 
 def keep_timings(told: Iterable[Round], into: Path) -> None:
@@ -172,8 +174,8 @@ SHOWN: Final[dict[type[Outcome], Columns]] = {
     HandoverResult: RUNTIMES,
     FailoverResult: FAILOVER,
     ScaleResult: SCALE,
-    GrowthResult: GROWTH | {FAULTS: lambda row: _faults(row.faults)},
-    BounceResult: BOUNCE | {FAULTS: lambda row: _faults(row.faults)},
+    GrowthResult: {**GROWTH, FAULTS: lambda row: _faults(row.faults)},
+    BounceResult: {**BOUNCE, FAULTS: lambda row: _faults(row.faults)},
 }
 """What a terminal shows of each result, a line for each column."""
 
@@ -182,25 +184,25 @@ def _in_markdown(columns: Columns, kind: Any, chosen: Callable[[Any], bool] = la
     """Return what makes the table of those committed rows that are chosen."""
 
     def made() -> str:
-        found = [row for row in results.load(kind) if chosen(row)]
+        kept = [row for row in results.load(FILES[kind], kind) if chosen(row.result)]
+        found: list[Any] = [row.result for row in kept]
         if columns is RUNTIMES:
             found.sort(key=lambda row: (row.heartbeat_s, row.figures.moved_p99_s or 0.0))
         rows = _by_kind(found) if columns is KINDS else found
-        cells = [[cell(row) for cell in columns.values()] for row in rows]
-        return table(tuple(columns), cells, (row.origin for row in found))
+        return in_columns(columns, rows, (row.origin for row in kept))
 
     return made
 
 
 HANDOVER_TABLES: Final[dict[str, Callable[[], str]]] = {
-    "handover-runtimes": _in_markdown(RUNTIMES, HandoverRow, lambda row: row.steps == "mixed"),
+    "handover-runtimes": _in_markdown(RUNTIMES, HandoverResult, lambda row: row.steps == "mixed"),
     "handover-kinds": _in_markdown(
-        KINDS, HandoverRow, lambda row: row.steps == "mixed" and row.runtime in {"incremental", "eager"}
+        KINDS, HandoverResult, lambda row: row.steps == "mixed" and row.runtime in {"incremental", "eager"}
     ),
-    "handover-steps": _in_markdown(STEPS, HandoverRow, lambda row: row.steps != "mixed"),
-    "failover": _in_markdown(FAILOVER, FailoverRow),
-    "handover-scale": _in_markdown(SCALE, ScaleRow),
-    "handover-growth": _in_markdown(GROWTH, GrowthRow),
-    "handover-bounce": _in_markdown(BOUNCE, BounceRow),
+    "handover-steps": _in_markdown(STEPS, HandoverResult, lambda row: row.steps != "mixed"),
+    "failover": _in_markdown(FAILOVER, FailoverResult),
+    "handover-scale": _in_markdown(SCALE, ScaleResult),
+    "handover-growth": _in_markdown(GROWTH, GrowthResult),
+    "handover-bounce": _in_markdown(BOUNCE, BounceResult),
     "handover-delivery": _in_markdown(DELIVERY, DeliveryRow),
 }

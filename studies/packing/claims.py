@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from bench.results import Origin, load, table
+from bench.results import load, table
 from report.statistics import Interval
 from studies.packing.compare import (
     SOURCE,
@@ -46,12 +46,6 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     studies: tuple[Study, ...]
     claims: tuple[Claim, ...]
     source: str = SOURCE
-
-
-class PackingRow(Comparison, frozen=True, kw_only=True):
-    """The committed comparison."""
-
-    origin: Origin
 
 
 def combine(question: Question, done: dict[Job, dict[str, tuple[Any, ...]]]) -> Comparison:
@@ -111,8 +105,8 @@ def _percent(found: Interval) -> str:
 
 def points() -> str:
     """Return the table of every packer's Rscore, CBS and moves on the paper's streams."""
-    (kept,) = load(PackingRow)
-    studies = [study for study in kept.studies if study.partitions == PARTITIONS]
+    (kept,) = load("packing", Comparison)
+    studies = [study for study in kept.result.studies if study.partitions == PARTITIONS]
     header = ["packer", *(f"{what}, δ = {study.delta}" for study in studies for what in ("Rscore", "CBS %", "front"))]
     rows = [
         [together[0].packer, *(cell for one in together for cell in _cells(one))]
@@ -123,8 +117,8 @@ def points() -> str:
 
 def claims() -> str:
     """Return the table of the paper's statements beside ours."""
-    (kept,) = load(PackingRow)
-    rows = [(one.claim, one.published, one.ours, one.verdict) for one in kept.claims]
+    (kept,) = load("packing", Comparison)
+    rows = [(one.claim, one.published, one.ours, one.verdict) for one in kept.result.claims]
     return table(("claim", "published", "ours", "verdict"), rows, [kept.origin])
 
 

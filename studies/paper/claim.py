@@ -7,7 +7,6 @@ from typing import Any, Final
 import msgspec
 
 from bench.experiments.experiment import Experiment, experiment
-from bench.results import Origin
 from studies.published import Published
 
 REPRODUCED: Final = "reproduced"
@@ -109,9 +108,3 @@ class PaperFigures(msgspec.Struct, frozen=True, kw_only=True):
     verdict: str
     """reproduced, differs or cannot be checked."""
     why: str
-
-
-class PaperRow(PaperFigures, frozen=True, kw_only=True):
-    """What a paper printed, ours beside it."""
-
-    origin: Origin

@@ -1,10 +1,11 @@
 """The papers in Markdown: a table for each of theirs, ours beside it, and how many rows agree."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
+from typing import Final
 
-from bench.results import Origin, sources, table
+from bench.results import Origin, load, sources, table
 from studies.paper.claim import DIFFERS, REPRODUCED, UNKNOWN, PaperFigures
 from studies.paper.readings import BY_CHANCE, COMPUTED, ON_A_CLUSTER, SETTINGS, in_words
 from studies.paper.verdict import RULE
@@ -20,7 +21,7 @@ def page(rows: Sequence[PaperFigures], origins: Iterable[Origin]) -> str:
         own = list(some)
         parts += [f"## {paper}", "", *legend(own)]
         for name, found in groupby(own, key=lambda row: row.table):
-            parts += [f"**{name}**", "", table(HEADER, map(_cells, found), ())]
+            parts += [f"**{name}**", "", table(HEADER, map(_cells, found))]
     return "\n".join(parts) + "\n" + sources(origins)
 
 
@@ -42,7 +43,7 @@ def legend(rows: Sequence[PaperFigures]) -> list[str]:
         hits = sum(name in row.reproducing for row in tried)
         drawn = "; which partitions move is drawn at random" if name.endswith(BY_CHANCE) else ""
         lines.append((name, in_words(SETTINGS.get(name, {})) + drawn, f"{hits} of {len(tried)}"))
-    return [f"In all but `{COMPUTED}`: {in_words(ON_A_CLUSTER)}.", "", table(LEGEND, lines, ())]
+    return [f"In all but `{COMPUTED}`: {in_words(ON_A_CLUSTER)}.", "", table(LEGEND, lines)]
 
 
 def _cells(row: PaperFigures) -> tuple[str, ...]:
@@ -50,3 +51,12 @@ def _cells(row: PaperFigures) -> tuple[str, ...]:
     if len(row.readings) > 1:
         verdict += f", {len(row.reproducing)} of {len(row.readings)} readings"
     return row.what, row.published, row.ours, row.reading, f"{verdict}: {row.why}" if row.why else verdict
+
+
+def committed() -> str:
+    """Return every row that is committed."""
+    found = load("paper", PaperFigures)
+    return page([row.result for row in found], (row.origin for row in found))
+
+
+PAPER_TABLES: Final[dict[str, Callable[[], str]]] = {"paper": committed}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
+from bench import results
 from tailpack.cli.options import (
     AsJson,
     Changes,
@@ -65,7 +66,6 @@ def compare(
 
 def _write_comparison(found: "Comparison", out: Path, into: Path | None) -> None:
     """Write page and plots, and the figures of the docs where they are asked for."""
-    from bench import results  # noqa: PLC0415
     from bench.experiments.plot import draw  # noqa: PLC0415
     from bench.experiments.report_page import policies_compared  # noqa: PLC0415
     from bench.experiments.tables import page  # noqa: PLC0415
@@ -83,8 +83,7 @@ def _write_comparison(found: "Comparison", out: Path, into: Path | None) -> None
         compared = policies_compared(found, target_of=lambda name: load_scenario(name, {}).target, command=made.command)
         write_comparison(compared, out / COMPARISON_PAGE, title="Policies compared")
     if into:
-        rows = [results.ComparisonRow(**msgspec.structs.asdict(row), origin=made) for row in found.rows]
-        results.save(rows, results.ComparisonRow, into)
+        results.keep("comparison", found.rows, made, into)
 
 
 def _show_comparison(found: "Comparison", out: Path, *, as_json: bool) -> None:
@@ -136,7 +135,6 @@ def sweep(
 
 def _write_sweep(chosen: "Sweep", found: "SweepResult", folder: Path, into: Path | None) -> None:
     """Write page and plot, and the figures of the docs where they are asked for."""
-    from bench import results  # noqa: PLC0415
     from bench.experiments.plot import draw_sweep  # noqa: PLC0415
     from bench.experiments.tables import sweep_page  # noqa: PLC0415
 
@@ -147,9 +145,7 @@ def _write_sweep(chosen: "Sweep", found: "SweepResult", folder: Path, into: Path
     if found.rows:
         draw_sweep(chosen, found.rows, folder / picture)
     if into:
-        kept = [row for row in results.load(results.SweepRow, into) if row.sweep != chosen.name]
-        rows = [results.SweepRow(**msgspec.structs.asdict(row), origin=made) for row in found.rows]
-        results.save([*kept, *rows], results.SweepRow, into)
+        results.keep("sweeps", found.rows, made, into, lambda row: row.sweep)
 
 
 def _show_sweep(found: "SweepResult", folder: Path, *, as_json: bool) -> None:

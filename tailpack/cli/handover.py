@@ -166,9 +166,7 @@ def delivery(
             chosen = {"autoscaler.policy": policy, "payment.heartbeat_s": float(heartbeat), kind: runtime}
             live = msgspec.structs.asdict(live_row(Result.load(run_scenario(scenario, chosen, out))))
             row = results.DeliveryRow(**live, runtime=runtime, heartbeat_s=float(heartbeat))
-            kept = [one for one in results.load(results.DeliveryRow, into) if question(one) != question(row)]
-            # After each run: an interruption keeps what was measured.
-            results.save(sorted([*kept, row], key=question), results.DeliveryRow, into)
+            results.keep("delivery", [row], origin(), into, question)  # after each run: an interruption keeps it
 
 
 @contextmanager

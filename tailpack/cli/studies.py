@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from bench import results
 from tailpack.cli.options import AsJson, IntoDocs, Out, Processes, print_json
 from tailpack.cli.progress import campaign, finish, show
 from tailpack.errors import TailpackError
@@ -60,16 +61,13 @@ def paper(
 
 def _write_paper(found: "PaperResult", out: Path, into: Path | None) -> None:
     """Write the page, and the figures of the docs where they are asked for."""
-    from bench import results  # noqa: PLC0415
-    from studies.paper.claim import PaperRow  # noqa: PLC0415
     from studies.paper.page import page  # noqa: PLC0415
 
     made = origin()
     (out / "paper.md").write_text(f"# The papers, reproduced\n\n{page(found.rows, [made])}", encoding="utf-8")
     (out / "paper.json").write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
     if into:
-        rows = [PaperRow(**msgspec.structs.asdict(row), origin=made) for row in found.rows]
-        results.save(rows, PaperRow, into)
+        results.keep("paper", found.rows, made, into)
 
 
 def _show_paper(found: "PaperResult", out: Path, *, as_json: bool) -> None:
@@ -120,7 +118,7 @@ def packing_compare(
     shown = track(ended, "streams", total=len(todo), console=Console(stderr=True), transient=True)
     comparison = combine(question, dict(shown))
     if into:
-        _keep(comparison, into)
+        results.keep("packing", [comparison], origin(), into)
     if as_json:
         sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(comparison), indent=1) + b"\n")
     else:
@@ -129,21 +127,13 @@ def packing_compare(
 
 def packing_plot(file: Annotated[Path, typer.Argument(help="SVG file to write.")] = Path("docs/packing.svg")) -> None:
     """Draw Rscore against CBS from the committed comparison."""
-    from bench.results import load  # noqa: PLC0415
-    from studies.packing.claims import PARTITIONS, PackingRow  # noqa: PLC0415
+    from studies.packing.claims import PARTITIONS, Comparison  # noqa: PLC0415
     from studies.packing.plot import draw  # noqa: PLC0415
 
-    if not (kept := load(PackingRow)):
+    if not (kept := results.load("packing", Comparison)):
         raise TailpackError("nothing to draw yet: tailpack packing compare --into bench/reference")
-    draw([study for study in kept[0].studies if study.partitions == PARTITIONS], file)
+    draw([study for study in kept[0].result.studies if study.partitions == PARTITIONS], file)
     Console().print(f"{file}: drawn", highlight=False)
-
-
-def _keep(comparison: "Comparison", into: Path) -> None:
-    from bench.results import save  # noqa: PLC0415
-    from studies.packing.claims import PackingRow  # noqa: PLC0415
-
-    save([PackingRow(**msgspec.structs.asdict(comparison), origin=origin())], PackingRow, into)
 
 
 def _show(comparison: "Comparison", console: Console) -> None:

@@ -1,96 +1,83 @@
 """Figures survive the file in which they are committed, and say what the run said."""
 
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
 from example_report import example
 
-from bench import results
+from bench.experiments.compare import PolicyFigures
+from bench.experiments.sweeps import SweepFigures
+from bench.handover.show import FILES, TIMINGS_FILE
 from bench.results import (
-    BounceRow,
-    ComparisonRow,
-    DeliveryRow,
-    FailoverRow,
-    GrowthRow,
-    HandoverRow,
-    KafkaReportRow,
+    FOLDER,
+    Kept,
     LiveRow,
     Origin,
     ProcessRow,
-    ScaleRow,
     ServiceRateRow,
-    SimulatorRow,
     SparkRow,
+    SpeedRow,
     StartupRow,
-    SweepRow,
-    TargetRow,
+    keep,
     load,
-    save,
 )
-from studies.packing.claims import PackingRow
-from studies.packing_speed import PackingSpeedFigures
-from studies.paper.claim import PaperRow
-from tailpack import measured_runs, provenance
+from studies.packing.claims import Comparison
+from studies.packing_speed import PackingSpeedRow
+from studies.paper.claim import PaperFigures
+from tailpack import measured_runs
 
 ORIGIN = Origin(command="tailpack bench all", commit="0123abc", machine="2 cores", measured_on="2026-01-05")
-ROWS: dict[type[msgspec.Struct], Any] = {
-    ServiceRateRow: ServiceRateRow(
-        service_time_s=0.005, events=4000, service_rate=198.2, share_of_ideal=0.991, cpu_per_event_s=0.0004,
-        peak_mib=30.5, origin=ORIGIN,
-    ),
-    ProcessRow: ProcessRow(rate=150, topology="pipeline", name="order", cores=0.21, peak_mib=59.9, origin=ORIGIN),
-    StartupRow: StartupRow(step="Kafka answers", at_s=4.5, origin=ORIGIN),
-    KafkaReportRow: KafkaReportRow(
-        events=1_000_000, wall_s=61.3, events_per_s=16_313.2, peak_mib=1_402.0, origin=ORIGIN
-    ),
-    SparkRow: SparkRow(
-        events=10_000_000, wall_s=25.0, peak_rss_gib=2.5, events_per_s=400_000.0, in_sla=0.99,
-        late_by_cause={"burst": 90_000, "handover": 10_000}, origin=ORIGIN,
-    ),
-}  # fmt: skip
+KINDS: dict[str, type[msgspec.Struct]] = {
+    **{name: kind for kind, name in FILES.items()},
+    "live": LiveRow,
+    "service-rate": ServiceRateRow,
+    "processes": ProcessRow,
+    "startup": StartupRow,
+    "spark": SparkRow,
+    "simulator": SpeedRow,
+    "comparison": PolicyFigures,
+    "targets": PolicyFigures,
+    "sweeps": SweepFigures,
+    "paper": PaperFigures,
+    "packing": Comparison,
+    "packing-speed": PackingSpeedRow,
+}
 
 
-@pytest.fixture(autouse=True)
-def _measured_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(provenance, "origin", lambda: ORIGIN)
+def startup(step: str, at_s: float) -> StartupRow:
+    return StartupRow(step=step, at_s=at_s)
 
 
-@pytest.mark.parametrize("kind", ROWS, ids=lambda kind: kind.__name__)
-def test_rows_come_back_as_they_were_saved(kind: type[msgspec.Struct], tmp_path: Path) -> None:
-    folder = tmp_path / "reference"
-    assert load(kind, folder) == [], "nothing was measured yet"
-    save([ROWS[kind], ROWS[kind]], kind, folder)
-    assert load(kind, folder) == [ROWS[kind], ROWS[kind]]
-    save([ROWS[kind]], kind, folder)
-    assert load(kind, folder) == [ROWS[kind]]
+def test_results_come_back_as_they_were_kept(tmp_path: Path) -> None:
+    folder, first = tmp_path / "reference", startup("Kafka answers", 4.5)
+    assert load("startup", StartupRow, folder) == [], "nothing was measured yet"
+    keep("startup", [first, first], ORIGIN, folder)
+    assert load("startup", StartupRow, folder) == [Kept(first, ORIGIN)] * 2
+    keep("startup", [first], ORIGIN, folder)
+    assert load("startup", StartupRow, folder) == [Kept(first, ORIGIN)]
 
 
-EXPERIMENTS = (HandoverRow, FailoverRow, ScaleRow, GrowthRow, BounceRow)
-SIMULATED = (ComparisonRow, PackingRow, PackingSpeedFigures, PaperRow, SimulatorRow, SweepRow, TargetRow)
-KINDS = (*ROWS, LiveRow, DeliveryRow, *EXPERIMENTS, *SIMULATED)
+def test_the_answer_to_a_question_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
+    for one in (startup("b", 1.0), startup("a", 2.0), startup("b", 3.0)):
+        keep("startup", [one], ORIGIN, tmp_path, lambda row: row.step)
+    assert [row.result for row in load("startup", StartupRow, tmp_path)] == [startup("a", 2.0), startup("b", 3.0)]
 
 
-def test_every_kind_of_row_has_a_file_of_its_own() -> None:
-    assert set(results.FILES) == {kind.__name__ for kind in KINDS}
-    assert len(set(results.FILES.values())) == len(results.FILES)
+def test_every_committed_file_has_a_kind() -> None:
+    assert {path.stem for path in FOLDER.glob("*.json")} == {*KINDS, Path(TIMINGS_FILE).stem}
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_the_committed_figures_can_be_read_and_say_where_they_come_from(kind: type[msgspec.Struct]) -> None:
-    for row in load(kind):
-        origin = row.origin  # type: ignore[attr-defined]
-        assert origin.command.startswith("tailpack ")
-        assert all((origin.commit, origin.machine, origin.measured_on))
+@pytest.mark.parametrize("name", KINDS)
+def test_the_committed_figures_can_be_read_and_say_where_they_come_from(name: str) -> None:
+    for row in load(name, KINDS[name]):
+        assert row.origin.command.startswith("tailpack ")
+        assert all((row.origin.commit, row.origin.machine, row.origin.measured_on))
 
 
-def test_a_live_row_says_what_the_result_says(tmp_path: Path) -> None:
+def test_a_live_row_says_what_the_result_says() -> None:
     result = example()
     row = measured_runs.live_row(result)
-    assert row.origin == ORIGIN
     assert row.lateness_p99_s == result.lateness.p99_s
-    for name in set(msgspec.structs.asdict(row)) - {"origin", "lateness_p99_s", "simulated"}:
+    for name in set(msgspec.structs.asdict(row)) - {"lateness_p99_s", "simulated"}:
         assert getattr(row, name) == getattr(result, name)
-    save([row], LiveRow, tmp_path)
-    assert load(LiveRow, tmp_path) == [row]

@@ -15,8 +15,8 @@ ORIGIN = Origin(command="tailpack bench live", commit="0123abc", machine="2 core
 
 
 def row(scenario: str, policy: str, seed: int, *, valid: bool = True) -> LiveRow:
-    values = {name: 0 for name in LiveRow.__struct_fields__ if name not in {"simulated", "origin"}}
-    return LiveRow(**values | {"scenario": scenario, "policy": policy, "seed": seed, "valid": valid}, origin=ORIGIN)
+    values = {name: 0 for name in LiveRow.__struct_fields__ if name != "simulated"}
+    return LiveRow(**values | {"scenario": scenario, "policy": policy, "seed": seed, "valid": valid})
 
 
 def test_every_question_is_asked_once_and_each_round_is_over_before_the_next_begins() -> None:
@@ -29,7 +29,7 @@ def test_every_question_is_asked_once_and_each_round_is_over_before_the_next_beg
 
 
 def test_what_was_measured_is_not_measured_again_but_what_was_invalid_is(tmp_path: Path) -> None:
-    results.save([row("w1", "linear", 1), row("w1", "tail-aware", 1, valid=False)], LiveRow, tmp_path)
+    results.keep("live", [row("w1", "linear", 1), row("w1", "tail-aware", 1, valid=False)], ORIGIN, tmp_path)
     asked: list[measured_runs.Question] = []
 
     def run(question: measured_runs.Question) -> LiveRow:
@@ -42,8 +42,8 @@ def test_what_was_measured_is_not_measured_again_but_what_was_invalid_is(tmp_pat
     with pytest.raises(KeyboardInterrupt):
         measured_runs.run_all(questions, tmp_path, run, lambda _: None)
     assert asked[0] == ("w1", "tail-aware", 1)
-    kept = results.load(LiveRow, tmp_path)
+    kept = [one.result for one in results.load("live", LiveRow, tmp_path)]
     assert [(one.policy, one.seed, one.valid) for one in kept] == [("linear", 1, True), ("tail-aware", 1, True)]
     measured_runs.run_all(questions, tmp_path, run, lambda _: None)
     assert {one[1:] for one in asked[1:]} == {("linear", 2), ("tail-aware", 2)}
-    assert len(results.load(LiveRow, tmp_path)) == 4
+    assert len(results.load("live", LiveRow, tmp_path)) == 4

@@ -5,15 +5,11 @@ import pytest
 from typer.testing import CliRunner
 
 from bench.experiments import tables
+from bench.experiments.compare import PolicyFigures
 from bench.experiments.experiment import world
 from bench.experiments.goals import GOALS, Goal
-from bench.results import Origin, TargetRow, save
-from report.statistics import Interval
+from bench.results import Kept, Origin
 from tailpack.cli.main import app
-
-
-def sure(value):
-    return Interval(value, value, value)
 
 
 @pytest.mark.parametrize(
@@ -22,13 +18,13 @@ def sure(value):
 )
 def test_a_goal_asks_for_events_in_time_and_for_their_cost(in_sla, ratio, minutes, reached):
     goal = Goal(world("w1"), 0.999, bound_ratio=1.02)
-    assert goal.reached(sure(in_sla), sure(ratio), sure(minutes)) is reached
+    assert goal.reached(in_sla, ratio, minutes) is reached
 
 
 def test_a_goal_in_replica_minutes_does_not_ask_for_the_bound():
     goal = Goal(world("w1", {"rebalance_time_s": 2}), 0.995, replica_minutes=36)
-    assert goal.reached(sure(0.996), sure(1.3), sure(35.9))
-    assert not goal.reached(sure(0.996), sure(1.0), sure(36.1))
+    assert goal.reached(0.996, 1.3, 35.9)
+    assert not goal.reached(0.996, 1.0, 36.1)
     assert str(goal) == "≥ 99.5 % at ≤ 36 r-m"
 
 
@@ -44,8 +40,7 @@ def test_the_command_says_which_goals_are_reached_and_the_table_shows_them(tmp_p
     assert [row["policy"] for row in rows] == ["tail-aware", "linear"]
     assert done.exit_code == 0
     origin = Origin(command="c", commit="abc", machine="m", measured_on="2026-01-01")
-    kept = [msgspec.convert({**row, "origin": msgspec.to_builtins(origin)}, TargetRow) for row in rows]
-    save(kept, TargetRow, tmp_path)
+    kept = [Kept(msgspec.convert(row, PolicyFigures), origin) for row in rows]
     monkeypatch.setattr(tables, "GOALS", (Goal(world("w1", {"duration_s": 60}), 0.999, 1.02),))
-    monkeypatch.setattr(tables, "load", lambda _: kept)
+    monkeypatch.setattr(tables, "load", lambda *_: kept)
     assert "| w1, duration_s=60 | ≥ 99.9 % at ≤ 1.02 × | 100.000 |" in tables.targets()

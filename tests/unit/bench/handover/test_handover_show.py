@@ -13,8 +13,8 @@ from bench.handover.experiment import verdict
 from bench.handover.load import Sent
 from bench.handover.outcomes import BounceResult, FailoverResult, GrowthResult, HandoverResult, Outcome, ScaleResult
 from bench.handover.setup import Setup
-from bench.handover.show import TIMINGS_FILE, keep, keep_timings
-from bench.results import FILES, BounceRow, FailoverRow, GrowthRow, HandoverRow, Origin, ScaleRow
+from bench.handover.show import FILES, TIMINGS_FILE, keep, keep_timings
+from bench.results import Kept, Origin
 from contracts.delivery import Delivery
 from contracts.progress import Round, RoundKind
 
@@ -76,13 +76,7 @@ def test_a_run_whose_load_was_late_does_not_count_and_says_so(late_us: int) -> N
 def test_a_result_is_kept_with_its_origin_and_a_repeat_takes_its_place(result: Outcome, tmp_path: Path) -> None:
     keep(result, ORIGIN, tmp_path)
     keep(result, ORIGIN, tmp_path)
-    (file,) = tmp_path.iterdir()
-    kinds = {HandoverRow, FailoverRow, ScaleRow, GrowthRow, BounceRow}
-    kind = next(one for one in kinds if FILES[one.__name__] == file.name)
-    (row,) = results.load(kind, tmp_path)
-    assert row.origin == ORIGIN  # type: ignore[attr-defined]
-    kept = msgspec.structs.asdict(row)
-    assert {name: kept[name] for name in msgspec.structs.asdict(result)} == msgspec.structs.asdict(result)
+    assert results.load(FILES[type(result)], type(result), tmp_path) == [Kept(result, ORIGIN)]
 
 
 def told(generation: int, *, taken: int, pause_us: int, at_us: int) -> Round:

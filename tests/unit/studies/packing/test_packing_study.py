@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bench.results import load
-from studies.packing.claims import DIFFERS, REPRODUCED, UNKNOWN, PackingRow, claims, points
+from studies.packing.claims import DIFFERS, REPRODUCED, UNKNOWN, Comparison, claims, points
 from studies.packing.compare import THE_TWELVE, Job, summarise
 from studies.packing.plot import draw
 from studies.packing.streams import Stream, consumers, moved, pack_all, rscore
@@ -98,7 +98,7 @@ def test_what_no_stream_can_be_is_refused_in_one_line(words: tuple[str, ...], li
 
 
 def test_the_committed_comparison_becomes_tables_and_the_same_picture_each_time(tmp_path: Path) -> None:
-    (kept,) = load(PackingRow)
+    kept = load("packing", Comparison)[0].result
     verdicts = [one.verdict for one in kept.claims]
     assert verdicts.count(REPRODUCED) + verdicts.count(DIFFERS) == len(verdicts)
     assert all(claim.claim in claims() for claim in kept.claims)

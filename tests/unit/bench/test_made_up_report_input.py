@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from bench.report_speed import made_up
+from bench import made_up
 from bench.simulation.folder import EVENT_TYPES
 from report.run_info import RunInfo
 

@@ -49,7 +49,8 @@ fi
 
 if ! newer .demo; then
   echo "tailpack: installing what the demo needs into $venv (about 400 MB; once)"
-  install "$(sed -n 's/^ *"\(jgo[^"]*\)".*/\1/p' pyproject.toml)"
+  mapfile -t fetching < <(sed -nE 's/^ *"((jgo|truststore)[^"]*)".*/\1/p' pyproject.toml)
+  install "${fetching[@]}"
   "$venv/bin/python" -m tailpack.local.jars kafka &  # 46 MB, beside the packages
   jars=$!
   install -e '.[load]'

@@ -95,9 +95,11 @@ def _sha256(path: Path) -> str:
 
 def _fetch(jars: list[Jar], folder: Path) -> None:
     """Download the jars, several at a time, from Maven Central or the repositories of the user's jgo settings."""
+    import truststore  # noqa: PLC0415
     from jgo.config import GlobalSettings  # noqa: PLC0415  half a second, for a download alone
     from jgo.maven import MavenContext  # noqa: PLC0415
 
+    truststore.inject_into_ssl()  # as pip does: a network's own authority stands in the machine's store alone
     with tempfile.TemporaryDirectory(dir=folder) as repository:
         repositories = GlobalSettings.load().repositories or None
         maven = MavenContext(repo_cache=Path(repository), remote_repos=repositories, timeout=ANSWER_S)

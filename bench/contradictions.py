@@ -4,8 +4,8 @@ from typing import Final
 
 from autoscaler.policies.registry import POLICIES
 from contracts.settings import Rule, Values, contradictions, unknown
-from loadgen import spec
 from loadgen.schedule import Split
+from loadgen.spec import RULES
 from loadgen.workloads import WORKLOADS
 
 BY_RATE_ALONE: Final = ("linear", "static")
@@ -26,7 +26,7 @@ _LOAD_KEYS: Final = {
 def contradictions_between(values: Values) -> list[tuple[str, str]]:
     """Return (dotted key, sentence) for each contradiction. A rule that lacks a value is left out."""
     load = {field: values[key] for field, key in _LOAD_KEYS.items() if key in values}
-    found = [(_LOAD_KEYS[field], problem) for field, problem in spec.contradictions(load)]
+    found = [(_LOAD_KEYS[field], problem) for field, problem in contradictions(load, RULES)]
     return found + contradictions(values, _RULES)
 
 

@@ -7,10 +7,11 @@ from typing import Final, Literal
 from autoscaler.policies.settings import Guards, Scaling, Target
 from autoscaler.simulator.settings import Observing, ServiceShape, ShareGroups
 from contracts.delivery import RUNTIMES, Delivery
+from contracts.events import Grouping
 from contracts.membership import Membership, Work, takes_some_time
 from contracts.settings import DAY_S, Rule, Settings, Values, required, setting
 from loadgen.schedule import Spacing, Split
-from loadgen.spec import Grouping, Topology
+from loadgen.spec import Topology
 
 NAME: Final = re.compile("[a-z0-9][a-z0-9-]{0,40}")
 

@@ -12,3 +12,10 @@ MAX_AMOUNT_MINOR: Final = 10_000_000
 """Largest order, in minor units."""
 MAX_ORDER_BYTES: Final = 16_384
 """Largest accepted order record or request body."""
+
+
+def luhn_digit(digits: str) -> str:
+    """Return the check digit that makes `digits` + digit pass the Luhn test (ISO/IEC 7812-1, annex B)."""
+    doubled = (int(digit) * 2 for digit in digits[::-2])
+    total = sum(value - 9 if value > 9 else value for value in doubled) + sum(map(int, digits[-2::-2]))
+    return str(-total % 10)

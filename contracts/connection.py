@@ -106,20 +106,18 @@ class Connection(Settings):
 
 def read_settings(environ: Mapping[str, str], kind: type[T]) -> tuple[Connection, T]:
     """Return the connection and the process's own settings. Raises InvalidSettingsError with every problem of both."""
+    read: list[Any] = []
     problems: list[str] = []
-    connection: Connection | None = None
-    settings: T | None = None
-    try:
-        connection = from_environment(environ, Connection)
-        connection.aiokafka()  # whatever client the process uses, its certificates must be there
-    except InvalidSettingsError as wrong:
-        problems += wrong.problems
-    try:
-        settings = from_environment(environ, kind)
-    except InvalidSettingsError as wrong:
-        problems += wrong.problems
-    if problems or connection is None or settings is None:
+    for record in (Connection, kind):
+        try:
+            read.append(from_environment(environ, record))
+            if record is Connection:
+                read[0].aiokafka()  # whatever client the process uses, its certificates must be there
+        except InvalidSettingsError as wrong:
+            problems += wrong.problems
+    if problems:
         raise InvalidSettingsError(problems)
+    connection, settings = read
     return connection, settings
 
 

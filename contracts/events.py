@@ -3,16 +3,13 @@
 Times are integer microseconds since the epoch (UTC), read from the wall clock of the machine that stamps them.
 """
 
+from enum import StrEnum
 from hashlib import blake2b
 from typing import Final
 
 import msgspec
 
 SCHEMA_VERSION: Final = 1
-
-
-class UnknownVersionError(ValueError):
-    """The record's schema version is not one this code understands."""
 
 
 class Timeline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -140,6 +137,15 @@ PARTITION_HEADER: Final = "partition"
 """Payment partition chosen by the load, as decimal text; used by the `explicit` grouping."""
 
 
+class Grouping(StrEnum):
+    """Who chooses the payment partition of an event."""
+
+    EXPLICIT = "explicit"
+    """The load; in the pipeline by the header `partition`, without which an order goes as under `key`."""
+    KEY = "key"
+    """A hash: Order's of the customer, in payment-only runs the Kafka client's of the order id."""
+
+
 DEMO_TOKEN_KEY: Final = "tailpack-demo"  # noqa: S105 a default for demonstrations
 """Key of card tokens unless Order is told another one, which everything but a demonstration should do."""
 
@@ -147,17 +153,3 @@ DEMO_TOKEN_KEY: Final = "tailpack-demo"  # noqa: S105 a default for demonstratio
 def card_token(card_number: str, key: str) -> str:
     """Return what stands for a card behind Order: a keyed hash, equal for equal cards."""
     return f"tok_{blake2b(card_number.encode(), key=key.encode()[:64], digest_size=12).hexdigest()}"
-
-
-class _Versioned(msgspec.Struct):
-    v: int = 0
-
-
-_version = msgspec.json.Decoder(_Versioned)
-
-
-def check_version(value: bytes) -> None:
-    """Raise UnknownVersionError for JSON of a version we do not know, msgspec.DecodeError for what is not JSON."""
-    version = _version.decode(value).v
-    if version != SCHEMA_VERSION:
-        raise UnknownVersionError(f"schema version {version} is unknown; this service understands {SCHEMA_VERSION}")

@@ -1,7 +1,7 @@
 """Turn untyped settings (environment, TOML tables) into their record, naming every mistake at once."""
 
-from collections.abc import Mapping
-from dataclasses import MISSING, fields
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, fields
 from typing import Any, TypeVar
 
 import msgspec
@@ -9,6 +9,8 @@ import msgspec
 from contracts.settings import Settings, choices, contradictions, declaration, is_required, kinds, told, unknown
 
 T = TypeVar("T", bound=Settings)
+Spelling = Callable[["Field[Any]"], str]
+"""Field → its name where it is written."""
 
 
 class InvalidSettingsError(ValueError):
@@ -19,15 +21,22 @@ class InvalidSettingsError(ValueError):
         super().__init__("; ".join(problems))
 
 
-def parse(values: Mapping[str, Any], into: type[T], *, where: str = "", strict: bool = True) -> T:
+def in_files(one: "Field[Any]") -> str:
+    """Return the name of a field in TOML tables and properties files."""
+    return declaration(one).key or one.name
+
+
+def parse(
+    values: Mapping[str, Any], into: type[T], *, where: str = "", strict: bool = True, spelt: Spelling = in_files
+) -> T:
     """Build an `into` from `values`.
 
-    where: prefix for each problem, such as "load." or "TAILPACK_".
+    where: prefix for each problem, such as "load.".
     strict: False also accepts text for numbers and booleans, as environment variables need.
     Raises InvalidSettingsError with one problem per unknown, missing, malformed or contradicting name.
     """
-    good, problems = well_formed(values, into, strict=strict)
-    keys = {one.name: declaration(one).key or one.name for one in fields(into)}
+    good, problems = well_formed(values, into, strict=strict, spelt=spelt)
+    keys = {one.name: spelt(one) for one in fields(into)}
     problems += [told(keys[name], good[name], said) for name, said in contradictions(good, into.rules())]
     if problems:
         raise InvalidSettingsError([where + problem for problem in problems])
@@ -35,10 +44,10 @@ def parse(values: Mapping[str, Any], into: type[T], *, where: str = "", strict: 
 
 
 def well_formed(
-    values: Mapping[str, Any], into: type[Settings], *, strict: bool = True
+    values: Mapping[str, Any], into: type[Settings], *, strict: bool = True, spelt: Spelling = in_files
 ) -> tuple[dict[str, Any], list[str]]:
     """Return name → value of what is right by itself, defaults included, and a sentence for each name that is not."""
-    keys = {declaration(one).key or one.name: one for one in fields(into)}
+    keys = {spelt(one): one for one in fields(into)}
     types = kinds(into)
     good: dict[str, Any] = {}
     problems = [f"{name}: {unknown(name, keys)}" for name in values if name not in keys]
@@ -62,20 +71,15 @@ def well_formed(
     return good, problems
 
 
-def from_environment(environ: Mapping[str, str], into: type[T], prefix: str = "TAILPACK_") -> T:
-    """Read the fields of `into` from variables named prefix + FIELD; other variables are left alone.
+def from_environment(environ: Mapping[str, str], into: type[T]) -> T:
+    """Read the fields of `into` from variables named TAILPACK_FIELD; other variables are left alone.
 
     Raises InvalidSettingsError naming every bad or missing variable.
     """
-    names = {prefix + one.name.upper(): one.name for one in fields(into)}
-    values = {names[name]: text for name, text in environ.items() if name in names and text != ""}
-    try:
-        return parse(values, into, strict=False)
-    except InvalidSettingsError as wrong:
-        raise InvalidSettingsError([_as_variable(problem, prefix) for problem in wrong.problems]) from None
+    names = set(map(_variable, fields(into)))
+    values = {name: text for name, text in environ.items() if name in names and text != ""}
+    return parse(values, into, strict=False, spelt=_variable)
 
 
-def _as_variable(problem: str, prefix: str) -> str:
-    name, rest = problem.split(" ", 1) if " = " in problem else problem.split(":", 1)
-    separator = " " if " = " in problem else ":"
-    return f"{prefix}{name.upper()}{separator}{rest}"
+def _variable(one: "Field[Any]") -> str:
+    return f"TAILPACK_{one.name.upper()}"

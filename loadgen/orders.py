@@ -13,12 +13,13 @@ from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
-from contracts.catalogue import COUNTRIES, CURRENCIES, MAX_AMOUNT_MINOR, MERCHANTS
+from contracts.catalogue import COUNTRIES, CURRENCIES, MAX_AMOUNT_MINOR, MERCHANTS, luhn_digit
 from contracts.events import (
     DEMO_TOKEN_KEY,
     INTENDED_AT_HEADER,
     PARTITION_HEADER,
     PLACED_AT_HEADER,
+    Grouping,
     OrderPlaced,
     PaymentRequested,
     Timeline,
@@ -26,7 +27,7 @@ from contracts.events import (
 )
 from contracts.topics import Topic, partitions_of
 from loadgen.schedule import Schedule
-from loadgen.spec import Grouping, LoadSpec, Topology
+from loadgen.spec import LoadSpec, Topology
 
 CUSTOMERS: Final = 10_000
 _AMOUNT: Final = NormalDist(mu=8.2, sigma=1.0)
@@ -87,13 +88,6 @@ class Orders:
     def _chance(self, number: int) -> bytes:
         """32 bytes that look random and follow from seed and number."""
         return blake2b(number.to_bytes(8, "big"), key=self._chance_key, digest_size=32).digest()
-
-
-def luhn_digit(digits: str) -> str:
-    """Return the check digit that makes `digits` + digit pass the Luhn test (ISO/IEC 7812-1, annex B)."""
-    doubled = (int(digit) * 2 for digit in digits[::-2])
-    total = sum(value - 9 if value > 9 else value for value in doubled) + sum(map(int, digits[-2::-2]))
-    return str(-total % 10)
 
 
 def card_number(customer: int) -> str:

@@ -1,15 +1,14 @@
 """What to send, as data written by whoever starts the generator; and what its driver is told by the environment."""
 
-from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import msgspec
 
-from contracts.settings import Settings, setting
+from contracts.events import Grouping
+from contracts.settings import Rule, Settings, Values, contradictions, setting
 from contracts.validation import InvalidSettingsError
 from loadgen.schedule import Schedule, Spacing, Split, build_schedule
 from loadgen.workloads import WORKLOADS
@@ -22,15 +21,6 @@ class Topology(StrEnum):
     """Orders enter at `orders.placed`."""
     PAYMENT_ONLY = "payment-only"
     """The generator writes `payments.requested` itself, as the papers did."""
-
-
-class Grouping(StrEnum):
-    """Who chooses the payment partition of an event."""
-
-    EXPLICIT = "explicit"
-    """The schedule; in the pipeline it travels in a header."""
-    KEY = "key"
-    """A hash: Order's of the customer, in payment-only runs the Kafka client's of the order id."""
 
 
 class LoadSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -53,7 +43,7 @@ class LoadSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Share of orders that Order must refuse. Pipeline only."""
 
     def __post_init__(self) -> None:
-        found = contradictions(msgspec.structs.asdict(self))
+        found = contradictions(msgspec.structs.asdict(self), RULES)
         if found:
             raise ValueError("; ".join(f"{field}: {problem}" for field, problem in found))
 
@@ -98,32 +88,18 @@ def read_load(settings: DriverSettings) -> LoadSpec:
         raise InvalidSettingsError([f"{path}: {wrong}"]) from wrong
 
 
-def contradictions(values: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return (field, sentence) for everything in `values` (field of LoadSpec → value) that cannot be true together.
-
-    A rule whose fields are not all there is left out, so that a load with other mistakes can be checked too.
-    """
-    found = []
-    for field, rule in _RULES:
-        with suppress(KeyError):
-            problem = rule(values)
-            if problem is not None:
-                found.append((field, problem))
-    return found
-
-
-def _known_workload(values: Mapping[str, Any]) -> str | None:
+def _known_workload(values: Values) -> str | None:
     name = values["workload"]
     return None if name in WORKLOADS else f"{name!r} is unknown; known are {', '.join(WORKLOADS)}"
 
 
-def _long_enough(values: Mapping[str, Any]) -> str | None:
+def _long_enough(values: Values) -> str | None:
     workload = WORKLOADS[values["workload"]]
     fits = values["duration_s"] <= workload.duration_s
     return None if fits else f"{values['duration_s']} is too long: {workload.name} ends at {workload.duration_s} s"
 
 
-def _split_fits_table(values: Mapping[str, Any]) -> str | None:
+def _split_fits_table(values: Values) -> str | None:
     workload, split = WORKLOADS[values["workload"]], values["split"]
     if workload.partitions is None and split is Split.TABLE:
         return f"'table' needs a workload with a partition table of its own; {workload.name} has none"
@@ -132,24 +108,24 @@ def _split_fits_table(values: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _partitions_fit_table(values: Mapping[str, Any]) -> str | None:
+def _partitions_fit_table(values: Values) -> str | None:
     workload, partitions = WORKLOADS[values["workload"]], values["partitions"]
     fits = workload.partitions in (None, partitions)
     return None if fits else f"{partitions} contradicts {workload.name}, which is made for {workload.partitions}"
 
 
-def _grouping_keeps_table(values: Mapping[str, Any]) -> str | None:
+def _grouping_keeps_table(values: Values) -> str | None:
     workload = WORKLOADS[values["workload"]]
     ignored = workload.partitions is not None and values["grouping"] is Grouping.KEY
     return f"'key' would ignore the partition table of {workload.name}; use 'explicit'" if ignored else None
 
 
-def _somebody_validates(values: Mapping[str, Any]) -> str | None:
+def _somebody_validates(values: Values) -> str | None:
     unseen = values["invalid_share"] > 0 and values["topology"] is Topology.PAYMENT_ONLY
     return "must be 0 in payment-only runs, where nothing validates orders" if unseen else None
 
 
-_RULES: Final[tuple[tuple[str, Callable[[Mapping[str, Any]], str | None]], ...]] = (
+RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("workload", _known_workload),
     ("duration_s", _long_enough),
     ("split", _split_fits_table),
@@ -157,3 +133,4 @@ _RULES: Final[tuple[tuple[str, Callable[[Mapping[str, Any]], str | None]], ...]]
     ("grouping", _grouping_keeps_table),
     ("invalid_share", _somebody_validates),
 )
+"""(Field of LoadSpec that is blamed, rule) for what cannot be true together."""

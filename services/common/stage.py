@@ -11,9 +11,8 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final
 
 from contracts.clock import now_us
-from services.common.dead_letters import dead_letter
 from services.common.once import Acknowledgements, SeenIds, Slot
-from services.common.records import Decide, Effect, Incoming, Refusal, ServiceError, encode
+from services.common.records import Decide, Effect, Incoming, Refusal, ServiceError, dead_letter, encode
 
 Send = Callable[[Effect], Awaitable["asyncio.Future[Any]"]]
 """Hand a record to the client; the future is done when the broker has it. May wait: that is the back-pressure."""

@@ -18,7 +18,7 @@ from contracts.progress import PROGRESS_INTERVAL_S
 from contracts.topics import Group, Topic, qualified
 from services.common.faust_app import RawSchema, faust_options, use_our_transport
 from services.common.records import ServiceError
-from services.comparators.replica import NO_PLAN, SIGNALS, Stop, Tally, Work
+from services.comparators.replica import NO_PLAN, SIGNALS, Replica, Stop
 from services.consumer import Event
 from services.payment.settings import ReplicaSettings
 
@@ -59,8 +59,7 @@ class FaustReplica:
 
     def __init__(self, settings: ReplicaSettings, connection: Connection, folder: Path) -> None:
         self._namespace = connection.namespace
-        self._work = Work(settings)
-        self._tally = Tally(settings.replica)
+        self._replica = Replica(settings)
         self._app = make_app(settings, connection, folder)
         self._progress = self._topic(Topic.PROGRESS)
         self._outputs = {topic: self._topic(topic) for topic in (Topic.PAYMENTS_SETTLED, Topic.DEAD_LETTERS)}
@@ -103,19 +102,19 @@ class FaustReplica:
         if not starting.done():
             starting.cancel()
         elif not self._app.crashed:
-            self._tally.stopping = True
+            self._replica.stopping = True
             await self._report()
         await self._app.stop()
 
     async def _report(self) -> None:
-        report = self._tally.report(self._work.busy_s)
+        report = self._replica.report()
         await self._progress.send(key=report.replica.encode(), value=msgspec.json.encode(report))
 
     async def _pay(self, stream: Any) -> None:
         idle = True
         async for event in stream.events():
             record, received_us = event.message, now_us()
-            finish_s = self._work.begin(record.key, idle=idle)
+            finish_s = self._replica.begin(record.key, idle=idle)
             await asyncio.sleep(max(0.0, finish_s - time.monotonic()))
             payment = Event(
                 topic=record.topic,
@@ -128,16 +127,15 @@ class FaustReplica:
                 received_us=received_us,
                 epoch=NO_PLAN,
             )
-            outgoing, took_s = self._work.finish(payment)
-            self._tally.served(record.partition, record.offset, took_s)
-            written = await self._outputs[outgoing.topic].send(key=outgoing.key, value=outgoing.value)
+            topic, key, value = self._replica.finish(payment)
+            written = await self._outputs[topic].send(key=key, value=value)
             await written  # Faust acknowledges the event when the next one is asked for
             idle = stream.channel.empty()
 
     async def _on_assigned(self, _: Any, taken: Any, **__: Any) -> None:
-        self._tally.rebalances += 1
-        self._tally.generation = self._app.consumer_generation_id
-        self._tally.taken(each.partition for each in taken)
+        self._replica.rebalances += 1
+        self._replica.generation = self._app.consumer_generation_id
+        self._replica.taken(each.partition for each in taken)
 
     async def _on_revoked(self, _: Any, revoked: Any, **__: Any) -> None:
-        self._tally.given_up(each.partition for each in revoked)
+        self._replica.given_up(each.partition for each in revoked)

@@ -81,9 +81,9 @@ class GroupConsumer:
     def _on_assign(self, consumer: Consumer, taken: Sequence[TopicPartition]) -> None:
         consumer.incremental_assign(list(taken))
         self._offsets |= {each.partition: Offsets() for each in taken}
-        self._server.tally.member_id = consumer.memberid()
-        self._server.tally.rebalances += 1
-        self._server.tally.taken(each.partition for each in taken)
+        self._server.replica.member_id = consumer.memberid()
+        self._server.replica.rebalances += 1
+        self._server.replica.taken(each.partition for each in taken)
         self._server.report()
 
     def _on_revoke(self, consumer: Consumer, revoked: Sequence[TopicPartition]) -> None:
@@ -99,8 +99,8 @@ class GroupConsumer:
     def _give_up(self, consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
         for each in partitions:
             self._offsets.pop(each.partition, None)
-        self._server.tally.rebalances += 1
-        self._server.tally.given_up(each.partition for each in partitions)
+        self._server.replica.rebalances += 1
+        self._server.replica.given_up(each.partition for each in partitions)
         consumer.incremental_unassign(list(partitions))
         self._server.report()
 

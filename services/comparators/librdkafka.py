@@ -16,7 +16,7 @@ from contracts.connection import Connection
 from contracts.progress import PROGRESS_INTERVAL_S
 from contracts.topics import AUTO_OFFSET_RESET, Group, Topic, qualified
 from services.common.records import ServiceError
-from services.comparators.replica import NO_PLAN, Tally, Work
+from services.comparators.replica import NO_PLAN, Replica
 from services.consumer import Event
 from services.payment.settings import ReplicaSettings
 
@@ -156,10 +156,9 @@ class Server:
 
     def __init__(self, settings: ReplicaSettings, connection: Connection) -> None:
         self.output = Output(producer(connection, settings))
-        self.tally = Tally(settings.replica)
+        self.replica = Replica(settings)
         self.duties = Duties()
         self.duties.add(PROGRESS_INTERVAL_S, self.report)
-        self._work = Work(settings)
         self._namespace = connection.namespace
         self._progress_topic = qualified(connection.namespace, Topic.PROGRESS)
 
@@ -168,7 +167,7 @@ class Server:
 
         idle: nothing was waiting when the last one ended. Raises ServiceError when an output failed for good.
         """
-        self.duties.wait_until(self._work.begin(message.key(), idle=idle))
+        self.duties.wait_until(self.replica.begin(message.key(), idle=idle))
         event = Event(
             topic=message.topic(),
             partition=message.partition(),
@@ -180,9 +179,8 @@ class Server:
             received_us=received_us,
             epoch=NO_PLAN,
         )
-        outgoing, took_s = self._work.finish(event)
-        self.tally.served(event.partition, event.offset, took_s)
-        self.output.send(qualified(self._namespace, outgoing.topic), outgoing.key, outgoing.value, acknowledged)
+        topic, key, value = self.replica.finish(event)
+        self.output.send(qualified(self._namespace, topic), key, value, acknowledged)
         self.output.serve()
 
     def idle_wait_s(self) -> float:
@@ -192,11 +190,11 @@ class Server:
 
     def report(self) -> None:
         """Publish progress now."""
-        report = self.tally.report(self._work.busy_s)
+        report = self.replica.report()
         self.output.send(self._progress_topic, report.replica.encode(), msgspec.json.encode(report))
 
     def end(self) -> None:
         """Publish the last report."""
-        self.tally.stopping = True
+        self.replica.stopping = True
         self.report()
         self.output.drain(DRAIN_S)

@@ -12,9 +12,10 @@ from typing import Final
 
 from contracts.clock import now_us
 from contracts.progress import Progress, ReplicaState
+from contracts.topics import Topic
 from services.consumer import Event
 from services.consumer.server import service_times
-from services.payment.app import Outgoing, settle
+from services.payment.app import settle
 from services.payment.pace import Pace
 from services.payment.settings import ReplicaSettings
 
@@ -42,34 +43,17 @@ class Stop:
         self.requested = True
 
 
-class Work:
-    """One server of one replica. `begin` an event, wait until the time it returns (monotonic), `finish` it."""
+class Replica:
+    """One server of one event at a time, and what it tells of itself.
+
+    `begin` an event, wait until the time it returns (monotonic), `finish` it. The runtime says which partitions come
+    and go.
+    """
 
     def __init__(self, settings: ReplicaSettings) -> None:
         self._settings = settings
         self._pace = Pace()
         self._begun_s = 0.0
-
-    @property
-    def busy_s(self) -> float:
-        """Time spent serving since the start."""
-        return self._pace.busy_s
-
-    def begin(self, key: bytes | None, *, idle: bool) -> float:
-        """Start one event; return when its service ends. idle: nothing was waiting when the last event ended."""
-        self._begun_s = time.monotonic()
-        return self._pace.begin(self._begun_s, self._settings.service_time_of(key), idle=idle)
-
-    def finish(self, event: Event) -> tuple[Outgoing, float]:
-        """End the event's service now; return what to write and how long the event took (s)."""
-        return settle(event, self._settings.replica, now_us()), time.monotonic() - self._begun_s
-
-
-class Tally:
-    """Counters of one incarnation. The runtime says what it owns and serves, `report` tells it all."""
-
-    def __init__(self, replica: str) -> None:
-        self.replica = replica
         self.member_id = ""
         self.generation = UNKNOWN_GENERATION
         self.stopping = False
@@ -82,17 +66,16 @@ class Tally:
         self._positions: dict[int, int] = {}
         self._service_s: list[float] = []
 
-    @property
-    def state(self) -> ReplicaState:
-        """WARM until the first assignment, MEMBER from then on, STOPPING at the end."""
-        if self.stopping:
-            return ReplicaState.STOPPING
-        return ReplicaState.MEMBER if self.ready else ReplicaState.WARM
+    def begin(self, key: bytes | None, *, idle: bool) -> float:
+        """Start one event; return when its service ends. idle: nothing was waiting when the last event ended."""
+        self._begun_s = time.monotonic()
+        return self._pace.begin(self._begun_s, self._settings.service_time_of(key), idle=idle)
 
-    @property
-    def owned(self) -> tuple[int, ...]:
-        """Partitions of the present assignment, in order."""
-        return tuple(sorted(self._owned))
+    def finish(self, event: Event) -> tuple[Topic, bytes | None, bytes]:
+        """End the event's service now; return topic (without the namespace), key and value of what to write."""
+        written = settle(event, self._settings.replica, now_us())
+        self.served(event.partition, event.offset, time.monotonic() - self._begun_s)
+        return written
 
     def taken(self, partitions: Iterable[int]) -> None:
         """Note partitions added to the assignment."""
@@ -112,22 +95,23 @@ class Tally:
         if partition in self._owned:
             self._positions[partition] = offset + 1
 
-    def report(self, busy_s: float) -> Progress:
+    def report(self) -> Progress:
         """Return the report of this moment; service times begin anew with the next one."""
         service_s, self._service_s = self._service_s, []
+        state = ReplicaState.MEMBER if self.ready else ReplicaState.WARM
         return Progress(
-            replica=self.replica,
+            replica=self._settings.replica,
             incarnation=self._incarnation,
             pid=os.getpid(),
             member_id=self.member_id,
             generation=self.generation,
             epoch=NO_PLAN,
             assigned_epoch=NO_PLAN,
-            state=self.state,
-            partitions=self.owned,
+            state=ReplicaState.STOPPING if self.stopping else state,
+            partitions=tuple(sorted(self._owned)),
             positions=dict(self._positions),
             processed=self.processed,
-            busy_us=round(busy_s * 1e6),
+            busy_us=round(self._pace.busy_s * 1e6),
             rebalances=self.rebalances,
             at_us=now_us(),
             service=service_times(service_s),

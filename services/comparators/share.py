@@ -94,10 +94,10 @@ class ShareReplica:
 
     def _on_statistics(self, statistics: str) -> None:
         group = json.loads(statistics).get("cgrp", {})
-        tally = self._server.tally
-        tally.rebalances = int(group.get("rebalance_cnt", 0))
-        if group.get("assignment_size", 0) and not tally.ready:
-            tally.ready = True
+        replica = self._server.replica
+        replica.rebalances = int(group.get("rebalance_cnt", 0))
+        if group.get("assignment_size", 0) and not replica.ready:
+            replica.ready = True
             self._server.report()
 
 

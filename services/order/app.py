@@ -8,7 +8,7 @@ import faust
 
 from contracts.clock import now_us
 from contracts.connection import Connection
-from contracts.events import DEMO_TOKEN_KEY, NotificationSent, PaymentSettled
+from contracts.events import DEMO_TOKEN_KEY, Grouping, NotificationSent, PaymentSettled
 from contracts.settings import required, setting
 from contracts.topics import PIPELINE_PARTITIONS, Group, Topic
 from services.common.faust_app import ServiceSettings
@@ -28,7 +28,7 @@ class OrderSettings(ServiceSettings):
 
     payment_partitions: int = required(least=1)
     """Partitions of payments.requested."""
-    grouping: domain.Grouping = setting("key")
+    grouping: Grouping = setting(Grouping.KEY)
     """key: by the customer's hash. explicit: by the header `partition`, by the customer's hash without one."""
     card_token_key: str = setting(DEMO_TOKEN_KEY)
     """Secret of the keyed hash that turns card numbers into tokens."""

@@ -6,17 +6,18 @@ Every rule is asked, so that the customer can mend all mistakes in one go.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any, Final, Literal
+from typing import Any, Final
 from zlib import crc32
 
 import msgspec
 
-from contracts.catalogue import COUNTRIES, CURRENCIES, MAX_AMOUNT_MINOR, MAX_ORDER_BYTES, MERCHANTS
+from contracts.catalogue import COUNTRIES, CURRENCIES, MAX_AMOUNT_MINOR, MAX_ORDER_BYTES, MERCHANTS, luhn_digit
 from contracts.events import (
     INTENDED_AT_HEADER,
     PARTITION_HEADER,
     PLACED_AT_HEADER,
     SCHEMA_VERSION,
+    Grouping,
     OrderPlaced,
     PaymentRequested,
     Timeline,
@@ -25,16 +26,10 @@ from contracts.events import (
 from services.common.records import Incoming, Refusal, decoder, effect_id, order_id_in
 
 STAGE: Final = "order"
-Grouping = Literal["key", "explicit"]
-"""key: by the customer's hash. explicit: by the header `partition`, by the customer's hash without one."""
 MAX_HEADER_DIGITS: Final = 16
 """Of a number in a header. Microseconds of that length reach to the year 2286; longer ones are no dates."""
 MAX_ID_LENGTH: Final = 64
 CARD_DIGITS: Final = range(12, 20)
-
-_LUHN_DOUBLED: Final = (0, 2, 4, 6, 8, 1, 3, 5, 7, 9)
-"""Digit → the digit sum of its double."""
-
 
 _decode = decoder(OrderPlaced)
 
@@ -48,7 +43,7 @@ def order_of(record: Incoming) -> OrderPlaced | Refusal:
     order = _decode(record.value)
     if isinstance(order, Refusal):
         return _with_all_reasons(value, order)
-    problems = problems_of(order)
+    problems = problems_in(msgspec.structs.asdict(order))
     return Refusal(problems, order.order_id) if problems else order
 
 
@@ -119,7 +114,7 @@ def payment_partition(customer: str, chosen: int | None, grouping: Grouping, par
     chosen: what the load asks for, obeyed under `explicit` grouping. Without it, and under `key`, CRC-32 of the
     customer: the same in every process, which Python's own hash is not. Raises ValueError when out of range.
     """
-    if grouping == "explicit" and chosen is not None:
+    if grouping is Grouping.EXPLICIT and chosen is not None:
         if chosen >= partitions:
             raise ValueError(f"header {PARTITION_HEADER} is {chosen}; partitions are 0 to {partitions - 1}")
         return chosen
@@ -136,12 +131,6 @@ def fingerprint(order: OrderPlaced, token_key: str) -> str:
     told = (order.customer, order.merchant, order.country, order.currency, order.amount_minor)
     content = msgspec.json.encode((*told, card_token(order.card_number, token_key)))
     return blake2b(content, digest_size=8).hexdigest()
-
-
-def luhn_valid(number: str) -> bool:
-    """Return whether the last digit is the Luhn check digit of the others. `number`: decimal digits only."""
-    digits = [ord(character) - ord("0") for character in reversed(number)]
-    return (sum(digits[0::2]) + sum(_LUHN_DOUBLED[digit] for digit in digits[1::2])) % 10 == 0
 
 
 def _identifier(text: str) -> str | None:
@@ -165,7 +154,7 @@ def _card(number: str) -> str | None:
     # The number itself is never repeated: reasons travel to the customer and into the dead letters.
     if not (number.isascii() and number.isdigit() and len(number) in CARD_DIGITS):
         return f"must be {CARD_DIGITS.start} to {CARD_DIGITS.stop - 1} digits"
-    return None if luhn_valid(number) else "fails the Luhn check"
+    return None if number[-1] == luhn_digit(number[:-1]) else "fails the Luhn check"
 
 
 _RULES: Final[tuple[tuple[str, Callable[[Any], str | None]], ...]] = (
@@ -178,11 +167,6 @@ _RULES: Final[tuple[tuple[str, Callable[[Any], str | None]], ...]] = (
     ("card_number", _card),
 )
 _TYPES: Final = {field.name: field.type for field in msgspec.structs.fields(OrderPlaced)}
-
-
-def problems_of(order: OrderPlaced) -> tuple[str, ...]:
-    """Return every reason why this order cannot be accepted; none for a good one."""
-    return tuple(f"{name}: {wrong}" for name, rule in _RULES if (wrong := rule(getattr(order, name))))
 
 
 def problems_in(fields: Mapping[str, Any]) -> tuple[str, ...]:

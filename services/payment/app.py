@@ -4,7 +4,6 @@ One event in, one record out: decode, authorise, stamp the timeline. The rules a
 """
 
 import asyncio
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -14,10 +13,9 @@ from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.events import PaymentRequested, PaymentSettled
 from contracts.topics import Group, Topic, qualified
-from services.common.dead_letters import dead_letter
-from services.common.records import Refusal, decoder, encode, order_id_in
+from services.common.records import Refusal, dead_letter, decoder, encode, order_id_in
 from services.consumer import Event, PlanConsumer, Topics
-from services.payment.domain import authorise
+from services.payment.domain import authorise, payment_id
 from services.payment.pace import Pace
 from services.payment.settings import ReplicaSettings, options_of
 
@@ -34,8 +32,7 @@ class PaymentService:
         self._settings = settings
         self._pace = Pace()
         self._last_done_us = 0
-        named = {topic: qualified(connection.namespace, topic) for topic in Topic}
-        self._names = named
+        self._names = named = {topic: qualified(connection.namespace, topic) for topic in Topic}
         self.consumer = PlanConsumer(
             settings.replica,
             connection,
@@ -62,26 +59,20 @@ class PaymentService:
         finish_s = self._pace.begin(clock(), self._settings.service_time_of(event.key), idle=is_idle)
         await asyncio.sleep(max(0.0, finish_s - clock()))
         self._last_done_us = now_us()
-        outgoing = settle(event, self._settings.replica, self._last_done_us)
-        return await self.consumer.send(self._names[outgoing.topic], outgoing.key, outgoing.value)
+        topic, key, value = settle(event, self._settings.replica, self._last_done_us)
+        return await self.consumer.send(self._names[topic], key, value)
 
 
-@dataclass(frozen=True, slots=True)
-class Outgoing:
-    """One record to write before the event counts as done. Topic without the run's namespace."""
+def settle(event: Event, replica: str, done_us: int) -> tuple[Topic, bytes | None, bytes]:
+    """Return topic, key and value of what is written before the event counts as done.
 
-    topic: Topic
-    key: bytes | None
-    value: bytes
-
-
-def settle(event: Event, replica: str, done_us: int) -> Outgoing:
-    """Return a settled payment for a good event, a dead letter for any other. `done_us`: when its service ended."""
+    A settled payment for a good event, a dead letter for any other. done_us: when its service ended.
+    """
     requested = requested_payment(event.value)
     if isinstance(requested, Refusal):
-        return Outgoing(Topic.DEAD_LETTERS, event.key, encode(dead_letter(Group.PAYMENT, event, requested, done_us)))
+        return Topic.DEAD_LETTERS, event.key, encode(dead_letter(Group.PAYMENT, event, requested, done_us))
     settled = settled_payment(requested, event, replica, done_us)
-    return Outgoing(Topic.PAYMENTS_SETTLED, settled.order_id.encode(), encode(settled))
+    return Topic.PAYMENTS_SETTLED, settled.order_id.encode(), encode(settled)
 
 
 def requested_payment(value: bytes | None) -> PaymentRequested | Refusal:
@@ -98,12 +89,8 @@ def requested_payment(value: bytes | None) -> PaymentRequested | Refusal:
 
 def settled_payment(requested: PaymentRequested, event: Event, replica: str, done_us: int) -> PaymentSettled:
     """Return the verdict on `requested`, with this stage's part of the timeline."""
-    verdict = authorise(
-        order_id=requested.order_id,
-        card_token=requested.card_token,
-        amount_minor=requested.amount_minor,
-        country=requested.country,
-        merchant=requested.merchant,
+    decline_reason, risk_score = authorise(
+        requested.card_token, requested.amount_minor, requested.country, requested.merchant
     )
     timeline = msgspec.structs.replace(
         requested.timeline,
@@ -115,15 +102,15 @@ def settled_payment(requested: PaymentRequested, event: Event, replica: str, don
         epoch=event.epoch,
     )
     return PaymentSettled(
-        payment_id=verdict.payment_id,
+        payment_id=payment_id(requested.order_id),
         order_id=requested.order_id,
         customer=requested.customer,
         merchant=requested.merchant,
         country=requested.country,
         currency=requested.currency,
         amount_minor=requested.amount_minor,
-        accepted=verdict.accepted,
-        decline_reason=verdict.decline_reason,
-        risk_score=verdict.risk_score,
+        accepted=decline_reason is None,
+        decline_reason=decline_reason,
+        risk_score=risk_score,
         timeline=timeline,
     )

@@ -3,7 +3,6 @@
 import hashlib
 import math
 import uuid
-from dataclasses import dataclass
 from typing import Final
 
 from contracts.catalogue import COUNTRIES, MAX_AMOUNT_MINOR, MERCHANTS
@@ -30,16 +29,6 @@ UNKNOWN_RISK: Final = 1.0
 """Of a country or merchant that is not in the catalogue."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What became of a payment. `decline_reason` is None exactly when it is accepted."""
-
-    payment_id: str
-    accepted: bool
-    decline_reason: str | None
-    risk_score: float
-
-
 def payment_id(order_id: str) -> str:
     """Return the id of the order's payment; it follows from the order id alone, so a repeat is recognised."""
     return str(uuid.uuid5(PAYMENT_IDS, order_id))
@@ -62,13 +51,9 @@ def risk_score(amount_minor: int, country: str, merchant: str) -> float:
     return round(min(1.0, score), 4)
 
 
-def authorise(*, order_id: str, card_token: str, amount_minor: int, country: str, merchant: str) -> Verdict:
-    """Decide on one payment of a positive amount."""
+def authorise(card_token: str, amount_minor: int, country: str, merchant: str) -> tuple[str | None, float]:
+    """Decide on one payment of a positive amount: return why it is declined, None if it is not, and its risk score."""
     score = risk_score(amount_minor, country, merchant)
     if amount_minor > card_limit_minor(card_token):
-        reason: str | None = OVER_LIMIT
-    elif score > RISK_LIMIT:
-        reason = TOO_RISKY
-    else:
-        reason = None
-    return Verdict(payment_id(order_id), reason is None, reason, score)
+        return OVER_LIMIT, score
+    return TOO_RISKY if score > RISK_LIMIT else None, score

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts import events, journal, plan, progress
-from contracts.events import SCHEMA_VERSION, UnknownVersionError, check_version
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
 from contracts.plan import PlanRecord
 
@@ -110,19 +109,3 @@ def test_partitions_are_numbers_again_when_read() -> None:
     record = PlanRecord(epoch=1, at_us=1, replicas=("payment-0",), assignment={3: "payment-0"}, reason="")
     assert b'"assignment":{"3":"payment-0"}' in msgspec.json.encode(record)
     assert msgspec.json.decode(msgspec.json.encode(record), type=PlanRecord).assignment == {3: "payment-0"}
-
-
-def test_our_own_version_is_known() -> None:
-    check_version(b'{"v": %d, "anything": "else"}' % SCHEMA_VERSION)
-
-
-@pytest.mark.parametrize(("value", "version"), [(b'{"v": 2}', 2), (b'{"v": 99, "order_id": "o-1"}', 99), (b"{}", 0)])
-def test_another_version_or_none_is_unknown_and_named(value: bytes, version: int) -> None:
-    with pytest.raises(UnknownVersionError, match=f"schema version {version} is unknown; this service understands 1"):
-        check_version(value)
-
-
-@pytest.mark.parametrize("value", [b"", b"[]", b'{"v": "1"}', b"\xff\xfe"])
-def test_what_is_no_record_at_all_is_a_decoding_error(value: bytes) -> None:
-    with pytest.raises((msgspec.DecodeError, UnicodeDecodeError)):
-        check_version(value)

@@ -90,7 +90,6 @@ def test_text_stands_for_numbers_only_where_it_must() -> None:
 def test_the_environment_names_fields_in_capitals_behind_a_prefix() -> None:
     environ = {"TAILPACK_NAME": "a", "TAILPACK_LITRES": "3", "TAILPACK_DRY_RUN": "false", "HOME": "/"}
     assert from_environment(environ, Pump) == Pump(name="a", litres=3)
-    assert from_environment({"P_NAME": "b", "P_LITRES": "1"}, Pump, prefix="P_").name == "b"
 
 
 def test_an_empty_variable_is_one_that_is_not_set() -> None:

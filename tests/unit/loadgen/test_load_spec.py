@@ -3,8 +3,9 @@
 import msgspec
 import pytest
 
+from contracts.events import Grouping
 from loadgen.schedule import Spacing, Split
-from loadgen.spec import Grouping, LoadSpec, Topology
+from loadgen.spec import LoadSpec, Topology
 
 
 def load(**changes: object) -> LoadSpec:

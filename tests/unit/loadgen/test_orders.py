@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.catalogue import COUNTRIES, CURRENCIES, MAX_AMOUNT_MINOR, MAX_ORDER_BYTES, MERCHANTS
-from contracts.events import OrderPlaced, PaymentRequested
+from contracts.events import Grouping, OrderPlaced, PaymentRequested
 from loadgen.orders import ANY_PARTITION, Flaw, Orders, events
 from loadgen.schedule import Spacing, Split
-from loadgen.spec import Grouping, LoadSpec, Topology
+from loadgen.spec import LoadSpec, Topology
 
 numbers = st.integers(0, 2**40)
 

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.events import DeadLetter, ShipmentScheduled, Timeline
-from services.common.dead_letters import PAYLOAD_LIMIT, dead_letter, mask_cards
-from services.common.records import Incoming, Refusal, decoder, encode
+from services.common.records import PAYLOAD_LIMIT, Incoming, Refusal, dead_letter, decoder, encode, mask_cards
 
 SHIPMENT = ShipmentScheduled(
     shipment_id="s", order_id="o", payment_id="p", customer="c", country="DE", parcel="M-1", carrier="DHL",

@@ -16,7 +16,7 @@ from contracts.topics import Topic
 from services.comparators import librdkafka
 from services.comparators.__main__ import MODULES, ComparatorSettings
 from services.comparators.librdkafka import Duties
-from services.comparators.replica import Tally, Work
+from services.comparators.replica import Replica
 from services.consumer import Event
 from services.payment.settings import ReplicaSettings
 
@@ -49,60 +49,59 @@ def test_nothing_is_committed_or_stored_behind_the_replicas_back():
 
 
 def settled(value: bytes | None):
-    work = Work(SETTINGS)
-    work.begin(b"order", idle=True)
-    return work.finish(Event("run.payments.requested", 4, 17, b"k", value, (), 1_000, received_us=2_000, epoch=0))[0]
+    replica = Replica(SETTINGS)
+    replica.begin(b"order", idle=True)
+    return replica.finish(Event("run.payments.requested", 4, 17, b"k", value, (), 1_000, received_us=2_000, epoch=0))
 
 
 def test_a_good_event_is_settled_with_this_replicas_part_of_the_timeline():
     asked = request(1)
-    outgoing = settled(msgspec.json.encode(asked))
-    assert (outgoing.topic, outgoing.key) == (Topic.PAYMENTS_SETTLED, asked.order_id.encode())
-    line = msgspec.json.decode(outgoing.value, type=PaymentSettled).timeline
+    topic, key, value = settled(msgspec.json.encode(asked))
+    assert (topic, key) == (Topic.PAYMENTS_SETTLED, asked.order_id.encode())
+    line = msgspec.json.decode(value, type=PaymentSettled).timeline
     assert line.intended_us == asked.timeline.intended_us
     assert (line.received_us, line.partition, line.offset, line.replica, line.epoch) == (2_000, 4, 17, "payment-0", 0)
     assert line.done_us is not None
 
 
 def test_what_is_no_payment_becomes_a_dead_letter():
-    outgoing = settled(b"not json")
-    assert outgoing.topic is Topic.DEAD_LETTERS
-    assert msgspec.json.decode(outgoing.value, type=DeadLetter).offset == 17
+    topic, _, value = settled(b"not json")
+    assert topic is Topic.DEAD_LETTERS
+    assert msgspec.json.decode(value, type=DeadLetter).offset == 17
 
 
 def test_a_replica_is_warm_until_its_first_partition_and_a_member_from_then_on():
-    tally = Tally("payment-0")
-    tally.taken([])
-    assert tally.report(0.0).state is ReplicaState.WARM
-    tally.taken([3, 1])
-    assert tally.report(0.0).state is ReplicaState.MEMBER
-    tally.given_up([1, 3])
-    assert tally.report(0.0).state is ReplicaState.MEMBER
-    tally.stopping = True
-    assert tally.report(0.0).state is ReplicaState.STOPPING
+    replica = Replica(SETTINGS)
+    replica.taken([])
+    assert replica.report().state is ReplicaState.WARM
+    replica.taken([3, 1])
+    assert replica.report().state is ReplicaState.MEMBER
+    replica.given_up([1, 3])
+    assert replica.report().state is ReplicaState.MEMBER
+    replica.stopping = True
+    assert replica.report().state is ReplicaState.STOPPING
 
 
 def test_partitions_come_and_go_one_by_one_and_take_their_positions_along():
-    tally = Tally("payment-0")
-    tally.taken([3, 1])
-    tally.served(1, 41, 0.005)
-    tally.taken([2])
-    tally.served(2, 7, 0.005)
-    tally.given_up([1])
-    report = tally.report(0.0)
+    replica = Replica(SETTINGS)
+    replica.taken([3, 1])
+    replica.served(1, 41, 0.005)
+    replica.taken([2])
+    replica.served(2, 7, 0.005)
+    replica.given_up([1])
+    report = replica.report()
     assert (report.partitions, report.positions, report.processed) == ((2, 3), {2: 8}, 2)
     assert (report.epoch, report.assigned_epoch) == (0, 0), "there is no plan"
 
 
 def test_service_times_are_those_since_the_report_before():
-    tally = Tally("payment-0")
-    tally.taken([0])
-    tally.served(0, 1, 0.004)
-    tally.served(0, 2, 0.006)
-    report = tally.report(busy_s=0.01)
-    assert report.busy_us == 10_000
+    replica = Replica(SETTINGS)
+    replica.taken([0])
+    replica.served(0, 1, 0.004)
+    replica.served(0, 2, 0.006)
+    report = replica.report()
     assert report.service == ServiceTimes(events=2, mean_us=5000, max_us=6000)
-    assert tally.report(0.0).service == ServiceTimes()
+    assert replica.report().service == ServiceTimes()
 
 
 class Clock:

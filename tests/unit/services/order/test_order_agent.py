@@ -11,7 +11,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from contracts.connection import Connection
-from contracts.events import DeadLetter, PaymentRequested
+from contracts.events import DeadLetter, Grouping, PaymentRequested
 from services.common.service import Service
 from services.order.app import OrderSettings, build
 
@@ -48,7 +48,7 @@ class Memory:
 @asynccontextmanager
 async def order_agent(folder: Path) -> AsyncIterator[tuple[Service, Any, Memory]]:
     """Yield the service, its agent's stream, and what its producer was given."""
-    settings = OrderSettings(data_dir=str(folder), payment_partitions=9, grouping="explicit")
+    settings = OrderSettings(data_dir=str(folder), payment_partitions=9, grouping=Grouping.EXPLICIT)
     service = build(Connection(bootstrap_servers="127.0.0.1:1", namespace="t"), settings)
     memory = Memory()
     service.app.producer = memory

@@ -12,9 +12,9 @@ from payment_group import request
 from contracts.connection import Connection
 from contracts.events import DeadLetter, PaymentRequested, PaymentSettled
 from contracts.topics import Topic
-from services.common.dead_letters import PAYLOAD_LIMIT
+from services.common.records import PAYLOAD_LIMIT
 from services.consumer import Delivery, Event, Options
-from services.payment.app import MAX_REQUEST_BYTES, Outgoing, PaymentService, settle
+from services.payment.app import MAX_REQUEST_BYTES, PaymentService, settle
 from services.payment.domain import payment_id
 from services.payment.settings import ReplicaSettings, options_of
 
@@ -22,7 +22,7 @@ CONNECTION = Connection(bootstrap_servers="localhost:1", namespace="run-1")
 DONE_US = 1_700_000_000_000_000
 
 
-def handled(value: bytes | None, *, key: bytes | None = b"key") -> Outgoing:
+def handled(value: bytes | None, *, key: bytes | None = b"key") -> tuple[Topic, bytes | None, bytes]:
     event = Event("run-1.payments.requested", 3, 41, key, value, (), 0, received_us=DONE_US - 9000, epoch=7)
     return settle(event, "payment-2", DONE_US)
 
@@ -33,9 +33,9 @@ def changed(**fields: object) -> bytes:
 
 def test_a_good_request_is_settled_under_its_order_id_with_its_timeline():
     asked = request(1)
-    outgoing = handled(msgspec.json.encode(asked))
-    settled = msgspec.json.decode(outgoing.value, type=PaymentSettled)
-    assert (outgoing.topic, outgoing.key) == (Topic.PAYMENTS_SETTLED, asked.order_id.encode())
+    topic, key, value = handled(msgspec.json.encode(asked))
+    settled = msgspec.json.decode(value, type=PaymentSettled)
+    assert (topic, key) == (Topic.PAYMENTS_SETTLED, asked.order_id.encode())
     assert (settled.payment_id, settled.accepted) == (payment_id(asked.order_id), True)
     timeline = settled.timeline
     assert (timeline.intended_us, timeline.placed_us) == (asked.timeline.intended_us, asked.timeline.placed_us)
@@ -57,9 +57,9 @@ def test_a_good_request_is_settled_under_its_order_id_with_its_timeline():
     ],
 )
 def test_what_cannot_be_settled_is_a_dead_letter_with_the_reason(value, reason):
-    outgoing = handled(value)
-    letter = msgspec.json.decode(outgoing.value, type=DeadLetter)
-    assert (outgoing.topic, outgoing.key) == (Topic.DEAD_LETTERS, b"key")
+    topic, key, written = handled(value)
+    letter = msgspec.json.decode(written, type=DeadLetter)
+    assert (topic, key) == (Topic.DEAD_LETTERS, b"key")
     assert (letter.stage, letter.partition, letter.offset) == ("payment", 3, 41)
     assert letter.letter_id == "run-1.payments.requested/3/41"
     assert len(letter.reasons) == 1
@@ -68,7 +68,7 @@ def test_what_cannot_be_settled_is_a_dead_letter_with_the_reason(value, reason):
 
 
 def test_a_dead_letter_names_the_order_where_it_can_be_read_but_no_card():
-    letter = msgspec.json.decode(handled(changed(v=99, note="4111 1111 1111 1111")).value, type=DeadLetter)
+    letter = msgspec.json.decode(handled(changed(v=99, note="4111 1111 1111 1111"))[2], type=DeadLetter)
     assert letter.order_id == request(1).order_id
     assert "4111" not in letter.payload
     assert "**** **** **** 1111" in letter.payload
@@ -76,7 +76,7 @@ def test_a_dead_letter_names_the_order_where_it_can_be_read_but_no_card():
 
 @given(st.binary(max_size=300))
 def test_no_bytes_can_make_the_handler_raise(value):
-    assert handled(value).topic in {Topic.DEAD_LETTERS, Topic.PAYMENTS_SETTLED}
+    assert handled(value)[0] in {Topic.DEAD_LETTERS, Topic.PAYMENTS_SETTLED}
 
 
 json_values = st.recursive(
@@ -88,12 +88,12 @@ json_values = st.recursive(
 
 @given(st.sampled_from([each.name for each in msgspec.structs.fields(PaymentRequested)]), json_values)
 def test_no_value_of_any_field_can_make_the_handler_raise(field, value):
-    assert handled(changed(**{field: value})).topic in {Topic.DEAD_LETTERS, Topic.PAYMENTS_SETTLED}
+    assert handled(changed(**{field: value}))[0] in {Topic.DEAD_LETTERS, Topic.PAYMENTS_SETTLED}
 
 
 def test_lone_surrogates_do_not_stop_a_replica():
     value = msgspec.json.encode(request(1)).replace(request(1).order_id.encode(), b"\\ud800")
-    assert handled(value).topic in {Topic.DEAD_LETTERS, Topic.PAYMENTS_SETTLED}
+    assert handled(value)[0] in {Topic.DEAD_LETTERS, Topic.PAYMENTS_SETTLED}
 
 
 def service(**fields: object) -> tuple[PaymentService, list[tuple[str, bytes | None, bytes]]]:

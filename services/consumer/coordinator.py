@@ -7,19 +7,20 @@ package uses of aiokafka 0.14 is named in `private_surface`.
 import asyncio
 import logging
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Set
 from typing import Any, Final, Protocol
 
 from aiokafka.client import ConnectionGroup
 from aiokafka.consumer.group_coordinator import GroupCoordinator
+from aiokafka.consumer.subscription_state import TopicPartitionState
 from aiokafka.coordinator.protocol import ConsumerProtocol
 from aiokafka.errors import KafkaError, RebalanceInProgressError
 from aiokafka.protocol.admin import DescribeGroupsRequest
 from aiokafka.protocol.group import LeaveGroupRequest
 from aiokafka.protocol.metadata import MetadataRequest
-from aiokafka.structs import TopicPartition
+from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
-from services.consumer.assignment import change
+from services.consumer.lease import Lease
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +33,10 @@ ROUND_FETCH_WAIT_MS: Final = 5
 """… which is why fetches are kept short while a round is on."""
 NO_MEMBERS: Final = ("Empty", "Dead")
 """Group states in which nobody is a member; Kafka calls a group that does not exist Dead."""
+UNKNOWN_OFFSET: Final = -1
+NOWHERE: Final = -1
+"""Position of a partition that was let go. No fetch has it, so no response fits. Without any position the fetcher's
+search for positions, if it is under way, would wait for ever for one that nobody looks up any more."""
 
 
 class Conduct(Protocol):
@@ -46,15 +51,6 @@ class Conduct(Protocol):
     def lost(self) -> None:
         """The group no longer knows this member: what it owned is gone, now."""
 
-    def now_s(self) -> float:
-        """Return the time by which `confirmed` is told."""
-
-    def confirmed(self, asked_s: float) -> None:
-        """The group has confirmed the membership; it was asked at `asked_s`."""
-
-    def waits(self, *, on: bool) -> None:
-        """The member waits for the round to complete, or no longer does."""
-
 
 class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships no types
     """Kafka's classic protocol; what is stopped and handed over is the conduct's affair."""
@@ -62,6 +58,8 @@ class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships
     joining = False
     """From just before JoinGroup is sent until the assignment is known."""
     conduct: Conduct
+    lease: Lease
+    """Renewed by whatever the group answers; its clock is held while the broker holds its answer."""
     _consumer: Any
     _topic: str
 
@@ -84,32 +82,32 @@ class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships
     async def _do_rejoin_group(self, subscription: Any) -> bool:
         if not subscription.active:  # left meanwhile; stock aiokafka would still join, and the group would wait for it
             return False
-        self._wait(on=True)
+        self.joining = self.lease.waits = True
         try:
             return bool(await super()._do_rejoin_group(subscription))
         finally:
-            self._wait(on=False)
+            self.joining = self.lease.waits = False
 
     async def _on_join_complete(self, generation: int, member_id: str, protocol: str, assignment: bytes) -> None:
-        self._wait(on=False)  # SyncGroup is answered: commits are legal again
-        answered_s = self.conduct.now_s()
+        self.joining = self.lease.waits = False  # SyncGroup is answered: commits are legal again
+        answered_s = self.lease.now_s()
         decoded = ConsumerProtocol.ASSIGNMENT.decode(assignment)
         self._lookup_assignor(protocol).on_assignment(decoded)
         mine = frozenset(partition for _, partitions in decoded.assignment for partition in partitions)
         await self.conduct.carry_out(mine, generation)
-        self.conduct.confirmed(answered_s)
+        self.lease.renew(answered_s)
 
     async def _do_commit_offsets(self, assignment: Any, offsets: Any) -> None:
         if self.joining:  # it would queue behind JoinGroup and arrive with a stale generation
             raise RebalanceInProgressError(self.group_id)
-        asked_s = self.conduct.now_s()
+        asked_s = self.lease.now_s()
         await super()._do_commit_offsets(assignment, offsets)
-        self.conduct.confirmed(asked_s)
+        self.lease.renew(asked_s)
 
     async def _do_heartbeat(self) -> bool:
-        asked_s = self.conduct.now_s()
+        asked_s = self.lease.now_s()
         if known := bool(await super()._do_heartbeat()):
-            self.conduct.confirmed(asked_s)
+            self.lease.renew(asked_s)
         return known
 
     def reset_generation(self) -> None:
@@ -196,10 +194,6 @@ class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships
         """Ask for the topic's metadata: there are more partitions than this client knows."""
         self._client.force_metadata_update()
 
-    def _wait(self, *, on: bool) -> None:
-        self.joining = on
-        self.conduct.waits(on=on)
-
     async def _leave_for(self, member_id: str, way: Any) -> None:
         if self.coordinator_id is None:
             return
@@ -210,3 +204,40 @@ class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships
             log.warning(
                 "leaving the group for %s was not answered (%r); its session will run out", member_id, unanswered
             )
+
+
+def change(consumer: Any, partitions: Set[TopicPartition], positions: Mapping[TopicPartition, int]) -> bool:
+    """Fetch exactly `partitions`, those in `positions` from there; return whether the assignment is a new one.
+
+    aiokafka replaces its Assignment at every rebalance, and with it throws away what it has fetched and the fetch that
+    is under way. Here the one Assignment is changed in place: partitions that stay never notice. Those that are new and
+    have no position begin where aiokafka finds the group's committed offset, or its reset.
+    """
+    state, fetcher = consumer._subscription, consumer._fetcher
+    subscription = state.subscription
+    fresh = subscription.assignment is None
+    if fresh:
+        state.assign_from_subscribed(set(partitions))
+    assignment = subscription.assignment
+    for left in assignment.tps - partitions:
+        _replace(assignment, left)
+        assignment.state_value(left).seek(NOWHERE)
+        fetcher._records.pop(left, None)
+    for new in partitions - assignment.tps:
+        _replace(assignment, new)
+    assignment._topic_partitions = frozenset(partitions)
+    for partition, offset in positions.items():
+        assignment.state_value(partition).seek(offset)
+        fetcher._records.pop(partition, None)
+    subscription._reassignment_in_progress = False
+    state._notify_assignment_waiters()
+    fetcher._notify(fetcher._wait_consume_future)
+    return fresh
+
+
+def _replace(assignment: Any, partition: TopicPartition) -> None:
+    """Give the partition a fresh state: a response that is under way for the old one is thrown away."""
+    old = assignment.state_value(partition)
+    if old is not None:
+        old.update_committed(OffsetAndMetadata(UNKNOWN_OFFSET, ""))  # whoever waits for it would wait for ever
+    assignment._tp_state[partition] = TopicPartitionState(assignment)

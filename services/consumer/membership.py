@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from contracts.plan import Eviction, PlanRecord
@@ -11,7 +12,7 @@ from services.consumer.assignor import PlanAssignor
 from services.consumer.coordinator import FETCH_WAIT_MS, PlanCoordinator
 from services.consumer.handover import Handover
 from services.consumer.lease import Lease
-from services.consumer.plan_reader import PlanReader, unseen
+from services.consumer.plan_reader import PlanReader
 
 log = logging.getLogger(__name__)
 
@@ -26,80 +27,68 @@ LINGER_S: Final = 0.25
 round gave them, they would have to join again."""
 
 
+@dataclass(slots=True, kw_only=True)
 class Membership:
     """Joins, rejoins and leaves. The coordinator's Conduct: it is told of each round, one after the other."""
 
-    def __init__(
-        self,
-        *,
-        replica: str,
-        subscribe: Callable[[], None],
-        coordinator: PlanCoordinator,
-        assignor: PlanAssignor,
-        handover: Handover,
-        lease: Lease,
-        plans: PlanReader,
-        changed: Callable[[], None],
-        completed: Callable[[], None],
-        failed: "asyncio.Future[None]",
-        linger_s: float = LINGER_S,
-    ) -> None:
-        self._replica = replica
-        self._subscribe = subscribe
-        self._coordinator = coordinator
-        self._assignor = assignor
-        self._handover = handover
-        self._lease = lease
-        self.now_s = lease.now_s
-        self._plans = plans
-        self._changed = changed
-        self._completed = completed
-        self._failed = failed
-        self._linger_s = linger_s
-        self._leaving = asyncio.Lock()
-        self._empty = asyncio.Event()
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._subscribed = False
-        self._evicted: set[str] = set()
-        self._behind = 0
-        self.state = ReplicaState.WARM
+    replica: str
+    subscribe: Callable[[], None]
+    coordinator: PlanCoordinator
+    assignor: PlanAssignor
+    handover: Handover
+    lease: Lease
+    plans: PlanReader
+    changed: Callable[[], None]
+    """Called when the state, or what is owned, may be another."""
+    completed: Callable[[], None]
+    """Called after each round."""
+    failed: "asyncio.Future[None]"
+    """Gets the first error that the replica cannot survive."""
+    linger_s: float = LINGER_S
+    state: ReplicaState = ReplicaState.WARM
+    _leaving: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _empty: asyncio.Event = field(default_factory=asyncio.Event)
+    _tasks: "set[asyncio.Task[None]]" = field(default_factory=set)
+    _subscribed: bool = False
+    _evicted: set[str] = field(default_factory=set)
+    _behind: int = 0
 
     @property
     def member_id(self) -> str:
         """The group's id of this member; empty when not a member."""
-        return str(self._coordinator.member_id) if self._subscribed else ""
+        return str(self.coordinator.member_id) if self._subscribed else ""
 
     @property
     def generation(self) -> int:
         """The group's generation; -1 when not a member."""
-        return int(self._coordinator.generation) if self._subscribed else -1
+        return int(self.coordinator.generation) if self._subscribed else -1
 
     async def run(self) -> None:
         """Obey plans until cancelled."""
-        await self._obey(self._plans.newest)
+        await self._obey(self.plans.newest)
         while True:
             try:
-                await asyncio.wait_for(self._plans.news.wait(), PATIENCE_S)
+                await asyncio.wait_for(self.plans.news.wait(), PATIENCE_S)
             except TimeoutError:
                 await self._help_out()
                 continue
-            self._plans.news.clear()
-            await self._obey(self._plans.newest)
+            self.plans.news.clear()
+            await self._obey(self.plans.newest)
 
     async def drain(self, drain_s: float) -> None:
         """Ask the others to take over and serve until they have, for `drain_s` at most; then leave the group.
 
         Eager: leave at once; asking would stop everybody, and the leaving again.
         """
-        if self._handover.queues.held and not self._handover.eager and self.state is not ReplicaState.STOPPING:
-            self.state, self._assignor.draining = ReplicaState.DRAINING, True
-            self._changed()
+        if self.handover.queues.held and not self.handover.eager and self.state is not ReplicaState.STOPPING:
+            self.state, self.assignor.draining = ReplicaState.DRAINING, True
+            self.changed()
             self._empty.clear()
-            self._coordinator.request_rejoin()
+            self.coordinator.request_rejoin()
             try:
                 await asyncio.wait_for(self._empty.wait(), drain_s)
-                if self._assignor.last.members > 1:
-                    await asyncio.sleep(self._linger_s)
+                if self.assignor.last.members > 1:
+                    await asyncio.sleep(self.linger_s)
             except TimeoutError:
                 log.warning("nobody has taken over within %g s; leaving all the same", drain_s)
         await self.leave(ReplicaState.STOPPING)
@@ -109,25 +98,25 @@ class Membership:
         async with self._leaving:  # a leave under way is completed before the replica stops
             if self._subscribed:
                 self._subscribed = False  # from here on, a round under way hands out nothing
-                await self._handover.give_up_all(self._handover.release_s)
-                await self._coordinator.leave()
-            self._assignor.forget()
+                await self.handover.give_up_all(self.handover.release_s)
+                await self.coordinator.leave()
+            self.assignor.forget()
         self.state = state
-        self._changed()
+        self.changed()
 
     async def abandon(self) -> dict[int, range]:
         """Stop without telling the group, which cannot be reached; return what others will serve again."""
         self._subscribed = False
         self.state = ReplicaState.STOPPING
-        return await self._handover.abandon()
+        return await self.handover.abandon()
 
     # What the coordinator calls.
 
     async def before_round(self) -> None:
         """Eager: stop serving. Incremental: go on."""
         try:
-            if self._handover.eager and self._subscribed:
-                await self._handover.stop()
+            if self.handover.eager and self._subscribed:
+                await self.handover.stop()
         except Exception as wrong:  # aiokafka would log it and go on with a replica that serves nothing
             self._fail(wrong)
 
@@ -137,99 +126,89 @@ class Membership:
             if not self._subscribed:
                 return
             try:
-                again = await self._handover.carry_out(partitions, generation)
+                again = await self.handover.carry_out(partitions, generation)
             except Exception as wrong:
                 self._fail(wrong)
                 return
         self._settle(partitions)
-        self._completed()
+        self.completed()
         if again:
-            self._coordinator.request_rejoin()
+            self.coordinator.request_rejoin()
             return
-        self._coordinator.set_fetch_wait(FETCH_WAIT_MS)
+        self.coordinator.set_fetch_wait(FETCH_WAIT_MS)
         self._compare_epochs()
-        if grace_s := self._assignor.grace_left_s():
-            asyncio.get_running_loop().call_later(grace_s + GRACE_MARGIN_S, self._coordinator.request_rejoin)
+        if grace_s := self.assignor.grace_left_s():
+            asyncio.get_running_loop().call_later(grace_s + GRACE_MARGIN_S, self.coordinator.request_rejoin)
 
     def lost(self) -> None:
         """Drop everything: somebody else owns it."""
-        if lost := sorted(self._handover.lose()):
-            self._start(self._handover.listeners.on_partitions_lost, lost)
-        self._changed()
-
-    def confirmed(self, asked_s: float) -> None:
-        """Renew the lease."""
-        self._lease.renew(asked_s)
-
-    def waits(self, *, on: bool) -> None:
-        """Hold the lease's clock while the broker holds its answer."""
-        self._lease.waits = on
+        if lost := sorted(self.handover.lose()):
+            self._start(self.handover.listeners.on_partitions_lost, lost)
+        self.changed()
 
     # What follows from plans and rounds.
 
     async def _obey(self, plan: PlanRecord | None) -> None:
         await self._evict(plan.evictions if plan else ())
         named = self._is_named(plan)
-        if self._subscribed and not named and self._handover.eager:
+        if self._subscribed and not named and self.handover.eager:
             await self.leave(ReplicaState.DRAINED)
         elif self._subscribed:
-            if plan is not None and plan.epoch > self._assignor.last.epoch and not self._coordinator.joining:
-                self._coordinator.request_rejoin()  # while joining, the epochs are compared at its end
-        elif named or (self.state is ReplicaState.WARM and not self._handover.eager):
+            if plan is not None and plan.epoch > self.assignor.last.epoch and not self.coordinator.joining:
+                self.coordinator.request_rejoin()  # while joining, the epochs are compared at its end
+        elif named or (self.state is ReplicaState.WARM and not self.handover.eager):
             self._join()
-        self._changed()
+        self.changed()
 
     async def _evict(self, evictions: Sequence[Eviction]) -> None:
-        await asyncio.gather(*map(self._coordinator.evict, unseen(evictions, self._evicted)))
+        fresh = {each.member_id for each in evictions if each.member_id} - self._evicted
+        self._evicted |= fresh
+        await asyncio.gather(*map(self.coordinator.evict, sorted(fresh)))
 
     async def _help_out(self) -> None:
         """Nothing has happened for long: serve, if nobody does."""
-        if (
-            not self._subscribed
-            and self.state is not ReplicaState.STOPPING
-            and await self._coordinator.group_is_empty()
-        ):
+        if not self._subscribed and self.state is not ReplicaState.STOPPING and await self.coordinator.group_is_empty():
             log.warning("no plan names this replica, but the group is empty: it serves until a plan comes")
             self._join()
 
     async def _leave_later(self, state: ReplicaState) -> None:
-        await asyncio.sleep(self._linger_s)
-        if not self._handover.queues.held and not self._is_named(self._plans.newest):
+        await asyncio.sleep(self.linger_s)
+        if not self.handover.queues.held and not self._is_named(self.plans.newest):
             await self.leave(state)
 
     def _join(self) -> None:
         if self.state not in (ReplicaState.STOPPING, ReplicaState.DRAINING):
             self._subscribed = True
-            self._lease.renew(self.now_s())
-            self._subscribe()
+            self.lease.renew(self.lease.now_s())
+            self.subscribe()
 
     def _settle(self, partitions: frozenset[int]) -> None:
         """Become what the round made of this replica."""
-        plan, assignor = self._plans.newest, self._assignor
+        plan, assignor = self.plans.newest, self.assignor
         is_behind = plan is not None and plan.epoch > assignor.last.epoch
         # What was given up now is handed on in the next round.
-        is_empty = not self._handover.queues.held and not (assignor.given and assignor.last.again)
+        is_empty = not self.handover.queues.held and not (assignor.given and assignor.last.again)
         self._behind = self._behind if is_behind else 0
         if self.state is ReplicaState.DRAINING:
             if is_empty or (partitions and assignor.asked_to_drain):  # asked, and still assigned: nobody can take over
                 self._empty.set()
             elif not assignor.asked_to_drain:
-                self._coordinator.request_rejoin()
-        elif self._handover.queues.held or self._is_named(plan):
+                self.coordinator.request_rejoin()
+        elif self.handover.queues.held or self._is_named(plan):
             self.state = ReplicaState.MEMBER
         elif self.state is ReplicaState.MEMBER and is_empty and not is_behind:
             self._start(self._leave_later, ReplicaState.DRAINED)
-        self._changed()
+        self.changed()
 
     def _compare_epochs(self) -> None:
-        plan = self._plans.newest
-        if plan is not None and plan.epoch > self._assignor.last.epoch:
+        plan = self.plans.newest
+        if plan is not None and plan.epoch > self.assignor.last.epoch:
             pause_s = BEHIND_S[min(self._behind, len(BEHIND_S) - 1)]
             self._behind += 1
-            asyncio.get_running_loop().call_later(pause_s, self._plans.news.set)
+            asyncio.get_running_loop().call_later(pause_s, self.plans.news.set)
 
     def _is_named(self, plan: PlanRecord | None) -> bool:
-        return plan is None or self._replica in plan.replicas
+        return plan is None or self.replica in plan.replicas
 
     def _start(self, duty: Callable[[Any], Any], argument: Any) -> None:
         """Do something beside the round, which waits for its end."""
@@ -244,5 +223,5 @@ class Membership:
         task.add_done_callback(ended)
 
     def _fail(self, wrong: BaseException) -> None:
-        if not self._failed.done():
-            self._failed.set_exception(wrong)
+        if not self.failed.done():
+            self.failed.set_exception(wrong)

@@ -24,7 +24,7 @@ from services.consumer.membership import Membership
 from services.consumer.output import Committer, ProgressReporter
 from services.consumer.partition_queue import PartitionQueues
 from services.consumer.server import OnError, Poller, Server
-from services.consumer.shutdown import SILENCE_S, served_again, silence, unless_silent
+from services.consumer.shutdown import SILENCE_S, served_again, silence, unless
 
 log = logging.getLogger(__name__)
 
@@ -90,7 +90,7 @@ class PlanConsumer:
         self._clients = Clients(self._replica, self._incarnation, self._connection, self._topics, self._options)
         try:
             with quiet_aiokafka():
-                is_started = await self._is_started(stop)
+                is_started = await unless(self._clients.start(), stop.wait())
             if is_started:
                 self._put_together()
                 await self._serve(stop)
@@ -117,19 +117,6 @@ class PlanConsumer:
     def partitions(self) -> tuple[int, ...]:
         """Partitions that are served now, ascending."""
         return self._queues.serving
-
-    async def _is_started(self, stop: asyncio.Event) -> bool:
-        """Connect; return False when told to stop before that is done."""
-        starts, stops = asyncio.ensure_future(self._clients.start()), asyncio.ensure_future(stop.wait())
-        try:
-            await asyncio.wait([starts, stops], return_when=asyncio.FIRST_COMPLETED)
-            if not starts.done():
-                return False
-            starts.result()
-            return True
-        finally:
-            starts.cancel()
-            stops.cancel()
 
     def _put_together(self) -> None:
         clients, options, queues = self._clients, self._options, self._queues
@@ -161,7 +148,7 @@ class PlanConsumer:
             failed=clients.failed,
         )
         clients.assignor.claims = lambda: queues.held
-        clients.coordinator.conduct = self._membership
+        clients.coordinator.conduct, clients.coordinator.lease = self._membership, self._lease
 
     async def _serve(self, stop: asyncio.Event) -> None:
         await self._progress.report()
@@ -196,7 +183,7 @@ class PlanConsumer:
     async def _shut_down(self) -> None:
         silent = silence(self._clients.coordinator.brokers, self._clients.coordinator.ask)
         try:
-            if await unless_silent(self._leave(), silent, self._options.drain_s + LEAVE_DEADLINE_S):
+            if await unless(self._leave(), silent, self._options.drain_s + LEAVE_DEADLINE_S):
                 return
         except TimeoutError:
             log.warning("left without an answer from Kafka; what was not committed will be served again")

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -10,7 +10,7 @@ from aiokafka import AIOKafkaConsumer
 from aiokafka.errors import KafkaError
 from aiokafka.structs import TopicPartition
 
-from contracts.plan import PLAN_VERSION, Eviction, PlanRecord
+from contracts.plan import PLAN_VERSION, PlanRecord
 
 log = logging.getLogger(__name__)
 
@@ -35,13 +35,6 @@ def decode_plan(value: bytes) -> PlanRecord:
     if plan.epoch < 1:
         raise InvalidPlanError(f"epoch {plan.epoch} is below 1")
     return plan
-
-
-def unseen(evictions: Sequence[Eviction], seen: set[str]) -> list[str]:
-    """Return the member ids of `evictions` that are not in `seen`, and add them to it."""
-    fresh = [each.member_id for each in evictions if each.member_id and each.member_id not in seen]
-    seen.update(fresh)
-    return fresh
 
 
 class PlanReader:

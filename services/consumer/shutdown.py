@@ -36,7 +36,9 @@ async def silence(
     in_vain = 0
     try:
         while in_vain < LOOKS:
-            asked |= {node: asyncio.ensure_future(listen(node)) for node in nodes() if _is_free(asked.get(node))}
+            asked |= {
+                node: asyncio.ensure_future(listen(node)) for node in nodes() if node not in asked or asked[node].done()
+            }
             await asyncio.sleep(look_s)
             in_vain = 0 if heard.is_set() else in_vain + 1
             heard.clear()
@@ -44,18 +46,20 @@ async def silence(
         await _cancel(*asked.values())
 
 
-async def unless_silent(leave: Coroutine[Any, Any, None], silent: Coroutine[Any, Any, None], deadline_s: float) -> bool:
-    """Run `leave` until it is done, or `silent` is; return whether it was done. Raises TimeoutError at the deadline."""
-    leaving, waiting = asyncio.ensure_future(leave), asyncio.ensure_future(silent)
+async def unless(
+    duty: Coroutine[Any, Any, Any], signal: Coroutine[Any, Any, Any], deadline_s: float | None = None
+) -> bool:
+    """Run `duty` until it is done, or `signal` is; return whether it was done. Raises TimeoutError at the deadline."""
+    doing, waiting = asyncio.ensure_future(duty), asyncio.ensure_future(signal)
     try:
-        done, _ = await asyncio.wait([leaving, waiting], timeout=deadline_s, return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait([doing, waiting], timeout=deadline_s, return_when=asyncio.FIRST_COMPLETED)
         if not done:
             raise TimeoutError
-        ended = leaving if leaving in done else waiting
+        ended = doing if doing in done else waiting
         ended.result()
-        return ended is leaving
+        return ended is doing
     finally:
-        await _cancel(leaving, waiting)
+        await _cancel(doing, waiting)
 
 
 def served_again(uncommitted: Mapping[int, range]) -> str:
@@ -65,10 +69,6 @@ def served_again(uncommitted: Mapping[int, range]) -> str:
     count = sum(map(len, uncommitted.values()))
     where = ", ".join(f"{partition} from {offsets.start}" for partition, offsets in sorted(uncommitted.items()))
     return f"at most {count} events were begun and not committed, and will be served again (partition {where})"
-
-
-def _is_free(asked: "asyncio.Future[None] | None") -> bool:
-    return asked is None or asked.done()
 
 
 async def _cancel(*futures: "asyncio.Future[Any]") -> None:

@@ -1,7 +1,6 @@
 """Who has not heard from the group for a session starts nothing new."""
 
 import asyncio
-from types import SimpleNamespace
 
 import pytest
 from aiokafka.consumer.group_coordinator import GroupCoordinator
@@ -56,7 +55,7 @@ def test_heartbeats_and_commits_renew_it_from_when_they_were_sent(
 
     monkeypatch.setattr(GroupCoordinator, asks, answered_late)
     coordinator = PlanCoordinator.__new__(PlanCoordinator)
-    coordinator.conduct = SimpleNamespace(now_s=lease.now_s, confirmed=lease.renew)  # type: ignore[assignment]
+    coordinator.lease = lease
     asyncio.run(getattr(coordinator, asks)(*words))
     assert lease.is_out
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from aiokafka.errors import KafkaConnectionError
 
-from services.consumer.shutdown import LOOKS, silence, unless_silent
+from services.consumer.shutdown import LOOKS, silence, unless
 
 LOOK_S = 0.002
 
@@ -51,7 +51,7 @@ async def test_a_handover_that_is_quick_asks_nobody():
 
     async def leave() -> None: ...
 
-    assert await unless_silent(leave(), cluster.silence(), 5.0)
+    assert await unless(leave(), cluster.silence(), 5.0)
     assert cluster.asked == {"a": 0}
 
 
@@ -64,10 +64,10 @@ async def test_a_leave_that_waits_for_kafka_is_cut_short_by_the_silence():
         finally:
             cut.append("short")
 
-    assert not await unless_silent(leave(), Cluster(a="refuses").silence(), 5.0)
+    assert not await unless(leave(), Cluster(a="refuses").silence(), 5.0)
     assert cut == ["short"]
 
 
 async def test_while_somebody_answers_the_deadline_holds():
     with pytest.raises(TimeoutError):
-        await unless_silent(asyncio.Event().wait(), Cluster(a="answers").silence(), 0.02)  # type: ignore[arg-type]
+        await unless(asyncio.Event().wait(), Cluster(a="answers").silence(), 0.02)  # type: ignore[arg-type]

@@ -4,12 +4,12 @@ An order follows from run, seed and event number alone. Of its record all is kno
 """
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from hashlib import blake2b
 from math import exp
 from statistics import NormalDist
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -124,48 +124,27 @@ class Record(NamedTuple):
     partition: int
 
 
-class Event(Protocol):
-    """An event made ready before its time."""
-
-    def record(self, placed_us: int) -> Record:
-        """Return the record, stamped with its send time."""
-        ...
+Event = Callable[[int], Record]
+"""An event made ready before its time: the time of its send (µs since the epoch) → its record."""
 
 
-class OrderEvent:
-    """An order on its way to `orders.placed`: encoded beforehand, only a header waits for the send."""
-
-    __slots__ = ("_headers", "_key", "_value")
-
-    def __init__(self, order: OrderPlaced, intended_us: int, partition: int | None) -> None:
-        self._key = order.order_id.encode()
-        self._value = msgspec.json.encode(order)
-        self._headers: Headers = [(INTENDED_AT_HEADER, b"%d" % intended_us)]
-        if partition is not None:
-            self._headers.append((PARTITION_HEADER, b"%d" % partition))
-
-    def record(self, placed_us: int) -> Record:
-        """Return the record, stamped with its send time."""
-        return Record(self._key, self._value, [*self._headers, (PLACED_AT_HEADER, b"%d" % placed_us)], ANY_PARTITION)
+def order_event(order: OrderPlaced, intended_us: int, partition: int | None) -> Event:
+    """Return an order on its way to `orders.placed`: encoded beforehand, only a header waits for the send."""
+    key, value = order.order_id.encode(), msgspec.json.encode(order)
+    headers: Headers = [(INTENDED_AT_HEADER, b"%d" % intended_us)]
+    if partition is not None:
+        headers.append((PARTITION_HEADER, b"%d" % partition))
+    return lambda placed_us: Record(key, value, [*headers, (PLACED_AT_HEADER, b"%d" % placed_us)], ANY_PARTITION)
 
 
-class PaymentEvent:
-    """A payment request, as Order would have written it.
+def payment_event(order: OrderPlaced, intended_us: int, partition: int | None) -> Event:
+    """Return a payment request, as Order would have written it.
 
     Its timeline is part of the value, so it is encoded at the send.
     """
+    token = card_token(order.card_number, DEMO_TOKEN_KEY)
 
-    __slots__ = ("_intended_us", "_order", "_partition", "_token")
-
-    def __init__(self, order: OrderPlaced, intended_us: int, partition: int | None) -> None:
-        self._order = order
-        self._token = card_token(order.card_number, DEMO_TOKEN_KEY)
-        self._intended_us = intended_us
-        self._partition = ANY_PARTITION if partition is None else partition
-
-    def record(self, placed_us: int) -> Record:
-        """Return the record, stamped with its send time."""
-        order = self._order
+    def record(placed_us: int) -> Record:
         request = PaymentRequested(
             order_id=order.order_id,
             customer=order.customer,
@@ -173,11 +152,14 @@ class PaymentEvent:
             country=order.country,
             currency=order.currency,
             amount_minor=order.amount_minor,
-            card_token=self._token,
-            timeline=Timeline(intended_us=self._intended_us, placed_us=placed_us),
+            card_token=token,
+            timeline=Timeline(intended_us=intended_us, placed_us=placed_us),
         )
-        headers = [(INTENDED_AT_HEADER, b"%d" % self._intended_us), (PLACED_AT_HEADER, b"%d" % placed_us)]
-        return Record(order.order_id.encode(), msgspec.json.encode(request), headers, self._partition)
+        headers = [(INTENDED_AT_HEADER, b"%d" % intended_us), (PLACED_AT_HEADER, b"%d" % placed_us)]
+        to = ANY_PARTITION if partition is None else partition
+        return Record(order.order_id.encode(), msgspec.json.encode(request), headers, to)
+
+    return record
 
 
 def events(spec: LoadSpec, schedule: Schedule, orders: Orders, started_us: int) -> Iterator[Event]:
@@ -185,7 +167,7 @@ def events(spec: LoadSpec, schedule: Schedule, orders: Orders, started_us: int) 
 
     started_us: intended time of second 0 of the workload, µs since the epoch.
     """
-    make = PaymentEvent if spec.topology is Topology.PAYMENT_ONLY else OrderEvent
+    make = payment_event if spec.topology is Topology.PAYMENT_ONLY else order_event
     explicit = spec.grouping is Grouping.EXPLICIT
     for number in range(len(schedule)):
         intended_us = started_us + int(schedule.offset_us[number])

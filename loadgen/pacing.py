@@ -65,7 +65,7 @@ class Pacer:
             if late_us < 0:
                 return
             event = self._ready.popleft() if self._ready else next(self._source)
-            self._send(event.record(now_us))
+            self._send(event(now_us))
             self._lateness_us[self.sent] = late_us
             self.sent += 1
 

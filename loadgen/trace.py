@@ -45,8 +45,8 @@ class Trace:
 def parse_trace(name: str, lines: Iterable[str]) -> Trace:
     """Read `second,events` (the second name is free), or `second,p0,p1,…` with a column for each partition.
 
-    Seconds count from 0, one line each; events are whole and not negative. A byte order mark, either kind of line end
-    and empty lines at the end do no harm. Raises TraceError.
+    Seconds count from 0, one line each; events are whole and not negative. Either kind of line end and empty lines at
+    the end do no harm. Raises TraceError.
     """
     table = _rows(lines)
     _, header = next(table, (1, []))
@@ -78,17 +78,12 @@ def parse_trace(name: str, lines: Iterable[str]) -> Trace:
 
 def _rows(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
     """Yield line number and cells. Raises TraceError for what is no comma-separated text."""
-    table = csv.reader(line.replace("\0", "�") for line in _without_mark(lines))
+    table = csv.reader(lines)
     try:
         for row in table:
             yield table.line_num, row
     except csv.Error as wrong:
         raise TraceError([f"line {table.line_num}: {wrong}"]) from wrong
-
-
-def _without_mark(lines: Iterable[str]) -> Iterator[str]:
-    for number, line in enumerate(lines):
-        yield line.removeprefix("\ufeff") if number == 0 else line
 
 
 def _wrong_header(header: list[str]) -> str | None:
@@ -136,14 +131,6 @@ def _out_of_order(second: int, before: int) -> str | None:
 
 def _whole(what: str, text: str) -> int:
     """Return a whole number that is not negative; "12.0" is one. Raises ValueError."""
-    plain = text.isascii() and text.isdigit() and len(text) < 16
-    number = int(text) if plain else _from_float(what, text)
-    if what.lower() != "second" and number > MOST_EVENTS:
-        raise ValueError(f"{what} = {text}: more than {MOST_EVENTS:,} in a second")
-    return number
-
-
-def _from_float(what: str, text: str) -> int:
     try:
         value = float(text)
     except ValueError:
@@ -154,4 +141,6 @@ def _from_float(what: str, text: str) -> int:
         raise ValueError(f"{what} = {text}: is negative")
     if not value.is_integer():
         raise ValueError(f"{what} = {text}: is a fraction")
+    if what.lower() != "second" and value > MOST_EVENTS:
+        raise ValueError(f"{what} = {text}: more than {MOST_EVENTS:,} in a second")
     return int(value)

@@ -13,7 +13,7 @@ from rich.console import Console
 from bench.results import ServiceRateRow
 from contracts.connection import Connection
 from contracts.topics import Topic, qualified
-from loadgen.orders import Orders, PaymentEvent
+from loadgen.orders import Orders, payment_event
 from tailpack.errors import TailpackError
 from tailpack.local.broker import Broker
 from tailpack.local.processes import Child
@@ -46,7 +46,7 @@ def _fill(connection: Connection, events: int) -> None:
     orders = Orders(connection.namespace, seed=1)
     now_us = int(time.time() * 1e6)
     for number in range(events):
-        record = PaymentEvent(orders.order(number), now_us, partition=0).record(now_us)
+        record = payment_event(orders.order(number), now_us, partition=0)(now_us)
         producer.produce(
             qualified(connection.namespace, Topic.PAYMENTS_REQUESTED), record.value, record.key, partition=0
         )

@@ -26,7 +26,7 @@ from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.progress import ReplicaState
 from contracts.topics import Topic, qualified
-from loadgen.orders import Orders, PaymentEvent
+from loadgen.orders import Orders, payment_event
 
 POLL_S: Final = 0.02
 START_DEADLINE_S: Final = 60.0
@@ -136,7 +136,7 @@ class Experiment:
         at_us = now_us()
         order = Orders(f"{self.connection.namespace}-slow", self.setup.seed).order(len(self._slow_us))
         slow = msgspec.structs.replace(order, order_id=f"slow-{order.order_id}")
-        record = PaymentEvent(slow, at_us, partition).record(at_us)
+        record = payment_event(slow, at_us, partition)(at_us)
         topic = qualified(self.connection.namespace, Topic.PAYMENTS_REQUESTED)
         self._producer.produce(topic, record.value, record.key, partition)
         if self._producer.flush(SEND_DEADLINE_S):

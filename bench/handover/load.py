@@ -19,7 +19,7 @@ from contracts.clock import now_us
 from contracts.connection import Connection, read_settings
 from contracts.settings import Settings
 from contracts.topics import Topic, qualified
-from loadgen.orders import Orders, PaymentEvent
+from loadgen.orders import Orders, payment_event
 from report.measures import percentile_us
 
 LEAD_US: Final = 300_000
@@ -78,9 +78,9 @@ def send_until(stopped: Callable[[], bool], settings: LoadSettings, connection: 
             producer.poll(0)
             time.sleep(min(wait_s, LONGEST_PAUSE_S))  # the load's own pace
             continue
-        event = PaymentEvent(orders.order(number), intended_us, number % settings.partitions)
+        event = payment_event(orders.order(number), intended_us, number % settings.partitions)
         at_us = now_us()
-        key, value, headers, partition = event.record(at_us)
+        key, value, headers, partition = event(at_us)
         producer.produce(topic, value, key, partition, headers=headers, on_delivery=answered(intended_us))
         late_us.append(at_us - intended_us)
     unanswered = producer.flush(FLUSH_DEADLINE_S)

@@ -120,7 +120,7 @@ class _Chunks:
 def read_trace(path: Path) -> Trace:
     """Read a CSV file. Raises InvalidSettingsError with one message that names the first mistakes by their lines."""
     try:
-        with path.open(encoding="utf-8") as lines:
+        with path.open(encoding="utf-8-sig") as lines:  # spreadsheets begin with a byte order mark
             trace = parse_trace(path.name, lines)
     except OSError as missing:
         raise InvalidSettingsError([f"{path}: cannot be read ({missing.strerror})"]) from missing

@@ -5,7 +5,7 @@ import signal
 import sys
 from pathlib import Path
 
-from contracts.connection import Connection, read_settings
+from contracts.connection import read_settings
 from contracts.validation import InvalidSettingsError
 from loadgen.spec import DriverSettings, read_load
 
@@ -14,7 +14,9 @@ def main() -> int:
     """Return 0: all acknowledged; 1: not all, or interrupted, or could not start; 2: settings are wrong."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # quiet until Locust's job takes over
     try:
-        settings, connection = _settings()
+        connection, settings = read_settings(os.environ, DriverSettings)
+        if not Path(settings.out_dir).is_dir():
+            raise InvalidSettingsError([f"TAILPACK_OUT_DIR: {settings.out_dir} is not a folder"])
         spec = read_load(settings)
     except InvalidSettingsError as wrong:
         print(*wrong.problems, sep="\n", file=sys.stderr)  # noqa: T201
@@ -32,14 +34,6 @@ def main() -> int:
     if result.first_error is not None:
         print(f"load generator: {result.first_error}", file=sys.stderr)  # noqa: T201
     return 0 if result.complete else 1
-
-
-def _settings() -> tuple[DriverSettings, Connection]:
-    """Read the environment. Raises InvalidSettingsError with the problems of both records."""
-    connection, settings = read_settings(os.environ, DriverSettings)
-    if not Path(settings.out_dir).is_dir():
-        raise InvalidSettingsError([f"TAILPACK_OUT_DIR: {settings.out_dir} is not a folder"])
-    return settings, connection
 
 
 if __name__ == "__main__":

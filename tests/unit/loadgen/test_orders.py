@@ -84,7 +84,7 @@ def spec(topology: Topology, grouping: Grouping = Grouping.EXPLICIT) -> LoadSpec
 
 def records(load: LoadSpec) -> list:
     made = events(load, load.schedule(), Orders("run", 0), START_US)
-    return [event.record(START_US + 7) for event in made]
+    return [event(START_US + 7) for event in made]
 
 
 def test_an_order_carries_its_times_and_its_partition_in_headers() -> None:

@@ -33,7 +33,7 @@ class World:
     def source(self, total: int) -> Iterator[Event]:
         for _ in range(total):
             self.made_at.append(self.now_us)
-            yield Stamp()
+            yield lambda placed_us: Record(b"", str(placed_us).encode(), [], 0)
 
     def pacer(self, offsets: list[int]) -> Pacer:
         return Pacer(
@@ -44,11 +44,6 @@ class World:
             now_us=lambda: self.now_us,
             pause=self.pause,
         )
-
-
-class Stamp:
-    def record(self, placed_us: int) -> Record:
-        return Record(b"", str(placed_us).encode(), [], 0)
 
 
 @given(st.lists(st.integers(0, 10_000_000), max_size=60).map(sorted))

@@ -35,7 +35,6 @@ def test_several_columns_are_partitions() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "\ufeffsecond,events\n0,1\n1,2\n",
         "second,events\r\n0,1\r\n1,2\r\n",
         "second,events\n0,1\n1,2",
         "second,events\n0,1\n1,2\n\n\n",

@@ -29,7 +29,7 @@ def test_as_json_it_prints_one_object_and_nothing_else():
 
 def test_a_trace_of_ones_own(tmp_path):
     trace = tmp_path / "mine.csv"
-    trace.write_text("second,events\n0,80\n1,120\n")
+    trace.write_text("second,events\n0,80\n1,120\n", encoding="utf-8-sig")  # as spreadsheets write it
     even, bursts = (run("w1", "--policy", "static", "--trace", trace, "--json", *words) for words in SPACINGS)
     found = json.loads(bursts.stdout)
     assert (found["scenario"], found["events"], found["in_sla"], found["max_s"]) == ("mine.csv", 200, 0.9, 0.6)

@@ -5,7 +5,7 @@ from dataclasses import fields
 from typing import Final
 
 from autoscaler.live.settings import AutoscalerSettings
-from autoscaler.policies.registry import POLICIES, policy_options
+from autoscaler.policies.registry import POLICIES
 from bench.sections import SECTIONS
 from contracts.connection import Connection
 from contracts.settings import DAY_S, Settings, choices, declaration, is_required, kinds, sentences
@@ -44,11 +44,7 @@ def settings_page() -> str:
         parts += [f"### {f'[{section}]' if section else 'Above the sections'}", _listed(record)]
     parts += ["## Options of policies", "In the section `[policy]`, or as `--set policy.NAME=VALUE`."]
     for name, factory in POLICIES.items():
-        rows = [
-            (f"`{one.name}`", _default(one.default, one.default is None, one.unit), _described(one.sentence, one.range))
-            for one in policy_options(name)
-        ]
-        parts += [f"### {name}", f"{factory.description}.", *([_rows(rows)] if rows else [])]
+        parts += [f"### {name}", f"{factory.description}.", _listed(factory.options)]
     parts += ["## Environment of processes", "Each name in capitals, behind `TAILPACK_`."]
     for process, (own, listed) in PROCESSES.items():
         parts += [f"### {process}", _listed(own, without=listed)]

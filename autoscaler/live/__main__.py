@@ -13,7 +13,6 @@ from autoscaler.live.plan_log import FencedError, PlanNotWrittenError
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.state_dir import StateDirTakenError, only_one
 from autoscaler.live.web import PortTakenError
-from autoscaler.policies.registry import UnknownPolicyError
 from autoscaler.ports import Policy
 from contracts.connection import Connection
 from contracts.validation import InvalidSettingsError, from_environment
@@ -57,7 +56,7 @@ def _read() -> tuple[AutoscalerSettings, Connection, Policy]:
         policy = policy_from(settings)
     except InvalidSettingsError as wrong:
         problems += wrong.problems
-    except (UnknownPolicyError, ValueError) as wrong:
+    except ValueError as wrong:
         problems.append(f"TAILPACK_POLICY or its settings: {wrong}")
     if settings is None or connection is None or policy is None or problems:
         raise InvalidSettingsError(problems)

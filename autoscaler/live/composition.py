@@ -27,7 +27,7 @@ from autoscaler.live.replica_life import STOP_MARGIN_S, Patience
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.state_dir import LearnedTimes
 from autoscaler.live.web import Source, WebServer
-from autoscaler.policies.configured import configured_policy
+from autoscaler.policies.registry import configured_policy
 from autoscaler.policies.settings import REPLICA_PREFIX
 from autoscaler.ports import Policy
 from contracts.connection import Connection
@@ -41,7 +41,7 @@ TICKS_MISSED: Final = 3
 
 
 def policy_from(settings: AutoscalerSettings) -> Policy:
-    """Return the policy inside its guards. Raises UnknownPolicyError or ValueError."""
+    """Return the policy inside its guards. Raises ValueError."""
     try:
         options = msgspec.json.decode(settings.policy_options or "{}", type=dict[str, Any])
     except msgspec.DecodeError as wrong:

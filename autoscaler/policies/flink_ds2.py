@@ -3,7 +3,9 @@
 Metrics become a count, target capacity over true processing rate, inside the rules that keep it from rescaling often.
 Written after its documentation ("Autoscaler", "Configuration reference") and checked against the sources of
 flink-autoscaler: `JobVertexScaler`, `ScalingMetricEvaluator`, `AutoScalerUtils`, `DelayedScaleDown`,
-`AutoScalerOptions`. A vertex here is the group, its parallelism the count, a subtask a replica, a rescale a rebalance.
+`AutoScalerOptions`. Left out: what is off by default (detection of scale-ups without effect, observed scalability), and
+counts that divide the partitions, of which a prime number leaves only 1 and all. A vertex here is the group, its
+parallelism the count, a subtask a replica, a rescale a rebalance.
 """
 
 import math
@@ -11,21 +13,153 @@ from collections import deque
 from dataclasses import dataclass
 
 from autoscaler.model import Decision, GroupObservation
-from autoscaler.policies.flink_metrics import FlinkDs2Settings, Metrics, MetricWindow
 from autoscaler.policies.planning import Scalings, change, counted_hold, counted_plan, number
 from autoscaler.policies.settings import PolicySettings
+from contracts.settings import Rule, Settings, Values, setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlinkDs2Settings(Settings):
+    """The operator's options, by its names without `job.autoscaler.`. Raises ValueError naming all mistakes.
+
+    Times: the operator's own defaults suit jobs that restart in minutes (window 15 min, catch-up 30 min). The defaults
+    here are those of the example in its documentation with minutes read as seconds, since a rebalance takes no longer
+    than seconds. Everything else is as in that example, or the operator's default where the example says nothing.
+    """
+
+    utilization_target: float = setting(0.6, "share", above=0, most=1)
+    """utilization.target: share of its time that a replica should be busy. Example 0.6, default 0.7."""
+    utilization_max: float = setting(0.8, "share", least=0, most=1)
+    """utilization.max: no action while the replicas are less busy than this, and more than `utilization_min`."""
+    utilization_min: float = setting(0.4, "share", least=0, most=1)
+    """utilization.min. Example: 0.6 ± 0.2; default: target ± 0.3."""
+    catch_up_s: float = setting(5.0, "s", least=0)
+    """catch-up.duration, s: a backlog should be gone after that. 0: backlogs ask for nothing. Example 5 min."""
+    restart_s: float = setting(2.0, "s", least=0)
+    """restart.time, s: what a rescale is expected to take where it is not tracked. Example 2 min."""
+    track_restart_time: bool = setting(True)
+    """restart.time-tracking.enabled: take the t_r that this very group shows instead. The operator's default is off."""
+    restart_limit_s: float = setting(15.0, "s", least=0)
+    """restart.time-tracking.limit, s: t_r counts as no more than this. Default 15 min."""
+    metrics_window_s: float = setting(5.0, "s", above=0)
+    """metrics.window, s: rates and busyness are averages over it; nothing is done before it is full. Example 5 min."""
+    stabilisation_s: float = setting(1.0, "s", least=0)
+    """stabilization.interval, s: after a rescale, nothing is measured for so long. Example 1 min."""
+    scale_down_interval_s: float = setting(60.0, "s", least=0)
+    """scale-down.interval, s: down only after that long without a reason to stay, and then to the most that was
+    recommended meanwhile. Default 1 h."""
+    max_scale_down_factor: float = setting(0.6, "share", least=0, most=1)
+    """scale-down.max-factor: share of the capacity that may go at once."""
+    max_scale_up_factor: float = setting(100_000.0, least=0)
+    """scale-up.max-factor: how many times the capacity may come at once."""
+    backlog_lag_s: float = setting(5.0, "s", least=0)
+    """backlog-processing.lag-threshold, s: a lag that takes longer than this to serve at the present pace is a backlog.
+    While there is one, being busy is no reason to grow and being idle none to shrink. Default 5 min."""
+
+    @classmethod
+    def rules(cls) -> tuple[tuple[str, Rule], ...]:
+        """Return: utilization_min ≤ utilization_target ≤ utilization_max."""
+        return (("utilization_target", _between_its_limits),)
+
+
+def _between_its_limits(values: Values) -> str | None:
+    inside = values["utilization_min"] <= values["utilization_target"] <= values["utilization_max"]
+    return None if inside else "utilization_min ≤ utilization_target ≤ utilization_max does not hold"
 
 
 @dataclass(frozen=True, slots=True)
-class Rescale:
-    """One that was decided, and what was expected of it."""
+class Sample:
+    """One tick."""
 
-    before: int
-    after: int
+    at_s: float
+    arrival_rate: float
+    """Σλ, events/s."""
+    lag: int
+    """Σlag, events."""
+    busy: float
+    """Share of its time that the replica that stands for all needs to serve what arrives; above 1 it falls behind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """Averages over the window, and the newest lag."""
+
+    arrival_rate: float
+    """Σλ, events/s."""
+    lag: int
     true_rate: float
-    """Before it, events/s."""
-    expected_rate: float
-    """After it, events/s."""
+    """Events/s that the group serves when the replica that stands for all is never idle; infinite in silence."""
+    backlog: bool
+    """The lag takes longer than `backlog_lag_s` to serve at the pace of the window."""
+
+    def capacity_for(self, options: FlinkDs2Settings, utilization: float, restart_s: float) -> float:
+        """Return the true rate that is needed, events/s: lag/catch-up + λ·restart/catch-up + λ/utilization."""
+        if not utilization:
+            return math.inf
+        catch_up = (self.lag + self.arrival_rate * restart_s) / options.catch_up_s if options.catch_up_s else 0.0
+        return math.floor(catch_up + self.arrival_rate / utilization + 0.5)
+
+
+class MetricWindow:
+    """Collects samples; has metrics once a window is full."""
+
+    def __init__(self, options: FlinkDs2Settings) -> None:
+        self.options = options
+        self._samples: deque[Sample] = deque()
+        self._since_s = math.inf
+
+    def restart(self, at_s: float) -> None:
+        """Forget all: the group was rescaled at `at_s`."""
+        self._samples.clear()
+        self._since_s = at_s
+
+    def observe(self, observation: GroupObservation) -> None:
+        """Take in one tick."""
+        if self._since_s == math.inf:
+            self._since_s = observation.at_s
+        if observation.at_s <= self._since_s + self.options.stabilisation_s:
+            return
+        self._samples.append(_sample(observation))
+        while self._samples[0].at_s <= observation.at_s - self.options.metrics_window_s:
+            self._samples.popleft()
+
+    def missing_s(self, at_s: float) -> float:
+        """Return how long it takes until the window is full; 0 when it is."""
+        full_s = self._since_s + self.options.stabilisation_s + self.options.metrics_window_s
+        return full_s - at_s if full_s - at_s > 1e-6 else 0.0
+
+    def metrics(self) -> Metrics:
+        """Return the averages of a window that is full."""
+        samples = self._samples
+        oldest, newest = samples[0], samples[-1]
+        arrival_rate = sum(one.arrival_rate for one in samples) / len(samples)
+        busy = sum(one.busy for one in samples) / len(samples)
+        passed_s = newest.at_s - oldest.at_s
+        served = max(0.0, arrival_rate - (newest.lag - oldest.lag) / passed_s) if passed_s else arrival_rate
+        return Metrics(
+            arrival_rate=arrival_rate,
+            lag=newest.lag,
+            true_rate=arrival_rate / busy if busy else math.inf,
+            backlog=newest.lag > served * self.options.backlog_lag_s,
+        )
+
+
+def _sample(observation: GroupObservation) -> Sample:
+    arrival_rate = sum(load.arrival_rate for load in observation.partitions)
+    lag = sum(load.lag for load in observation.partitions)
+    return Sample(observation.at_s, arrival_rate, lag, _busy(observation, arrival_rate))
+
+
+def _busy(observation: GroupObservation, arrival_rate: float) -> float:
+    """Return what λ/μ is at the busiest replica; on average where owners are not known."""
+    rates = {one.name: one.service_rate or observation.service_rate for one in observation.replicas}
+    held = dict.fromkeys(rates, 0.0)
+    for load in observation.partitions:
+        owner = observation.assignment.get(load.partition)
+        if owner not in rates:
+            return arrival_rate / sum(rates.values())
+        held[owner] += load.arrival_rate
+    return max(held[name] / rate for name, rate in rates.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +185,6 @@ class FlinkDs2:
         self.options = options or FlinkDs2Settings()
         self._window = MetricWindow(self.options)
         self._scalings = Scalings(0.0)
-        self._rescales: deque[Rescale] = deque(maxlen=self.options.scalability_observations)
         self._wishes: deque[Wish] = deque()
         self._first_wish_s = math.inf
 
@@ -59,7 +192,7 @@ class FlinkDs2:
         """Evaluate a full window; hold until there is one."""
         now, prefix = observation.requested_replicas, self.settings.replica_prefix
         if not now:
-            plan = counted_plan(observation, self.options.min_parallelism, prefix)
+            plan = counted_plan(observation, 1, prefix)
             return change(observation, plan, "no replica is requested")
         if why := self._not_ready(observation):
             return counted_hold(observation, prefix, f"{why}: hold {now}")
@@ -89,9 +222,9 @@ class FlinkDs2:
         if options.track_restart_time:
             restart_s = min(observation.rebalance_time_s, options.restart_limit_s)
         target = metrics.capacity_for(options, options.utilization_target, restart_s)
-        factor = target / metrics.true_rate / self._scalability()
+        factor = target / metrics.true_rate
         factor = min(max(factor, 1 - options.max_scale_down_factor), 1 + options.max_scale_up_factor)
-        wanted = self._bounded(math.ceil(factor * now * (1 - 1e-9)), now, len(observation.partitions))
+        wanted = max(1, min(math.ceil(factor * now * (1 - 1e-9)), len(observation.partitions)))
         why = (
             f"{number(metrics.arrival_rate)} events/s and {metrics.lag} events of lag need {number(target)} events/s, "
             f"{now} serve {number(metrics.true_rate)}"
@@ -99,8 +232,6 @@ class FlinkDs2:
         outside = self._outside(metrics, restart_s)
         if wanted >= now:
             self._forget_wishes()
-        if wanted > now and (ineffective := self._ineffective(metrics, now)):
-            return now, f"{why}: {wanted} wanted, but {ineffective}"
         if wanted < now:
             wanted, outside, waiting = self._delayed(Wish(observation.at_s, wanted, outside))
             if waiting:
@@ -108,15 +239,7 @@ class FlinkDs2:
         if wanted != now and not outside:
             backlog = ", for a backlog is being served" if metrics.backlog else ""
             return now, f"{why}: {wanted} wanted, but the utilisation is within its bounds{backlog}"
-        if wanted != now:
-            expected = metrics.true_rate * factor if metrics.true_rate < math.inf else target
-            self._rescales.append(Rescale(now, wanted, metrics.true_rate, expected))
         return wanted, why
-
-    def _bounded(self, wanted: int, now: int, partitions: int) -> int:
-        least = min(now, self.options.min_parallelism)
-        most = max(1, min(partitions, max(now, self.options.max_parallelism)))
-        return aligned(min(max(wanted, least), most), now, partitions, self.options.alignment, at_least=least)
 
     def _outside(self, metrics: Metrics, restart_s: float) -> bool:
         """Tell whether the group serves less than `utilization_max` asks for, or more than `utilization_min` does."""
@@ -144,50 +267,3 @@ class FlinkDs2:
     def _forget_wishes(self) -> None:
         self._wishes.clear()
         self._first_wish_s = math.inf
-
-    def _ineffective(self, metrics: Metrics, now: int) -> str:
-        """Say that the last scale-up, which led to the present count, added less than it should have."""
-        last = self._rescales[-1] if self._rescales else None
-        if not self.options.detect_ineffective or last is None or last.after != now or last.before >= now:
-            return ""
-        expected, actual = last.expected_rate - last.true_rate, metrics.true_rate - last.true_rate
-        if actual >= self.options.effectiveness * expected:
-            return ""
-        return f"the last scale-up added {number(actual)} of {number(expected)} events/s"
-
-    def _scalability(self) -> float:
-        """Return the share of its part that a replica adds: least squares of true rates over counts, 1 until known.
-
-        With r(n) = α·β·n, where β is the rate of one replica at the smallest count seen, Σ(α·β·n − r)² is least at
-        α = Σ n·r / (β·Σ n²).
-        """
-        options, seen = self.options, self._rescales
-        if not options.observe_scalability or len(seen) < options.scalability_observations:
-            return 1.0
-        if any(one.true_rate == math.inf for one in seen):
-            return 1.0
-        smallest = min(seen, key=lambda one: one.before)
-        base = smallest.true_rate / smallest.before
-        fitted = sum(one.before * one.true_rate for one in seen) / (base * sum(one.before**2 for one in seen))
-        return math.ceil(min(1.0, max(options.scalability_min, fitted)) * 100 - 1e-9) / 100
-
-
-def aligned(wanted: int, now: int, partitions: int, mode: str, *, at_least: int = 1) -> int:
-    """Return the count near `wanted` ≤ `partitions` that `mode` prefers, never on the other side of `now`.
-
-    First upwards, to a count that divides the partitions, or (maximize-utilisation) at which the least that a replica
-    owns is fewer; a group that shrinks looks no higher than `now`. Where there is none, downwards, to the fewest
-    replicas of which the least loaded own no more than at `wanted`.
-    """
-    if mode == "none" or wanted == now:
-        return wanted
-    each = partitions // wanted
-    highest = partitions if wanted > now else min(now, partitions)
-    for count in range(wanted, highest + 1):
-        if partitions % count == 0 or (mode == "maximize-utilisation" and partitions // count < each):
-            return count
-    lower = next((count for count in range(wanted, 0, -1) if partitions // count > each), 0)
-    if lower and partitions % lower:
-        lower += 1
-    found = max(lower, at_least)
-    return found if (found > now) == (wanted > now) and found != now else now

@@ -12,23 +12,26 @@ tolerance can be set per object; defaults in pkg/apis/autoscaling/v2.
 import math
 from collections import deque
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 from autoscaler.model import Decision, GroupObservation
 from autoscaler.policies.planning import Scalings, change, counted_hold, counted_plan, number
 from autoscaler.policies.settings import PolicySettings
-from contracts.settings import Rule, Settings, Values, setting
+from contracts.settings import Settings, setting
 
 
 @dataclass(frozen=True, kw_only=True)
-class HpaSettings(Settings):
-    """Fields of an HPA and flags of its controller, at their defaults. Raises ValueError naming every mistake."""
+class KedaHpaSettings(Settings):
+    """Trigger options of the Kafka scaler, fields of an HPA and flags of its controller, at their defaults.
 
-    min_replicas: int = setting(1, "replicas", least=1)
-    """spec.minReplicas. 1, so that nothing needs to be activated from 0."""
-    max_replicas: int = setting(100, "replicas", least=0)
-    """spec.maxReplicas; 100 is what KEDA writes there."""
+    spec.minReplicas and spec.maxReplicas are the limits that every policy has.
+    """
+
+    lag_threshold: int = setting(0, "events", least=0)
+    """lagThreshold, events of lag for each replica. 0: ⌊μ·W⌋ with μ as it is at the first decision, for so much a
+    replica serves within the target; what a careful user computes once. KEDA's own default is 5."""
+    limit_to_partitions_with_lag: bool = setting(False)
+    """limitToPartitionsWithLag: no more replicas than partitions that have lag."""
     sync_s: float = setting(15.0, "s", least=0)
     """Seconds between two looks at the metric: --horizontal-pod-autoscaler-sync-period."""
     tolerance: float = setting(0.1, least=0)
@@ -51,27 +54,9 @@ class HpaSettings(Settings):
     scale_down_period_s: float = setting(15.0, "s", least=0)
     """Seconds that the policies for down look back."""
 
-    @classmethod
-    def rules(cls) -> tuple[tuple[str, Rule], ...]:
-        """Return: min_replicas ≤ max_replicas."""
-        return (("max_replicas", _at_least_minimum),)
-
-
-def _at_least_minimum(values: Values) -> str | None:
-    least = values["min_replicas"]
-    return None if values["max_replicas"] >= least else f"must be at least min_replicas = {least}"
-
 
 SLACK_S: Final = 1e-6
 """Times that differ by less are the same: 15 s after 0.1 s is 15.1 s, whatever floating point says."""
-
-
-@dataclass(frozen=True, slots=True)
-class Recommendation:
-    """What one sync comes to."""
-
-    count: int
-    why: str
 
 
 class HorizontalPodAutoscaler:
@@ -79,10 +64,10 @@ class HorizontalPodAutoscaler:
 
     At each sync: desired = ⌈metric/target⌉, which is ⌈count × (metric/count)/target⌉, unless within the tolerance;
     then the stabilisation windows, over what was desired at past syncs and the count at the first; then the policies
-    that limit its pace, over the changes seen; then minimum and maximum.
+    that limit its pace, over the changes seen.
     """
 
-    def __init__(self, settings: HpaSettings) -> None:
+    def __init__(self, settings: KedaHpaSettings) -> None:
         self.settings = settings
         self._next_s = -math.inf
         self._desired: deque[tuple[float, int]] = deque()
@@ -92,13 +77,13 @@ class HorizontalPodAutoscaler:
         wait_s = self._next_s - at_s
         return wait_s if wait_s > SLACK_S else 0.0
 
-    def sync(self, at_s: float, count: int, metric: float, target: float, scalings: Scalings) -> Recommendation:
-        """Return the count to ask for. metric: of the whole group; target: of one replica; count: requested, ≥ 1."""
+    def sync(self, at_s: float, count: int, metric: float, target: float, scalings: Scalings) -> tuple[int, str]:
+        """Return the count to ask for, and why. metric: of the group; target: of one replica; count: requested, ≥ 1."""
         following_s = self._next_s + self.settings.sync_s
         self._next_s = following_s if following_s > at_s else at_s + self.settings.sync_s
         ratio, tolerance = metric / (count * target), self.settings.tolerance
         inside = 1 - tolerance <= ratio <= 1 + tolerance
-        desired = count if inside else math.ceil(metric / target)
+        desired = count if inside else max(1, math.ceil(metric / target))
         why = [f"{ratio:.2f} of the target for {count}" + (", within the tolerance" if inside else "")]
         stabilised = self._stabilised(at_s, count, desired)
         if stabilised != desired:
@@ -106,10 +91,7 @@ class HorizontalPodAutoscaler:
         paced = self._paced(at_s, count, stabilised, scalings)
         if paced != stabilised:
             why.append(f"no faster than to {paced}")
-        bounded = min(max(paced, self.settings.min_replicas), self.settings.max_replicas)
-        if bounded != paced:
-            why.append(f"between {self.settings.min_replicas} and {self.settings.max_replicas}")
-        return Recommendation(bounded, "; ".join(why))
+        return paced, "; ".join(why)
 
     def _stabilised(self, at_s: float, count: int, desired: int) -> int:
         """Return the count nearest to the present one that the windows allow, and remember what is desired now."""
@@ -138,74 +120,6 @@ class HorizontalPodAutoscaler:
         return max(wanted, min(by_share, by_number, count))
 
 
-@dataclass(frozen=True, kw_only=True)
-class KedaHpaSettings(HpaSettings):
-    """Trigger options of the Kafka scaler, beside the fields of the HPA. Raises ValueError naming every mistake."""
-
-    lag_threshold: int = setting(0, "events", least=0)
-    """lagThreshold, events of lag for each replica. 0: ⌊μ·W⌋ with μ as it is at the first decision, for so much a
-    replica serves within the target; what a careful user computes once. KEDA's own default is 5."""
-    allow_idle_consumers: bool = setting(False)
-    """allowIdleConsumers: lag may ask for more replicas than there are partitions."""
-    limit_to_partitions_with_lag: bool = setting(False)
-    """limitToPartitionsWithLag: no more replicas than partitions that have lag. Not with allow_idle_consumers."""
-    ensure_even_distribution_of_partitions: bool = setting(False)
-    """ensureEvenDistributionOfPartitions: up to the next divisor of the number of partitions."""
-    exclude_persistent_lag: bool = setting(False)
-    """excludePersistentLag: a partition whose committed offset is where it was at the sync before counts as no lag."""
-
-    @classmethod
-    def rules(cls) -> tuple[tuple[str, Rule], ...]:
-        """Return the HPA's rules and: what KEDA refuses beside limit_to_partitions_with_lag."""
-        exclusive = ("allow_idle_consumers", "ensure_even_distribution_of_partitions")
-        return (*super().rules(), *((name, partial(_not_beside_lag_limit, name)) for name in exclusive))
-
-
-def _not_beside_lag_limit(name: str, values: Values) -> str | None:
-    refused = values[name] and values["limit_to_partitions_with_lag"]
-    return "KEDA refuses it beside limit_to_partitions_with_lag" if refused else None
-
-
-class KafkaScaler:
-    """From the lag of partitions to the one figure that the HPA sees. It knows what was committed between two syncs."""
-
-    def __init__(self, options: KedaHpaSettings) -> None:
-        self.options = options
-        self._last: GroupObservation | None = None
-        self._committed: dict[int, float] = {}
-        self._reported: frozenset[int] = frozenset()
-
-    def observe(self, observation: GroupObservation) -> None:
-        """Take in one tick: what arrived and is not in the lag has been committed."""
-        if self._last is not None:
-            passed_s = observation.at_s - self._last.at_s
-            lags = {load.partition: load.lag for load in self._last.partitions}
-            for load in observation.partitions:
-                served = load.arrival_rate * passed_s - (load.lag - lags.get(load.partition, load.lag))
-                self._committed[load.partition] = self._committed.get(load.partition, 0.0) + served
-        self._last = observation
-
-    def report(self, observation: GroupObservation, threshold: int) -> int:
-        """Return the lag that the HPA is told, events; what was committed is counted anew from here."""
-        options = self.options
-        lags = [0 if self._persists(load.partition) else load.lag for load in observation.partitions]
-        self._reported = frozenset(load.partition for load in observation.partitions)
-        self._committed.clear()
-        total, partitions = sum(lags), len(lags)
-        if options.ensure_even_distribution_of_partitions:
-            total = threshold * _next_divisor(partitions, at_least=total / threshold)
-        most = sum(lag > 0 for lag in lags) if options.limit_to_partitions_with_lag else partitions
-        capped = not options.allow_idle_consumers or options.ensure_even_distribution_of_partitions
-        # KEDA divides integers: 5.9 thresholds are not more than 5 partitions, and the HPA asks for 6 replicas.
-        return most * threshold if capped and total // threshold > most else total
-
-    def _persists(self, partition: int) -> bool:
-        """Tell whether the partition's lag is left out: nothing was committed since the last sync that saw it."""
-        if not self.options.exclude_persistent_lag or partition not in self._reported:
-            return False
-        return self._committed.get(partition, 0.0) < 0.5  # events; rates times seconds are whole but for rounding
-
-
 class KedaHpa:
     """Lag of the group over the lag for each replica, looked at every 15 s. States a count only."""
 
@@ -215,32 +129,31 @@ class KedaHpa:
         self.settings = settings
         self.options = options or KedaHpaSettings()
         self._threshold = self.options.lag_threshold
-        self._scaler = KafkaScaler(self.options)
         self._hpa = HorizontalPodAutoscaler(self.options)
         self._scalings = Scalings(max(self.options.scale_up_period_s, self.options.scale_down_period_s))
 
     def decide(self, observation: GroupObservation) -> Decision:
         """Sync when it is time; otherwise hold."""
         self._scalings.observe(observation)
-        self._scaler.observe(observation)
         prefix, now = self.settings.replica_prefix, observation.requested_replicas
         if not self._threshold:
             self._threshold = max(1, int(observation.service_rate * self.settings.latency_target_s + 1e-9))
         if not now:
-            plan = counted_plan(observation, self.options.min_replicas, prefix)
+            plan = counted_plan(observation, 1, prefix)
             return change(observation, plan, "no replica is requested")
         wait_s = self._hpa.until_sync_s(observation.at_s)
         if wait_s:
             return counted_hold(observation, prefix, f"the next sync is in {number(wait_s)} s: hold {now}")
-        lag = self._scaler.report(observation, self._threshold)
-        wanted = self._hpa.sync(observation.at_s, now, lag, self._threshold, self._scalings)
-        why = f"lag of {lag} events at {self._threshold} for each replica: {wanted.why}"
-        if wanted.count == now:
+        lag = self._reported(observation)
+        wanted, why = self._hpa.sync(observation.at_s, now, lag, self._threshold, self._scalings)
+        why = f"lag of {lag} events at {self._threshold} for each replica: {why}"
+        if wanted == now:
             return counted_hold(observation, prefix, f"{why}: hold {now}")
-        return change(observation, counted_plan(observation, wanted.count, prefix), why)
+        return change(observation, counted_plan(observation, wanted, prefix), why)
 
-
-def _next_divisor(number_of_partitions: int, *, at_least: float) -> int:
-    """Return the least divisor that is large enough, else the number itself."""
-    divisors = (one for one in range(1, number_of_partitions + 1) if number_of_partitions % one == 0)
-    return next((one for one in divisors if one >= at_least), number_of_partitions)
+    def _reported(self, observation: GroupObservation) -> int:
+        """Return the lag that the HPA is told, events: no more than asks for a replica for each partition."""
+        lags = [load.lag for load in observation.partitions]
+        most = sum(lag > 0 for lag in lags) if self.options.limit_to_partitions_with_lag else len(lags)
+        # KEDA divides integers: 5.9 thresholds are not more than 5 partitions, and the HPA asks for 6 replicas.
+        return most * self._threshold if sum(lags) // self._threshold > most else sum(lags)

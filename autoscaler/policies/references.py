@@ -5,7 +5,7 @@ the peak once.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from autoscaler.model import Decision, GroupObservation
@@ -119,25 +119,19 @@ def _told_once(values: Values) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class ClairvoyantSettings(Settings):
-    """What it is told. Raises ValueError for a schedule that is no list of packings."""
+    """What it is told."""
 
     schedule: tuple[Packing, ...]
     """The packing of second 0, 1, … of the run; the last one holds from then on. Told with the bound."""
-    ahead_s: float = setting(0.0, "s", least=0)
-    """The packing in force after a tick at t is that of second ⌊t + ahead_s⌋. 0 suits ticks at whole seconds or soon
-    after; one that comes shortly before the next second wants to be ahead."""
 
     @classmethod
     def rules(cls) -> tuple[tuple[str, Rule], ...]:
-        """Return what makes a schedule one."""
-        return (("schedule", _bad_schedule),)
+        """Return that there is a packing for second 0."""
+        return (("schedule", _no_schedule),)
 
 
-def _bad_schedule(values: Values) -> str | None:
-    if not values["schedule"]:
-        return "must hold a packing for second 0 at least"
-    problems = ((second, _problem(packing)) for second, packing in enumerate(values["schedule"]))
-    return next((f"second {second}: {problem}" for second, problem in problems if problem), None)
+def _no_schedule(values: Values) -> str | None:
+    return None if values["schedule"] else "must hold a packing for second 0 at least"
 
 
 class Clairvoyant:
@@ -149,17 +143,14 @@ class Clairvoyant:
 
     name = "clairvoyant"
 
-    def __init__(
-        self, schedule: Sequence[Packing], settings: PolicySettings | None = None, *, ahead_s: float = 0.0
-    ) -> None:
-        """Raises ValueError as ClairvoyantSettings does."""
-        self.options = ClairvoyantSettings(schedule=tuple(schedule), ahead_s=ahead_s)
-        self.settings = settings or PolicySettings()
+    def __init__(self, settings: PolicySettings, options: ClairvoyantSettings) -> None:
+        self.settings = settings
+        self.options = options
 
     def decide(self, observation: GroupObservation) -> Decision:
         """Ask for the packing of the second that the tick is in."""
         now = observation.requested_replicas
-        second = min(max(0, math.floor(observation.at_s + self.options.ahead_s)), len(self.options.schedule) - 1)
+        second = min(max(0, math.floor(observation.at_s)), len(self.options.schedule) - 1)
         packing = self.options.schedule[second] or ((),)
         why = f"second {second} needs {len(packing)}"
         if len(packing) == now and not unowned(observation) and _in_force(observation, packing):
@@ -186,18 +177,4 @@ def _bins(observation: GroupObservation, packing: Packing) -> tuple[Bin, ...]:
         owner = observation.assignment.get(item.partition)
         smallest = min(range(len(bins)), key=lambda index: (len(bins[index]), index))
         bins[where.get(owner, smallest) if owner is not None else smallest].append(item)
-    return tuple(_ordered(bins))
-
-
-def _ordered(bins: Sequence[Sequence[Item]]) -> Iterator[Bin]:
-    return (Bin(tuple(sorted(content, key=lambda item: item.partition))) for content in bins)
-
-
-def _problem(packing: object) -> str:
-    """Say why `packing` is none; empty text when it is."""
-    if not isinstance(packing, tuple) or not all(isinstance(group, tuple) for group in packing):
-        return f"{packing!r} is no list of groups of partitions"
-    partitions = [partition for group in packing for partition in group]
-    if not all(isinstance(partition, int) and partition >= 0 for partition in partitions):
-        return f"{packing!r} holds what is no partition number"
-    return "a partition is in two groups" if len(set(partitions)) < len(partitions) else ""
+    return tuple(Bin(tuple(sorted(content, key=lambda item: item.partition))) for content in bins)

@@ -1,17 +1,15 @@
 """Policies by name, as scenarios and the command line know them."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from autoscaler.policies.baselines import FirstFit2022, FirstFit2022Settings, Linear, Static
 from autoscaler.policies.bin_packing import BinPacking
-from autoscaler.policies.flink_ds2 import FlinkDs2
-from autoscaler.policies.flink_metrics import FlinkDs2Settings
+from autoscaler.policies.flink_ds2 import FlinkDs2, FlinkDs2Settings
 from autoscaler.policies.guards import guarded
 from autoscaler.policies.keda_hpa import KedaHpa, KedaHpaSettings
 from autoscaler.policies.landau import Landau, LandauSettings
-from autoscaler.policies.options import NoOptions, Options, PolicyOption, changed, listed, made, problems_of
 from autoscaler.policies.references import (
     Clairvoyant,
     ClairvoyantSettings,
@@ -20,18 +18,19 @@ from autoscaler.policies.references import (
     PaperOptimal,
     PaperOptimalSettings,
 )
-from autoscaler.policies.settings import GuardSettings, PolicySettings
+from autoscaler.policies.settings import (
+    Factors,
+    Guards,
+    GuardSettings,
+    PolicySettings,
+    Scaling,
+    StaticSettings,
+    Target,
+)
 from autoscaler.policies.tail_aware.policy import TailAware, TailAwareSettings
 from autoscaler.ports import Policy
-from contracts.settings import unknown
-
-
-class UnknownPolicyError(ValueError):
-    """No policy has that name; the message lists those there are."""
-
-
-class PolicyOptionsError(ValueError):
-    """A policy was told what it does not understand; the message names every mistake."""
+from contracts.settings import Settings, picked, unknown
+from contracts.validation import parse
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,28 +40,25 @@ class PolicyFactory:
     description: str
     build: Callable[[PolicySettings, Any], Policy]
     """Takes an instance of `options` beside what all policies share."""
-    options: type = NoOptions
-    """Dataclass of the policy's own settings."""
-    shared: tuple[str, ...] = ()
-    """Which fields of PolicySettings may be told among its options, because it reads them."""
+    options: type[Settings]
+    """What the policy can be told; of shared settings those that it reads."""
 
 
-F_UP_AND_DOWN: Final = ("f_up", "f_down")
 POLICIES: Final[dict[str, PolicyFactory]] = {
     "algorithm-1": PolicyFactory(
         "packs partitions by arrival rate and lag, and owns the assignment (CLOSER 2024, Algorithm 1)",
         lambda settings, _: BinPacking(settings, tail_aware=False),
-        shared=F_UP_AND_DOWN,
+        Factors,
     ),
     "algorithm-2": PolicyFactory(
         "Algorithm 1, planned for the lag that is there after the rebalance (CLOSER 2024, Algorithm 2)",
         lambda settings, _: BinPacking(settings, tail_aware=True),
-        shared=F_UP_AND_DOWN,
+        Factors,
     ),
     "linear": PolicyFactory(
         "total arrival rate over the events that a replica serves within the target; states a count only",
         lambda settings, _: Linear(settings),
-        shared=F_UP_AND_DOWN,
+        Factors,
     ),
     "ffd-2022": PolicyFactory(
         "two-dimensional first-fit decreasing decides the count, partitions are spread by number (ICCBDC 2022)",
@@ -93,11 +89,11 @@ POLICIES: Final[dict[str, PolicyFactory]] = {
     "static": PolicyFactory(
         "a fixed count, partitions spread evenly once",
         lambda settings, _: Static(settings),
-        shared=("static_replicas",),
+        StaticSettings,
     ),
     "clairvoyant": PolicyFactory(
         "the schedule of the bound, which it must be told",
-        lambda settings, options: Clairvoyant(options.schedule, settings, ahead_s=options.ahead_s),
+        Clairvoyant,
         ClairvoyantSettings,
     ),
     "tail-aware": PolicyFactory(
@@ -108,37 +104,47 @@ POLICIES: Final[dict[str, PolicyFactory]] = {
 }
 
 
-def policy_options(name: str) -> tuple[PolicyOption, ...]:
-    """Return what the policy called `name` can be told, as `make_policy` takes it. Raises UnknownPolicyError."""
-    factory = _factory(name)
-    return (*listed(PolicySettings, factory.shared), *listed(factory.options))
-
-
 def make_policy(
     name: str,
     settings: PolicySettings | None = None,
     guards: GuardSettings | None = None,
-    options: Options | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> Policy:
     """Return the policy called `name`, inside the guards if any are given.
 
     options: by name, over the defaults of the policy and over `settings`.
-    Raises UnknownPolicyError, or PolicyOptionsError naming every option that is wrong or missing.
+    Raises ValueError that lists the policies there are, or names every option that is wrong or missing.
     """
-    factory = _factory(name)
-    options = options or {}
-    wrong = problems_of(options, policy_options(name))
-    if wrong:
-        raise PolicyOptionsError(f"policy {name}: {'; '.join(wrong)}")
+    if name not in POLICIES:
+        raise ValueError(f"policy {name!r} is {unknown(name, POLICIES)}")
+    factory, settings = POLICIES[name], settings or PolicySettings()
     try:
-        settings = changed(settings or PolicySettings(), options, factory.shared)
-        policy = factory.build(settings, made(factory.options, options))
+        told = parse({**picked(settings, factory.options), **(options or {})}, factory.options)
+        settings = replace(settings, **picked(told, PolicySettings))
     except ValueError as refused:
-        raise PolicyOptionsError(f"policy {name}: {refused}") from refused
+        raise ValueError(f"policy {name}: {refused}") from refused
+    policy = factory.build(settings, told)
     return policy if guards is None else guarded(policy, settings, guards)
 
 
-def _factory(name: str) -> PolicyFactory:
-    if name not in POLICIES:
-        raise UnknownPolicyError(f"policy {name!r} is {unknown(name, POLICIES)}")
-    return POLICIES[name]
+def configured_policy(
+    scaling: Scaling,
+    target: Target,
+    guards: Guards,
+    options: Mapping[str, Any],
+    *,
+    counts_only: bool,
+    fallback: bool = True,
+) -> Policy:
+    """Return the policy that is asked for, inside its guards. Raises ValueError naming what is wrong.
+
+    options: what the policy itself is told. counts_only, fallback: see GuardSettings.
+    """
+    limits = picked(scaling, GuardSettings) | picked(guards, Guards)
+    shared = picked(scaling, PolicySettings) | picked(target, Target)
+    return make_policy(
+        scaling.policy,
+        PolicySettings(**shared, static_replicas=scaling.initial_replicas),
+        GuardSettings(**limits, counts_only=counts_only, fallback=fallback),
+        options,
+    )

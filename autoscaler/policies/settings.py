@@ -35,13 +35,19 @@ class Factors(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PolicySettings(Target, Factors):
+class StaticSettings(Settings):
+    """What `static` is told."""
+
+    static_replicas: int = setting(1, "replicas", least=1)
+    """Replicas that `static` keeps."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicySettings(Target, Factors, StaticSettings):
     """Parameters that all policies share; each reads those that concern it."""
 
     replica_prefix: str = setting(REPLICA_PREFIX)
     """New replicas are named prefix-<smallest unused ordinal>."""
-    static_replicas: int = setting(1, "replicas", least=1)
-    """Replicas that `static` keeps."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,8 +83,6 @@ class Guards(Settings):
     stuck_after_s: float = setting(30.0, "s", least=0)
     """A partition with lag but without progress for so long, while its owner lives, is an alert and no reason to scale;
     0: off. Beyond the 15 s after which a hung replica is replaced."""
-    no_help_after_s: float = setting(10.0, "s", least=0)
-    """A scale-up that did not help is named so long after its replicas were ready; 0: off."""
     fallback_after_s: float = setting(60.0, "s", least=0)
     """After so long a failure the last good plan gives way to a safe count."""
     safe_replicas: int = setting(0, "replicas", least=0)

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from autoscaler.packing.least_bins import packed
-from autoscaler.policies.configured import configured_policy
+from autoscaler.policies.registry import configured_policy
 from autoscaler.ports import Policy
 from autoscaler.simulator.settings import DeliverySettings, Failure, Observing, ServiceSettings, SimulationSettings
 from bench.scenario import Scenario

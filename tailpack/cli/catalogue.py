@@ -1,12 +1,14 @@
 """`tailpack scenarios` and `tailpack policies`: what there is to choose from."""
 
 import sys
+from dataclasses import fields
 from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
+from contracts.settings import declaration, is_required, sentences
 from tailpack.cli.options import AsJson, complete_policy, known, print_json
 
 
@@ -33,7 +35,7 @@ def policies(
     as_json: AsJson = False,
 ) -> None:
     """List the policies and how they decide; of one, its options and their defaults, for --set policy.OPTION=VALUE."""
-    from autoscaler.policies.registry import POLICIES, policy_options  # noqa: PLC0415
+    from autoscaler.policies.registry import POLICIES  # noqa: PLC0415
 
     if not name:
         if as_json:
@@ -44,15 +46,18 @@ def policies(
             table.add_row(one, factory.description)
         Console().print(table)
         return
-    options = policy_options(known(name, POLICIES, what="policy"))
+    record = POLICIES[known(name, POLICIES, what="policy")].options
+    defaults = {one.name: None if is_required(one) else one.default for one in fields(record)}
     if as_json:
-        print_json({one.name: one.default for one in options})
+        print_json(defaults)
         return
     table = Table("option", "default", "unit", "what it is", box=None, title=POLICIES[name].description)
-    for option in options:
-        default = "none" if option.default is None else f"{option.default}"
-        table.add_row(option.name, default, option.unit, f"{option.sentence} {option.range}".strip())
-    Console().print(table if options else f"{name}: {POLICIES[name].description}; it has no options")
+    said = sentences(record)
+    for option in fields(record):
+        declared, default = declaration(option), defaults[option.name]
+        told = "none" if default is None else f"{default}"
+        table.add_row(option.name, told, declared.unit, f"{said[option.name]} {declared.range()}".strip())
+    Console().print(table)
 
 
 def settings() -> None:

@@ -1,8 +1,7 @@
 """Policies that wrap a policy: what must hold whatever the inner one wants. Each says in the reason what it vetoed."""
 
-from autoscaler.policies.guards.faults import Fallback, HoldWhenUnknown, SetStuckAside
+from autoscaler.policies.guards.faults import Fallback, SetStuckAside
 from autoscaler.policies.guards.limits import Bounds, CoolDown, CountsOnly, HoldWhileChanging, StabiliseDown
-from autoscaler.policies.guards.no_help import NoticeNoHelp
 from autoscaler.policies.settings import GuardSettings, PolicySettings
 from autoscaler.ports import Policy
 
@@ -12,8 +11,7 @@ def guarded(policy: Policy, settings: PolicySettings, guards: GuardSettings) -> 
 
     What is wanted: owners are dropped where the group places its partitions itself; the count is bounded, then
     stabilised. When it may be: not while replicas change; the cool-down comes after that veto, so that it counts only
-    what was really let through. What is said: stuck partitions are hidden from all of these, scale-ups without effect
-    are noticed. Last, what fails or makes no sense in any of them is caught.
+    what was really let through. Stuck partitions are hidden from all of these. Last, what fails in any is caught.
     """
     prefix = settings.replica_prefix
     if guards.counts_only:
@@ -26,8 +24,6 @@ def guarded(policy: Policy, settings: PolicySettings, guards: GuardSettings) -> 
         policy = CoolDown(policy, up_s=guards.cool_down_up_s, down_s=guards.cool_down_down_s)
     if guards.stuck_after_s:
         policy = SetStuckAside(policy, after_s=guards.stuck_after_s)
-    if guards.no_help_after_s:
-        policy = NoticeNoHelp(policy, latency_target_s=settings.latency_target_s, after_s=guards.no_help_after_s)
     if guards.fallback:
         policy = Fallback(
             policy,
@@ -36,4 +32,4 @@ def guarded(policy: Policy, settings: PolicySettings, guards: GuardSettings) -> 
             counts_only=guards.counts_only,
             replica_prefix=prefix,
         )
-    return HoldWhenUnknown(policy)
+    return policy

@@ -128,7 +128,7 @@ def test_options_of_a_policy_are_a_section_and_one_line_each(tmp_path: Path) -> 
 
 
 def test_what_live_processes_cannot_be_told_is_only_simulated() -> None:
-    for policy, why in (("clairvoyant", "schedule: must be told"), ("overprovisioned", "the peak must be told")):
+    for policy, why in (("clairvoyant", "schedule: missing"), ("overprovisioned", "the peak must be told")):
         with pytest.raises(InvalidSettingsError, match=why):
             load_scenario("w1", {"policy": policy}).for_live()
     assert load_scenario("w1", {"policy.f_up": 0.8}).for_live().policy == {"f_up": 0.8}

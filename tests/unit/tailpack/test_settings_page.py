@@ -9,7 +9,6 @@ import pytest
 
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.policies.flink_ds2 import FlinkDs2Settings
-from autoscaler.policies.keda_hpa import KedaHpaSettings
 from autoscaler.policies.references import OverprovisionedSettings
 from autoscaler.policies.registry import POLICIES
 from autoscaler.policies.settings import GuardSettings
@@ -53,16 +52,7 @@ def test_what_is_out_of_range_is_refused_by_name(record: type[Settings]) -> None
     [
         (OverprovisionedSettings, "the peak must be told, as peak_rates or as replicas"),
         (lambda: OverprovisionedSettings(peak_rates=(1.0, -1.0)), "peak_rates = .*: must be at least 0 events/s"),
-        (
-            lambda: KedaHpaSettings(min_replicas=5, max_replicas=3),
-            "max_replicas = 3: must be at least min_replicas",
-        ),
-        (
-            lambda: KedaHpaSettings(limit_to_partitions_with_lag=True, allow_idle_consumers=True),
-            "allow_idle_consumers = True: KEDA refuses it beside limit_to_partitions_with_lag",
-        ),
         (lambda: FlinkDs2Settings(utilization_min=0.7), "utilization_min ≤ utilization_target .* does not hold"),
-        (lambda: FlinkDs2Settings(alignment="even"), "alignment = 'even': unknown; known are none, evenly-spread"),
         (lambda: GuardSettings(safe_replicas=4, max_replicas=3), "safe_replicas = 4: is more than max_replicas = 3"),
         (lambda: GuardSettings(min_replicas=3, max_replicas=2), "min_replicas = 3: is more than max_replicas = 2"),
         (lambda: Options(heartbeat_s=7.0), "heartbeat_s = 7.0: is not less than session_s = 6"),

@@ -1,12 +1,10 @@
 """All guards together: their order, and a day on which much goes wrong."""
 
-import dataclasses
-
 import pytest
 from unit.autoscaler.builders import Wants, seen
 from unit.autoscaler.policies.timelines import TOLD, Obedient
 
-from autoscaler.model import Action, PartitionLoad
+from autoscaler.model import Action
 from autoscaler.policies.guards import guarded
 from autoscaler.policies.registry import POLICIES, make_policy
 from autoscaler.policies.settings import GuardSettings, PolicySettings
@@ -17,7 +15,7 @@ EVERYTHING = GuardSettings(
     stabilisation_down_s=1,
 )
 COUNTS_ONLY = GuardSettings(counts_only=True)
-NOTHING = GuardSettings(stuck_after_s=0, no_help_after_s=0, fallback=False)
+NOTHING = GuardSettings(stuck_after_s=0, fallback=False)
 
 
 def chain(guards):
@@ -30,10 +28,10 @@ def chain(guards):
 
 
 def test_guards_wrap_from_the_inside_out():
-    always = ["Bounds", "HoldWhileChanging", "HoldWhenUnknown"]
+    always = ["Bounds", "HoldWhileChanging"]
 
     assert chain(NOTHING) == always
-    assert chain(GuardSettings()) == [*always[:2], "SetStuckAside", "NoticeNoHelp", "Fallback", always[2]]
+    assert chain(GuardSettings()) == [*always, "SetStuckAside", "Fallback"]
     assert chain(EVERYTHING) == [
         "CountsOnly",
         "Bounds",
@@ -41,9 +39,7 @@ def test_guards_wrap_from_the_inside_out():
         "HoldWhileChanging",
         "CoolDown",
         "SetStuckAside",
-        "NoticeNoHelp",
         "Fallback",
-        "HoldWhenUnknown",
     ]
 
 
@@ -53,9 +49,6 @@ def test_a_day_on_which_much_goes_wrong():
 
     surge = policy.decide(seen([100] * 5, replicas=1, at_s=0))
     assert (surge.action, surge.plan.count) == (Action.UP, 3)
-
-    lost = dataclasses.replace(seen([100] * 5, replicas=3, at_s=1), partitions=(PartitionLoad(0, 1.0, -1),))
-    assert policy.decide(lost).reason == "nothing is decided on what is unknown: lag of partition 0 is -1"
 
     inner.count = 1
     assert policy.decide(seen([10] * 5, replicas=3, at_s=2)).reason.endswith("vetoed: cooling down, 2 of 5 s")

@@ -7,7 +7,7 @@ from unit.autoscaler.policies.timelines import Obedient
 from autoscaler.model import Action
 from autoscaler.packing.packers import PACKERS
 from autoscaler.policies.landau import Landau, LandauSettings
-from autoscaler.policies.registry import PolicyOptionsError, make_policy
+from autoscaler.policies.registry import make_policy
 from autoscaler.policies.settings import PolicySettings
 
 
@@ -109,5 +109,5 @@ def test_new_partitions_are_placed_at_once():
 
 
 def test_mistakes_are_named():
-    with pytest.raises(PolicyOptionsError, match=r"fill = 1.5: must be .*; packer = 'best': known are nf, "):
+    with pytest.raises(ValueError, match=r"fill = 1.5: must be .*; packer = 'best': known are nf, "):
         make_policy("landau", options={"packer": "best", "fill": 1.5})

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from autoscaler.estimation import RebalanceTiming
+from autoscaler.estimation.rebalance_time import RebalanceTiming
 from report.result import RebalanceRound
 
 

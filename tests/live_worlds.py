@@ -2,7 +2,7 @@
 
 from live_fakes import FakeClock, FakeLauncher, FakeLoads, FakePlanLog, FakeProcess, FakeReports
 
-from autoscaler.estimation import ServiceRates
+from autoscaler.estimation.service_rates import ServiceRates
 from autoscaler.live.group import LiveGroup
 from autoscaler.live.processes import ProcessScaler
 from autoscaler.live.publisher import Publisher

@@ -1,6 +1,8 @@
 """t_r as a distribution: how long partitions pause in a round, by kind of round, members and partitions moved.
 
-The model, for each kind on its own: seconds = e^a · members^b · moved^c · noise. Why this one:
+The model, for each kind on its own: seconds = e^a · members^b · moved^c · noise. It is fitted by least squares in
+logarithms; b and c are drawn towards what they are believed to be before anything is seen (ridge), so that they are
+defined even when all samples have the same counts, and then extrapolate as believed. Why this one:
 - Most pairs (members, moved) are never seen before they are asked for. A power law takes two exponents to carry what
   was learned at one pair over to all others, and neither can be negative: moving more never looks cheaper.
 - Nothing is assumed of the noise. Its quantile is an order statistic of what the law left unexplained, so that heavy
@@ -20,15 +22,21 @@ from statistics import NormalDist
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from autoscaler.estimation.power_law import FITTED, PowerLaw, fit, log_counts
-
+Floats = NDArray[np.float64]
 KINDS: Final = ("plan", "death", "membership")
 """Kinds of rounds: a new plan; a plan that evicts a dead member; a member came, left or was lost without a plan."""
 RESOLUTION_S: Final = 0.001
 """Shorter lengths count as this one: clocks of two processes were compared, less is noise and nothing to save."""
-LEAST_ROUNDS: Final = 10
-"""Below this, three fitted parameters leave too little to tell the noise by."""
+BELIEVED: Final = (0.25, 0.5)
+"""b and c before anything is seen: twice the members 1.2 times as long, four times the partitions twice as long. On the
+slow side of what prototypes showed (1 to 50 partitions: up to 7 times as long)."""
+BELIEF_WEIGHT: Final = 4.0
+"""Weighs like 4 samples whose counts are e times the average. With residuals that spread by a factor e^0.5, b and c are
+believed to ±0.25."""
+FITTED: Final = 3
+"""Parameters taken from the samples: a, b, c."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +57,14 @@ class RebalanceTiming:
     """From the plan's record until the round was complete; 0: not measured, or no plan."""
 
     def __post_init__(self) -> None:
-        _check_round(self.kind, self.members, self.moved)
-        for name, value in (("pause_s", self.pause_s), ("plan_to_ready_s", self.plan_to_ready_s)):
-            if not 0 <= value < math.inf:
-                raise ValueError(f"{name} of a round must be seconds of at least 0, got {value}")
+        if self.kind not in KINDS:
+            raise ValueError(f"kind of a round must be one of {', '.join(KINDS)}, got {self.kind!r}")
+        for name, value, least in (("members", self.members, 1), ("moved", self.moved, 0)):
+            if not isinstance(value, int) or value < least:
+                raise ValueError(f"{name} of a round must be a whole number of at least {least}, got {value!r}")
+        for name, length_s in (("pause_s", self.pause_s), ("plan_to_ready_s", self.plan_to_ready_s)):
+            if not 0 <= length_s < math.inf:
+                raise ValueError(f"{name} of a round must be seconds of at least 0, got {length_s}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,25 +74,17 @@ class Estimate:
     value_s: float
     """The next round of this kind stays at or below it with probability q."""
     samples: int
-    """Rounds that it was learned from; 0: it is the prior."""
+    """Rounds that it was learned from."""
 
 
 class RebalanceTimes:
     """Learns how long rounds pause; the module says how.
 
-    prior_s: returned for a kind, with 0 samples, until `enough_rounds` of that kind have been seen.
-    memory_rounds: rounds of each kind that are remembered. Takes O(1) to observe, O(memory) once for the first quantile
-    after that, then O(1).
+    enough_rounds: of a kind, 10 or more; before them nothing is said of it. memory_rounds: rounds of each kind that are
+    remembered. Takes O(1) to observe, O(memory) once for the first quantile after that, then O(1).
     """
 
-    def __init__(self, prior_s: float, *, enough_rounds: int = 30, memory_rounds: int = 1000) -> None:
-        if not 0 < prior_s < math.inf:
-            raise ValueError(f"rebalance time to start from must be positive, got {prior_s} s")
-        if not LEAST_ROUNDS <= enough_rounds <= memory_rounds:
-            raise ValueError(
-                f"enough_rounds must be from {LEAST_ROUNDS} to memory_rounds, got {enough_rounds} of {memory_rounds}"
-            )
-        self._prior_s = prior_s
+    def __init__(self, *, enough_rounds: int = 30, memory_rounds: int = 1000) -> None:
         self._enough_rounds = enough_rounds
         self._histories = {kind: _History(memory_rounds) for kind in KINDS}
 
@@ -97,32 +101,71 @@ class RebalanceTimes:
             for members, moved, pause_s in history.oldest_first()
         )
 
-    def quantile(self, q: float, kind: str, members: int, moved: int) -> Estimate:
-        """Return the pause that a share q, 0 < q < 1, of such rounds does not exceed; never falls as moved grows."""
-        if not 0 < q < 1:
-            raise ValueError(f"quantile q must lie between 0 and 1, got {q}")
-        _check_round(kind, members, moved)
-        history = self._histories[kind]
-        if history.seen < self._enough_rounds:
-            return Estimate(self._prior_s, 0)
-        return _estimate(history.law(), q, members, moved)
+    def quantile(self, q: float, kind: str, members: int, moved: int) -> Estimate | None:
+        """Return the pause that a share q, 0 < q < 1, of such rounds does not exceed; never falls as moved grows.
 
-    def warning(
-        self, latency_target_s: float, *, q: float = 0.99, kind: str = "plan", members: int, moved: int
-    ) -> str | None:
-        """Return one sentence when the q-quantile of the pause reaches the latency target W, else None."""
-        if not 0 < latency_target_s < math.inf:
-            raise ValueError(f"latency_target_s must be positive seconds, got {latency_target_s}")
-        estimate = self.quantile(q, kind, members, moved)
-        if estimate.value_s < latency_target_s:
-            return None
-        seen = self._histories[kind].seen
-        source = f"learned from {estimate.samples} rounds" if estimate.samples else f"assumed, {seen} rounds seen"
-        return (
-            f"{100 * q:g} % of {kind} rounds with {members} members and {moved} moved pause up to "
-            f"{estimate.value_s:.3g} s ({source}), which reaches the latency target of {latency_target_s:g} s: "
-            "an event of a partition that moves can be late with none before it"
-        )
+        None: too few rounds of the kind were seen.
+        """
+        history = self._histories[kind]
+        return _estimate(history.law(), q, members, moved) if history.seen >= self._enough_rounds else None
+
+
+@dataclass(frozen=True, slots=True)
+class PowerLaw:
+    """The fit, with what it does not explain."""
+
+    centre: tuple[float, float]
+    """Mean of ln members and ln moved over the samples."""
+    log_centre_s: float
+    """Mean of ln seconds over the samples."""
+    exponents: tuple[float, float]
+    """b and c."""
+    residuals: Floats
+    """ln seconds minus the law's, ascending, one for each sample."""
+    spread: float
+    """Standard deviation of the residuals."""
+
+    def log_s(self, members: int, moved: int) -> float:
+        """Return ln of the law's seconds at these counts."""
+        x, y = log_counts(members, moved)
+        x, y = x - self.centre[0], y - self.centre[1]
+        return self.log_centre_s + self.exponents[0] * x + self.exponents[1] * y
+
+
+def log_counts(members: int, moved: int) -> tuple[float, float]:
+    """Return ln members and ln moved; a round that moved nothing counts as if it had moved one partition."""
+    return math.log(members), math.log(max(1, moved))
+
+
+def fit(samples: Floats) -> PowerLaw:
+    """Fit rows of (ln members, ln moved, ln seconds), shape n × 3, n ≥ 4."""
+    mean = samples.mean(axis=0)
+    apart = samples - mean
+    products = apart.T @ apart
+    bb, bc, cc = (float(products[i, j]) for i, j in ((0, 0), (0, 1), (1, 1)))
+    bb, cc = bb + BELIEF_WEIGHT, cc + BELIEF_WEIGHT
+    by = float(products[0, 2]) + BELIEF_WEIGHT * BELIEVED[0]
+    cy = float(products[1, 2]) + BELIEF_WEIGHT * BELIEVED[1]
+    exponents = _never_negative(bb, bc, cc, by, cy)
+    residuals = apart[:, 2] - apart[:, :2] @ np.array(exponents)
+    residuals.sort()
+    return PowerLaw(
+        centre=(float(mean[0]), float(mean[1])),
+        log_centre_s=float(mean[2]),
+        exponents=exponents,
+        residuals=residuals,
+        spread=math.sqrt(float(residuals @ residuals) / (len(residuals) - FITTED)),
+    )
+
+
+def _never_negative(bb: float, bc: float, cc: float, by: float, cy: float) -> tuple[float, float]:
+    """Minimise bb·b² + 2·bc·b·c + cc·c² − 2·by·b − 2·cy·c over b, c ≥ 0: inside, or on the better of the two edges."""
+    determinant = bb * cc - bc * bc
+    b, c = (by * cc - cy * bc) / determinant, (cy * bb - by * bc) / determinant
+    if b >= 0 and c >= 0:
+        return b, c
+    edges = (max(0.0, by / bb), 0.0), (0.0, max(0.0, cy / cc))
+    return min(edges, key=lambda edge: bb * edge[0] ** 2 + cc * edge[1] ** 2 - 2 * by * edge[0] - 2 * cy * edge[1])
 
 
 class _History:
@@ -184,11 +227,3 @@ def _beyond_the_longest(law: PowerLaw, q: float) -> float:
 def _seconds(log_s: float) -> float:
     """Return e^log_s; 1e-12 more, so that a length equal to the quantile is not above it by rounding."""
     return math.exp(log_s) * (1 + 1e-12) if log_s < 700 else math.inf  # e^710 is beyond floating point
-
-
-def _check_round(kind: str, members: int, moved: int) -> None:
-    if kind not in KINDS:
-        raise ValueError(f"kind of a round must be one of {', '.join(KINDS)}, got {kind!r}")
-    for name, value, least in (("members", members, 1), ("moved", moved, 0)):
-        if not isinstance(value, int) or value < least:
-            raise ValueError(f"{name} of a round must be a whole number of at least {least}, got {value!r}")

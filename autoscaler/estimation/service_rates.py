@@ -23,8 +23,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from autoscaler.estimation.rates import WorkCounters
-
 Floats = NDArray[np.float64]
 
 CONFIDENCE: Final = 0.95
@@ -41,6 +39,18 @@ ALIKE: Final = 0.05
 serves them all look like that."""
 EXPECTED_REPLICAS: Final = 2.0
 """For how many replicas the expected difference between replicas counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkCounters:
+    """What a replica says of its work. Both counters grow over one incarnation and start again with the next."""
+
+    replica: str
+    incarnation: str
+    processed: int
+    """Events served."""
+    busy_us: int
+    """Time spent serving them, waiting for input left out."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import msgspec
 from confluent_kafka import Consumer
 
 from autoscaler.controller import Controller
-from autoscaler.estimation import ServiceRates
+from autoscaler.estimation.service_rates import ServiceRates
 from autoscaler.live.clients import client
 from autoscaler.live.group import LiveGroup
 from autoscaler.live.journal import JournalTopic, LiveJournal, Metrics

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from autoscaler.estimation import ServiceRates, WorkCounters
+from autoscaler.estimation.service_rates import ServiceRates, WorkCounters
 from autoscaler.live.loads import LoadReader
 from autoscaler.live.processes import ProcessScaler
 from autoscaler.live.progress_reader import ProgressReader
@@ -76,7 +76,7 @@ class LiveGroup:
         learned = self._rebalances.learned(*self._typical_round())
         return {
             "planned_for_s": self.rebalance_time_s,
-            "learned_s": learned.value_s if learned.samples else None,
+            "learned_s": None if learned is None else learned.value_s,
             "rounds_seen": self._rebalances.rounds,
         }
 

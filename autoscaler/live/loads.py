@@ -9,8 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from autoscaler.estimation import ArrivalRates
-from autoscaler.live.offsets import OffsetReader
+from autoscaler.live.offsets import OffsetReader, OffsetReading
 from autoscaler.model import PartitionLoad, RecentArrivals
 from autoscaler.ports import NotReadyError
 
@@ -71,9 +70,9 @@ class LoadReader:
 
     def __init__(self, offsets: OffsetReader) -> None:
         self._offsets = offsets
-        self._rates = ArrivalRates()
+        self._rates: dict[int, float] = {}
         self._samples = ArrivalSamples()
-        self._read_s: float | None = None
+        self._last: OffsetReading | None = None
         self._recent: RecentArrivals | None = None
 
     @property
@@ -89,7 +88,7 @@ class LoadReader:
 
     def rates(self) -> Mapping[int, float]:
         """Return λ of the partitions for which it is known, events/s."""
-        return self._rates.rates()
+        return self._rates
 
     def sample(self, now_s: float) -> None:
         """Look at the end offsets between two ticks, where that is due. What cannot be read is left out."""
@@ -107,15 +106,18 @@ class LoadReader:
         Raises NotReadyError naming what is unknown: an offset, or a λ that has only one reading to go by.
         """
         reading = self._offsets.read()
+        last, self._last = self._last, reading
         self._samples.note(reading.at_s, [one.end for one in reading.partitions])
-        self._recent = None
-        if self._read_s is not None:
-            self._recent = self._samples.recent(reading.at_s, reading.at_s - self._read_s)
-        self._read_s = reading.at_s
-        self._rates.observe(reading.at_s, {number: one.end for number, one in enumerate(reading.partitions)})
-        if unknown := self._rates.unknown(range(len(reading.partitions))):
+        self._recent, self._rates = None, {}
+        if last is not None and reading.at_s > last.at_s:
+            passed_s = reading.at_s - last.at_s
+            self._recent = self._samples.recent(reading.at_s, passed_s)
+            pairs = enumerate(zip(last.partitions, reading.partitions, strict=False))  # new ones have one reading only
+            self._rates = {
+                number: (now.end - before.end) / passed_s for number, (before, now) in pairs if now.end >= before.end
+            }
+        if unknown := [number for number in range(len(reading.partitions)) if number not in self._rates]:
             listed = ", ".join(map(str, unknown[:5])) + (", …" if len(unknown) > 5 else "")
             raise NotReadyError(f"arrival rate of partition {listed}: it takes two readings of the end offset")
-        rates = self._rates.rates()
-        loads = (PartitionLoad(number, rates[number], one.lag) for number, one in enumerate(reading.partitions))
+        loads = (PartitionLoad(number, self._rates[number], one.lag) for number, one in enumerate(reading.partitions))
         return reading.at_s, tuple(loads)

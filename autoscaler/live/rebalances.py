@@ -4,15 +4,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from autoscaler.estimation import Estimate, RebalanceTimes, RebalanceTiming
+from autoscaler.estimation.rebalance_time import Estimate, RebalanceTimes, RebalanceTiming
 from contracts.progress import Round, RoundKind
 
 QUANTILE: Final = 0.99
 """What the papers take of the rebalance time, too (CLOSER 2024: 50 ms)."""
 MERGE_S: Final = 0.5
 """All who took part in a round report it within two report intervals; then it is complete."""
-_LEAST_PRIOR_S: Final = 0.001
-"""The learner wants a positive time to start from; until it has learned, the setting itself counts."""
 
 
 @dataclass(slots=True)
@@ -65,7 +63,7 @@ class Rebalances:
         self._latency_target_s = latency_target_s
         self._warn = warn
         self._clock = clock
-        self._times = RebalanceTimes(max(fixed_s, _LEAST_PRIOR_S))
+        self._times = RebalanceTimes()
         for timing in known:
             self._times.observe(timing)
         self._open: dict[tuple[int, int], _Reported] = {}
@@ -89,22 +87,21 @@ class Rebalances:
         """Return what a later controller shall know."""
         return self._times.remembered()
 
-    def learned(self, members: int, moved: int) -> Estimate:
-        """Return the p99 of the pause in a planned round; 0 samples: nothing is known but the setting."""
-        return self._times.quantile(QUANTILE, RoundKind.PLAN.value, max(1, members), max(1, moved))
+    def learned(self, members: int, moved: int) -> Estimate | None:
+        """Return the p99 of the pause in a planned round; None: nothing is known but the setting."""
+        return self._times.quantile(QUANTILE, RoundKind.PLAN.value, max(1, members), moved)
 
     def rebalance_time_s(self, members: int, moved: int) -> float:
         """Return the t_r that policies shall plan for, in seconds."""
         estimate = self.learned(members, moved)
-        if estimate.samples:
-            self._compare(estimate, members, moved)
-        return estimate.value_s if self._learn and estimate.samples else self._fixed_s
-
-    def _compare(self, estimate: Estimate, members: int, moved: int) -> None:
+        if estimate is None:
+            return self._fixed_s
         late = estimate.value_s >= self._latency_target_s
         if late and not self._warned:
-            sentence = self._times.warning(
-                self._latency_target_s, q=QUANTILE, members=max(1, members), moved=max(1, moved)
+            self._warn(
+                f"{100 * QUANTILE:g} % of plan rounds with {members} members and {moved} moved pause up to "
+                f"{estimate.value_s:.3g} s (learned from {estimate.samples} rounds), which reaches the latency target "
+                f"of {self._latency_target_s:g} s: an event of a partition that moves can be late with none before it"
             )
-            self._warn(sentence or "")
         self._warned = late
+        return estimate.value_s if self._learn else self._fixed_s

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from autoscaler.estimation import RebalanceTiming
+from autoscaler.estimation.rebalance_time import RebalanceTiming
 
 FILE: Final = "rebalance-times"
 """JSON, but not by its name: the folder's .json files are those of replicas."""

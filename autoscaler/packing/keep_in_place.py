@@ -283,7 +283,7 @@ def cost_of_joining(made: Assignment, consumer: int, load: float, prices: Prices
         return prices.consumer
     if sums[HELD] + load > prices.capacity:
         return np.inf
-    return risk(sums[HELD] + load, sums[OWNED] + 1, min(sums[SMALLEST], load), prices) - sums[RISK]
+    return float(risk(sums[HELD] + load, sums[OWNED] + 1, min(sums[SMALLEST], load), prices) - sums[RISK])
 
 
 @compiled

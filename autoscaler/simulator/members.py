@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from autoscaler.estimation import ServiceRates, WorkCounters
+from autoscaler.estimation.service_rates import ServiceRates, WorkCounters
 from autoscaler.simulator.settings import ServiceSettings
 from contracts.journal import ReplicaChange, ReplicaChanged
 

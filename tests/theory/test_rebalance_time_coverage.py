@@ -37,13 +37,13 @@ def coverage(
     timings: Iterable[RebalanceTiming], q: float, *, enough_rounds: int = 30, memory_rounds: int = 1000
 ) -> Coverage:
     """Go through `timings` in the order in which they happened; only what was learned counts, not the prior."""
-    learner = RebalanceTimes(1.0, enough_rounds=enough_rounds, memory_rounds=memory_rounds)
+    learner = RebalanceTimes(enough_rounds=enough_rounds, memory_rounds=memory_rounds)
     covered = predicted = 0
     for timing in timings:
         if timing.pause_s:
             estimate = learner.quantile(q, timing.kind, timing.members, timing.moved)
-            predicted += estimate.samples > 0
-            covered += estimate.samples > 0 and timing.pause_s <= estimate.value_s
+            predicted += estimate is not None
+            covered += estimate is not None and timing.pause_s <= estimate.value_s
         learner.observe(timing)
     return Coverage(covered, predicted)
 
@@ -77,7 +77,7 @@ def draw(truth, chance, pairs=SEEN):
 
 def learner(truth, seed, *, rounds, memory_rounds=1000):
     chance = random.Random(seed)
-    times = RebalanceTimes(0.05, memory_rounds=memory_rounds)
+    times = RebalanceTimes(memory_rounds=memory_rounds)
     for _ in range(rounds):
         times.observe(draw(truth, chance))
     return times, chance

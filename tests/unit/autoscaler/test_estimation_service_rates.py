@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from autoscaler.estimation import ServiceRates, WorkCounters
+from autoscaler.estimation.service_rates import ServiceRates, WorkCounters
 
 
 class Machine:

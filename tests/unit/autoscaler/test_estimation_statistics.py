@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoscaler.estimation.power_law import BELIEVED, fit, log_counts
-from autoscaler.estimation.rebalance_time import next_at_or_below
+from autoscaler.estimation.rebalance_time import BELIEVED, fit, log_counts, next_at_or_below
 
 
 @pytest.mark.parametrize(

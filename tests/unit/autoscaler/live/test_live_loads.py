@@ -49,6 +49,15 @@ def test_the_arrival_rate_takes_two_readings_and_the_time_between_them() -> None
     assert [(load.arrival_rate, load.lag) for load in partitions] == [(40.0, 180), (0.5, 1)]
 
 
+def test_a_topic_made_anew_and_a_partition_that_is_new_start_from_nothing() -> None:
+    loads = LoadReader(Readings([reading(1.0, 500), reading(2.0, 40, 3), reading(3.0, 70, 3)]))
+    with pytest.raises(NotReadyError):
+        loads.read()
+    with pytest.raises(NotReadyError, match="arrival rate of partition 0, 1"):
+        loads.read()
+    assert [load.arrival_rate for load in loads.read()[1]] == [30.0, 0.0]
+
+
 def test_without_an_answer_the_last_known_count_stands() -> None:
     readings = Readings([reading(10.0, 0, 0)])
     assert LoadReader(readings).count() == 7

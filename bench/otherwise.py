@@ -5,8 +5,7 @@ from typing import Final
 
 import msgspec
 
-from bench.replay.question import scenario_of
-from bench.replay.replay import replay
+from bench.replay.replay import replay, scenario_of
 from bench.simulation.run import run_scenario
 from contracts.validation import InvalidSettingsError
 from report.result import Otherwise

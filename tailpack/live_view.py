@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from contracts.journal import TickRecord
+from report.wording import share
 from tailpack.watch import WINDOW_S, Handovers, LiveState, Watcher
 
 LINE_EVERY_S: Final = 5.0
@@ -151,11 +152,11 @@ def _latency(state: LiveState) -> Panel:
         bar = "█" * min(30, max(1, round(value / state.latency_target_s * 20)))
         table.add_row(name, Text(f"{value * 1e3:5.0f}", style="bold " + style), "ms", Text(bar, style=style))
     done = len(state.finished)
-    share = f"{100 * state.in_sla / done:.2f} %" if done else "–"
+    in_time = share(state.in_sla / done if done else None)
     return Panel(
         table,
         title=f"latency, last {WINDOW_S:.0f} s · target {target_ms:.0f} ms",
-        subtitle=f"{share} in time, worst {state.worst_s * 1e3:.0f} ms",
+        subtitle=f"{in_time} in time, worst {state.worst_s * 1e3:.0f} ms",
         border_style="dim",
     )
 

@@ -46,8 +46,8 @@ def run_live(question: Question, out: Path) -> LiveRow:
         in_sla=both.simulated.in_sla,
         p999_s=both.simulated.p999_s,
         replica_minutes=both.simulated.replica_minutes,
-        in_sla_points=both.differences.in_sla_points,
-        replica_minutes_share=both.differences.replica_minutes_share,
+        in_sla_points=both.differences["in_sla_points"],
+        replica_minutes_share=both.differences["replica_minutes_share"],
     )
     return msgspec.structs.replace(live_row(Result.load(folder)), simulated=again)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import numpy as np
@@ -53,26 +53,30 @@ def measure(recorded: Recorded) -> Measured:
     ticks = recorded.ticks
     if not ticks:
         raise ValueError("no tick of the autoscaler saw the group")
-    pauses_us, transits_us = pauses(recorded), transits(recorded.served)
+    free_us, next_us, plan = _handovers(recorded)
     offsets_us = np.array([(tick.at_us - recorded.started_us) % recorded.interval_us for tick in ticks])
     before = [plan for plan in recorded.plans if plan.at_us <= recorded.first_tick_us]
     return Measured(
         service_rate=float(np.median([tick.service_rate for tick in ticks])),
-        transit_s=_percentile_s(transits_us, 0.5),
-        pause_s=_percentile_s(pauses_us, 0.5),
-        pause_p99_s=_percentile_s(pauses_us, TOLD_PERCENTILE),
-        pauses=len(pauses_us),
-        notice_s=_percentile_s(notices(recorded), 0.5),
-        startup_s=_percentile_s(startups(recorded), 0.5),
-        stop_s=_percentile_s(stops(recorded), 0.5),
-        commit_age_s=commit_age_us(recorded) / 1e6,
-        commit_interval_s=commit_interval_us(recorded) / 1e6,
+        transit_s=_percentile_s(_transits(recorded.served), 0.5),
+        pause_s=_percentile_s(next_us - free_us, 0.5),
+        pause_p99_s=_percentile_s(next_us - free_us, TOLD_PERCENTILE),
+        pauses=len(plan),
+        notice_s=_percentile_s(_notices(recorded, free_us, plan), 0.5),
+        startup_s=_percentile_s(_startups(recorded), 0.5),
+        stop_s=_percentile_s(_stops(recorded), 0.5),
+        commit_age_s=_commit_age_us(recorded) / 1e6,
+        commit_interval_s=_commit_interval_us(recorded) / 1e6,
         tick_offset_s=float(np.median(offsets_us)) / 1e6,
         initial_replicas=len(before[-1].replicas) if before else ticks[0].requested_replicas,
     )
 
 
-def transits(served: Served) -> Times:
+def _percentile_s(values_us: NDArray[np.int64], percentile: float) -> float | None:
+    return percentile_us(values_us, percentile) / 1e6 if len(values_us) else None
+
+
+def _transits(served: Served) -> Times:
     """Return handed → received of the events that found their replica idle, and their partition where it had been, µs.
 
     An event that waited for others, or for its partition to move, tells nothing of the way through the broker.
@@ -86,37 +90,16 @@ def transits(served: Served) -> Times:
     return (served.received_us - served.handed_us)[idle]
 
 
-def pauses(recorded: Recorded) -> Times:
-    """Return how long partitions that moved were served by nobody, µs, where that can be seen.
-
-    None under a comparator: what it calls received is the begin of service, and its new owner may have been at work,
-    too.
-    """
-    free_us, next_us, _ = _handovers(recorded)
-    return next_us - free_us
-
-
-def notices(recorded: Recorded) -> Times:
-    """Return how long after a tick the owners of partitions that it moved stopped serving them, µs.
-
-    Of plans that brought no replica: one that does is written when that one is ready.
-    """
-    free_us, _, plan = _handovers(recorded)
-    ticks_us: Times = np.array([tick.at_us - recorded.started_us for tick in recorded.ticks], dtype=np.int64)
-    at_once = np.array([one.action in AT_ONCE for one in recorded.plans], dtype=bool)[plan]
-    decided = np.searchsorted(ticks_us, _written_us(recorded)[plan], side="right") - 1
-    noticed_us: Times = free_us - ticks_us[decided]
-    return noticed_us[at_once & (decided >= 0)]
-
-
 def _handovers(recorded: Recorded) -> tuple[Times, Times, Times]:
     """Return of handovers: the last event done before, the first received after, µs; and the number of their plan.
 
     Those that can be seen: events must have been waiting, and the old owner must have finished one of them after the
     plan was written: what lies between is then the handover, and not the old owner at work on other partitions.
+    None under a comparator: what it calls received is the begin of service, and its new owner may have been at work,
+    too.
     """
     written_us = _written_us(recorded)
-    if _told(recorded, "payment", "runtime", "") or not len(written_us):
+    if recorded.told("payment", "runtime", "") or not len(written_us):
         return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64)
     served = recorded.served
     moved = np.flatnonzero((np.diff(served.partition) == 0) & (np.diff(served.replica) != 0))
@@ -130,20 +113,31 @@ def _written_us(recorded: Recorded) -> Times:
     return np.array([plan.at_us - recorded.started_us for plan in recorded.plans], dtype=np.int64)
 
 
-def startups(recorded: Recorded) -> Times:
+def _notices(recorded: Recorded, free_us: Times, plan: Times) -> Times:
+    """Return how long after a tick the owners of partitions that it moved stopped serving them, µs.
+
+    Of plans that brought no replica: one that does is written when that one is ready.
+    """
+    ticks_us: Times = np.array([tick.at_us - recorded.started_us for tick in recorded.ticks], dtype=np.int64)
+    at_once = np.array([one.action in AT_ONCE for one in recorded.plans], dtype=bool)[plan]
+    decided = np.searchsorted(ticks_us, _written_us(recorded)[plan], side="right") - 1
+    noticed_us: Times = free_us - ticks_us[decided]
+    return noticed_us[at_once & (decided >= 0)]
+
+
+def _startups(recorded: Recorded) -> Times:
     """Return requested → ready of each replica that was requested during the workload, µs."""
     requested: dict[str, int] = {}
     found = []
-    for change in recorded.replica_changes:
-        if change.change is ReplicaChange.REQUESTED:
-            requested[change.replica] = change.at_us
-        elif change.change is ReplicaChange.READY and change.replica in requested:
-            found.append((requested.pop(change.replica), change.at_us))
-    inside = [until_us - since_us for since_us, until_us in found if since_us >= recorded.started_us]
-    return np.array(inside, dtype=np.int64)
+    for entry in recorded.journal:
+        if isinstance(entry, ReplicaChanged) and entry.change is ReplicaChange.REQUESTED:
+            requested[entry.replica] = entry.at_us
+        elif isinstance(entry, ReplicaChanged) and entry.change is ReplicaChange.READY and entry.replica in requested:
+            found.append((requested.pop(entry.replica), entry.at_us))
+    return _lengths_us(recorded, found)
 
 
-def stops(recorded: Recorded) -> Times:
+def _stops(recorded: Recorded) -> Times:
     """Return left out of a plan → gone of each replica that was stopped during the workload, µs."""
     left_out: dict[str, int] = {}
     named: set[str] = set()
@@ -154,16 +148,11 @@ def stops(recorded: Recorded) -> Times:
             named = set(entry.replicas)
         elif isinstance(entry, ReplicaChanged) and entry.change is ReplicaChange.LEFT and entry.replica in left_out:
             found.append((left_out.pop(entry.replica), entry.at_us))
-    return np.array([gone - since for since, gone in found if since >= recorded.started_us], dtype=np.int64)
+    return _lengths_us(recorded, found)
 
 
-def _told(recorded: Recorded, section: str, key: str, default: Any) -> Any:
-    """Return what the run's scenario said."""
-    return recorded.info.scenario.get(section, {}).get(key, default)
-
-
-def _percentile_s(values_us: NDArray[np.int64], percentile: float) -> float | None:
-    return percentile_us(values_us, percentile) / 1e6 if len(values_us) else None
+def _lengths_us(recorded: Recorded, found: Sequence[tuple[int, int]]) -> Times:
+    return np.array([until - since for since, until in found if since >= recorded.started_us], dtype=np.int64)
 
 
 OLDEST_COMMIT_US: Final = 2_000_000
@@ -174,7 +163,7 @@ ENOUGH: Final = 20
 """Pairs of ticks that tell how a clock runs."""
 
 
-def commit_age_us(recorded: Recorded) -> int:
+def _commit_age_us(recorded: Recorded) -> int:
     """Return how old commits were, µs: the age with which what was not done sums up to the lag that all ticks saw."""
     ticks = recorded.ticks
     at_us = np.array([tick.at_us - recorded.started_us for tick in ticks])
@@ -189,7 +178,7 @@ def commit_age_us(recorded: Recorded) -> int:
     return low
 
 
-def commit_interval_us(recorded: Recorded) -> float:
+def _commit_interval_us(recorded: Recorded) -> float:
     """Return the time from commit to commit of a replica, µs.
 
     It is longer than what replicas are told to wait, by what a commit takes, and a little is much: the age that ticks

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
+from contracts.journal import JournalEntry, PlanWritten, TickRecord
 from contracts.validation import InvalidSettingsError
 from loadgen.schedule import SECOND_US
 from report.result import RESULT_FILE, Result
@@ -40,6 +40,11 @@ class Served:
     def __len__(self) -> int:
         return len(self.done_us)
 
+    @property
+    def latency_us(self) -> Times:
+        """From the intended time."""
+        return self.done_us - self.intended_us
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Recorded:
@@ -64,13 +69,16 @@ class Recorded:
     @property
     def interval_us(self) -> int:
         """Decision interval, µs."""
-        return round(float(self.info.scenario.get("autoscaler", {}).get("decision_interval_s", 1.0)) * 1e6)
+        return round(float(self.told("autoscaler", "decision_interval_s", 1.0)) * 1e6)
 
     @property
     def commit_interval_us(self) -> int:
         """For how long replicas were told to wait between commits, µs."""
-        told_s = self.info.scenario.get("payment", {}).get("commit_interval_s", COMMIT_INTERVAL_S)
-        return round(float(told_s) * 1e6)
+        return round(float(self.told("payment", "commit_interval_s", COMMIT_INTERVAL_S)) * 1e6)
+
+    def told(self, section: str, key: str, default: Any) -> Any:
+        """Return what the run's scenario said."""
+        return self.info.scenario.get(section, {}).get(key, default)
 
     @property
     def all_ticks(self) -> list[TickRecord]:
@@ -99,18 +107,13 @@ class Recorded:
         """All that were written."""
         return [entry for entry in self.journal if isinstance(entry, PlanWritten)]
 
-    @property
-    def replica_changes(self) -> list[ReplicaChanged]:
-        """Steps in the lives of all replicas."""
-        return [entry for entry in self.journal if isinstance(entry, ReplicaChanged)]
-
 
 def read_run(folder: Path) -> Recorded:
     """Read the folder of a run that has its report. Raises InvalidSettingsError where something is missing."""
-    info = _record(folder, RUN_FILE, RunInfo)
+    info = _record(folder, RUN_FILE, RunInfo, "not the folder of a run")
     if info.interrupted:
         raise InvalidSettingsError([f"{folder}: the run was interrupted: what it shows is not a whole run"])
-    result = _record(folder, RESULT_FILE, Result)
+    result = _record(folder, RESULT_FILE, Result, "the run has no report yet: tailpack report makes it")
     columns = _columns(folder, EVENTS, COLUMNS)
     if not len(columns["done_us"]):
         raise InvalidSettingsError([f"{folder}: {EVENTS} holds no event"])
@@ -124,16 +127,13 @@ def read_run(folder: Path) -> Recorded:
     return Recorded(info, result, served, journal)
 
 
-def _record(folder: Path, name: str, into: type[Any]) -> Any:
+def _record(folder: Path, name: str, into: type[Any], absent: str) -> Any:
     if not folder.is_dir():
         raise InvalidSettingsError([f"{folder}: no such folder"])
     try:
         return into.load(folder)
     except FileNotFoundError as missing:
-        wanted = (
-            "not the folder of a run" if name == RUN_FILE else "the run has no report yet: tailpack report makes it"
-        )
-        raise InvalidSettingsError([f"{folder}: it holds no {name}; {wanted}"]) from missing
+        raise InvalidSettingsError([f"{folder}: it holds no {name}; {absent}"]) from missing
     except (OSError, msgspec.DecodeError) as wrong:
         raise InvalidSettingsError([f"{folder / name}: cannot be read ({wrong})"]) from wrong
 
@@ -158,17 +158,14 @@ def _columns(folder: Path, name: str, columns: tuple[str, ...]) -> dict[str, NDA
 
 def _served(columns: dict[str, NDArray[Any]], started_us: int) -> Served:
     """Return the events that were finished."""
-    handed = np.where(np.isnan(columns["accepted_us"].astype(float)), columns["placed_us"], columns["accepted_us"])
+    accepted_us = columns["accepted_us"].astype(float)
+    columns["handed_us"] = np.where(np.isnan(accepted_us), columns["placed_us"], columns["accepted_us"])
     known = ~np.isnan(columns["done_us"].astype(float)) & ~np.isnan(columns["received_us"].astype(float))
     order = np.lexsort((columns["offset"][known], columns["partition"][known]))
-    times = {
-        name: values[known][order].astype(np.int64) - started_us
-        for name, values in (
-            ("intended_us", columns["intended_us"]),
-            ("handed_us", handed),
-            ("received_us", columns["received_us"]),
-            ("done_us", columns["done_us"]),
-        )
-    }
-    replica = np.unique(columns["replica"][known][order].astype(str), return_inverse=True)[1].astype(np.int64)
-    return Served(**times, partition=columns["partition"][known][order].astype(np.int32), replica=replica)
+    found = {name: values[known][order] for name, values in columns.items()}
+    times = ("intended_us", "handed_us", "received_us", "done_us")
+    return Served(
+        **{name: found[name].astype(np.int64) - started_us for name in times},
+        partition=found["partition"].astype(np.int32),
+        replica=np.unique(found["replica"].astype(str), return_inverse=True)[1].astype(np.int64),
+    )

@@ -69,18 +69,15 @@ JOURNAL_TYPES: Final = {
 """Columns of journal.parquet, as `report.spark.events` makes them of the journal topic."""
 
 
-def write_run(
-    folder: Path, run: Run, info: RunInfo, events: Mapping[str, Any] | None = None, *, began_us: int | None = None
-) -> Path:
+def write_run(folder: Path, run: Run, info: RunInfo, events: Mapping[str, Any] | None = None) -> Path:
     """Write the run's three records into `folder`; return the folder. A simulated run that lies there is replaced.
 
-    events: column → values, where they differ from the simulator's own timeline. began_us: epoch µs of the run's
-    beginning, where that is not second 0.
+    events: column → values, where they differ from the simulator's own timeline.
     Raises InvalidSettingsError where another run lies there, files cannot be written, or pyarrow is missing.
     """
     if find_spec("pyarrow") is None:
         raise InvalidSettingsError(["keeping a run takes pyarrow: pip install 'tailpack[bench]'"])
-    began_us = (info.started_us or 0) if began_us is None else began_us
+    began_us = info.started_us or 0
     try:
         _make_room(folder)
         _write(folder / EVENTS, EVENT_TYPES, [events or timeline(run, began_us)])

@@ -12,18 +12,26 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from report.wording import UNKNOWN, count, duration, minutes, over, share
 from tailpack.cli.options import AsJson, Changes, Policy, Scenario, Seed, parse_changes, print_json
 from tailpack.local.places import free_for_run
-from tailpack.provenance import command
 
 if TYPE_CHECKING:
     from bench.replay.measured import Measured
-    from bench.replay.side_by_side import Replayed
+    from bench.replay.replay import Replayed
     from bench.scenario import Scenario as Question
     from bench.simulation.result import SimulationResult
 
 LONG_RUN_EVENTS: Final = 500_000
 """About from where on a run takes a second."""
+LATENCIES: Final = {"p50": "p50_s", "p99": "p99_s", "p99.9": "p999_s", "worst": "max_s"}
+COUNTS: Final = {
+    "scaled up": "scale_ups",
+    "scaled down": "scale_downs",
+    "reassigned": "reassignments",
+    "partitions moved": "moved_partitions",
+}
+"""What is shown of a result → its field."""
 
 
 def simulate(
@@ -83,24 +91,16 @@ def replay(
     ] = None,
     changes: Changes = None,
     as_json: AsJson = False,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder that takes the simulated run; `tailpack report compare` takes both.")
-    ] = None,
 ) -> None:
     """Feed the simulator with a run's own events and measured times, and compare: does live equal simulated?
 
     The distributions of both latencies are drawn into the run's folder.
     """
-    from bench.replay.replay import PLOT  # noqa: PLC0415  compiled code and matplotlib only where they are needed
+    from bench.replay.replay import PLOT, draw  # noqa: PLC0415  compiled code only where it is needed
     from bench.replay.replay import replay as replay_run  # noqa: PLC0415
-    from bench.replay.side_by_side import draw  # noqa: PLC0415
 
-    if out is not None:
-        free_for_run(out)
-    told = parse_changes(changes) | ({} if policy is None else {"autoscaler.policy": policy})
-    found, live_us, simulated_us = replay_run(folder, told, kept=out, command=command())
-    title = f"{found.run}: live {found.live_policy}, simulated {found.policy}"
-    draw(live_us, simulated_us, folder / PLOT, title=title, latency_target_s=found.latency_target_s)
+    found, live_us, simulated_us = replay_run(folder, parse_changes(changes, **{"autoscaler.policy": policy}))
+    draw(found, live_us, simulated_us, folder / PLOT)
     Console(stderr=True).print(f"written: {folder / PLOT}", highlight=False, soft_wrap=True)
     if as_json:
         print_json(found)
@@ -112,40 +112,22 @@ def replay(
 
 def side_by_side(found: "Replayed") -> Table:
     """Return live, simulated, difference and verdict of each figure."""
-    live, simulated, difference = found.live, found.simulated, found.differences
     same = found.policy == found.live_policy
     title = f"{found.run}, " + (found.policy if same else f"live {found.live_policy}, simulated {found.policy}")
     table = Table("", "live", "simulated", "difference", "", box=None, title=title)
     for column in table.columns[1:4]:
         column.justify = "right"
-    table.add_row(
-        f"within {found.latency_target_s:g} s",
-        f"{100 * live.in_sla:.3f} %",
-        f"{100 * simulated.in_sla:.3f} %",
-        f"{difference.in_sla_points:+.3f} points",
-        _verdict(found.within.in_sla, "0.5 points") if same else "",
-    )
-    table.add_row(
-        "replica-minutes",
-        f"{live.replica_minutes:.2f}",
-        f"{simulated.replica_minutes:.2f}",
-        f"{100 * difference.replica_minutes_share:+.2f} %",
-        _verdict(found.within.replica_minutes, "3 %") if same else "",
-    )
-    for name, key in (("p50", "p50_s"), ("p99", "p99_s"), ("p99.9", "p999_s"), ("worst", "max_s")):
-        values = [getattr(side, key) for side in (live, simulated)]
-        table.add_row(name, *[f"{value:.3f} s" for value in values], f"{getattr(difference, key):+.3f} s", "")
-    for name, key in (
-        ("scaled up", "scale_ups"),
-        ("scaled down", "scale_downs"),
-        ("reassigned", "reassignments"),
-        ("partitions moved", "moved_partitions"),
-    ):
-        counts = [getattr(side, key) for side in (live, simulated)]
-        change = getattr(difference, key)
-        table.add_row(
-            name, *["–" if n is None else f"{n}" for n in counts], "–" if change is None else f"{change:+d}", ""
-        )
+    rows = {
+        f"within {found.latency_target_s:g} s": ("in_sla", share, "in_sla_points", "{:+.3f} points", "0.5 points"),
+        "replica-minutes": ("replica_minutes", minutes, "replica_minutes_share", "{:+.2%}", "3 %"),
+        **{name: (key, duration, key, "{:+.3f} s", "") for name, key in LATENCIES.items()},
+        **{name: (key, count, key, "{:+d}", "") for name, key in COUNTS.items()},
+    }
+    for name, (key, words, difference, how, limit) in rows.items():
+        apart = found.differences[difference]
+        verdict = f"{'within' if found.within[key] else 'more than'} {limit}" if same and limit else ""
+        sides = [words(getattr(side, key)) for side in (found.live, found.simulated)]
+        table.add_row(name, *sides, UNKNOWN if apart is None else how.format(apart), verdict)
     return table
 
 
@@ -153,52 +135,33 @@ def measured_in(measured: "Measured") -> str:
     """Return in words what the simulator was fed with."""
     known = {
         "μ": f"{measured.service_rate:.1f} events/s",
-        "way through the broker": _milliseconds(measured.transit_s),
-        "pause of a moved partition": f"{_milliseconds(measured.pause_s)} (seen {measured.pauses} times)",
-        "notice of a move": _milliseconds(measured.notice_s),
-        "start-up": _milliseconds(measured.startup_s),
-        "stop": _milliseconds(measured.stop_s),
-        "age of commits": _milliseconds(measured.commit_age_s),
-        "from commit to commit": _milliseconds(measured.commit_interval_s),
-        "ticks after whole intervals": _milliseconds(measured.tick_offset_s),
+        "way through the broker": duration(measured.transit_s),
+        "pause of a moved partition": f"{duration(measured.pause_s)} (seen {measured.pauses} times)",
+        "notice of a move": duration(measured.notice_s),
+        "start-up": duration(measured.startup_s),
+        "stop": duration(measured.stop_s),
+        "age of commits": duration(measured.commit_age_s),
+        "from commit to commit": duration(measured.commit_interval_s),
+        "ticks after whole intervals": duration(measured.tick_offset_s),
         "replicas at the start": f"{measured.initial_replicas}",
     }
     return "measured in the run: " + ", ".join(f"{name} {value}" for name, value in known.items())
 
 
-def _milliseconds(value_s: float | None) -> str:
-    return "unknown" if value_s is None else f"{1e3 * value_s:.1f} ms"
-
-
-def _verdict(good: bool, limit: str) -> str:
-    return f"within {limit}" if good else f"more than {limit}"
-
-
 def figures_of(result: "SimulationResult", scenario: "Question") -> Table:
     """Return the figures, a line each."""
-    target_s = scenario.target.latency_target_s
     table = Table(box=None, show_header=False, title=f"{result.scenario}, {result.policy}, seed {result.seed}")
     table.add_column(style="dim")
     table.add_column(justify="right")
     rows = {
-        "events": f"{result.events:,}",
-        f"within {target_s:g} s": f"{100 * result.in_sla:.3f} %",
-        **{
-            name: "–" if value is None else f"{value:.3f} s"
-            for name, value in (
-                ("p50", result.p50_s),
-                ("p99", result.p99_s),
-                ("p99.9", result.p999_s),
-                ("worst", result.max_s),
-            )
-        },
-        "replica-minutes": f"{result.replica_minutes:.2f}",
-        "bound": f"{result.bound_replica_minutes:.2f}",
-        "regret": f"{100 * result.regret:+.1f} %",
-        "scaled up, down": f"{result.scale_ups}, {result.scale_downs}",
-        "reassigned": f"{result.reassignments}",
-        "partitions moved": f"{result.moved_partitions}",
-        "simulated in": f"{result.wall_s:.2f} s, {result.policy_s:.2f} s of it the policy",
+        "events": count(result.events),
+        f"within {scenario.target.latency_target_s:g} s": share(result.in_sla),
+        **{name: duration(getattr(result, key)) for name, key in LATENCIES.items()},
+        "replica-minutes": minutes(result.replica_minutes),
+        "bound": minutes(result.bound_replica_minutes),
+        "regret": over(result.regret),
+        **{name: count(getattr(result, key)) for name, key in COUNTS.items()},
+        "simulated in": f"{duration(result.wall_s)}, {duration(result.policy_s)} of it the policy",
     }
     if result.lost or result.duplicates:
         rows["lost, duplicates"] = f"{result.lost}, {result.duplicates}"

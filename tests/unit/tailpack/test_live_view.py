@@ -75,7 +75,7 @@ def test_a_replica_that_died_is_an_incident_and_gone(state: LiveState) -> None:
 @pytest.mark.parametrize("width", [80, 140])
 def test_the_view_shows_owners_latency_and_reasons(state: LiveState, width: int) -> None:
     rows = drawn(state, Moment("tailpack demo", "replaying", 12.0, 120.0, 900.0), width)
-    for expected in ("payment-0", "p0 30", "p1 12", "700", "p0 is hot", "12/120 s", "66.67 % in time"):
+    for expected in ("payment-0", "p0 30", "p1 12", "700", "p0 is hot", "12/120 s", "66.666 % in time"):
         assert expected in "\n".join(rows)
     assert max(map(len, rows)) <= width
 

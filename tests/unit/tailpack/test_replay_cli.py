@@ -8,7 +8,6 @@ import pytest
 import recorded_runs
 
 from contracts.validation import InvalidSettingsError
-from tailpack.errors import TailpackError
 
 
 @pytest.fixture(scope="module")
@@ -48,10 +47,3 @@ def test_another_policy_is_not_judged_against_the_live_one(folder):
 def test_a_policy_that_nobody_knows_is_named(folder):
     with pytest.raises(InvalidSettingsError, match="'fortune-teller' is unknown"):
         run(folder, "--policy", "fortune-teller")
-
-
-def test_the_simulated_side_can_be_kept_for_a_report(folder, tmp_path):
-    assert run(folder, "--out", tmp_path / "kept", "--json").exit_code == 0
-    assert {path.name for path in (tmp_path / "kept").iterdir()} == {"run.json", "events.parquet", "journal.parquet"}
-    with pytest.raises(TailpackError, match="holds a run already"):
-        run(folder, "--out", folder)

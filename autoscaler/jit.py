@@ -42,4 +42,7 @@ class _Compiled(Generic[P, R]):
     def _machine_code(self) -> Any:
         from numba import njit  # noqa: PLC0415
 
-        return njit(cache=True, nogil=True)(self._function)
+        try:
+            return njit(cache=True, nogil=True)(self._function)
+        except RuntimeError:  # no place to keep it, as in a container with a read-only file system: compiled each time
+            return njit(nogil=True)(self._function)

@@ -71,6 +71,7 @@ def ensure(bundle: Bundle, announce: Callable[[str], None] = lambda _: None) -> 
             _fetch(jars, fresh)
             if wrong := _wrong(jars, fresh):
                 raise TailpackError(f"{wrong[0]}: the checksum is not the locked one; nothing was installed, try again")
+            fresh.chmod(0o755)  # an image is built as root and run as somebody else
             shutil.rmtree(folder, ignore_errors=True)
             fresh.rename(folder)
         finally:

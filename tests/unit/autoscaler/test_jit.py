@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -51,3 +52,9 @@ def test_who_computes_nothing_does_not_wait_for_the_compiler(begun: str) -> None
     asked = f"import sys\ntry:\n    {begun}\nfinally:\n    sys.exit('numba' in sys.modules)"
     ended = subprocess.run([sys.executable, "-c", asked], capture_output=True, timeout=60, check=False)
     assert ended.returncode == 0, ended.stderr
+
+
+def test_what_has_no_place_to_be_kept_is_compiled_all_the_same() -> None:
+    names: dict[str, Any] = {}
+    exec("def double(number): return 2 * number", names)  # noqa: S102  no file, so no place beside it
+    assert compiled(names["double"])(21) == 42

@@ -41,6 +41,7 @@ def test_the_second_time_nothing_is_fetched(one_jar: Path, monkeypatch: pytest.M
     assert jars.ensure("kafka", said.append) == one_jar / "kafka"
     assert len(asked) == len(said) == 1
     assert [path.name for path in one_jar.iterdir()] == ["kafka"], "no temporary folder, no lock file"
+    assert (one_jar / "kafka").stat().st_mode & 0o777 == 0o755, "an image is built as root and run as somebody else"
 
 
 def test_a_wrong_checksum_installs_nothing(one_jar: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -81,5 +81,10 @@ def from_environment(environ: Mapping[str, str], into: type[T]) -> T:
     return parse(values, into, strict=False, spelt=_variable)
 
 
+def as_environment(settings: Settings) -> dict[str, str]:
+    """Return the variables from which a process reads these settings."""
+    return {_variable(one): str(getattr(settings, one.name)) for one in fields(settings)}
+
+
 def _variable(one: "Field[Any]") -> str:
     return f"TAILPACK_{one.name.upper()}"

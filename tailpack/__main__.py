@@ -4,8 +4,8 @@ import signal
 import sys
 from typing import Never
 
+from contracts.processes import STOPPING
 from tailpack.errors import INTERRUPTED, STOPPED
-from tailpack.local.processes import STOPPING
 
 
 def main() -> None:

@@ -12,10 +12,10 @@ from typing import IO, Final
 
 import psutil
 
+from contracts.processes import uninterrupted
 from tailpack.errors import TailpackError
-from tailpack.local.jars import ensure
-from tailpack.local.java import java
-from tailpack.local.processes import end_family, family, uninterrupted
+from tailpack.local.jars import ensure, java
+from tailpack.local.processes import end_family, family
 
 DEADLINE_S: Final = 1800.0
 SETUP: Final = "TAILPACK_SPARK_SETUP"

@@ -13,8 +13,7 @@ from report.run_info import RUN_FILE
 from tailpack.cli.report_formats import hand_over
 from tailpack.errors import TailpackError
 from tailpack.local.broker import Broker
-from tailpack.local.cluster import Cluster
-from tailpack.local.places import default_broker_folder, new_folder
+from tailpack.local.places import new_folder
 from tailpack.report_job import write_report
 
 if TYPE_CHECKING:
@@ -118,7 +117,7 @@ def report_topic(
     promise: Sequence[str] = (),
 ) -> Path:
     """Report on a timeline topic into a new folder under `out`. promise: of `Asked`."""
-    address = bootstrap_servers or Cluster(default_broker_folder()).address()
+    address = bootstrap_servers or Broker().address()
     if not address:
         raise TailpackError(
             f"{topic} is no folder; to read it as a topic, name a Kafka with --bootstrap-servers, "

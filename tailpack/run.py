@@ -14,15 +14,14 @@ from rich.console import Console
 
 from bench.scenario import Scenario
 from contracts.connection import Connection
+from contracts.processes import uninterrupted
 from loadgen.result import READY_FILE, RESULT_FILE, GeneratorResult
 from tailpack.errors import TailpackError
 from tailpack.live_view import Moment, Screen
 from tailpack.local.broker import Broker
 from tailpack.local.broker_config import free_ports
-from tailpack.local.cluster import Cluster
 from tailpack.local.jars import ensure
-from tailpack.local.places import default_broker_folder, free_for_run, new_folder
-from tailpack.local.processes import uninterrupted
+from tailpack.local.places import free_for_run, new_folder
 from tailpack.local.resources import ResourceMeter
 from tailpack.local.stack import Stack
 from tailpack.local.topics import create_topics
@@ -124,7 +123,7 @@ class Run:
         )
 
     def _connect(self) -> Connection:
-        address = self.options.bootstrap_servers or Cluster(default_broker_folder()).address()
+        address = self.options.bootstrap_servers or Broker().address()
         if not address:
             ensure("kafka", self._say)
             with self.console.status("starting Apache Kafka"):
@@ -225,8 +224,8 @@ class Run:
             self._memory_mib = self.meter.sample(stack.processes() | self._own_processes(), now)
 
     def _own_processes(self) -> dict[str, int]:
-        kafka = {"kafka": self._own_broker.pid} if self._own_broker and self._own_broker.pid else {}
-        return kafka | {"tailpack": os.getpid()}
+        kafka = self._own_broker.nodes[1].pid if self._own_broker else None
+        return ({"kafka": kafka} if kafka else {}) | {"tailpack": os.getpid()}
 
     def _meter_spark(self, spark: dict[str, int]) -> None:
         self.meter.sample(spark | self._own_processes(), time.monotonic())

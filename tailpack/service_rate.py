@@ -3,7 +3,6 @@
 import os
 import tempfile
 import time
-import uuid
 from pathlib import Path
 from typing import Final
 
@@ -11,14 +10,15 @@ from confluent_kafka import Producer
 from rich.console import Console
 
 from bench.results import ServiceRateRow
+from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.topics import Topic, qualified
-from loadgen.orders import Orders, payment_event
+from contracts.validation import as_environment
+from loadgen.orders import Orders
 from tailpack.errors import TailpackError
-from tailpack.local.broker import Broker
 from tailpack.local.processes import Child
 from tailpack.local.resources import ResourceMeter
-from tailpack.local.topics import create_topics
+from tailpack.local.topics import own_kafka
 from tailpack.watch import Watcher
 
 DEADLINE_FACTOR: Final = 3.0
@@ -30,38 +30,26 @@ def measure(service_time_s: float, events: int, console: Console) -> ServiceRate
 
     Raises TailpackError when they are not done within three times the ideal time, and half a minute.
     """
-    with tempfile.TemporaryDirectory() as temporary, console.status(f"serving {events} events of {service_time_s} s"):
-        broker = Broker(Path(temporary) / "kafka")
-        try:
-            connection = Connection(bootstrap_servers=broker.start(), namespace=f"rate-{uuid.uuid4().hex[:8]}")
-            create_topics(connection, payment_partitions=1)
-            _fill(connection, events)
-            return _serve(connection, service_time_s, events, Path(temporary))
-        finally:
-            broker.stop()
+    with console.status(f"serving {events} events of {service_time_s} s"), own_kafka("rate", 1) as connection:
+        _fill(connection, events)
+        with tempfile.TemporaryDirectory() as folder:
+            return _serve(connection, service_time_s, events, Path(folder))
 
 
 def _fill(connection: Connection, events: int) -> None:
     producer = Producer(connection.librdkafka() | {"linger.ms": "5"})
     orders = Orders(connection.namespace, seed=1)
-    now_us = int(time.time() * 1e6)
+    topic, at_us = qualified(connection.namespace, Topic.PAYMENTS_REQUESTED), now_us()
     for number in range(events):
-        record = payment_event(orders.order(number), now_us, partition=0)(now_us)
-        producer.produce(
-            qualified(connection.namespace, Topic.PAYMENTS_REQUESTED), record.value, record.key, partition=0
-        )
+        record = payment_event(orders.order(number), at_us, partition=0)(at_us)
+        producer.produce(topic, record.value, record.key, partition=0)
         producer.poll(0)
     producer.flush(30)
 
 
 def _serve(connection: Connection, service_time_s: float, events: int, folder: Path) -> ServiceRateRow:
-    settings = {
-        "BOOTSTRAP_SERVERS": connection.bootstrap_servers,
-        "NAMESPACE": connection.namespace,
-        "REPLICA": "payment-0",
-        "SERVICE_TIME_S": str(service_time_s),
-    }
-    environ = os.environ | {f"TAILPACK_{name}": value for name, value in settings.items()}
+    settings = {"TAILPACK_REPLICA": "payment-0", "TAILPACK_SERVICE_TIME_S": str(service_time_s)}
+    environ = os.environ | as_environment(connection) | settings
     replica = Child("payment-0", "services.payment", environ, folder / "payment-0.log")
     watcher = Watcher(connection, Topic.PAYMENTS_SETTLED, latency_target_s=float("inf"))
     meter, metered_at = ResourceMeter(), 0.0

@@ -3,17 +3,17 @@
 from confluent_kafka import KafkaException
 from kafka_helpers import admin, wait_for
 
-from tailpack.local.cluster import Cluster
+from tailpack.local.broker import Broker
 
 
-def bootstrap(cluster: Cluster) -> str:
+def bootstrap(cluster: Broker) -> str:
     """Addresses of all nodes, for clients."""
     address = cluster.address()
     assert address, "the cluster runs"
     return address
 
 
-def wait_until_whole(cluster: Cluster, *, deadline_s: float = 30.0) -> None:
+def wait_until_whole(cluster: Broker, *, deadline_s: float = 30.0) -> None:
     """Wait until every node has an up-to-date copy of every partition: one may die without loss."""
     client = admin(bootstrap(cluster))
 
@@ -24,7 +24,7 @@ def wait_until_whole(cluster: Cluster, *, deadline_s: float = 30.0) -> None:
     wait_for(whole, "every copy is up to date", deadline_s=deadline_s)
 
 
-def coordinator_of(cluster: Cluster, group: str) -> int:
+def coordinator_of(cluster: Broker, group: str) -> int:
     """Number of the node that coordinates `group`, as Kafka's own tools are told."""
     client = admin(bootstrap(cluster))
 

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import settings
 
 from tailpack.local.broker import Broker
-from tailpack.local.cluster import Cluster
 
 # The same examples every time, so that a change is judged by what it changes; `--hypothesis-profile=explore` looks for
 # others.
@@ -40,9 +39,9 @@ def private_broker(tmp_path: "pytest.TempPathFactory") -> Iterator[Broker]:
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """Three nodes, started. Whoever kills one brings it back."""
-    started = Cluster(tmp_path_factory.mktemp("cluster"), brokers=3)
+    started = Broker(tmp_path_factory.mktemp("cluster"), brokers=3)
     started.start()
     try:
         yield started

@@ -1,9 +1,7 @@
 """Replicas as operating system processes: start, watch, signal, and find again after a restart of the autoscaler."""
 
-import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,7 +10,7 @@ from pathlib import Path
 import msgspec
 import psutil
 
-_LOG_TAIL_BYTES = 4096
+from contracts.processes import how_it_ended, last_log_line, start_module
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +48,7 @@ class ReplicaProcess:
         status = self._child.poll()
         if status is None:
             return None
-        how = f"exit status {status}" if status >= 0 else f"killed by {signal.Signals(-status).name}"
-        return Exit(how, clean=status == 0)
+        return Exit(how_it_ended(status), clean=status == 0)
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal; nothing happens when it has ended, and no later process of that pid is hit."""
@@ -82,15 +79,7 @@ class ProcessLauncher:
 
     def start(self, name: str) -> ReplicaProcess:
         """Start the replica `name`. Raises OSError when the system cannot."""
-        with self._log(name).open("ab") as log:
-            child = subprocess.Popen(
-                [sys.executable, "-m", self._module],
-                env=self._environ | {"TAILPACK_REPLICA": name},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,  # a Ctrl-C in the terminal is the autoscaler's business, not the replica's
-            )
+        child = start_module(self._module, self._environ | {"TAILPACK_REPLICA": name}, self._log(name))
         process = ReplicaProcess(psutil.Process(child.pid), child)  # not yet collected, so it must exist
         self.remember(name, process)
         return process
@@ -113,11 +102,7 @@ class ProcessLauncher:
 
     def last_log_line(self, name: str) -> str:
         """Return the last line that the replica wrote to its log; empty where there is none."""
-        with suppress(OSError), self._log(name).open("rb") as log:
-            log.seek(max(0, log.seek(0, os.SEEK_END) - _LOG_TAIL_BYTES))
-            lines = log.read().decode(errors="replace").split("\n")
-            return next((line.strip() for line in reversed(lines) if line.strip()), "")
-        return ""
+        return last_log_line(self._log(name))
 
     def _file(self, name: str) -> Path:
         return self._files / f"{name}.json"

@@ -1,6 +1,7 @@
 """From evidence to figures. Percentiles are nearest rank, as everywhere (report.measures)."""
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -15,11 +16,12 @@ UNKNOWN_DEATH = "unknown death"
 SIGTERM = "sigterm"
 
 
-def handovers(evidence: Evidence, *, service_time_s: float) -> HandoverFigures:
-    """Return what the steps cost moved and unmoved partitions. service_time_s: of one event, for the pauses."""
+def handovers(evidence: Evidence) -> HandoverFigures:
+    """Return what the steps cost moved and unmoved partitions."""
     first = evidence.served.first_completions()
     windows = find_windows(evidence)
-    by_kind = {kind: [one for one in windows if one.step.kind == kind] for kind in {one.step.kind for one in windows}}
+    kinds = sorted({one.step.kind for one in windows})
+    by_kind = {kind: [one for one in windows if one.step.kind == kind] for kind in kinds}
     moved = {
         kind: _events(first, mine, (lambda window: window.moved) if evidence.owned else None)
         for kind, mine in by_kind.items()
@@ -27,34 +29,52 @@ def handovers(evidence: Evidence, *, service_time_s: float) -> HandoverFigures:
     apart = _events(first, windows, lambda window: window.step.apart)
     unmoved = ~np.logical_or.reduce([apart, *moved.values()])
     quiet_p99_s = rank_s(_quiet_us(first, evidence.quiet), 0.99)
-    kinds = tuple(
-        _kind(
-            first,
-            mine,
-            moved=moved[kind],
-            unmoved=unmoved & _events(first, mine),
-            quiet_p99_s=quiet_p99_s,
-            service_time_s=service_time_s,
+
+    def latencies(mine: Sequence[Window]) -> dict[str, Any]:
+        """What all kinds have in common: the partitions that stay."""
+        unmoved_us = first.latency_us[unmoved & _events(first, mine)]
+        p99_s = rank_s(unmoved_us, 0.99)
+        return {
+            "handovers": sum(len(window.handovers) for window in mine),
+            "unfinished": sum(len(window.missing) for window in mine),
+            "unmoved_p99_s": p99_s,
+            "unmoved_max_s": rank_s(unmoved_us, 1.0),
+            "unmoved_extra_s": None if p99_s is None or quiet_p99_s is None else round(p99_s - quiet_p99_s, 6),
+            "stall_max_s": max((stall_us(first, one.step.at_us, one.ended_us) for one in mine), default=0) / 1e6,
+        }
+
+    def of_kind(kind: str, mine: Sequence[Window]) -> KindFigures:
+        moved_us = first.latency_us[moved[kind]]
+        found = [one for window in mine for one in window.handovers]
+        to_first_us = [one.plan_to_first_event_us for one in found]
+        pauses_us = [one.pause_us for one in found]
+        return KindFigures(
+            **latencies(mine),
+            kind=kind,
+            steps=len(mine),
+            moved_events=len(moved_us),
+            moved_p50_s=rank_s(moved_us, 0.5),
+            moved_p99_s=rank_s(moved_us, 0.99),
+            moved_p999_s=rank_s(moved_us, 0.999),
+            moved_max_s=rank_s(moved_us, 1.0),
+            plan_to_first_event_p50_s=rank_s(to_first_us, 0.5),
+            plan_to_first_event_s=rank_s(to_first_us, 0.99),
+            pause_p50_s=rank_s(pauses_us, 0.5),
+            pause_p99_s=rank_s(pauses_us, 0.99),
         )
-        for kind, mine in sorted(by_kind.items())
-    )
-    unmoved_us = first.latency_us[unmoved & _events(first, windows)]
+
+    figures = tuple(of_kind(*pair) for pair in by_kind.items())
     return HandoverFigures(
-        handovers=sum(one.handovers for one in kinds),
-        unfinished=sum(one.unfinished for one in kinds),
-        moved_p99_s=_worst(one.moved_p99_s for one in kinds),
-        moved_p999_s=_worst(one.moved_p999_s for one in kinds),
-        moved_max_s=_worst(one.moved_max_s for one in kinds),
-        unmoved_p99_s=rank_s(unmoved_us, 0.99),
-        unmoved_max_s=rank_s(unmoved_us, 1.0),
-        unmoved_extra_s=_above(rank_s(unmoved_us, 0.99), quiet_p99_s),
-        stall_max_s=max((one.stall_max_s for one in kinds), default=0.0),
-        plan_to_first_event_s=_worst(one.plan_to_first_event_s for one in kinds),
-        quiet_p99_s=quiet_p99_s,
+        **latencies(windows),
         **msgspec.structs.asdict(faults(evidence)),
+        moved_p99_s=_worst(one.moved_p99_s for one in figures),
+        moved_p999_s=_worst(one.moved_p999_s for one in figures),
+        moved_max_s=_worst(one.moved_max_s for one in figures),
+        plan_to_first_event_s=_worst(one.plan_to_first_event_s for one in figures),
+        quiet_p99_s=quiet_p99_s,
         superseded=sum(len(window.superseded) for window in windows),
         events=len(evidence.sent_us),
-        kinds=kinds,
+        kinds=figures,
         worst=_worst_event(first, windows),
     )
 
@@ -84,22 +104,17 @@ def failover(evidence: Evidence) -> FailoverFigures:
     )
 
 
-def stretch(first: Served, from_us: int, to_us: int, *, latency_target_s: float) -> Stretch:
-    """Return what the events lived through in [from_us, to_us]. first: first completions only."""
+def stretch(evidence: Evidence, from_us: int, to_us: int) -> Stretch:
+    """Return what the events lived through in [from_us, to_us]."""
+    first = evidence.served.first_completions()
     latency_us = first.latency_us[overlapping(first, from_us, to_us)]
-    after_us = first.done_us[(first.done_us >= from_us) & (first.done_us < to_us)] - from_us
     length_s = (to_us - from_us) / 1e6
-    by_second = np.bincount(after_us // 1_000_000, minlength=int(length_s))[: int(length_s)]
+    finished = int(np.count_nonzero((first.done_us >= from_us) & (first.done_us < to_us)))
     return Stretch(
         length_s=length_s,
         events=len(latency_us),
-        late=int(np.count_nonzero(latency_us > round(latency_target_s * 1e6))),
-        p50_s=rank_s(latency_us, 0.5),
         p99_s=rank_s(latency_us, 0.99),
-        p999_s=rank_s(latency_us, 0.999),
-        max_s=rank_s(latency_us, 1.0),
-        throughput=len(after_us) / length_s if length_s > 0 else 0.0,
-        worst_second=int(by_second.min()) if len(by_second) else None,
+        throughput=finished / length_s if length_s > 0 else 0.0,
     )
 
 
@@ -119,43 +134,9 @@ def faults(evidence: Evidence) -> Faults:
     )
 
 
-def rank_s(values_us: IntArray, percentile: float) -> float | None:
+def rank_s(values_us: IntArray | Sequence[int], percentile: float) -> float | None:
     """Return a percentile of µs in seconds; None of nothing."""
-    return percentile_us(values_us, percentile) / 1e6 if len(values_us) else None
-
-
-def _kind(
-    first: Served,
-    mine: Sequence[Window],
-    *,
-    moved: Mask,
-    unmoved: Mask,
-    quiet_p99_s: float | None,
-    service_time_s: float,
-) -> KindFigures:
-    moved_us, unmoved_us = first.latency_us[moved], first.latency_us[unmoved]
-    found = [one for window in mine for one in window.handovers]
-    to_first_us = np.array([one.plan_to_first_event_us for one in found], dtype=np.int64)
-    pauses_us = np.array([one.pause_us(service_time_s) for one in found], dtype=np.int64)
-    return KindFigures(
-        kind=mine[0].step.kind,
-        steps=len(mine),
-        handovers=len(found),
-        unfinished=sum(len(window.missing) for window in mine),
-        moved_events=len(moved_us),
-        moved_p50_s=rank_s(moved_us, 0.5),
-        moved_p99_s=rank_s(moved_us, 0.99),
-        moved_p999_s=rank_s(moved_us, 0.999),
-        moved_max_s=rank_s(moved_us, 1.0),
-        unmoved_p99_s=rank_s(unmoved_us, 0.99),
-        unmoved_max_s=rank_s(unmoved_us, 1.0),
-        unmoved_extra_s=_above(rank_s(unmoved_us, 0.99), quiet_p99_s),
-        stall_max_s=max(stall_us(first, one.step.at_us, one.ended_us) for one in mine) / 1e6,
-        plan_to_first_event_p50_s=rank_s(to_first_us, 0.5),
-        plan_to_first_event_s=rank_s(to_first_us, 0.99),
-        pause_p50_s=rank_s(pauses_us, 0.5),
-        pause_p99_s=rank_s(pauses_us, 0.99),
-    )
+    return percentile_us(np.asarray(values_us, dtype=np.int64), percentile) / 1e6 if len(values_us) else None
 
 
 def _events(first: Served, windows: Iterable[Window], among: Callable[[Window], Iterable[int]] | None = None) -> Mask:
@@ -185,22 +166,23 @@ def _worst_event(first: Served, windows: Iterable[Window]) -> WorstEvent | None:
     if not candidates:
         return None
     row, handover = max(candidates, key=lambda one: first.latency_us[one[0]])
+    step, move = handover.step, handover.move
+
+    def after_s(moment_us: int) -> float:
+        return (int(moment_us) - step.at_us) / 1e6
+
     return WorstEvent(
         latency_s=int(first.latency_us[row]) / 1e6,
-        kind=handover.kind,
-        partition=handover.move.partition,
-        source=handover.move.source,
-        target=handover.move.target,
-        step_at_us=handover.at_us,
-        intended_s=(int(first.intended_us[row]) - handover.at_us) / 1e6,
-        done_s=(int(first.done_us[row]) - handover.at_us) / 1e6,
-        left_s=(handover.left_us - handover.at_us) / 1e6,
-        first_s=(handover.first_us - handover.at_us) / 1e6,
+        kind=step.kind,
+        partition=move.partition,
+        source=move.source,
+        target=move.target,
+        step_at_us=step.at_us,
+        intended_s=after_s(first.intended_us[row]),
+        done_s=after_s(first.done_us[row]),
+        left_s=after_s(handover.left_us),
+        first_s=after_s(handover.first_us),
     )
-
-
-def _above(p99_s: float | None, quiet_p99_s: float | None) -> float | None:
-    return None if p99_s is None or quiet_p99_s is None else round(p99_s - quiet_p99_s, 6)
 
 
 def _worst(values: Iterable[float | None]) -> float | None:

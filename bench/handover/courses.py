@@ -1,4 +1,4 @@
-"""The five experiments, each from the start of its group to its result. All raise ExperimentError.
+"""The four experiments, each from the start of its group to its result. All raise ExperimentError.
 
 announce hears of the phase or of what was last seen, and of how much is done: handovers, steps, plans, partitions.
 """
@@ -6,31 +6,23 @@ announce hears of the phase or of what was last seen, and of how much is done: h
 import itertools
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Final
 
 import msgspec
-import numpy as np
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from bench.handover import analyse
-from bench.handover.dense import DenseSteps
-from bench.handover.evidence import Evidence, Step
+from bench.handover.evidence import Step
 from bench.handover.experiment import Announce, Experiment, conduct
-from bench.handover.outcomes import (
-    BounceResult,
-    FailoverResult,
-    GrowthResult,
-    HandoverResult,
-    ScaleResult,
-    Stretch,
-)
+from bench.handover.outcomes import FailoverResult, GrowthResult, HandoverResult, ScaleResult
 from bench.handover.planned import PlannedSteps
-from bench.handover.setup import ExperimentError, Machine, Setup
+from bench.handover.setup import ExperimentError, Setup
 from bench.handover.unplanned import UnplannedSteps
 from contracts.clock import now_us
+from contracts.connection import Connection
 from contracts.progress import Round
 from contracts.topics import Topic, qualified
 
@@ -41,9 +33,7 @@ SCALE_QUIET_S: Final = 5.0
 SCALE_DEADLINE_S: Final = 30.0
 GROWTH_QUIET_S: Final = 20.0
 GROWTH_DEADLINE_S: Final = 120.0
-BOUNCE_QUIET_S: Final = 10.0
 ADMIN_DEADLINE_S: Final = 30.0
-LATENCY_TARGET_S: Final = 0.5
 
 
 class Steps(StrEnum):
@@ -53,15 +43,13 @@ class Steps(StrEnum):
     """Moves, starts, drains and stops in turn, each with a window of its own."""
     RANDOM = "random"
     """Random plans, several a second."""
-    STORM = "storm"
-    """40 plans in 10 s, each of which moves one partition; the group has to end with the last."""
     SLOW_EVENT = "slow-event"
     """A partition moves while another replica serves an event that takes a second."""
 
 
-ENOUGH: Final = {Steps.MIXED: 200, Steps.RANDOM: 200, Steps.STORM: 40, Steps.SLOW_EVENT: 20}
+ENOUGH: Final = {Steps.MIXED: 200, Steps.RANDOM: 200, Steps.SLOW_EVENT: 20}
 """Handovers, where nobody says how many."""
-QUICKLY: Final = {Steps.MIXED: 30, Steps.RANDOM: 100, Steps.STORM: 40, Steps.SLOW_EVENT: 5}
+QUICKLY: Final = {Steps.MIXED: 30, Steps.RANDOM: 100, Steps.SLOW_EVENT: 5}
 
 
 def contradictions(steps: Steps, setup: Setup) -> list[str]:
@@ -75,25 +63,25 @@ def contradictions(steps: Steps, setup: Setup) -> list[str]:
 
 
 def handover(
-    setup: Setup, machine: Machine, announce: Announce, *, steps: Steps, enough: int
+    setup: Setup, connection: Connection, announce: Announce, *, steps: Steps, enough: int
 ) -> tuple[HandoverResult, list[Round]]:
     """Hand so many partitions over under load; return the result, and what the replicas told of their rounds."""
 
     def act(experiment: Experiment) -> None:
         rounds = _begin(steps, experiment)
-        experiment.quiet.append(experiment.rest(FIRST_QUIET_S))
+        experiment.rest(FIRST_QUIET_S)
         for _ in rounds:
             announce("", experiment.handovers)
             if experiment.handovers >= enough or _late(setup):
                 break
 
-    notes, evidence, outcome = conduct(setup, machine, announce, act)
-    figures = analyse.handovers(evidence, service_time_s=setup.service_time_s)
+    notes, evidence, outcome = conduct(setup, connection, announce, act)
+    figures = analyse.handovers(evidence)
     return HandoverResult(**msgspec.structs.asdict(outcome), steps=steps, figures=figures), notes.reports.rounds
 
 
 def failover(
-    setup: Setup, machine: Machine, announce: Announce, *, known: int, sigterms: int, unknown: int
+    setup: Setup, connection: Connection, announce: Announce, *, known: int, sigterms: int, unknown: int
 ) -> FailoverResult:
     """Kill replicas, first some whose death nobody tells, then known ones and stops in turn; each is replaced."""
 
@@ -112,20 +100,19 @@ def failover(
             if _late(setup):
                 break
 
-    _, evidence, outcome = conduct(setup, machine, announce, act)
+    _, evidence, outcome = conduct(setup, connection, announce, act)
     return FailoverResult(**msgspec.structs.asdict(outcome), figures=analyse.failover(evidence))
 
 
-def scale(setup: Setup, machine: Machine, announce: Announce, *, plans: int, moved: int) -> ScaleResult:
+def scale(setup: Setup, connection: Connection, announce: Announce, *, plans: int, moved: int) -> ScaleResult:
     """Let a large group carry out plans that move `moved` random partitions each; time them until the last arrived."""
     window_s = max(1.0, 2 * setup.partitions / setup.rate)  # so that each partition sees an event twice
     applied_us: list[int] = []
     pauses_us: list[int] = []
-    rounds = [0]
 
     def act(experiment: Experiment) -> None:
         chance, group, told = random.Random(setup.seed), experiment.plans, experiment.reports
-        experiment.quiet.append(experiment.rest(SCALE_QUIET_S))
+        experiment.rest(SCALE_QUIET_S)
         for number in range(1, plans + 1):
             changes = {
                 one: chance.choice([name for name in group.replicas if name != group.assignment[one]])
@@ -142,25 +129,22 @@ def scale(setup: Setup, machine: Machine, announce: Announce, *, plans: int, mov
             took = [one for one in told.rounds_of(group.epoch) if one.taken]
             applied_us.append(max(one.at_us for one in took) - at_us)
             pauses_us.extend(one.pause_us for one in took)
-            rounds.append(len({one.generation for one in told.rounds_of(group.epoch)}))
             announce(f"applied in {applied_us[-1] / 1e3:.0f} ms", number)
 
-    notes, evidence, outcome = conduct(setup, machine, announce, act)
+    _, evidence, outcome = conduct(setup, connection, announce, act)
     return ScaleResult(
         **msgspec.structs.asdict(outcome),
         plans=len(applied_us),
         moved=moved,
-        startup_s=notes.startup_s,
-        applied_p50_s=_rank_s(applied_us, 0.5),
-        applied_max_s=_rank_s(applied_us, 1.0),
-        rounds_max=max(rounds),
-        pause_p50_s=_rank_s(pauses_us, 0.5),
-        pause_max_s=_rank_s(pauses_us, 1.0),
-        figures=analyse.handovers(evidence, service_time_s=setup.service_time_s),
+        applied_p50_s=analyse.rank_s(applied_us, 0.5),
+        applied_max_s=analyse.rank_s(applied_us, 1.0),
+        pause_p50_s=analyse.rank_s(pauses_us, 0.5),
+        pause_max_s=analyse.rank_s(pauses_us, 1.0),
+        figures=analyse.handovers(evidence),
     )
 
 
-def growth(setup: Setup, machine: Machine, announce: Announce, *, partitions: int) -> GrowthResult:
+def growth(setup: Setup, connection: Connection, announce: Announce, *, partitions: int) -> GrowthResult:
     """Grow the topic by as many partitions as it began with, again and again, then give one replica all of it."""
     step = setup.partitions
     generations: list[int] = []
@@ -169,7 +153,7 @@ def growth(setup: Setup, machine: Machine, announce: Announce, *, partitions: in
     def act(experiment: Experiment) -> None:
         group, reports = experiment.plans, experiment.reports
         announce("quiet stretch before the growth", step)
-        experiment.quiet.append(experiment.rest(GROWTH_QUIET_S))
+        experiment.rest(GROWTH_QUIET_S)
         generations.append(reports.generation())
         for size in (*range(2 * step, partitions + 1, step), None):
             at_us, changes = now_us(), dict.fromkeys(group.assignment, group.replicas[0])
@@ -182,54 +166,26 @@ def growth(setup: Setup, machine: Machine, announce: Announce, *, partitions: in
             generations.append(reports.generation())
             announce(f"{size or 'one replica has all'}", size or partitions)
 
-    notes, evidence, outcome = conduct(setup, machine, announce, act)
+    notes, evidence, outcome = conduct(setup, connection, announce, act)
     grown = [one for one in notes.steps if one.kind == "growth"]
     stable_us = [one.until_us - one.at_us for one in grown]
     shrunk = notes.steps[len(grown) :]
-    quiet, growing = _compared(evidence, grown)
+    quiet = analyse.stretch(evidence, *(evidence.quiet[0] if evidence.quiet else (0, 0)))
+    growing = analyse.stretch(evidence, *((grown[0].at_us, grown[-1].until_us) if grown else (0, 0)))
     return GrowthResult(
         **{**msgspec.structs.asdict(outcome), "partitions": step + step * len(grown)},
         partitions_before=step,
         step=step,
         steps=len(grown),
-        startup_s=notes.startup_s,
         growth_s=growing.length_s,
-        stable_p50_s=_rank_s(stable_us, 0.5),
-        stable_max_s=_rank_s(stable_us, 1.0),
+        stable_p50_s=analyse.rank_s(stable_us, 0.5),
+        stable_max_s=analyse.rank_s(stable_us, 1.0),
         stable_after_last_s=stable_us[-1] / 1e6 if stable_us else None,
         rounds=generations[len(grown)] - generations[0] if grown else 0,
         shrink_s=(shrunk[0].until_us - shrunk[0].at_us) / 1e6 if shrunk else None,
-        shrink_rounds=generations[-1] - generations[-2] if shrunk else 0,
         quiet=quiet,
         growing=growing,
         throughput_share=growing.throughput / quiet.throughput if quiet.throughput else 0.0,
-        faults=analyse.faults(evidence),
-    )
-
-
-def bounce(setup: Setup, machine: Machine, announce: Announce, *, rounds: int) -> BounceResult:
-    """Stop every replica under load, one by one and `rounds` times, and start another that gets as many partitions."""
-
-    def act(experiment: Experiment) -> None:
-        experiment.quiet.append(experiment.rest(BOUNCE_QUIET_S))
-        planned = PlannedSteps(experiment)
-        for number in range(1, rounds * setup.replicas + 1):
-            name = experiment.plans.replicas[0]
-            partitions = len(experiment.plans.held_by(name))
-            planned.terminate(name)
-            planned.start(experiment.start_replica(), partitions)
-            announce("", number)
-
-    notes, evidence, outcome = conduct(setup, machine, announce, act)
-    bounces = len(notes.steps) // 2
-    quiet, bouncing = _compared(evidence, notes.steps[: 2 * bounces])
-    return BounceResult(
-        **msgspec.structs.asdict(outcome),
-        bounces=bounces,
-        latency_target_s=LATENCY_TARGET_S,
-        late=bouncing.late,
-        quiet=quiet,
-        bouncing=bouncing,
         faults=analyse.faults(evidence),
     )
 
@@ -245,28 +201,11 @@ def _begin(steps: Steps, experiment: Experiment) -> Iterator[None]:
         case Steps.SLOW_EVENT:
             return PlannedSteps(experiment).slow_events()
         case Steps.RANDOM:
-            return DenseSteps(experiment).random_plans()
-        case Steps.STORM:
-            return DenseSteps(experiment).storms()
+            return PlannedSteps(experiment).random_plans()
 
 
 def _late(setup: Setup) -> bool:
     return setup.quick and time.monotonic() > setup.began_s + QUICK_STEPS_S
-
-
-def _compared(evidence: Evidence, busy: Sequence[Step]) -> tuple[Stretch, Stretch]:
-    """Return the quiet stretch before, and that of the steps."""
-    first = evidence.served.first_completions()
-    calm = evidence.quiet[0] if evidence.quiet else (0, 0)
-    during = (busy[0].at_us, busy[-1].until_us) if busy else (0, 0)
-    return (
-        analyse.stretch(first, *calm, latency_target_s=LATENCY_TARGET_S),
-        analyse.stretch(first, *during, latency_target_s=LATENCY_TARGET_S),
-    )
-
-
-def _rank_s(values_us: list[int], percentile: float) -> float | None:
-    return analyse.rank_s(np.array(values_us, dtype=np.int64), percentile)
 
 
 def _create_partitions(experiment: Experiment, total: int) -> None:

@@ -1,9 +1,10 @@
 """What an experiment on handovers leaves behind: events served, steps taken, offsets seen. Times are µs since 1970."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -14,8 +15,8 @@ UNKNOWN: Final = -1
 """A committed offset that was not there, or not told."""
 
 
-class Row(NamedTuple):
-    """One record of the timeline topic."""
+class Row(msgspec.Struct, frozen=True, gc=False):
+    """As much of a record of the timeline topic as is needed: decoding the rest would cost the machine."""
 
     intended_us: int
     done_us: int
@@ -42,7 +43,8 @@ class Served:
         names = tuple(sorted({row.replica for row in rows}))
         index = {name: number for number, name in enumerate(names)}
         ordered = sorted(rows, key=lambda row: row.done_us)
-        table = np.array([(*row[:4], index[row.replica]) for row in ordered], dtype=np.int64).reshape(-1, 5)
+        cells = [(one.intended_us, one.done_us, one.partition, one.offset, index[one.replica]) for one in ordered]
+        table = np.array(cells, dtype=np.int64).reshape(-1, 5)
         intended_us, done_us, partition, offset, replica = table.T
         return cls(intended_us, done_us, partition, offset, replica, names)
 
@@ -54,23 +56,12 @@ class Served:
         """Finished minus intended."""
         return self.done_us - self.intended_us
 
-    @property
-    def places(self) -> IntArray:
-        """Partition and offset of each event in one number: what identifies it."""
-        return (self.partition << OFFSET_BITS) + self.offset
-
     def first_completions(self) -> "Served":
         """Return the same without repeats: the first completion of an event counts."""
-        _, first = np.unique(self.places, return_index=True)
+        _, first = np.unique((self.partition << OFFSET_BITS) + self.offset, return_index=True)
         rows = np.sort(first)
-        return Served(
-            self.intended_us[rows],
-            self.done_us[rows],
-            self.partition[rows],
-            self.offset[rows],
-            self.replica[rows],
-            self.names,
-        )
+        columns = ("intended_us", "done_us", "partition", "offset", "replica")
+        return replace(self, **{name: getattr(self, name)[rows] for name in columns})
 
 
 @dataclass(frozen=True, slots=True)

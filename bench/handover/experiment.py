@@ -1,12 +1,10 @@
-"""One experiment: broker, topics, replicas, load and readers, built up and taken down in order, and what was done."""
+"""One experiment: replicas, load and readers, built up and taken down in order, and what was done."""
 
 import os
-import signal
 import tempfile
 import time
-import uuid
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -16,16 +14,18 @@ from confluent_kafka import Producer
 
 from bench.handover.children import Children
 from bench.handover.evidence import Evidence, Move, Served, Step
-from bench.handover.load import SENT_FILE, LoadSettings, Sent, as_environment
+from bench.handover.load import SENT_FILE, LoadSettings, Sent
 from bench.handover.outcomes import Outcome
 from bench.handover.plans import Plans
 from bench.handover.readers import CommitReader, Reports, TimelineReader
-from bench.handover.setup import ExperimentError, Machine, Setup
+from bench.handover.setup import SERVICE_TIME_S, ExperimentError, Question, Setup
 from bench.handover.windows import TAIL_US
 from contracts.clock import now_us
 from contracts.connection import Connection
+from contracts.processes import signals_noted
 from contracts.progress import ReplicaState
 from contracts.topics import Topic, qualified
+from contracts.validation import as_environment
 from loadgen.orders import Orders, payment_event
 
 POLL_S: Final = 0.02
@@ -40,7 +40,6 @@ SEND_DEADLINE_S: Final = 10.0
 SESSION_S: Final = 6.0
 LATENESS_LIMIT_S: Final = 0.025
 """A generator whose p99 lateness exceeds this makes the run invalid."""
-STOPPING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 Announce = Callable[[str, int], None]
 """Hears what is being done, and how much of it is done."""
@@ -53,14 +52,10 @@ class OverdueError(ExperimentError):
 class Experiment:
     """A group that serves, the hand that acts on it, and the notes of what was done. Its stack takes it down."""
 
-    def __init__(self, setup: Setup, machine: Machine, stack: ExitStack) -> None:
+    def __init__(self, setup: Setup, connection: Connection, stack: ExitStack) -> None:
         self.setup = setup
+        self.connection = connection
         self._folder = Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
-        self.connection = Connection(
-            bootstrap_servers=stack.enter_context(machine.kafka(self._folder / "kafka")),
-            namespace=f"handover-{uuid.uuid4().hex[:8]}",
-        )
-        machine.create_topics(self.connection, setup.partitions)
         sends_at_once = {"linger.ms": "0", "enable.idempotence": "true", "log_level": "0"}
         self._producer = Producer(self.connection.librdkafka() | sends_at_once)
         self.plans = Plans(self.connection, self._producer)
@@ -82,15 +77,13 @@ class Experiment:
         self.quiet: list[tuple[int, int]] = []
         self.handovers = 0
         """Those whose new owner has been seen."""
-        self.startup_s = 0.0
-        """From the start of the first process until all partitions were served as planned."""
 
     def begin(self) -> None:
         """Start replicas, partitions dealt out evenly, and the load. Raises OverdueError.
 
         Without a plan nothing is waited for but the first events.
         """
-        began_s, setup = time.monotonic(), self.setup
+        setup = self.setup
         names = tuple(f"payment-{number}" for number in range(setup.replicas))
         if setup.takes_plan:
             self.plans.write({number: names[number % len(names)] for number in range(setup.partitions)}, names)
@@ -98,7 +91,6 @@ class Experiment:
             self.replicas.start()
         if setup.takes_plan:
             self.wait_for_plan(START_DEADLINE_S + START_EACH_S * len(names))
-        self.startup_s = time.monotonic() - began_s
         self._load.start("load")
         self.wait_for(
             lambda: len(self.timeline.owners()) == setup.partitions,
@@ -113,7 +105,7 @@ class Experiment:
         try:
             sent = msgspec.json.decode((self._folder / SENT_FILE).read_bytes(), type=Sent)
         except (OSError, msgspec.DecodeError) as missing:
-            said = self._load.last_log_line("load")
+            said = self._load.last_words("load")
             raise ExperimentError(f"the load did not say what it sent: {said}") from missing
         acknowledged = len(sent.acknowledged_us)
         until_s = time.monotonic() + deadline_s
@@ -158,11 +150,11 @@ class Experiment:
             if time.monotonic() >= until_s:
                 return
 
-    def rest(self, length_s: float) -> tuple[int, int]:
-        """Change nothing for a while; return the stretch, µs since the epoch."""
+    def rest(self, length_s: float) -> None:
+        """Change nothing for a while, and note the quiet stretch."""
         from_us = now_us()
         self.pump(length_s)
-        return from_us, now_us()
+        self.quiet.append((from_us, now_us()))
 
     def wait_for(self, condition: Callable[[], bool], what: str, deadline_s: float) -> None:
         """Take in what arrives until `condition` holds. Raises OverdueError."""
@@ -217,18 +209,18 @@ class Experiment:
 
 
 def conduct(
-    setup: Setup, machine: Machine, announce: Announce, act: Callable[[Experiment], None]
+    setup: Setup, connection: Connection, announce: Announce, act: Callable[[Experiment], None]
 ) -> tuple[Experiment, Evidence, Outcome]:
     """Let `act` act on a group, then wait for the last events; return the notes, what was seen, and if it counts.
 
-    Ctrl-C and a step that is overdue end the acting; what was measured until then stays. No process and no file is left
-    behind. Raises ExperimentError.
+    connection: to topics that nobody else uses. Ctrl-C and a step that is overdue end the acting; what was measured
+    until then stays. No process and no file is left behind. Raises ExperimentError.
     """
     problem, interrupted = "", False
     announce("starting", 0)
     with ExitStack() as stack:
-        one = Experiment(setup, machine, stack)
-        stack.enter_context(_signals_noted(one.asked_to_stop))
+        one = Experiment(setup, connection, stack)
+        one.asked_to_stop = stack.enter_context(signals_noted())  # none may come within a start or a fetch
         one.begin()
         try:
             act(one)
@@ -241,22 +233,11 @@ def conduct(
     return one, evidence, verdict(setup, sent, problem=problem, interrupted=interrupted)
 
 
-@contextmanager
-def _signals_noted(into: list[int]) -> Iterator[None]:
-    """Note signals that ask to stop, so that none comes in the middle of a process's start or of a fetch."""
-    before = {number: signal.signal(number, lambda number, _: into.append(number)) for number in STOPPING}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
 def _of_replicas(setup: Setup) -> dict[str, str]:
     """Return the settings of a replica, as environment."""
     named = {
         "DELIVERY" if setup.takes_plan else "RUNTIME": setup.runtime,
-        "SERVICE_TIME_S": setup.service_time_s,
+        "SERVICE_TIME_S": SERVICE_TIME_S,
         "SLOW_EVENT_S": 1,
         "PAYMENT_PARTITIONS": 0,  # the topic may grow
         "HEARTBEAT_S": setup.heartbeat_s,
@@ -271,13 +252,7 @@ def verdict(setup: Setup, sent: Sent, *, problem: str, interrupted: bool) -> Out
     if not problem and late_s > LATENESS_LIMIT_S:
         problem = f"the load was late: p99 {late_s:.3f} s, above {LATENESS_LIMIT_S} s; keep the machine quiet"
     return Outcome(
-        runtime=setup.runtime,
-        heartbeat_s=setup.heartbeat_s,
-        replicas=setup.replicas,
-        partitions=setup.partitions,
-        rate=setup.rate,
-        seed=setup.seed,
-        quick=setup.quick,
+        **{name: getattr(setup, name) for name in Question.__struct_fields__},
         lateness_p99_s=late_s,
         lateness_max_s=sent.lateness_max_us / 1e6,
         valid=not problem,

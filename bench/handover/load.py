@@ -7,7 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -50,11 +50,6 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True):
     """Intended times of the events that the broker took."""
     lateness_p99_us: int
     lateness_max_us: int
-
-
-def as_environment(settings: Settings) -> dict[str, str]:
-    """Return the variables from which a process reads these settings."""
-    return {f"TAILPACK_{name.upper()}": str(value) for name, value in asdict(settings).items()}
 
 
 def send_until(stopped: Callable[[], bool], settings: LoadSettings, connection: Connection) -> Sent:

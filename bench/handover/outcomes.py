@@ -4,6 +4,8 @@ from typing import Any
 
 import msgspec
 
+from bench.handover.setup import Question
+
 
 class Faults(msgspec.Struct, frozen=True, kw_only=True):
     """What must not happen, counted."""
@@ -107,29 +109,14 @@ class Stretch(msgspec.Struct, frozen=True, kw_only=True):
 
     length_s: float
     events: int
-    late: int
-    """With a latency above the target."""
-    p50_s: float | None
     p99_s: float | None
-    p999_s: float | None
-    max_s: float | None
     throughput: float
     """Finished within it, per second."""
-    worst_second: int | None
-    """Finished in the poorest whole second; null where it is shorter than one."""
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class Outcome(Question, frozen=True, kw_only=True):
     """How an experiment was done and whether it counts."""
 
-    runtime: str
-    heartbeat_s: float
-    replicas: int
-    partitions: int
-    rate: float
-    """Events/s."""
-    seed: int
-    quick: bool
     lateness_p99_s: float
     """Of the generator."""
     lateness_max_s: float
@@ -150,7 +137,7 @@ class HandoverResult(Outcome, frozen=True, kw_only=True):
     """`tailpack bench handover`."""
 
     steps: str
-    """What was done: mixed, random, storm, slow-event."""
+    """What was done: mixed, random, slow-event."""
     figures: HandoverFigures
 
 
@@ -166,12 +153,9 @@ class ScaleResult(Outcome, frozen=True, kw_only=True):
     plans: int
     moved: int
     """Partitions that each plan moves."""
-    startup_s: float
-    """From the start of the processes until all partitions were served as planned."""
     applied_p50_s: float | None
     applied_max_s: float | None
     """From the plan's record until the last replica had the last partition."""
-    rounds_max: int
     pause_p50_s: float | None
     pause_max_s: float | None
     """Time that a moved partition was served by nobody."""
@@ -184,8 +168,6 @@ class GrowthResult(Outcome, frozen=True, kw_only=True):
     partitions_before: int
     step: int
     steps: int
-    startup_s: float
-    """From the start of the processes until the first partitions were served as planned."""
     growth_s: float
     """From the first growth until all partitions were served as planned."""
     stable_p50_s: float | None
@@ -196,22 +178,9 @@ class GrowthResult(Outcome, frozen=True, kw_only=True):
     """Of the group, during the growth."""
     shrink_s: float | None
     """From a plan that gives one replica everything until it served everything."""
-    shrink_rounds: int
     quiet: Stretch
     growing: Stretch
     """Of the partitions that were there before."""
     throughput_share: float
     """Theirs during the growth against the quiet stretch before."""
-    faults: Faults
-
-
-class BounceResult(Outcome, frozen=True, kw_only=True):
-    """`tailpack bench bounce`: every replica is stopped and replaced, one after the other."""
-
-    bounces: int
-    latency_target_s: float
-    late: int
-    """Events with a latency above it, from the first stop until a second after the last replacement served."""
-    quiet: Stretch
-    bouncing: Stretch
     faults: Faults

@@ -1,10 +1,12 @@
-"""Steps of a group that takes a plan: partitions are moved by hand, one window after the other."""
+"""Steps of a group that takes a plan: one window after the other, or random plans that do not wait for one another."""
 
 import random
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
 from bench.handover.analyse import SIGTERM
+from bench.handover.evidence import Step
 from bench.handover.experiment import Experiment
 from contracts.plan import Eviction
 
@@ -16,6 +18,14 @@ IN_FLIGHT_S: Final = 0.1
 """From the slow event's send to the plan: it is being served by then."""
 RECOVERY_S: Final = 1.0
 """The slow replica works off what waited behind the event."""
+INTERVAL_S: Final = (0.15, 0.27)
+"""Between two random plans: 10,000 handovers then take about ten minutes."""
+MOST_MOVED: Final = 6
+"""Partitions that one random plan moves, at most."""
+SLACK: Final = 2
+"""Partitions that a replica may have above its fair share, so that none is overloaded."""
+WINDOW_S: Final = 5.0
+"""Later than this after its plan, a random move that nobody superseded has not been carried out."""
 
 
 class PlannedSteps:
@@ -25,6 +35,8 @@ class PlannedSteps:
         self._group = group
         self._plans = group.plans
         self._random = random.Random(group.setup.seed)
+        self._pending: dict[int, tuple[str, int]] = {}
+        """Of random plans: partition → new owner and time of the plan, until the first event is seen there."""
 
     def mixed(self) -> Iterator[None]:
         """Take one step after the other, for ever."""
@@ -34,7 +46,7 @@ class PlannedSteps:
             yield
             self.move(min(3, len(self._holders())))
             yield
-            self._group.quiet.append(self._group.rest(QUIET_S))  # here, where no process starts or ends
+            self._group.rest(QUIET_S)  # here, where no process starts or ends
             newcomer = self._group.start_replica()
             self._group.pump(CALM_S)
             self.start(newcomer, partitions=2)
@@ -59,7 +71,23 @@ class PlannedSteps:
             self._carry_out("slow event elsewhere", {moved: target}, apart=tuple(behind_it))
             yield
             self._group.pump(RECOVERY_S)
-            self._group.quiet.append(self._group.rest(QUIET_S))
+            self._group.rest(QUIET_S)
+
+    def random_plans(self) -> Iterator[None]:
+        """Move 1 to 6 partitions with each plan, in one of three ways, for ever, whether or not the last was done."""
+        ways = {"scatter": self._scatter, "gather": self._gather, "swap": self._swap}
+        last_done_us = self._group.timeline.last_done_us
+        while True:
+            kind = self._random.choice(sorted(ways))
+            at_us, moves = self._plans.write(ways[kind](self._random.randint(1, MOST_MOVED)))
+            self._pending |= {move.partition: (move.target, at_us) for move in moves}
+            self._group.steps.append(Step(kind, at_us, at_us + round(WINDOW_S * 1e6), moves))
+            self._group.pump(self._random.uniform(*INTERVAL_S))
+            done = [one for one, (target, since_us) in self._pending.items() if last_done_us(one, target) > since_us]
+            for number in done:
+                del self._pending[number]
+            self._group.handovers += len(done)
+            yield
 
     def move(self, count: int) -> None:
         """One partition each of `count` replicas goes to the next of them; of a single one, to another replica."""
@@ -160,3 +188,37 @@ class PlannedSteps:
 
     def _holders(self) -> list[str]:
         return sorted(set(self._plans.assignment.values()))
+
+    def _scatter(self, count: int) -> dict[int, str]:
+        """Each of some random partitions goes to another replica."""
+        changes: dict[int, str] = {}
+        for number in self._some(count):
+            if takers := self._takers(changes, number):
+                changes[number] = self._random.choice(takers)
+        return changes
+
+    def _gather(self, count: int) -> dict[int, str]:
+        """One replica takes from all others."""
+        target = self._random.choice(self._plans.replicas)
+        changes: dict[int, str] = {}
+        for number in self._some(count):
+            if target in self._takers(changes, number):
+                changes[number] = target
+        return changes
+
+    def _swap(self, count: int) -> dict[int, str]:
+        """Pairs of partitions change places."""
+        owners, chosen = self._plans.assignment, self._some(count // 2 * 2)
+        pairs = zip(chosen[::2], chosen[1::2], strict=False)
+        return {number: owners[other] for pair in pairs for number, other in (pair, pair[::-1])}
+
+    def _takers(self, changes: dict[int, str], number: int) -> list[str]:
+        """Replicas that may have partition `number` beside what `changes` gives them."""
+        after = {**self._plans.assignment, **changes}
+        counts = Counter(after.values())
+        most = -(-len(after) // len(self._plans.replicas)) + SLACK
+        return [name for name in self._plans.replicas if name != after[number] and counts[name] < most]
+
+    def _some(self, count: int) -> list[int]:
+        partitions = sorted(self._plans.assignment)
+        return self._random.sample(partitions, min(count, len(partitions)))

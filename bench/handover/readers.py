@@ -21,18 +21,8 @@ COMMITS_EVERY_S: Final = 0.3
 COMMITS_DEADLINE_S: Final = 0.5
 
 
-class _Times(msgspec.Struct):
-    intended_us: int
-    done_us: int
-    partition: int
-    offset: int
-    replica: str
-
-
 class _Settled(msgspec.Struct):
-    """As much of contracts.events.PaymentSettled as is needed: decoding the rest would cost the machine."""
-
-    timeline: _Times
+    timeline: Row
 
 
 class TimelineReader:
@@ -52,8 +42,7 @@ class TimelineReader:
         """Take what arrives within `timeout_s`."""
         for record in self._consumer.consume(2000, timeout_s):
             if record.error() is None:
-                times = self._decoder.decode(record.value()).timeline
-                self._add(Row(times.intended_us, times.done_us, times.partition, times.offset, times.replica))
+                self._add(self._decoder.decode(record.value()).timeline)
 
     def _add(self, row: Row) -> None:
         self.rows.append(row)

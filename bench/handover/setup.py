@@ -1,15 +1,14 @@
-"""What an experiment is told, and what it needs of the machine."""
+"""What an experiment is told."""
 
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 
-from contracts.connection import Connection
+import msgspec
+
 from contracts.delivery import OUR_DELIVERIES, Delivery
 
+SERVICE_TIME_S: Final = 0.005
+"""Of one event."""
 QUICK_DEADLINE_S: Final = 10.0
 DEADLINE_S: Final = 60.0
 
@@ -18,20 +17,23 @@ class ExperimentError(Exception):
     """The experiment cannot go on: a process ended, or the broker did not take something. The text says which."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Setup:
-    """What an experiment is told. Lengths of time in seconds."""
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """What is repeated with the result. Lengths of time in seconds."""
 
     runtime: Delivery = Delivery.INCREMENTAL
     heartbeat_s: float = 3.0
     replicas: int = 3
     partitions: int = 6
     rate: float = 150.0
-    """Events/s, each of `service_time_s`, round robin to all partitions."""
-    service_time_s: float = 0.005
+    """Events/s, round robin to all partitions."""
     seed: int = 1
     quick: bool = False
-    began_s: float = field(default_factory=time.monotonic)
+
+
+class Setup(Question, frozen=True, kw_only=True):
+    """One experiment."""
+
+    began_s: float = msgspec.field(default_factory=time.monotonic)
     """Monotonic time of the command."""
 
     @property
@@ -45,21 +47,6 @@ class Setup:
         return self.runtime is not Delivery.SHARE
 
     @property
-    def announced(self) -> bool:
-        """A replica reports itself before it joins the group. Otherwise its start counts from that of the process."""
-        return self.runtime is not Delivery.FAUST
-
-    @property
     def step_deadline_s(self) -> float:
         """How long a step may take."""
         return QUICK_DEADLINE_S if self.quick else DEADLINE_S
-
-
-@dataclass(frozen=True, kw_only=True)
-class Machine:
-    """How the command gives an experiment a broker and topics."""
-
-    kafka: Callable[[Path], AbstractContextManager[str]]
-    """Runs a broker whose files are in this folder, and names its address."""
-    create_topics: Callable[[Connection, int], None]
-    """Makes all topics of a run; the number is that of the payment partitions."""

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from autoscaler.live.rebalances import timing_of
 from bench import results
-from bench.handover.outcomes import BounceResult, FailoverResult, GrowthResult, HandoverResult, Outcome, ScaleResult
+from bench.handover.outcomes import FailoverResult, GrowthResult, HandoverResult, Outcome, ScaleResult
 from bench.results import Columns, DeliveryRow, Origin, in_columns, known
 from contracts.progress import Round
 
@@ -22,7 +22,6 @@ FILES: Final[dict[type[msgspec.Struct], str]] = {
     FailoverResult: "handover-failover",
     ScaleResult: "handover-scale",
     GrowthResult: "handover-growth",
-    BounceResult: "handover-bounce",
     DeliveryRow: "delivery",
 }
 """Where the results of a kind are kept, in bench/reference."""
@@ -152,15 +151,6 @@ GROWTH: Final[Columns] = {
     "throughput against quiet": lambda row: f"{100 * row.throughput_share:.1f} %",
     "p99 of the first partitions, quiet / growing": lambda row: _ms(row.quiet.p99_s, row.growing.p99_s),
 }
-BOUNCE: Final[Columns] = {
-    "delivery, heartbeat": _group,
-    "replaced": lambda row: str(row.bounces),
-    "late events": lambda row: f"{row.late} of {row.bouncing.events:,}",
-    "p50 / p99 / p99.9 / max": lambda row: _ms(
-        row.bouncing.p50_s, row.bouncing.p99_s, row.bouncing.p999_s, row.bouncing.max_s
-    ),
-    "the same when quiet": lambda row: _ms(row.quiet.p50_s, row.quiet.p99_s, row.quiet.p999_s, row.quiet.max_s),
-}
 DELIVERY: Final[Columns] = {
     "scenario, policy": lambda row: f"{row.scenario}, {row.policy}",
     "runtime, heartbeat": lambda row: _group(row) + ("" if row.valid else " (invalid)"),
@@ -175,7 +165,6 @@ SHOWN: Final[dict[type[Outcome], Columns]] = {
     FailoverResult: FAILOVER,
     ScaleResult: SCALE,
     GrowthResult: {**GROWTH, FAULTS: lambda row: _faults(row.faults)},
-    BounceResult: {**BOUNCE, FAULTS: lambda row: _faults(row.faults)},
 }
 """What a terminal shows of each result, a line for each column."""
 
@@ -203,6 +192,5 @@ HANDOVER_TABLES: Final[dict[str, Callable[[], str]]] = {
     "failover": _in_markdown(FAILOVER, FailoverResult),
     "handover-scale": _in_markdown(SCALE, ScaleResult),
     "handover-growth": _in_markdown(GROWTH, GrowthResult),
-    "handover-bounce": _in_markdown(BOUNCE, BounceResult),
     "handover-delivery": _in_markdown(DELIVERY, DeliveryRow),
 }

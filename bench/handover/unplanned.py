@@ -7,6 +7,7 @@ from typing import Final
 from bench.handover.analyse import SIGTERM
 from bench.handover.experiment import SETTLE_S, Experiment
 from contracts.clock import now_us
+from contracts.delivery import Delivery
 
 QUIET_S: Final = 0.6
 SETTLE_DEADLINE_S: Final = 30.0
@@ -30,14 +31,15 @@ class UnplannedSteps:
             yield
             self._start()
             yield
-            self._group.quiet.append(self._group.rest(QUIET_S))
+            self._group.rest(QUIET_S)
 
     def _start(self) -> None:
         """Start a replica and wait until it serves its share. The step begins when it is about to join."""
         before, began_us = self._group.timeline.owners(), now_us()
         newcomer, first_us = self._group.replicas.start(), self._group.reports.first_us
         self._group.wait_for(lambda: newcomer in first_us, f"{newcomer} connects", self._group.setup.step_deadline_s)
-        at_us = first_us[newcomer] if self._group.setup.announced else began_us
+        reports = self._group.setup.runtime is not Delivery.FAUST  # which says nothing before it has joined
+        at_us = first_us[newcomer] if reports else began_us
         self._carry_out("start", at_us, before, self._is_balanced, f"{newcomer} serves its share")
 
     def _terminate(self, name: str) -> None:

@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 
 from bench.handover.evidence import Evidence, IntArray, Move, Served, Step
+from bench.handover.setup import SERVICE_TIME_S
 
 TAIL_US: Final = 1_000_000
 """A window goes on for this long after the last first event."""
@@ -16,8 +17,7 @@ TAIL_US: Final = 1_000_000
 class Handover:
     """One partition that changed its owner: the last event finished at the old one, the first at the new one."""
 
-    kind: str
-    at_us: int
+    step: Step
     move: Move
     left_us: int
     """Finished last at the old owner; the step's own time where nothing was."""
@@ -28,11 +28,12 @@ class Handover:
     @property
     def plan_to_first_event_us(self) -> int:
         """From the plan's record to the first event finished at the new owner."""
-        return self.first_us - self.at_us
+        return self.first_us - self.step.at_us
 
-    def pause_us(self, service_time_s: float) -> int:
+    @property
+    def pause_us(self) -> int:
         """Time that nobody served the partition while an event was waiting."""
-        started_us = self.first_us - round(service_time_s * 1e6)
+        started_us = self.first_us - round(SERVICE_TIME_S * 1e6)
         return max(0, started_us - max(self.left_us, self.first_intended_us))
 
 
@@ -138,19 +139,11 @@ def _observed(step: Step, number: int, first: Served, mine: IntArray) -> list[Ha
     begin, end = int(np.searchsorted(done, step.at_us)), int(np.searchsorted(done, step.until_us, side="right"))
     owners = first.replica[mine]
     changes = [row for row in range(max(begin, 1), end) if owners[row] != owners[row - 1]]
-    return [
-        _handover(
-            step,
-            Move(number, first.names[owners[row - 1]], first.names[owners[row]]),
-            first,
-            mine,
-            int(mine[row]),
-        )
-        for row in changes
-    ]
+    moves = {row: Move(number, first.names[owners[row - 1]], first.names[owners[row]]) for row in changes}
+    return [_handover(step, move, first, mine, int(mine[row])) for row, move in moves.items()]
 
 
 def _handover(step: Step, move: Move, first: Served, mine: IntArray, hit: int) -> Handover:
     before = mine[: int(np.searchsorted(mine, hit))]
     left_us = max(int(first.done_us[before[-1]]), step.at_us) if len(before) else step.at_us
-    return Handover(step.kind, step.at_us, move, left_us, int(first.done_us[hit]), int(first.intended_us[hit]))
+    return Handover(step, move, left_us, int(first.done_us[hit]), int(first.intended_us[hit]))

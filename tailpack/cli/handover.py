@@ -1,4 +1,4 @@
-"""`tailpack bench handover`, `failover`, `scale`, `growth`, `bounce` and `delivery`: what a change of owner costs."""
+"""`tailpack bench handover`, `failover`, `scale`, `growth` and `delivery`: what a change of owner costs."""
 
 import sys
 from collections.abc import Iterator
@@ -15,15 +15,15 @@ from bench.handover import courses
 from bench.handover.courses import Steps
 from bench.handover.experiment import Announce
 from bench.handover.outcomes import Outcome
-from bench.handover.setup import ExperimentError, Machine, Setup
+from bench.handover.setup import ExperimentError, Setup
 from bench.handover.show import keep, keep_timings, show
+from contracts.connection import Connection
 from contracts.delivery import OUR_DELIVERIES, Delivery
 from report.result import Result
 from tailpack.cli.options import AsJson, Into, IntoDocs, Out, Scenario
 from tailpack.cli.progress import progress
 from tailpack.errors import INTERRUPTED, TailpackError
-from tailpack.local.broker import Broker
-from tailpack.local.topics import create_topics
+from tailpack.local.topics import own_kafka
 from tailpack.provenance import origin
 
 
@@ -65,7 +65,7 @@ def handover(
     if problems := courses.contradictions(steps, setup):
         raise TailpackError("; ".join(problems))
     enough = handovers or (courses.QUICKLY if quick else courses.ENOUGH)[steps]
-    with _experiment(f"handovers, {runtime}", enough) as given:
+    with _experiment(setup, f"handovers, {runtime}", enough) as given:
         result, rounds = courses.handover(setup, *given, steps=steps, enough=enough)
     if into and result.valid and (runtime, steps) == (Delivery.INCREMENTAL, Steps.RANDOM):
         keep_timings(rounds, into)
@@ -86,7 +86,7 @@ def failover(
     """
     setup = Setup(runtime=delivery, heartbeat_s=heartbeat, quick=quick)
     known, sigterms, unknown = (3, 2, 1) if quick else (20, 20, 3)
-    with _experiment("ends of replicas", known + sigterms + unknown) as given:
+    with _experiment(setup, "ends of replicas", known + sigterms + unknown) as given:
         result = courses.failover(setup, *given, known=known, sigterms=sigterms, unknown=unknown)
     _finish(result, as_json=as_json, into=into)
 
@@ -103,7 +103,7 @@ def scale(
 ) -> None:
     """Let a large group carry out plans that move many partitions at once; time each until the last has arrived."""
     setup = Setup(runtime=delivery, heartbeat_s=heartbeat, replicas=replicas, partitions=partitions, rate=100.0)
-    with _experiment("plans", plans) as given:
+    with _experiment(setup, "plans", plans) as given:
         result = courses.scale(setup, *given, plans=plans, moved=max(1, partitions // 4))
     _finish(result, as_json=as_json, into=into)
 
@@ -120,23 +120,8 @@ def growth(
 ) -> None:
     """Grow a topic step by step under load, then give one replica all of it; time each until the group is stable."""
     setup = Setup(runtime=delivery, heartbeat_s=heartbeat, partitions=10)
-    with _experiment("partitions", partitions) as given:
+    with _experiment(setup, "partitions", partitions) as given:
         result = courses.growth(setup, *given, partitions=partitions)
-    _finish(result, as_json=as_json, into=into)
-
-
-def bounce(
-    *,
-    delivery: Planned = Delivery.INCREMENTAL,
-    heartbeat: Heartbeat = 3.0,
-    rounds: Annotated[int, typer.Option(min=1, help="How often each place in the group is refilled.")] = 3,
-    as_json: AsJson = False,
-    into: IntoDocs = None,
-) -> None:
-    """Stop every replica under load and start another in its place, one by one; count the events above 0.5 s."""
-    setup = Setup(runtime=delivery, heartbeat_s=heartbeat)
-    with _experiment("replicas replaced", rounds * setup.replicas) as given:
-        result = courses.bounce(setup, *given, rounds=rounds)
     _finish(result, as_json=as_json, into=into)
 
 
@@ -170,21 +155,11 @@ def delivery(
 
 
 @contextmanager
-def _kafka(folder: Path) -> Iterator[str]:
-    broker = Broker(folder)
-    try:
-        yield broker.start()
-    finally:
-        broker.stop()
-
-
-@contextmanager
-def _experiment(what: str, total: int) -> Iterator[tuple[Machine, Announce]]:
-    """Yield this machine and what shows on standard error how far it is. What cannot go on is one line."""
-    with progress(what, total) as tell:
-        machine = Machine(kafka=_kafka, create_topics=create_topics)
+def _experiment(setup: Setup, what: str, total: int) -> Iterator[tuple[Connection, Announce]]:
+    """Yield a Kafka and what shows on standard error how far it is. What cannot go on is one line."""
+    with progress(what, total) as tell, own_kafka("handover", setup.partitions) as connection:
         try:
-            yield machine, lambda said, done: tell(completed=min(done, total), said=said)
+            yield connection, lambda said, done: tell(completed=min(done, total), said=said)
         except ExperimentError as failed:
             raise TailpackError(str(failed)) from failed
 

@@ -8,10 +8,8 @@ import typer
 from rich.console import Console
 
 from tailpack.errors import TailpackError
-from tailpack.local.cluster import Cluster
-from tailpack.local.jars import classpath, ensure
-from tailpack.local.java import java
-from tailpack.local.places import default_broker_folder
+from tailpack.local.broker import Broker
+from tailpack.local.jars import classpath, ensure, java
 
 Folder = Annotated[Path | None, typer.Option("--folder", help="Where its data, configuration and log live.")]
 
@@ -33,34 +31,34 @@ def start(
 ) -> None:
     """Start brokers (KRaft nodes) that stay until `tailpack kafka stop`; print their addresses."""
     console = Console()
-    cluster = Cluster(folder or default_broker_folder(), brokers)
+    kafka = Broker(folder, brokers)
     ensure("kafka", lambda sentence: console.print(sentence, highlight=False))
     with console.status("starting Apache Kafka"):
-        address = cluster.start(port)
-    console.print(f"{address}  (log: {cluster.logs})", highlight=False, soft_wrap=True)
+        address = kafka.start(port)
+    console.print(f"{address}  (log: {kafka.logs})", highlight=False, soft_wrap=True)
 
 
 def stop(folder: Folder = None) -> None:
     """Stop every broker cleanly; their data stay."""
-    cluster = Cluster(folder or default_broker_folder())
-    if cluster.address() is None:
-        Console().print(f"no broker runs from {cluster.folder}", highlight=False)
+    kafka = Broker(folder)
+    if kafka.address() is None:
+        Console().print(f"no broker runs from {kafka.folder}", highlight=False)
         return
-    cluster.stop()
+    kafka.stop()
     Console().print("stopped", highlight=False)
 
 
 def status(folder: Folder = None) -> None:
     """Tell of each broker whether it runs, and where. Exit status 3 unless all of them do."""
-    cluster = Cluster(folder or default_broker_folder())
-    if cluster.address() is None:
-        Console().print(f"no broker runs from {cluster.folder}; start one: tailpack kafka start", highlight=False)
+    kafka = Broker(folder)
+    if kafka.address() is None:
+        Console().print(f"no broker runs from {kafka.folder}; start one: tailpack kafka start", highlight=False)
         raise typer.Exit(3)
-    for number, broker in cluster.nodes.items():
-        state = f"up    pid {broker.pid}" if broker.pid else "down"
-        line = f"{cluster.addresses[number]}  {state}  (log: {broker.log})"
+    for number, node in kafka.nodes.items():
+        state = f"up    pid {node.pid}" if node.pid else "down"
+        line = f"{kafka.addresses[number]}  {state}  (log: {node.log})"
         Console().print(line, highlight=False, soft_wrap=True)
-    if not all(broker.pid for broker in cluster.nodes.values()):
+    if not all(node.pid for node in kafka.nodes.values()):
         raise typer.Exit(3)
 
 
@@ -71,7 +69,7 @@ def consumer_groups(
     ] = "",
 ) -> None:
     """Kafka's own kafka-consumer-groups; its options follow, such as --describe --all-groups --members."""
-    address = bootstrap_servers or Cluster(default_broker_folder()).address()
+    address = bootstrap_servers or Broker().address()
     if not address:
         raise TailpackError("no broker runs; name one with --bootstrap-servers, or start one: tailpack kafka start")
     tool = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"

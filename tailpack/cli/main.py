@@ -9,10 +9,10 @@ import typer
 from confluent_kafka import KafkaException
 from rich.console import Console
 
+from contracts.processes import STOPPING
 from contracts.validation import InvalidSettingsError
 from tailpack.cli import bench, catalogue, compare, handover, kafka, report, run, simulate, sla, studies, taxi
 from tailpack.errors import INTERRUPTED, STOPPED, TailpackError, explain
-from tailpack.local.processes import STOPPING
 
 LIVE, SIMULATED, REPORTS, CHOICE, STUDIES = (
     "Run on Kafka",
@@ -112,7 +112,6 @@ _add(BENCH, "handover", handover.handover, "tailpack bench handover --quick")
 _add(BENCH, "failover", handover.failover, "tailpack bench failover --quick")
 _add(BENCH, "scale", handover.scale, "tailpack bench scale --replicas 12 --partitions 100")
 _add(BENCH, "growth", handover.growth, "tailpack bench growth --partitions 100")
-_add(BENCH, "bounce", handover.bounce, "tailpack bench bounce --rounds 1")
 _add(BENCH, "delivery", handover.delivery, "tailpack bench delivery w1 --runtimes eager,incremental")
 _add(BENCH, "tables", bench.tables, "tailpack bench tables docs/results.md")
 _add(BENCH, "pictures", bench.pictures, "tailpack bench pictures docs")

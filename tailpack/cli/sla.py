@@ -9,13 +9,12 @@ from typing import Annotated, Final
 import typer
 from rich.console import Console
 
+from contracts.processes import uninterrupted
 from report.run_info import RUN_FILE
 from tailpack.errors import TailpackError
-from tailpack.local.cluster import Cluster
-from tailpack.local.jars import ensure
-from tailpack.local.java import java
-from tailpack.local.places import default_broker_folder
-from tailpack.local.processes import end_family, uninterrupted
+from tailpack.local.broker import Broker
+from tailpack.local.jars import ensure, java
+from tailpack.local.processes import end_family
 
 END_DEADLINE_S: Final = 30.0
 """So that it leaves its checkpoint whole."""
@@ -56,7 +55,7 @@ def sla(
 
 
 def _address(named: str) -> str:
-    address = named or Cluster(default_broker_folder()).address()
+    address = named or Broker().address()
     if not address:
         raise TailpackError("no Kafka runs here: name one with --bootstrap-servers, or: tailpack kafka start")
     return address

@@ -1,4 +1,4 @@
-"""Apache Kafka as a child process: a KRaft node on loopback, its data in a folder of the user's choice."""
+"""Apache Kafka as child processes: KRaft nodes on loopback, their data in a folder of the user's choice."""
 
 import os
 import signal
@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -16,11 +17,10 @@ import psutil
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from contracts.processes import last_log_line, uninterrupted
 from tailpack.errors import TailpackError
-from tailpack.local.broker_config import PROPERTIES, Seat, assign_seats, write_configuration
-from tailpack.local.jars import classpath, ensure
-from tailpack.local.java import java
-from tailpack.local.processes import uninterrupted
+from tailpack.local.broker_config import LOOPBACK, PROPERTIES, Seat, assign_seats, free_ports, write_configuration
+from tailpack.local.jars import classpath, ensure, java
 
 READY_DEADLINE_S: Final = 90.0
 """A broker that was killed recovers its logs first: tens of seconds on a slow disk."""
@@ -40,58 +40,44 @@ class _State(Seat, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Broker:
-    """A node, broker and controller at once, whose configuration, data and log live in `folder`."""
+class Node:
+    """One process, broker and controller at once, whose configuration, data and log live in `folder`."""
 
     folder: Path
     properties: str = PROPERTIES
-    """server.properties, with the places that PROPERTIES has."""
     _started: "list[subprocess.Popen[bytes]]" = field(default_factory=list, repr=False, compare=False)
-    """Kept so that a broker we stop is reaped."""
+    """Kept so that a node we stop is reaped."""
 
     @property
     def log(self) -> Path:
-        """What the broker prints."""
+        """What it prints."""
         return self.folder / "kafka.log"
-
-    def start(self, port: int = 0) -> str:
-        """Start the broker alone, wait until it answers, return its bootstrap address.
-
-        port: 0 keeps the folder's port of last time, or takes a free one. A running broker is left as it is.
-        Raises TailpackError: port taken, no Java, not ready within 90 s.
-        """
-        if running := self.address():
-            return running
-        (seat,) = assign_seats([self.seat], port)
-        start_together([(self, seat)])
-        return seat.address
-
-    def stop(self) -> None:
-        """Stop cleanly (SIGTERM), by force after 30 s. Data and port stay for the next start."""
-        stop_together([self])
-
-    def kill(self) -> None:
-        """End the broker as a crash would (SIGKILL): for tests of what survives it."""
-        if process := self._process():
-            os.kill(process.pid, signal.SIGKILL)
-            process.wait(STOP_DEADLINE_S)
-            self._reap()
-
-    def address(self) -> str | None:
-        """Return the bootstrap address of the running broker, None when it is not running."""
-        seat = self.seat
-        return seat.address if seat and self._process() else None
 
     @property
     def pid(self) -> int | None:
         """Process id while it runs."""
-        process = self._process()
+        process = self.process()
         return process.pid if process else None
 
     @property
-    def seat(self) -> Seat | None:
+    def seat(self) -> _State | None:
         """Where it listens, or listened last; None before its first start."""
-        return self._saved()
+        try:
+            return msgspec.json.decode((self.folder / STATE_FILE).read_bytes(), type=_State)
+        except FileNotFoundError:
+            return None
+
+    def process(self) -> psutil.Process | None:
+        """Return its process, None when it does not run."""
+        state = self.seat
+        if state is None or not state.pid:
+            return None
+        try:
+            process = psutil.Process(state.pid)
+            alive = process.create_time() == state.create_time and process.status() != psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            return None
+        return process if alive else None
 
     def prepare(self, jars: Path, seat: Seat) -> None:
         """Write the configuration for this seat, and make the folder fit to hold data when it is not."""
@@ -103,7 +89,8 @@ class Broker:
         command = [*self._java(jars), "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", "server.properties"]
         done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=60, check=False)
         if done.returncode:
-            raise TailpackError(f"{self.folder} cannot hold Kafka's data: {_last_line(done.stderr or done.stdout)}")
+            said = (done.stderr or done.stdout).strip().splitlines() or ["it said nothing"]
+            raise TailpackError(f"{self.folder} cannot hold Kafka's data: {said[-1].strip()}")
 
     def launch(self, jars: Path, seat: Seat) -> None:
         """Start the process and write down which it is; it answers later."""
@@ -113,95 +100,152 @@ class Broker:
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd=self.folder
             )
             self._started.append(process)
-            born = psutil.Process(process.pid).create_time()
-            self._save(seat, pid=process.pid, create_time=born)
+            self._save(seat, pid=process.pid, create_time=psutil.Process(process.pid).create_time())
 
     def wait_until_ready(self, deadline_s: float) -> None:
-        """Return when the node serves clients. `deadline_s`: of time.monotonic(). Raises TailpackError."""
+        """Return when it serves clients. `deadline_s`: of time.monotonic(). Raises TailpackError."""
         seat = self.seat
-        while seat and self._process() and time.monotonic() < deadline_s:
+        while seat and self.process() and time.monotonic() < deadline_s:
             if _serves(seat):
                 return
             time.sleep(0.05)  # nothing signals a listening port; 50 ms is short against a start of seconds
-        if not self._process():
-            raise TailpackError(f"Kafka ended while starting ({_last_line(self.log.read_text())}); see {self.log}")
+        if not self.process():
+            said = last_log_line(self.log) or "it said nothing"
+            raise TailpackError(f"Kafka ended while starting ({said}); see {self.log}")
         raise TailpackError(f"Kafka did not answer within {READY_DEADLINE_S:.0f} s; see {self.log}")
 
-    def terminate(self) -> psutil.Process | None:
-        """Ask the process to end, and return it; None when it does not run."""
-        if process := self._process():
-            process.terminate()
-        return process
-
-    def _reap(self) -> None:
+    def reap(self) -> None:
+        """Collect what has ended of what was started here."""
         self._started[:] = [process for process in self._started if process.poll() is None]
-
-    def _process(self) -> psutil.Process | None:
-        state = self._saved()
-        if state is None or not state.pid:
-            return None
-        try:
-            process = psutil.Process(state.pid)
-            alive = process.create_time() == state.create_time and process.status() != psutil.STATUS_ZOMBIE
-        except psutil.NoSuchProcess:
-            return None
-        return process if alive else None
-
-    def _saved(self) -> _State | None:
-        try:
-            return msgspec.json.decode((self.folder / STATE_FILE).read_bytes(), type=_State)
-        except FileNotFoundError:
-            return None
 
     def _save(self, seat: Seat, *, pid: int = 0, create_time: float = 0.0) -> None:
         state = _State(port=seat.port, node=seat.node, quorum=seat.quorum, pid=pid, create_time=create_time)
         (self.folder / STATE_FILE).write_bytes(msgspec.json.encode(state))
 
     def _java(self, jars: Path) -> list[str]:
-        return [
-            java(),
-            f"-Dlog4j2.configurationFile={self.folder.resolve() / 'log4j2.properties'}",
-            "-cp",
-            classpath(jars),
-        ]
+        settings = f"-Dlog4j2.configurationFile={self.folder.resolve() / 'log4j2.properties'}"
+        return [java(), settings, "-cp", classpath(jars)]
 
 
-def start_together(seated: Sequence[tuple[Broker, Seat]]) -> None:
-    """Start these nodes and wait until each serves clients; when one does not, stop them all.
+class Broker:
+    """An embedded Kafka. Its nodes are numbered from 1: a single one lives in `folder` itself, several in its folders
+    node-1, node-2, … With three, each partition has three copies, and a write is acknowledged when two of them have it.
 
-    Raises TailpackError: no Java, not ready within 90 s.
+    folder: None is where `tailpack kafka start` keeps its own. brokers: how many nodes; None: as many as the folder
+    holds, one in a new folder. properties: server.properties, with the places that PROPERTIES has.
+    Raises TailpackError when the folder holds another number of them.
     """
-    jars = ensure("kafka")
-    with ThreadPoolExecutor(max_workers=len(seated) or 1) as pool:
-        list(pool.map(lambda pair: pair[0].prepare(jars, pair[1]), seated))
-    deadline_s = time.monotonic() + READY_DEADLINE_S
-    brokers = [broker for broker, _ in seated]
-    try:
-        for broker, seat in seated:
-            broker.launch(jars, seat)
-        for broker in brokers:
-            broker.wait_until_ready(deadline_s)
-    except BaseException:  # Ctrl-C included: a half-started broker is never left behind
-        stop_together(brokers)
-        raise
+
+    def __init__(self, folder: Path | None = None, brokers: int | None = None, properties: str = PROPERTIES) -> None:
+        self.folder = folder or default_folder()
+        self._properties = properties
+        held = self._held()
+        if brokers and held and brokers != held:
+            raise TailpackError(
+                f"{self.folder} holds a Kafka of {held} broker{'s' if held > 1 else ''}, not {brokers}; "
+                "leave --brokers out, or name another --folder"
+            )
+        self._size = held or brokers or 1
+
+    @cached_property
+    def nodes(self) -> dict[int, Node]:
+        """The nodes by number, running or not."""
+        folders = [self.folder] if self._size == 1 else [self._folder(one) for one in range(1, self._size + 1)]
+        return {number: Node(folder, self._properties) for number, folder in enumerate(folders, start=1)}
+
+    @property
+    def logs(self) -> str:
+        """Where the nodes print, as a shell pattern."""
+        return str(self.folder / ("kafka.log" if self._size == 1 else "node-*/kafka.log"))
+
+    @property
+    def addresses(self) -> dict[int, str]:
+        """Where clients find each node, or found it last; nodes that never started are left out."""
+        return {number: node.seat.address for number, node in self.nodes.items() if node.seat}
+
+    def address(self) -> str | None:
+        """Return the bootstrap addresses of all nodes, joined by commas; None when no node runs."""
+        return ",".join(self.addresses.values()) if any(node.pid for node in self.nodes.values()) else None
+
+    def start(self, port: int = 0) -> str:
+        """Start every node that does not run, wait until each serves clients, return their bootstrap addresses.
+
+        port: of the first node; the others take the ports that follow. 0: those of last time, or free ones.
+        Raises TailpackError: port taken, no Java, not ready within 90 s.
+        """
+        self._launch(self._seats(port))
+        return ",".join(self.addresses.values())
+
+    def restart(self, node: int) -> None:
+        """Bring a node back beside those that run, and wait until it serves clients; one that runs is left as it is."""
+        if (seat := self.nodes[node].seat) and not self.nodes[node].pid:
+            self._launch([seat])
+
+    def stop(self) -> None:
+        """Stop every node cleanly (SIGTERM), by force after 30 s. Data and ports stay for the next start."""
+        _stop(list(self.nodes.values()))
+
+    def kill(self, node: int = 1) -> None:
+        """End a node as a crash would (SIGKILL): for tests of what survives it."""
+        if process := self.nodes[node].process():
+            os.kill(process.pid, signal.SIGKILL)
+            process.wait(STOP_DEADLINE_S)
+            self.nodes[node].reap()
+
+    def _launch(self, seats: Sequence[Seat]) -> None:
+        """Start the nodes of these seats and wait until each serves clients; when one does not, stop them all."""
+        jars, nodes = ensure("kafka"), [self.nodes[seat.node] for seat in seats]
+        with ThreadPoolExecutor(max_workers=len(seats) or 1) as pool:
+            list(pool.map(lambda node, seat: node.prepare(jars, seat), nodes, seats))
+        deadline_s = time.monotonic() + READY_DEADLINE_S
+        try:
+            for node, seat in zip(nodes, seats, strict=True):
+                node.launch(jars, seat)
+            for node in nodes:
+                node.wait_until_ready(deadline_s)
+        except BaseException:  # Ctrl-C included: a half-started broker is never left behind
+            _stop(nodes)
+            raise
+
+    def _seats(self, port: int) -> list[Seat]:
+        """Seats of the nodes that do not run. Those that run know the others' of last time, so these stay."""
+        down = [node.seat for node in self.nodes.values() if node.pid is None]
+        if len(down) == len(self.nodes):
+            return assign_seats(down, port)
+        seats: list[Seat] = [seat for seat in down if seat]
+        free_ports([seat.port for seat in seats])  # told here, in one line, if another took one meanwhile
+        return seats
+
+    def _held(self) -> int:
+        """Number of nodes that the folder holds; 0 when it is new."""
+        seat = Node(self.folder).seat or Node(self._folder(1)).seat
+        return max(1, len(seat.quorum)) if seat else 0
+
+    def _folder(self, number: int) -> Path:
+        return self.folder / f"node-{number}"
 
 
-def stop_together(brokers: Sequence[Broker]) -> None:
-    """Stop these nodes cleanly (SIGTERM), by force after 30 s."""
-    asked = [process for broker in brokers if (process := broker.terminate())]
+def _stop(nodes: Sequence[Node]) -> None:
+    asked = [process for node in nodes if (process := node.process())]
+    for process in asked:
+        process.terminate()
     for process in psutil.wait_procs(asked, STOP_DEADLINE_S)[1]:
         process.kill()
         process.wait(STOP_DEADLINE_S)
-    for broker in brokers:
-        broker._reap()
+    for node in nodes:
+        node.reap()
+
+
+def default_folder() -> Path:
+    """Return where `tailpack kafka start` keeps its broker: ${XDG_STATE_HOME:-~/.local/state}/tailpack/kafka."""
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "tailpack" / "kafka"
 
 
 def _serves(seat: Seat) -> bool:
     """Tell whether the node listens and has its place among the brokers."""
     with socket.socket() as probe:
         probe.settimeout(0.2)
-        host, _, port = seat.address.rpartition(":")
-        if probe.connect_ex((host, int(port))):
+        if probe.connect_ex((LOOPBACK, seat.port)):
             return False
     try:
         return (
@@ -209,8 +253,3 @@ def _serves(seat: Seat) -> bool:
         )
     except KafkaException:
         return False
-
-
-def _last_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else "it said nothing"

@@ -1,12 +1,15 @@
-"""Bring jars from Maven Central; once, checked, outside the checkout.
+"""What Kafka and Spark need: a Java, and jars from Maven Central; those once, checked, outside the checkout.
 
 A lock file names every jar with its SHA-256, so nothing is resolved that was not chosen, and a later start is offline.
 """
 
 import fcntl
+import functools
 import hashlib
 import os
+import re
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -23,6 +26,10 @@ TITLES: Final[dict[Bundle, str]] = {"kafka": "Apache Kafka 4.3.1 (46 MB)", "spar
 CONNECTIONS: Final = 8
 ANSWER_S: Final = 60
 """How long a repository may be silent."""
+MINIMUM: Final = 17
+INSTALL: Final = (
+    "install one: `sudo apt-get install openjdk-17-jre-headless` (Debian, Ubuntu) or `brew install openjdk@17` (macOS)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +89,30 @@ def ensure(bundle: Bundle, announce: Callable[[str], None] = lambda _: None) -> 
 def classpath(folder: Path) -> str:
     """Return Java's wildcard for all jars of `folder`."""
     return str(folder / "*")
+
+
+@functools.cache
+def java() -> str:
+    """Return the path of a Java ≥ 17: $JAVA_HOME first, then the search path.
+
+    Raises TailpackError when there is none, or only an older one.
+    """
+    home = os.environ.get("JAVA_HOME")
+    candidate = str(Path(home) / "bin" / "java") if home else "java"
+    found = shutil.which(candidate)
+    if not found:
+        where = f"JAVA_HOME={home} holds no bin/java" if home else "java is not on the PATH"
+        raise TailpackError(f"Java {MINIMUM} or newer is needed, {where}; {INSTALL}")
+    try:
+        said = subprocess.run([found, "-version"], capture_output=True, text=True, timeout=30, check=False).stderr
+    except (OSError, subprocess.TimeoutExpired) as broken:
+        raise TailpackError(f"{found} does not run ({broken}); {INSTALL}") from broken
+    version = re.search(r'version "(?:1\.)?(\d+)', said)
+    if version is None:  # macOS ships a stub that only tells where to get Java
+        raise TailpackError(f"{found} is not a working Java; {INSTALL}")
+    if int(version.group(1)) < MINIMUM:
+        raise TailpackError(f"Java {MINIMUM} or newer is needed, {found} is version {version.group(1)}; {INSTALL}")
+    return found
 
 
 def _wrong(jars: list[Jar], folder: Path) -> list[str]:

@@ -1,16 +1,10 @@
-"""Where runs and brokers keep their files."""
+"""Where runs keep their files."""
 
-import os
 import time
 from pathlib import Path
 
 from report.run_info import RUN_FILE
 from tailpack.errors import TailpackError
-
-
-def default_broker_folder() -> Path:
-    """Return where `tailpack kafka start` keeps its broker: ${XDG_STATE_HOME:-~/.local/state}/tailpack/kafka."""
-    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "tailpack" / "kafka"
 
 
 def free_for_run(folder: Path) -> Path:

@@ -1,37 +1,18 @@
-"""Child processes: started in a group of their own, watched, stopped by their own pid, never cut in half."""
+"""The child processes of a run: watched, started again when they end, stopped by their own pid."""
 
-import signal
 import subprocess
-import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 import psutil
 
-STOPPING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+from contracts.processes import how_it_ended, last_log_line, start_module, uninterrupted, wait_for_end
+
 STOP_DEADLINE_S: Final = 10.0
 RESTART_BACKOFF_S: Final = (0.5, 1.0, 2.0, 4.0, 8.0)
-
-
-@contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Hold signals that ask to stop until the block is done; then the first of them is delivered.
-
-    Main thread only. Children started inside get the default handlers, as after any exec.
-    """
-    held: list[int] = []
-    before = {number: signal.signal(number, lambda number, _: held.append(number)) for number in STOPPING}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        if held:
-            signal.raise_signal(signal.Signals(held[0]))
 
 
 @dataclass(slots=True)
@@ -42,22 +23,14 @@ class Child:
     module: str
     environ: Mapping[str, str]
     log: Path
-    arguments: Sequence[str] = ()
     restarts: int = 0
     _process: "subprocess.Popen[bytes] | None" = None
     _restart_at: float | None = None
 
     def start(self) -> None:
-        """Start `python -m module`, in a session of its own: Ctrl-C reaches the parent alone, which stops in order."""
-        with uninterrupted(), self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", self.module, *self.arguments],
-                env=dict(self.environ),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+        """Start `python -m module`; it is known to us before a Ctrl-C is heard."""
+        with uninterrupted():
+            self._process = start_module(self.module, self.environ, self.log)
 
     @property
     def pid(self) -> int | None:
@@ -71,12 +44,12 @@ class Child:
 
     def last_words(self) -> str:
         """Return the last line of its log."""
-        lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines() if self.log.exists() else []
-        return next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
+        return last_log_line(self.log) or "it said nothing"
 
     def ending(self) -> str:
         """Return how it ended, and the last line of its log."""
-        return f"{_status(self.exit_status)}: {self.last_words()}"
+        status = self.exit_status
+        return f"{'it runs' if status is None else how_it_ended(status)}: {self.last_words()}"
 
     def supervise(self, now: float) -> str | None:
         """Start it again, with growing pauses, when it has ended. Return a sentence when something happened.
@@ -104,13 +77,8 @@ class Child:
 
     def wait(self, deadline_s: float = STOP_DEADLINE_S) -> None:
         """Wait until it is gone; by force after `deadline_s`."""
-        if self._process is None:
-            return
-        try:
-            self._process.wait(deadline_s)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        if self._process:
+            wait_for_end(self._process, deadline_s)
 
 
 @dataclass(slots=True)
@@ -125,15 +93,14 @@ class Children:
         child.start()
         return child
 
-    def stop(self, *, keep: Sequence[Child] = (), deadline_s: float = STOP_DEADLINE_S) -> None:
+    def stop(self, deadline_s: float = STOP_DEADLINE_S) -> None:
         """Ask all to stop, at once, then wait for each."""
-        going = [child for child in reversed(self.started) if child not in keep]
-        for child in going:
+        for child in reversed(self.started):
             child.terminate()
         until = time.monotonic() + deadline_s
-        for child in going:
-            child.wait(max(0.1, until - time.monotonic()))
-        self.started = [child for child in self.started if child in keep]
+        for child in reversed(self.started):
+            child.wait(until - time.monotonic())
+        self.started = []
 
 
 def family(process: "subprocess.Popen[bytes]") -> list[psutil.Process]:
@@ -150,16 +117,6 @@ def end_family(process: "subprocess.Popen[bytes]", deadline_s: float = STOP_DEAD
     others = family(process)[1:]
     if process.poll() is None:
         process.terminate()
-    try:
-        process.wait(deadline_s)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+    wait_for_end(process, deadline_s)
     for left in psutil.wait_procs(others, timeout=1)[1]:
         left.kill()
-
-
-def _status(status: int | None) -> str:
-    if status is None:
-        return "it runs"
-    return f"signal {-status}" if status < 0 else f"exit status {status}"

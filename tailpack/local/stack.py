@@ -14,6 +14,7 @@ import psutil
 from autoscaler.live.launcher import remembered
 from bench.scenario import Scenario
 from contracts.connection import Connection
+from contracts.validation import as_environment
 from loadgen.spec import LoadSpec, Topology
 from tailpack.local.processes import Child, Children
 
@@ -111,12 +112,8 @@ class Stack:
         self._start("autoscaler", "autoscaler.live", self._autoscaler_settings())
 
     def _start(self, name: str, module: str, settings: dict[str, str]) -> Child:
-        common = {
-            "BOOTSTRAP_SERVERS": self.connection.bootstrap_servers,
-            "CLIENT_PROPERTIES": self.connection.client_properties,
-            "NAMESPACE": self.connection.namespace,
-        }
-        environ = os.environ | {f"TAILPACK_{key}": value for key, value in (common | settings).items()}
+        own = {f"TAILPACK_{key}": value for key, value in settings.items()}
+        environ = os.environ | as_environment(self.connection) | own
         return self.children.start(Child(name, module, environ, self.folder / "logs" / f"{name}.log"))
 
     def _service_settings(self, service: str) -> dict[str, str]:

@@ -1,7 +1,12 @@
 """Create a run's topics. The first thing a run does on a Kafka, so what keeps it out is found and told here."""
 
+import tempfile
 import time
+import uuid
+from collections.abc import Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException
@@ -10,6 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from contracts.connection import Connection
 from contracts.topics import Topic, partitions_of, qualified
 from tailpack.errors import TailpackError
+from tailpack.local.broker import Broker
 
 DEADLINE_S: Final = 30.0
 POLL_S: Final = 0.1
@@ -22,6 +28,19 @@ ADVICE: Final[dict[int, str]] = {
     KafkaError._SSL: "correct security.protocol or ssl.ca.location",
 }
 """What no patience mends: librdkafka itself would go on trying."""
+
+
+@contextmanager
+def own_kafka(purpose: str, payment_partitions: int) -> Iterator[Connection]:
+    """Yield the way to a broker that lives as long as the block, with every topic of a run."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        broker = Broker(Path(folder))
+        try:
+            connection = Connection(bootstrap_servers=broker.start(), namespace=f"{purpose}-{uuid.uuid4().hex[:8]}")
+            create_topics(connection, payment_partitions)
+            yield connection
+        finally:
+            broker.stop()
 
 
 def create_topics(connection: Connection, payment_partitions: int, replication: int = -1) -> None:

@@ -21,7 +21,7 @@ from payment_load import PaymentLoad, longest_silence_s
 
 from contracts.events import PaymentSettled
 from contracts.plan import Eviction
-from tailpack.local.cluster import Cluster
+from tailpack.local.broker import Broker
 
 pytestmark = [pytest.mark.kafka, pytest.mark.long]
 
@@ -41,7 +41,7 @@ REPEATS = 3 * RATE
 class Fault:
     """Two replicas that carry out FIRST under load, on a cluster of which one node may be killed."""
 
-    cluster: Cluster
+    cluster: Broker
     group: PaymentGroup
     load: PaymentLoad
 
@@ -87,7 +87,7 @@ class Fault:
 
 
 @pytest.fixture
-def fault(cluster: Cluster, namespace: str, tmp_path: Path) -> Iterator[Fault]:
+def fault(cluster: Broker, namespace: str, tmp_path: Path) -> Iterator[Fault]:
     kafka = bootstrap(cluster)
     create_topics(kafka, namespace, PARTITIONS)
     with PaymentGroup(kafka, namespace, PARTITIONS, tmp_path) as group:

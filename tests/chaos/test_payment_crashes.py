@@ -77,7 +77,7 @@ def test_told_to_stop_while_no_broker_answers_a_replica_ends_soon_and_its_heir_s
         group.wait_for_owners(dict.fromkeys(SPREAD, "payment-0"))
         group.ask(600)
         wait_for(lambda: group.read_progress()["payment-0"].processed > 100, "work is under way")
-        broker_pid = private_broker.pid
+        broker_pid = private_broker.nodes[1].pid
         if frozen:
             os.kill(broker_pid, signal.SIGSTOP)
         else:

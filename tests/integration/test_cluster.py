@@ -12,7 +12,7 @@ from confluent_kafka.admin import ConfigResource, ResourceType
 from kafka_helpers import admin, create_topics, produce, read_all
 
 from contracts.topics import Topic
-from tailpack.local.cluster import Cluster
+from tailpack.local.broker import Broker
 
 pytestmark = pytest.mark.kafka
 
@@ -23,7 +23,7 @@ def minimum_in_sync(kafka: str, topic: str) -> str:
     return str(answer.result(10)["min.insync.replicas"].value)
 
 
-def test_every_topic_has_three_copies_and_needs_two(cluster: Cluster, namespace: str) -> None:
+def test_every_topic_has_three_copies_and_needs_two(cluster: Broker, namespace: str) -> None:
     kafka = bootstrap(cluster)
     create_topics(kafka, namespace, 6)
     produce(kafka, namespace, Topic.JOURNAL, [b"one"])
@@ -36,7 +36,7 @@ def test_every_topic_has_three_copies_and_needs_two(cluster: Cluster, namespace:
 
 
 @pytest.mark.parametrize("node", [1, 2, 3])
-def test_with_any_node_dead_nothing_is_lost_and_writing_goes_on(cluster: Cluster, namespace: str, node: int) -> None:
+def test_with_any_node_dead_nothing_is_lost_and_writing_goes_on(cluster: Broker, namespace: str, node: int) -> None:
     kafka = bootstrap(cluster)
     create_topics(kafka, namespace, 3)
     wait_until_whole(cluster)
@@ -60,7 +60,7 @@ def tailpack_kafka(*arguments: str) -> "subprocess.CompletedProcess[str]":
 
 def test_the_commands_handle_all_three_as_one(tmp_path: Path, namespace: str) -> None:
     where = ("--folder", str(tmp_path))
-    cluster = Cluster(tmp_path, brokers=3)
+    cluster = Broker(tmp_path, brokers=3)
     try:
         started = tailpack_kafka("start", "--brokers", "3", *where)
         assert started.returncode == 0, started.stderr

@@ -1,12 +1,11 @@
 """The harness on real Kafka: a few handovers, analysed, and nothing left behind."""
 
-from contextlib import nullcontext
-
 import psutil
 import pytest
 
 from bench.handover.courses import Steps, handover
-from bench.handover.setup import Machine, Setup
+from bench.handover.setup import Setup
+from contracts.connection import Connection
 from tailpack.local.topics import create_topics
 
 pytestmark = [pytest.mark.kafka, pytest.mark.long]
@@ -16,13 +15,14 @@ def children() -> set[int]:
     return {process.pid for process in psutil.Process().children(recursive=True)}
 
 
-def test_partitions_move_under_load_and_every_event_is_accounted_for(kafka: str) -> None:
+def test_partitions_move_under_load_and_every_event_is_accounted_for(kafka: str, namespace: str) -> None:
     before = children()
     said: list[tuple[str, int]] = []
     setup = Setup(replicas=2, partitions=4, rate=60, heartbeat_s=1.0)
-    machine = Machine(kafka=lambda _: nullcontext(kafka), create_topics=create_topics)
+    connection = Connection(bootstrap_servers=kafka, namespace=namespace)
+    create_topics(connection, setup.partitions)
     result, rounds = handover(
-        setup, machine, lambda words, done: said.append((words, done)), steps=Steps.MIXED, enough=3
+        setup, connection, lambda words, done: said.append((words, done)), steps=Steps.MIXED, enough=3
     )
     figures = result.figures
     assert figures.handovers >= 3

@@ -7,9 +7,8 @@ import msgspec
 import pytest
 
 from tailpack.errors import TailpackError
-from tailpack.local.broker import STATE_FILE
+from tailpack.local.broker import STATE_FILE, Broker
 from tailpack.local.broker_config import PROPERTIES, Seat, assign_seats, free_ports, write_configuration
-from tailpack.local.cluster import Cluster
 
 
 def properties(folder: Path, seat: Seat) -> dict[str, str]:
@@ -61,13 +60,13 @@ def three(tmp_path: Path) -> Path:
 
 
 def test_a_new_folder_takes_one_node_unless_told_otherwise(tmp_path: Path) -> None:
-    assert [broker.folder for broker in Cluster(tmp_path).nodes.values()] == [tmp_path]
-    assert [broker.folder.name for broker in Cluster(tmp_path, brokers=2).nodes.values()] == ["node-1", "node-2"]
-    assert Cluster(tmp_path).address() is None
+    assert [broker.folder for broker in Broker(tmp_path).nodes.values()] == [tmp_path]
+    assert [broker.folder.name for broker in Broker(tmp_path, brokers=2).nodes.values()] == ["node-1", "node-2"]
+    assert Broker(tmp_path).address() is None
 
 
 def test_a_folder_of_three_is_found_again(three: Path) -> None:
-    cluster = Cluster(three)
+    cluster = Broker(three)
     assert cluster.addresses == {1: "127.0.0.1:101", 2: "127.0.0.1:102", 3: "127.0.0.1:103"}
     assert cluster.address() is None, "none of them runs"
     cluster.stop()
@@ -76,4 +75,4 @@ def test_a_folder_of_three_is_found_again(three: Path) -> None:
 @pytest.mark.parametrize("brokers", [1, 5])
 def test_another_number_is_refused_before_anything_starts(three: Path, brokers: int) -> None:
     with pytest.raises(TailpackError, match=f"{three} holds a Kafka of 3 brokers, not {brokers}; leave --brokers out"):
-        Cluster(three, brokers)
+        Broker(three, brokers)

@@ -138,8 +138,8 @@ def test_policies_are_listed_for_people_and_for_programs(tailpack: Command) -> N
         (("kafka", "consumer-groups"), r"no broker runs; name one with --bootstrap-servers, or .*tailpack kafka start"),
         (("bench", "handover", "--runtime", "stock"), r"Invalid value for '--runtime': .*'stock' is not one of .*"),
         (
-            ("bench", "handover", "--steps", "storm", "--runtime", "faust"),
-            r"steps storm need a plan, and faust takes none.*",
+            ("bench", "handover", "--steps", "random", "--runtime", "faust"),
+            r"steps random need a plan, and faust takes none.*",
         ),
         (("bench", "failover", "--delivery", "share"), r".*share takes no plan; use incremental or eager.*"),
         (("bench", "scale", "--replicas", "1"), r"Invalid value for '--replicas': .*"),

@@ -9,8 +9,7 @@ import pytest
 
 from tailpack.errors import TailpackError
 from tailpack.local import jars
-from tailpack.local.jars import Jar
-from tailpack.local.java import java
+from tailpack.local.jars import Jar, java
 
 
 @pytest.fixture

@@ -7,15 +7,16 @@ import pytest
 
 from report.run_info import RUN_FILE
 from tailpack.errors import TailpackError
-from tailpack.local.places import default_broker_folder, free_for_run, new_folder
+from tailpack.local.broker import default_folder
+from tailpack.local.places import free_for_run, new_folder
 
 
 def test_the_broker_lives_where_the_system_keeps_state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    assert default_broker_folder() == tmp_path / "tailpack" / "kafka"
+    assert default_folder() == tmp_path / "tailpack" / "kafka"
     monkeypatch.setenv("XDG_STATE_HOME", "")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert default_broker_folder() == tmp_path / ".local" / "state" / "tailpack" / "kafka"
+    assert default_folder() == tmp_path / ".local" / "state" / "tailpack" / "kafka"
 
 
 def test_two_runs_of_the_same_second_get_two_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

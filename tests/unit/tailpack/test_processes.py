@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from kafka_helpers import wait_for
 
-from tailpack.local.processes import Child, Children, uninterrupted
+from contracts.processes import uninterrupted
+from tailpack.local.processes import Child, Children
 
 
 def child(folder: Path, body: str) -> Child:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from bench.handover.courses import Steps, contradictions
-from bench.handover.dense import SLACK, DenseSteps
 from bench.handover.evidence import Move, Step
+from bench.handover.planned import SLACK, PlannedSteps
 from bench.handover.plans import Plans
 from bench.handover.setup import Setup
 from contracts.connection import Connection
@@ -55,7 +55,7 @@ def random_plans(seed: int, count: int) -> list[tuple[Step, Mapping[int, str]]]:
         plans=plans, timeline=SimpleNamespace(last_done_us=lambda *_: 0), setup=SimpleNamespace(seed=seed),
         steps=[], handovers=0, pump=lambda _: None,
     )  # fmt: skip
-    following = DenseSteps(group).random_plans()
+    following = PlannedSteps(group).random_plans()
     told = []
     for _ in range(count):
         next(following)
@@ -82,7 +82,7 @@ def test_random_plans_follow_from_the_seed() -> None:
 @pytest.mark.parametrize(
     ("steps", "runtime", "replicas", "problem"),
     [
-        (Steps.STORM, Delivery.FAUST, 3, "steps storm need a plan, and faust takes none; use mixed"),
+        (Steps.RANDOM, Delivery.FAUST, 3, "steps random need a plan, and faust takes none; use mixed"),
         (Steps.SLOW_EVENT, Delivery.EAGER, 2, "steps slow-event need 3 replicas at least"),
     ],
 )

@@ -25,7 +25,7 @@ def test_the_pause_is_counted_only_while_an_event_waits() -> None:
     story = evidence([*BEFORE, waiting, *steady(0, "b", begin=1100, end=4000)], [step("move 1", 970, [(0, "a", "b")])])
     (handover,) = find_windows(story)[0].handovers
     assert handover.left_us == at(985), "the old owner finished the event of 980"
-    assert handover.pause_us(service_time_s=0.005) == 75_000, "waiting since 1000, started at 1075"
+    assert handover.pause_us == 75_000, "waiting since 1000, started at 1075"
 
 
 def test_a_move_that_the_next_plan_overtook_is_superseded() -> None:

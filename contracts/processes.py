@@ -1,0 +1,76 @@
+"""Processes that one of ours starts: a Python module each, in a session of its own, its output in a log of its own."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+STOPPING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+LOG_TAIL_BYTES: Final = 4096
+
+
+def start_module(module: str, environ: Mapping[str, str], log: Path) -> "subprocess.Popen[bytes]":
+    """Start `python -m module`. A Ctrl-C in the terminal reaches its starter alone. Raises OSError."""
+    with log.open("ab") as out:
+        return subprocess.Popen(
+            [sys.executable, "-m", module],
+            env=dict(environ),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
+        )
+
+
+def wait_for_end(process: "subprocess.Popen[bytes]", deadline_s: float) -> None:
+    """Wait until it is gone; by force after `deadline_s`."""
+    try:
+        process.wait(max(0.0, deadline_s))
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def how_it_ended(status: int) -> str:
+    """Return an exit status in words."""
+    return f"exit status {status}" if status >= 0 else f"killed by {signal.Signals(-status).name}"
+
+
+def last_log_line(log: Path) -> str:
+    """Return the last line of a log; empty where there is none."""
+    with suppress(OSError), log.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - LOG_TAIL_BYTES))
+        lines = file.read().decode(errors="replace").split("\n")
+        return next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return ""
+
+
+@contextmanager
+def signals_noted() -> Iterator[list[int]]:
+    """Note signals that ask to stop, in the list that is yielded, and do nothing else about them. Main thread only.
+
+    Children started inside get the default handlers, as after any exec.
+    """
+    noted: list[int] = []
+    before = {number: signal.signal(number, lambda number, _: noted.append(number)) for number in STOPPING}
+    try:
+        yield noted
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Hold signals that ask to stop until the block is done; then the first of them is delivered. Main thread only."""
+    noted: list[int] = []
+    try:
+        with signals_noted() as noted:
+            yield
+    finally:
+        if noted:
+            signal.raise_signal(signal.Signals(noted[0]))

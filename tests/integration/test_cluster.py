@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from cluster_helpers import bootstrap, wait_until_whole
 from confluent_kafka.admin import ConfigResource, ResourceType
-from kafka_helpers import admin, create_topics, produce, read_all
+from kafka_helpers import admin, create_topics, produce, read_all, wait_for
 
 from contracts.topics import Topic
 from tailpack.local.broker import Broker
@@ -46,8 +46,12 @@ def test_with_any_node_dead_nothing_is_lost_and_writing_goes_on(cluster: Broker,
     try:
         assert bootstrap(cluster) == kafka, "clients keep all addresses"
         produce(kafka, namespace, Topic.PAYMENTS_REQUESTED, [b"after-%d" % number for number in range(30)])
-        found = read_all(kafka, namespace, Topic.PAYMENTS_REQUESTED, deadline_s=20)
-        assert len({record.value() for record in found}) == len(found) == 60
+
+        def found() -> list[bytes]:  # a new leader shows the newest events once its followers have said they have them
+            return [record.value() for record in read_all(kafka, namespace, Topic.PAYMENTS_REQUESTED, deadline_s=20)]
+
+        wait_for(lambda: len(found()) >= 60, "all events are there")
+        assert len(set(found())) == len(found()) == 60
     finally:
         cluster.restart(node)
     wait_until_whole(cluster)

@@ -14,7 +14,7 @@ from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.topics import Topic, qualified
 from contracts.validation import as_environment
-from loadgen.orders import Orders
+from loadgen.orders import Orders, payment_event
 from tailpack.errors import TailpackError
 from tailpack.local.processes import Child
 from tailpack.local.resources import ResourceMeter

@@ -5,7 +5,7 @@ Times are integer microseconds since the epoch (UTC), read from the wall clock o
 
 from enum import StrEnum
 from hashlib import blake2b
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -36,9 +36,7 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Epoch of the plan in force at that replica; 0 without a plan."""
 
 
-class OrderPlaced(msgspec.Struct, frozen=True, kw_only=True):
-    """What a customer asks for. `amount_minor` is in the currency's minor unit (cents)."""
-
+class _Purchase(msgspec.Struct, frozen=True, kw_only=True):
     order_id: str
     customer: str
     merchant: str
@@ -46,34 +44,32 @@ class OrderPlaced(msgspec.Struct, frozen=True, kw_only=True):
     """ISO 3166 alpha-2 code of the customer's country."""
     currency: str
     amount_minor: int
+    """In the currency's minor unit (cents)."""
+
+    def purchase(self) -> dict[str, Any]:
+        """Return the fields that every stage up to the payment passes on."""
+        return {name: getattr(self, name) for name in _Purchase.__struct_fields__}
+
+
+class OrderPlaced(_Purchase, frozen=True, kw_only=True):
+    """What a customer asks for."""
+
     card_number: str
     v: int = SCHEMA_VERSION
 
 
-class PaymentRequested(msgspec.Struct, frozen=True, kw_only=True):
+class PaymentRequested(_Purchase, frozen=True, kw_only=True):
     """A valid order on its way to Payment. The card number has been replaced by a token."""
 
-    order_id: str
-    customer: str
-    merchant: str
-    country: str
-    currency: str
-    amount_minor: int
     card_token: str
     timeline: Timeline
     v: int = SCHEMA_VERSION
 
 
-class PaymentSettled(msgspec.Struct, frozen=True, kw_only=True):
+class PaymentSettled(_Purchase, frozen=True, kw_only=True):
     """Payment's verdict. `payment_id` follows from the order id alone, so a repeat is recognised."""
 
     payment_id: str
-    order_id: str
-    customer: str
-    merchant: str
-    country: str
-    currency: str
-    amount_minor: int
     accepted: bool
     decline_reason: str | None
     risk_score: float

@@ -64,25 +64,13 @@ class Setting:
         return ", ".join(f"{word} {limit:.10g}{unit}" for word, limit in limits if isfinite(limit))
 
 
-def setting(
-    default: T,
-    unit: str = "",
-    *,
-    least: float = -inf,
-    above: float = -inf,
-    most: float = inf,
-    below: float = inf,
-    known: Sequence[str] = (),
-    key: str = "",
-) -> T:
-    """Declare a field with a default.
+def setting(default: T, unit: str = "", **said: Any) -> T:
+    """Declare a field with a default. said: as the fields of Setting.
 
     Lengths of time are a day at most where nothing else is said; numbers are finite.
     """
-    if unit == "s" and most == inf:
-        most = DAY_S
-    declared = Setting(unit, least, above, most, below, tuple(known), key)
-    return field(default=default, metadata={_KEY: declared})
+    longest = {"most": DAY_S} if unit == "s" else {}
+    return field(default=default, metadata={_KEY: Setting(unit, **longest | said)})
 
 
 def required(unit: str = "", *, least: float = -inf, most: float = inf) -> Any:

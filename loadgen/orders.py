@@ -146,12 +146,7 @@ def payment_event(order: OrderPlaced, intended_us: int, partition: int | None) -
 
     def record(placed_us: int) -> Record:
         request = PaymentRequested(
-            order_id=order.order_id,
-            customer=order.customer,
-            merchant=order.merchant,
-            country=order.country,
-            currency=order.currency,
-            amount_minor=order.amount_minor,
+            **order.purchase(),
             card_token=token,
             timeline=Timeline(intended_us=intended_us, placed_us=placed_us),
         )

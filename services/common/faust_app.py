@@ -42,8 +42,8 @@ class ServiceSettings(Settings):
     """How long a start waits for the broker and for the run's topics."""
 
 
-def make_app(connection: Connection, group: Group, settings: ServiceSettings, **tables: Any) -> faust.App:
-    """Return an app for `group` that is configured, not started. `tables`: options for apps that keep tables."""
+def make_app(connection: Connection, group: Group, settings: ServiceSettings) -> faust.App:
+    """Return an app for `group` that is configured, not started."""
     name = qualified(connection.namespace, group)
     folder = Path(settings.data_dir) / f"{name}-{settings.instance}"
     folder.mkdir(parents=True, exist_ok=True)
@@ -63,7 +63,6 @@ def make_app(connection: Connection, group: Group, settings: ServiceSettings, **
         stream_wait_empty=False,  # the stage drains itself, with a deadline
         agent_supervisor=CrashingSupervisor,  # a restarted agent would go on without the record it failed on
         TableManager=PromptTableManager,
-        **tables,
     )
     use_our_transport(app)
     return app

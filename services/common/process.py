@@ -11,6 +11,7 @@ from typing import Final, NoReturn, TypeVar
 
 from aiohttp import web
 
+from contracts.catalogue import MAX_ORDER_BYTES
 from contracts.connection import Connection, read_settings
 from contracts.validation import InvalidSettingsError
 from services.common import logs, preflight
@@ -20,9 +21,6 @@ from services.common.service import Service
 
 S = TypeVar("S", bound=ServiceSettings)
 Build = Callable[[Connection, S], Service]
-
-MAX_BODY_BYTES: Final = 64 * 1024
-"""aiohttp reads no more; what a route accepts may be less."""
 
 START_DEADLINE_S: Final = 120.0
 """Joining the group and recovering the table, after the broker answered."""
@@ -115,7 +113,7 @@ async def serve_http(service: Service, settings: ServiceSettings) -> web.AppRunn
         body = {"service": service.name, "status": problem or "consuming", **_counters(service)}
         return web.json_response(body, status=503 if problem else 200)
 
-    application = web.Application(client_max_size=MAX_BODY_BYTES)
+    application = web.Application(client_max_size=MAX_ORDER_BYTES)
     application.add_routes([web.get("/healthz", healthz), *service.routes])
     runner = web.AppRunner(application, access_log=None, handle_signals=False)
     await runner.setup()

@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import faust
@@ -21,20 +20,39 @@ STALL_S: Final = 10.0
 """A record unacknowledged for this long, or partitions not fetched for this long, make a service unhealthy."""
 
 
-@dataclass(slots=True)
 class Service:
-    """One Faust app with its stage. `start`, then watch `broken`, then `stop`."""
+    """One Faust app with its stage. Add `consume`s, `start`, then watch `broken`, then `stop`.
 
-    name: str
-    connection: Connection
-    app: faust.App
-    stage: Stage
-    topics: Mapping[str, int]
-    """Every topic this service reads or writes, with its partitions."""
-    inputs: frozenset[str]
-    outputs: Mapping[str, IdOf]
-    routes: Sequence[web.AbstractRouteDef] = ()
-    _reading: "asyncio.Task[None] | None" = field(default=None, init=False)
+    outputs: topics this stage writes, each with the function that finds the id of an effect in a record's value.
+    payment_partitions: of payments.requested; needed by a stage that reads or writes it.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        connection: Connection,
+        group: Group,
+        settings: ServiceSettings,
+        *,
+        inputs: Iterable[Topic],
+        outputs: Mapping[Topic, IdOf],
+        payment_partitions: int = 0,
+    ) -> None:
+        self.name = name
+        self.connection = connection
+        self.app = make_app(connection, group, settings)
+        self.app.on_partitions_revoked.connect(self._on_revoked, weak=False)
+        self.app.on_partitions_assigned.connect(self._on_assigned, weak=False)
+        letters = self.named(Topic.DEAD_LETTERS)
+        self.stage = Stage(name, letters, self._send)
+        used = {*inputs, *outputs, Topic.DEAD_LETTERS}
+        self.topics = {self.named(topic): partitions_of(topic, payment_partitions) for topic in used}
+        """Every topic this service reads or writes, with its partitions."""
+        self.routes: Sequence[web.AbstractRouteDef] = ()
+        """What its HTTP interface has beside /healthz."""
+        self._inputs = frozenset(map(self.named, inputs))
+        self._outputs = {self.named(topic): found for topic, found in outputs.items()} | {letters: _letters(name)}
+        self._reading: asyncio.Task[None] | None = None
 
     def named(self, topic: Topic) -> str:
         """Return the name of `topic` in this service's namespace."""
@@ -53,10 +71,6 @@ class Service:
         name = self.named(topic)
         source = self.app.topic(name, schema=RawSchema(allow_empty=True))
         self.app.agent(source, name=f"{self.app.conf.id}-{name}")(agent)
-
-    def __post_init__(self) -> None:
-        self.app.on_partitions_revoked.connect(self._on_revoked, weak=False)
-        self.app.on_partitions_assigned.connect(self._on_assigned, weak=False)
 
     async def start(self) -> None:
         """Start the app; returns when its tables are recovered."""
@@ -99,10 +113,18 @@ class Service:
             return "no partitions assigned"
         for partition in assignment.tps:
             fetched_s = (assignment.state_value(partition).timestamp or 0) / 1000
-            if partition.topic in self.inputs and (age_s := time.time() - fetched_s) > STALL_S:
+            if partition.topic in self._inputs and (age_s := time.time() - fetched_s) > STALL_S:
                 when = f"last fetched {age_s:.0f} s ago" if fetched_s else "not fetched yet"
                 return f"{partition.topic}/{partition.partition} was {when}"
         return None
+
+    async def _send(self, effect: Effect) -> "asyncio.Future[Any]":
+        """Write straight to the producer, past Faust's topics and serialisers."""
+        producer = self.app.producer
+        sent: asyncio.Future[Any] = await producer.send(
+            effect.topic, effect.key, effect.value, effect.partition, None, None
+        )
+        return sent
 
     async def _on_revoked(self, _app: faust.App, _revoked: Any, **_: Any) -> None:
         self.stage.revoked()
@@ -115,46 +137,13 @@ class Service:
 
     async def _read_back(self) -> None:
         try:
-            written = await written_ids(self.connection, self.outputs)
-            for topic in self.outputs:  # else the first event would wait until the producer has found its topic
+            written = await written_ids(self.connection, self._outputs)
+            for topic in self._outputs:  # else the first event would wait until the producer has found its topic
                 await self.app.producer._producer.partitions_for(topic)
             self.stage.assigned(written)
         except ServiceError as missing:
             if not self.stage.failed.done():
                 self.stage.failed.set_result(missing)
-
-
-def assemble(
-    stage: str,
-    connection: Connection,
-    group: Group,
-    settings: ServiceSettings,
-    *,
-    inputs: Iterable[Topic],
-    outputs: Mapping[Topic, IdOf],
-    payment_partitions: int = 0,
-    **app_options: Any,
-) -> Service:
-    """Return a service that consumes nothing yet.
-
-    outputs: topics this stage writes, each with the function that finds the id of an effect in a record's value.
-    payment_partitions: of payments.requested; needed by a stage that reads or writes it.
-    """
-
-    def name(topic: Topic) -> str:
-        return qualified(connection.namespace, topic)
-
-    app = make_app(connection, group, settings, **app_options)
-    used = {*inputs, *outputs, Topic.DEAD_LETTERS}
-    return Service(
-        name=stage,
-        connection=connection,
-        app=app,
-        stage=Stage(stage, name(Topic.DEAD_LETTERS), sender(app)),
-        topics={name(topic): partitions_of(topic, payment_partitions) for topic in used},
-        inputs=frozenset(map(name, inputs)),
-        outputs={**{name(topic): found for topic, found in outputs.items()}, name(Topic.DEAD_LETTERS): _letters(stage)},
-    )
 
 
 class _Letter(msgspec.Struct):
@@ -178,15 +167,3 @@ def incoming(message: Any) -> Incoming:
     headers: Mapping[str, bytes] = dict(message.headers or ())
     stamp_us = round((message.timestamp or 0.0) * 1e3) * 1000
     return Incoming(message.topic, message.partition, message.offset, stamp_us, message.key, message.value, headers)
-
-
-def sender(app: faust.App) -> Any:
-    """Return the function by which a stage writes: straight to the producer, past Faust's topics and serialisers."""
-
-    async def send(effect: Effect) -> "asyncio.Future[Any]":
-        sent: asyncio.Future[Any] = await app.producer.send(
-            effect.topic, effect.key, effect.value, effect.partition, None, None
-        )
-        return sent
-
-    return send

@@ -49,7 +49,7 @@ class ComparatorSettings(ReplicaSettings):
 
 def main() -> int:
     """Return the exit status: 0 stopped as asked, 1 could not go on, 2 bad settings."""
-    stop = Stop().listen()
+    stop = Stop()
     try:
         connection, settings = read_settings(os.environ, ComparatorSettings)
     except InvalidSettingsError as wrong:

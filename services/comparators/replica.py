@@ -27,19 +27,14 @@ SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 class Stop:
-    """SIGTERM and SIGINT as a flag: what is under way is finished first."""
+    """SIGTERM and SIGINT as a flag: what is under way is finished first. Make it in the main thread."""
 
     def __init__(self) -> None:
         self.requested = False
-
-    def listen(self) -> "Stop":
-        """Take the signals from now on. Call it from the main thread."""
         for number in SIGNALS:
-            signal.signal(number, lambda *_: self.request())
-        return self
+            signal.signal(number, self._request)
 
-    def request(self) -> None:
-        """Ask to stop."""
+    def _request(self, *_: object) -> None:
         self.requested = True
 
 

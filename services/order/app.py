@@ -14,7 +14,7 @@ from contracts.topics import PIPELINE_PARTITIONS, Group, Topic
 from services.common.faust_app import ServiceSettings
 from services.common.once import identity_in
 from services.common.records import Effect, Incoming, Refusal, decoded, encode
-from services.common.service import Service, assemble
+from services.common.service import Service
 from services.order import domain
 from services.order.http import OrdersApi
 from services.order.status import OrderStatus, Status, StatusBoard, of_notification, of_payment
@@ -40,7 +40,7 @@ def build(connection: Connection, settings: OrderSettings) -> Service:
         Topic.PAYMENTS_SETTLED: decoded(PaymentSettled, lambda payment: board.learn(of_payment(payment))),
         Topic.NOTIFICATIONS_SENT: decoded(NotificationSent, lambda sent: board.learn(of_notification(sent))),
     }
-    service = assemble(
+    service = Service(
         domain.STAGE,
         connection,
         Group.ORDER,

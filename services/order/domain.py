@@ -82,12 +82,7 @@ def accepted(record: Incoming, grouping: Grouping, partitions: int, token_key: s
     except ValueError as wrong:
         return Refusal((str(wrong),), order.order_id)
     request = PaymentRequested(
-        order_id=order.order_id,
-        customer=order.customer,
-        merchant=order.merchant,
-        country=order.country,
-        currency=order.currency,
-        amount_minor=order.amount_minor,
+        **order.purchase(),
         card_token=card_token(order.card_number, token_key),
         timeline=Timeline(
             intended_us=record.timestamp_us if intended_us is None else intended_us,

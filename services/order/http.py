@@ -30,7 +30,10 @@ class OrdersApi:
     def __init__(self, service: Service, board: StatusBoard, token_key: str) -> None:
         self._service = service
         self._board = board
-        self._placer = Placer(service, board, token_key)
+        self._token_key = token_key
+        self._topic = service.named(Topic.ORDERS_PLACED)
+        self._recent: OrderedDict[str, tuple[str, asyncio.Task[None]]] = OrderedDict()
+        """Order id → fingerprint and the send under way or done."""
 
     def routes(self) -> Sequence[web.AbstractRouteDef]:
         """Return what the service's HTTP interface adds."""
@@ -54,31 +57,60 @@ class OrdersApi:
         try:
             self._require_table()
             key = request.headers.get("Idempotency-Key")
-            order = self._order(await _body(request), key)
-            await self._placer.place(order)
+            order = _order_in(await request.read(), key)
+            await self.place(order)
+        except web.HTTPRequestEntityTooLarge:
+            return _RefusalError(413, f"an order has at most {MAX_ORDER_BYTES} bytes").response()
         except _RefusalError as refusal:
             return refusal.response()
         location = f"/orders/{order.order_id}"
         body = {"order_id": order.order_id, "status_url": location}
         return web.json_response(body, status=202, headers={"Location": location})
 
-    def _order(self, body: bytes, key: str | None) -> OrderPlaced:
-        """Return the order in a request's body. Raises _RefusalError with every reason."""
-        reasons = []
-        if key is not None and not 1 <= len(key) <= MAX_KEY_LENGTH:
-            reasons.append(f"Idempotency-Key: must have 1 to {MAX_KEY_LENGTH} characters, not {len(key)}")
+    async def place(self, order: OrderPlaced) -> None:
+        """Return when the broker has the order, at once for one that was placed before.
+
+        Raises _RefusalError when its id stands for another order, or when the broker does not acknowledge in time: the
+        order may arrive yet, and a repeat with the same key is safe.
+        """
+        content = fingerprint(order, self._token_key)
+        recent = self._recent.get(order.order_id)
+        known = recent[0] if recent else self._in_table(order.order_id)
+        if known not in (None, content):
+            raise _RefusalError(422, "Idempotency-Key: was used for another order; take a new one")
+        if known is not None and recent is None:
+            return
+        sending = recent[1] if recent else self._begin(order, content)
         try:
-            fields = msgspec.json.decode(body)
-        except (msgspec.DecodeError, UnicodeDecodeError) as wrong:
-            raise _RefusalError(400, f"not JSON: {wrong}") from wrong
-        if not isinstance(fields, dict):
-            raise _RefusalError(422, "the body is not a JSON object")
-        if "order_id" in fields:
-            reasons.append("order_id: is given by the service; send an Idempotency-Key to be able to repeat")
-        fields["order_id"] = self._placer.order_id(key)
-        if reasons := [*reasons, *problems_in(fields)]:
-            raise _RefusalError(422, *reasons)
-        return msgspec.convert(fields, OrderPlaced)
+            await asyncio.wait_for(asyncio.shield(sending), ACKNOWLEDGED_WITHIN_S)
+        except TimeoutError:
+            late = f"Kafka did not acknowledge within {ACKNOWLEDGED_WITHIN_S:.0f} s"
+            raise _RefusalError(503, f"{late}; repeat with the same Idempotency-Key") from None
+        except Exception as failed:
+            self._recent.pop(order.order_id, None)
+            raise _RefusalError(503, f"Kafka did not take the order ({type(failed).__name__}); repeat it") from failed
+
+    def _in_table(self, order_id: str) -> str | None:
+        """Return the fingerprint of an order that the table has; None where it has none, or was rejected."""
+        try:
+            status = self._board[order_id]
+        except KeyError:
+            return None
+        return None if status.status is Status.REJECTED else status.fingerprint
+
+    def _begin(self, order: OrderPlaced, content: str) -> "asyncio.Task[None]":
+        sending = asyncio.create_task(self._send(order))
+        self._recent[order.order_id] = (content, sending)
+        while len(self._recent) > RECENT:
+            self._recent.popitem(last=False)
+        return sending
+
+    async def _send(self, order: OrderPlaced) -> None:
+        at = str(now_us()).encode()
+        headers = [(INTENDED_AT_HEADER, at), (PLACED_AT_HEADER, at)]
+        producer = self._service.app.producer
+        key = order.order_id.encode()
+        await producer.send_and_wait(self._topic, key, encode(order), None, None, headers)
 
     def _require_table(self) -> None:
         """Raise _RefusalError while the table cannot be trusted."""
@@ -101,79 +133,20 @@ class _RefusalError(Exception):
         return web.json_response({"reasons": self.reasons}, status=self.code, headers=headers)
 
 
-async def _body(request: web.Request) -> bytes:
-    """Return the body. Raises _RefusalError for one that is too large, without reading it where its length is told."""
-    too_large = _RefusalError(413, f"an order has at most {MAX_ORDER_BYTES} bytes")
-    if (request.content_length or 0) > MAX_ORDER_BYTES:
-        raise too_large
+def _order_in(body: bytes, key: str | None) -> OrderPlaced:
+    """Return the order in a request's body. Raises _RefusalError with every reason."""
+    reasons = []
+    if key is not None and not 1 <= len(key) <= MAX_KEY_LENGTH:
+        reasons.append(f"Idempotency-Key: must have 1 to {MAX_KEY_LENGTH} characters, not {len(key)}")
     try:
-        body = await request.read()
-    except web.HTTPRequestEntityTooLarge:
-        raise too_large from None
-    if len(body) > MAX_ORDER_BYTES:
-        raise too_large
-    return body
-
-
-class Placer:
-    """Writes orders to orders.placed."""
-
-    def __init__(self, service: Service, board: StatusBoard, token_key: str) -> None:
-        self._service = service
-        self._board = board
-        self._token_key = token_key
-        self._topic = service.named(Topic.ORDERS_PLACED)
-        self._recent: OrderedDict[str, tuple[str, asyncio.Task[None]]] = OrderedDict()
-
-    def order_id(self, key: str | None) -> str:
-        """Return the order id that `key` stands for, a new one without a key."""
-        return str(uuid.uuid4()) if key is None else effect_id(key, "idempotency-key")
-
-    async def place(self, order: OrderPlaced) -> None:
-        """Return when the broker has the order, at once for one that was placed before.
-
-        Raises _RefusalError when its id stands for another order, or when the broker does not acknowledge in time: the
-        order may arrive yet, and a repeat with the same key is safe.
-        """
-        content = fingerprint(order, self._token_key)
-        sending = self._known(order.order_id, content)
-        if sending is None:
-            sending = asyncio.create_task(self._send(order))
-            self._remember(order.order_id, content, sending)
-        try:
-            await asyncio.wait_for(asyncio.shield(sending), ACKNOWLEDGED_WITHIN_S)
-        except TimeoutError:
-            late = f"Kafka did not acknowledge within {ACKNOWLEDGED_WITHIN_S:.0f} s"
-            raise _RefusalError(503, f"{late}; repeat with the same Idempotency-Key") from None
-        except Exception as failed:
-            self._recent.pop(order.order_id, None)
-            raise _RefusalError(503, f"Kafka did not take the order ({type(failed).__name__}); repeat it") from failed
-
-    def _known(self, order_id: str, content: str) -> "asyncio.Task[None] | asyncio.Future[None] | None":
-        if recent := self._recent.get(order_id):
-            if recent[0] != content:
-                raise _RefusalError(422, "Idempotency-Key: was used for another order; take a new one")
-            return recent[1]
-        try:
-            status = self._board[order_id]
-        except KeyError:
-            return None
-        if status.status is Status.REJECTED:
-            return None
-        if status.fingerprint != content:
-            raise _RefusalError(422, "Idempotency-Key: was used for another order; take a new one")
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        done.set_result(None)
-        return done
-
-    def _remember(self, order_id: str, content: str, sending: "asyncio.Task[None]") -> None:
-        self._recent[order_id] = (content, sending)
-        while len(self._recent) > RECENT:
-            self._recent.popitem(last=False)
-
-    async def _send(self, order: OrderPlaced) -> None:
-        at = str(now_us()).encode()
-        headers = [(INTENDED_AT_HEADER, at), (PLACED_AT_HEADER, at)]
-        producer = self._service.app.producer
-        key = order.order_id.encode()
-        await producer.send_and_wait(self._topic, key, encode(order), None, None, headers)
+        fields = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as wrong:
+        raise _RefusalError(400, f"not JSON: {wrong}") from wrong
+    if not isinstance(fields, dict):
+        raise _RefusalError(422, "the body is not a JSON object")
+    if "order_id" in fields:
+        reasons.append("order_id: is given by the service; send an Idempotency-Key to be able to repeat")
+    fields["order_id"] = str(uuid.uuid4()) if key is None else effect_id(key, "idempotency-key")
+    if reasons := [*reasons, *problems_in(fields)]:
+        raise _RefusalError(422, *reasons)
+    return msgspec.convert(fields, OrderPlaced)

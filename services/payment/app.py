@@ -103,12 +103,7 @@ def settled_payment(requested: PaymentRequested, event: Event, replica: str, don
     )
     return PaymentSettled(
         payment_id=payment_id(requested.order_id),
-        order_id=requested.order_id,
-        customer=requested.customer,
-        merchant=requested.merchant,
-        country=requested.country,
-        currency=requested.currency,
-        amount_minor=requested.amount_minor,
+        **requested.purchase(),
         accepted=decline_reason is None,
         decline_reason=decline_reason,
         risk_score=risk_score,

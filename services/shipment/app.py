@@ -9,13 +9,13 @@ from contracts.topics import Group, Topic
 from services.common.faust_app import ServiceSettings
 from services.common.once import identity_in
 from services.common.records import Effect, decoded, encode
-from services.common.service import Service, assemble
+from services.common.service import Service
 from services.shipment.domain import STAGE, schedule
 
 
 def build(connection: Connection, settings: ServiceSettings) -> Service:
     """Return the service, wired and not started."""
-    service = assemble(
+    service = Service(
         STAGE,
         connection,
         Group.SHIPMENT,

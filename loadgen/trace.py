@@ -7,20 +7,13 @@ from typing import Final
 
 import numpy as np
 
+from contracts.validation import InvalidSettingsError
 from loadgen.shapes import IntArray
 
 MOST_EVENTS: Final = 10_000_000
 """In one second of one column; more is taken for a mistake."""
 NAMED_PROBLEMS: Final = 5
 FORM: Final = "second,events or second,p0,p1,…"
-
-
-class TraceError(ValueError):
-    """The text is no trace. `problems` names each mistake by its line, the first few of them."""
-
-    def __init__(self, problems: list[str]) -> None:
-        self.problems = problems
-        super().__init__("; ".join(problems))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,12 +39,12 @@ def parse_trace(name: str, lines: Iterable[str]) -> Trace:
     """Read `second,events` (the second name is free), or `second,p0,p1,…` with a column for each partition.
 
     Seconds count from 0, one line each; events are whole and not negative. Either kind of line end and empty lines at
-    the end do no harm. Raises TraceError.
+    the end do no harm. Raises InvalidSettingsError with the first few mistakes.
     """
     table = _rows(lines)
     _, header = next(table, (1, []))
     if problem := _wrong_header(header):
-        raise TraceError([f"line 1: {problem}"])
+        raise InvalidSettingsError([f"line 1: {problem}"])
     rows: list[list[int]] = []
     problems: list[str] = []
     second, blank = -1, 0
@@ -71,19 +64,19 @@ def parse_trace(name: str, lines: Iterable[str]) -> Trace:
     if not rows and not problems:
         problems.append("line 2: is missing; there is no second in it")
     if problems:
-        raise TraceError(problems[:NAMED_PROBLEMS])
+        raise InvalidSettingsError(problems[:NAMED_PROBLEMS])
     counts = np.array(rows, dtype=np.int64)
     return Trace(name, counts[:, 0] if len(header) == 2 else counts)
 
 
 def _rows(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
-    """Yield line number and cells. Raises TraceError for what is no comma-separated text."""
+    """Yield line number and cells. Raises InvalidSettingsError for what is no comma-separated text."""
     table = csv.reader(lines)
     try:
         for row in table:
             yield table.line_num, row
     except csv.Error as wrong:
-        raise TraceError([f"line {table.line_num}: {wrong}"]) from wrong
+        raise InvalidSettingsError([f"line {table.line_num}: {wrong}"]) from wrong
 
 
 def _wrong_header(header: list[str]) -> str | None:

@@ -12,7 +12,7 @@ from bench.scenario import Scenario
 from contracts.validation import InvalidSettingsError
 from loadgen.schedule import SECOND_US, Schedule, Spacing, Split, schedule_chunks
 from loadgen.shapes import IntArray
-from loadgen.trace import Trace, TraceError, parse_trace
+from loadgen.trace import Trace, parse_trace
 from loadgen.workloads import WORKLOADS
 
 CHUNK_EVENTS: Final = 200_000
@@ -126,7 +126,7 @@ def read_trace(path: Path) -> Trace:
         raise InvalidSettingsError([f"{path}: cannot be read ({missing.strerror})"]) from missing
     except UnicodeDecodeError as wrong:
         raise InvalidSettingsError([f"{path}: is not UTF-8 text"]) from wrong
-    except TraceError as wrong:
+    except InvalidSettingsError as wrong:
         raise InvalidSettingsError([f"{path.name}: {wrong}"]) from wrong
     if not trace.counts.any():
         raise InvalidSettingsError([f"{path.name}: it has no event"])

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from loadgen.trace import Trace, TraceError, parse_trace
+from contracts.validation import InvalidSettingsError
+from loadgen.trace import Trace, parse_trace
 
 
 def trace(text: str) -> Trace:
@@ -14,7 +15,7 @@ def trace(text: str) -> Trace:
 
 
 def problems_of(text: str) -> list[str]:
-    with pytest.raises(TraceError) as wrong:
+    with pytest.raises(InvalidSettingsError) as wrong:
         trace(text)
     return wrong.value.problems
 
@@ -108,6 +109,6 @@ def test_what_is_written_is_read_back(seconds, partitions, data) -> None:
 def test_whatever_the_file_holds_it_is_read_or_refused(text: str) -> None:
     try:
         seconds = trace(text).duration_s
-    except TraceError as wrong:
+    except InvalidSettingsError as wrong:
         seconds = len(wrong.problems)
     assert seconds > 0

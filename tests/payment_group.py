@@ -143,13 +143,6 @@ class PaymentGroup:
         self.write(Topic.PAYMENTS_REQUESTED, msgspec.json.encode(payment), key=order_id.encode(), partition=partition)
         return order_id
 
-    def ask_steadily(self, rate: float, duration_s: float) -> None:
-        """Produce `rate` requests/s, evenly spaced."""
-        start = time.monotonic()
-        for number in range(int(rate * duration_s)):
-            time.sleep(max(0.0, start + number / rate - time.monotonic()))  # the load's own pace
-            self.ask(1)
-
     def read_progress(self) -> dict[str, Progress]:
         """Return the newest report of each replica."""
         for record in self._reader.consume(500, 0.02):

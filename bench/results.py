@@ -14,6 +14,7 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 
 from contracts.validation import InvalidSettingsError
+from report.wording import minutes, share
 
 ResultT = TypeVar("ResultT", bound=msgspec.Struct)
 FOLDER: Final = Path(__file__).parent / "reference"
@@ -215,11 +216,11 @@ def mean(rows: Sequence[Any], name: str) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def _spread(rows: Sequence[Any], name: str, times: float, how: str) -> str:
+def _spread(rows: Sequence[Any], name: str, said: Callable[[float | None], str]) -> str:
     """Return the mean, and where there are several its least and most: three runs are too few for an interval."""
     values = [value for row in rows if (value := getattr(row, name)) is not None]
-    average = known(mean(rows, name), times, how)
-    return average if len(values) < 2 else f"{average} ({times * min(values):{how}} … {times * max(values):{how}})"
+    average = said(mean(rows, name))
+    return average if len(values) < 2 else f"{average} ({said(min(values))} … {said(max(values))})"
 
 
 def _runs(runs: Sequence[LiveRow]) -> str:
@@ -248,20 +249,20 @@ def _largest(runs: Sequence[LiveRow], name: str) -> float:
 
 LIVE: Final[Columns] = {
     "scenario, policy (runs)": _runs_valid,
-    "in SLA %": lambda runs: _spread(runs, "in_sla", 100, ".3f"),
+    "in SLA": lambda runs: _spread(runs, "in_sla", share),
     "p50 / p99 / p99.9 / max, ms": _latencies,
-    "r-m": lambda runs: _spread(runs, "replica_minutes", 1, ".2f"),
+    "r-m": lambda runs: _spread(runs, "replica_minutes", minutes),
     "ups/downs/reassigns": lambda runs: "/".join(
         known(mean(runs, name), 1, ".0f") for name in ("scale_ups", "scale_downs", "reassignments")
     ),
 }
 LIVE_SIMULATED: Final[Columns] = {
     "scenario, policy (runs)": _runs,
-    "live: in SLA %": lambda runs: known(mean(runs, "in_sla"), 100, ".3f"),
-    "simulated: in SLA %": lambda runs: known(mean(_again(runs), "in_sla"), 100, ".3f"),
+    "live: in SLA": lambda runs: share(mean(runs, "in_sla")),
+    "simulated: in SLA": lambda runs: share(mean(_again(runs), "in_sla")),
     "largest difference, points": lambda runs: f"{_largest(runs, 'in_sla_points'):+.3f}",
-    "live: r-m": lambda runs: known(mean(runs, "replica_minutes"), 1, ".2f"),
-    "simulated: r-m": lambda runs: known(mean(_again(runs), "replica_minutes"), 1, ".2f"),
+    "live: r-m": lambda runs: minutes(mean(runs, "replica_minutes")),
+    "simulated: r-m": lambda runs: minutes(mean(_again(runs), "replica_minutes")),
     "largest difference, %": lambda runs: f"{100 * _largest(runs, 'replica_minutes_share'):+.2f}",
 }
 SERVICE_RATE: Final[Columns] = {

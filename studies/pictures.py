@@ -19,13 +19,15 @@ from autoscaler.ports import Policy
 from autoscaler.simulator.arrivals import Arrivals, Workload
 from autoscaler.simulator.run import simulate
 from autoscaler.simulator.settings import SimulationSettings
+from bench.picture import COLORS, picture
 from bench.scenario import load_scenario
 from bench.simulation.build import bound_capacity, bound_schedule
 from bench.simulation.run import run_scenario
 from bench.simulation.sent import sent_by
+from report.wording import minutes, share
 
 SCENARIO: Final = "w1"
-POLICIES: Final = {"tail-aware": "#0b6e99", "algorithm-2": "#c2571a", "keda-hpa": "#7a5195"}
+POLICIES: Final = ("tail-aware", "algorithm-2", "keda-hpa")
 
 
 def requested(policy: str) -> tuple[str, NDArray[np.float64], NDArray[np.float64]]:
@@ -33,42 +35,34 @@ def requested(policy: str) -> tuple[str, NDArray[np.float64], NDArray[np.float64
     scenario = load_scenario(SCENARIO, {"policy": policy})
     run, result = run_scenario(scenario)
     at_us, replicas = np.array([*run.requested, (round(run.duration_s * 1e6), run.requested[-1][1])]).T
-    label = f"{policy}: {100 * result.in_sla:.2f} % in time, {result.replica_minutes:.2f} replica-minutes"
+    label = f"{policy}: {share(result.in_sla)} in time, {minutes(result.replica_minutes)} replica-minutes"
     return label, at_us / 1e6, replicas.astype(np.float64)
 
 
 def draw_w1(path: Path) -> None:
     """Write the picture of W1 as an SVG file."""
-    import matplotlib as mpl  # noqa: PLC0415  half a second, and only here
-    from matplotlib.figure import Figure  # noqa: PLC0415
-
     scenario = load_scenario(SCENARIO)
     sent = sent_by(scenario, None)
     table = sent.table()
     least = np.array([max(1, len(bins)) for bins in bound_schedule(table, bound_capacity(scenario, sent))])
-    with mpl.rc_context({"svg.hashsalt": "tailpack", "svg.fonttype": "none", "font.size": 9}):
-        figure = Figure(figsize=(8, 4.4), layout="constrained")
+    with picture(path, 8, 4.4) as figure:
         above, below = figure.subplots(2, 1, sharex=True, height_ratios=(1, 1.6))
         above.fill_between(np.arange(len(table)), table.sum(axis=1), step="post", color="#bbbbbb")
         above.set_ylabel("events/s")
         bound = f"the least that holds each second's events: {least.sum() / 60:.2f} replica-minutes"
         below.fill_between(np.arange(len(least)), least, step="post", color="#dddddd", label=bound)
-        for offset, (policy, color) in enumerate(POLICIES.items()):
+        for offset, (policy, color) in enumerate(zip(POLICIES, COLORS, strict=False)):
             label, at_s, replicas = requested(policy)
             below.step(at_s, replicas + 0.04 * (offset - 1), where="post", color=color, linewidth=1.3, label=label)
-        below.set_ylabel("replicas requested")
-        below.set_xlabel("s")
-        below.legend(loc="upper left", frameon=False, fontsize=8)
+        below.set(ylabel="replicas requested", xlabel="s")
+        below.legend(loc="upper left", fontsize=8)
         below.set_ylim(0, below.get_ylim()[1] + 2.5)
-        figure.savefig(path, format="svg", metadata={"Date": None})
 
 
 EVENTS: Final = 160
 PARTITIONS: Final = 4
 LATENCY_TARGET_S: Final = 0.5
 """Of the burst."""
-LATE: Final = "#c2571a"
-IN_TIME: Final = "#0b6e99"
 
 
 class Halves:
@@ -99,11 +93,8 @@ def latencies_s(policy: Policy) -> NDArray[np.float64]:
 
 def draw_burst(path: Path) -> None:
     """Write the picture of one burst as an SVG file."""
-    import matplotlib as mpl  # noqa: PLC0415  half a second, and only here
-    from matplotlib.figure import Figure  # noqa: PLC0415
-
-    with mpl.rc_context({"svg.hashsalt": "tailpack", "svg.fonttype": "none", "font.size": 9}):
-        figure = Figure(figsize=(8, 2.6), layout="constrained")
+    number = np.arange(EVENTS)
+    with picture(path, 8, 2.6) as figure:
         left, right = figure.subplots(1, 2, sharey=True)
         for axes, act, title in (
             (left, False, "one replica serves them all"),
@@ -111,14 +102,12 @@ def draw_burst(path: Path) -> None:
         ):
             latency_s = latencies_s(Halves(act=act))
             late = latency_s > LATENCY_TARGET_S
-            number = np.arange(EVENTS)
-            axes.plot(number[~late], latency_s[~late], ".", markersize=3, color=IN_TIME)
-            axes.plot(number[late], latency_s[late], ".", markersize=3, color=LATE)
+            axes.plot(number[~late], latency_s[~late], ".", markersize=3, color=COLORS[0])
+            axes.plot(number[late], latency_s[late], ".", markersize=3, color=COLORS[1])
             axes.axhline(LATENCY_TARGET_S, color="#888888", linestyle=":", linewidth=1)
             axes.set_title(f"{title}: {late.sum()} of {EVENTS} late", fontsize=9)
             axes.set_xlabel("event of the burst, in order of arrival")
         left.set_ylabel("latency, s")
-        figure.savefig(path, format="svg", metadata={"Date": None})
 
 
 PICTURES: Final[dict[str, Callable[[Path], None]]] = {"model-w1.svg": draw_w1, "model-burst.svg": draw_burst}

@@ -7,6 +7,7 @@ from bench import results
 from bench.experiments.tables import EXPERIMENT_TABLES
 from bench.handover.show import HANDOVER_TABLES
 from bench.results import LiveRow
+from report.wording import share
 from studies.packing.claims import PACKING_TABLES
 from studies.packing_speed import SPEED_TABLES
 from studies.paper.page import PAPER_TABLES
@@ -15,7 +16,7 @@ from studies.published import CLOSER_2024
 
 def live() -> str:
     """Return what live runs came to, the paper's figures beside them."""
-    return results.live({"paper: in SLA % / r-m, ups/downs": _printed})
+    return results.live({"paper: in SLA, r-m, ups/downs": _printed})
 
 
 def _printed(runs: Sequence[LiveRow]) -> str:
@@ -23,7 +24,7 @@ def _printed(runs: Sequence[LiveRow]) -> str:
     if paper is None:
         return "–"
     actions = "" if paper.scale_ups is None else f", {paper.scale_ups}/{paper.scale_downs}"
-    return f"{100 * paper.in_sla:.1f} / {paper.replica_minutes}{actions}"
+    return f"{share(paper.in_sla)}, {paper.replica_minutes}{actions}"
 
 
 EVERY_TABLE: Final[dict[str, Callable[[], str]]] = {

@@ -11,6 +11,7 @@ from bench.experiments.sweeps import SWEEPS, Sweep, SweepFigures
 from bench.results import Columns, Origin, in_columns, load, sources, table
 from report.run_info import FORESEEING
 from report.statistics import Against, Interval
+from report.wording import share
 
 
 def page(rows: Sequence[PolicyFigures], origins: Iterable[Origin], *, heading: str = "##") -> str:
@@ -28,6 +29,13 @@ def estimate(value: Interval | Against | None, times: float, how: str) -> str:
     mean = format(times * value.mean, how)
     low, high = format(times * value.low, how), format(times * value.high, how)
     return mean if low == mean == high else f"{mean} ({low} to {high})"
+
+
+def in_sla(value: Interval) -> str:
+    """Return a share of events as it is said everywhere, with its interval unless all runs were equal."""
+    if value.low == value.high:
+        return share(value.mean)
+    return f"{share(value.mean)} ({share(value.low)} to {share(value.high)})"
 
 
 def against(value: Against | None, times: float, how: str) -> str:
@@ -76,7 +84,7 @@ def _on_front(row: PolicyFigures) -> str:
 
 ABSOLUTE: Final[Columns] = {
     "policy": lambda row: f"`{row.policy}`",
-    "in SLA %": lambda row: estimate(row.in_sla, 100, ".3f") + (f", {row.lost} lost" if row.lost else ""),
+    "in SLA": lambda row: in_sla(row.in_sla) + (f", {row.lost} lost" if row.lost else ""),
     "p99, ms": _milliseconds("p99_s"),
     "p99.9, ms": _milliseconds("p999_s"),
     "max, ms": _milliseconds("max_s"),
@@ -118,7 +126,7 @@ def sweep_tables(sweep: Sweep, rows: Sequence[SweepFigures], origins: Iterable[O
         places = list(dict.fromkeys(row.point for row in found))
         body = [(place, *(cells.get((place, one), "–") for one in lines)) for place in places]
         parts += [
-            f"**{scenario}** ({_chance(found)}): in SLA %, r-m (× bound)",
+            f"**{scenario}** ({_chance(found)}): in SLA, r-m (× bound)",
             "",
             table((sweep.axis, *lines), body),
         ]
@@ -131,7 +139,7 @@ def line(row: SweepFigures) -> str:
 
 
 def _sweep_cell(row: SweepFigures) -> str:
-    return f"{estimate(row.in_sla, 100, '.2f')}, {row.replica_minutes.mean:.1f} ({row.bound_ratio.mean:.2f} ×)"
+    return f"{in_sla(row.in_sla)}, {row.replica_minutes.mean:.1f} ({row.bound_ratio.mean:.2f} ×)"
 
 
 def _chance(rows: Sequence[SweepFigures]) -> str:
@@ -169,18 +177,13 @@ def _cheapest_other(goal: Goal, rows: Sequence[PolicyFigures]) -> str:
 
 
 def _cost(row: PolicyFigures) -> str:
-    return f"{row.replica_minutes.mean:.2f} ({_bracketed(row, row.bound_ratio, 1)})"
-
-
-def _bracketed(row: PolicyFigures, value: Interval, times: float) -> str:
-    spread = f" [{times * value.low:.3f}, {times * value.high:.3f}]" if row.seeds > 1 else ""
-    return f"{times * value.mean:.3f}{spread}"
+    return f"{row.replica_minutes.mean:.2f} ({estimate(row.bound_ratio, 1, '.3f')})"
 
 
 TARGETS: Final[Columns] = {
     "scenario": lambda one: _world(one[0], one[1]),
     "goal": lambda one: str(one[0]),
-    "in SLA %": lambda one: _bracketed(one[1], one[1].in_sla, 100),
+    "in SLA": lambda one: in_sla(one[1].in_sla),
     "r-m (× bound)": lambda one: _cost(one[1]),
     "reached": lambda one: "yes" if one[2] else "**no**",
     "cheapest other that keeps that promise": lambda one: _cheapest_other(one[0], one[3]),

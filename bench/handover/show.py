@@ -13,6 +13,7 @@ from bench import results
 from bench.handover.outcomes import FailoverResult, GrowthResult, HandoverResult, Outcome, ScaleResult
 from bench.results import Columns, DeliveryRow, Origin, in_columns, known
 from contracts.progress import Round
+from report.wording import share
 
 TIMINGS_FILE: Final = "rebalance-timings.json"
 QUESTION: Final = ("steps", "replicas", "partitions", "rate", "quick", "runtime", "heartbeat_s")
@@ -154,7 +155,7 @@ GROWTH: Final[Columns] = {
 DELIVERY: Final[Columns] = {
     "scenario, policy": lambda row: f"{row.scenario}, {row.policy}",
     "runtime, heartbeat": lambda row: _group(row) + ("" if row.valid else " (invalid)"),
-    "in SLA %": lambda row: f"{100 * row.in_sla:.3f}",
+    "in SLA": lambda row: share(row.in_sla),
     "p50 / p99 / p99.9 / max": lambda row: _ms(row.p50_s, row.p99_s, row.p999_s, row.max_s),
     "r-m": lambda row: known(row.replica_minutes, 1, ".2f"),
     "ups/downs/reassigns": lambda row: f"{row.scale_ups}/{row.scale_downs}/{row.reassignments}",

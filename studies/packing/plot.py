@@ -4,25 +4,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from bench.picture import COLORS, picture
 from studies.packing.compare import EXISTING, KEEP_IN_PLACE, MODIFIED, Study
 
-GROUPS: Final = (("any fit", "#888888", "o"), ("modified any fit", "#c2571a", "o"), ("keep in place", "#0b6e99", "o-"))
+GROUPS: Final = (
+    ("any fit", "#888888", "o"), ("modified any fit", COLORS[1], "o"), ("keep in place", COLORS[0], "o-"),
+)  # fmt: skip
 
 
 def draw(studies: Sequence[Study], path: Path) -> None:
-    """Write an SVG file with one field for each study; equal studies make equal bytes."""
-    import matplotlib as mpl  # noqa: PLC0415  half a second, and only here
-    from matplotlib.figure import Figure  # noqa: PLC0415
-
-    with mpl.rc_context({"svg.hashsalt": "tailpack", "svg.fonttype": "none", "font.size": 9}):
-        figure = Figure(figsize=(4.6 * len(studies), 4.2), layout="constrained")
+    """Write an SVG file with one field for each study."""
+    with picture(path, 4.6 * len(studies), 4.2) as figure:
         fields = figure.subplots(1, len(studies), squeeze=False)[0]
         for axes, study in zip(fields, studies, strict=True):
             _field(axes, study)
         fields[0].set_ylabel("Rscore: capacities that move in an iteration")
         handles, labels = fields[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
-        figure.savefig(path, format="svg", metadata={"Date": None})
+        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
 
 
 def _field(axes: Any, study: Study) -> None:
@@ -41,4 +39,3 @@ def _field(axes: Any, study: Study) -> None:
     axes.set_title(f"{study.partitions} partitions, δ = {study.delta}", fontsize=9)
     axes.set_xlabel("CBS: consumers above the least, %")
     axes.set_ylim(bottom=0)
-    axes.grid(alpha=0.3)

@@ -114,9 +114,9 @@ def test_a_file_is_written_only_when_something_changed(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("_measured")
 def test_live_runs_stand_beside_the_papers_rows() -> None:
     _, ours, own = cells(tables.live())
-    same, spread = "99.951 (99.951 … 99.951)", "24.15 (23.46 … 25.00)"
+    same, spread = "99.951 % (99.951 % … 99.951 %)", "24.15 (23.46 … 25.00)"
     times = "30 / 210 / 481 / 1,234"
-    assert ours == ["w1, algorithm-2 (3)", same, times, spread, "6/5/4", "97.4 / 30.21, 6/6"]
+    assert ours == ["w1, algorithm-2 (3)", same, times, spread, "6/5/4", "97.4 %, 30.21, 6/6"]
     assert own[0] == "w1, own (1) (1 invalid)", "a run that is no measurement says so"
-    assert own[1] == "99.951", "one run has no spread"
+    assert own[1] == "99.951 %", "one run has no spread"
     assert own[-1] == "–", "the paper has no such row"

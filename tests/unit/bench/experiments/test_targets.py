@@ -43,4 +43,4 @@ def test_the_command_says_which_goals_are_reached_and_the_table_shows_them(tmp_p
     kept = [Kept(msgspec.convert(row, PolicyFigures), origin) for row in rows]
     monkeypatch.setattr(tables, "GOALS", (Goal(world("w1", {"duration_s": 60}), 0.999, 1.02),))
     monkeypatch.setattr(tables, "load", lambda *_: kept)
-    assert "| w1, duration_s=60 | ≥ 99.9 % at ≤ 1.02 × | 100.000 |" in tables.targets()
+    assert "| w1, duration_s=60 | ≥ 99.9 % at ≤ 1.02 × | 100 % |" in tables.targets()

@@ -1,22 +1,32 @@
-"""From runs and what was counted in them to the comparison: estimates, differences, the front.
+"""From the folders of runs that met one load to their comparison: estimates, differences, the front.
 
 Over seeds where there are several pairs; over the seconds of both runs where there is one.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-from report.comparison import ComparedRun, Contestant, RunComparison, RunDifference, SameEvents, ScenarioCompared
-from report.result import Result
-from report.run_info import FORESEEING, RunInfo
+import msgspec
+import numpy as np
+
+from contracts.journal import JournalEntry, ReplicaChanged
+from contracts.validation import InvalidSettingsError
+from report.comparison import Contestant, RunComparison, ScenarioCompared
+from report.result import RESULT_FILE, Result
+from report.run_info import EVENTS, FORESEEING, JOURNAL, RUN_FILE, RunInfo, stored_columns
+from report.spark import group_history as history
 from report.statistics import (
-    Against,
     Cells,
     Drawn,
     Interval,
     bootstrap_interval,
+    cell_length_s,
+    cut_into_cells,
     draw,
     drawn_difference,
     drawn_interval,
@@ -25,10 +35,11 @@ from report.statistics import (
 )
 from report.wording import dearer, duration, longer, minutes, points, share
 
-MEASURES: Final[dict[str, Callable[[float], str]]] = {
-    "in_sla": points, "p99_s": longer, "p999_s": longer, "replica_minutes": dearer,
+DIFFERENCES: Final = {
+    "in_sla": "in_sla_difference", "p99_s": "p99_difference_s", "p999_s": "p999_difference_s",
+    "replica_minutes": "replica_minutes_difference",
 }  # fmt: skip
-"""Name, in results, comparisons and `Drawn` → how a difference of it is said."""
+"""Measure, in results, contestants and `Drawn` → the contestant's difference in it from the reference."""
 MOST_SAID: Final = 3
 """Differences that a verdict says; the table says all."""
 METHOD: Final = (
@@ -38,17 +49,15 @@ METHOD: Final = (
     "are drawn, the same of both runs: it tells whether a difference would stand had other seconds like these been "
     "met, and not how another run would differ, with another seed, on another machine, on another day."
 )
-
-
-LOAD: Final = ("duration_s", "load.workload", "load.spacing", "payment.partitions", "target.latency_target_s")
+LOAD: Final = ("name", "duration_s", "load.workload", "load.spacing", "payment.partitions", "target.latency_target_s")
 """Settings that must agree: with others, other events come, or another promise is made."""
-UNTOLD: Final = frozenset({"name", "description", "topology", "seed", "autoscaler.policy", "target.percentile", *LOAD})
+UNTOLD: Final = frozenset({"description", "topology", "seed", "autoscaler.policy", "target.percentile", *LOAD})
 """Settings that labels do not repeat."""
 SIMULATION: Final = "simulation."
 """Settings that a live run has, and does not use."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Entrant:
     """A run that is to be compared."""
 
@@ -56,79 +65,76 @@ class Entrant:
     info: RunInfo
     result: Result
 
+    @cached_property
     def settings(self) -> dict[str, Any]:
-        """Return dotted key → value of all that the run was told."""
-        told = dict(_flat(self.info.scenario))
+        """Dotted key → value of all that the run was told."""
         live = self.info.world == "live"
-        return {key: value for key, value in told.items() if not (live and key.startswith(SIMULATION))}
+        return {key: value for key, value in _flat(self.info.scenario) if not (live and key.startswith(SIMULATION))}
 
-    def load(self) -> tuple[Any, ...]:
-        """Return what its group has in common."""
-        told = self.settings()
-        return (self.result.scenario, *(told.get(key) for key in LOAD))
+    @cached_property
+    def cells(self) -> Cells:
+        """Its seconds. Raises InvalidSettingsError where its events are not there."""
+        result, started_us = self.result, self.result.provenance.started_us
+        told = stored_columns(self.folder, EVENTS, ("intended_us", "done_us", "dead_letters"))
+        intended_us, done = told["intended_us"] - started_us, ~np.isnan(told["done_us"].astype(np.float64))
+        journal = stored_columns(self.folder, JOURNAL, ("entry",))["entry"]
+        entries = (msgspec.json.decode(text, type=JournalEntry) for text in journal)
+        paid = history.paid(history.only(entries, ReplicaChanged))
+        length_s = cell_length_s(result.duration_s)
+        limits_s = np.minimum(np.arange(0, round(result.duration_s) + length_s, length_s), result.duration_s)
+        limits_us = (started_us + np.round(limits_s * 1e6)).astype(np.int64).tolist()
+        return cut_into_cells(
+            intended_us[done],
+            told["done_us"][done].astype(np.int64) - told["intended_us"][done],
+            np.array([60 * history.replica_minutes(paid, *between) for between in pairwise(limits_us)]),
+            length_s=length_s,
+            latency_target_s=result.latency_target_s,
+            floor_us=round((result.p50_s or 0.0) * 1e6),
+            never_done_us=intended_us[~done & (told["dead_letters"] == 0)],
+        )
+
+    @cached_property
+    def drawn(self) -> Drawn:
+        """Its figures, had other seconds like its own been met."""
+        return draw(self.cells)
 
 
+Contestants = Mapping[str, Sequence[Entrant]]
+"""Label → runs, in the order in which they were named; the first is the reference."""
 Pair = tuple[Entrant, Entrant]
 """A run, and the one of the reference that it meets."""
 
 
-@dataclass(frozen=True, slots=True)
-class Contest:
-    """Runs of one load, by the label of the contestant; in the order in which they were named."""
-
-    scenario: str
-    settings: tuple[str, ...]
-    contestants: Mapping[str, Sequence[Entrant]]
-
-    @property
-    def reference(self) -> str:
-        """Return the label that the others are compared with."""
-        return next(iter(self.contestants))
-
-    def pairs(self, label: str) -> list[Pair]:
-        """Return runs of `label` and of the reference with the same seed; the k-th of a seed meets the k-th."""
-        theirs = _by_turn(self.contestants[self.reference])
-        return [(one, theirs[turn]) for turn, one in _by_turn(self.contestants[label]).items() if turn in theirs]
+def entrant(folder: Path) -> Entrant:
+    """Return the run in `folder`. Raises InvalidSettingsError for one that cannot be compared."""
+    try:
+        one = Entrant(folder, RunInfo.load(folder), Result.load(folder))
+    except (OSError, msgspec.DecodeError) as broken:
+        raise InvalidSettingsError([f"{folder}: {RUN_FILE} or {RESULT_FILE} cannot be read ({broken})"]) from broken
+    if one.result.replica_minutes is None:
+        raise InvalidSettingsError([f"{folder}: a run without journal has no replica-minutes, so no cost to compare"])
+    return one
 
 
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """What was counted in the events of runs, by their folders."""
-
-    cells: Mapping[Path, Cells] = field(default_factory=dict)
-    """Of the runs that `to_draw` names."""
-    same: Mapping[tuple[Path, Path], SameEvents] = field(default_factory=dict)
-    """Of the pairs that `lone_pairs` names."""
-
-
-def contests(entrants: Sequence[Entrant]) -> list[Contest]:
-    """Return the groups, by the first run named of each."""
-    groups: dict[tuple[Any, ...], list[Entrant]] = {}
+def compare(folders: Iterable[Path], *, command: str) -> RunComparison:
+    """Compare runs that met the same load and have a report. Raises InvalidSettingsError where that cannot be."""
+    entrants = [entrant(folder) for folder in dict.fromkeys(folder.resolve() for folder in folders)]
+    first = entrants[0].settings
     for one in entrants:
-        groups.setdefault(one.load(), []).append(one)
-    return [Contest(load[0], _apart(load, list(groups)), _labelled(some)) for load, some in groups.items()]
-
-
-def lone_pairs(contest: Contest) -> list[Pair]:
-    """Return the pairs that are the only one of their contestant: own run, run of the reference."""
-    pairs = [contest.pairs(label) for label in contest.contestants if label != contest.reference]
-    return [some[0] for some in pairs if len(some) == 1]
-
-
-def to_draw(contest: Contest) -> list[Entrant]:
-    """Return the runs whose seconds say how sure they are."""
-    lone = [runs[0] for runs in contest.contestants.values() if len(runs) == 1]
-    return list({one.folder: one for one in [*lone, *(one for pair in lone_pairs(contest) for one in pair)]}.values())
-
-
-def compared(contests: Sequence[Contest], counted: Counted, *, command: str) -> RunComparison:
-    """Return the comparison. counted: of everything that `to_draw` and `lone_pairs` name."""
-    drawn = {folder: draw(cells) for folder, cells in counted.cells.items()}
-    scenarios = [_scenario(contest, counted, drawn) for contest in contests]
+        if other := [
+            f"{key} is {one.settings.get(key)}, not {first.get(key)}"
+            for key in LOAD
+            if one.settings.get(key) != first.get(key)
+        ]:
+            raise InvalidSettingsError([f"{one.folder}: it met another load than the first ({', '.join(other)})"])
+    contestants = labelled(entrants)
+    if len(contestants) == 1:
+        raise InvalidSettingsError(["nothing to compare: these runs differ in no policy and no setting"])
+    found = _compared(contestants)
     return RunComparison(
-        verdict=" ".join(map(verdict, scenarios)),
-        scenarios=tuple(scenarios),
-        problems=tuple(problem for contest in contests for problem in _problems(contest, counted)),
+        verdict=verdict(found),
+        scenarios=(found,),
+        problems=tuple(_problems(contestants)),
         method=METHOD,
         command=command,
     )
@@ -147,48 +153,54 @@ def verdict(one: ScenarioCompared) -> str:
             f"{one.title}: {len(keep)} of {len(one.contestants)} keep {promise}, {keep[0][1]} for the least "
             f"({minutes(keep[0][0])} replica-minutes)."
         )
-    if len(one.differences) > MOST_SAID:
+    others = [each for each in one.contestants if each.pairs]
+    if len(others) > MOST_SAID:
         return said
-    return " ".join([said, *(f"{each.label} against {each.reference}: {_told(each)}." for each in one.differences)])
+    return " ".join([said, *(f"{each.label} against {one.reference}: {_told(each)}." for each in others)])
 
 
-def _told(one: RunDifference) -> str:
-    words = {"in_sla": "{} in time", "p99_s": "p99 {}", "p999_s": "p99.9 {}", "replica_minutes": "{} replica-minutes"}
-    known = {name: value for name in MEASURES if (value := getattr(one, name)) is not None and value.distinguishable}
-    told = [words[name].format(MEASURES[name](value.mean)) for name, value in known.items()]
+def _told(one: Contestant) -> str:
+    differences = (
+        ("{} in time", one.in_sla_difference, points),
+        ("p99 {}", one.p99_difference_s, longer),
+        ("p99.9 {}", one.p999_difference_s, longer),
+        ("{} replica-minutes", one.replica_minutes_difference, dearer),
+    )
+    told = [text.format(say(found.mean)) for text, found, say in differences if found and found.distinguishable]
     return ", ".join(told) or "not distinguishable"
 
 
-def _problems(contest: Contest, counted: Counted) -> Iterable[str]:
+def _problems(contestants: Contestants) -> Iterator[str]:
     """Yield why something does not stand or could not be compared."""
-    for one in (one for runs in contest.contestants.values() for one in runs):
+    for one in (one for runs in contestants.values() for one in runs):
         if not one.result.valid:
             yield f"{one.result.run}: not a valid measurement, because {' and '.join(one.result.problems)}"
-    if len(contest.contestants) == 1:
-        yield f"{contest.scenario}: only {contest.reference} met this load: nothing to compare"
-    for label in contest.contestants:
-        if not contest.pairs(label):
-            yield f"{contest.scenario}: {label} and {contest.reference} have no seed in common"
-    for one, other in lone_pairs(contest):
-        same = counted.same[one.folder, other.folder]
-        if same.paired < same.of:
-            yield (
-                f"{one.result.run} and {other.result.run} did not meet the same events: {share(same.paired / same.of)} "
-                "of them have place and intended time in common"
-            )
+    reference, *others = contestants
+    for label in others:
+        pairs = _pairs(contestants, label)
+        if not pairs:
+            yield f"{label} and {reference} have no seed in common"
+        elif len(pairs) == 1:
+            here, there = (one.cells.events for one in pairs[0])
+            same = int(np.minimum(here, there).sum()) / max(1, int(np.maximum(here.sum(), there.sum())))
+            if same < 1:
+                yield (
+                    f"{pairs[0][0].result.run} and {pairs[0][1].result.run} did not meet the same events: "
+                    f"{share(same)} of them were intended in the same seconds"
+                )
 
 
-def _scenario(contest: Contest, counted: Counted, drawn: Mapping[Path, Drawn]) -> ScenarioCompared:
-    first = contest.contestants[contest.reference][0].result
-    front = _front(contest)
-    others = [label for label in contest.contestants if label != contest.reference and contest.pairs(label)]
+def _compared(contestants: Contestants) -> ScenarioCompared:
+    reference, first = next(iter(contestants.items()))
+    estimates = {label: _estimates(runs) for label, runs in contestants.items()}
+    front = _front(contestants, estimates)
     return ScenarioCompared(
-        scenario=contest.scenario,
-        settings=contest.settings,
-        latency_target_s=first.latency_target_s,
-        percentile=first.percentile,
-        reference=contest.reference,
-        bound_replica_minutes=_bound(first),
+        scenario=first[0].result.scenario,
+        settings=(),
+        latency_target_s=first[0].result.latency_target_s,
+        percentile=first[0].result.percentile,
+        reference=reference,
+        bound_replica_minutes=first[0].result.cost.bound_replica_minutes if first[0].result.cost else None,
         contestants=tuple(
             Contestant(
                 label=label,
@@ -196,115 +208,80 @@ def _scenario(contest: Contest, counted: Counted, drawn: Mapping[Path, Drawn]) -
                 world=runs[0].info.world,
                 runs=len(runs),
                 on_front=label in front,
-                **_estimates(runs, drawn),
+                **estimates[label],
+                **({} if label == reference else _differences(_pairs(contestants, label))),
             )
-            for label, runs in contest.contestants.items()
+            for label, runs in contestants.items()
         ),
-        differences=tuple(_difference(contest, label, counted, drawn) for label in others),
-        runs=tuple(_run(label, one) for label, runs in contest.contestants.items() for one in runs),
     )
 
 
-def _estimates(runs: Sequence[Entrant], drawn: Mapping[Path, Drawn]) -> dict[str, Any]:
+def _estimates(runs: Sequence[Entrant]) -> dict[str, Any]:
     """Return mean and interval of each measure; None where it is not known of every run."""
     found: dict[str, Interval | None] = {}
-    for name in MEASURES:
-        values = [value for one in runs if (value := getattr(one.result, name)) is not None]
-        if len(values) < len(runs):
+    for name in DIFFERENCES:
+        values = [getattr(one.result, name) for one in runs]
+        if None in values:
             found[name] = None
         elif len(values) > 1:
             found[name] = bootstrap_interval(values)
         else:
-            found[name] = drawn_interval(values[0], getattr(drawn[runs[0].folder], name))
+            found[name] = drawn_interval(values[0], getattr(runs[0].drawn, name))
     return found
 
 
-def _difference(contest: Contest, label: str, counted: Counted, drawn: Mapping[Path, Drawn]) -> RunDifference:
-    pairs = contest.pairs(label)
-    folders = (pairs[0][0].folder, pairs[0][1].folder)
-    return RunDifference(
-        label=label,
-        reference=contest.reference,
-        over="seeds" if len(pairs) > 1 else "seconds",
-        pairs=len(pairs),
-        same_events=counted.same[folders] if len(pairs) == 1 else None,
-        **{name: _versus(name, pairs, drawn) for name in MEASURES},
-    )
+def _differences(pairs: Sequence[Pair]) -> dict[str, Any]:
+    """Return how many pairs there are, and mean and interval of what each measure differs by, as `_estimates` does."""
+    found: dict[str, Any] = {"pairs": len(pairs)}
+    for name, difference in DIFFERENCES.items() if pairs else ():
+        ours, theirs = ([getattr(one.result, name) for one in side] for side in zip(*pairs, strict=True))
+        if None in {*ours, *theirs}:
+            found[difference] = None
+        elif len(pairs) > 1:
+            found[difference] = paired_difference(ours, theirs)
+        else:
+            here, there = (getattr(one.drawn, name) for one in pairs[0])
+            found[difference] = drawn_difference(ours[0] - theirs[0], here, there)
+    return found
 
 
-def _versus(name: str, pairs: Sequence[Pair], drawn: Mapping[Path, Drawn]) -> Against | None:
-    """Return mean and interval of the differences of a measure; None where it is not known of every run."""
-    values = [(getattr(one.result, name), getattr(other.result, name)) for one, other in pairs]
-    if any(value is None for pair in values for value in pair):
-        return None
-    if len(values) > 1:
-        return paired_difference([a for a, _ in values], [b for _, b in values])
-    here, there = (getattr(drawn[one.folder], name) for one in pairs[0])
-    return drawn_difference(values[0][0] - values[0][1], here, there)
-
-
-def _run(label: str, one: Entrant) -> ComparedRun:
-    result = one.result
-    return ComparedRun(
-        **{name: getattr(result, name) for name in ("run", "seed", "events", "in_sla", "p99_s", "p999_s", "valid")},
-        contestant=label,
-        replica_minutes=result.replica_minutes or 0.0,
-        bound_replica_minutes=_bound(result),
-        commit=result.provenance.commit,
-    )
-
-
-def _bound(result: Result) -> float | None:
-    return result.cost.bound_replica_minutes if result.cost else None
-
-
-def _front(contest: Contest) -> set[str]:
+def _front(contestants: Contestants, estimates: Mapping[str, Mapping[str, Any]]) -> set[str]:
     """Return the labels that nobody beats by their means: live among live, simulated among simulated."""
     front: set[str] = set()
-    for world in {runs[0].info.world for runs in contest.contestants.values()}:
-        means = {
-            label: tuple(
-                sum(getattr(one.result, name) or 0.0 for one in runs) / len(runs)
-                for name in ("in_sla", "replica_minutes")
-            )
-            for label, runs in contest.contestants.items()
-            if runs[0].info.world == world and runs[0].info.policy not in FORESEEING
-        }
-        points_of = [(kept, cost) for kept, cost in means.values()]
-        front |= {list(means)[place] for place in pareto_front(points_of)}
+    first = {label: runs[0].info for label, runs in contestants.items()}
+    for world in {info.world for info in first.values()}:
+        playing = [label for label, one in first.items() if one.world == world and one.policy not in FORESEEING]
+        means = [(estimates[one]["in_sla"].mean, estimates[one]["replica_minutes"].mean) for one in playing]
+        front |= {playing[place] for place in pareto_front(means)}
     return front
 
 
-def _labelled(entrants: Sequence[Entrant]) -> dict[str, list[Entrant]]:
-    """Return label → runs. A label says all in which its runs differ from others of the group."""
-    told = [one.settings() for one in entrants]
+def labelled(entrants: Sequence[Entrant]) -> dict[str, list[Entrant]]:
+    """Return label → runs. A label says all in which its runs differ from others."""
     both = len({one.info.world for one in entrants}) > 1
-    keys = sorted({key for each in told for key in each} - UNTOLD)
-    differing = [key for key in keys if len({repr(each[key]) for each in told if key in each}) > 1]
+    keys = sorted({key for one in entrants for key in one.settings} - UNTOLD)
+    differing = [key for key in keys if len({repr(one.settings[key]) for one in entrants if key in one.settings}) > 1]
     found: dict[str, list[Entrant]] = {}
-    for one, each in zip(entrants, told, strict=True):
+    for one in entrants:
         policy = one.info.policy + (f" ({one.info.world})" if both else "")
-        label = ", ".join([policy, *(f"{key}={each[key]}" for key in differing if key in each)])
+        label = ", ".join([policy, *(f"{key}={one.settings[key]}" for key in differing if key in one.settings)])
         found.setdefault(label, []).append(one)
     return found
 
 
-def _apart(load: tuple[Any, ...], all_loads: Sequence[tuple[Any, ...]]) -> tuple[str, ...]:
-    """Return key=value of what tells a load from others of the same name."""
-    namesakes = [other for other in all_loads if other[0] == load[0]]
-    return tuple(
-        f"{key}={load[place]}"
-        for place, key in enumerate(LOAD, start=1)
-        if any(other[place] != load[place] for other in namesakes)
-    )
+def _pairs(contestants: Contestants, label: str) -> list[Pair]:
+    """Return runs of `label` and of the reference with the same seed; the k-th of a seed meets the k-th."""
+    theirs = _by_turn(next(iter(contestants.values())))
+    return [(one, theirs[turn]) for turn, one in _by_turn(contestants[label]).items() if turn in theirs]
 
 
 def _by_turn(entrants: Sequence[Entrant]) -> dict[tuple[int, int], Entrant]:
     """Return (seed, how many runs of it came before) → run."""
+    turns: Counter[int] = Counter()
     found: dict[tuple[int, int], Entrant] = {}
     for one in entrants:
-        turn = sum(seed == one.info.seed for seed, _ in found)
-        found[one.info.seed, turn] = one
+        found[one.info.seed, turns[one.info.seed]] = one
+        turns[one.info.seed] += 1
     return found
 
 

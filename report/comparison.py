@@ -13,30 +13,14 @@ from report import replace_file
 from report.statistics import Against, Interval
 
 COMPARISON_FILE: Final = "comparison.json"
-COMPARISON_VERSION: Final = 1
-
-
-class ComparedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """One run that takes part."""
-
-    run: str
-    contestant: str
-    """Label of whom it is a run of."""
-    seed: int
-    events: int
-    in_sla: float
-    p99_s: float | None
-    p999_s: float | None
-    replica_minutes: float
-    bound_replica_minutes: float | None
-    valid: bool
-    commit: str
+COMPARISON_VERSION: Final = 2
 
 
 class Contestant(msgspec.Struct, frozen=True, kw_only=True):
-    """Runs of one policy under the same settings: means, with 95 % intervals.
+    """Runs of one policy under the same settings: means with 95 % intervals, and differences from the reference.
 
-    Of several runs the intervals are over runs, of a single one over its seconds (`report.statistics.draw`).
+    Of several runs the intervals are over runs, of a single one over its seconds (`report.statistics.draw`). None: not
+    known, and differences of the reference itself.
     """
 
     label: str
@@ -44,42 +28,18 @@ class Contestant(msgspec.Struct, frozen=True, kw_only=True):
     world: str
     """live or simulated."""
     runs: int
+    pairs: int = 0
+    """Of them, those that meet one of the reference with the same seed."""
     in_sla: Interval
+    in_sla_difference: Against | None = None
     p99_s: Interval | None
+    p99_difference_s: Against | None = None
     p999_s: Interval | None
+    p999_difference_s: Against | None = None
     replica_minutes: Interval
+    replica_minutes_difference: Against | None = None
     on_front: bool
     """Nobody else keeps more events in SLA at the same cost, or as many at less."""
-
-
-class SameEvents(msgspec.Struct, frozen=True, kw_only=True):
-    """Two runs event by event. A pair has its place (partition and offset) and its intended time in common."""
-
-    paired: int
-    of: int
-    """Events of the run that has more of them."""
-    late_in_both: int
-    late_only_here: int
-    late_only_in_reference: int
-    mean_difference_s: float | None
-    """Of latencies, over pairs done in both."""
-
-
-class RunDifference(msgspec.Struct, frozen=True, kw_only=True):
-    """One contestant against the reference. None: not known on one side."""
-
-    label: str
-    reference: str
-    over: str
-    """What the intervals are over: `seeds` or `seconds`."""
-    pairs: int
-    """Runs of the same seed on both sides."""
-    in_sla: Against | None
-    p99_s: Against | None
-    p999_s: Against | None
-    replica_minutes: Against | None
-    same_events: SameEvents | None
-    """Of a single pair."""
 
 
 class ScenarioCompared(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,8 +54,6 @@ class ScenarioCompared(msgspec.Struct, frozen=True, kw_only=True):
     """Label of the contestant of the run that was named first."""
     bound_replica_minutes: float | None
     contestants: tuple[Contestant, ...]
-    differences: tuple[RunDifference, ...]
-    runs: tuple[ComparedRun, ...] = ()
 
     @property
     def title(self) -> str:
@@ -118,8 +76,3 @@ class RunComparison(msgspec.Struct, frozen=True, kw_only=True):
     def save(self, folder: Path) -> None:
         """Write folder/comparison.json; a reader never sees half of it."""
         replace_file(folder / COMPARISON_FILE, msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n")
-
-    @classmethod
-    def load(cls, folder: Path) -> "RunComparison":
-        """Read folder/comparison.json. Raises OSError or msgspec.DecodeError."""
-        return msgspec.json.decode((folder / COMPARISON_FILE).read_bytes(), type=cls)

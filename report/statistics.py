@@ -157,18 +157,25 @@ def cut_into_cells(
     length_s: int,
     latency_target_s: float,
     floor_us: int = 0,
+    never_done_us: Counts | None = None,
 ) -> Cells:
-    """Cut events that were all done into cells. The report's Spark job does the same.
+    """Cut a run into cells; what was intended after the last one counts there.
 
-    intended_us: since the start of the run. paid_s: of each cell. floor_us: latencies below it need not be told apart.
+    intended_us, latency_us: of events that were done, since the start of the run. never_done_us: when the others were
+    intended. paid_s: of each cell. floor_us: latencies below it need not be told apart.
     """
-    cell = np.clip(intended_us // (length_s * 1_000_000), 0, len(paid_s) - 1)
+
+    def cells(times_us: Counts) -> Counts:
+        return np.clip(times_us // (length_s * 1_000_000), 0, len(paid_s) - 1)
+
+    cell = cells(intended_us)
+    every = cell if never_done_us is None else np.append(cell, cells(never_done_us))
     edge = np.ceil(np.log10(np.maximum(latency_us, max(1, floor_us))) * EDGES_PER_DECADE).astype(np.int64)
     edges, column = np.unique(edge, return_inverse=True)
     within = np.zeros((len(paid_s), len(edges)), np.int64)
     np.add.at(within, (cell, column), 1)
     return Cells(
-        events=np.bincount(cell, minlength=len(paid_s)),
+        events=np.bincount(every, minlength=len(paid_s)),
         in_sla=np.bincount(cell[latency_us <= round(latency_target_s * 1e6)], minlength=len(paid_s)),
         paid_s=paid_s,
         edges_s=10 ** (edges / EDGES_PER_DECADE) / 1e6,

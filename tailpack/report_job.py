@@ -46,47 +46,18 @@ def write_report(
     master: str = "local[2]",
     announce: Callable[[str], None] = lambda _: None,
     while_waiting: Callable[[dict[str, int]], None] = lambda _: None,
-    extra: tuple[str, ...] = (),
+    extra: Sequence[str] = (),
 ) -> None:
     """Run the report job on the run's folder; it leaves result.json, events.parquet and report.html there.
 
     while_waiting: called every half second with name → pid of the job's processes.
-    Raises TailpackError with the job's own line when it fails.
-    """
-    log = run / "logs" / "report.log" if run.is_dir() else Path("/dev/null")
-    words = [str(run), *extra]
-    job("report", "report.spark", words, log, master=master, announce=announce, while_waiting=while_waiting)
-
-
-def compare(
-    runs: Sequence[Path], out: Path, *, command: str, master: str, announce: Callable[[str], None] = lambda _: None
-) -> None:
-    """Run the comparison on the runs' folders; it leaves comparison.json in `out`, and reports where runs had none.
-
-    Raises TailpackError with the job's own line when it fails.
-    """
-    words = [str(out), *map(str, runs), "--command", command]
-    module = "report.spark.comparison_job"
-    job("comparison", module, words, out / "comparison.log", master=master, announce=announce)
-
-
-def job(
-    what: str,
-    module: str,
-    words: Sequence[str],
-    log: Path,
-    *,
-    master: str,
-    announce: Callable[[str], None],
-    while_waiting: Callable[[dict[str, int]], None] = lambda _: None,
-) -> None:
-    """Run a module that starts Spark, and wait for it. log: gets what it says; its last line is the error.
-
-    what: it makes, in one word. Raises TailpackError when it fails, or takes longer than half an hour.
+    Raises TailpackError with the job's own line when it fails, or when it takes longer than half an hour.
     """
     java()
     wait_for_spark(announce)
-    command = [sys.executable, "-m", module, *words, "--master", master, "--jars", str(ensure("spark", announce))]
+    jars = ("--jars", str(ensure("spark", announce)))
+    command = [sys.executable, "-m", "report.spark", str(run), *extra, "--master", master, *jars]
+    log = run / "logs" / "report.log" if run.is_dir() else Path("/dev/null")
     started: subprocess.Popen[bytes] | None = None
     waited_s = 0.0
     with tempfile.TemporaryFile() as output:  # not yet the log: a full disk would keep the line that says so
@@ -103,9 +74,9 @@ def job(
                     while_waiting(_named(family(started)))
                     continue
                 if status:
-                    raise TailpackError(f"the {what} failed: {_last_line(output, what)}")
+                    raise TailpackError(f"the report failed: {_last_line(output)}")
                 return
-            raise TailpackError(f"the {what} was not ready within {DEADLINE_S:.0f} s; see {log}")
+            raise TailpackError(f"the report was not ready within {DEADLINE_S:.0f} s; see {log}")
         finally:
             if started:
                 with uninterrupted():
@@ -117,10 +88,10 @@ def _named(members: Sequence[psutil.Process]) -> dict[str, int]:
     return {f"spark {number}" if number else "spark driver": one.pid for number, one in enumerate(members)}
 
 
-def _last_line(output: IO[bytes], what: str) -> str:
+def _last_line(output: IO[bytes]) -> str:
     output.seek(0)
     lines = [line for line in output.read().decode(errors="replace").splitlines() if line.strip()]
-    return lines[-1].removeprefix(f"{what}: ") if lines else "it said nothing"
+    return lines[-1].removeprefix("report: ") if lines else "it said nothing"
 
 
 def _keep(output: IO[bytes], log: Path) -> None:

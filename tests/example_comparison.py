@@ -1,13 +1,15 @@
 """`python tests/example_comparison.py comparison.html`: a made-up comparison as a page. Nothing was measured."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from report.comparison import Contestant, RunComparison, RunDifference, ScenarioCompared
+from report.comparison import Contestant, RunComparison, ScenarioCompared
 from report.page.comparison_page import write_comparison
-from report.statistics import Against, bootstrap_interval, paired_difference, pareto_front
+from report.statistics import bootstrap_interval, paired_difference, pareto_front
 
 REFERENCE = "tail-aware"
 MADE_UP = (
@@ -43,17 +45,9 @@ def example_comparison() -> RunComparison:
                 label=label, policy=label, world="simulated", runs=SEEDS, in_sla=bootstrap_interval(share.tolist()),
                 p99_s=None, p999_s=bootstrap_interval(p999.tolist()), replica_minutes=bootstrap_interval(cost.tolist()),
                 on_front=position in front,
+                **({} if label == REFERENCE else differences(runs[label], runs[REFERENCE])),
             )
             for position, (label, (share, cost, p999)) in enumerate(runs.items())
-        ),
-        differences=tuple(
-            RunDifference(
-                label=label, reference=REFERENCE, over="seeds", pairs=SEEDS, p99_s=None, same_events=None,
-                in_sla=_against(share, runs[REFERENCE][0]), p999_s=_against(p999, runs[REFERENCE][2]),
-                replica_minutes=_against(cost, runs[REFERENCE][1]),
-            )
-            for label, (share, cost, p999) in runs.items()
-            if label != REFERENCE
         ),
     )  # fmt: skip
     return RunComparison(
@@ -65,10 +59,10 @@ def example_comparison() -> RunComparison:
     )
 
 
-def _against(
-    values: "np.ndarray[tuple[int], np.dtype[np.float64]]", others: "np.ndarray[tuple[int], np.dtype[np.float64]]"
-) -> Against:
-    return paired_difference(values.tolist(), others.tolist())
+def differences(one: Sequence[Any], reference: Sequence[Any]) -> dict[str, Any]:
+    names = ("in_sla_difference", "replica_minutes_difference", "p999_difference_s")
+    sides = zip(names, one, reference, strict=True)
+    return {"pairs": SEEDS} | {name: paired_difference(a.tolist(), b.tolist()) for name, a, b in sides}
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from typing import Final
 from autoscaler.policies.settings import Target
 from bench.experiments.compare import Comparison, PolicyFigures
 from report.compare_runs import verdict
-from report.comparison import Contestant, RunComparison, RunDifference, ScenarioCompared
+from report.comparison import Contestant, RunComparison, ScenarioCompared
 
 METHOD: Final = (
     "Intervals hold 95 % of 10,000 seeded bootstrap draws over the seeds; differences are paired by seed, so what both "
@@ -53,27 +53,16 @@ def _scenario(rows: Sequence[PolicyFigures], target: Target) -> ScenarioCompared
                 policy=row.policy,
                 world="simulated",
                 runs=row.seeds,
+                pairs=0 if row.policy == row.reference else row.seeds,
                 in_sla=row.in_sla,
+                in_sla_difference=row.in_sla_difference,
                 p99_s=row.p99_s,
                 p999_s=row.p999_s,
+                p999_difference_s=row.p999_difference_s,
                 replica_minutes=row.replica_minutes,
+                replica_minutes_difference=row.replica_minutes_difference,
                 on_front=row.on_front,
             )
             for row in rows
-        ),
-        differences=tuple(
-            RunDifference(
-                label=row.policy,
-                reference=row.reference,
-                over="seeds",
-                pairs=row.seeds,
-                in_sla=row.in_sla_difference,
-                p99_s=None,
-                p999_s=row.p999_difference_s,
-                replica_minutes=row.replica_minutes_difference,
-                same_events=None,
-            )
-            for row in rows
-            if row.policy != row.reference
         ),
     )

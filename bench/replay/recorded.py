@@ -13,11 +13,9 @@ from contracts.journal import JournalEntry, PlanWritten, TickRecord
 from contracts.validation import InvalidSettingsError
 from loadgen.schedule import SECOND_US
 from report.result import RESULT_FILE, Result
-from report.run_info import RUN_FILE, RunInfo
+from report.run_info import EVENTS, JOURNAL, RUN_FILE, RunInfo, stored_columns
 
 Times = NDArray[np.int64]
-EVENTS: Final = "events.parquet"
-JOURNAL: Final = "journal.parquet"
 COMMIT_INTERVAL_S: Final = 0.1
 """Between commits, where a run does not say."""
 COLUMNS: Final = ("intended_us", "placed_us", "accepted_us", "received_us", "done_us", "partition", "offset", "replica")
@@ -114,13 +112,15 @@ def read_run(folder: Path) -> Recorded:
     if info.interrupted:
         raise InvalidSettingsError([f"{folder}: the run was interrupted: what it shows is not a whole run"])
     result = _record(folder, RESULT_FILE, Result, "the run has no report yet: tailpack report makes it")
-    columns = _columns(folder, EVENTS, COLUMNS)
+    columns = stored_columns(folder, EVENTS, COLUMNS)
     if not len(columns["done_us"]):
         raise InvalidSettingsError([f"{folder}: {EVENTS} holds no event"])
     served = _served(columns, result.provenance.started_us)
     if not len(served):
         raise InvalidSettingsError([f"{folder}: no event of this run was finished"])
-    entries = (msgspec.json.decode(text, type=JournalEntry) for text in _columns(folder, JOURNAL, ("entry",))["entry"])
+    entries = (
+        msgspec.json.decode(text, type=JournalEntry) for text in stored_columns(folder, JOURNAL, ("entry",))["entry"]
+    )
     journal = tuple(sorted(entries, key=lambda entry: entry.at_us))
     if not journal:
         raise InvalidSettingsError([f"{folder}: {JOURNAL} is empty: nothing is known of the autoscaler"])
@@ -136,24 +136,6 @@ def _record(folder: Path, name: str, into: type[Any], absent: str) -> Any:
         raise InvalidSettingsError([f"{folder}: it holds no {name}; {absent}"]) from missing
     except (OSError, msgspec.DecodeError) as wrong:
         raise InvalidSettingsError([f"{folder / name}: cannot be read ({wrong})"]) from wrong
-
-
-def _columns(folder: Path, name: str, columns: tuple[str, ...]) -> dict[str, NDArray[Any]]:
-    """Return columns of a Parquet folder; integers that are missing somewhere become floats with NaN."""
-    try:
-        from pyarrow import ArrowException, parquet  # noqa: PLC0415  a tenth of a second, and only here
-    except ImportError as missing:
-        raise InvalidSettingsError([f"reading {name} takes pyarrow: pip install 'tailpack[bench]'"]) from missing
-    if not (folder / name).is_dir():
-        raise InvalidSettingsError([f"{folder}: it holds no {name}; nothing was produced, or it was never gathered"])
-    try:
-        table = parquet.read_table(folder / name, columns=list(columns))
-    except (OSError, ArrowException) as wrong:
-        raise InvalidSettingsError([f"{folder / name}: cannot be read ({str(wrong).splitlines()[0]})"]) from wrong
-    absent = [column for column in columns if column not in table.column_names]
-    if absent:
-        raise InvalidSettingsError([f"{folder / name}: it lacks {', '.join(absent)}"])
-    return {column: table[column].to_numpy() for column in columns}
 
 
 def _served(columns: dict[str, NDArray[Any]], started_us: int) -> Served:

@@ -1,28 +1,20 @@
 """A comparison for readers: one table with intervals in every format, and the page with two charts beside it."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from report import replace_file
-from report.compare_runs import MEASURES
-from report.comparison import (
-    ComparedRun,
-    Contestant,
-    RunComparison,
-    RunDifference,
-    SameEvents,
-    ScenarioCompared,
-)
+from report.comparison import Contestant, RunComparison, ScenarioCompared
 from report.page.rendering import COMPARED, render
 from report.page.sheets import Sheet, markdown_page, of_records
 from report.statistics import Against, Interval
-from report.wording import UNKNOWN, duration, minutes, share
+from report.wording import UNKNOWN, dearer, duration, longer, minutes, points, share
 
 COMPARISON_PAGE: Final = "comparison.html"
 TITLE: Final = "Runs compared"
-NOT_DISTINGUISHABLE: Final = "not distinguishable"
 COLUMNS: Final = ("", "runs", "in time", "p99", "p99.9", "replica-minutes", "front")
 
 
@@ -38,35 +30,26 @@ def comparison_html(found: RunComparison, *, title: str = TITLE) -> str:
         script="comparison.js",
         title=title,
         found=found,
-        columns=COLUMNS,
-        tables=[_table(one) for one in found.scenarios],
+        tables=readable(found),
         terms=COMPARED.items(),
-        runs=[
-            (run.run, f"{run.contestant}, seed {run.seed}, commit {run.commit}")
-            for one in found.scenarios
-            for run in one.runs
-        ],
         data=msgspec.json.encode(found.scenarios).decode().replace("<", "\\u003c"),
     )
 
 
 def sheets(found: RunComparison) -> list[Sheet]:
-    """Return the tables for programs: every value in a column of its own."""
-    return [
-        _of_scenarios("contestants", "Contestants", Contestant, found),
-        _of_scenarios("differences", "Differences", RunDifference, found),
-        _same_events(found),
-        _runs(found),
-    ]
+    """Return the table for programs: every value in a column of its own."""
+    named = [(one.title, each) for one in found.scenarios for each in one.contestants]
+    alone = of_records("contestants", "Contestants", Contestant, (each for _, each in named))
+    rows = tuple((scenario, *row) for (scenario, _), row in zip(named, alone.rows, strict=True))
+    return [Sheet(alone.name, alone.title, ("scenario", *alone.columns), rows)]
 
 
 def readable(found: RunComparison) -> list[Sheet]:
-    """Return the tables for people: means with their intervals, and what is no difference said so."""
-    tables = [
-        Sheet("contestants", f"{one.title}: 95 % intervals; beneath minus {one.reference}", COLUMNS, _table(one))
+    """Return a table for each scenario: means with their intervals, and what is no difference said so."""
+    return [
+        Sheet("contestants", f"{one.title}: 95 % intervals; beneath minus {one.reference}", COLUMNS, _rows(one))
         for one in found.scenarios
     ]
-    return [*tables, _same_events(found), _runs(found)]
 
 
 def markdown_comparison(found: RunComparison) -> str:
@@ -75,52 +58,33 @@ def markdown_comparison(found: RunComparison) -> str:
     return markdown_page(TITLE, [found.verdict, *found.problems, *made], readable(found))
 
 
-def estimate(value: Interval | None, name: str) -> str:
-    """Return a mean with its interval; the mean alone where all runs said the same."""
-    if value is None:
-        return UNKNOWN
-    say = share if name == "in_sla" else minutes if name == "replica_minutes" else duration
-    mean, low, high = (say(one) for one in (value.mean, value.low, value.high))
-    return mean if low == mean == high else f"{mean} ({low} to {high})"
-
-
-def difference(value: Against | None, name: str) -> str:
-    """Return a difference with its interval, or that there is none, or none to be seen."""
-    if value is None:
-        return UNKNOWN
-    if value.low == value.high == 0:
-        return "equal"
-    mean, low, high = (MEASURES[name](one) for one in (value.mean, value.low, value.high))
-    interval = f" ({low} to {high})" if value.low != value.high else ""
-    return f"{mean if value.distinguishable or not interval else NOT_DISTINGUISHABLE}{interval}"
-
-
-def _table(one: ScenarioCompared) -> tuple[tuple[str, ...], ...]:
+def _rows(one: ScenarioCompared) -> tuple[tuple[str, ...], ...]:
     """Return a row for each contestant: estimates, and in a second line the differences from the reference."""
-    against = {each.label: each for each in one.differences}
-    rows = []
-    for each in one.contestants:
-        cells = {name: estimate(getattr(each, name), name) for name in MEASURES}
-        if each.label in against:
-            told = {name: difference(getattr(against[each.label], name), name) for name in MEASURES}
-            cells = {name: f"{text}\n{told[name]}" if told[name] != UNKNOWN else text for name, text in cells.items()}
-        rows.append((each.label, f"{each.runs:,}", *cells.values(), "on it" if each.on_front else ""))
-    return tuple(rows)
+    return tuple(
+        (
+            each.label,
+            f"{each.runs:,}",
+            _cell(share, points, each.in_sla, each.in_sla_difference),
+            _cell(duration, longer, each.p99_s, each.p99_difference_s),
+            _cell(duration, longer, each.p999_s, each.p999_difference_s),
+            _cell(minutes, dearer, each.replica_minutes, each.replica_minutes_difference),
+            "on it" if each.on_front else "",
+        )
+        for each in one.contestants
+    )
 
 
-def _of_scenarios(name: str, title: str, kind: type[msgspec.Struct], found: RunComparison) -> Sheet:
-    named = [(one.title, each) for one in found.scenarios for each in getattr(one, name)]
-    alone = of_records(name, title, kind, (each for _, each in named))
-    rows = tuple((scenario, *row) for (scenario, _), row in zip(named, alone.rows, strict=True))
-    return Sheet(name, title, ("scenario", *alone.columns), rows)
-
-
-def _same_events(found: RunComparison) -> Sheet:
-    named = [(one.title, each) for one in found.scenarios for each in one.differences if each.same_events]
-    alone = of_records("same-events", "Event by event", SameEvents, (each.same_events for _, each in named))
-    rows = tuple((name, each.label, *row) for (name, each), row in zip(named, alone.rows, strict=True))
-    return Sheet(alone.name, alone.title, ("scenario", "label", *alone.columns), rows)
-
-
-def _runs(found: RunComparison) -> Sheet:
-    return of_records("runs", "Runs", ComparedRun, (run for one in found.scenarios for run in one.runs))
+def _cell(
+    say: Callable[[float], str], say_by: Callable[[float], str], value: Interval | None, by: Against | None
+) -> str:
+    """Return a mean with its interval, and beneath the difference with its own, where that is known."""
+    if value is None:
+        return UNKNOWN
+    mean, low, high = (say(one) for one in (value.mean, value.low, value.high))
+    text = mean if low == mean == high else f"{mean} ({low} to {high})"
+    if by is None:
+        return text
+    mean, low, high = (say_by(one) for one in (by.mean, by.low, by.high))
+    if by.low == by.high:
+        return f"{text}\n{mean if by.mean else 'equal'}"
+    return f"{text}\n{mean if by.distinguishable else 'not distinguishable'} ({low} to {high})"

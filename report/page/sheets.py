@@ -45,14 +45,12 @@ NUMBERED: Final = frozenset({"seed", "epoch", "v"})
 """Integers that count nothing."""
 PLAIN: Final = (str, int, float, bool, int | None, float | None, str | None, tuple[str, ...])
 """Types of fields that are a value, or texts that can be joined to one."""
-_OF_INTERVAL: Final = {"mean": "", "low": "_low", "high": "_high"}
-_OF_DIFFERENCE: Final = {"mean": "_difference", "low": "_low", "high": "_high", "distinguishable": "_distinguishable"}
-PARTS: Final[dict[Any, dict[str, str]]] = {
-    Interval: _OF_INTERVAL,
-    Interval | None: _OF_INTERVAL,
-    Against | None: _OF_DIFFERENCE,
+PARTS: Final[dict[Any, tuple[str, ...]]] = {
+    Interval: ("mean", "low", "high"),
+    Interval | None: ("mean", "low", "high"),
+    Against | None: ("mean", "low", "high", "distinguishable"),
 }
-"""Type of a field → part of it → what stands behind the field's name, before its unit."""
+"""Type of a field → its parts; each but the first is named behind the field, before the unit."""
 Value = str | int | float | bool | None
 MINUTE_S: Final = 60
 PER_SECOND: Final = ("seconds", "late-seconds", "distribution", "heat")
@@ -82,9 +80,9 @@ def of_records(name: str, title: str, kind: type[msgspec.Struct], records: Itera
         if one.type in PLAIN:
             columns.append(one.name)
             places.append((one.name, ""))
-        for part, end in PARTS.get(one.type, {}).items():
+        for part in PARTS.get(one.type, ()):
             stem = one.name.removesuffix("_s")
-            columns.append(stem + end + one.name[len(stem) :])
+            columns.append(one.name if part == "mean" else f"{stem}_{part}{one.name[len(stem) :]}")
             places.append((one.name, part))
     rows = (tuple(_value(one, *place) for place in places) for one in records if one is not None)
     return Sheet(name, title, tuple(columns), tuple(rows))

@@ -1,7 +1,6 @@
 """One report: read the events and the journal, measure and explain them, write result.json."""
 
 import re
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,16 +10,16 @@ import msgspec
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it ships no types
 from pyspark.errors import PySparkException
 
+from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.topics import Topic
 from report.result import RESULT_FILE, Result
-from report.run_info import RUN_FILE, RunInfo
+from report.run_info import EVENTS, RUN_FILE, RunInfo
 from report.spark import ReportError
 from report.spark.files import Files, read_events
 from report.spark.kafka import kafka_options, topics_on
 from report.spark.measure import measure
 from report.spark.read import (
-    EVENTS,
     WHOLE,
     Promise,
     RunTopics,
@@ -117,14 +116,14 @@ def _report(
     try:
         if topics:
             gather(spark, options, topics[1], folder)
-        now_us = time.time_ns() // 1000
+        asked_us = now_us()
         events = read_events(spark, files.events, ours=False) if files else events_in(spark, folder)
         if run.started_us is None:
-            run = bounded(run, events.rows, now_us=now_us)
+            run = bounded(run, events.rows, now_us=asked_us)
             size_shuffles(spark, events.rows.count())
             if topics:
                 run.save(folder)
-        result = measure(run, events, journal_of(spark, folder, files), now_us=now_us)
+        result = measure(run, events, journal_of(spark, folder, files), now_us=asked_us)
     except (PySparkException, Py4JError) as failed:
         raise ReportError(
             f"{place}: Spark could not read the run ({cause(failed)}); {folder / LOG_FILE} says more"

@@ -13,14 +13,12 @@ from pyspark.sql import functions as f
 
 from contracts.journal import JournalEntry
 from contracts.topics import Topic, qualified
-from report.run_info import RUN_FILE, RunInfo
+from report.run_info import EVENTS, JOURNAL, RUN_FILE, RunInfo
 from report.spark import ReportError
 from report.spark.events import COLUMN_OF, event_rows, journal_entries, refused_records, typed_records
 from report.spark.files import Events, Files, beside, local, other_version, read_events, read_journal
 from report.spark.kafka import read_topics
 
-EVENTS: Final = "events.parquet"
-JOURNAL: Final = "journal.parquet"
 LINES: Final = ("events.jsonl", "events.jsonl.gz")
 """Event rows as JSON, one in each line, with the columns of events.parquet."""
 WHOLE: Final = "_SUCCESS"

@@ -99,7 +99,7 @@ def compare(
     table: OneTable = "",
     as_json: AsJson = False,
 ) -> None:
-    """Compare runs of the same load: differences with their intervals, what is no difference, and the Pareto front.
+    """Compare runs of one load: differences with their intervals, what is no difference, and the Pareto front.
 
     Runs of one policy with several seeds are one contestant. A run that has no report yet gets one first.
     """
@@ -120,28 +120,25 @@ def compare(
 
 
 def _compared(runs: list[Path], out: Path | None, console: Console, master: str) -> "tuple[Path, RunComparison]":
-    """Have the runs compared; return the folder and what is in it."""
-    from report.comparison import RunComparison  # noqa: PLC0415
+    """Compare the runs; return the folder and what is in it."""
+    from report.compare_runs import compare  # noqa: PLC0415
     from report.page.comparison_page import COMPARISON_PAGE, write_comparison  # noqa: PLC0415
-    from tailpack import report_job  # noqa: PLC0415
+    from report.result import RESULT_FILE  # noqa: PLC0415
     from tailpack.local.places import new_folder  # noqa: PLC0415
-    from tailpack.reporting import check_run  # noqa: PLC0415
+    from tailpack.reporting import check_run, report_run  # noqa: PLC0415
 
     for run in runs:
         check_run(run)
     if len({run.resolve() for run in runs}) < 2:
         raise TailpackError("name two runs or more, to compare them")
+    for run in runs:
+        if not (run / RESULT_FILE).exists():
+            report_run(run, console, master=master)
+    with console.status("the runs are compared"):
+        found = compare(runs, command=command())
     folder = out or new_folder(Path("out"), "comparison")
     folder.mkdir(parents=True, exist_ok=True)
-    with console.status("Spark compares the runs"):
-        report_job.compare(
-            runs,
-            folder,
-            command=command(),
-            master=master,
-            announce=lambda said: console.print(said, highlight=False),
-        )
-    found = RunComparison.load(folder)
+    found.save(folder)
     write_comparison(found, folder / COMPARISON_PAGE)
     return folder, found
 

@@ -1,11 +1,9 @@
 """Simulated runs through the same Spark as live ones: judged as the simulator judges them, and against each other."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 from spark_helpers import SPARK, spark
@@ -16,15 +14,11 @@ from bench.simulation.result import SimulationResult
 from bench.simulation.run import run_scenario
 from bench.simulation.sent import sent_by
 from contracts.topics import Topic
-from report.comparison import RunComparison
+from report.compare_runs import compare, entrant
 from report.result import Result
-from report.run_info import RunInfo
-from report.spark import ReportError
-from report.spark.comparison_job import cells_of, compare, entrant
 from report.spark.events import EVENT, event_rows, journal_entries, typed_records
 from report.spark.job import Cluster, report_run
 from report.spark.read import EVENTS, JOURNAL
-from report.statistics import cut_into_cells
 from tailpack.local.jars import ensure
 from tailpack.provenance import describe_simulated
 
@@ -84,82 +78,27 @@ def test_columns_and_types_are_those_of_a_run_read_from_topics(
         assert session.read.parquet(str(folder / name)).schema == wanted, name
 
 
-def test_spark_and_numpy_cut_a_run_alike(simulated: Simulated, cluster: Cluster, session: Any) -> None:
-    one = entrant(simulated["b"][0], cluster)
-    rows = _events(one.folder)
-    latency_us = rows["done_us"] - rows["intended_us"]
-    found = cells_of(one, session.read.parquet(str(one.folder / EVENTS)), session)
-    floor_us = round((one.result.p50_s or 0) * 1e6)
-    wanted = cut_into_cells(
-        rows["intended_us"], latency_us, found.paid_s, length_s=1, latency_target_s=0.5, floor_us=floor_us
+def test_two_policies_under_the_same_events(simulated: Simulated, cluster: Cluster) -> None:
+    for folder, _ in simulated.values():
+        if not (folder / "result.json").exists():
+            report_run(folder, cluster)
+    found = compare([folder for folder, _ in simulated.values()], command="tailpack report compare a b c")
+    (scenario,) = found.scenarios
+    assert [(one.label, one.runs, one.pairs) for one in scenario.contestants] == [
+        ("algorithm-2", 1, 0),
+        ("linear", 2, 1),
+    ]
+    ours, theirs, other = simulated["b"][1], simulated["a"][1], scenario.contestants[1]
+    assert other.in_sla_difference.mean == ours.in_sla - theirs.in_sla
+    assert other.replica_minutes_difference.mean == ours.replica_minutes - theirs.replica_minutes
+    assert other.in_sla_difference.low <= other.in_sla_difference.mean <= other.in_sla_difference.high
+    assert found.problems == ()
+    one = entrant(simulated["b"][0])
+    assert one.cells.paid_s.sum() / 60 == pytest.approx(one.result.replica_minutes)
+    assert (one.cells.events.sum(), one.cells.in_sla.sum()) == (
+        one.result.events,
+        one.result.in_sla * one.result.events,
     )
-    assert found.paid_s.sum() / 60 == pytest.approx(one.result.replica_minutes)
-    for name in ("events", "in_sla", "edges_s", "within"):
-        assert (getattr(found, name) == getattr(wanted, name)).all(), name
-    assert found.within.sum() == len(latency_us)
-    assert len(found.events) == SECONDS
-
-
-@pytest.fixture(scope="module")
-def compared(simulated: Simulated, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> RunComparison:
-    folders = [simulated[name][0] for name in "abc"]
-    return compare(folders, tmp_path_factory.mktemp("comparison"), cluster, command="tailpack report compare a b c")
-
-
-def test_two_policies_under_the_same_events(simulated: Simulated, compared: RunComparison) -> None:
-    (scenario,) = compared.scenarios
-    assert [(one.label, one.runs) for one in scenario.contestants] == [("algorithm-2", 1), ("linear", 2)]
-    (found,) = scenario.differences
-    ours, theirs = simulated["b"][1], simulated["a"][1]
-    assert found.in_sla.mean == ours.in_sla - theirs.in_sla
-    assert found.replica_minutes.mean == ours.replica_minutes - theirs.replica_minutes
-    assert found.in_sla.low <= found.in_sla.mean <= found.in_sla.high
-
-
-def test_every_event_meets_itself(simulated: Simulated, compared: RunComparison) -> None:
-    same = compared.scenarios[0].differences[0].same_events
-    assert same is not None
-    a, b = (_events(simulated[name][0]) for name in "ab")
-    late_a, late_b = (run["done_us"] - run["intended_us"] > 500_000 for run in (a, b))
-    assert (same.paired, same.of) == (len(late_a), len(late_b))
-    assert same.late_in_both == (late_a & late_b).sum()
-    assert same.late_only_here == (late_b & ~late_a).sum()
-    assert same.late_only_in_reference == (late_a & ~late_b).sum()
-    assert same.mean_difference_s == (b["done_us"] - a["done_us"]).sum() / len(late_a) / 1e6
-    assert compared.problems == ()
-
-
-def test_runs_of_other_events_are_told_to_be_so(simulated: Simulated, cluster: Cluster, tmp_path: Path) -> None:
-    folder = simulated["c"][0]
-    told = RunInfo.load(folder)
-    renamed = tmp_path / "renamed"
-    renamed.mkdir()
-    for name in (EVENTS, JOURNAL, "result.json"):
-        (renamed / name).symlink_to(folder / name)
-    msgspec.structs.replace(told, seed=1).save(renamed)
-    found = compare([simulated["a"][0], renamed], tmp_path, cluster, command="")
-    assert len(found.problems) == 1
-    assert "did not meet the same events" in found.problems[0]
-
-
-def test_equal_runs_give_equal_bytes(simulated: Simulated, cluster: Cluster, tmp_path: Path) -> None:
-    folders = [simulated[name][0] for name in "ab"]
-    one, again = (compare(folders, tmp_path, cluster, command="x") for _ in range(2))
-    assert msgspec.json.encode(one) == msgspec.json.encode(again)
-
-
-def test_what_cannot_be_compared_is_one_line(simulated: Simulated, cluster: Cluster, tmp_path: Path) -> None:
-    with pytest.raises(ReportError, match="nothing to compare: no two of these runs met the same load"):
-        compare([simulated["b"][0], simulated["c"][0]], tmp_path, cluster, command="")
-    with pytest.raises(ReportError, match="No such file or directory; name the folder of a run"):
-        compare([simulated["a"][0], tmp_path / "nowhere"], tmp_path, cluster, command="")
-    a = simulated["a"][0]
-    torn = tmp_path / "torn"
-    shutil.copytree(a, torn)
-    msgspec.structs.replace(RunInfo.load(a), policy="linear").save(torn)
-    (torn / EVENTS / "part-00000.parquet").write_bytes(b"PAR1 and then nothing")
-    with pytest.raises(ReportError, match=r"^Spark could not read the runs \(.*\n?.*spark\.log says more$"):
-        compare([a, torn], tmp_path, cluster, command="")
 
 
 KAFKA = (

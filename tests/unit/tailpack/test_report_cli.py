@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import command_line
 import msgspec
@@ -16,9 +15,10 @@ import pytest
 from small_report import small_result, small_run
 
 from bench import otherwise
+from report import compare_runs
 from report.comparison import RunComparison
 from report.result import Otherwise
-from tailpack import report_job, reporting
+from tailpack import reporting
 from tailpack.errors import TailpackError
 
 
@@ -142,45 +142,55 @@ def test_a_kept_result_that_is_missing_or_broken(folder: Path) -> None:
 
 
 @pytest.fixture
-def compared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
-    """Comparisons that were asked of Spark; each gives a comparison in which nobody takes part."""
-    asked: list[Any] = []
+def compared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[list[Path]]:
+    """Comparisons that were asked for; each gives a comparison in which nobody takes part."""
+    asked: list[list[Path]] = []
 
-    def compare(runs: list[Path], out: Path, **how: Any) -> None:
-        asked.append((runs, how["master"]))
-        empty = RunComparison(
-            verdict="w1: equal.", scenarios=(), problems=("b: not valid",), method="How.", command=how["command"]
+    def compare(runs: list[Path], *, command: str) -> RunComparison:
+        asked.append(runs)
+        return RunComparison(
+            verdict="w1: equal.", scenarios=(), problems=("b: not valid",), method="How.", command=command
         )
-        empty.save(out)
 
-    monkeypatch.setattr(report_job, "compare", compare)
+    monkeypatch.setattr(compare_runs, "compare", compare)
     monkeypatch.chdir(tmp_path)
     return asked
 
 
-def test_runs_are_compared_into_a_folder_of_their_own(folder: Path, compared: list[Any], tmp_path: Path) -> None:
+def test_runs_are_compared_into_a_folder_of_their_own(folder: Path, compared: list[list[Path]], tmp_path: Path) -> None:
     other = small_run(tmp_path / "other", policy="linear")
     ended = run("compare", folder, other)
-    assert compared == [([folder, other], "local[2]")]
+    assert compared == [[folder, other]]
     assert "b: not valid" in ended.stdout
     (made,) = (tmp_path / "out").iterdir()
-    assert {"comparison.json", "comparison.html"} <= {path.name for path in made.iterdir()}
+    assert {"comparison.json", "comparison.html"} == {path.name for path in made.iterdir()}
     assert "w1: equal." in (made / "comparison.html").read_text()
 
 
-def test_a_comparison_in_every_format(folder: Path, compared: list[Any], tmp_path: Path) -> None:
+def test_a_run_without_a_report_gets_one_before_it_is_compared(
+    folder: Path, compared: list[list[Path]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Path] = []
+    monkeypatch.setattr(reporting, "write_report", lambda place, **_: made.append(place))
+    other = small_run(tmp_path / "other", policy="linear")
+    (other / "result.json").unlink()
+    run("compare", folder, other)
+    assert made == [other]
+
+
+def test_a_comparison_in_every_format(folder: Path, compared: list[list[Path]], tmp_path: Path) -> None:
     runs = (folder, small_run(tmp_path / "other", policy="linear"), "--out", tmp_path / "here")
     assert json.loads(run("compare", *runs, "--json").stdout)["verdict"] == "w1: equal."
     assert run("compare", *runs, "--format", "markdown").stdout.startswith("# Runs compared\n\nw1: equal.\n")
-    assert run("compare", *runs, "--format", "csv", "--table", "differences").stdout.startswith("scenario,label,")
+    assert run("compare", *runs, "--format", "csv", "--table", "contestants").stdout.startswith(
+        "scenario,label,policy,world,runs,pairs,in_sla,in_sla_low,in_sla_high,in_sla_difference,in_sla_difference_low,"
+    )
     run("compare", *runs, "--format", "csv")
-    assert {path.name for path in (tmp_path / "here" / "tables").iterdir()} == {
-        "contestants.csv", "differences.csv", "same-events.csv", "runs.csv",
-    }  # fmt: skip
+    assert [path.name for path in (tmp_path / "here" / "tables").iterdir()] == ["contestants.csv"]
 
 
 def test_what_cannot_be_compared_is_said_before_anything_starts(
-    folder: Path, compared: list[Any], tmp_path: Path
+    folder: Path, compared: list[list[Path]], tmp_path: Path
 ) -> None:
     with pytest.raises(TailpackError, match="name two runs or more"):
         run("compare", folder, folder)

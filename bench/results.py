@@ -95,10 +95,10 @@ class LiveRow(msgspec.Struct, frozen=True, kw_only=True):
     p999_s: float | None
     max_s: float | None
     replica_minutes: float | None
-    scale_ups: int
-    scale_downs: int
-    reassignments: int
-    lost: int
+    scale_ups: int | None
+    scale_downs: int | None
+    reassignments: int | None
+    lost: int | None
     lateness_p99_s: float | None
     valid: bool
     simulated: SimulatedSide | None = None

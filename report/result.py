@@ -264,25 +264,25 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
     """By how much the bound may be too low: seconds in which the search for the least was given up; 0: it is exact."""
     regret: float | None
     """requested / bound − 1."""
-    moved_partitions: int
+    moved_partitions: int | None
     rebalance_score: float | None
     """Rscore: work (in replica-seconds of arrivals at its time) that moved, summed over plans, per plan written."""
-    largest_up: int
+    largest_up: int | None
     """Replicas that the largest step up added."""
-    largest_down: int
+    largest_down: int | None
 
 
 class Integrity(msgspec.Struct, frozen=True, kw_only=True):
-    """What must not be. `suspect` says each that is not 0, in words; empty: none."""
+    """What must not be. `suspect` says each that is not 0, in words; empty: none. Null: not known."""
 
-    lost: int
-    duplicates: int
-    order_violations_partition: int
+    lost: int | None
+    duplicates: int | None
+    order_violations_partition: int | None
     order_violations_key: int | None
     """Among events of one customer in one partition; null where customers are not known."""
     clock_skew: dict[str, int]
     """Stage → events for which it took less than no time."""
-    offset_gaps: int
+    offset_gaps: int | None
     """Offsets between the first and the last of a partition that no event has."""
     future: int
     """Events with a time after the report was made."""
@@ -426,18 +426,19 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     p999_s: float | None
     max_s: float | None
     replica_minutes: float | None
-    scale_ups: int
-    scale_downs: int
-    reassignments: int
-    moved_partitions: int
-    lost: int
-    """Produced, not refused, never done."""
-    refused: int
+    scale_ups: int | None
+    """Null without a journal, as the next three."""
+    scale_downs: int | None
+    reassignments: int | None
+    moved_partitions: int | None
+    lost: int | None
+    """Produced, not refused, never done. Null where only what was done is told."""
+    refused: int | None
     """Produced and answered by a dead letter instead of a payment."""
-    dead_letters: int
-    duplicates: int
+    dead_letters: int | None
+    duplicates: int | None
     """Records beyond the first of their event, over all topics."""
-    order_violations: int
+    order_violations: int | None
     """Events that were done before an event that lay ahead of them in the same payment partition."""
     lateness: Lateness
     effects: Effects | None

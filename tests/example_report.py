@@ -123,8 +123,12 @@ def unjournaled() -> Result:
     nothing = (None,) * len(series.arrivals)
     unknown = msgspec.structs.replace(series, requested_replicas=nothing, ready_replicas=nothing, lag=nothing)
     return changed(
-        world="unknown", series=unknown, replica_minutes=None, decisions=(), tail=None, cost=None, effects=None
-    )
+        world="unknown", series=unknown, replica_minutes=None, decisions=(), tail=None, cost=None, effects=None,
+        **dict.fromkeys(
+            ("scale_ups", "scale_downs", "reassignments", "moved_partitions", "lost", "refused", "duplicates",
+             "order_violations", "dead_letters"),
+        ),
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -226,15 +226,16 @@ def live_figures(recorded: Recorded) -> Figures:
     if result.replica_minutes is None:
         raise ValueError("its report knows no replica-minutes")
     plans = [plan for plan in recorded.plans if recorded.started_us <= plan.at_us < recorded.ended_us]
+    taken = [plan.action for plan in plans]
     named = all(plan.assignment is not None for plan in plans)
     return Figures(
         events=result.events,
         in_sla=result.in_sla,
         **_percentiles(recorded.served.latency_us),
         replica_minutes=result.replica_minutes,
-        scale_ups=result.scale_ups,
-        scale_downs=result.scale_downs,
-        reassignments=result.reassignments,
+        scale_ups=taken.count(Action.UP),
+        scale_downs=taken.count(Action.DOWN),
+        reassignments=taken.count(Action.REASSIGN),
         moved_partitions=result.moved_partitions if named else None,
     )
 

@@ -35,10 +35,12 @@ def key_figures(result: Result) -> list[tuple[str, str, str]]:
     ready = of.ready_replica_minutes if of else None
     unknown = "" if journaled else "no journal tells"
     target = duration(result.latency_target_s)
+    lost = f"{several(result.lost, 'event')} lost" if result.lost else "nothing lost"
+    lost = "losses are not told by these events" if result.lost is None else lost
     return [
         ("median", duration(result.p50_s), "half of the events were faster"),
         ("p99.9", duration(result.p999_s), f"promised {target} for {share(result.percentile)}"),
-        ("slowest", duration(result.max_s), f"{several(result.lost, 'event')} lost" if result.lost else "nothing lost"),
+        ("slowest", duration(result.max_s), lost),
         (
             "replica-minutes",
             minutes(result.replica_minutes),
@@ -47,7 +49,7 @@ def key_figures(result: Result) -> list[tuple[str, str, str]]:
         (
             "plans",
             f"{result.scale_ups} ▲ {result.scale_downs} ▼ {result.reassignments} ◆" if journaled else UNKNOWN,
-            unknown or f"{several(result.moved_partitions, 'partition')} moved",
+            unknown or f"{several(result.moved_partitions or 0, 'partition')} moved",
         ),
         (
             "effects exactly once",

@@ -37,10 +37,10 @@ def cost(run: RunInfo, started_us: int, journal: Sequence[JournalEntry], least: 
         bound_replica_minutes=bound_minutes,
         bound_gap_replica_minutes=None if least is None else least.gap_minutes,
         regret=requested / bound_minutes - 1 if requested is not None and bound_minutes else None,
-        moved_partitions=sum(plan.moved for _, plan in in_run),
+        moved_partitions=sum(plan.moved for _, plan in in_run) if journal else None,
         rebalance_score=rebalance_score(in_run, history.only(journal, TickRecord)),
-        largest_up=max([0, *steps]),
-        largest_down=max([0, *(-step for step in steps)]),
+        largest_up=max([0, *steps]) if journal else None,
+        largest_down=max([0, *(-step for step in steps)]) if journal else None,
     )
 
 

@@ -62,6 +62,7 @@ EVENT: Final = t.StructType(
     ]
 )
 """One event: what every file of events must have. Files made here also have `customer_hash` (long)."""
+CUSTOMER: Final = "customer_hash"
 FIRST_COMPLETION = ("done_us", "received_us", "partition", "offset", "replica", "epoch")
 """What is told by the completion that counts."""
 

@@ -15,15 +15,18 @@ from contracts.events import SCHEMA_VERSION
 from contracts.journal import JOURNAL_VERSION, JournalEntry
 from contracts.topics import Topic
 from report.spark import ReportError
-from report.spark.events import COLUMN_OF, EVENT
-from report.spark.integrity import CUSTOMER
+from report.spark.events import COLUMN_OF, CUSTOMER, EVENT
 
 NEEDED: Final = ("event_id", "intended_us", "done_us")
 """Columns without which there can be no report."""
 NEVER_NULL: Final = NEEDED[:2]
 SERVED: Final = ("replica", "received_us")
 """Columns that tell who served an event; causes of lateness are told from these."""
-COUNTED: Final = f"{COLUMN_OF[Topic.PAYMENTS_SETTLED]}_records"
+PLACED: Final = ("partition", "offset")
+ASKED, COUNTED = (f"{COLUMN_OF[topic]}_records" for topic in (Topic.PAYMENTS_REQUESTED, Topic.PAYMENTS_SETTLED))
+"""Columns that tell what was asked for, done or not; and how often the topics carried an event."""
+LETTERS: Final = "dead_letters"
+EVERY: Final = frozenset({*SERVED, *PLACED, ASKED, COUNTED, LETTERS})
 VERSION: Final = "unknown_version"
 ALSO: Final = t.StructType([t.StructField(CUSTOMER, t.LongType()), t.StructField(VERSION, t.IntegerType())])
 """Columns that only files made here have."""
@@ -50,10 +53,12 @@ class Events:
     """Event rows in the columns of `EVENT`, and what of these is known and not filled in."""
 
     rows: DataFrame
-    served: bool = True
-    """Who served the events, and when they were received."""
-    counted: bool = True
-    """How often each topic carried an event."""
+    known: frozenset[str] = EVERY
+    """Of these columns."""
+
+    def tell(self, *columns: str) -> bool:
+        """Return whether all of `columns` are known."""
+        return self.known.issuperset(columns)
 
 
 def read_events(spark: SparkSession, place: str, *, ours: bool) -> Events:
@@ -128,7 +133,7 @@ def _looked_at(found: DataFrame) -> Events:
     also = [name for name in ALSO.names if name in found.columns]
     counts = found.agg(
         f.count("*").alias("rows"),
-        *[f.count(name).alias(name) for name in {*NEVER_NULL, *SERVED, COUNTED, *also} & set(found.columns)],
+        *[f.count(name).alias(name) for name in {*NEVER_NULL, *EVERY, *also} & set(found.columns)],
         *[f.max(name).alias("version") for name in also if name == VERSION],
     ).collect()[0]
     if missing := [name for name in NEVER_NULL if not counts[name]]:
@@ -137,11 +142,9 @@ def _looked_at(found: DataFrame) -> Events:
         raise ReportError(f"{counts['rows'] - counts[short[0]]:,} of {counts['rows']:,} rows have no {short[0]}")
     if VERSION in also and counts["version"] is not None:
         raise ReportError(other_version(str(counts["version"])))
-    told = counts.asDict()
     return Events(
         _filled(found.drop(*[name for name in also if not counts[name]])),  # without customers where none is known
-        served=all(told.get(name) for name in SERVED),
-        counted=bool(told.get(COUNTED)),
+        frozenset(name for name in EVERY & set(found.columns) if counts[name]),
     )
 
 
@@ -150,11 +153,7 @@ def _filled(found: DataFrame) -> DataFrame:
     done = f.col("done_us").isNotNull().cast("long")
     known = {f"{prefix}_differ": f.expr("false") for prefix in COLUMN_OF.values()}
     known |= {f"{prefix}_records": f.expr("0L") for prefix in COLUMN_OF.values()}
-    known |= {"dead_letters": f.expr("0L")}
-    known |= {
-        f"{COLUMN_OF[Topic.PAYMENTS_REQUESTED]}_records": f.expr("1L"),
-        f"{COLUMN_OF[Topic.PAYMENTS_SETTLED]}_records": done,
-    }
+    known |= {LETTERS: f.expr("0L"), ASKED: f.expr("1L"), COUNTED: done}
     columns = []
     for field in EVENT.fields:
         column = f.col(field.name) if field.name in found.columns else f.lit(None).cast(field.dataType)

@@ -7,12 +7,12 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from report.result import Effects, Integrity, TopicRecords
-from report.spark.events import COLUMN_OF, TIMES
+from report.spark.events import COLUMN_OF, CUSTOMER, TIMES
+from report.spark.files import COUNTED, PLACED, Events
 from report.spark.percentiles import SPANS, spans
 from report.wording import several
 
 SKEWED: Final = "skewed_"
-CUSTOMER: Final = "customer_hash"
 
 
 def totals(events: DataFrame, *, pipeline: bool, now_us: int) -> dict[str, int]:
@@ -53,20 +53,22 @@ def topics(counts: Mapping[str, int]) -> tuple[TopicRecords, ...]:
     )
 
 
-def integrity(events: DataFrame, counts: Mapping[str, int]) -> Integrity:
-    """Return what is wrong. counts: of `totals`, and lost."""
-    overtaken = _overtaking(events, "partition")
-    by_customer: int | None = 0
+def integrity(events: Events, counts: Mapping[str, int], *, lost: int | None) -> Integrity:
+    """Return what is wrong. counts: of `totals`."""
+    rows, placed = events.rows, events.tell(*PLACED)
+    overtaken = _overtaking(rows, "partition") if placed else None
+    by_customer = overtaken
     if overtaken:
-        known = CUSTOMER in events.columns
-        by_customer = _overtaking(events.where(f"{CUSTOMER} is not null"), "partition", CUSTOMER) if known else None
+        known = CUSTOMER in rows.columns
+        by_customer = _overtaking(rows.where(f"{CUSTOMER} is not null"), "partition", CUSTOMER) if known else None
+    repeated = sum(counts[f"{prefix}_duplicates"] for prefix in COLUMN_OF.values())
     found: dict[str, Any] = {
-        "lost": counts["lost"],
-        "duplicates": sum(counts[f"{prefix}_duplicates"] for prefix in COLUMN_OF.values()),
+        "lost": lost,
+        "duplicates": repeated if events.tell(COUNTED) else None,
         "order_violations_partition": overtaken,
         "order_violations_key": by_customer,
         "clock_skew": {name: counts[SKEWED + name] for name in SPANS if counts[SKEWED + name]},
-        "offset_gaps": _offset_gaps(events),
+        "offset_gaps": _offset_gaps(rows) if placed else None,
         "future": counts["future"],
     }
     return Integrity(**found, suspect=_suspect(found))

@@ -10,7 +10,7 @@ from report.spark import ReportError, percentiles, seconds
 from report.spark import group_history as history
 from report.spark.cost import bound_of, cost
 from report.spark.explain import explain
-from report.spark.files import Events
+from report.spark.files import ASKED, COUNTED, LETTERS, SERVED, Events
 from report.spark.integrity import effects, integrity, topics, totals
 from report.spark.rebalances import rebalances
 from report.spark.terms import Terms, usual
@@ -39,12 +39,13 @@ def measure(run: RunInfo, events: Events, journal: Sequence[JournalEntry], *, no
     arrived = seconds.owned(cells).persist()
     pace = usual(rows, terms)
     tail = None
-    if events.served:
+    if events.tell(*SERVED):
         tail = explain(rows, cells, arrived, terms, journal, usual=pace, shares=shares, pipeline=pipeline)
 
-    counts = totals(rows, pipeline=pipeline, now_us=now_us) | {"events": shares.events, "lost": shares.lost}
-    checked = integrity(rows, counts)
-    orders = effects(counts) if events.counted else None
+    counts = totals(rows, pipeline=pipeline, now_us=now_us) | {"events": shares.events}
+    lost = shares.lost if shares.lost or events.tell(ASKED) else None
+    checked = integrity(events, counts, lost=lost)
+    orders = effects(counts) if events.tell(COUNTED) else None
     ranks = percentiles.measured(rows)
     late_s = percentiles.lateness(ranks)
     bound = bound_of(run, arrived, pace)
@@ -61,7 +62,7 @@ def measure(run: RunInfo, events: Events, journal: Sequence[JournalEntry], *, no
             run,
             events=shares.events,
             in_sla=in_sla,
-            lost=shares.lost,
+            lost=lost,
             effects=orders,
             replica_minutes=spent.requested_replica_minutes,
             problems=problems,
@@ -76,18 +77,18 @@ def measure(run: RunInfo, events: Events, journal: Sequence[JournalEntry], *, no
         p999_s=percentiles.seconds(ranks, "sla", "p999"),
         max_s=percentiles.seconds(ranks, "sla", "max"),
         replica_minutes=spent.requested_replica_minutes,
-        scale_ups=taken.count("up"),
-        scale_downs=taken.count("down"),
-        reassignments=taken.count("reassign"),
+        scale_ups=taken.count("up") if journal else None,
+        scale_downs=taken.count("down") if journal else None,
+        reassignments=taken.count("reassign") if journal else None,
         moved_partitions=spent.moved_partitions,
-        lost=shares.lost,
-        refused=shares.refused,
-        dead_letters=counts["dead_letters"],
+        lost=lost,
+        refused=shares.refused if events.tell(LETTERS) else None,
+        dead_letters=counts["dead_letters"] if events.tell(LETTERS) else None,
         duplicates=checked.duplicates,
         order_violations=checked.order_violations_partition,
         lateness=late_s,
         effects=orders,
-        topics=topics(counts) if events.counted else (),
+        topics=topics(counts) if orders else (),
         stages=percentiles.stages(ranks),
         distribution=percentiles.distribution(rows, shares.events),
         series=seconds.series(rows, shares.done, journal, terms, None if bound is None else bound.replicas),
@@ -132,7 +133,7 @@ def verdict_of(
     *,
     events: int,
     in_sla: float,
-    lost: int,
+    lost: int | None,
     effects: Effects | None,
     replica_minutes: float | None,
     problems: tuple[str, ...],
@@ -140,7 +141,7 @@ def verdict_of(
 ) -> str:
     """Return the verdict in one sentence, validity first. suspect: what must not be in a run, beside losses.
 
-    effects: None where nobody counted them.
+    lost, effects: None where nobody counted them.
     """
     kept = "kept" if in_sla >= run.percentile else "missed"
     where = " in simulation" if run.world == "simulated" else ""
@@ -151,19 +152,18 @@ def verdict_of(
     cost = "" if replica_minutes is None else f" for {replica_minutes:.2f} replica-minutes"
     beside = [what for what in suspect if not what.endswith(" lost")]
     marked = f"; marked as suspect: {', '.join(beside)}" if beside else ""
-    body = promise + cost + "; " + _orders(lost, effects) + marked + "."
+    body = "; ".join([promise + cost, *_orders(lost, effects)]) + marked + "."
     if problems:
         return f"Not a valid measurement, because {' and '.join(problems)}; as measured, {body}"
     return body[0].upper() + body[1:]
 
 
-def _orders(lost: int, effects: Effects | None) -> str:
-    """Return what became of the orders, in words."""
-    loss = "nothing was lost" if lost == 0 else f"{several(lost, 'event')} lost"
-    if effects is None:
-        return loss
-    if effects.exactly_once == effects.orders:
-        return f"{loss}, every order had each of its effects exactly once"
-    wrong = [f"{several(effects.missing, 'order')} without all effects"] if effects.missing else []
-    wrong += [f"{several(effects.doubled, 'order')} with an effect twice"] if effects.doubled else []
-    return ", ".join([loss, *wrong])
+def _orders(lost: int | None, effects: Effects | None) -> list[str]:
+    """Return what is known of what became of the orders, in words."""
+    told = [] if lost is None else [f"{several(lost, 'event')} lost" if lost else "nothing was lost"]
+    if effects and effects.exactly_once == effects.orders:
+        told.append("every order had each of its effects exactly once")
+    elif effects:
+        told += [f"{several(effects.missing, 'order')} without all effects"] if effects.missing else []
+        told += [f"{several(effects.doubled, 'order')} with an effect twice"] if effects.doubled else []
+    return [", ".join(told)] if told else []

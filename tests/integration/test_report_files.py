@@ -98,7 +98,12 @@ def test_a_stranger_needs_an_id_and_two_times(session: Any, tmp_path: Path) -> N
     assert (found.world, found.tail, found.effects, found.topics) == ("unknown", None, None, ()), "nobody can know"
     assert found.cost is not None
     assert found.cost.bound_replica_minutes is None
-    assert "effects" not in found.verdict
+    unknown = ("scale_ups", "scale_downs", "reassignments", "moved_partitions", "refused", "duplicates")
+    assert [getattr(found, name) for name in (*unknown, "dead_letters")] == [None] * 7
+    assert found.integrity is not None
+    assert (found.cost.moved_partitions, found.cost.largest_up, found.integrity.duplicates) == (None, None, None)
+    assert (found.order_violations, found.integrity.offset_gaps) == (None, None)
+    assert found.verdict.endswith("; 1 event lost.")
     assert found.provenance.command == "as I said"
     assert not (folder / RUN_FILE).exists(), "asked again with another target it is judged by that"
     again = report_files(folder, Files(uri(tmp_path / "*.json.gz")), PROMISE, HERE, command="as I said")

@@ -15,6 +15,7 @@ from spark_helpers import SPARK, spark
 from contracts.topics import Topic
 from report.spark import seconds
 from report.spark.events import COLUMN_OF, event_rows, refused_records, typed_records
+from report.spark.files import Events
 from report.spark.integrity import integrity, totals
 from report.spark.percentiles import PARTS_PER_MILLION, breakdowns, distribution, nearest_ranks
 from report.spark.queues import owner_loads
@@ -177,9 +178,9 @@ def test_what_overtook_another_in_its_partition_is_a_violation_and_counted_by_cu
         ],
         EVENT,
     )
-    found = integrity(events, counts_of(events))
+    found = integrity(Events(events), counts_of(events), lost=counts_of(events)["lost"])
     assert (found.order_violations_partition, found.order_violations_key, found.offset_gaps) == (2, 1, 2)
-    assert integrity(events.drop("customer_hash"), counts_of(events)).order_violations_key is None
+    assert integrity(Events(events.drop("customer_hash")), counts_of(events), lost=0).order_violations_key is None
 
 
 def test_times_that_cannot_be_are_counted_and_said(session: Any) -> None:
@@ -191,7 +192,7 @@ def test_times_that_cannot_be_are_counted_and_said(session: Any) -> None:
         ],
         EVENT,
     )
-    found = integrity(events, counts_of(events, now_us=1_000))
+    found = integrity(Events(events), counts_of(events, now_us=1_000), lost=0)
     assert (found.future, found.clock_skew) == (1, {"queueing": 1})
     assert found.suspect == (
         "1 event with a time after this report was made",

@@ -42,6 +42,7 @@ def test_what_nobody_can_know_is_a_dash_with_its_reason() -> None:
     assert (causes.answer, cost.answer) == ("–", "–")
     assert "nothing tells who received" in causes.words
     assert "without a journal" in cost.words
+    assert key_figures(unjournaled())[2][2] == "losses are not told by these events"
     unknown = {label: note for label, text, note in key_figures(unjournaled()) if text == "–"}
     assert unknown == {
         "replica-minutes": "no journal tells",

@@ -100,6 +100,7 @@ def test_events_of_somebody_else_have_a_page_that_claims_nothing() -> None:
     assert "Not known for this run: lag, events" in text
     assert "replicas" not in data_of(text)["panels"]  # type: ignore[operator]
     assert "– Not known: these events came without a journal." in text
+    assert "– events were lost, – refused, – done out of order (–: these events do not tell it)." in text
     assert "– Effects are not known" in text
     assert "events of somebody" in text.split("</title>")[0]
     assert 'class="causes"' not in text

@@ -42,6 +42,7 @@ def test_a_missed_promise_and_broken_effects_are_named() -> None:
 
 def test_what_nobody_counted_is_not_claimed_and_a_simulation_says_so() -> None:
     assert verdict(effects=None, replica_minutes=None).endswith("(promised 99.9 %); nothing was lost.")
+    assert verdict(effects=None, replica_minutes=None, lost=None).endswith("(promised 99.9 %).")
     run = msgspec.structs.replace(RUN, world="simulated")
     effects = Effects(orders=1, exactly_once=1, missing=0, doubled=0)
     text = verdict_of(run, events=1, in_sla=1.0, lost=0, effects=effects, replica_minutes=None, problems=())

@@ -1,6 +1,5 @@
-"""`python -m report.spark.streaming [RUN_DIR]`: the SLA share of each minute of a run, while it goes on."""
+"""The SLA share of each window of a run, while it goes on: `tailpack sla`."""
 
-import argparse
 import signal
 import sys
 import threading
@@ -18,15 +17,14 @@ from pyspark.sql import functions as f
 
 from contracts.connection import Connection
 from contracts.events import SCHEMA_VERSION
-from contracts.topics import Topic, qualified
+from contracts.topics import Topic
 from contracts.validation import InvalidSettingsError
 from report import replace_file
 from report.spark import ReportError
 from report.spark.events import typed_records
-from report.spark.job import cause
+from report.spark.job import Cluster, cause
 from report.spark.kafka import kafka_options, read_topics, reading, topics_on
-from report.spark.read import load_run
-from report.spark.session import LOG_FILE, await_workers, end_jvm, jar_files, open_session
+from report.spark.session import LOG_FILE, await_workers, jar_files, open_session
 from report.wording import duration, several, share
 
 STOPPED: Final = 130
@@ -52,7 +50,7 @@ class SlaWindow(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked of a stream. Lengths in seconds."""
+    """What is asked of a stream. Lengths in seconds. Raises InvalidSettingsError for windows that cannot be right."""
 
     topics: Mapping[str, Topic]
     """Name on the broker → topic. The input topic counts what was asked for, the settled payments what was done."""
@@ -60,6 +58,16 @@ class Question:
     window_s: int
     delay_s: float
     """A window is closed when an event intended so long after its end was seen."""
+
+    def __post_init__(self) -> None:
+        if self.window_s < 1 or self.delay_s <= self.latency_target_s:
+            raise InvalidSettingsError(
+                [
+                    f"--window {self.window_s} --delay {self.delay_s:g}: a window has a second at least, and the delay "
+                    f"must exceed the latency target, {self.latency_target_s:g} s; else an event in time could come "
+                    "too late"
+                ]
+            )
 
 
 class Told:
@@ -150,93 +158,43 @@ def line(window: SlaWindow, latency_target_s: float) -> str:
     )
 
 
-def main() -> int:
-    """Return 0 at the end, 1 when the topics cannot be read, 2 for wrong arguments, 130 when it was stopped."""
-    arguments = _parser().parse_args()
-    try:
-        return STOPPED if _told(arguments) else 0
-    except (PySparkException, Py4JError) as failed:
-        said, status = f"the stream ended ({cause(failed)}); the same command goes on", 1
-    except ReportError as wrong:
-        said, status = str(wrong), 1
-    except OSError as refused:
-        said, status = f"{refused.filename or arguments.out}: {refused.strerror}", 1
-    except InvalidSettingsError as wrong:
-        said, status = "; ".join(wrong.problems), 2
-    finally:
-        end_jvm()
-    sys.stderr.write(f"sla: {said}\n")
-    return status
+def watch(
+    question: Question,
+    connection: Connection,
+    folder: Path,
+    cluster: Cluster,
+    *,
+    as_json: bool,
+    once: bool,
+    ended: Callable[[], bool],
+) -> int:
+    """Print each window on standard output; return 0 at the end, or `STOPPED` when a signal cut it short.
 
-
-def _told(arguments: argparse.Namespace) -> bool:
-    """Tell the windows; return whether a signal cut it short."""
-    question, connection = _asked(arguments)
+    folder: keeps windows and checkpoint. once: of what is there now. ended: tells whether nothing more comes.
+    Raises ReportError, InvalidSettingsError.
+    """
     if missing := sorted(set(question.topics) - topics_on(connection)):
         raise ReportError(f"{missing[0]}: no such topic at {connection.bootstrap_servers}")
     options, stop = kafka_options(connection), threading.Event()
 
-    def ended() -> bool:
-        run = None if arguments.folder is None else load_run(arguments.folder)
-        return bool(arguments.ended or (run and (run.drained_us is not None or run.interrupted)))
-
     def tell(window: SlaWindow) -> None:
-        text = msgspec.json.encode(window).decode() if arguments.json else line(window, question.latency_target_s)
+        text = msgspec.json.encode(window).decode() if as_json else line(window, question.latency_target_s)
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
 
-    told = Told(arguments.out, question, tell)
-    spark = open_session(arguments.master, jar_files(arguments.jars), told.folder / LOG_FILE, short=False)
-    await_workers(spark)
-    for number in (signal.SIGINT, signal.SIGTERM):  # after PySpark, which has a handler of its own
-        signal.signal(number, lambda *_: stop.set())
-    if not arguments.once and not ended():
-        follow(spark, options, question, told, lambda: stop.is_set() or ended())
-    if not stop.is_set():
-        count(spark, options, question, told, ended=ended())
+    told = Told(folder, question, tell)
+    try:
+        spark = open_session(cluster.master, jar_files(cluster.jars), told.folder / LOG_FILE, short=False)
+        await_workers(spark)
+        for number in (signal.SIGINT, signal.SIGTERM):  # after PySpark, which has a handler of its own
+            signal.signal(number, lambda *_: stop.set())
+        if not once and not ended():
+            follow(spark, options, question, told, lambda: stop.is_set() or ended())
+        if not stop.is_set():
+            count(spark, options, question, told, ended=ended())
+    except (PySparkException, Py4JError) as failed:
+        raise ReportError(f"the stream ended ({cause(failed)}); the same command goes on") from failed
     events, in_sla = (sum(getattr(one, name) for one in told.windows.values()) for name in ("events", "in_sla"))
     said = f"{several(events, 'event')}, {share(in_sla / events)} in time" if events else "none is over yet"
     sys.stderr.write(f"{several(len(told.windows), 'window')}: {said}\n")
-    return stop.is_set()
-
-
-def _asked(arguments: argparse.Namespace) -> tuple[Question, Connection]:
-    """Return the question and where its topics are. Raises InvalidSettingsError, ReportError."""
-    if arguments.folder is None:
-        address, properties = arguments.bootstrap_servers, arguments.client_properties
-        topics, target_s = {arguments.topic: Topic.PAYMENTS_SETTLED}, arguments.latency_target_s
-    else:
-        run = load_run(arguments.folder)
-        address, properties, target_s = run.bootstrap_servers, run.client_properties, run.latency_target_s
-        first = Topic.ORDERS_PLACED if run.topology == "pipeline" else Topic.PAYMENTS_REQUESTED
-        topics = {qualified(run.run, topic): topic for topic in (first, Topic.PAYMENTS_SETTLED)}
-    if arguments.window < 1 or arguments.delay <= target_s:
-        raise InvalidSettingsError(
-            [
-                f"--window {arguments.window} --delay {arguments.delay:g}: a window has a second at least, and the "
-                f"delay must exceed the latency target, {target_s:g} s; else an event in time could come too late"
-            ]
-        )
-    connection = Connection(bootstrap_servers=address, client_properties=properties)
-    return Question(topics, target_s, arguments.window, arguments.delay), connection
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m report.spark.streaming", description=__doc__)
-    source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument("folder", type=Path, nargs="?", metavar="RUN_DIR")
-    source.add_argument("--topic")
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--jars", type=Path, action="append", default=[])
-    defaults = {"window": 60, "delay": 10.0, "latency-target-s": 0.5}
-    for name, value in defaults.items():
-        parser.add_argument(f"--{name}", type=type(value), default=value)
-    for name, text in {"master": "local[2]", "bootstrap-servers": "127.0.0.1:9092", "client-properties": ""}.items():
-        parser.add_argument(f"--{name}", default=text)
-    for name in ("once", "ended", "json"):
-        parser.add_argument(f"--{name}", action="store_true")
-    return parser
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return STOPPED if stop.is_set() else 0

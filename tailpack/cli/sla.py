@@ -49,7 +49,7 @@ def sla(
             raise TailpackError(f"{run} is not the folder of a run: it holds no {RUN_FILE}")
         arguments.append(str(run))
     else:
-        arguments += ["--topic", topic, "--latency-target-s", str(latency_target_s)]
+        arguments += [str(folder), "--topic", topic, "--latency-target-s", str(latency_target_s)]
         arguments += ["--bootstrap-servers", _address(bootstrap_servers), "--client-properties", client_properties]
     raise typer.Exit(_job(arguments))
 
@@ -65,7 +65,7 @@ def _job(arguments: list[str]) -> int:
     """Run the job as a process whose JVM ends with it; return its exit status. It writes its own lines and errors."""
     java()
     jars = ensure("spark", lambda said: Console(stderr=True).print(said, highlight=False))
-    command = [sys.executable, "-m", "report.spark.streaming", *arguments, "--jars", str(jars)]
+    command = [sys.executable, "-m", "report.spark", *arguments, "--jars", str(jars)]
     job: subprocess.Popen[bytes] | None = None
     try:
         with uninterrupted():

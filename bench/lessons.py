@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from autoscaler.estimation.rebalance_time import RebalanceTiming
-from report.result import RebalanceRound
+from report.rebalance_times import RebalanceRound
 
 
 @dataclass(slots=True)  # what is saved has a number of rounds that grows (autoscaler.live.state_dir.Learner)

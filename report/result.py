@@ -4,30 +4,18 @@ Names and definitions are those of measuring: lengths of time are seconds, share
 nearest-rank. A number that cannot be known (nothing completed, no journal) is null, never zero.
 """
 
-from collections.abc import Iterable
-from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
 import msgspec
-import numpy as np
 
 from contracts.journal import AlternativeWeighed
 from report import replace_file
-from report.measures import percentile_us
+from report.causes import Tail
+from report.rebalance_times import Rebalances
 
 RESULT_FILE: Final = "result.json"
 RESULT_VERSION: Final = 1
-MOST_ROUNDS: Final = 5_000
-"""Newest rebalances that a result lists; their distribution is of all."""
-EPISODES_IN_JSON: Final = {"episodes": "spells", "episodes_left_out": "spells_left_out"}
-"""Field → its name in result.json, which readers rely on."""
-REBALANCE_KINDS: Final[dict[str, str]] = {
-    "plan": "a plan moved partitions",
-    "death": "a plan gave away what a dead replica had",
-    "membership": "the group itself, without a plan",
-}
-"""Kind of round, as the autoscaler's learner tells them apart → what it means."""
 
 
 class Stage(msgspec.Struct, frozen=True, kw_only=True):
@@ -160,88 +148,6 @@ class Breakdowns(msgspec.Struct, frozen=True, kw_only=True):
     epochs: tuple[Breakdown, ...] = ()
 
 
-class Cause(StrEnum):
-    """Why an event can be late, in the order in which it is asked: the first that holds is the cause; the last does."""
-
-    GENERATOR = "generator-late"
-    UPSTREAM = "upstream"
-    DOWNSTREAM = "downstream"
-    REPLICA_DEAD = "replica-dead"
-    GROUP_STOPPED = "group-stopped"
-    HANDOVER = "handover"
-    REPLICA_STARTING = "replica-starting"
-    BURST = "burst"
-    OVERLOADED = "overloaded"
-
-
-MEANINGS: Final[dict[Cause, str]] = {
-    Cause.GENERATOR: "The generator sent it late; sent when intended, it would have been in time.",
-    Cause.UPSTREAM: "It was on its way to Payment for too long: in the order service, or in the broker.",
-    Cause.DOWNSTREAM: "Its own service took too long: whatever Payment calls was slow.",
-    Cause.REPLICA_DEAD: "Its replica had died or was evicted, and its partition waited for a successor.",
-    Cause.GROUP_STOPPED: "The whole group stood still for a rebalance.",
-    Cause.HANDOVER: "Its partition was on its way from one replica to another.",
-    Cause.REPLICA_STARTING: "A replica that had been asked for was not ready yet.",
-    Cause.BURST: "More arrived at once than its replica serves within the target, though on average it keeps up.",
-    Cause.OVERLOADED: "Its replica had more to do than it can do, for longer than a burst lasts.",
-}
-"""Cause → one sentence for the page."""
-
-
-def cause_title(cause: str) -> str:
-    """Return the cause's name as a reader wants it: "replica-dead" is "Replica dead"; unknown ones alike."""
-    return cause.replace("-", " ").capitalize()
-
-
-def cause_meaning(cause: str) -> str:
-    """Return its sentence; empty for a cause that this version does not know."""
-    return MEANINGS[Cause(cause)] if cause in set(Cause) else ""
-
-
-class CauseOfLateness(msgspec.Struct, frozen=True, kw_only=True):
-    """All late events of one cause."""
-
-    cause: str
-    """A `Cause`; text, for what later versions add."""
-    events: int
-    share: float
-    """Of all late events."""
-    worst_s: float | None
-    """Latency of its worst event; null where none of them was ever done."""
-
-
-class LateEpisode(msgspec.Struct, frozen=True, kw_only=True):
-    """Late events of one cause on one partition, one after the other. All episodes together hold every late event."""
-
-    cause: str
-    partition: int | None
-    replica: str | None
-    """That served them; null where nobody did."""
-    epoch: int | None
-    """Of the plan under which they were served."""
-    from_s: float
-    """Intended time of the first, since the start of the run."""
-    until_s: float
-    events: int
-    worst_s: float | None
-    why: str
-    """One sentence with the figures that tell the cause."""
-
-
-class Tail(msgspec.Struct, frozen=True, kw_only=True, rename=EPISODES_IN_JSON):
-    """Why events were late. Exhaustive and exclusive: `causes` sum up to `late`."""
-
-    late: int
-    """Events over the latency target, never done ones included."""
-    causes: tuple[CauseOfLateness, ...]
-    """Most events first."""
-    episodes: tuple[LateEpisode, ...]
-    """The largest, by time; `episodes_left_out` are not listed."""
-    episodes_left_out: int = 0
-    by_second: dict[str, tuple[int, ...]] = {}
-    """Cause → late events intended in each second of the run."""
-
-
 class HeatMap(msgspec.Struct, frozen=True, kw_only=True):
     """Worst latency of each partition in each cell of time."""
 
@@ -287,94 +193,6 @@ class Integrity(msgspec.Struct, frozen=True, kw_only=True):
     future: int
     """Events with a time after the report was made."""
     suspect: tuple[str, ...]
-
-
-class RebalanceRound(msgspec.Struct, frozen=True, kw_only=True):
-    """Partitions changed hands. Lengths are those that events met; null where none waited, so that nothing shows."""
-
-    at_s: float
-    """When the last of them was served again, since the start of the run."""
-    kind: str
-    """One of REBALANCE_KINDS."""
-    members: int
-    """Replicas of the newest plan."""
-    moved: int
-    """Partitions whose owner changed."""
-    pause_s: float | None
-    """Longest time that an event waited after its partition's old owner had done its last, and a plan was written."""
-    plan_to_ready_s: float | None
-    """From the plan until the last of these was served; null also where no plan caused the round."""
-
-
-class RebalanceLengths(msgspec.Struct, frozen=True, kw_only=True):
-    """The rounds of one delivery and kind with equally many members and moved partitions. Nearest rank."""
-
-    delivery: str
-    """How replicas carry out plans: incremental, eager, or the runtime's name."""
-    kind: str
-    members: int
-    moved: int
-    rounds: int
-    measured: int
-    """Rounds in which an event waited: those that the lengths are of."""
-    pause_p50_s: float | None = None
-    pause_p90_s: float | None = None
-    pause_p99_s: float | None = None
-    pause_max_s: float | None = None
-    ready_p50_s: float | None = None
-    """From the plan until all was served again; the ready_… are null where no plan caused the rounds."""
-    ready_p90_s: float | None = None
-    ready_p99_s: float | None = None
-    ready_max_s: float | None = None
-
-
-class Rebalances(msgspec.Struct, frozen=True, kw_only=True):
-    """All rounds of a run."""
-
-    delivery: str
-    lengths: tuple[RebalanceLengths, ...]
-    """By kind, members and moved."""
-    rounds: tuple[RebalanceRound, ...]
-    """In order of time."""
-    rounds_left_out: int = 0
-    """Older ones that are not listed."""
-
-    @classmethod
-    def of(cls, delivery: str, rounds: Iterable[RebalanceRound]) -> "Rebalances":
-        """Return the rounds with the distribution of their lengths."""
-        ordered = sorted(rounds, key=lambda one: (one.at_s, one.kind))
-        groups: dict[tuple[int, int, int], list[RebalanceRound]] = {}
-        for one in ordered:
-            groups.setdefault((list(REBALANCE_KINDS).index(one.kind), one.members, one.moved), []).append(one)
-        newest = ordered[-MOST_ROUNDS:]
-        return cls(
-            delivery=delivery,
-            lengths=tuple(_lengths(delivery, some) for _, some in sorted(groups.items())),
-            rounds=tuple(newest),
-            rounds_left_out=len(ordered) - len(newest),
-        )
-
-
-def _lengths(delivery: str, some: list[RebalanceRound]) -> RebalanceLengths:
-    """Return how long rounds of one kind with equally many members and moved partitions took."""
-    return RebalanceLengths(
-        delivery=delivery,
-        kind=some[0].kind,
-        members=some[0].members,
-        moved=some[0].moved,
-        rounds=len(some),
-        measured=sum(one.pause_s is not None for one in some),
-        **_ranks("pause", [one.pause_s for one in some]),
-        **_ranks("ready", [one.plan_to_ready_s for one in some]),
-    )
-
-
-def _ranks(name: str, lengths_s: Iterable[float | None]) -> dict[str, float]:
-    known_us = np.array([round(length * 1e6) for length in lengths_s if length is not None], np.int64)
-    if not len(known_us):
-        return {}
-    ranks = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
-    return {f"{name}_{rank}_s": percentile_us(known_us, share) / 1e6 for rank, share in ranks.items()}
 
 
 class Otherwise(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,19 +4,9 @@ from typing import Final
 
 import numpy as np
 
-from report.result import (
-    Breakdown,
-    Breakdowns,
-    Cause,
-    CauseOfLateness,
-    Cost,
-    HeatMap,
-    Integrity,
-    LateEpisode,
-    RebalanceRound,
-    Rebalances,
-    Tail,
-)
+from report.causes import Cause, CauseOfLateness, LateEpisode, Tail
+from report.rebalance_times import RebalanceRound, Rebalances
+from report.result import Breakdown, Breakdowns, Cost, HeatMap, Integrity
 
 PARTITIONS: Final = 9
 DIED_S: Final = 61.2

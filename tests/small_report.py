@@ -5,25 +5,22 @@ from typing import Any
 
 import msgspec
 
+from report.causes import CauseOfLateness, LateEpisode, Tail
+from report.rebalance_times import RebalanceRound, Rebalances
 from report.result import (
     Breakdown,
     Breakdowns,
-    CauseOfLateness,
     Cost,
     DecisionMade,
     Distribution,
     Effects,
     HeatMap,
     Integrity,
-    LateEpisode,
     Lateness,
     Provenance,
-    RebalanceRound,
-    Rebalances,
     Result,
     Series,
     Stage,
-    Tail,
     TopicRecords,
 )
 from report.run_info import RunInfo

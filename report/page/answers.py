@@ -7,7 +7,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from report.result import STAGES, CauseOfLateness, Result, Tail, cause_meaning, cause_title
+from report.causes import CauseOfLateness, Tail, cause_meaning, cause_title
+from report.result import STAGES, Result
 from report.wording import UNKNOWN, count, duration, minutes, over, several, share
 
 Bar = tuple[str, str, float, str]

@@ -12,7 +12,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from report.result import DecisionMade, HeatMap, LateEpisode, Result, cause_title
+from report.causes import LateEpisode, cause_title
+from report.result import DecisionMade, HeatMap, Result
 from report.wording import UNKNOWN, duration, moment, several
 
 Values = Sequence[float | None]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from report import replace_file
+from report.causes import cause_title
 from report.page.answers import answers, key_figures
 from report.page.chart_data import (
     PANELS,
@@ -24,7 +25,7 @@ from report.page.chart_data import (
 )
 from report.page.rendering import OF_A_RUN, render
 from report.page.sheets import laid_out, sheets
-from report.result import Result, cause_title
+from report.result import Result
 
 PAGE_FILE: Final = "report.html"
 SECTIONS: Final = {

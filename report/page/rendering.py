@@ -10,7 +10,7 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from contracts.journal import AlternativeWeighed
-from report.result import LateEpisode, cause_meaning, cause_title
+from report.causes import LateEpisode, cause_meaning, cause_title
 from report.wording import UNKNOWN, count, duration, moment, several, share
 
 HERE: Final = Path(__file__).parent

@@ -10,26 +10,22 @@ from typing import Any, Final
 import msgspec
 
 from report import replace_file
+from report.causes import CauseOfLateness, LateEpisode, Tail, cause_meaning
+from report.rebalance_times import RebalanceLengths, RebalanceRound
 from report.result import (
     STAGES,
     Breakdown,
-    CauseOfLateness,
     Cost,
     DecisionMade,
     Effects,
     Failure,
     Integrity,
-    LateEpisode,
     Lateness,
     Otherwise,
     Provenance,
-    RebalanceLengths,
-    RebalanceRound,
     Result,
     Stage,
-    Tail,
     TopicRecords,
-    cause_meaning,
 )
 from report.statistics import Against, Interval
 from report.wording import UNKNOWN, count, duration, longer, minutes, moment, over, share

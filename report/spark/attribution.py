@@ -12,7 +12,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from report.result import Cause
+from report.causes import Cause
 from report.spark.terms import SECOND_US, Terms, Usual, handed, ready
 
 UPON_ARRIVAL_US: Final = SECOND_US

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged
-from report.result import Cause, CauseOfLateness, LateEpisode, Tail
+from report.causes import Cause, CauseOfLateness, LateEpisode, Tail
 from report.spark import group_history as history
 from report.spark.attribution import DEAD, HANDED_OVER, Circumstances, attributed, group_stops, never_done
 from report.spark.events import TIMES

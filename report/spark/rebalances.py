@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged
-from report.result import RebalanceRound, Rebalances
+from report.rebalance_times import RebalanceRound, Rebalances
 from report.run_info import RunInfo
 from report.spark import group_history as history
 from report.spark.seconds import served

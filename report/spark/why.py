@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from report.result import Cause
+from report.causes import Cause
 from report.spark.queues import SLOW, WINDOW_S
 from report.wording import duration, moment, several
 

@@ -12,7 +12,7 @@ from late_story import TERMS, Event, burst, changed, frame, planned, quiet
 from spark_helpers import SPARK, spark
 
 from contracts.journal import JournalEntry, ReplicaChange
-from report.result import Cause, Tail
+from report.causes import Cause, Tail
 from report.spark import seconds
 from report.spark.explain import explain
 from report.spark.terms import usual

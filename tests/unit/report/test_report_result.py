@@ -9,7 +9,8 @@ from rich.console import Console
 from small_report import small_result
 
 from report.page.answers import show
-from report.result import RESULT_FILE, RebalanceRound, Rebalances, Result
+from report.rebalance_times import RebalanceRound, Rebalances
+from report.result import RESULT_FILE, Result
 
 
 def test_what_is_saved_is_what_is_read(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from typer.testing import CliRunner
 
 from autoscaler.live.rebalances import Rebalances
 from autoscaler.live.state_dir import FILE, LearnedTimes
-from report.result import RebalanceRound
-from report.result import Rebalances as RoundsOfARun
+from report.rebalance_times import RebalanceRound
+from report.rebalance_times import Rebalances as RoundsOfARun
 from tailpack.cli.main import app
 from tailpack.errors import TailpackError
 

@@ -2,8 +2,9 @@
 
 from example_report import changed, example, unjournaled
 
+from report.causes import CauseOfLateness, Tail
 from report.page.answers import answers, key_figures
-from report.result import CauseOfLateness, Otherwise, Tail
+from report.result import Otherwise
 
 
 def test_a_kept_promise_says_how_close_it_was() -> None:

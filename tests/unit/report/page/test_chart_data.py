@@ -7,6 +7,7 @@ from example_report import example
 from hypothesis import given
 from hypothesis import strategies as st
 
+from report.causes import Tail
 from report.page.chart_data import (
     CELLS,
     PLANS_SHOWN,
@@ -18,7 +19,7 @@ from report.page.chart_data import (
     late_by_cause,
     tenures,
 )
-from report.result import DecisionMade, HeatMap, Tail
+from report.result import DecisionMade, HeatMap
 
 OWNED = HeatMap(
     cell_s=2.0,

@@ -11,9 +11,10 @@ import pytest
 from example_report import changed, example, unjournaled
 
 from contracts.journal import AlternativeWeighed
+from report.causes import MEANINGS, Cause, CauseOfLateness, Tail
 from report.page.page import html
 from report.page.rendering import HERE, OF_A_RUN, tied
-from report.result import MEANINGS, Cause, CauseOfLateness, DecisionMade, HeatMap, Result, Series, Tail
+from report.result import DecisionMade, HeatMap, Result, Series
 
 MEGABYTE = 1_000_000
 HOSTILE = "</script><script>alert(1)</script> & more"

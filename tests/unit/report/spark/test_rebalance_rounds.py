@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from contracts.journal import PlanWritten, ReplicaChange, ReplicaChanged
-from report.result import RebalanceRound
+from report.rebalance_times import RebalanceRound
 from report.run_info import RunInfo
 from report.spark.rebalances import APART_US, Change, delivery_of, rounds
 from report.spark.takeovers import Takeover

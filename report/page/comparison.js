@@ -25,7 +25,7 @@ function mark(u, at, spans, colour, full, name) {
   ctx.stroke();
   Object.assign(ctx, { fillStyle: css("ink"), font: `${12 * ratio}px system-ui, sans-serif`, textAlign: "left" });
   const wide = ctx.measureText(name).width, right = x(at[0]) + 9 * ratio + wide < u.bbox.left + u.bbox.width;
-  const box = { x: x(at[0]) + (right ? 9 * ratio : -9 * ratio - wide), y: y(at[1]) - 5 * ratio, wide };
+  const box = { x: x(at[0]) + (right ? 9 * ratio : -9 * ratio - wide), y: y(at[1]) - 8 * ratio, wide };
   const taken = () => u.named.some(other => Math.abs(other.y - box.y) < 13 * ratio
     && other.x < box.x + wide && box.x < other.x + other.wide);
   // Below, above, further below …

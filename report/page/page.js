@@ -1,5 +1,5 @@
 // The report: the curve of nines, the panels over time and the map of partitions, which zoom and point together.
-const { seconds, step, target, curve, late, heat, events, episodes } = page;
+const { seconds, step, target, curve, late, heat, episodes } = page;
 const time = document.getElementById("time"), row = id => document.getElementById(id);
 const COLOURS = { arrivals: "a", done: "b", requested: "a", ready: "b", bound: "c", lag: "a", max: "c", p99: "a" };
 const FILLED = new Set(["arrivals", "requested", "lag"]), SMOOTH = new Set(["max", "p99"]);
@@ -14,6 +14,15 @@ const clock = at => {
   return h ? `${h}:${String(m).padStart(2, "0")}:${s}` : `${m}:${s}`;
 };
 const times = [...Array(Math.ceil(seconds / step)).keys()].map(k => k * step).concat(seconds);
+// What happened, by time: plans, failures, and the changes of owner, those of one moment together.
+const moves = {};
+heat?.held.forEach((since, line) => since.slice(1).forEach(([at, owner], k) => {
+  const way = `${heat.owners[since[k][1]]} → ${heat.owners[owner]}`;
+  ((moves[at] ??= {})[way] ??= []).push(heat.partitions[line]);
+}));
+const handovers = Object.entries(moves).map(([at, ways]) => [+at, "handover",
+  `handover ${Object.entries(ways).map(([way, moved]) => `${way}: partition ${moved.join(", ")}`).join("; ")}`]);
+const events = [...page.happened, ...handovers].sort((one, other) => one[0] - other[0]);
 const closed = values => [...values, values.at(-1) ?? null]; // the last second is drawn to its end
 
 function look(from, to) {
@@ -55,12 +64,6 @@ function overTime(box, height, options, values) {
   }, values);
   made.over.addEventListener("click", () => { if (cursor !== null) explain(box.closest("figure"), made); });
   made.over.addEventListener("dblclick", () => look(0, seconds));
-  made.over.addEventListener("wheel", event => {
-    if (!event.ctrlKey) return;
-    const at = made.posToVal(made.cursor.left, "x"), factor = Math.exp(event.deltaY / 400);
-    look(at - (at - view[0]) * factor, at + (view[1] - at) * factor);
-    event.preventDefault();
-  }, { passive: false });
   inTime.push(made);
   return made;
 }
@@ -288,7 +291,7 @@ const KEYS = {
 if (seconds >= 2) {
   Object.keys(page.panels).forEach((title, place) => {
     panel(title, place);
-    if (title === "Replicas" && events.length) happened();
+    if (title === "Replicas" && row("panel-happened")) happened();
   });
   if (Object.keys(late).length) lateBars();
   if (heat) heatMap();

@@ -11,20 +11,16 @@ from report import replace_file
 from report.causes import cause_title
 from report.page.answers import answers, key_figures
 from report.page.chart_data import (
-    PANELS,
+    bucket,
     chart_data,
     decisions_shown,
     episodes_shown,
-    happenings,
     heat_key,
     late_by_cause,
-    over_time,
-    series,
-    tenures,
-    unknown_panels,
+    panels,
 )
 from report.page.rendering import OF_A_RUN, render
-from report.page.sheets import laid_out, sheets
+from report.page.sheets import laid_out, over_time, sheets
 from report.result import Result
 
 PAGE_FILE: Final = "report.html"
@@ -45,6 +41,8 @@ DETAILS: Final = {
     "topics": "A duplicate is a record whose event was on the topic before; it may be, as long as both say the same.",
 }  # fmt: skip
 """Tables that stand folded at the end → what is to be said of them."""
+ROWS: Final = 60
+"""Of the table over time."""
 WEIGHED: Final = 8
 """Alternatives of a decision that are shown."""
 
@@ -56,13 +54,12 @@ def write(result: Result, path: Path) -> None:
 
 def html(result: Result) -> str:
     """Return the whole page."""
-    held = tenures(result.heat)
-    known = series(result)
+    known = panels(result)
     listed = episodes_shown(result)
     absent = {
         name for name, there in (("heat", result.heat and any(result.heat.max_s)), ("episodes", listed)) if not there
     }
-    tail = result.tail
+    tail, step_s = result.tail, bucket(len(result.series.arrivals), ROWS)
     return render(
         "page.html.jinja",
         script="page.js",
@@ -73,13 +70,12 @@ def html(result: Result) -> str:
         questions=answers(result),
         figures=key_figures(result),
         sections=[(name, words) for name, words in SECTIONS.items() if name not in absent],
-        panels=[
-            (panel, some) for panel, names in PANELS.items() if (some := [name for name in names if name in known])
-        ],
+        panels=[(panel, list(lines)) for panel, lines in known.items() if lines],
         late=[(cause, cause_title(cause)) for cause in late_by_cause(result, 1)],
-        happened=bool(happenings(result, held)),
-        unknown=", ".join(unknown_panels(result)),
-        over_time=over_time(result),
+        happened=bool(result.decisions or result.failures),
+        unknown=", ".join(panel.lower() for panel, lines in known.items() if not lines),
+        step=step_s,
+        over_time=laid_out(over_time(result, step_s)),
         heat="heat" not in absent,
         heat_key=heat_key(result.latency_target_s),
         episodes=listed,
@@ -89,7 +85,7 @@ def html(result: Result) -> str:
         tables=_details(result),
         terms=OF_A_RUN.items(),
         provenance=_provenance(result),
-        data=chart_data(result, held),
+        data=chart_data(result),
     )
 
 

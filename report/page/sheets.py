@@ -177,8 +177,6 @@ def _escaped(text: str) -> str:
 def sheets(result: Result) -> list[Sheet]:
     """Return every table, most wanted first."""
     tail, of, moved, checked = result.tail or _NONE, result.breakdowns, result.rebalances, result.integrity
-    series = msgspec.structs.asdict(result.series)
-    known = {name: values for name, values in series.items() if len(values) == len(result.series.arrivals)}
     late = {str(cause): counts for cause, counts in tail.by_second.items()}
     skew = checked.clock_skew if checked else {}
     return [
@@ -207,8 +205,8 @@ def sheets(result: Result) -> list[Sheet]:
         ),
         of_records("lateness", "How late the generator was", Lateness, [result.lateness]),
         of_records("topics", "Topics", TopicRecords, result.topics),
-        _minutes(known),
-        _columns("seconds", "Second by second", known),
+        over_time(result),
+        _columns("seconds", "Second by second", _by_second(result)),
         _columns("late-seconds", "Late events, second by second", late),
         _sheet(
             "distribution",
@@ -247,18 +245,27 @@ def _columns(name: str, title: str, series: Mapping[str, Sequence[Value]]) -> Sh
     return _sheet(name, title, ("at_s", *series), rows)
 
 
-def _minutes(series: dict[str, Any]) -> Sheet:
-    """Return a row for each minute: sums of events, the most of everything else."""
+def over_time(result: Result, step_s: int = MINUTE_S) -> Sheet:
+    """Return a row for every `step_s` seconds: sums of events, the most of everything else."""
+    series = _by_second(result)
+    if result.tail and result.tail.by_second:
+        series["late"] = [sum(causes) for causes in zip(*result.tail.by_second.values(), strict=True)]
+    begins = range(0, len(result.series.arrivals), step_s)
     columns: dict[str, list[Value]] = {}
     for name, values in series.items():
-        add = name in {"arrivals", "done"}
+        add = name in {"arrivals", "done", "late"}
         if name != "p50_s":
             columns[name if add else f"most_{name}"] = [
                 sum(part) if add else max((value for value in part if value is not None), default=None)
-                for part in (values[begin : begin + MINUTE_S] for begin in range(0, len(values), MINUTE_S))
+                for part in (values[begin : begin + step_s] for begin in begins)
             ]
-    begins = range(0, len(series["arrivals"]), MINUTE_S)
     return _sheet("minutes", "Minute by minute", ("from_s", *columns), zip(begins, *columns.values(), strict=True))
+
+
+def _by_second(result: Result) -> dict[str, Any]:
+    """Return the series that are known, by name."""
+    series = msgspec.structs.asdict(result.series)
+    return {name: values for name, values in series.items() if len(values) == len(result.series.arrivals)}
 
 
 def _heat(result: Result) -> Sheet:

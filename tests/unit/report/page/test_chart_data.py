@@ -12,7 +12,6 @@ from report.page.chart_data import (
     CELLS,
     PLANS_SHOWN,
     decisions_shown,
-    happenings,
     heat,
     heat_key,
     largest,
@@ -50,24 +49,17 @@ def test_of_late_events_the_worst_second_stands_for_its_bucket_whole() -> None:
 def test_a_long_heat_map_keeps_its_worst_cell() -> None:
     row = [0.1] * 100_000
     row[4_321] = 7.0
-    found = heat(HeatMap(cell_s=0.5, partitions=(0,), max_s=(tuple(row),)), {0: []}, 0.5)
+    found = heat(HeatMap(cell_s=0.5, partitions=(0,), max_s=(tuple(row),)), 0.5)
     assert found is not None
     assert len(found["worst"][0]) <= CELLS
     assert found["worst"][0].index(7_000) == int(4_321 * 0.5 // found["cell"])
-    assert heat(None, {}, 0.5) is None
+    assert heat(None, 0.5) is None
     words = [words for _, words in heat_key(0.5)]
     assert words == ["≤ 125 ms", "≤ 250 ms", "≤ 500 ms", "≤ 1.00 s", "≤ 2.50 s", "> 2.50 s"]
 
 
 def test_an_owner_serves_until_another_is_seen() -> None:
-    held = tenures(OWNED)
-    assert held == {4: [(0.0, "a"), (4.0, "b")], 5: [(2.0, "a"), (4.0, "b"), (6.0, "c")], 7: []}
-    told = happenings(msgspec.structs.replace(example(), decisions=(), failures=()), held)
-    assert [(one.at_s, one.kind, one.words) for one in told] == [
-        (4.0, "handover", "handover a → b: partitions 4, 5"),
-        (6.0, "handover", "handover b → c: partition 5"),
-    ]
-    assert tenures(None) == {}
+    assert tenures(OWNED) == {4: [(0.0, "a"), (4.0, "b")], 5: [(2.0, "a"), (4.0, "b"), (6.0, "c")], 7: []}
 
 
 @pytest.mark.parametrize("plans", [3, 2 * PLANS_SHOWN + 2])

@@ -1,13 +1,9 @@
 """μ of each replica with its doubt: what all replicas show informs what is believed of one.
 
 Three levels, all as logarithms of the seconds that one event takes, because machines differ by factors:
-- the prior, what an operator says, right to a factor e^±`prior_spread`;
+- the prior, what an operator says, right to a factor e^±PRIOR_SPREAD;
 - the group's typical replica, and by how much replicas differ;
 - each replica: its own mean where it has served much, the group's where it has served little.
-
-Seconds are busy time per event while there are pauses. Polls, commits and the like are not busy time, and cost events
-only under load: a replica that is never idle shows how much longer than its busy time its work takes, and that ratio,
-of the whole group, divides all rates.
 
 The typical replica is that of a random-effects model (DerSimonian, Laird 1986): every replica's true value is the
 typical one's plus a difference of its own with variance τ², and what was measured is that plus an error of known
@@ -32,6 +28,12 @@ EXPECTED_VARIATION: Final = 1.0
 """(Standard deviation / mean)² of one event's service time before any was seen: that of exponential times."""
 EXPECTED_BATCHES: Final = 4.0
 """For how many readings that counts."""
+PRIOR_SPREAD: Final = 0.5
+"""Standard error of the logarithm of what an operator says."""
+REPLICA_SPREAD: Final = 0.1
+"""τ as believed before replicas were seen."""
+MEMORY_EVENTS: Final = 2000
+"""An event counts half after its replica has served so many more."""
 LEAST_DOUBT: Final = 1e-12
 """Variance of a mean that seems certain."""
 ALIKE: Final = 0.05
@@ -61,7 +63,7 @@ class RateEstimate:
     low: float
     high: float
     samples: int
-    """Events of this very replica (of all, for the typical one) that it was learned from; 0: only from others."""
+    """Events of this very replica that it was learned from; 0: only from others."""
 
 
 @dataclass(slots=True)
@@ -109,31 +111,19 @@ class TypicalReplica:
 class ServiceRates:
     """Learns μ of each replica and of the typical one.
 
-    prior: events/s believed before anything is seen. memory_events: an event counts half after its replica has served
-    so many more. O(1) to observe; O(replicas) once for the first estimate after that, then O(1).
+    prior: events/s believed before anything is seen. O(1) to observe; O(replicas) once for the first estimate after
+    that, then O(1).
     """
 
-    def __init__(
-        self, prior: float, *, prior_spread: float = 0.5, replica_spread: float = 0.1, memory_events: int = 2000
-    ) -> None:
-        if not 0 < prior < math.inf:
-            raise ValueError(f"service rate to start from must be positive, got {prior} events/s")
+    def __init__(self, prior: float) -> None:
         self._prior_log_s = -math.log(prior)
-        self._prior_spread = prior_spread
-        self._replica_spread = replica_spread
-        self._memory_events = memory_events
         self._work: dict[str, _Work] = {}
         self._variation = EXPECTED_VARIATION * EXPECTED_BATCHES
         self._batches = EXPECTED_BATCHES
-        self._saturated_s = 0.0
-        self._saturated_busy_s = 0.0
         self._typical: TypicalReplica | None = None
 
-    def observe(self, now: WorkCounters, *, saturated_s: float | None = None) -> None:
-        """Take in one reading. An incarnation's first says where its counters stand; one out of order is ignored.
-
-        saturated_s: seconds since the replica's last reading, if it always had work in between; None: it had pauses.
-        """
+    def observe(self, now: WorkCounters) -> None:
+        """Take in one reading. An incarnation's first says where its counters stand; one out of order is ignored."""
         work = self._work.get(now.replica)
         if work is None:
             self._work[now.replica] = _Work(now)
@@ -145,10 +135,7 @@ class ServiceRates:
         if events <= 0 or busy_s <= 0:
             return
         work.last = now
-        remembered = 0.5 ** (events / self._memory_events)
-        if saturated_s is not None:
-            self._saturated_s = self._saturated_s * remembered + max(busy_s, saturated_s)
-            self._saturated_busy_s = self._saturated_busy_s * remembered + busy_s
+        remembered = 0.5 ** (events / MEMORY_EVENTS)
         if work.events:
             self._learn_variation(work, events, busy_s, remembered)
         work.add(events, busy_s, remembered)
@@ -177,20 +164,9 @@ class ServiceRates:
         return one.value if one.samples and differs else None
 
     @property
-    def typical(self) -> RateEstimate:
-        """μ of the typical replica."""
-        typical = self._fitted()
-        return self._rate(typical.value, typical.doubt, sum(work.seen for work in self._work.values()))
-
-    @property
     def service_rate(self) -> float:
         """μ of the typical replica, events/s."""
-        return self.typical.value
-
-    @property
-    def overhead(self) -> float:
-        """Seconds that work takes under load per second of busy time, at least 1."""
-        return self._saturated_s / self._saturated_busy_s if self._saturated_busy_s else 1.0
+        return math.exp(-self._fitted().value)
 
     def _learn_variation(self, work: _Work, events: int, busy_s: float, remembered: float) -> None:
         """Compare a reading with what its replica's earlier ones predict: how far is the mean of so many events off?"""
@@ -218,37 +194,34 @@ class ServiceRates:
             self._typical = typical_replica(
                 np.log(busy_s / events),
                 np.maximum(self._event_variance * squares / events**2, LEAST_DOUBT),
-                prior=self._prior_log_s,
-                prior_spread=self._prior_spread,
-                replica_spread=self._replica_spread,
+                self._prior_log_s,
             )
         return self._typical
 
     def _rate(self, log_s: float, variance: float, samples: int) -> RateEstimate:
-        log_s, error = log_s + math.log(self.overhead), Z * math.sqrt(variance)
+        error = Z * math.sqrt(variance)
         return RateEstimate(math.exp(-log_s), math.exp(-log_s - error), math.exp(-log_s + error), samples)
 
 
-def typical_replica(
-    own: Floats, doubt: Floats, *, prior: float, prior_spread: float, replica_spread: float
-) -> TypicalReplica:
+def typical_replica(own: Floats, doubt: Floats, prior: float) -> TypicalReplica:
     """Return the typical replica of those measured as `own` with variances `doubt` (> 0); there may be none.
 
-    prior, prior_spread: the typical value as believed, and its standard error. replica_spread: τ as believed.
+    prior: the typical value as believed.
     """
-    spread = _spread(own, doubt, replica_spread**2)
+    spread = _spread(own, doubt)
     weights = 1 / (doubt + spread)
-    certainty = 1 / prior_spread**2 + float(weights.sum())
-    value = (prior / prior_spread**2 + float(weights @ own)) / certainty
+    certainty = 1 / PRIOR_SPREAD**2 + float(weights.sum())
+    value = (prior / PRIOR_SPREAD**2 + float(weights @ own)) / certainty
     return TypicalReplica(value, 1 / certainty, spread, 2 / (len(own) + EXPECTED_REPLICAS))
 
 
-def _spread(own: Floats, doubt: Floats, expected: float) -> float:
+def _spread(own: Floats, doubt: Floats) -> float:
     """Return τ²: what is expected and what is seen, each by how well it is known.
 
     A variance v of m values is known with variance 2·v²/m. Where replicas are hardly known themselves, nothing is seen
     of τ, and what was expected stands.
     """
+    expected = REPLICA_SPREAD**2
     if len(own) < 2:
         return expected
     weights = 1 / doubt

@@ -19,11 +19,10 @@ from autoscaler.live.loads import LoadReader
 from autoscaler.live.loop import STEP_S, Loop, rehearse
 from autoscaler.live.offsets import OffsetReader
 from autoscaler.live.plan_log import PlanLog
-from autoscaler.live.processes import ProcessScaler
+from autoscaler.live.processes import STOP_MARGIN_S, Patience, ProcessScaler
 from autoscaler.live.progress_reader import ProgressReader
 from autoscaler.live.publisher import Publisher
 from autoscaler.live.rebalances import Rebalances
-from autoscaler.live.replica_life import STOP_MARGIN_S, Patience
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.state_dir import LearnedTimes
 from autoscaler.live.web import Source, WebServer

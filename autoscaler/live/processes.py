@@ -6,16 +6,90 @@ A small state machine for each replica. `reconcile` advances all of them and nev
 import signal
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
-from autoscaler.live.launcher import Exit, ProcessLauncher
-from autoscaler.live.replica_life import EMPTY, UNASKED, Patience, Phase, Register, Requested
+from autoscaler.live.launcher import Exit, ProcessLauncher, ReplicaProcess
 from contracts.journal import ReplicaChange, ReplicaChanged
 from contracts.plan import Eviction
 from contracts.progress import Progress, ReplicaState
 
 _CLOCK_GRAIN_S: Final = 1.0
 """The system gives the start of a process in ticks since boot, which may differ from the clock of its reports."""
+STOP_MARGIN_S: Final = 6.0
+"""What a replica may need beyond its own drain time: the event in flight, its commit, leaving the group, its exit."""
+UNASKED: Final = (ReplicaState.DRAINING, ReplicaState.STOPPING)
+"""What a replica reports when somebody else than its scaler has told it to stop."""
+EMPTY: Final = (ReplicaState.WARM, ReplicaState.DRAINED, ReplicaState.STOPPING)
+"""What a replica reports that owns nothing, or is past giving back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long the scaler waits for what, in seconds."""
+
+    start_s: float = 20.0
+    """From the start of a process until it reports itself warm; then it is killed and started again."""
+    drain_s: float = 12.0
+    """From its release until a replica has given everything back; then it is stopped all the same. A little more than
+    the group's rebalance time-out, which a round may take that has to wait for a slow member."""
+    stop_s: float = 14.0
+    """From SIGTERM to SIGKILL: the replica's own drain time (8 s) and STOP_MARGIN_S."""
+    healthy_s: float = 10.0
+    """A replica that was ready for so long and ends is replaced at once; one that ends sooner waits its back-off."""
+    backoff_s: float = 0.5
+    """Before the first repetition of a failed start; doubled for each further one."""
+    backoff_limit_s: float = 30.0
+
+    def backoff(self, failures: int) -> float:
+        """Return how long to wait after so many failures in a row, in seconds."""
+        return 0.0 if failures == 0 else min(self.backoff_limit_s, self.backoff_s * 2.0 ** min(failures - 1, 16))
+
+
+class Phase(StrEnum):
+    """Where a replica stands, as its scaler sees it."""
+
+    WAITING = "waiting"
+    """To be started at `due_s`."""
+    STARTING = "starting"
+    READY = "ready"
+    LEAVING = "leaving"
+    """Asks to be drained although its scaler did not tell it to stop. It will be replaced."""
+    DRAINING = "draining"
+    """Released: it shall give back what it owns."""
+    STOPPING = "stopping"
+    """Told to stop, or about to, and not wanted any more."""
+
+
+@dataclass(slots=True)
+class Requested:
+    """One replica that was requested, as its scaler sees it. Changed by the scaler alone."""
+
+    name: str
+    phase: Phase
+    due_s: float
+    """When the next step happens if nothing else does."""
+    process: ReplicaProcess | None = None
+    report: Progress | None = None
+    """Newest report of this very process."""
+    ready_s: float = 0.0
+    failures: int = 0
+    """Starts in a row that led to nothing."""
+    verdict: str = ""
+    """Why it was killed."""
+    wanted_again: bool = False
+    replaces: bool = False
+    """It shall follow a process of this name that has ended unasked."""
+    died_s: float | None = None
+    """When that process died; None where it stopped in order."""
+
+    @property
+    def absent(self) -> bool:
+        """Whether it cannot serve although it should have been there: it leaves, has ended, or fails to start."""
+        if self.phase is Phase.LEAVING:
+            return True
+        return self.phase in (Phase.WAITING, Phase.STARTING) and (self.failures > 0 or self.replaces)
 
 
 class ProcessScaler:
@@ -36,17 +110,14 @@ class ProcessScaler:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._launcher = launcher
-        self._register = Register(launcher, record, clock)
+        self._record = record
         self._patience = patience or Patience()
         self._joins_warm = joins_warm
         self._obeys_plans = obeys_plans
         self._clock = clock
         self._replicas: dict[str, Requested] = {}
-
-    @property
-    def evictions(self) -> list[Eviction]:
+        self.evictions: list[Eviction] = []
         """Members known dead. Whoever publishes them removes them."""
-        return self._register.evictions
 
     @property
     def requested(self) -> tuple[str, ...]:
@@ -78,11 +149,11 @@ class ProcessScaler:
             report = reports.get(name)
             if process is not None:
                 self._replicas[name] = Requested(name, Phase.STARTING, self._clock() + self._patience.start_s, process)
-                self._register.tell(name, ReplicaChange.ADOPTED, f"pid {entry.pid}")
+                self._tell(name, ReplicaChange.ADOPTED, f"pid {entry.pid}")
                 continue
             self._launcher.forget(name)
-            self._register.tell(name, ReplicaChange.DIED, f"pid {entry.pid} ended while no autoscaler watched")
-            self._register.evict(report if report is not None and report.pid == entry.pid else None)
+            self._tell(name, ReplicaChange.DIED, f"pid {entry.pid} ended while no autoscaler watched")
+            self._evict(report if report is not None and report.pid == entry.pid else None)
         self.reconcile(reports)
 
     def request(self, names: Iterable[str]) -> None:
@@ -90,7 +161,7 @@ class ProcessScaler:
         for name in names:
             one = self._replicas.get(name)
             if one is None:
-                self._register.tell(name, ReplicaChange.REQUESTED)
+                self._tell(name, ReplicaChange.REQUESTED)
                 self._replicas[name] = one = Requested(name, Phase.WAITING, self._clock())
                 self._start(one)
             elif one.phase is Phase.DRAINING:
@@ -150,12 +221,12 @@ class ProcessScaler:
         if one.phase is Phase.STARTING and not one.verdict and self._able(report):
             one.phase, one.due_s, one.ready_s = Phase.READY, float("inf"), self._clock()
             one.replaces, one.died_s = False, None
-            self._register.tell(one.name, ReplicaChange.READY, f"pid {process.pid}")
+            self._tell(one.name, ReplicaChange.READY, f"pid {process.pid}")
         elif one.phase is Phase.READY and report.state in UNASKED:
             one.phase, one.due_s = Phase.LEAVING, self._clock() + self._patience.stop_s
         elif one.phase is Phase.DRAINING and report.state in (*EMPTY, ReplicaState.DRAINING):
             if report.state in EMPTY:
-                self._register.tell(one.name, ReplicaChange.DRAINED)
+                self._tell(one.name, ReplicaChange.DRAINED)
             self._stop(one)
 
     def _able(self, report: Progress) -> bool:
@@ -188,7 +259,7 @@ class ProcessScaler:
             self._failed(one, str(failed))
             return
         one.phase, one.due_s = Phase.STARTING, self._clock() + self._patience.start_s
-        self._register.tell(one.name, ReplicaChange.STARTED, f"pid {one.process.pid}")
+        self._tell(one.name, ReplicaChange.STARTED, f"pid {one.process.pid}")
 
     def _stop(self, one: Requested) -> None:
         """Tell it to stop, unless it says that it was told already: a second signal could cut its drain short."""
@@ -203,18 +274,19 @@ class ProcessScaler:
             self._failed(one, how)
         elif one.phase in (Phase.DRAINING, Phase.STOPPING):
             if one.verdict or not end.clean:
-                self._register.evict(one.report)
+                self._evict(one.report)
             self._gone(one, ReplicaChange.LEFT, how)
         elif end.clean and not one.verdict and (end.known or one.phase is Phase.LEAVING):
             self._gone(one, ReplicaChange.LEFT, f"{how}; its scaler had not asked it to stop")
             self._replace(one, died_s=None)
         else:
-            self._register.evict(one.report)
-            self._gone(one, ReplicaChange.DIED, self._register.with_last_words(one.name, how))
+            self._evict(one.report)
+            self._gone(one, ReplicaChange.DIED, self._with_last_words(one.name, how))
             self._replace(one, died_s=self._clock())
 
     def _replace(self, one: Requested, died_s: float | None) -> None:
-        self._register.tell(one.name, ReplicaChange.REQUESTED, f"in place of the one that {_ended_how(died_s)}")
+        how = "stopped" if died_s is None else "died"
+        self._tell(one.name, ReplicaChange.REQUESTED, f"in place of the one that {how}")
         young = self._clock() - one.ready_s < self._patience.healthy_s
         failures = one.failures + 1 if young else 0
         due_s = self._clock() + self._patience.backoff(failures)
@@ -227,20 +299,31 @@ class ProcessScaler:
         wait_s = self._patience.backoff(one.failures)
         one.process, one.phase, one.due_s = None, Phase.WAITING, self._clock() + wait_s
         self._launcher.forget(one.name)
-        detail = f"{self._register.with_last_words(one.name, how)}; attempt {one.failures + 1} in {wait_s:g} s"
-        self._register.tell(one.name, ReplicaChange.START_FAILED, detail)
+        detail = f"{self._with_last_words(one.name, how)}; attempt {one.failures + 1} in {wait_s:g} s"
+        self._tell(one.name, ReplicaChange.START_FAILED, detail)
 
     def _gone(self, one: Requested, change: ReplicaChange, detail: str) -> None:
-        self._register.tell(one.name, change, detail)
+        self._tell(one.name, change, detail)
         self._launcher.forget(one.name)
         del self._replicas[one.name]
         if one.wanted_again:
             self.request([one.name])
 
+    def _tell(self, name: str, change: ReplicaChange, detail: str = "") -> None:
+        self._record(ReplicaChanged(at_us=int(self._clock() * 1e6), replica=name, change=change, detail=detail))
+
+    def _evict(self, report: Progress | None) -> None:
+        """Note that the process of `report` is dead; of one that never was in the group there is nothing to say."""
+        if report is not None and report.member_id:
+            self.evictions.append(
+                Eviction(replica=report.replica, member_id=report.member_id, incarnation=report.incarnation)
+            )
+
+    def _with_last_words(self, name: str, how: str) -> str:
+        """Return `how` it ended, with the last line of its log."""
+        last = self._launcher.last_log_line(name)
+        return f"{how}; last log line: {last}" if last else how
+
     def _signal(self, one: Requested, number: signal.Signals) -> None:
         if one.process is not None:
             one.process.signal(number)
-
-
-def _ended_how(died_s: float | None) -> str:
-    return "stopped" if died_s is None else "died"

@@ -52,11 +52,7 @@ class Workload:
 
     @classmethod
     def whole(cls, arrivals: Arrivals, *, partitions: int, duration_s: float) -> "Workload":
-        """Return a workload of one chunk. Raises ValueError for an event outside the run or its partitions."""
-        if len(arrivals) and arrivals.intended_us[-1] >= duration_s * 1e6:
-            raise ValueError(f"an event at {arrivals.intended_us[-1] / 1e6} s lies outside a run of {duration_s} s")
-        if len(arrivals) and not 0 <= arrivals.partition.min() <= arrivals.partition.max() < partitions:
-            raise ValueError(f"events name partitions outside 0 … {partitions - 1}")
+        """Return a workload of one chunk."""
         return cls(partitions, duration_s, (arrivals,))
 
     def __iter__(self) -> Iterator[Arrivals]:
@@ -68,7 +64,7 @@ class Feed:
 
     Events with one intended time stay together.
 
-    Raises ValueError where chunks are not in order, or name a partition or a time outside the workload.
+    Raises ValueError where chunks are not in order, or name a time outside the workload.
     look_back_us: how long before the present moment `slots` may be asked about.
     """
 
@@ -109,8 +105,6 @@ class Feed:
                 f"a chunk of events from {first_us / 1e6} to {last_us / 1e6} s does not follow {self._last_us / 1e6} s "
                 f"or lies outside a run of {self._workload.duration_s} s"
             )
-        if not 0 <= chunk.partition.min() <= chunk.partition.max() < self._workload.partitions:
-            raise ValueError(f"events name partitions outside 0 … {self._workload.partitions - 1}")
         self._last_us = last_us
         low = 0
         while low < len(chunk):

@@ -19,66 +19,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autoscaler.simulator import kernel
-from autoscaler.simulator.arrivals import Arrivals, check_next
 from autoscaler.simulator.chance import ServiceTimes
-from autoscaler.simulator.rows import NEVER, NONE, PARTITION, REPLICA, Rows, Served, Window, service_row
+from autoscaler.simulator.rows import NEVER, NONE, EventServer, Served
 
 NOBODY: Final = NONE
 """In place of a replica's number."""
 
 
-class Engine:
-    """Numbered replicas and partitions, on the loops of `kernel`, at machine speed and in bounded memory.
-
-    Commands and questions refer to the moment that was advanced to. It holds what was fed and has not arrived, what is
-    unfinished, and the outcomes that were not taken.
-    """
+class Engine(EventServer):
+    """Serves on the loops of `kernel`, at machine speed and in bounded memory."""
 
     def __init__(self, partitions: int, service: ServiceTimes, *, poll_events: int = 1) -> None:
         """Raise ValueError for less than one partition or one event."""
         if partitions < 1 or poll_events < 1:
             raise ValueError(f"{partitions} partitions and polls of {poll_events} events: both must be at least 1")
-        self._speed = service.speed
-        self._service = service_row(service, poll_events)
-        self._partitions: Rows = np.zeros(partitions, PARTITION)
-        for name in ("owner", "first", "last"):
-            self._partitions[name] = NONE
-        self._replicas: Rows = np.empty(0, REPLICA)
-        self._events = Window(service)
-        self._arrived = 0
-        """Number of the first event that has not arrived."""
-        self._now_us = self._newest_us = 0
+        super().__init__(partitions, service, poll_events)
         self._commanded = False
         """Commands were given that have not been carried out: that is done once for all of one moment."""
-        self._collected: list[Served] = []
-        """Outcomes that wait to be taken; `_collected_until` is the event after them."""
-        self._collected_until = self._taken = 0
         self._repeated: dict[int, Served] = {}
         """Outcome of events that were finished and must be served again."""
-
-    @property
-    def now_us(self) -> int:
-        """Everything that starts before this moment has started."""
-        return self._now_us
-
-    def add_replica(self) -> int:
-        """Return the number of a new replica; numbers grow from 0. It serves nothing until something is attached."""
-        number = len(self._replicas)
-        added = np.zeros(1, REPLICA)
-        added["speed"] = self._speed(number)
-        added["alive"] = True
-        for name in ("first", "last"):
-            added[name] = NONE
-        self._replicas = np.concatenate([self._replicas, added])
-        return number
-
-    def feed(self, arrivals: Arrivals) -> None:
-        """Take in the next events. Raises ValueError for events out of order, of the past, or of no partition."""
-        check_next(arrivals, earliest_us=max(self._now_us, self._newest_us), partitions=len(self._partitions))
-        if not len(arrivals):
-            return
-        self._newest_us = int(arrivals.intended_us[-1])
-        self._events.feed(arrivals)
 
     def advance(self, until_us: int) -> None:
         """Serve everything that starts before `until_us`, which becomes `now_us`. Raises ValueError for the past."""
@@ -118,11 +77,6 @@ class Engine:
         Of several, should a new owner have been attached too early, the last one counts.
         """
         return kernel.in_service_until(*self._state(), partition, self._now_us)
-
-    def produced(self) -> NDArray[np.int64]:
-        """Return events that arrived before now (intended < now), by partition."""
-        produced: NDArray[np.int64] = self._partitions["produced"].copy()
-        return produced
 
     def committed(self) -> NDArray[np.int64]:
         """Return events committed at or before now, by partition."""
@@ -168,24 +122,12 @@ class Engine:
         self._now_us = max(now_us, done_us)
         return done_us
 
-    def take(self) -> Served:
-        """Return the outcome of events that are finished and were not taken before, as far as they are consecutive."""
-        self._collect()
-        first, self._taken = self._taken, self._collected_until
-        collected, self._collected = self._collected, []
-        return Served.joined(collected, first)
-
-    def _state(self) -> tuple[Rows, int, Rows, Rows]:
-        """Return what most loops work on."""
-        return self._events.rows, self._events.base, self._replicas, self._partitions
-
     def _arrive(self, until_us: int) -> None:
         if self._arrived < self._events.loaded:
             left = kernel.arrive(*self._state(), self._service, self._arrived, until_us)
             self._arrived = self._events.loaded if left == NONE else left
 
     def _collect(self) -> None:
-        """Put the outcomes of what has been finished aside, so that its rows may be used again."""
         first = end = self._collected_until
         while True:
             end = kernel.first_unfinished(self._events.rows, self._events.base, end, self._events.loaded, self._now_us)

@@ -8,8 +8,8 @@ from autoscaler.ports import NotReadyError
 from autoscaler.records import GroupStatus
 from autoscaler.simulator.agenda import Agenda
 from autoscaler.simulator.chance import Cause, StartUp, chance_of
+from autoscaler.simulator.deliveries import PlanDelivery
 from autoscaler.simulator.engine import Engine
-from autoscaler.simulator.holdings import PlanDelivery
 from autoscaler.simulator.members import LearnedRates, Member, Members
 from autoscaler.simulator.outcome import Kill
 from autoscaler.simulator.placement import aimed_at, first_placement, moved, placed

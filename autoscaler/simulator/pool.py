@@ -15,57 +15,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autoscaler.simulator import pool_kernel
-from autoscaler.simulator.arrivals import Arrivals, check_next
+from autoscaler.simulator.arrivals import Arrivals
 from autoscaler.simulator.chance import ServiceTimes
 from autoscaler.simulator.engine import NOBODY
 from autoscaler.simulator.kernel import first_unfinished
-from autoscaler.simulator.rows import MEMBER, NEVER, NONE, PARTITION, Rows, Served, Window, service_row
+from autoscaler.simulator.rows import NEVER, NONE, EventServer
 
 
-class Pool:
-    """Serves as `Engine` does, except that replicas join and leave; nothing is attached.
-
-    It holds what was fed and is unfinished, and the outcomes that were not taken.
-    """
+class Pool(EventServer):
+    """Serves as `Engine` does, except that replicas join and leave; nothing is attached."""
 
     def __init__(self, partitions: int, service: ServiceTimes, *, whole_batches: bool = False) -> None:
-        self._speed = service.speed
-        self._service = service_row(service)
+        super().__init__(partitions, service)
         self._whole_batches = whole_batches
-        self._partitions: Rows = np.zeros(partitions, PARTITION)
-        self._partitions["last"] = NONE
-        self._members: Rows = np.empty(0, MEMBER)
-        """By replica number, also those that have not joined or have left."""
         self._free = np.empty(0, np.int64)
         """Numbers of the members as a heap: who is free first stands first."""
-        self._events = Window(service)
-        self._now_us = self._newest_us = 0
-        self._arrived = self._waiting = 0
-        """Numbers of the first event that has not arrived, and of the first that nobody has acquired."""
+        self._waiting = 0
+        """Number of the first event that nobody has acquired."""
         self._lost: dict[int, int] = {}
         """Killed replica → the first event of what is to be given back."""
         self._returned: list[int] = []
         """First events of what was given back; a heap."""
-        self._collected: list[Served] = []
-        """Outcomes that wait to be taken; `_collected_until` is the event after them."""
-        self._collected_until = self._taken = 0
-
-    @property
-    def now_us(self) -> int:
-        """See `Engine`."""
-        return self._now_us
-
-    def add_replica(self) -> int:
-        """Return the number of a new replica; it serves nothing until it joins."""
-        number = len(self._members)
-        added = np.zeros(1, MEMBER)
-        added["speed"], added["free_us"], added["first"] = self._speed(number), self._now_us, NONE
-        self._members = np.concatenate([self._members, added])
-        return number
 
     def join(self, replica: int) -> None:
         """From now on `replica` takes units."""
-        self._members["free_us"][replica] = max(self.busy_until_us(replica), self._now_us)
+        self._replicas["free_us"][replica] = max(self.busy_until_us(replica), self._now_us)
         self._arrange(np.append(self._free, replica))
 
     def leave(self, replica: int) -> None:
@@ -78,7 +52,7 @@ class Pool:
 
     def busy_until_us(self, replica: int) -> int:
         """Return when `replica` has finished what it acquired."""
-        return int(self._members["free_us"][replica])
+        return int(self._replicas["free_us"][replica])
 
     def kill(self, replica: int) -> None:
         """End `replica` now. What it acquired and did not finish waits until it is given back."""
@@ -94,13 +68,9 @@ class Pool:
 
     def feed(self, arrivals: Arrivals) -> None:
         """See `Engine`. Units are formed of what is fed at once."""
-        check_next(arrivals, earliest_us=max(self._now_us, self._newest_us), partitions=len(self._partitions))
-        if not len(arrivals):
-            return
-        self._newest_us = int(arrivals.intended_us[-1])
+        super().feed(arrivals)
         self._collect()
         events, fed = self._events, self._events.loaded
-        events.feed(arrivals)
         while events.next_us != NEVER:
             first = events.loaded
             events.load(self._collected_until)
@@ -117,11 +87,6 @@ class Pool:
             events.rows, events.base, self._partitions, self._arrived, events.loaded, until_us
         )
 
-    def produced(self) -> NDArray[np.int64]:
-        """See `Engine`."""
-        produced: NDArray[np.int64] = self._partitions["produced"].copy()
-        return produced
-
     def committed(self) -> NDArray[np.int64]:
         """See `Engine`."""
         pool_kernel.commit_all(*self._state(), self._now_us)
@@ -133,24 +98,13 @@ class Pool:
         if (self._waiting < self._events.loaded or self._returned) and not len(self._free):
             raise ValueError("nobody serves what is left in the queue")
         self._serve(NEVER)
-        self.advance(max(self._now_us, int(self._members["free_us"].max(initial=0))))
+        self.advance(max(self._now_us, int(self._replicas["free_us"].max(initial=0))))
         self.committed()
-        return int(self._members["done_us"].max(initial=0))
-
-    def take(self) -> Served:
-        """See `Engine`."""
-        self._collect()
-        first, self._taken = self._taken, self._collected_until
-        collected, self._collected = self._collected, []
-        return Served.joined(collected, first)
-
-    def _state(self) -> tuple[Rows, int, Rows, Rows]:
-        """Return what most loops work on."""
-        return self._events.rows, self._events.base, self._members, self._partitions
+        return int(self._replicas["done_us"].max(initial=0))
 
     def _arrange(self, members: NDArray[np.int64]) -> None:
         """Make `members` the heap: in order they are one."""
-        self._free = members[np.lexsort((members, self._members["free_us"][members]))]
+        self._free = members[np.lexsort((members, self._replicas["free_us"][members]))]
 
     def _serve(self, until_us: int) -> None:
         """Let units be acquired before `until_us`, those that were given back first."""
@@ -163,7 +117,6 @@ class Pool:
             self._waiting = pool_kernel.serve(*state, self._waiting, self._events.loaded, self._now_us, until_us)
 
     def _collect(self) -> None:
-        """Put the outcomes of what has been finished aside, so that its rows may be used again."""
         pool_kernel.commit_all(*self._state(), self._now_us)  # chains lead to unfinished events then
         events, first = self._events, self._collected_until
         end = first_unfinished(events.rows, events.base, first, events.loaded, self._now_us)

@@ -3,6 +3,7 @@
 Only a stretch of the run is kept, short enough for the processor's cache.
 """
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from autoscaler.simulator.arrivals import Arrivals
+from autoscaler.simulator.arrivals import Arrivals, check_next
 from autoscaler.simulator.chance import BLOCK, ServiceTimes
 
 Rows = NDArray[np.void]
@@ -39,26 +40,16 @@ REPLICA: Final = np.dtype(
     [
         ("speed", np.float64),
         ("free_us", np.int64),  # nothing more starts before
-        ("first", np.int64),  # chain of events that are not committed
+        ("first", np.int64),  # chain of events that are not committed; in a pool of those that it acquired
         ("last", np.int64),
         ("polled_us", np.int64),  # when the newest batch was polled
         ("room", np.int64),  # events that it can still hold; 0: it is closed
-        ("done_us", np.int64),  # end of the newest committed batch
+        ("done_us", np.int64),  # end of the newest committed batch; in a pool, event
         ("concerned", np.bool_),  # by a command that has not been carried out
         ("alive", np.bool_),
     ],
     align=True,
 )
-MEMBER: Final = np.dtype(
-    [
-        ("speed", np.float64),
-        ("free_us", np.int64),  # when it has served what it acquired
-        ("first", np.int64),  # chain of events that it acquired and that are not committed
-        ("done_us", np.int64),  # end of the newest committed event
-    ],
-    align=True,
-)
-"""A replica of a pool."""
 PARTITION: Final = np.dtype(
     [
         ("owner", np.int64),
@@ -164,3 +155,67 @@ class Window:
             self.rows = np.empty(2 * (len(kept) + count), EVENT)
         self.rows[: len(kept)] = kept
         self.base = oldest
+
+
+class EventServer(ABC):
+    """Numbered replicas and partitions, and the events that they serve. Time only moves forward.
+
+    Commands and questions refer to the moment that was advanced to. It holds what was fed and has not arrived, what is
+    unfinished, and the outcomes that were not taken.
+    """
+
+    def __init__(self, partitions: int, service: ServiceTimes, poll_events: int = 1) -> None:
+        self._speed = service.speed
+        self._service = service_row(service, poll_events)
+        self._partitions: Rows = np.zeros(partitions, PARTITION)
+        for name in ("owner", "first", "last"):
+            self._partitions[name] = NONE
+        self._replicas: Rows = np.empty(0, REPLICA)
+        self._events = Window(service)
+        self._arrived = 0
+        """Number of the first event that has not arrived."""
+        self._now_us = self._newest_us = 0
+        self._collected: list[Served] = []
+        """Outcomes that wait to be taken; `_collected_until` is the event after them."""
+        self._collected_until = self._taken = 0
+
+    @property
+    def now_us(self) -> int:
+        """Everything that starts before this moment has started."""
+        return self._now_us
+
+    def add_replica(self) -> int:
+        """Return the number of a new replica; numbers grow from 0. It serves nothing yet."""
+        number = len(self._replicas)
+        added = np.zeros(1, REPLICA)
+        added["speed"], added["free_us"], added["alive"] = self._speed(number), self._now_us, True
+        added["first"] = added["last"] = NONE
+        self._replicas = np.concatenate([self._replicas, added])
+        return number
+
+    def feed(self, arrivals: Arrivals) -> None:
+        """Take in the next events. Raises ValueError for events out of order, of the past, or of no partition."""
+        check_next(arrivals, earliest_us=max(self._now_us, self._newest_us), partitions=len(self._partitions))
+        if len(arrivals):
+            self._newest_us = int(arrivals.intended_us[-1])
+            self._events.feed(arrivals)
+
+    def produced(self) -> NDArray[np.int64]:
+        """Return events that arrived before now (intended < now), by partition."""
+        produced: NDArray[np.int64] = self._partitions["produced"].copy()
+        return produced
+
+    def take(self) -> Served:
+        """Return the outcome of events that are finished and were not taken before, as far as they are consecutive."""
+        self._collect()
+        first, self._taken = self._taken, self._collected_until
+        collected, self._collected = self._collected, []
+        return Served.joined(collected, first)
+
+    @abstractmethod
+    def _collect(self) -> None:
+        """Put the outcomes of what has been finished aside, so that its rows may be used again."""
+
+    def _state(self) -> tuple[Rows, int, Rows, Rows]:
+        """Return what most loops work on."""
+        return self._events.rows, self._events.base, self._replicas, self._partitions

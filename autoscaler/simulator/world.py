@@ -3,10 +3,9 @@
 from autoscaler.simulator.agenda import Agenda
 from autoscaler.simulator.arrivals import Arrivals, Feed, Workload
 from autoscaler.simulator.chance import ServiceTimes
-from autoscaler.simulator.deliveries import Share, make_delivery
+from autoscaler.simulator.deliveries import Handover, PlanDelivery, Share, make_delivery
 from autoscaler.simulator.engine import NOBODY, Engine
 from autoscaler.simulator.group import SimulatedGroup
-from autoscaler.simulator.holdings import Handover, PlanDelivery
 from autoscaler.simulator.outcome import Outcomes
 from autoscaler.simulator.pool import Pool
 from autoscaler.simulator.settings import SimulationSettings, Tick

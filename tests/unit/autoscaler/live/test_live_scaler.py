@@ -7,7 +7,7 @@ from live_fakes import FakeProcess
 from live_worlds import ScalerWorld
 
 from autoscaler.live.launcher import Exit, PidFile
-from autoscaler.live.replica_life import Patience
+from autoscaler.live.processes import Patience
 from contracts.journal import ReplicaChange
 from contracts.progress import ReplicaState
 

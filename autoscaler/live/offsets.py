@@ -27,20 +27,14 @@ MIN_WAIT_S: Final = 0.05
 
 @dataclass(frozen=True, slots=True)
 class PartitionOffsets:
-    """One partition, all three offsets known: 0 ≤ beginning, committed ≤ end.
+    """Of one partition.
 
     A group that has not committed yet starts at the beginning (its reset is `earliest`), so that is a known state.
     """
 
-    beginning: int
     end: int
-    committed: int | None
-    """None: the group has never committed here."""
-
-    @property
-    def lag(self) -> int:
-        """Events produced, still stored and not committed."""
-        return self.end - max(self.beginning, self.committed or 0)
+    lag: int
+    """Events produced, still stored and not committed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +149,6 @@ class OffsetReader:
                 raise NotReadyError(f"{what} offset of {name}: {entry.error.str()}")
         if beginning.offset < 0 or end.offset < beginning.offset:
             raise NotReadyError(f"offsets of {name}: the broker answered {beginning.offset} to {end.offset}")
-        if committed.offset == OFFSET_INVALID:
-            return PartitionOffsets(beginning=beginning.offset, end=end.offset, committed=None)
-        if not 0 <= committed.offset <= end.offset:
+        if committed.offset != OFFSET_INVALID and not 0 <= committed.offset <= end.offset:
             raise NotReadyError(f"lag of {name}: committed offset {committed.offset}, end {end.offset}")
-        return PartitionOffsets(beginning=beginning.offset, end=end.offset, committed=committed.offset)
+        return PartitionOffsets(end.offset, end.offset - max(beginning.offset, committed.offset))

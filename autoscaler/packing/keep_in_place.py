@@ -5,7 +5,6 @@ again, and keeps what is better (ruin and recreate: Schrimpf, Schneider, Stamm-W
 moves, what consumers are worth, and what little room is likely to bring. The loops are compiled.
 """
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import erfc, exp, inf, sqrt
 from typing import Final, NamedTuple
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 
 from autoscaler.jit import compiled
 from autoscaler.packing.any_fit import BEST, NONE, Loads, Ranks, nothing_open, opened_by, place_all
-from autoscaler.packing.one_dimension import NOBODY, Problem
+from autoscaler.packing.one_dimension import NOBODY, Packer, Problem
 
 SPARE: Final = 3
 """Consumers beyond those that own something, among which a search may choose."""
@@ -38,7 +37,7 @@ OWNED, HELD, SMALLEST, RISK = 0, 1, 2, 3
 
 
 @dataclass(frozen=True, slots=True)
-class KeepInPlace:
+class KeepInPlace(Packer):
     """A Packer that evicts the least rate from overfull consumers, empties one that is cheap to empty, else rests.
 
     Whenever something has to move it looks for the cheapest way: the rate that moves, plus a price for each consumer,
@@ -62,20 +61,10 @@ class KeepInPlace:
             if not 0 <= getattr(self, name) < inf:
                 raise ValueError(f"{name} must be finite and not negative, got {getattr(self, name)}")
 
-    def __call__(
-        self,
-        loads: Mapping[int, float],
-        owners: Mapping[int, int],
-        capacity: float,
-        *,
-        order: Sequence[int] | None = None,
-    ) -> dict[int, int]:
-        """See Packer."""
-        problem = Problem.of(loads, owners, capacity, order)
-        new = (problem.owners == NOBODY).all()
-        return problem.answer(_repacked(problem) if new else self._kept(problem))
-
-    def _kept(self, problem: Problem) -> Ranks:
+    def pack(self, problem: Problem) -> Ranks:
+        """Return the rank of each partition's consumer."""
+        if (problem.owners == NOBODY).all():
+            return _repacked(problem)
         before, sizes, capacity = problem.owners, problem.loads, problem.capacity
         into = before.copy()
         grouped, starts = problem.grouped()

@@ -1,38 +1,15 @@
-"""The shared signature of the one-dimensional packers, and its arguments as arrays, checked."""
+"""What the one-dimensional packers share: their arguments as arrays, checked."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 NOBODY = -1
 """In place of an owner: the partition is new."""
-
-
-class Packer(Protocol):
-    """Places every partition on a consumer."""
-
-    def __call__(
-        self,
-        loads: Mapping[int, float],
-        owners: Mapping[int, int],
-        capacity: float,
-        *,
-        order: Sequence[int] | None = None,
-    ) -> dict[int, int]:
-        """Return partition → number of the consumer that shall own it, for every partition of `loads`.
-
-        loads: rate of each partition, in any unit, finite and not negative. owners: consumers before, numbered from
-        0; a partition without one is new, one that `loads` lacks is ignored. capacity: what a consumer may hold, in
-        the unit of the loads; a load above it gets a consumer of its own. order: every partition once: the order of
-        arrival for packers that take partitions as they come, and what breaks ties between equal loads for the
-        others; None: the order of `loads`.
-        Raises ValueError for arguments that are not so.
-        """
-        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,3 +81,31 @@ class Problem:
             numbers = np.concatenate((np.arange(small), self.large_numbers))
             chosen = numbers[chosen]
         return dict(zip(self.partitions, chosen.tolist(), strict=True))
+
+
+class Packer(ABC):
+    """Places every partition on a consumer."""
+
+    def __call__(
+        self,
+        loads: Mapping[int, float],
+        owners: Mapping[int, int],
+        capacity: float,
+        *,
+        order: Sequence[int] | None = None,
+    ) -> dict[int, int]:
+        """Return partition → number of the consumer that shall own it, for every partition of `loads`.
+
+        loads: rate of each partition, in any unit, finite and not negative. owners: consumers before, numbered from
+        0; a partition without one is new, one that `loads` lacks is ignored. capacity: what a consumer may hold, in
+        the unit of the loads; a load above it gets a consumer of its own. order: every partition once: the order of
+        arrival for packers that take partitions as they come, and what breaks ties between equal loads for the
+        others; None: the order of `loads`.
+        Raises ValueError for arguments that are not so.
+        """
+        problem = Problem.of(loads, owners, capacity, order)
+        return problem.answer(self.pack(problem))
+
+    @abstractmethod
+    def pack(self, problem: Problem) -> NDArray[np.int64]:
+        """Return the rank of each partition's consumer."""

@@ -1,15 +1,13 @@
 """The packers of one dimension by name: the twelve of Landau et al. 2024, keep-in-place, and Least-Loaded."""
 
 import math
-from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
 
-from autoscaler.packing.any_fit import BEST, FIRST, NEXT, WORST, AnyFit, Ranks
+from autoscaler.packing.any_fit import BEST, FIRST, NEXT, WORST, AnyFit, ModifiedAnyFit, Ranks
 from autoscaler.packing.keep_in_place import KeepInPlace
 from autoscaler.packing.least_loaded import NO_ROOM, ROUNDING, fill
-from autoscaler.packing.modified_any_fit import ModifiedAnyFit
 from autoscaler.packing.one_dimension import NOBODY, Packer, Problem
 from autoscaler.packing.owners import NONE, Overlap, best_matching
 
@@ -17,25 +15,25 @@ UNITS: Final = 1e12
 """Of the largest load: weights of the matching are integers."""
 
 
-def balanced(
-    loads: Mapping[int, float], owners: Mapping[int, int], capacity: float, *, order: Sequence[int] | None = None
-) -> dict[int, int]:
-    """Pack rates as Least-Loaded does; see Packer. Ties between equal loads: the order.
+class LeastLoaded(Packer):
+    """Packs rates as Least-Loaded does. Ties between equal loads: the order.
 
     A bin gets the number of a consumer before such that the rate that stays is the largest possible, or the lowest
     number that is free then. A load above the capacity counts as exactly one full bin: only loads of 0 can join it.
     """
-    problem = Problem.of(loads, owners, capacity, order)
-    if not loads:
-        return {}
-    decreasing = problem.decreasing()
-    rates = np.minimum(problem.loads[decreasing], problem.capacity)
-    bins = max(1, math.ceil(rates.sum() / problem.capacity * (1 - ROUNDING)))
-    while (places := fill(rates, np.zeros_like(rates), problem.capacity, math.inf, bins))[-1:] == NO_ROOM:
-        bins += 1
-    place_of = np.empty_like(places)
-    place_of[decreasing] = places
-    return problem.answer(_numbers(problem, place_of, bins)[place_of])
+
+    def pack(self, problem: Problem) -> Ranks:
+        """Return the rank of each partition's consumer."""
+        if not problem.loads.size:
+            return problem.owners
+        decreasing = problem.decreasing()
+        rates = np.minimum(problem.loads[decreasing], problem.capacity)
+        bins = max(1, math.ceil(rates.sum() / problem.capacity * (1 - ROUNDING)))
+        while (places := fill(rates, np.zeros_like(rates), problem.capacity, math.inf, bins))[-1:] == NO_ROOM:
+            bins += 1
+        place_of = np.empty_like(places)
+        place_of[decreasing] = places
+        return _numbers(problem, place_of, bins)[place_of]
 
 
 def _numbers(problem: Problem, place_of: Ranks, bins: int) -> Ranks:
@@ -71,7 +69,7 @@ PACKERS: Final[dict[str, Packer]] = {
     "mwfp": ModifiedAnyFit(WORST, by_largest=True),
     "mbfp": ModifiedAnyFit(BEST, by_largest=True),
     "keep_in_place": KeepInPlace(),
-    "least_loaded": balanced,
+    "least_loaded": LeastLoaded(),
 }
 AS_THEY_COME: Final = ("nf", "ff", "bf", "wf")
 """Packers that take partitions in the order in which they are shown; the paper shows them in another each time."""

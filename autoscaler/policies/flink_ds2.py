@@ -35,12 +35,6 @@ class FlinkDs2Settings(Settings):
     """utilization.min. Example: 0.6 ± 0.2; default: target ± 0.3."""
     catch_up_s: float = setting(5.0, "s", least=0)
     """catch-up.duration, s: a backlog should be gone after that. 0: backlogs ask for nothing. Example 5 min."""
-    restart_s: float = setting(2.0, "s", least=0)
-    """restart.time, s: what a rescale is expected to take where it is not tracked. Example 2 min."""
-    track_restart_time: bool = setting(True)
-    """restart.time-tracking.enabled: take the t_r that this very group shows instead. The operator's default is off."""
-    restart_limit_s: float = setting(15.0, "s", least=0)
-    """restart.time-tracking.limit, s: t_r counts as no more than this. Default 15 min."""
     metrics_window_s: float = setting(5.0, "s", above=0)
     """metrics.window, s: rates and busyness are averages over it; nothing is done before it is full. Example 5 min."""
     stabilisation_s: float = setting(1.0, "s", least=0)
@@ -218,9 +212,7 @@ class FlinkDs2:
     def _evaluated(self, observation: GroupObservation, metrics: Metrics) -> tuple[int, str]:
         """Return the count to ask for, and why."""
         now, options = observation.requested_replicas, self.options
-        restart_s = options.restart_s
-        if options.track_restart_time:
-            restart_s = min(observation.rebalance_time_s, options.restart_limit_s)
+        restart_s = observation.rebalance_time_s
         target = metrics.capacity_for(options, options.utilization_target, restart_s)
         factor = target / metrics.true_rate
         factor = min(max(factor, 1 - options.max_scale_down_factor), 1 + options.max_scale_up_factor)

@@ -59,67 +59,6 @@ SLACK_S: Final = 1e-6
 """Times that differ by less are the same: 15 s after 0.1 s is 15.1 s, whatever floating point says."""
 
 
-class HorizontalPodAutoscaler:
-    """Keeps metric/count near the target.
-
-    At each sync: desired = ⌈metric/target⌉, which is ⌈count × (metric/count)/target⌉, unless within the tolerance;
-    then the stabilisation windows, over what was desired at past syncs and the count at the first; then the policies
-    that limit its pace, over the changes seen.
-    """
-
-    def __init__(self, settings: KedaHpaSettings) -> None:
-        self.settings = settings
-        self._next_s = -math.inf
-        self._desired: deque[tuple[float, int]] = deque()
-
-    def until_sync_s(self, at_s: float) -> float:
-        """Return how long it is until the next sync; 0 when it is due."""
-        wait_s = self._next_s - at_s
-        return wait_s if wait_s > SLACK_S else 0.0
-
-    def sync(self, at_s: float, count: int, metric: float, target: float, scalings: Scalings) -> tuple[int, str]:
-        """Return the count to ask for, and why. metric: of the group; target: of one replica; count: requested, ≥ 1."""
-        following_s = self._next_s + self.settings.sync_s
-        self._next_s = following_s if following_s > at_s else at_s + self.settings.sync_s
-        ratio, tolerance = metric / (count * target), self.settings.tolerance
-        inside = 1 - tolerance <= ratio <= 1 + tolerance
-        desired = count if inside else max(1, math.ceil(metric / target))
-        why = [f"{ratio:.2f} of the target for {count}" + (", within the tolerance" if inside else "")]
-        stabilised = self._stabilised(at_s, count, desired)
-        if stabilised != desired:
-            why.append(f"{desired} desired, but {stabilised} by the stabilisation window")
-        paced = self._paced(at_s, count, stabilised, scalings)
-        if paced != stabilised:
-            why.append(f"no faster than to {paced}")
-        return paced, "; ".join(why)
-
-    def _stabilised(self, at_s: float, count: int, desired: int) -> int:
-        """Return the count nearest to the present one that the windows allow, and remember what is desired now."""
-        up_s, down_s = self.settings.scale_up_stabilisation_s, self.settings.scale_down_stabilisation_s
-        if not self._desired:
-            self._desired.append((at_s, count))
-        fewest = min((past for past_s, past in self._desired if past_s > at_s - up_s + SLACK_S), default=desired)
-        most = max((past for past_s, past in self._desired if past_s > at_s - down_s + SLACK_S), default=desired)
-        self._desired.append((at_s, desired))
-        while len(self._desired) > 1 and self._desired[0][0] <= at_s - max(up_s, down_s):
-            self._desired.popleft()
-        return min(max(count, min(fewest, desired)), max(most, desired))
-
-    def _paced(self, at_s: float, count: int, wanted: int, scalings: Scalings) -> int:
-        """Return `wanted`, or as far towards it as the policies let the count go within their period."""
-        settings = self.settings
-        up = wanted > count
-        since_s = at_s - (settings.scale_up_period_s if up else settings.scale_down_period_s) + SLACK_S
-        start = count - scalings.added(since_s) + scalings.removed(since_s)
-        if up:
-            by_share = math.ceil(start * (1 + settings.scale_up_percent / 100)) if settings.scale_up_percent else count
-            by_number = start + settings.scale_up_pods if settings.scale_up_pods else count
-            return min(wanted, max(by_share, by_number, count))
-        by_share = math.floor(start * (1 - settings.scale_down_percent / 100)) if settings.scale_down_percent else count
-        by_number = start - settings.scale_down_pods if settings.scale_down_pods else count
-        return max(wanted, min(by_share, by_number, count))
-
-
 class KedaHpa:
     """Lag of the group over the lag for each replica, looked at every 15 s. States a count only."""
 
@@ -129,7 +68,8 @@ class KedaHpa:
         self.settings = settings
         self.options = options or KedaHpaSettings()
         self._threshold = self.options.lag_threshold
-        self._hpa = HorizontalPodAutoscaler(self.options)
+        self._next_s = -math.inf
+        self._desired: deque[tuple[float, int]] = deque()
         self._scalings = Scalings(max(self.options.scale_up_period_s, self.options.scale_down_period_s))
 
     def decide(self, observation: GroupObservation) -> Decision:
@@ -141,11 +81,11 @@ class KedaHpa:
         if not now:
             plan = counted_plan(observation, 1, prefix)
             return change(observation, plan, "no replica is requested")
-        wait_s = self._hpa.until_sync_s(observation.at_s)
-        if wait_s:
+        wait_s = self._next_s - observation.at_s
+        if wait_s > SLACK_S:
             return counted_hold(observation, prefix, f"the next sync is in {number(wait_s)} s: hold {now}")
         lag = self._reported(observation)
-        wanted, why = self._hpa.sync(observation.at_s, now, lag, self._threshold, self._scalings)
+        wanted, why = self._synced(observation.at_s, now, lag)
         why = f"lag of {lag} events at {self._threshold} for each replica: {why}"
         if wanted == now:
             return counted_hold(observation, prefix, f"{why}: hold {now}")
@@ -157,3 +97,50 @@ class KedaHpa:
         most = sum(lag > 0 for lag in lags) if self.options.limit_to_partitions_with_lag else len(lags)
         # KEDA divides integers: 5.9 thresholds are not more than 5 partitions, and the HPA asks for 6 replicas.
         return most * self._threshold if sum(lags) // self._threshold > most else sum(lags)
+
+    def _synced(self, at_s: float, count: int, lag: int) -> tuple[int, str]:
+        """Return the count to ask for, and why. count: requested, 1 or more.
+
+        Desired is ⌈lag/threshold⌉, which is ⌈count × (lag/count)/threshold⌉, unless within the tolerance; then come the
+        stabilisation windows, over what was desired at past syncs and the count at the first; then the policies that
+        limit its pace, over the changes seen.
+        """
+        following_s = self._next_s + self.options.sync_s
+        self._next_s = following_s if following_s > at_s else at_s + self.options.sync_s
+        ratio, tolerance = lag / (count * self._threshold), self.options.tolerance
+        inside = 1 - tolerance <= ratio <= 1 + tolerance
+        desired = count if inside else max(1, math.ceil(lag / self._threshold))
+        why = [f"{ratio:.2f} of the target for {count}" + (", within the tolerance" if inside else "")]
+        stabilised = self._stabilised(at_s, count, desired)
+        if stabilised != desired:
+            why.append(f"{desired} desired, but {stabilised} by the stabilisation window")
+        paced = self._paced(at_s, count, stabilised)
+        if paced != stabilised:
+            why.append(f"no faster than to {paced}")
+        return paced, "; ".join(why)
+
+    def _stabilised(self, at_s: float, count: int, desired: int) -> int:
+        """Return the count nearest to the present one that the windows allow, and remember what is desired now."""
+        up_s, down_s = self.options.scale_up_stabilisation_s, self.options.scale_down_stabilisation_s
+        if not self._desired:
+            self._desired.append((at_s, count))
+        fewest = min((past for past_s, past in self._desired if past_s > at_s - up_s + SLACK_S), default=desired)
+        most = max((past for past_s, past in self._desired if past_s > at_s - down_s + SLACK_S), default=desired)
+        self._desired.append((at_s, desired))
+        while len(self._desired) > 1 and self._desired[0][0] <= at_s - max(up_s, down_s):
+            self._desired.popleft()
+        return min(max(count, min(fewest, desired)), max(most, desired))
+
+    def _paced(self, at_s: float, count: int, wanted: int) -> int:
+        """Return `wanted`, or as far towards it as the policies let the count go within their period."""
+        options = self.options
+        up = wanted > count
+        since_s = at_s - (options.scale_up_period_s if up else options.scale_down_period_s) + SLACK_S
+        start = count - self._scalings.added(since_s) + self._scalings.removed(since_s)
+        if up:
+            by_share = math.ceil(start * (1 + options.scale_up_percent / 100)) if options.scale_up_percent else count
+            by_number = start + options.scale_up_pods if options.scale_up_pods else count
+            return min(wanted, max(by_share, by_number, count))
+        by_share = math.floor(start * (1 - options.scale_down_percent / 100)) if options.scale_down_percent else count
+        by_number = start - options.scale_down_pods if options.scale_down_pods else count
+        return max(wanted, min(by_share, by_number, count))

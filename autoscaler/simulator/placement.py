@@ -1,8 +1,7 @@
 """From plans, readiness and deaths to owners: who shall have what in the end, and who shall have it now. Pure."""
 
-from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from autoscaler.model import Plan
 from autoscaler.simulator.members import Member
@@ -84,10 +83,10 @@ def moved(before: Placement, after: Placement) -> int:
 
 def assign(assignor: Assignor, partitions: int, replicas: Sequence[str], owners: Owners) -> dict[int, str]:
     """Return partition → replica for every partition. owners: who has what now; owners outside `replicas` are gone."""
-    return _ASSIGNORS[assignor](partitions, replicas, owners)
+    return _range(partitions, replicas) if assignor is Assignor.RANGE else _sticky(partitions, replicas, owners)
 
 
-def _range(partitions: int, replicas: Sequence[str], _owners: Owners) -> dict[int, str]:
+def _range(partitions: int, replicas: Sequence[str]) -> dict[int, str]:
     """Consecutive partitions; the first replicas get one more where it does not divide."""
     each, more = divmod(partitions, len(replicas))
     names = [name for index, name in enumerate(replicas) for _ in range(each + (index < more))]
@@ -130,11 +129,3 @@ def spread_by_count(
         owner = min(open_to, key=count.__getitem__)
         placed[partition] = owner
         count[owner] += 1
-
-
-_ASSIGNORS: Final[Mapping[Assignor, Callable[[int, Sequence[str], Owners], dict[int, str]]]] = {
-    Assignor.STICKY: _sticky,
-    Assignor.RANGE: _range,
-    Assignor.UNIFORM: _sticky,
-}
-"""KIP-848's uniform assignor keeps what it can within equal counts: for one topic that is the sticky one."""

@@ -15,11 +15,9 @@ class Assignor(StrEnum):
     """Who gets what under a plan that states a count only."""
 
     STICKY = "sticky"
-    """Equal counts, and as few moves as that allows."""
+    """Equal counts, and as few moves as that allows; KIP-848's default, uniform, is the same for one topic."""
     RANGE = "range"
     """Consecutive partitions, counts that differ by one at most."""
-    UNIFORM = "uniform"
-    """KIP-848's default: equal counts, sticky from then on."""
 
 
 class Distribution(StrEnum):

@@ -37,7 +37,7 @@ class Readings:
 
 
 def reading(at_s: float, *ends: int) -> OffsetReading:
-    return OffsetReading(at_s, tuple(PartitionOffsets(beginning=0, end=end, committed=0) for end in ends))
+    return OffsetReading(at_s, tuple(PartitionOffsets(end, lag=end) for end in ends))
 
 
 def test_the_arrival_rate_takes_two_readings_and_the_time_between_them() -> None:

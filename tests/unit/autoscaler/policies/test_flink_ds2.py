@@ -47,9 +47,7 @@ def test_a_rescale_begins_a_new_window():
 
 def test_the_three_terms_of_the_target():
     """A lag of 100 in 5 s, 60 events/s that pile up for 1 s of restart, 60 events/s at 60 %: 20 + 12 + 100."""
-    held = group(restart_s=1.0, track_restart_time=False)
-
-    decision = decided(held, [60], [100])
+    decision = decided(group(), [60], [100], rebalance_time_s=1.0)
 
     assert decision.reason.startswith("60 events/s and 100 events of lag need 132 events/s, 1 serve 200")
 

@@ -7,12 +7,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-import msgspec
+from msgspec.structs import replace
 from rich.console import Console
 
 from bench.scenario import Scenario
+from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.processes import uninterrupted
 from loadgen.result import READY_FILE, RESULT_FILE, GeneratorResult
@@ -20,7 +21,7 @@ from tailpack.errors import TailpackError
 from tailpack.live_view import Moment, Screen
 from tailpack.local.broker import Broker
 from tailpack.local.broker_config import free_ports
-from tailpack.local.jars import ensure
+from tailpack.local.jars import ensure, java
 from tailpack.local.places import free_for_run, new_folder
 from tailpack.local.resources import ResourceMeter
 from tailpack.local.stack import Stack
@@ -46,7 +47,6 @@ class Options:
     bootstrap_servers: str = ""
     client_properties: str = ""
     web_port: int | None = None
-    replication: int = -1
     name: str = ""
     """Of the run: its folder and the namespace of its topics. "": a fresh one."""
     watch: Callable[[LiveState, Moment], None] = lambda _, __: None
@@ -62,7 +62,6 @@ class Run:
         self.console = console
         if options.web_port:
             free_ports([options.web_port], option="--web-ui")
-        expect_spark()
         self._new = [place for place in (options.out, *options.out.parents) if not place.exists()]
         if options.name:
             self.folder = free_for_run(options.out / options.name)
@@ -79,20 +78,18 @@ class Run:
     def execute(self) -> Path:
         """Run and report. Raises TailpackError when that cannot be done, KeyboardInterrupt once all is stopped."""
         try:
+            expect_spark()
+            java()
             connection = self._connect()
             self._reached("Kafka answers")
-            create_topics(connection, self.scenario.payment.partitions, self.options.replication)
-            self.info = describe(self.scenario, connection, self.options.command)
-            self.info.save(self.folder)
+            create_topics(connection, self.scenario.payment.partitions)
             self._load(connection)
-            self._record_peak()
             wait_for_spark(self._say)
-            self.info = msgspec.structs.replace(self.info, versions=versions())
-            self.info.save(self.folder)
+            self._note(versions=versions())
             with self.console.status("Spark computes the report"):
-                write_report(self.folder, announce=self._say, while_waiting=self._meter_spark)
+                write_report(self.folder, announce=self._say, while_waiting=self._measure)
             self._reached("report written")
-            self._record_peak()
+            self._note()
             self._say(f"peak memory {self.meter.peak_mib / 1024:.2f} GiB (PSS of every process, Spark included)")
         finally:
             if self._own_broker:
@@ -105,10 +102,12 @@ class Run:
 
     def replay(self) -> Path:
         """Send the load to services and an autoscaler that run elsewhere, until all is finished; no report."""
-        connection = self._connection(self.options.bootstrap_servers)
-        self.info = describe(self.scenario, connection, self.options.command)
-        self.info.save(self.folder)
-        self._load(connection, only_load=True)
+        try:
+            connection = self._connection(self.options.bootstrap_servers)
+            connection.librdkafka()  # client properties that cannot be read are told before anything is written
+            self._load(connection, only_load=True)
+        finally:
+            self._leave_nothing_empty()
         return self.folder
 
     def _leave_nothing_empty(self) -> None:
@@ -132,27 +131,29 @@ class Run:
         return self._connection(address)
 
     def _load(self, connection: Connection, *, only_load: bool = False) -> None:
-        spec = self.scenario.load_spec()
+        self.info = describe(self.scenario, connection, self.options.command)
+        self._note()
         stack = Stack(self.scenario, connection, self.folder)
         watcher = Watcher(connection, timeline_topic(self.scenario.topology), self.scenario.target.latency_target_s)
         try:
             with Screen(self.console, watcher, self._moment) as screen:
-                stack.start(spec, web_port=self.options.web_port, only_load=only_load)
+                stack.start(self.scenario.load_spec(), web_port=self.options.web_port, only_load=only_load)
                 self._until_ready(stack, screen)
                 self._reached("services and first replica ready")
-                self._tell_addresses(stack)
+                pages = [f"{name} http://127.0.0.1:{port}" for name, port in stack.ports.items()]
+                self._say(" · ".join([f"kafka {self.info.bootstrap_servers}", *pages]))
                 self._go(stack)
                 self._until_sent(stack, screen)
                 self._until_drained(stack, screen)
         except KeyboardInterrupt:
-            self.info = msgspec.structs.replace(self.info, interrupted=True)
+            self._note(interrupted=True)
             self._say(f"stopped; what was measured is kept: tailpack report {self.folder}")
             raise
         finally:
             with uninterrupted():
                 stack.stop()
                 watcher.close()
-                self._finish()
+                self._note()
 
     def _until_ready(self, stack: Stack, screen: Screen) -> None:
         deadline = time.monotonic() + READY_DEADLINE_S
@@ -174,16 +175,11 @@ class Run:
 
     def _go(self, stack: Stack) -> None:
         second = -(-(time.time() + LEAD_S) // 1)  # whole seconds: bursts fall there, ticks a fixed offset later
-        self.info = msgspec.structs.replace(self.info, started_us=int(second * 1e6))
         self._reached("first event sent", time.monotonic() + second - time.time())
-        self.info.save(self.folder)
+        self._note(started_us=int(second * 1e6))
         temporary = stack.start_file.with_suffix(".tmp")
         temporary.write_text(str(self.info.started_us), encoding="utf-8")
         temporary.replace(stack.start_file)
-
-    def _tell_addresses(self, stack: Stack) -> None:
-        pages = [f"{name} http://127.0.0.1:{port}" for name, port in stack.ports.items()]
-        self._say(" · ".join([f"kafka {self.info.bootstrap_servers}", *pages]))
 
     def _until_sent(self, stack: Stack, screen: Screen) -> None:
         screen.phase = "replaying"
@@ -208,9 +204,7 @@ class Run:
                 self._say(f"{sent.acknowledged - done} events did not finish within {DRAIN_DEADLINE_S:.0f} s")
                 break
         self._reached("last event done")
-        self.info = msgspec.structs.replace(
-            self.info, drained_us=int(time.time() * 1e6), events_scheduled=sent.scheduled
-        )
+        self._note(drained_us=now_us(), events_scheduled=sent.scheduled)
 
     def _step(self, stack: Stack, screen: Screen) -> None:
         screen.update()
@@ -221,14 +215,13 @@ class Run:
             self._say(incident)
         if now >= self._metered_at + METER_EVERY_S:
             self._metered_at = now
-            self._memory_mib = self.meter.sample(stack.processes() | self._own_processes(), now)
+            self._measure(stack.processes())
 
-    def _own_processes(self) -> dict[str, int]:
+    def _measure(self, processes: dict[str, int]) -> None:
+        """Read what these processes and our own use."""
         kafka = self._own_broker.nodes[1].pid if self._own_broker else None
-        return ({"kafka": kafka} if kafka else {}) | {"tailpack": os.getpid()}
-
-    def _meter_spark(self, spark: dict[str, int]) -> None:
-        self.meter.sample(spark | self._own_processes(), time.monotonic())
+        own = ({"kafka": kafka} if kafka else {}) | {"tailpack": os.getpid()}
+        self._memory_mib = self.meter.sample(processes | own, time.monotonic())
 
     def _moment(self, phase: str) -> Moment:
         started = self.info.started_us
@@ -243,14 +236,12 @@ class Run:
     def _reached(self, phase: str, at: float | None = None) -> None:
         self._phases[phase] = round((at or time.monotonic()) - self._began, 2)
 
-    def _finish(self) -> None:
-        self.info = msgspec.structs.replace(self.info, phases_s=dict(self._phases))
+    def _note(self, **known: Any) -> None:
+        """Write down what is known by now, in run.json and processes.json."""
+        peak_mib = round(self.meter.peak_mib, 1) or None
+        self.info = replace(self.info, phases_s=dict(self._phases), peak_memory_mib=peak_mib, **known)
         self.info.save(self.folder)
         self.meter.save(self.folder / "processes.json")
-
-    def _record_peak(self) -> None:
-        self.info = msgspec.structs.replace(self.info, peak_memory_mib=round(self.meter.peak_mib, 1))
-        self._finish()
 
     def _say(self, sentence: str) -> None:
         self.console.print(

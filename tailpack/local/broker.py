@@ -194,6 +194,7 @@ class Broker:
 
     def _launch(self, seats: Sequence[Seat]) -> None:
         """Start the nodes of these seats and wait until each serves clients; when one does not, stop them all."""
+        java()  # without one nothing is left in the folder
         jars, nodes = ensure("kafka"), [self.nodes[seat.node] for seat in seats]
         with ThreadPoolExecutor(max_workers=len(seats) or 1) as pool:
             list(pool.map(lambda node, seat: node.prepare(jars, seat), nodes, seats))

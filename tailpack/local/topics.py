@@ -43,10 +43,10 @@ def own_kafka(purpose: str, payment_partitions: int) -> Iterator[Connection]:
             broker.stop()
 
 
-def create_topics(connection: Connection, payment_partitions: int, replication: int = -1) -> None:
+def create_topics(connection: Connection, payment_partitions: int) -> None:
     """Create every topic under the connection's namespace; one that exists already is left as it is.
 
-    replication: -1 takes the broker's default. Raises TailpackError when the broker refuses or does not answer.
+    Raises TailpackError when the broker refuses or does not answer.
     """
     errors: list[KafkaError] = []
     admin = _admin(connection, errors)
@@ -54,7 +54,7 @@ def create_topics(connection: Connection, payment_partitions: int, replication: 
         NewTopic(
             qualified(connection.namespace, topic),
             num_partitions=partitions_of(topic, payment_partitions),
-            replication_factor=replication,
+            replication_factor=-1,  # the broker's default
             config=SETTINGS.get(topic, {}),
         )
         for topic in Topic

@@ -3,6 +3,7 @@
 import json
 import re
 import signal
+import socket
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from report.result import Effects, Result
 from report.run_info import RUN_FILE
 from tailpack import reporting
 from tailpack.cli import main as cli
+from tailpack.local.jars import java
 
 FIVE_MISTAKES = """
 name = "own"
@@ -149,6 +151,10 @@ def test_policies_are_listed_for_people_and_for_programs(tailpack: Command) -> N
         (("load", "demo", *REACH[:2]), r"Missing option '--namespace'\."),
         (("load", "demo", *REACH[:3], "../elsewhere"), r"Invalid value for '--namespace': .*"),
         (("load", "demo", *REACH[:3], "x" * 101), r"Invalid value for '--namespace': .*"),
+        (
+            ("load", "demo", *REACH, "--client-properties", "none"),
+            r"none: cannot be read \(No such file or directory\)",
+        ),
         (("simulate", "w1", "--set", "spilt=even"), r".*override spilt: unknown.*"),
         (
             ("simulate", "w1-skew9", "--set", "split=random"),
@@ -171,6 +177,29 @@ def test_what_can_be_mended_is_one_line_and_status_2(
     assert ended.out == ""
     assert re.fullmatch(f"tailpack: {line}\n", ended.err)
     assert list(tmp_path.iterdir()) == [], "nothing was begun"
+
+
+def test_a_taken_port_is_told_before_anything_starts(tailpack: Command, tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        ended = tailpack("demo", "--web-ui", port)
+    assert ended == Ended(2, "", f"tailpack: port {port} on 127.0.0.1 is taken; name another with --web-ui\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("words", [("demo",), ("kafka", "start")], ids=" ".join)
+def test_without_a_java_nothing_is_begun(
+    tailpack: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    java.cache_clear()
+    ended = tailpack(*words)
+    assert (ended.status, ended.out.strip()) == (2, "")
+    assert "JAVA_HOME=/nowhere holds no bin/java; install one: " in ended.err
+    assert [one for one in tmp_path.rglob("*") if one.is_file()] == []
+    assert not (tmp_path / "out").exists()
 
 
 def test_five_mistakes_in_a_scenario_file_are_five_lines(tailpack: Command, tmp_path: Path) -> None:

@@ -1,0 +1,44 @@
+"""What `tailpack run` does when a process of it dies at start: one line with the reason, and no process left behind."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+pytestmark = pytest.mark.kafka
+
+
+def modules_at(kafka: str, namespace: str) -> list[str]:
+    """Return the modules that run as processes of this run."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            told = process.environ()
+        except psutil.Error:
+            continue
+        if (told.get("TAILPACK_BOOTSTRAP_SERVERS"), told.get("TAILPACK_NAMESPACE")) == (kafka, namespace):
+            found.append(process.name())
+    return found
+
+
+@pytest.mark.parametrize(
+    ("variable", "name"),
+    [("BROKER_DEADLINE_S", "order"), ("OVERHEAD_S", "autoscaler"), ("CONNECT_DEADLINE_S", "locust")],
+)
+def test_a_process_that_dies_at_start_is_named_with_its_reason(
+    kafka: str, tmp_path: Path, variable: str, name: str
+) -> None:
+    command = [sys.executable, "-m", "tailpack", "run", "smoke", "--bootstrap-servers", kafka]
+    environ = os.environ | {f"TAILPACK_{variable}": "soon"}
+    ended = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=120, check=False)
+    (run,) = (tmp_path / "out").iterdir()
+    (said,) = ended.stderr.splitlines()
+    assert ended.returncode == 2
+    assert said.startswith(f"tailpack: {name} does not start: exit status ")
+    assert f"TAILPACK_{variable} = 'soon'" in said, "the reason"
+    assert said.endswith(f"see out/{run.name}/logs/{name}.log")
+    assert modules_at(kafka, json.loads((run / "run.json").read_bytes())["run"]) == []

@@ -37,14 +37,8 @@ class PackingSpeedRow(msgspec.Struct, frozen=True, kw_only=True):
     """Median of processor time, with the conversion from and to mappings."""
 
 
-class PackingSpeed(msgspec.Struct, frozen=True, kw_only=True):
-    """What `tailpack bench packing` says."""
-
-    rows: tuple[PackingSpeedRow, ...]
-
-
-def measure_all(*, report: Callable[[PackingSpeedRow], None] = lambda row: None) -> PackingSpeed:
-    """Measure every packer at every size. `report` is given each row at once."""
+def measure_all() -> list[PackingSpeedRow]:
+    """Measure every packer at every size."""
     rows = []
     for partitions, consumers in SIZES:
         loads, owners = _situation(partitions, consumers)
@@ -61,8 +55,7 @@ def measure_all(*, report: Callable[[PackingSpeedRow], None] = lambda row: None)
             rows.append(
                 PackingSpeedRow(packer=name, partitions=partitions, consumers=consumers, milliseconds=round(found, 3))
             )
-            report(rows[-1])
-    return PackingSpeed(rows=tuple(rows))
+    return rows
 
 
 def _situation(partitions: int, consumers: int) -> tuple[dict[int, float], dict[int, int]]:

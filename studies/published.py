@@ -1,7 +1,11 @@
-"""What the papers printed, to stand beside what we measure."""
+"""What the papers printed, to stand beside what we measure, and what comes of it."""
 
 from dataclasses import dataclass
 from typing import Final
+
+REPRODUCED: Final = "reproduced"
+DIFFERS: Final = "differs"
+UNKNOWN: Final = "cannot be checked"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,17 +3,21 @@
 import math
 from collections.abc import Iterator
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from autoscaler.packing.bins import Capacity, Item
 from autoscaler.packing.least_loaded import least_loaded
-from loadgen.workloads import WORKLOADS
-from studies.paper.claim import Beyond, Claim, Contrast, Fact
-from studies.paper.paper import Paper, Statement
 from studies.paper.readings import closer, free
-from studies.published import CLOSER_2024, CLOSER_2024_HEARTBEAT, CLOSER_2024_OPTIMAL, CLOSER_2024_REBALANCE
+from studies.paper.statement import Beyond, Claim, Contrast, Fact, Statement, totals
+from studies.published import (
+    CLOSER_2024,
+    CLOSER_2024_HEARTBEAT,
+    CLOSER_2024_OPTIMAL,
+    CLOSER_2024_REBALANCE,
+    Published,
+)
 
 TITLE: Final = "Ezzeddine, Baude, Huet, CLOSER 2024 (W = 0.5 s, μ = 200)"
 WORKLOAD: Final = "Figures of the workloads"
@@ -21,129 +25,112 @@ MAIN: Final = "Tables of W1 and taxi"
 SKEWED: Final = "Skewed over nine partitions"
 HEARTBEAT: Final = "Heartbeat 3 s and 0.5 s, Algorithm 2"
 REBALANCE: Final = "Rebalances made longer, W1"
+MEASURED: Final = "Measured on their cluster"
 REFERENCES: Final = ("paper-optimal", "overprovisioned")
 CLOSED_FORM: Final = "our taxi workload is a closed form: the published trace has no licence, and is rougher"
 ONE_RUN: Final = "one run on a cluster stands behind it"
 
 
-def paper() -> Paper:
-    """Return all that it says."""
-    return Paper(TITLE, (*_workloads(), *_main(), *_skewed(), *_heartbeat(), *_rebalance(), *_measured()))
-
-
-def _workloads() -> Iterator[Statement]:
+def statements() -> Iterator[Statement]:
+    """Yield all that it says."""
     for scenario, what, printed in (("w1", "W1", 350.0), ("taxi", "taxi", 368.0)):
-        counts = partial(_peak, scenario)
-        yield Fact(TITLE, WORKLOAD, f"{what}: peak, events/s", printed, counts, reservation=_reservation(scenario, ""))
-    yield Fact(TITLE, WORKLOAD, "taxi: events", 1_312_212, partial(_events, "taxi"), reservation=CLOSED_FORM)
-
-
-def _main() -> Iterator[Statement]:
-    for scenario in ("w1", "taxi"):
-        rows = {policy: _claim(MAIN, scenario, policy) for name, policy in CLOSER_2024 if name == scenario}
-        yield from rows.values()
-        yield _better(MAIN, scenario, rows)
-        for (name, events), printed in CLOSER_2024_OPTIMAL.items():
-            if name == scenario:
-                what = f"{scenario}, optimal by bins of {events}: r-m"
-                ours = partial(_packed_minutes, scenario, float(events))
-                setting = f"⌈n/5⌉ in each partition, {'less than ' if events == 85 else ''}{events} in a bin"
-                yield Fact(TITLE, MAIN, what, printed, ours, setting, _reservation(scenario, ""))
-
-
-def _skewed() -> Iterator[Statement]:
-    for scenario in ("w1-skew9", "taxi-skew9"):
-        rows = {policy: _claim(SKEWED, scenario, policy) for name, policy in CLOSER_2024 if name == scenario}
-        yield from rows.values()
-        yield _better(SKEWED, scenario, rows)
-
-
-def _heartbeat() -> Iterator[Statement]:
-    rows = {
-        (scenario, heartbeat_s): Claim(
-            TITLE,
-            HEARTBEAT,
-            f"{scenario}, {heartbeat_s:g} s",
-            scenario,
-            published,
-            closer("algorithm-2", row={"heartbeat_s": heartbeat_s}),
-            _reservation(scenario),
-        )
-        for (scenario, heartbeat_s), published in CLOSER_2024_HEARTBEAT.items()
-    }
-    for scenario in ("w1", "taxi"):
-        yield rows[scenario, 3.0]
-        yield rows[scenario, 0.5]
-        yield Contrast(TITLE, HEARTBEAT, f"{scenario}: 0.5 s > 3 s", rows[scenario, 0.5], rows[scenario, 3.0])
-
-
-def _rebalance() -> Iterator[Statement]:
-    rows = {
-        (seconds, policy): Claim(
-            TITLE,
-            REBALANCE,
-            f"t_r {seconds:g} s, {policy}",
-            "w1",
-            published,
-            closer(policy, row={"rebalance_time_s": seconds}),
-            ONE_RUN,
-        )
-        for (seconds, policy), published in CLOSER_2024_REBALANCE.items()
-    }
-    for seconds in (0.5, 2.0):
-        first, second = rows[seconds, "algorithm-1"], rows[seconds, "algorithm-2"]
-        yield first
-        yield second
-        yield Contrast(TITLE, REBALANCE, f"t_r {seconds:g} s: algorithm-2 > algorithm-1", second, first)
-
-
-def _measured() -> Iterator[Statement]:
-    table = "Measured on their cluster"
+        peak = partial(lambda name: float(totals(name).max()), scenario)
+        yield Fact(TITLE, WORKLOAD, f"{what}: peak, events/s", printed, peak, reservation=_reservation(scenario, ""))
+    events = partial(lambda name: float(totals(name).sum()), "taxi")
+    yield Fact(TITLE, WORKLOAD, "taxi: events", 1_312_212, events, reservation=CLOSED_FORM)
+    for table, scenario in ((MAIN, "w1"), (MAIN, "taxi"), (SKEWED, "w1-skew9"), (SKEWED, "taxi-skew9")):
+        yield from _policies(table, scenario)
+        yield from _optimal(scenario)
+    yield from _heartbeat()
+    yield from _rebalance()
     yield Beyond(
         TITLE,
-        table,
+        MEASURED,
         "start-up of a replica",
         "88 % within 10 to 50 s",
         "needs their nodes and image; `startup_s=gke` samples it, and `tailpack sweep startup` shows what it does",
     )
     yield Beyond(
         TITLE,
-        table,
+        MEASURED,
         "99th percentile of the rebalance time",
         "50 ms",
         "needs their cluster; what ours takes is measured live (docs/handover.md)",
     )
 
 
-def _claim(table: str, scenario: str, policy: str) -> Claim:
-    """Return a row of the main tables."""
+def _policies(table: str, scenario: str) -> Iterator[Statement]:
+    """Yield the rows of one scenario, and that Algorithm 2 is better than Linear."""
     split = None if scenario.endswith("skew9") else "random"
-    readings = free(policy) if policy in REFERENCES else closer(policy, split=split)
-    published = CLOSER_2024[scenario, policy]
-    return Claim(TITLE, table, f"{scenario}, {policy}", scenario, published, readings, _reservation(scenario))
+    rows = {}
+    for (name, policy), published in CLOSER_2024.items():
+        if name == scenario:
+            readings = free(policy) if policy in REFERENCES else closer(policy, split=split)
+            what = f"{scenario}, {policy}"
+            rows[policy] = Claim(TITLE, table, what, scenario, published, readings, _reservation(scenario))
+    yield from rows.values()
+    yield Contrast(TITLE, table, f"{scenario}: algorithm-2 > linear", rows["algorithm-2"], rows["linear"])
 
 
-def _better(table: str, scenario: str, rows: dict[str, Claim]) -> Contrast:
-    return Contrast(TITLE, table, f"{scenario}: algorithm-2 > linear", rows["algorithm-2"], rows["linear"])
+def _optimal(scenario: str) -> Iterator[Statement]:
+    for (name, events), printed in CLOSER_2024_OPTIMAL.items():
+        if name == scenario:
+            what = f"{scenario}, optimal by bins of {events}: r-m"
+            ours = partial(_packed_minutes, scenario, float(events))
+            setting = f"⌈n/5⌉ in each partition, {'less than ' if events == 85 else ''}{events} in a bin"
+            yield Fact(TITLE, MAIN, what, printed, ours, setting, _reservation(scenario, ""))
+
+
+def _heartbeat() -> Iterator[Statement]:
+    for scenario in ("w1", "taxi"):
+        slow, fast = (
+            _with(
+                {"heartbeat_s": seconds},
+                published,
+                table=HEARTBEAT,
+                what=f"{scenario}, {seconds:g} s",
+                scenario=scenario,
+                policy="algorithm-2",
+            )
+            for (name, seconds), published in CLOSER_2024_HEARTBEAT.items()
+            if name == scenario
+        )
+        yield from (slow, fast)
+        yield Contrast(TITLE, HEARTBEAT, f"{scenario}: 0.5 s > 3 s", fast, slow)
+
+
+def _rebalance() -> Iterator[Statement]:
+    for asked_s in (0.5, 2.0):
+        first, second = (
+            _with(
+                {"rebalance_time_s": seconds},
+                published,
+                table=REBALANCE,
+                what=f"t_r {seconds:g} s, {policy}",
+                scenario="w1",
+                policy=policy,
+            )
+            for (seconds, policy), published in CLOSER_2024_REBALANCE.items()
+            if seconds == asked_s
+        )
+        yield from (first, second)
+        yield Contrast(TITLE, REBALANCE, f"t_r {asked_s:g} s: algorithm-2 > algorithm-1", second, first)
+
+
+def _with(row: dict[str, Any], published: Published, *, table: str, what: str, scenario: str, policy: str) -> Claim:
+    """Return a row that is about one setting, `row`."""
+    return Claim(TITLE, table, what, scenario, published, closer(policy, row=row), _reservation(scenario))
 
 
 def _reservation(scenario: str, otherwise: str = ONE_RUN) -> str:
     return CLOSED_FORM if scenario.startswith("taxi") else otherwise
 
 
-def _peak(scenario: str) -> float:
-    return float(np.max(WORKLOADS[scenario].counts()))
-
-
-def _events(scenario: str) -> float:
-    return float(np.sum(WORKLOADS[scenario].counts()))
-
-
 def _packed_minutes(scenario: str, capacity: float) -> float:
     """Return the replica-minutes of Least-Loaded second by second, ⌈n/5⌉ events in each of five partitions."""
     below = math.nextafter(capacity, 0.0) if capacity == 85 else capacity
     bins = Capacity(below, 1.0)
-    each = np.ceil(np.asarray(WORKLOADS[scenario].counts()) / 5)
+    each = np.ceil(totals(scenario) / 5)
     found = {
         load: max(1, len(least_loaded([Item(number, float(load), 0.0) for number in range(5)], bins)))
         for load in np.unique(each)

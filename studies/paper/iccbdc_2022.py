@@ -2,16 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from typing import Final
 
-import numpy as np
-
-from loadgen.shapes import IntArray
-from loadgen.workloads import WORKLOADS
-from studies.paper.claim import Claim, Contrast, Fact
-from studies.paper.paper import Paper, Statement
 from studies.paper.readings import iccbdc
+from studies.paper.statement import Claim, Contrast, Fact, Statement, totals
 from studies.paper.work import BY_CHANCE, SAME_COUNTS
 from studies.published import ICCBDC_2022, LOAD_AWARE, W3_FIGURE_MINUTES, Published
 
@@ -22,18 +16,11 @@ ONE_RUN: Final = "one run on a cluster stands behind it"
 CONTRADICTS_ITSELF: Final = "the paper's own figure integrates to 21.4 r-m"
 
 
-def paper() -> Paper:
-    """Return all that it says."""
-    return Paper(TITLE, (*_workloads(), *_assignment()))
-
-
-def _workloads() -> Iterator[Statement]:
-    yield Fact(TITLE, WORKLOAD, "W3: peak, events/s", 255, lambda: float(_totals("w3").max()))
-    yield Fact(TITLE, WORKLOAD, "W3: events", 89_460, lambda: float(_totals("w3").sum()))
-    yield Fact(TITLE, WORKLOAD, "W4: events", 107_503, partial(_sum, "w4"))
-
-
-def _assignment() -> Iterator[Statement]:
+def statements() -> Iterator[Statement]:
+    """Yield all that it says."""
+    yield Fact(TITLE, WORKLOAD, "W3: peak, events/s", 255, lambda: float(totals("w3").max()))
+    yield Fact(TITLE, WORKLOAD, "W3: events", 89_460, lambda: float(totals("w3").sum()))
+    yield Fact(TITLE, WORKLOAD, "W4: events", 107_503, lambda: float(totals("w4").sum()))
     rows = {key: _claim(*key, published) for key, published in ICCBDC_2022.items()}
     for scenario in ("w3", "w4"):
         own = [claim for (name, _, interval_s), claim in rows.items() if name == scenario and interval_s == 1.0]
@@ -58,11 +45,3 @@ def _claim(scenario: str, assigned: str, interval_s: float, published: Published
         iccbdc("ffd-2022", ways=ways, row={"decision_interval_s": interval_s}),
         CONTRADICTS_ITSELF if scenario == "w3" and assigned == LOAD_AWARE else ONE_RUN,
     )
-
-
-def _totals(workload: str) -> IntArray:
-    return np.asarray(WORKLOADS[workload].counts().sum(axis=1))
-
-
-def _sum(workload: str) -> float:
-    return float(_totals(workload).sum())

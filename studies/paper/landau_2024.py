@@ -1,36 +1,33 @@
 """Landau et al. 2024: its statements are checked by the packing comparison; here they become rows like the others."""
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from bench.experiments.campaign import code_version
-from studies.packing.claims import Claim, Comparison, combine
+from studies.packing.claims import Comparison, combine
 from studies.packing.compare import Question, done, jobs
-from studies.paper.claim import PaperFigures
+from studies.paper.statement import PaperFigures
 
 TITLE: Final = "Landau, Saurabh, Andrade, Barbosa 2024 (arXiv:2402.06085)"
+TABLE: Final = "Twelve packing algorithms: Rscore, CBS"
 
 
-def rows(claims: Iterable[Claim], settings: str) -> tuple[PaperFigures, ...]:
-    """Return the rows. settings: what the comparison was run with, in words."""
+def rows(comparison: Comparison) -> tuple[PaperFigures, ...]:
+    """Return the rows."""
+    streams = f"{comparison.studies[0].streams} streams of {comparison.studies[0].iterations} iterations"
     return tuple(
         PaperFigures(
             paper=TITLE,
-            table="Twelve packing algorithms: Rscore, CBS",
+            table=TABLE,
             what=one.claim,
             published=one.published,
             ours=one.ours,
-            reading=settings,
-            settings=(),
-            readings=(),
-            reproducing=(),
+            reading=streams,
             verdict=one.verdict,
-            why="",
         )
-        for one in claims
+        for one in comparison.claims
     )
 
 
@@ -45,9 +42,3 @@ def compared(folder: Path, *, processes: int, quick: bool) -> Comparison:
     unfinished.write_bytes(msgspec.json.encode(found))
     unfinished.replace(kept)
     return found
-
-
-def in_words(comparison: Comparison) -> str:
-    """Return what was compared."""
-    study = comparison.studies[0]
-    return f"{study.streams} streams of {study.iterations} iterations"

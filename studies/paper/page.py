@@ -6,9 +6,9 @@ from itertools import groupby
 from typing import Final
 
 from bench.results import Origin, load, sources, table
-from studies.paper.claim import DIFFERS, REPRODUCED, UNKNOWN, PaperFigures
 from studies.paper.readings import BY_CHANCE, COMPUTED, ON_A_CLUSTER, SETTINGS, in_words
-from studies.paper.verdict import RULE
+from studies.paper.statement import RULE, PaperFigures
+from studies.published import DIFFERS, REPRODUCED, UNKNOWN
 
 HEADER = ("", "theirs", "ours", "reading", "verdict")
 LEGEND = ("reading", "set over the scenario", "rows that it reproduces")

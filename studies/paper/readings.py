@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from studies.paper.claim import Reading
+from studies.paper.statement import Reading
 
 Changes = Mapping[str, Any]
 

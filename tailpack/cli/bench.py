@@ -139,13 +139,13 @@ def packing(*, as_json: AsJson = False, into: IntoDocs = None) -> None:
 
     with Console(stderr=True).status("packing"):
         found = measure_all()
-    measured = by_packer(found.rows)
+    measured = by_packer(found)
     if into:
-        results.keep("packing-speed", found.rows, origin(), into)
+        results.keep("packing-speed", found, origin(), into)
     if as_json:
-        print_json({"milliseconds": measured, "rows": found.rows})
+        print_json({"milliseconds": measured, "rows": found})
         return
-    sizes = sorted({row.partitions for row in found.rows})
+    sizes = sorted({row.partitions for row in found})
     table = Table("packer, ms", *(f"{size:,} partitions" for size in sizes), box=None)
     for packer, milliseconds in measured.items():
         table.add_row(packer, *(f"{milliseconds[size]:.3f}" for size in sizes))

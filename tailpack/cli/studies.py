@@ -18,7 +18,7 @@ from tailpack.provenance import origin
 
 if TYPE_CHECKING:
     from studies.packing.claims import Comparison
-    from studies.paper.paper import PaperResult
+    from studies.paper.statement import PaperResult
 
 SEEDS: Final = 5
 QUICK_SEEDS: Final = 2
@@ -44,15 +44,15 @@ def paper(
     """
     from bench.experiments.workers import usable_cores  # noqa: PLC0415  numpy only where it is needed
     from studies.paper import closer_2024, iccbdc_2022, landau_2024  # noqa: PLC0415
-    from studies.paper.paper import PaperResult, reproduce  # noqa: PLC0415
+    from studies.paper.statement import PaperResult, reproduce  # noqa: PLC0415
     from studies.paper.work import done  # noqa: PLC0415
 
-    papers = (closer_2024.paper(), iccbdc_2022.paper())
+    statements = [*closer_2024.statements(), *iccbdc_2022.statements()]
     with campaign("the papers' runs", out, processes, done) as running:
-        found = reproduce(running, papers, seeds=seeds or (QUICK_SEEDS if quick else SEEDS))
+        found = reproduce(running, statements, seeds=seeds or (QUICK_SEEDS if quick else SEEDS))
     with Console(stderr=True).status("the packing paper's streams"):
         packed = landau_2024.compared(out, processes=processes or usable_cores(), quick=quick)
-    rows = (*found.rows, *landau_2024.rows(packed.claims, landau_2024.in_words(packed)))
+    rows = (*found.rows, *landau_2024.rows(packed))
     found = PaperResult(rows=rows, missing=found.missing)
     _write_paper(found, out, into)
     _show_paper(found, out, as_json=as_json)
@@ -127,8 +127,7 @@ def packing_compare(
 
 def packing_plot(file: Annotated[Path, typer.Argument(help="SVG file to write.")] = Path("docs/packing.svg")) -> None:
     """Draw Rscore against CBS from the committed comparison."""
-    from studies.packing.claims import PARTITIONS, Comparison  # noqa: PLC0415
-    from studies.packing.plot import draw  # noqa: PLC0415
+    from studies.packing.claims import PARTITIONS, Comparison, draw  # noqa: PLC0415
 
     if not (kept := results.load("packing", Comparison)):
         raise TailpackError("nothing to draw yet: tailpack packing compare --into bench/reference")

@@ -24,7 +24,7 @@ from bench.results import (
 )
 from studies.packing.claims import Comparison
 from studies.packing_speed import PackingSpeedRow
-from studies.paper.claim import PaperFigures
+from studies.paper.statement import PaperFigures
 from tailpack import measured_runs
 
 ORIGIN = Origin(command="tailpack bench all", commit="0123abc", machine="2 cores", measured_on="2026-01-05")

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from bench.results import load
-from studies.packing.claims import DIFFERS, REPRODUCED, UNKNOWN, Comparison, claims, points
+from studies.packing.claims import Comparison, claims, draw, points
 from studies.packing.compare import THE_TWELVE, Job, summarise
-from studies.packing.plot import draw
 from studies.packing.streams import Stream, consumers, moved, pack_all, rscore
+from studies.published import DIFFERS, REPRODUCED, UNKNOWN
 from tailpack.errors import TailpackError
 
 TINY = ("--streams", "2", "--iterations", "6", "--partitions", "9", "--delta", "10", "--processes", "1")

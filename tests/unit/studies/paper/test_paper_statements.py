@@ -15,12 +15,11 @@ from autoscaler.model import Action, Plan
 from bench.experiments.campaign import Outcomes
 from bench.experiments.experiment import Experiment
 from studies.paper import closer_2024, iccbdc_2022
-from studies.paper.claim import Claim, Contrast, Fact
-from studies.paper.paper import Paper, PaperResult, reproduce
+from studies.paper.statement import Claim, Contrast, Fact, PaperResult, Statement, reproduce
 from studies.paper.work import Replayed, equal_counts
 from studies.published import CLOSER_2024, CLOSER_2024_HEARTBEAT, CLOSER_2024_REBALANCE, ICCBDC_2022
 
-PAPERS = (closer_2024.paper(), iccbdc_2022.paper())
+PAPERS = (list(closer_2024.statements()), list(iccbdc_2022.statements()))
 
 
 class Told:
@@ -32,8 +31,8 @@ class Told:
         return Outcomes({one: comparison_work.told(one) for one in asked if one not in failed}, failed)
 
 
-def claims(paper: Paper) -> list[Claim]:
-    return [one for one in paper.statements if isinstance(one, Claim)]
+def claims(paper: list[Statement]) -> list[Claim]:
+    return [one for one in paper if isinstance(one, Claim)]
 
 
 def test_every_printed_row_is_there() -> None:
@@ -79,17 +78,17 @@ def test_what_is_placed_by_chance_is_placed_equally_and_mostly_stays(
 
 
 def test_the_papers_own_packing_is_met_without_a_run() -> None:
-    facts = {one.what: one for one in PAPERS[0].statements if isinstance(one, Fact)}
+    facts = {one.what: one for one in PAPERS[0] if isinstance(one, Fact)}
     assert facts["w1, optimal by bins of 85: r-m"].ours() == pytest.approx(32.72, rel=0.005)
     assert facts["w1, optimal by bins of 100: r-m"].ours() == pytest.approx(28.90, rel=0.005)
-    totals = {one.what: one for one in PAPERS[1].statements if isinstance(one, Fact)}
+    totals = {one.what: one for one in PAPERS[1] if isinstance(one, Fact)}
     assert totals["W3: events"].ours() == 89_460
     assert totals["W4: events"].ours() == 107_503
 
 
 def test_every_statement_becomes_a_row_and_every_failure_is_named() -> None:
-    found = reproduce(Told(), PAPERS, seeds=2)  # type: ignore[arg-type]
-    assert len(found.rows) == sum(len(paper.statements) for paper in PAPERS)
+    found = reproduce(Told(), [*PAPERS[0], *PAPERS[1]], seeds=2)  # type: ignore[arg-type]
+    assert len(found.rows) == sum(map(len, PAPERS))
     assert {one.why for one in found.missing} == {"it broke"}
     broken = next(row for row in found.rows if row.what == "t_r 2 s, algorithm-1")
     assert (broken.verdict, broken.why) == ("cannot be checked", "it broke")
@@ -98,7 +97,7 @@ def test_every_statement_becomes_a_row_and_every_failure_is_named() -> None:
 
 def test_contrasts_share_their_readings() -> None:
     for paper in PAPERS:
-        for one in paper.statements:
+        for one in paper:
             if isinstance(one, Contrast):
                 better, worse = ({reading.name for reading in side.readings} for side in (one.better, one.worse))
                 assert better & worse, f"nothing could ever decide {one.what}"

@@ -1,17 +1,25 @@
-"""Experiments in Markdown: every policy of a comparison, a sweep along its axis, the goals of tail-aware."""
+"""Experiments in Markdown: every policy of a comparison, a sweep along its axis, the goals of tail-aware.
+
+And the picture of a sweep.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from itertools import groupby
-from typing import Final
+from itertools import cycle, groupby
+from pathlib import Path
+from typing import Any, Final
 
 from bench.experiments.compare import PolicyFigures
 from bench.experiments.goals import GOALS, POLICY, Goal, checked
 from bench.experiments.sweeps import SWEEPS, Sweep, SweepFigures
+from bench.picture import COLORS, picture
 from bench.results import Columns, Origin, in_columns, load, sources, table
 from report.run_info import FORESEEING
 from report.statistics import Against, Interval
 from report.wording import share
+
+NONE_LATE: Final = 1e-6
+"""Where a share of 0 is drawn on the logarithmic axis, on which every nine has its room."""
 
 
 def page(rows: Sequence[PolicyFigures], origins: Iterable[Origin], *, heading: str = "##") -> str:
@@ -110,10 +118,10 @@ def comparison() -> str:
     return page([row.result for row in found], (row.origin for row in found), heading="###")
 
 
-def sweep_page(sweep: Sweep, rows: Sequence[SweepFigures], origins: Iterable[Origin], *, picture: str = "") -> str:
-    """Return the page of a sweep. picture: address of its drawing; none: without."""
-    parts = [f"# {sweep.title}", "", sweep.asks, "", sweep_tables(sweep, rows, origins)]
-    return "\n".join(parts) + (f"\n![{sweep.title}]({picture})\n" if picture else "")
+def sweep_page(sweep: Sweep, rows: Sequence[SweepFigures], origins: Iterable[Origin]) -> str:
+    """Return the page of a sweep, its picture beside it in a file of its name."""
+    drawn = f"\n![{sweep.title}]({sweep.name}.svg)\n" if rows else ""
+    return f"# {sweep.title}\n\n{sweep.asks}\n\n{sweep_tables(sweep, rows, origins)}{drawn}"
 
 
 def sweep_tables(sweep: Sweep, rows: Sequence[SweepFigures], origins: Iterable[Origin]) -> str:
@@ -121,8 +129,8 @@ def sweep_tables(sweep: Sweep, rows: Sequence[SweepFigures], origins: Iterable[O
     parts = []
     for scenario, some in groupby(rows, key=lambda row: row.scenario):
         found = list(some)
-        cells = {(row.point, line(row)): _sweep_cell(row) for row in found}
-        lines = list(dict.fromkeys(line(row) for row in found))
+        cells = {(row.point, _line(row)): _sweep_cell(row) for row in found}
+        lines = list(dict.fromkeys(_line(row) for row in found))
         places = list(dict.fromkeys(row.point for row in found))
         body = [(place, *(cells.get((place, one), "–") for one in lines)) for place in places]
         parts += [
@@ -133,13 +141,48 @@ def sweep_tables(sweep: Sweep, rows: Sequence[SweepFigures], origins: Iterable[O
     return "\n".join(parts) + "\n" + sources(origins)
 
 
-def line(row: SweepFigures) -> str:
+def _line(row: SweepFigures) -> str:
     """Return the name of the line that a row belongs to."""
     return f"{row.policy}, {row.series}" if row.series else row.policy
 
 
 def _sweep_cell(row: SweepFigures) -> str:
     return f"{in_sla(row.in_sla)}, {row.replica_minutes.mean:.1f} ({row.bound_ratio.mean:.2f} ×)"
+
+
+def draw_sweep(sweep: Sweep, rows: Sequence[SweepFigures], path: Path) -> None:
+    """Write an SVG file. Bars are 95 % intervals."""
+    panels = [list(some) for _, some in groupby(rows, key=lambda row: row.scenario)]
+    with picture(path, 9.2, 3.0 * len(panels) + 0.6) as figure:
+        grid = figure.subplots(len(panels), 2, squeeze=False)
+        for (shares, costs), panel in zip(grid, panels, strict=True):
+            _sweep_panel(shares, costs, sweep, panel)
+        handles, labels = grid[0][0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=8)
+
+
+def _late(share_in_time: float) -> float:
+    """Return the share of late events, as it can be drawn."""
+    return max(1 - share_in_time, NONE_LATE)
+
+
+def _sweep_panel(shares: Any, costs: Any, sweep: Sweep, rows: Sequence[SweepFigures]) -> None:
+    """Draw one scenario: places stand evenly, whatever their distance, so that words fit among them."""
+    places = list(dict.fromkeys(row.point for row in rows))
+    for name, color in zip(dict.fromkeys(map(_line, rows)), cycle(COLORS), strict=False):
+        found = [row for row in rows if _line(row) == name]
+        x = [places.index(row.point) for row in found]
+        style = {"color": color, "marker": "o", "markersize": 3, "linewidth": 1, "label": name}
+        shares.plot(x, [_late(row.in_sla.mean) for row in found], **style)
+        low, high = [_late(row.in_sla.high) for row in found], [_late(row.in_sla.low) for row in found]
+        shares.vlines(x, low, high, color=color, linewidth=2, alpha=0.5)
+        costs.plot(x, [row.bound_ratio.mean for row in found], **style)
+    shares.set_yscale("log")
+    shares.set_title(f"{rows[0].scenario}: share of late events ({NONE_LATE:.0e}: none)", loc="left")
+    costs.set_title("replica-minutes, × bound", loc="left")
+    for axes in (shares, costs):
+        axes.set_xticks(range(len(places)), [place.replace(", ", ",\n") for place in places])
+        axes.set_xlabel(sweep.axis)
 
 
 def _chance(rows: Sequence[SweepFigures]) -> str:

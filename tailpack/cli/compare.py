@@ -2,9 +2,8 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-import msgspec
 import typer
 
 from bench import results
@@ -18,15 +17,10 @@ from tailpack.cli.options import (
     check_folder,
     known,
     parse_changes,
-    print_json,
     several,
 )
-from tailpack.cli.progress import campaign, finish, show
+from tailpack.cli.progress import campaign, deliver
 from tailpack.provenance import origin
-
-if TYPE_CHECKING:
-    from bench.experiments.compare import Comparison
-    from bench.experiments.sweeps import Sweep, SweepResult
 
 SWEEP_NAMES = "f, decision-interval, rebalance-time, startup, burstiness, partitions"
 SCENARIOS = "w1,w1-skew9,taxi,taxi-skew9,w3,w4"
@@ -51,7 +45,10 @@ def compare(
     from autoscaler.policies.registry import POLICIES  # noqa: PLC0415  numpy only where it is needed
     from bench.experiments.compare import compare as compare_in  # noqa: PLC0415
     from bench.experiments.experiment import world  # noqa: PLC0415
-    from bench.scenario import scenario_names  # noqa: PLC0415
+    from bench.experiments.report_page import policies_compared  # noqa: PLC0415
+    from bench.experiments.tables import page  # noqa: PLC0415
+    from bench.scenario import load_scenario, scenario_names  # noqa: PLC0415
+    from report.page.comparison_page import COMPARISON_PAGE, write_comparison  # noqa: PLC0415
 
     asked = several(scenarios, scenario_names(), what="scenario")
     playing = several(policies or ",".join(one for one in POLICIES if one != "static"), POLICIES, what="policy")
@@ -59,41 +56,14 @@ def compare(
     with campaign("simulated runs", out, processes) as running:
         worlds = [world(scenario, chosen) for scenario in asked]
         found = compare_in(running, worlds=worlds, policies=playing, seeds=seeds)
-    _write_comparison(found, out, into)
-    _show_comparison(found, out, as_json=as_json)
-    raise typer.Exit(1 if found.missing else 0)
-
-
-def _write_comparison(found: "Comparison", out: Path, into: Path | None) -> None:
-    """Write page and plots, and the figures of the docs where they are asked for."""
-    from bench.experiments.plot import draw  # noqa: PLC0415
-    from bench.experiments.report_page import policies_compared  # noqa: PLC0415
-    from bench.experiments.tables import page  # noqa: PLC0415
-    from bench.scenario import load_scenario  # noqa: PLC0415
-    from report.page.comparison_page import COMPARISON_PAGE, write_comparison  # noqa: PLC0415
-
     made = origin()
-    text = "# Policies compared\n\n" + page(found.rows, [made]) + "\n![Pareto fronts](fronts.svg)\n"
-    (out / "compare.md").write_text(text, encoding="utf-8")
-    (out / "compare.json").write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
-    if found.rows:
-        draw(found.rows, out / "fronts.svg")
-        for scenario in dict.fromkeys(row.scenario for row in found.rows):
-            draw([row for row in found.rows if row.scenario == scenario], out / f"{Path(scenario).stem}.svg")
-        compared = policies_compared(found, target_of=lambda name: load_scenario(name, {}).target, command=made.command)
-        write_comparison(compared, out / COMPARISON_PAGE, title="Policies compared")
     if into:
         results.keep("comparison", found.rows, made, into)
-
-
-def _show_comparison(found: "Comparison", out: Path, *, as_json: bool) -> None:
-    from report.page.comparison_page import COMPARISON_PAGE  # noqa: PLC0415
-
-    if as_json:
-        print_json(found)
-    else:
-        show((out / "compare.md").read_text(encoding="utf-8"))
-    finish(found.missing, out, COMPARISON_PAGE)
+    if found.rows:
+        compared = policies_compared(found, target_of=lambda name: load_scenario(name, {}).target, command=made.command)
+        write_comparison(compared, out / COMPARISON_PAGE, title="Policies compared")
+    text = f"# Policies compared\n\n{page(found.rows, [made])}"
+    deliver(found, text, out / "compare", as_json=as_json, page=COMPARISON_PAGE)
 
 
 def sweep(
@@ -116,6 +86,7 @@ def sweep(
     """
     from autoscaler.policies.registry import POLICIES  # noqa: PLC0415  numpy only where it is needed
     from bench.experiments.sweeps import SWEEPS, run  # noqa: PLC0415
+    from bench.experiments.tables import draw_sweep, sweep_page  # noqa: PLC0415
     from bench.scenario import scenario_names  # noqa: PLC0415
 
     chosen = SWEEPS[known(name, SWEEPS, what="sweep")]
@@ -128,29 +99,9 @@ def sweep(
     check_folder(folder)
     with campaign(f"sweep {chosen.name}", folder, processes) as running:
         found = run(running, chosen, seeds=seeds)
-    _write_sweep(chosen, found, folder, into)
-    _show_sweep(found, folder, as_json=as_json)
-    raise typer.Exit(1 if found.missing else 0)
-
-
-def _write_sweep(chosen: "Sweep", found: "SweepResult", folder: Path, into: Path | None) -> None:
-    """Write page and plot, and the figures of the docs where they are asked for."""
-    from bench.experiments.plot import draw_sweep  # noqa: PLC0415
-    from bench.experiments.tables import sweep_page  # noqa: PLC0415
-
-    made, picture = origin(), f"{chosen.name}.svg"
-    text = sweep_page(chosen, found.rows, [made], picture=picture if found.rows else "")
-    (folder / f"{chosen.name}.md").write_text(text, encoding="utf-8")
-    (folder / f"{chosen.name}.json").write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
+    made = origin()
     if found.rows:
-        draw_sweep(chosen, found.rows, folder / picture)
+        draw_sweep(chosen, found.rows, folder / f"{chosen.name}.svg")
     if into:
         results.keep("sweeps", found.rows, made, into, lambda row: row.sweep)
-
-
-def _show_sweep(found: "SweepResult", folder: Path, *, as_json: bool) -> None:
-    if as_json:
-        print_json(found)
-    else:
-        show((folder / f"{found.sweep}.md").read_text(encoding="utf-8"))
-    finish(found.missing, folder)
+    deliver(found, sweep_page(chosen, found.rows, [made]), folder / chosen.name, as_json=as_json)

@@ -5,13 +5,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from tailpack.cli.options import print_json
+
 if TYPE_CHECKING:
     from bench.experiments.campaign import Campaign
-    from bench.experiments.compare import Missing
+    from bench.experiments.compare import Comparison, Missing
+    from bench.experiments.sweeps import SweepResult
     from bench.experiments.workers import Work
+    from studies.paper.statement import PaperResult
 
 SHOWN: Final = 5
 """Failed runs that are named; they mostly fail for the same reason."""
@@ -68,6 +74,23 @@ def show(markdown: str) -> None:
         console.print(Markdown(markdown))
     else:
         console.out(markdown, highlight=False)
+
+
+def deliver(
+    found: "Comparison | SweepResult | PaperResult", text: str, into: Path, *, as_json: bool, page: str = ""
+) -> None:
+    """Write what was found beside its page in Markdown, show one of them, and end with status 1 where a run failed.
+
+    into: path of both files without their endings. page: name of another page in that folder.
+    """
+    into.with_suffix(".md").write_text(text, encoding="utf-8")
+    into.with_suffix(".json").write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
+    if as_json:
+        print_json(found)
+    else:
+        show(text)
+    finish(found.missing, into.parent, page)
+    raise typer.Exit(1 if found.missing else 0)
 
 
 def finish(missing: "Sequence[Missing]", folder: Path, page: str = "") -> None:

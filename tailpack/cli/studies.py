@@ -11,14 +11,13 @@ from rich.progress import track
 from rich.table import Table
 
 from bench import results
-from tailpack.cli.options import AsJson, IntoDocs, Out, Processes, print_json
-from tailpack.cli.progress import campaign, finish, show
+from tailpack.cli.options import AsJson, IntoDocs, Out, Processes
+from tailpack.cli.progress import campaign, deliver
 from tailpack.errors import TailpackError
 from tailpack.provenance import origin
 
 if TYPE_CHECKING:
     from studies.packing.claims import Comparison
-    from studies.paper.statement import PaperResult
 
 SEEDS: Final = 5
 QUICK_SEEDS: Final = 2
@@ -44,6 +43,7 @@ def paper(
     """
     from bench.experiments.workers import usable_cores  # noqa: PLC0415  numpy only where it is needed
     from studies.paper import closer_2024, iccbdc_2022, landau_2024  # noqa: PLC0415
+    from studies.paper.page import page  # noqa: PLC0415
     from studies.paper.statement import PaperResult, reproduce  # noqa: PLC0415
     from studies.paper.work import done  # noqa: PLC0415
 
@@ -54,28 +54,11 @@ def paper(
         packed = landau_2024.compared(out, processes=processes or usable_cores(), quick=quick)
     rows = (*found.rows, *landau_2024.rows(packed))
     found = PaperResult(rows=rows, missing=found.missing)
-    _write_paper(found, out, into)
-    _show_paper(found, out, as_json=as_json)
-    raise typer.Exit(1 if found.missing else 0)
-
-
-def _write_paper(found: "PaperResult", out: Path, into: Path | None) -> None:
-    """Write the page, and the figures of the docs where they are asked for."""
-    from studies.paper.page import page  # noqa: PLC0415
-
     made = origin()
-    (out / "paper.md").write_text(f"# The papers, reproduced\n\n{page(found.rows, [made])}", encoding="utf-8")
-    (out / "paper.json").write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
     if into:
         results.keep("paper", found.rows, made, into)
-
-
-def _show_paper(found: "PaperResult", out: Path, *, as_json: bool) -> None:
-    if as_json:
-        print_json(found)
-    else:
-        show((out / "paper.md").read_text(encoding="utf-8"))
-    finish(found.missing, out)
+    text = f"# The papers, reproduced\n\n{page(found.rows, [made])}"
+    deliver(found, text, out / "paper", as_json=as_json)
 
 
 def packing_compare(

@@ -49,8 +49,8 @@ def _about(
 ) -> None: ...
 
 
-def _group(name: str, panel: str, text: str, **how: Any) -> typer.Typer:
-    group = typer.Typer(no_args_is_help=True, help=text, **how)
+def _group(name: str, panel: str, text: str, example: str, **how: Any) -> typer.Typer:
+    group = typer.Typer(no_args_is_help=True, help=text, epilog=f"Example: {example}", **how)
     app.add_typer(group, name=name, rich_help_panel=panel)
     return group
 
@@ -62,14 +62,17 @@ def _add(into: typer.Typer, name: str, command: Callable[..., None], example: st
 
 _add(app, "demo", run.demo, "tailpack demo --policy keda-hpa", LIVE)
 _add(app, "run", run.run, "tailpack run w1 --set payment.delivery=eager", LIVE)
-KAFKA = _group("kafka", LIVE, "An embedded Apache Kafka for your own experiments; `tailpack run` uses it.")
+KAFKA = _group(
+    "kafka", LIVE, "An embedded Apache Kafka for your own experiments; `tailpack run` uses it.", "tailpack kafka start"
+)
 _add(KAFKA, "start", kafka.start, "tailpack kafka start --brokers 3")
 _add(KAFKA, "stop", kafka.stop, "tailpack kafka stop")
 _add(KAFKA, "status", kafka.status, "tailpack kafka status")
 _add(KAFKA, "consumer-groups", kafka.consumer_groups, "tailpack kafka consumer-groups --describe --all-groups")
-TOPICS = _group("topics", LIVE, "Topics of a run that is put together by hand.")
 REACH = "--bootstrap-servers kafka:9092 --namespace mine"
-_add(TOPICS, "create", run.create_topics, f"tailpack topics create demo {REACH}")
+CREATE = f"tailpack topics create demo {REACH}"
+TOPICS = _group("topics", LIVE, "Topics of a run that is put together by hand.", CREATE)
+_add(TOPICS, "create", run.create_topics, CREATE)
 _add(app, "load", run.load, f"tailpack load demo {REACH}", LIVE)
 _add(app, "jars", run.jars, "tailpack jars kafka", LIVE)
 
@@ -82,6 +85,7 @@ REPORT = _group(
     "report",
     REPORTS,
     "Report on a run, or compare runs. `tailpack report RUN_DIR` is short for `tailpack report run RUN_DIR`.",
+    "tailpack report out/demo-20260105-101500",
     cls=report.RunUnlessNamed,
 )
 _add(REPORT, "run", report.run, "tailpack report out/demo-20260105-101500 --format markdown")
@@ -94,11 +98,21 @@ _add(app, "policies", catalogue.policies, "tailpack policies tail-aware", CHOICE
 _add(app, "settings", catalogue.settings, "tailpack settings > settings.md", CHOICE)
 
 _add(app, "paper", studies.paper, "tailpack paper --quick", STUDIES)
-PACKING = _group("packing", STUDIES, "Packing heuristics: what they move, what they cost, how long events wait.")
+PACKING = _group(
+    "packing",
+    STUDIES,
+    "Packing heuristics: what they move, what they cost, how long events wait.",
+    "tailpack packing compare --quick",
+)
 _add(PACKING, "compare", studies.packing_compare, "tailpack packing compare --quick")
 _add(PACKING, "plot", studies.packing_plot, "tailpack packing plot docs/packing.svg")
 _add(app, "taxi", taxi.taxi, "tailpack taxi yellow_tripdata_2013-01.parquet --out taxi.csv", STUDIES)
-BENCH = _group("bench", STUDIES, "Measure this machine. Figures go to bench/reference, tables to the docs.")
+BENCH = _group(
+    "bench",
+    STUDIES,
+    "Measure this machine. Figures go to bench/reference, tables to the docs.",
+    "tailpack bench simulator --quick",
+)
 _add(BENCH, "all", bench.everything, "tailpack bench all")
 _add(BENCH, "service-rate", bench.service_rate, "tailpack bench service-rate --events 8000")
 _add(BENCH, "startup", bench.startup, "tailpack bench startup")
@@ -141,7 +155,8 @@ def main() -> None:
     except Exception as wrong:
         if not hasattr(wrong, "format_message"):
             raise
-        message = wrong.format_message()  # click's own: a wrong option or argument; empty after the help
+        # click's own: a wrong option or argument; empty after the help; with pydantic's words before what is wrong
+        message = wrong.format_message().replace("Value error, ", "")
         _fail(f"tailpack: {message}" if message else "", 2)
 
 

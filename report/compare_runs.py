@@ -3,7 +3,6 @@
 Over seeds where there are several pairs; over the seconds of both runs where there is one.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -43,11 +42,10 @@ DIFFERENCES: Final = {
 MOST_SAID: Final = 3
 """Differences that a verdict says; the table says all."""
 METHOD: Final = (
-    "Intervals hold 95 % of 10,000 seeded bootstrap draws; where one holds 0, the two are not distinguishable. "
-    "Over seeds, whole pairs of runs of the same seed are drawn: it tells how further seeds would come out, and with "
-    "fewer than six pairs it spans little more than what was seen. Over seconds, blocks of seconds of a single pair "
-    "are drawn, the same of both runs: it tells whether a difference would stand had other seconds like these been "
-    "met, and not how another run would differ, with another seed, on another machine, on another day."
+    "Intervals hold 95 % of 10,000 seeded bootstrap draws; where one holds 0, the two are not distinguishable. Over "
+    "seeds, pairs of runs of one seed are drawn: how further seeds would come out; fewer than six pairs span little "
+    "more than what was seen. Over the seconds of a lone pair, blocks of seconds are drawn, the same of both: whether "
+    "a difference would stand had other seconds like these been met, not how another run, machine or day would differ."
 )
 LOAD: Final = ("name", "duration_s", "load.workload", "load.spacing", "payment.partitions", "target.latency_target_s")
 """Settings that must agree: with others, other events come, or another promise is made."""
@@ -271,17 +269,11 @@ def labelled(entrants: Sequence[Entrant]) -> dict[str, list[Entrant]]:
 
 def _pairs(contestants: Contestants, label: str) -> list[Pair]:
     """Return runs of `label` and of the reference with the same seed; the k-th of a seed meets the k-th."""
-    theirs = _by_turn(next(iter(contestants.values())))
-    return [(one, theirs[turn]) for turn, one in _by_turn(contestants[label]).items() if turn in theirs]
-
-
-def _by_turn(entrants: Sequence[Entrant]) -> dict[tuple[int, int], Entrant]:
-    """Return (seed, how many runs of it came before) → run."""
-    turns: Counter[int] = Counter()
-    found: dict[tuple[int, int], Entrant] = {}
-    for one in entrants:
-        found[one.info.seed, turns[one.info.seed]] = one
-        turns[one.info.seed] += 1
+    unmet, found = list(next(iter(contestants.values()))), []
+    for one in contestants[label]:
+        if other := next((each for each in unmet if each.info.seed == one.info.seed), None):
+            unmet.remove(other)
+            found.append((one, other))
     return found
 
 

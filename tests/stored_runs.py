@@ -34,11 +34,11 @@ def event_rows(**changes: Any) -> list[dict[str, Any]]:
 
 
 def stored_run(folder: Path, *, journal_entries: tuple[bytes, ...] | None = None, **changes: Any) -> None:
-    """A run whose events lie in its folder, as JSON lines; no journal unless there are entries."""
+    """A run whose events lie in its folder; no journal unless there are entries."""
     run = made_up_run(EVENTS, 50.0, STARTED_US, 1)
     info = run_info(Connection(bootstrap_servers="127.0.0.1:1", namespace="stored"), run, pipeline=False)
     info.save(folder)
-    write_lines(folder / "events.jsonl", event_rows(**changes))
+    write_parquet(folder / "events.parquet", event_rows(**changes))
     if journal_entries is not None:
         table = pa.table({"position": range(len(journal_entries)), "entry": [e.decode() for e in journal_entries]})
         (folder / JOURNAL).mkdir()

@@ -21,8 +21,7 @@ from pyspark.sql import functions as f
 from bench.taxi.trips import SECOND_US, UNKNOWN_ZONE, ZONES, Month, files_of, read_trips
 from contracts.validation import InvalidSettingsError
 from loadgen.trace import MOST_EVENTS
-from report.spark import ReportError
-from report.spark.job import cause
+from report.spark import ReportError, cause
 from report.spark.session import LOG_FILE, open_session
 
 ENDS: Final = {

@@ -15,8 +15,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
-from report.spark import ReportError
-from report.spark.job import cause
+from report.spark import ReportError, cause
 
 FORMS: Final = (".parquet", ".csv", ".csv.gz", ".csv.bz2")
 PICKED_UP: Final = ("tpeppickupdatetime", "lpeppickupdatetime", "trippickupdatetime", "pickupdatetime")

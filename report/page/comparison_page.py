@@ -1,4 +1,4 @@
-"""A comparison for readers: one table with intervals in every format, and the page with two charts beside it."""
+"""A comparison for readers: one table with intervals, and the page with two charts beside it."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,60 +7,32 @@ from typing import Final
 import msgspec
 
 from report import replace_file
-from report.comparison import Contestant, RunComparison, ScenarioCompared
+from report.comparison import RunComparison, ScenarioCompared
 from report.page.rendering import COMPARED, render
-from report.page.sheets import Sheet, markdown_page, of_records
 from report.statistics import Against, Interval
 from report.wording import UNKNOWN, dearer, duration, longer, minutes, points, share
 
 COMPARISON_PAGE: Final = "comparison.html"
-TITLE: Final = "Runs compared"
 COLUMNS: Final = ("", "runs", "in time", "p99", "p99.9", "replica-minutes", "front")
 
 
-def write_comparison(found: RunComparison, path: Path, *, title: str = TITLE) -> None:
-    """Write the page to `path`; a reader never sees half of it."""
-    replace_file(path, comparison_html(found, title=title))
+def write_comparison(found: RunComparison, path: Path, *, title: str = "Runs compared") -> None:
+    """Write the page to `path`: one file that needs nothing beside it; a reader never sees half of it."""
+    told = {"title": title, "found": found, "tables": tables(found), "terms": COMPARED.items()}
+    data = msgspec.json.encode(found.scenarios).decode().replace("<", "\\u003c")
+    replace_file(path, render("comparison.html.jinja", script="comparison.js", data=data, **told))
 
 
-def comparison_html(found: RunComparison, *, title: str = TITLE) -> str:
-    """Return the whole page: one file that needs nothing beside it."""
-    return render(
-        "comparison.html.jinja",
-        script="comparison.js",
-        title=title,
-        found=found,
-        tables=readable(found),
-        terms=COMPARED.items(),
-        data=msgspec.json.encode(found.scenarios).decode().replace("<", "\\u003c"),
-    )
-
-
-def sheets(found: RunComparison) -> list[Sheet]:
-    """Return the table for programs: every value in a column of its own."""
-    named = [(one.title, each) for one in found.scenarios for each in one.contestants]
-    alone = of_records("contestants", "Contestants", Contestant, (each for _, each in named))
-    rows = tuple((scenario, *row) for (scenario, _), row in zip(named, alone.rows, strict=True))
-    return [Sheet(alone.name, alone.title, ("scenario", *alone.columns), rows)]
-
-
-def readable(found: RunComparison) -> list[Sheet]:
-    """Return a table for each scenario: means with their intervals, and what is no difference said so."""
+def tables(found: RunComparison) -> list[tuple[str, tuple[str, ...], list[tuple[str, ...]]]]:
+    """Return title, columns and rows for each scenario: means with their intervals, and what is no difference."""
     return [
-        Sheet("contestants", f"{one.title}: 95 % intervals; beneath minus {one.reference}", COLUMNS, _rows(one))
-        for one in found.scenarios
+        (f"{one.title}: 95 % intervals; beneath minus {one.reference}", COLUMNS, _rows(one)) for one in found.scenarios
     ]
 
 
-def markdown_comparison(found: RunComparison) -> str:
-    """Return the comparison as one page of Markdown."""
-    made = [found.method, f"`{found.command}`" if found.command else ""]
-    return markdown_page(TITLE, [found.verdict, *found.problems, *made], readable(found))
-
-
-def _rows(one: ScenarioCompared) -> tuple[tuple[str, ...], ...]:
+def _rows(one: ScenarioCompared) -> list[tuple[str, ...]]:
     """Return a row for each contestant: estimates, and in a second line the differences from the reference."""
-    return tuple(
+    return [
         (
             each.label,
             f"{each.runs:,}",
@@ -71,7 +43,7 @@ def _rows(one: ScenarioCompared) -> tuple[tuple[str, ...], ...]:
             "on it" if each.on_front else "",
         )
         for each in one.contestants
-    )
+    ]
 
 
 def _cell(

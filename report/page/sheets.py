@@ -27,7 +27,6 @@ from report.result import (
     Stage,
     TopicRecords,
 )
-from report.statistics import Against, Interval
 from report.wording import UNKNOWN, count, duration, longer, minutes, moment, over, share
 
 ROWS_SHOWN: Final = 100
@@ -41,12 +40,6 @@ NUMBERED: Final = frozenset({"seed", "epoch", "v"})
 """Integers that count nothing."""
 PLAIN: Final = (str, int, float, bool, int | None, float | None, str | None, tuple[str, ...])
 """Types of fields that are a value, or texts that can be joined to one."""
-PARTS: Final[dict[Any, tuple[str, ...]]] = {
-    Interval: ("mean", "low", "high"),
-    Interval | None: ("mean", "low", "high"),
-    Against | None: ("mean", "low", "high", "distinguishable"),
-}
-"""Type of a field → its parts; each but the first is named behind the field, before the unit."""
 Value = str | int | float | bool | None
 MINUTE_S: Final = 60
 PER_SECOND: Final = ("seconds", "late-seconds", "distribution", "heat")
@@ -68,27 +61,14 @@ class Sheet:
 def of_records(name: str, title: str, kind: type[msgspec.Struct], records: Iterable[msgspec.Struct | None]) -> Sheet:
     """Return a row for each record that is there, of its plain fields; other fields are left out.
 
-    Texts of a list are joined. An interval has a column for its mean and each end, a difference one more.
+    Texts of a list are joined.
     """
-    columns: list[str] = []
-    places: list[tuple[str, str]] = []
-    for one in msgspec.structs.fields(kind):
-        if one.type in PLAIN:
-            columns.append(one.name)
-            places.append((one.name, ""))
-        for part in PARTS.get(one.type, ()):
-            stem = one.name.removesuffix("_s")
-            columns.append(one.name if part == "mean" else f"{stem}_{part}{one.name[len(stem) :]}")
-            places.append((one.name, part))
-    rows = (tuple(_value(one, *place) for place in places) for one in records if one is not None)
-    return Sheet(name, title, tuple(columns), tuple(rows))
+    columns = tuple(one.name for one in msgspec.structs.fields(kind) if one.type in PLAIN)
+    rows = (tuple(_value(getattr(one, column)) for column in columns) for one in records if one is not None)
+    return Sheet(name, title, columns, tuple(rows))
 
 
-def _value(record: msgspec.Struct, name: str, part: str) -> Value:
-    """Return a field, or a part of what it holds; texts as one."""
-    value: Any = getattr(record, name)
-    if part and value is not None:
-        value = getattr(value, part)
+def _value(value: Any) -> Value:
     return "; ".join(value) if isinstance(value, tuple) else value
 
 
@@ -112,12 +92,6 @@ def write_csv(sheets: Iterable[Sheet], folder: Path) -> list[Path]:
     return written
 
 
-def markdown_page(title: str, paragraphs: Sequence[str], sheets: Iterable[Sheet]) -> str:
-    """Return a whole page: title, paragraphs, and a section for each table that has rows."""
-    sections = [f"## {sheet.title}\n\n{markdown(sheet)}" for sheet in sheets if sheet.rows]
-    return "\n".join([f"# {_escaped(title)}\n", *(f"{_escaped(text)}\n" for text in paragraphs if text), *sections])
-
-
 def markdown(sheet: Sheet) -> str:
     """Return the table as Markdown. A single row of many columns stands upright; of many rows the first are shown."""
     header, texts = laid_out(sheet)
@@ -129,15 +103,11 @@ def markdown(sheet: Sheet) -> str:
 
 def laid_out(sheet: Sheet) -> tuple[list[str], list[tuple[str, ...]]]:
     """Return header and rows as texts; a single row of many columns stands upright."""
-    header, texts = [heading(column) for column in sheet.columns], shown_rows(sheet)
+    header = [heading(column) for column in sheet.columns]
+    texts = [tuple(map(shown, sheet.columns, row)) for row in sheet.rows]
     if len(texts) == 1 and len(header) > WIDEST_ROW:
         return ["", ""], list(zip(header, texts[0], strict=True))
     return header, texts
-
-
-def shown_rows(sheet: Sheet) -> list[tuple[str, ...]]:
-    """Return every row as texts."""
-    return [tuple(shown(column, value) for column, value in zip(sheet.columns, row, strict=True)) for row in sheet.rows]
 
 
 def heading(column: str) -> str:
@@ -225,7 +195,10 @@ def markdown_report(result: Result) -> str:
     title = f"{result.scenario}, {result.policy}, seed {result.seed}"
     left_out = result.tail.episodes_left_out if result.tail else 0
     told = [result.verdict, f"{left_out:,} smaller episodes of late events are not listed." if left_out else ""]
-    return markdown_page(title, told, (one for one in sheets(result) if one.name not in PER_SECOND))
+    sections = [
+        f"## {one.title}\n\n{markdown(one)}" for one in sheets(result) if one.rows and one.name not in PER_SECOND
+    ]
+    return "\n".join([f"# {_escaped(title)}\n", *(f"{_escaped(text)}\n" for text in told if text), *sections])
 
 
 def _sheet(name: str, title: str, columns: tuple[str, ...], rows: Any) -> Sheet:

@@ -14,7 +14,7 @@ from pyspark.sql import types as t
 from contracts.events import SCHEMA_VERSION
 from contracts.journal import JOURNAL_VERSION, JournalEntry
 from contracts.topics import Topic
-from report.spark import ReportError
+from report.spark import ReportError, cause
 from report.spark.events import COLUMN_OF, CUSTOMER, EVENT
 
 NEEDED: Final = ("event_id", "intended_us", "done_us")
@@ -187,7 +187,7 @@ def are_lines(spark: SparkSession, place: str) -> bool:
     try:
         name = _first_file(spark, place).lower()
     except REFUSED as refused:
-        raise ReportError(_in_words(spark, place, _innermost(refused))) from refused
+        raise ReportError(_in_words(spark, place, refused)) from refused
     if name.endswith(CSV):
         raise ReportError("it is CSV, which has no types; a report reads Parquet or JSON lines, so write one of these")
     return name.endswith(LINES)
@@ -202,7 +202,7 @@ def beside(spark: SparkSession, place: str, name: str) -> str | None:
     try:
         return str(wanted.toString()) if _system(spark, wanted).exists(wanted) else None
     except REFUSED as refused:
-        raise ReportError(_in_words(spark, str(wanted.toString()), _innermost(refused))) from refused
+        raise ReportError(_in_words(spark, str(wanted.toString()), refused)) from refused
 
 
 def _first_file(spark: SparkSession, place: str) -> str:
@@ -227,29 +227,19 @@ def _path(spark: SparkSession, place: str) -> Any:
     try:
         return spark.sparkContext._jvm.org.apache.hadoop.fs.Path(place)
     except REFUSED as refused:
-        raise ReportError(f"not a path ({_innermost(refused)})") from refused
+        raise ReportError(f"not a path ({cause(refused)})") from refused
 
 
 def _system(spark: SparkSession, path: Any) -> Any:
     return path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
 
 
-def _in_words(spark: SparkSession, place: str, said: str) -> str:
+def _in_words(spark: SparkSession, place: str, refused: Exception) -> str:
     scheme = place.partition("://")[0]
-    if not any(name in said for name in NO_FILE_SYSTEM):
-        return f"cannot be read ({said})"
+    if not any(name in str(refused) for name in NO_FILE_SYSTEM):
+        return f"cannot be read ({cause(refused)})"
     if scheme in {"s3", "s3n"}:
         return f"Hadoop calls this scheme s3a: name it s3a{place[len(scheme) :]}"
     hadoop = spark.sparkContext._jvm.org.apache.hadoop.util.VersionInfo.getVersion()
     jars = JARS.get(scheme, f"the jar of its file system for Hadoop {hadoop}").format(hadoop=hadoop)
     return f"Spark has no file system for {scheme}:// here; add it with --jars ({jars})"
-
-
-def _innermost(refused: Exception) -> str:
-    """Return the first line of what the innermost cause says."""
-    if not isinstance(refused, Py4JJavaError):
-        return str(refused).partition("\n")[0][:300]
-    thrown = refused.java_exception
-    while (cause := thrown.getCause()) is not None:
-        thrown = cause
-    return str(thrown.toString()).partition("\n")[0][:300]

@@ -1,6 +1,5 @@
 """One report: read the events and the journal, measure and explain them, write result.json."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from contracts.connection import Connection
 from contracts.topics import Topic
 from report.result import RESULT_FILE, Result
 from report.run_info import EVENTS, RUN_FILE, RunInfo
-from report.spark import ReportError
+from report.spark import ReportError, cause
 from report.spark.files import ASKED, LETTERS, Events, Files, read_events
 from report.spark.kafka import kafka_options, topics_on
 from report.spark.measure import measure
@@ -26,7 +25,7 @@ from report.spark.read import (
     bounded,
     events_in,
     gather,
-    is_stored,
+    is_whole,
     journal_of,
     load_run,
     topics_of,
@@ -36,8 +35,6 @@ from report.spark.session import LOG_FILE, await_workers, jar_files, open_sessio
 
 SHORT_EVENTS: Final = 300_000
 """Up to here a run is a short job for Spark."""
-CLASS: Final = re.compile(r"^(Caused by: )?([\w$.]+(Exception|Error): )?")
-"""How a line of Java begins that names a cause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +56,7 @@ def report_run(folder: Path, cluster: Cluster, *, files: Files | None = None, re
         raise ReportError(
             f"{folder / RUN_FILE}: started_us is missing; the load never began, so there is nothing to report on"
         )
-    if files or (not reread and is_stored(folder)):
+    if files or (not reread and is_whole(folder / EVENTS)):
         return _report(folder, run, cluster, files=files)
     connection = Connection(
         bootstrap_servers=run.bootstrap_servers, client_properties=run.client_properties, namespace=run.run
@@ -137,11 +134,3 @@ def _report(
     except OSError as refused:
         raise ReportError(f"{folder / RESULT_FILE}: cannot be written ({refused.strerror or refused})") from refused
     return result
-
-
-def cause(failed: Exception) -> str:
-    """Return the innermost cause that Spark names, in one line, without the names of its classes."""
-    lines = [line.strip() for line in str(failed).splitlines() if line.strip()]
-    causes = [line for line in lines if line.startswith("Caused by:")]
-    said = causes[-1] if causes else lines[0] if lines else type(failed).__name__
-    return CLASS.sub("", said).partition(" SQLSTATE")[0].rstrip(".")[:300]

@@ -19,8 +19,6 @@ from report.spark.events import COLUMN_OF, event_rows, journal_entries, refused_
 from report.spark.files import Events, Files, beside, local, other_version, read_events, read_journal
 from report.spark.kafka import read_topics
 
-LINES: Final = ("events.jsonl", "events.jsonl.gz")
-"""Event rows as JSON, one in each line, with the columns of events.parquet."""
 WHOLE: Final = "_SUCCESS"
 """File that Spark adds to a Parquet folder last."""
 EARLIEST_US: Final = 946_684_800_000_000
@@ -154,21 +152,12 @@ def write_whole(
             shutil.rmtree(temporary, ignore_errors=True)
 
 
-def is_stored(folder: Path) -> bool:
-    """Return whether the run's events lie in its folder, whole."""
-    return _is_whole(folder / EVENTS) or _stored_lines(folder) is not None
-
-
 def events_in(spark: SparkSession, folder: Path) -> Events:
-    """Return the run's event rows: events.parquet, else events.jsonl or events.jsonl.gz.
-
-    Raises ReportError as `read_events` does.
-    """
-    place = _stored_lines(folder) or folder / EVENTS
+    """Return the run's event rows. Raises ReportError as `read_events` does."""
     try:
-        return read_events(spark, local(place), ours=True)
+        return read_events(spark, local(folder / EVENTS), ours=True)
     except ReportError as refused:
-        raise ReportError(f"{place.name}: {refused}") from refused
+        raise ReportError(f"{EVENTS}: {refused}") from refused
 
 
 def journal_of(spark: SparkSession, folder: Path, files: Files | None = None) -> list[JournalEntry]:
@@ -176,7 +165,7 @@ def journal_of(spark: SparkSession, folder: Path, files: Files | None = None) ->
 
     None where the run wrote none. Raises ReportError as `read_journal` does.
     """
-    own = local(folder / JOURNAL) if _is_whole(folder / JOURNAL) else None
+    own = local(folder / JOURNAL) if is_whole(folder / JOURNAL) else None
     place = (files.journal or beside(spark, files.events, JOURNAL) or own) if files else own
     if place is None:
         return []
@@ -186,16 +175,9 @@ def journal_of(spark: SparkSession, folder: Path, files: Files | None = None) ->
         raise ReportError(f"its journal {place}: {refused}" if files else f"{JOURNAL}: {refused}") from refused
 
 
-def _is_whole(place: Path) -> bool:
+def is_whole(place: Path) -> bool:
     """Return whether `place` is a Parquet file, or a folder that Spark finished."""
     return place.is_file() or (place / WHOLE).exists()
-
-
-def _stored_lines(folder: Path) -> Path | None:
-    """Return the run's events as JSON lines; None where it has Parquet, or nothing."""
-    if (folder / EVENTS).exists():
-        return None
-    return next((place for name in LINES if (place := folder / name).exists()), None)
 
 
 def _refuse(written: DataFrame, names: str) -> None:

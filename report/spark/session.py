@@ -21,8 +21,7 @@ CONNECT_WITHIN_S: Final = 5.0
 WORKERS_WITHIN_S: Final = 60.0
 DRIVER_AND_ONE: Final = 2
 STANDALONE: Final = "spark://"
-KUBERNETES: Final = "k8s://"
-KNOWN: Final = ("local", "yarn", STANDALONE, KUBERNETES)
+KNOWN: Final = ("local", "yarn", STANDALONE, "k8s://")
 LOG_FILE: Final = "spark.log"
 END_DEADLINE_S: Final = 30.0
 CONFIGURATION: Final = {
@@ -175,23 +174,18 @@ def addresses(master: str) -> list[tuple[str, int]]:
 
     Raises ReportError for one that is not an address.
     """
+    scheme, _, where = master.partition("://")
+    usual_ports = {"http": 80, "https": 443} if scheme == "k8s" else {}
+    found = []
     try:
-        if master.startswith(STANDALONE):
-            urls = [urlsplit(f"//{one}") for one in master.removeprefix(STANDALONE).split(",")]
-            return [(url.hostname or "", _port(url.port)) for url in urls]
-        if master.startswith(KUBERNETES):
-            where = master.removeprefix(KUBERNETES)
-            url = urlsplit(where if "://" in where else f"https://{where}")
-            return [(url.hostname or "", url.port or (80 if url.scheme == "http" else 443))]
+        for one in where.split(",") if where else ():
+            url = urlsplit(one if "://" in one else f"{'https' if scheme == 'k8s' else scheme}://{one}")
+            found.append((url.hostname or "", url.port or usual_ports[url.scheme]))
+    except KeyError as wrong:
+        raise ReportError(f"--master {master}: not an address (it has no port); as spark://HOST:7077") from wrong
     except ValueError as wrong:
         raise ReportError(f"--master {master}: not an address ({wrong}); as spark://HOST:7077") from wrong
-    return []
-
-
-def _port(port: int | None) -> int:
-    if port is None:
-        raise ValueError("it has no port")
-    return port
+    return found
 
 
 @contextmanager

@@ -20,9 +20,9 @@ from contracts.events import SCHEMA_VERSION
 from contracts.topics import Topic
 from contracts.validation import InvalidSettingsError
 from report import replace_file
-from report.spark import ReportError
+from report.spark import ReportError, cause
 from report.spark.events import typed_records
-from report.spark.job import Cluster, cause
+from report.spark.job import Cluster
 from report.spark.kafka import kafka_options, read_topics, reading, topics_on
 from report.spark.session import LOG_FILE, await_workers, jar_files, open_session
 from report.wording import duration, several, share

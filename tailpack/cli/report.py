@@ -95,25 +95,16 @@ def compare(
         None
     ),
     master: Master = "local[2]",
-    form: AsFormat = Format.HTML,
-    table: OneTable = "",
     as_json: AsJson = False,
 ) -> None:
     """Compare runs of one load: differences with their intervals, what is no difference, and the Pareto front.
 
     Runs of one policy with several seeds are one contestant. A run that has no report yet gets one first.
     """
-    from report.page import comparison_page  # noqa: PLC0415  only where it is needed
-
-    form = chosen(form, table, as_json=as_json)
-    console = Console(stderr=form is not Format.HTML)
+    console = Console(stderr=as_json)
     folder, found = _compared(runs, out, console, master)
-    if form is Format.JSON:
+    if as_json:
         hand_over((folder / "comparison.json").read_text(encoding="utf-8"))
-    elif form is Format.MARKDOWN:
-        hand_over(comparison_page.markdown_comparison(found))
-    elif form is Format.CSV:
-        hand_over_csv(comparison_page.sheets(found), folder, table)
     else:
         _show(found, console)
     console.print(f"comparison: {folder / 'comparison.html'}", highlight=False, soft_wrap=True)
@@ -144,14 +135,11 @@ def _compared(runs: list[Path], out: Path | None, console: Console, master: str)
 
 
 def _show(found: "RunComparison", console: Console) -> None:
-    from report.page.comparison_page import readable  # noqa: PLC0415
-    from report.page.sheets import heading, shown_rows  # noqa: PLC0415
+    from report.page.comparison_page import tables  # noqa: PLC0415
 
-    for sheet in readable(found):
-        if not sheet.rows:
-            continue
-        table = Table(*map(heading, sheet.columns), title=sheet.title, title_justify="left", box=None)
-        for row in shown_rows(sheet):
+    for title, columns, rows in tables(found):
+        table = Table(*columns, title=title, title_justify="left", box=None)
+        for row in rows:
             table.add_row(*row)
         console.print(table, "")
     for problem in found.problems:

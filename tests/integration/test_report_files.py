@@ -115,7 +115,7 @@ def test_a_stranger_needs_an_id_and_two_times(session: Any, tmp_path: Path) -> N
     [
         ("file:///nowhere/events.parquet", "no such file or folder"),
         ("s3a://bucket/w1", r"no file system for s3a:// here; add it with --jars \(org.apache.hadoop:hadoop-aws:3"),
-        ("hdfs://127.0.0.1:1/w1", "cannot be read .java.net.ConnectException: Connection refused"),
+        ("hdfs://127.0.0.1:1/w1", "cannot be read .Connection refused"),
     ],
 )
 def test_a_path_that_leads_nowhere(session: Any, tmp_path: Path, place: str, said: str) -> None:
@@ -156,6 +156,7 @@ def test_files_that_hold_something_else(session: Any, tmp_path: Path) -> None:
 
 def test_a_journal_that_is_none_and_a_promise_that_is_none(session: Any, tmp_path: Path) -> None:
     stored_run(tmp_path)
+    write_lines(tmp_path / "events.jsonl", event_rows())
     events = uri(tmp_path / "events.jsonl")
     with pytest.raises(ReportError, match=r"its journal file:///nowhere/j\.parquet: no such file or folder"):
         report_run(tmp_path, HERE, files=Files(events, "file:///nowhere/j.parquet"))

@@ -149,7 +149,7 @@ def test_what_cannot_be_reported_is_refused_in_one_line(
         report_run(tmp_path, cluster)
 
 
-def test_json_lines_are_judged_like_parquet_and_a_run_without_journal_has_no_cost(tmp_path: Path) -> None:
+def test_a_run_without_journal_has_no_cost(tmp_path: Path) -> None:
     stored_run(tmp_path)
 
     result = report_run(tmp_path, Cluster("local[2]", []))

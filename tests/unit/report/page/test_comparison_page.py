@@ -9,7 +9,8 @@ from example_comparison import example_comparison
 from bench.experiments.compare import Comparison, Missing, PolicyFigures
 from bench.experiments.report_page import policies_compared
 from bench.sections import Target
-from report.page.comparison_page import comparison_html, write_comparison
+from report.comparison import RunComparison
+from report.page.comparison_page import write_comparison
 from report.page.rendering import COMPARED
 from report.statistics import Against, Interval
 
@@ -29,21 +30,26 @@ def figures(policy: str, *, in_sla: float, cost: float, against: Against | None 
     )  # fmt: skip
 
 
+def written(found: RunComparison, folder: Path) -> str:
+    write_comparison(found, folder / "comparison.html")
+    return (folder / "comparison.html").read_text(encoding="utf-8")
+
+
 def promised(_: str) -> Target:
     return Target(latency_target_s=0.5, percentile=0.999)
 
 
-def test_the_page_needs_nothing_beside_it_and_explains_its_words() -> None:
-    text = comparison_html(example_comparison())
-    assert comparison_html(example_comparison()) == text
+def test_the_page_needs_nothing_beside_it_and_explains_its_words(tmp_path: Path) -> None:
+    text = written(example_comparison(), tmp_path)
+    assert written(example_comparison(), tmp_path) == text
     assert "src=" not in text.split("<script>")[0]
     for word in COMPARED:
         assert f"<dt>{word}</dt>" in text
 
 
-def test_every_policy_has_its_row_and_who_cannot_be_told_apart_is_said_so() -> None:
+def test_every_policy_has_its_row_and_who_cannot_be_told_apart_is_said_so(tmp_path: Path) -> None:
     found = example_comparison()
-    text = comparison_html(found)
+    text = written(found, tmp_path)
     for one in found.scenarios[0].contestants:
         assert f'<th scope="row">{one.label}</th>' in text
     assert "99.932 % (99.922 % to 99.941 %)" in text
@@ -51,14 +57,11 @@ def test_every_policy_has_its_row_and_who_cannot_be_told_apart_is_said_so() -> N
     assert "−0.061 pp (−0.070 pp to −0.053 pp)" in text
 
 
-def test_a_name_cannot_break_out() -> None:
+def test_a_name_cannot_break_out(tmp_path: Path) -> None:
     (scenario,) = example_comparison().scenarios
     hostile = msgspec.structs.replace(scenario.contestants[1], label="<script>alert(1)</script>")
-    text = comparison_html(
-        msgspec.structs.replace(
-            example_comparison(), scenarios=(msgspec.structs.replace(scenario, contestants=(hostile,)),)
-        )
-    )
+    changed = msgspec.structs.replace(scenario, contestants=(hostile,))
+    text = written(msgspec.structs.replace(example_comparison(), scenarios=(changed,)), tmp_path)
     assert "<script>alert" not in text
 
 
@@ -74,6 +77,5 @@ def test_simulated_policies_become_a_comparison(tmp_path: Path) -> None:
     )
     assert found.problems == ("w1 c: it broke",)
     assert found.scenarios[0].bound_replica_minutes == pytest.approx(20)
-    write_comparison(found, tmp_path / "comparison.html", title="Policies compared")
+    assert "−1.000 pp" in written(found, tmp_path)
     assert [place.name for place in tmp_path.iterdir()] == ["comparison.html"]
-    assert "−1.000 pp" in (tmp_path / "comparison.html").read_text(encoding="utf-8")

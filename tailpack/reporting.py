@@ -1,6 +1,8 @@
 """Reports of runs that are over, and of topics that nobody here wrote; what of a report is shown."""
 
+import os
 import shlex
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +12,6 @@ import msgspec
 from rich.console import Console
 
 from report.run_info import RUN_FILE
-from tailpack.cli.report_formats import hand_over
 from tailpack.errors import TailpackError
 from tailpack.local.broker import Broker
 from tailpack.local.places import new_folder
@@ -177,6 +178,16 @@ def show(result: "Result", folder: Path, console: Console, *, as_json: bool) -> 
     console.print(f"report: {folder / 'report.html'}", highlight=False, soft_wrap=True)
     if as_json:
         hand_over((folder / "result.json").read_text(encoding="utf-8").rstrip() + "\n")
+
+
+def hand_over(text: str) -> None:
+    """Print `text`, all of it. Raises TailpackError where standard output does not take it."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError as refused:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python would try the rest again at its end
+        raise TailpackError(f"standard output does not take the report: {refused.strerror}") from refused
 
 
 def whole(result: "Result") -> int:

@@ -28,7 +28,8 @@ def event_rows(**changes: Any) -> list[dict[str, Any]]:
     for k, row in enumerate(rows):
         row |= {f"{prefix}_records": int(prefix in {"requested", "settled"}) for prefix in COLUMN_OF.values()}
         row |= {f"{prefix}_differ": False for prefix in COLUMN_OF.values()}
-        row |= {"event_id": f"o-{k}", "accepted_us": None, "accepted": True, "dead_letters": 0}
+        row |= {"event_id": f"o-{k}", "accepted": True, "dead_letters": 0}
+        row |= {"accepted_us": None, "shipped_us": None, "notified_us": None}
     rows[7] |= changes
     return rows
 

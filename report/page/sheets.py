@@ -42,7 +42,7 @@ PLAIN: Final = (str, int, float, bool, int | None, float | None, str | None, tup
 """Types of fields that are a value, or texts that can be joined to one."""
 Value = str | int | float | bool | None
 MINUTE_S: Final = 60
-PER_SECOND: Final = ("seconds", "late-seconds", "distribution", "heat")
+PER_SECOND: Final = ("seconds", "late-seconds", "distribution")
 """Tables that are data for a plot: a page of Markdown has the minutes instead."""
 _NONE: Final = Tail(late=0, causes=(), episodes=())
 
@@ -146,9 +146,8 @@ def _escaped(text: str) -> str:
 
 def sheets(result: Result) -> list[Sheet]:
     """Return every table, most wanted first."""
-    tail, of, moved, checked = result.tail or _NONE, result.breakdowns, result.rebalances, result.integrity
+    tail, of, moved = result.tail or _NONE, result.breakdowns, result.rebalances
     late = {str(cause): counts for cause, counts in tail.by_second.items()}
-    skew = checked.clock_skew if checked else {}
     return [
         of_records("run", "The run", Result, [result]),
         _with_meaning(of_records("causes", "Why events were late", CauseOfLateness, tail.causes), cause_meaning),
@@ -166,13 +165,7 @@ def sheets(result: Result) -> list[Sheet]:
         of_records("rebalances", "How long rebalances took", RebalanceLengths, moved.lengths if moved else ()),
         of_records("rounds", "Rebalances, one by one", RebalanceRound, moved.rounds if moved else ()),
         of_records("effects", "Effects of orders", Effects, [result.effects]),
-        of_records("integrity", "What must not be", Integrity, [checked]),
-        _sheet(
-            "clock-skew",
-            "Stages that took less than no time",
-            ("stage", "events"),
-            [one for one in skew.items() if one[1]],
-        ),
+        of_records("integrity", "What must not be", Integrity, [result.integrity]),
         of_records("lateness", "How late the generator was", Lateness, [result.lateness]),
         of_records("topics", "Topics", TopicRecords, result.topics),
         over_time(result),
@@ -184,7 +177,6 @@ def sheets(result: Result) -> list[Sheet]:
             ("share", "latency_s"),
             zip(result.distribution.share, result.distribution.latency_s, strict=True),
         ),
-        _heat(result),
         of_records("provenance", "How it was made", Provenance, [result.provenance]),
         _sheet("versions", "Versions", ("name", "version"), result.provenance.versions.items()),
     ]
@@ -239,19 +231,3 @@ def _by_second(result: Result) -> dict[str, Any]:
     """Return the series that are known, by name."""
     series = msgspec.structs.asdict(result.series)
     return {name: values for name, values in series.items() if len(values) == len(result.series.arrivals)}
-
-
-def _heat(result: Result) -> Sheet:
-    """Return a row for each partition and cell of time that has an event."""
-    heat = result.heat
-    rows = (
-        (
-            (partition, cell * heat.cell_s, worst_s, heat.owners[row][cell] if heat.owners else None)
-            for row, partition in enumerate(heat.partitions)
-            for cell, worst_s in enumerate(heat.max_s[row])
-            if worst_s is not None
-        )
-        if heat
-        else ()
-    )
-    return _sheet("heat", "Worst latency by partition and time", ("partition", "from_s", "max_s", "replica"), rows)

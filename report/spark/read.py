@@ -2,7 +2,7 @@
 
 import math
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -117,31 +117,20 @@ def topics_of(run: RunInfo, present: frozenset[str]) -> RunTopics:
 def gather(spark: SparkSession, options: Mapping[str, str], topics: RunTopics, folder: Path) -> None:
     """Read `topics` once and write events.parquet and journal.parquet. Each appears whole or not at all.
 
-    Raises ReportError when no event was produced, or records have a schema version that is not ours.
+    Raises ReportError when no event was produced, records have a schema version that is not ours, or the files cannot
+    be written.
     """
     records = typed_records(read_topics(spark, options, list(topics.events)), topics.events)
     letters = read_topics(spark, options, [topics.dead_letters]) if topics.dead_letters else None
-    names = ", ".join(topics.events)
     frames = {folder / EVENTS: event_rows(records, refused_records(letters) if letters is not None else None)}
     if topics.journal:  # it gets its name first: nobody shall take events without their journal for all there is
         frames = {folder / JOURNAL: journal_entries(read_topics(spark, options, [topics.journal])), **frames}
-    write_whole(frames, lambda place, written: _refuse(written, names) if place.name == EVENTS else None)
-
-
-def write_whole(
-    frames: Mapping[Path, DataFrame], check: Callable[[Path, DataFrame], None] = lambda _, __: None
-) -> None:
-    """Write each frame as Parquet beside its place; when all are there, give them their names, in this order.
-
-    A reader never sees half of one. check: sees what was written before; what it raises leaves nothing behind.
-    Raises ReportError when the files cannot be written.
-    """
     temporaries = {place: place.with_name(place.name + ".tmp") for place in frames}
     try:
         for place, frame in frames.items():
             shutil.rmtree(temporaries[place], ignore_errors=True)
             frame.write.parquet(local(temporaries[place]))
-            check(place, frame.sparkSession.read.parquet(local(temporaries[place])))
+        _refuse(spark.read.parquet(local(temporaries[folder / EVENTS])), ", ".join(topics.events))
         for place, temporary in temporaries.items():
             shutil.rmtree(place, ignore_errors=True)
             temporary.rename(place)

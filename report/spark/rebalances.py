@@ -25,10 +25,9 @@ WAITED: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """A partition changed hands. Times are µs since the epoch."""
+class Change(Takeover):
+    """A takeover with the plan that it carried out. Times are µs since the epoch."""
 
-    takeover: Takeover
     epoch: int | None
     """Of the plan under which the new owner's first event was served."""
     sent_us: int | None
@@ -72,13 +71,17 @@ def changes(events: DataFrame, owners: DataFrame) -> list[Change]:
         newest.unpersist()
     found = (
         Change(
-            Takeover(row["partition"], row["old"] or "", row["new"]["replica"] or "", row["left_us"], row["came_us"]),
+            row["partition"],
+            row["old"] or "",
+            row["new"]["replica"] or "",
+            row["left_us"],
+            row["came_us"],
             row["new"]["epoch"],
             sent.get((row["partition"], row["came_us"])),
         )
         for row in rows
     )
-    return sorted(found, key=lambda one: (one.takeover.came_us, one.takeover.partition))
+    return sorted(found, key=lambda one: (one.came_us, one.partition))
 
 
 def rounds(
@@ -97,11 +100,11 @@ def rounds(
     times = [plan.at_us for plan in plans]
     groups: dict[tuple[int, str], list[list[Change]]] = {}
     for change in found:
-        newest = max(0, bisect_right(times, change.takeover.came_us) - 1)
+        newest = max(0, bisect_right(times, change.came_us) - 1)
         plan = newest if change.epoch is None else by_epoch.get(change.epoch, newest)
-        kind = _kind(change.takeover, plans[plan], rule)
+        kind = _kind(change, plans[plan], rule)
         same = groups.setdefault((plan, kind), [])
-        if same and (kind != "membership" or change.takeover.came_us - same[-1][-1].takeover.came_us <= APART_US):
+        if same and (kind != "membership" or change.came_us - same[-1][-1].came_us <= APART_US):
             same[-1].append(change)
         else:
             same.append([change])
@@ -113,20 +116,18 @@ def rounds(
 
 
 def _round(some: Sequence[Change], plan: PlanWritten, kind: str, started_us: int, transit_us: int) -> RebalanceRound:
-    waited = [
-        one for one in some if one.sent_us is not None and one.takeover.came_us - one.sent_us > WAITED * transit_us
-    ]
-    served_us = max((one.takeover.came_us for one in waited), default=None)
+    waited = [one for one in some if one.sent_us is not None and one.came_us - one.sent_us > WAITED * transit_us]
+    served_us = max((one.came_us for one in waited), default=None)
     planned = kind != "membership" and served_us is not None and served_us > plan.at_us
     begin_us = plan.at_us if planned and kind == "plan" else 0  # until then the old owner served: others, perhaps
     pauses = [
-        one.takeover.came_us - max(one.takeover.left_us, (one.sent_us or 0) + transit_us, begin_us)
+        one.came_us - max(one.left_us, (one.sent_us or 0) + transit_us, begin_us)
         for one in waited
-        if one.takeover.came_us > begin_us
+        if one.came_us > begin_us
     ]
-    partitions = len({one.takeover.partition for one in some})
+    partitions = len({one.partition for one in some})
     return RebalanceRound(
-        at_s=(max(one.takeover.came_us for one in some) - started_us) / 1e6,
+        at_s=(max(one.came_us for one in some) - started_us) / 1e6,
         kind=kind,
         members=max(1, len(plan.replicas)),
         moved=partitions if kind == "membership" else max(partitions, plan.moved),

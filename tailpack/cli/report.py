@@ -1,5 +1,7 @@
 """`tailpack report`: the report of a run in any format, and runs against each other."""
 
+from collections.abc import Iterable
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 
@@ -9,14 +11,37 @@ from rich.table import Table
 from typer.core import TyperGroup
 
 from tailpack.cli.options import AsJson, Master, Properties, Servers
-from tailpack.cli.report_formats import AsFormat, Format, OneTable, chosen, hand_over, hand_over_csv
 from tailpack.errors import TailpackError
 from tailpack.provenance import command
+from tailpack.reporting import hand_over
 
 if TYPE_CHECKING:
     from report.comparison import RunComparison
+    from report.page.sheets import Sheet
 
+TABLES: Final = "tables"
+"""Folder of CSV files in the folder of a run."""
 OF_A_RUN: Final = "run"
+
+
+class Format(StrEnum):
+    """How a report is handed over."""
+
+    HTML = "html"
+    JSON = "json"
+    MARKDOWN = "markdown"
+    CSV = "csv"
+
+
+AsFormat = Annotated[
+    Format,
+    typer.Option(
+        "--format",
+        help="html: page in the folder, key figures here. json, markdown: all of it on standard output. "
+        "csv: a file for each table in the folder, or one with --table on standard output.",
+    ),
+]
+OneTable = Annotated[str, typer.Option("--table", metavar="NAME", help="With csv: this table, on standard output.")]
 
 
 class RunUnlessNamed(TyperGroup):
@@ -67,7 +92,7 @@ def run(
     from report.page.sheets import markdown_report, sheets  # noqa: PLC0415
     from tailpack.reporting import Asked, kept_result, reported, show, whole, with_otherwise  # noqa: PLC0415
 
-    form = chosen(form, table, as_json=as_json)
+    form = _chosen(form, table, as_json=as_json)
     console = Console(stderr=form is not Format.HTML)
     asked = Asked(events, journal, tuple(jars or ()), latency_target_s, percentile)
     if kept and asked != Asked():
@@ -82,10 +107,33 @@ def run(
     if form is Format.MARKDOWN:
         hand_over(markdown_report(result))
     elif form is Format.CSV:
-        hand_over_csv(sheets(result), folder, table)
+        _hand_over_csv(sheets(result), folder, table)
     else:
         show(result, folder, console, as_json=form is Format.JSON)
     raise typer.Exit(whole(result) if strict else 0)
+
+
+def _chosen(form: Format, table: str, *, as_json: bool) -> Format:
+    """Return the format that is wanted. Raises TailpackError where options contradict each other."""
+    if as_json and form not in {Format.HTML, Format.JSON}:
+        raise TailpackError(f"--json contradicts --format {form}")
+    if table and form is not Format.CSV:
+        raise TailpackError("--table is for --format csv")
+    return Format.JSON if as_json else form
+
+
+def _hand_over_csv(sheets: "Iterable[Sheet]", folder: Path, table: str) -> None:
+    """Print one table, or write all of them."""
+    from report.page.sheets import csv_text, write_csv  # noqa: PLC0415
+
+    by_name = {sheet.name: sheet for sheet in sheets}
+    if not table:
+        written = write_csv(by_name.values(), folder / TABLES)
+        Console(stderr=True).print(f"written: {len(written)} tables in {folder / TABLES}", highlight=False)
+    elif table in by_name:
+        hand_over(csv_text(by_name[table]))
+    else:
+        raise TailpackError(f"no table is called {table}; there are {', '.join(by_name)}")
 
 
 def compare(

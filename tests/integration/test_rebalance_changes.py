@@ -50,9 +50,9 @@ def test_a_plan_that_moves_one_of_two_partitions_is_a_round(session: Any) -> Non
     found = changes(events, stays(seconds.served(seconds.cells(events, terms)), {}))
 
     (change,) = found
-    assert (change.takeover.partition, change.takeover.old, change.takeover.new, change.epoch) == (1, "a", "b", 2)
-    assert change.takeover.left_us == STARTED_US + 915 * MS
-    assert change.takeover.came_us == STARTED_US + 1_060 * MS
+    assert (change.partition, change.old, change.new, change.epoch) == (1, "a", "b", 2)
+    assert change.left_us == STARTED_US + 915 * MS
+    assert change.came_us == STARTED_US + 1_060 * MS
     assert change.sent_us == STARTED_US + 1_000 * MS
     (one,) = rounds(found, plans, (), STARTED_US, 1 * MS)
     assert (one.kind, one.members, one.moved) == ("plan", 2, 1)

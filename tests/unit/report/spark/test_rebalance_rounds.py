@@ -8,7 +8,6 @@ from contracts.journal import PlanWritten, ReplicaChange, ReplicaChanged
 from report.rebalance_times import RebalanceRound
 from report.run_info import RunInfo
 from report.spark.rebalances import APART_US, Change, delivery_of, rounds
-from report.spark.takeovers import Takeover
 
 MS = 1_000
 
@@ -23,8 +22,8 @@ def plan(at_ms: int, epoch: int, *owners: str, moved: int = 0) -> PlanWritten:
 def change(
     partition: int, old: str, new: str, left_ms: int, came_ms: int, *, epoch: int | None = 2, sent_ms: int | None = None
 ) -> Change:
-    taken = Takeover(partition=partition, old=old, new=new, left_us=left_ms * MS, came_us=came_ms * MS)
-    return Change(taken, epoch, None if sent_ms is None else sent_ms * MS)
+    sent_us = None if sent_ms is None else sent_ms * MS
+    return Change(partition, old, new, left_ms * MS, came_ms * MS, epoch, sent_us)
 
 
 def told(*found: Change, plans: list[PlanWritten], gone: tuple[ReplicaChanged, ...] = ()) -> list[RebalanceRound]:

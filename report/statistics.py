@@ -48,11 +48,6 @@ class Interval:
     low: float
     high: float
 
-    @property
-    def exact(self) -> bool:
-        """Tell whether all values were the same."""
-        return self.low == self.high
-
 
 def bootstrap_interval(values: Sequence[float]) -> Interval:
     """Return the mean with its percentile-bootstrap interval: seeded, so equal values give equal intervals.

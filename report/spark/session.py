@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from report.spark import ReportError
+from report.spark import ReportError, cause
 
 CONNECT_WITHIN_S: Final = 5.0
 WORKERS_WITHIN_S: Final = 60.0
@@ -101,7 +101,7 @@ def open_session(master: str, jars: Sequence[Path], log: Path, *, short: bool) -
     except Exception as failed:  # Py4J and PySpark share no base class below Exception
         if JAVA_TOO_NEW in str(failed) or JAVA_TOO_NEW in log.read_text(encoding="utf-8", errors="replace"):
             raise ReportError("this Java is too new for Spark: set JAVA_HOME to a Java 17 or 21") from failed
-        raise ReportError(f"Spark did not start on {master}: {_first_line(failed)}; {log} says more") from failed
+        raise ReportError(f"Spark did not start on {master}: {cause(failed)}; {log} says more") from failed
 
 
 def size_shuffles(spark: SparkSession, events: int) -> None:
@@ -200,7 +200,3 @@ def _stderr_to(log: Path) -> Iterator[None]:
     finally:
         os.dup2(kept, 2)
         os.close(kept)
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]

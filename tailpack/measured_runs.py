@@ -15,7 +15,7 @@ from report.result import Result
 from report.run_info import RunInfo
 from tailpack import provenance
 from tailpack.local.resources import load_usages
-from tailpack.run import Options, Run
+from tailpack.run import Run
 
 Question = tuple[str, str, int]
 """Scenario, policy, seed."""
@@ -24,7 +24,7 @@ Question = tuple[str, str, int]
 def run_scenario(scenario: str, changes: dict[str, object], out: Path) -> Path:
     """Run a scenario, say its verdict, return its folder."""
     console = Console()
-    folder = Run(load_scenario(scenario, changes), Options(out=out, command=provenance.command()), console).execute()
+    folder = Run(load_scenario(scenario, changes), console, out).execute()
     console.print(Result.load(folder).verdict, highlight=False, soft_wrap=True)
     return folder
 

@@ -13,8 +13,7 @@ from rich.console import Console
 from bench.scenario import load_scenario
 from tailpack.errors import TailpackError
 from tailpack.live_view import Moment, render
-from tailpack.provenance import command
-from tailpack.run import Options, Run
+from tailpack.run import Run
 from tailpack.watch import LiveState
 
 AT_S: Final = 92.0
@@ -40,8 +39,7 @@ def take(folder: Path) -> None:
                 console.print(render(state, moment))
             taken.append(FONTS.sub("", console.export_svg(title="tailpack demo")))
 
-    options = Options(out=Path("out"), command=command(), watch=watch)
-    run = Run(load_scenario("demo"), options, Console()).execute()
+    run = Run(load_scenario("demo"), Console(), Path("out"), watch=watch).execute()
     (folder / "live-view.svg").write_text("".join(taken), encoding="utf-8")
     screenshot = ["--headless", "--no-sandbox", "--hide-scrollbars", f"--window-size={SIZE}"]
     page, picture = (run / "report.html").resolve().as_uri(), (folder / "report.png").resolve()

@@ -5,7 +5,6 @@ import os
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,7 +25,7 @@ from tailpack.local.places import free_for_run, new_folder
 from tailpack.local.resources import ResourceMeter
 from tailpack.local.stack import Stack
 from tailpack.local.topics import create_topics
-from tailpack.provenance import describe, versions
+from tailpack.provenance import command, describe, versions
 from tailpack.report_job import expect_spark, wait_for_spark, write_report
 from tailpack.watch import LiveState, Watcher, timeline_topic
 
@@ -38,36 +37,38 @@ LEAD_S: Final = 1.0
 METER_EVERY_S: Final = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How to run, beside the scenario. bootstrap_servers "": the embedded broker."""
-
-    out: Path
-    command: str
-    bootstrap_servers: str = ""
-    client_properties: str = ""
-    web_port: int | None = None
-    name: str = ""
-    """Of the run: its folder and the namespace of its topics. "": a fresh one."""
-    watch: Callable[[LiveState, Moment], None] = lambda _, __: None
-    """Called about four times a second with what the live view shows."""
-
-
 class Run:
-    """One execution. `execute` returns the folder with its report; whatever happens, no process stays behind."""
+    """One execution. `execute` returns the folder with its report; whatever happens, no process stays behind.
 
-    def __init__(self, scenario: Scenario, options: Options, console: Console) -> None:
+    bootstrap_servers: "" is the broker of `tailpack kafka start`, else one of the run's own. name: of its folder and
+    the namespace of its topics; "": a fresh one. watch: called about four times a second with what the live view shows.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        console: Console,
+        out: Path,
+        *,
+        bootstrap_servers: str = "",
+        client_properties: str = "",
+        web_port: int | None = None,
+        name: str = "",
+        watch: Callable[[LiveState, Moment], None] = lambda _, __: None,
+    ) -> None:
         self.scenario = scenario.for_live()
-        self.options = options
         self.console = console
-        if options.web_port:
-            free_ports([options.web_port], option="--web-ui")
-        self._new = [place for place in (options.out, *options.out.parents) if not place.exists()]
-        if options.name:
-            self.folder = free_for_run(options.out / options.name)
+        self._bootstrap_servers, self._client_properties = bootstrap_servers, client_properties
+        self._web_port = web_port
+        self._watch = watch
+        if web_port:
+            free_ports([web_port], option="--web-ui")
+        self._new = [place for place in (out, *out.parents) if not place.exists()]
+        if name:
+            self.folder = free_for_run(out / name)
             self.folder.mkdir(parents=True, exist_ok=True)
         else:
-            self.folder = new_folder(options.out, scenario.name)
+            self.folder = new_folder(out, scenario.name)
         self.meter = ResourceMeter()
         self._metered_at = 0.0
         self._memory_mib = 0.0
@@ -103,7 +104,7 @@ class Run:
     def replay(self) -> Path:
         """Send the load to services and an autoscaler that run elsewhere, until all is finished; no report."""
         try:
-            connection = self._connection(self.options.bootstrap_servers)
+            connection = self._connection(self._bootstrap_servers)
             connection.librdkafka()  # client properties that cannot be read are told before anything is written
             self._load(connection, only_load=True)
         finally:
@@ -118,11 +119,11 @@ class Run:
 
     def _connection(self, address: str) -> Connection:
         return Connection(
-            bootstrap_servers=address, client_properties=self.options.client_properties, namespace=self.folder.name
+            bootstrap_servers=address, client_properties=self._client_properties, namespace=self.folder.name
         )
 
     def _connect(self) -> Connection:
-        address = self.options.bootstrap_servers or Broker().address()
+        address = self._bootstrap_servers or Broker().address()
         if not address:
             ensure("kafka", self._say)
             with self.console.status("starting Apache Kafka"):
@@ -131,13 +132,13 @@ class Run:
         return self._connection(address)
 
     def _load(self, connection: Connection, *, only_load: bool = False) -> None:
-        self.info = describe(self.scenario, connection, self.options.command)
+        self.info = describe(self.scenario, connection, command())
         self._note()
         stack = Stack(self.scenario, connection, self.folder)
         watcher = Watcher(connection, timeline_topic(self.scenario.topology), self.scenario.target.latency_target_s)
         try:
             with Screen(self.console, watcher, self._moment) as screen:
-                stack.start(self.scenario.load_spec(), web_port=self.options.web_port, only_load=only_load)
+                stack.start(self.scenario.load_spec(), web_port=self._web_port, only_load=only_load)
                 self._until_ready(stack, screen)
                 self._reached("services and first replica ready")
                 pages = [f"{name} http://127.0.0.1:{port}" for name, port in stack.ports.items()]
@@ -208,7 +209,7 @@ class Run:
 
     def _step(self, stack: Stack, screen: Screen) -> None:
         screen.update()
-        self.options.watch(screen.watcher.state, self._moment(screen.phase))
+        self._watch(screen.watcher.state, self._moment(screen.phase))
         now = time.monotonic()
         for incident in stack.supervise(now):
             screen.watcher.state.incidents.append(incident)

@@ -18,9 +18,8 @@ from bench.handover import analyse
 from bench.handover.evidence import Step
 from bench.handover.experiment import Announce, Experiment, conduct
 from bench.handover.outcomes import FailoverResult, GrowthResult, HandoverResult, ScaleResult
-from bench.handover.planned import PlannedSteps
 from bench.handover.setup import ExperimentError, Setup
-from bench.handover.unplanned import UnplannedSteps
+from bench.handover.steps import PlannedSteps, UnplannedSteps
 from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.progress import Round

@@ -70,20 +70,14 @@ def run(
     """
     from bench.scenario import load_scenario  # noqa: PLC0415  modules that measure only where they are needed
     from report.result import Result  # noqa: PLC0415
-    from tailpack.provenance import command  # noqa: PLC0415
     from tailpack.reporting import show, whole  # noqa: PLC0415
-    from tailpack.run import Options, Run  # noqa: PLC0415
+    from tailpack.run import Run  # noqa: PLC0415
 
     chosen = load_scenario(scenario, parse_changes(changes, policy=policy, seed=seed, duration_s=duration_s))
     console = Console(stderr=as_json)
-    options = Options(
-        out=out,
-        command=command(),
-        bootstrap_servers=bootstrap_servers,
-        client_properties=client_properties,
-        web_port=web_ui,
-    )
-    folder = Run(chosen, options, console).execute()
+    folder = Run(
+        chosen, console, out, bootstrap_servers=bootstrap_servers, client_properties=client_properties, web_port=web_ui
+    ).execute()
     result = Result.load(folder)
     show(result, folder, console, as_json=as_json)
     raise typer.Exit(whole(result))
@@ -108,20 +102,14 @@ def load(
     Then `tailpack report OUT/NAMESPACE` reports on the run.
     """
     from bench.scenario import load_scenario  # noqa: PLC0415
-    from tailpack.provenance import command  # noqa: PLC0415
-    from tailpack.run import Options, Run  # noqa: PLC0415
+    from tailpack.run import Run  # noqa: PLC0415
 
     chosen = load_scenario(scenario, parse_changes((), policy=policy, seed=seed, duration_s=duration_s))
-    options = Options(
-        out=out,
-        command=command(),
-        bootstrap_servers=bootstrap_servers,
-        client_properties=client_properties,
-        web_port=web_ui,
-        name=namespace,
-    )
     console = Console()
-    folder = Run(chosen, options, console).replay()
+    folder = Run(
+        chosen, console, out, bootstrap_servers=bootstrap_servers, client_properties=client_properties,
+        web_port=web_ui, name=namespace,
+    ).replay()  # fmt: skip
     console.print(f"its report: tailpack report {folder}", highlight=False, soft_wrap=True)
 
 

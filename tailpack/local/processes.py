@@ -1,9 +1,8 @@
 """The child processes of a run: watched, started again when they end, stopped by their own pid."""
 
 import subprocess
-import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -79,28 +78,6 @@ class Child:
         """Wait until it is gone; by force after `deadline_s`."""
         if self._process:
             wait_for_end(self._process, deadline_s)
-
-
-@dataclass(slots=True)
-class Children:
-    """The children of a run, stopped in the reverse of the order in which they were started."""
-
-    started: list[Child] = field(default_factory=list)
-
-    def start(self, child: Child) -> Child:
-        """Start one more."""
-        self.started.append(child)
-        child.start()
-        return child
-
-    def stop(self, deadline_s: float = STOP_DEADLINE_S) -> None:
-        """Ask all to stop, at once, then wait for each."""
-        for child in reversed(self.started):
-            child.terminate()
-        until = time.monotonic() + deadline_s
-        for child in reversed(self.started):
-            child.wait(until - time.monotonic())
-        self.started = []
 
 
 def family(process: "subprocess.Popen[bytes]") -> list[psutil.Process]:

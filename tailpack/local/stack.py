@@ -1,7 +1,7 @@
 """The processes of one run on one machine: services, autoscaler (it starts the Payment replicas), load generator."""
 
 import os
-import socket
+import time
 import urllib.error
 import urllib.request
 from dataclasses import dataclass, field
@@ -16,13 +16,11 @@ from bench.scenario import Scenario
 from contracts.connection import Connection
 from contracts.validation import as_environment
 from loadgen.spec import LoadSpec, Topology
-from tailpack.local.processes import Child, Children
+from tailpack.local.broker_config import free_ports
+from tailpack.local.processes import STOP_DEADLINE_S, Child
 
 HEALTH_TIMEOUT_S: Final = 1.0
 START_ATTEMPTS: Final = 3
-REPLICA_MODULE: Final = "services.payment"
-COMPARATOR_MODULE: Final = "services.comparators"
-"""Does the work of Payment in the runtime that TAILPACK_RUNTIME names."""
 FAUST_SERVICES: Final = ("order", "shipment", "notification")
 
 
@@ -33,7 +31,8 @@ class Stack:
     scenario: Scenario
     connection: Connection
     folder: Path
-    children: Children = field(default_factory=Children)
+    children: list[Child] = field(default_factory=list)
+    """In the order in which they were started."""
     ports: dict[str, int] = field(default_factory=dict)
     load: Child | None = None
 
@@ -76,29 +75,29 @@ class Stack:
 
     def failed(self) -> Child | None:
         """Return a process that starting again does not help, None where there is none."""
-        ended = [child for child in self.children.started if child.exit_status is not None]
+        ended = [child for child in self.children if child.exit_status is not None]
         return next((child for child in ended if child is self.load or child.restarts >= START_ATTEMPTS), None)
 
     def supervise(self, now: float) -> list[str]:
         """Start services and autoscaler again when they have ended; return what happened, in sentences."""
-        events = [child.supervise(now) for child in self.children.started if child is not self.load]
+        events = [child.supervise(now) for child in self.children if child is not self.load]
         return [event for event in events if event]
 
     def processes(self) -> dict[str, int]:
         """Return name → pid of all that run, Payment replicas included."""
-        running = {child.name: child.pid for child in self.children.started if child.pid}
+        running = {child.name: child.pid for child in self.children if child.pid}
         return running | {name: process.pid for name, process in self._replicas().items()}
 
-    def stop_load(self) -> None:
-        """Stop the generator; it writes down how far it came."""
+    def stop(self) -> None:
+        """Stop everything: the generator first (it writes down how far it came), then all others at once."""
         if self.load:
             self.load.terminate()
             self.load.wait()
-
-    def stop(self) -> None:
-        """Stop everything: the generator first, then autoscaler (it drains its replicas) and services."""
-        self.stop_load()
-        self.children.stop()
+        for child in self.children:  # the autoscaler drains its replicas
+            child.terminate()
+        until_s = time.monotonic() + STOP_DEADLINE_S
+        for child in self.children:
+            child.wait(until_s - time.monotonic())
         left = list(self._replicas().values())  # replicas outlive an autoscaler that was killed
         for process in left:
             process.terminate()
@@ -114,7 +113,10 @@ class Stack:
     def _start(self, name: str, module: str, settings: dict[str, str]) -> Child:
         own = {f"TAILPACK_{key}": value for key, value in settings.items()}
         environ = os.environ | as_environment(self.connection) | own
-        return self.children.start(Child(name, module, environ, self.folder / "logs" / f"{name}.log"))
+        child = Child(name, module, environ, self.folder / "logs" / f"{name}.log")
+        self.children.append(child)
+        child.start()
+        return child
 
     def _service_settings(self, service: str) -> dict[str, str]:
         self.ports[service] = free_port()
@@ -132,11 +134,11 @@ class Stack:
         sections = (scenario.payment, scenario.target, scenario.autoscaler, scenario.guards)
         merged = {key: str(value) for section in sections for key, value in msgspec.to_builtins(section).items()}
         return {key.upper(): value for key, value in merged.items()} | {
-            "PAYMENT_PARTITIONS": str(self.scenario.payment.partitions),
-            "POLICY_OPTIONS": msgspec.json.encode(self.scenario.policy).decode() if self.scenario.policy else "",
+            "PAYMENT_PARTITIONS": str(scenario.payment.partitions),
+            "POLICY_OPTIONS": msgspec.json.encode(scenario.policy).decode() if scenario.policy else "",
             "HTTP_PORT": str(self.ports["autoscaler"]),
             "STATE_DIR": str(self.replica_folder),
-            "REPLICA_MODULE": COMPARATOR_MODULE if self.scenario.payment.runtime else REPLICA_MODULE,
+            "REPLICA_MODULE": "services.comparators" if scenario.payment.runtime else "services.payment",
         }
 
     def _replicas(self) -> dict[str, psutil.Process]:
@@ -145,9 +147,7 @@ class Stack:
 
 def free_port() -> int:
     """Return a port on loopback that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    return free_ports([0])[0]
 
 
 def _is_healthy(port: int) -> bool:

@@ -15,6 +15,7 @@ from services.common.faust_app import ServiceSettings
 from services.order.app import OrderSettings
 from services.payment.settings import ReplicaSettings
 from tailpack.local.broker import PROPERTIES
+from tailpack.local.processes import Child
 from tailpack.local.stack import Stack
 
 PLACES = {"http_host", "http_port", "data_dir", "state_dir"}
@@ -28,25 +29,16 @@ READ_BY = {
 LISTENING = {"listeners", "advertised.listeners", "controller.quorum.voters", "log.dirs"}
 
 
-class Recorder:
-    """Takes the place of the stack's children and starts none of them."""
-
-    def __init__(self):
-        self.started = []
-
-    def start(self, child):
-        self.started.append(child)
-        return child
-
-
 @pytest.fixture(scope="module")
 def on_one_machine(tmp_path_factory):
     """Process → (module, environment) as `tailpack demo` would start it."""
     scenario = load_scenario("demo")
     connection = Connection(bootstrap_servers="kafka:9092", namespace="demo")
-    recorder = Recorder()
-    Stack(scenario, connection, tmp_path_factory.mktemp("stack"), children=recorder).start(scenario.load_spec())
-    return {child.name: (child.module, child.environ) for child in recorder.started}
+    stack = Stack(scenario, connection, tmp_path_factory.mktemp("stack"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Child, "start", lambda _: None)
+        stack.start(scenario.load_spec())
+    return {child.name: (child.module, child.environ) for child in stack.children}
 
 
 def in_a_container(service):

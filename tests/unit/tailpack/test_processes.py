@@ -13,7 +13,7 @@ import pytest
 from kafka_helpers import wait_for
 
 from contracts.processes import uninterrupted
-from tailpack.local.processes import Child, Children
+from tailpack.local.processes import Child
 
 
 def child(folder: Path, body: str) -> Child:
@@ -37,12 +37,12 @@ def test_a_child_that_ends_is_started_again_after_a_pause(tmp_path: Path) -> Non
 
 def test_a_child_that_ignores_sigterm_is_ended_by_force(tmp_path: Path) -> None:
     body = "from signal import *\nsignal(SIGTERM, SIG_IGN)\nprint('up', flush=True)\nwhile True: pause()"
-    children = Children()
-    one = children.start(child(tmp_path, body))
+    one = child(tmp_path, body)
+    one.start()
     wait_for(lambda: one.last_words() == "up", "the child's start")
-    children.stop(deadline_s=0.3)
+    one.terminate()
+    one.wait(deadline_s=0.3)
     assert one.exit_status == -9
-    assert children.started == []
 
 
 def test_the_signal_is_delivered_at_the_end_of_the_block() -> None:

@@ -1,7 +1,7 @@
 """Each process of a run is told what the scenario says, in the names that it reads."""
 
 import os
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import msgspec
@@ -19,7 +19,7 @@ from loadgen.spec import read_load
 from services.common.faust_app import ServiceSettings
 from services.order.app import OrderSettings
 from services.payment.settings import ReplicaSettings
-from tailpack.local.processes import Child, Children
+from tailpack.local.processes import Child
 from tailpack.local.stack import Stack
 
 CONNECTION = Connection(bootstrap_servers="kafka:9092", client_properties="tls.properties", namespace="run-1")
@@ -34,19 +34,10 @@ NOT_READ = {"TAILPACK_PARTITIONS", "TAILPACK_PERCENTILE"}
 """Told with the section they stand in: PAYMENT_PARTITIONS repeats the first; policies do not plan for the second."""
 
 
-@dataclass
-class NotStarted(Children):
-    """Takes the place of a stack's children and starts none of them."""
-
-    asked: list[Child] = field(default_factory=list)
-
-    def start(self, child: Child) -> Child:
-        self.asked.append(child)
-        return child
-
-
 @pytest.fixture(autouse=True)
 def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No variable of ours is set, and no child is really started."""
+    monkeypatch.setattr(Child, "start", lambda _: None)
     for name in [name for name in os.environ if name.startswith("TAILPACK_")]:
         monkeypatch.delenv(name)
 
@@ -75,10 +66,9 @@ def unusual() -> Scenario:
 
 def told(scenario: Scenario, folder: Path, **how: bool) -> tuple[Stack, dict[str, Child]]:
     """Return the stack and what it would start: name → child."""
-    children = NotStarted()
-    stack = Stack(scenario, CONNECTION, folder, children=children)
+    stack = Stack(scenario, CONNECTION, folder)
     stack.start(scenario.load_spec(), **how)  # type: ignore[arg-type]
-    return stack, {child.name: child for child in children.asked}
+    return stack, {child.name: child for child in stack.children}
 
 
 def test_every_variable_is_one_that_the_process_reads(unusual: Scenario, tmp_path: Path) -> None:

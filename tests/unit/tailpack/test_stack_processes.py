@@ -72,9 +72,10 @@ def test_a_service_that_ends_is_started_again_but_not_the_generator(stack: Stack
     (tmp_path / "ends.py").write_text("raise SystemExit(1)")
     environ = os.environ | {"PYTHONPATH": str(tmp_path)}
     for name in ("order", "locust"):
-        stack.children.start(Child(name, "ends", environ, tmp_path / f"{name}.log"))
-    stack.load = stack.children.started[1]
-    wait_for(lambda: all(child.exit_status is not None for child in stack.children.started), "both ends")
+        stack.children.append(Child(name, "ends", environ, tmp_path / f"{name}.log"))
+        stack.children[-1].start()
+    stack.load = stack.children[1]
+    wait_for(lambda: all(child.exit_status is not None for child in stack.children), "both ends")
     assert stack.supervise(0.0) == ["order ended (exit status 1: it said nothing); starting it again in 0.5 s"]
     stack.stop()
 

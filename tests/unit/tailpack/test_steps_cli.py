@@ -25,11 +25,11 @@ def test_topics_are_created_with_the_partitions_of_the_scenario(monkeypatch):
 class FakeRun:
     """Takes the place of a run and remembers what it was asked for."""
 
-    def __init__(self, scenario, options, console):
-        FakeRun.scenario, FakeRun.options = scenario, options
+    def __init__(self, scenario, console, out, **options):
+        FakeRun.scenario, FakeRun.out, FakeRun.options = scenario, out, options
 
     def replay(self):
-        return self.options.out / self.options.name
+        return self.out / self.options["name"]
 
 
 def test_the_load_is_the_scenarios_with_what_was_asked_instead(monkeypatch, tmp_path):
@@ -41,7 +41,7 @@ def test_the_load_is_the_scenarios_with_what_was_asked_instead(monkeypatch, tmp_
     assert result.exit_code == 0
     assert FakeRun.scenario.autoscaler.policy == "linear"
     assert (FakeRun.scenario.seed, FakeRun.scenario.duration_s) == (7, 30)
-    assert (FakeRun.options.name, FakeRun.options.out, FakeRun.options.web_port) == ("demo", tmp_path, 8089)
+    assert (FakeRun.options["name"], FakeRun.out, FakeRun.options["web_port"]) == ("demo", tmp_path, 8089)
     assert f"tailpack report {tmp_path / 'demo'}" in result.output.replace("\n", "")
 
 

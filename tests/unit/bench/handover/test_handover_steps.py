@@ -9,9 +9,9 @@ import pytest
 
 from bench.handover.courses import Steps, contradictions
 from bench.handover.evidence import Move, Step
-from bench.handover.planned import SLACK, PlannedSteps
 from bench.handover.plans import Plans
 from bench.handover.setup import Setup
+from bench.handover.steps import SLACK, PlannedSteps
 from contracts.connection import Connection
 from contracts.delivery import Delivery
 

@@ -1,13 +1,15 @@
-"""Steps of a group that takes a plan: one window after the other, or random plans that do not wait for one another."""
+"""What is done to a group: by plan, where it takes one, or by starting and stopping replicas alone."""
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from bench.handover.analyse import SIGTERM
 from bench.handover.evidence import Step
-from bench.handover.experiment import Experiment
+from bench.handover.experiment import SETTLE_S, Experiment
+from contracts.clock import now_us
+from contracts.delivery import Delivery
 from contracts.plan import Eviction
 
 CALM_S: Final = 0.4
@@ -24,6 +26,7 @@ MOST_MOVED: Final = 6
 """Partitions that one random plan moves, at most."""
 SLACK: Final = 2
 """Partitions that a replica may have above its fair share, so that none is overloaded."""
+SETTLE_DEADLINE_S: Final = 30.0
 WINDOW_S: Final = 5.0
 """Later than this after its plan, a random move that nobody superseded has not been carried out."""
 
@@ -75,7 +78,11 @@ class PlannedSteps:
 
     def random_plans(self) -> Iterator[None]:
         """Move 1 to 6 partitions with each plan, in one of three ways, for ever, whether or not the last was done."""
-        ways = {"scatter": self._scatter, "gather": self._gather, "swap": self._swap}
+        ways = {
+            "scatter": lambda count: self._scatter(count, self._plans.replicas),
+            "gather": lambda count: self._scatter(count, [self._random.choice(self._plans.replicas)]),
+            "swap": self._swap,
+        }
         last_done_us = self._group.timeline.last_done_us
         while True:
             kind = self._random.choice(sorted(ways))
@@ -189,21 +196,14 @@ class PlannedSteps:
     def _holders(self) -> list[str]:
         return sorted(set(self._plans.assignment.values()))
 
-    def _scatter(self, count: int) -> dict[int, str]:
-        """Each of some random partitions goes to another replica."""
+    def _scatter(self, count: int, among: Sequence[str]) -> dict[int, str]:
+        """Each of some random partitions goes to another replica, one of these, so that none is overloaded."""
         changes: dict[int, str] = {}
         for number in self._some(count):
-            if takers := self._takers(changes, number):
+            after = {**self._plans.assignment, **changes}
+            counts, most = Counter(after.values()), -(-len(after) // len(self._plans.replicas)) + SLACK
+            if takers := [name for name in among if name != after[number] and counts[name] < most]:
                 changes[number] = self._random.choice(takers)
-        return changes
-
-    def _gather(self, count: int) -> dict[int, str]:
-        """One replica takes from all others."""
-        target = self._random.choice(self._plans.replicas)
-        changes: dict[int, str] = {}
-        for number in self._some(count):
-            if target in self._takers(changes, number):
-                changes[number] = target
         return changes
 
     def _swap(self, count: int) -> dict[int, str]:
@@ -212,13 +212,62 @@ class PlannedSteps:
         pairs = zip(chosen[::2], chosen[1::2], strict=False)
         return {number: owners[other] for pair in pairs for number, other in (pair, pair[::-1])}
 
-    def _takers(self, changes: dict[int, str], number: int) -> list[str]:
-        """Replicas that may have partition `number` beside what `changes` gives them."""
-        after = {**self._plans.assignment, **changes}
-        counts = Counter(after.values())
-        most = -(-len(after) // len(self._plans.replicas)) + SLACK
-        return [name for name in self._plans.replicas if name != after[number] and counts[name] < most]
-
     def _some(self, count: int) -> list[int]:
         partitions = sorted(self._plans.assignment)
         return self._random.sample(partitions, min(count, len(partitions)))
+
+
+class UnplannedSteps:
+    """For a group that takes no plan: the oldest replica gets SIGTERM, then one is started; owners seen tell what moved."""
+
+    def __init__(self, group: Experiment) -> None:
+        self._group = group
+
+    def settle(self) -> None:
+        """Wait until the replicas that were started together have shared the partitions out. Raises OverdueError."""
+        self._group.wait_for(self._is_balanced, "every replica serves its share", SETTLE_DEADLINE_S)
+        self._group.pump(SETTLE_S)
+
+    def mixed(self) -> Iterator[None]:
+        """Take one step after the other, for ever. Raises OverdueError when one does not come to its end."""
+        while True:
+            self._terminate(self._group.replicas.running[0])
+            yield
+            self._start()
+            yield
+            self._group.rest(QUIET_S)
+
+    def _start(self) -> None:
+        """Start a replica and wait until it serves its share. The step begins when it is about to join."""
+        before, began_us = self._group.timeline.owners(), now_us()
+        newcomer, first_us = self._group.replicas.start(), self._group.reports.first_us
+        self._group.wait_for(lambda: newcomer in first_us, f"{newcomer} connects", self._group.setup.step_deadline_s)
+        reports = self._group.setup.runtime is not Delivery.FAUST  # which says nothing before it has joined
+        at_us = first_us[newcomer] if reports else began_us
+        self._carry_out("start", at_us, before, self._is_balanced, f"{newcomer} serves its share")
+
+    def _terminate(self, name: str) -> None:
+        """SIGTERM, and wait until others serve what it had."""
+        before, at_us = self._group.timeline.owners(), self._group.replicas.terminate(name)
+        self._carry_out(
+            SIGTERM,
+            at_us,
+            before,
+            lambda: self._group.replicas.gone(name) and self._is_balanced(),
+            f"others serve what {name} had, and it ends",
+        )
+
+    def _carry_out(self, kind: str, at_us: int, before: dict[int, str], done: Callable[[], bool], what: str) -> None:
+        self._group.carry_out(kind, at_us, done, what)
+        owners, owned = self._group.timeline.owners(), self._group.setup.owned
+        changed = [number for number, owner in owners.items() if not owned or before.get(number) != owner]
+        self._group.handovers += len(changed)
+
+    def _is_balanced(self) -> bool:
+        """Tell whether every running replica, and nobody else, serves its share of the partitions."""
+        running, setup = self._group.replicas.running, self._group.setup
+        if not setup.owned:
+            return set(running) <= self._group.timeline.replicas()
+        counts = Counter(self._group.timeline.owners().values())
+        share = setup.partitions // len(running)
+        return set(counts) <= set(running) and all(counts[one] >= share for one in running)

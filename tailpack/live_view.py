@@ -9,7 +9,7 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.panel import Panel
 from rich.progress_bar import ProgressBar
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from contracts.journal import TickRecord
@@ -67,9 +67,11 @@ class Screen:
 
 def render(state: LiveState, moment: Moment) -> RenderableType:
     """Return the whole view."""
+    beside = Table.grid(Column(ratio=1), Column(ratio=1), expand=True)
+    beside.add_row(_load(state), _latency(state))
     return Group(
         _header(moment, len(state.finished)),
-        _beside(_load(state), _latency(state)),
+        beside,
         _handovers(state.handovers, state.latency_target_s),
         _owners(state.tick, state),
         _decisions(state),
@@ -102,10 +104,7 @@ def sparkline(values: Iterable[float], width: int, top: float | None = None) -> 
 
 def _header(moment: Moment, done: int) -> RenderableType:
     elapsed_s = min(max(0.0, moment.elapsed_s), moment.duration_s)
-    table = Table.grid(expand=True, padding=(0, 1))
-    table.add_column()
-    table.add_column(ratio=1)
-    table.add_column(justify="right")
+    table = Table.grid(Column(), Column(ratio=1), Column(justify="right"), expand=True, padding=(0, 1))
     table.add_row(
         Text(moment.title, style="bold"),
         ProgressBar(total=moment.duration_s, completed=elapsed_s),
@@ -114,14 +113,6 @@ def _header(moment: Moment, done: int) -> RenderableType:
             f"{moment.memory_mib / 1024:.2f} GiB"
         ),
     )
-    return table
-
-
-def _beside(left: Panel, right: Panel) -> Table:
-    table = Table.grid(expand=True)
-    table.add_column(ratio=1)
-    table.add_column(ratio=1)
-    table.add_row(left, right)
     return table
 
 
@@ -183,10 +174,7 @@ def _handovers(handovers: Handovers, latency_target_s: float) -> Panel:
 
 
 def _owners(tick: TickRecord | None, state: LiveState) -> Panel:
-    table = Table.grid(padding=(0, 1), expand=True)
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column(ratio=1)
+    table = Table.grid(Column(no_wrap=True), Column(no_wrap=True), Column(ratio=1), padding=(0, 1), expand=True)
     owned: dict[str, list[int]] = {}
     rates = {seen.partition: seen.arrival_rate for seen in tick.partitions} if tick else {}
     for seen in tick.partitions if tick else ():
@@ -210,10 +198,8 @@ def _cells(partitions: Sequence[int], rates: dict[int, float]) -> Text:
 
 
 def _decisions(state: LiveState) -> Panel:
-    table = Table.grid(padding=(0, 1), expand=True)
-    for _ in range(3):
-        table.add_column(no_wrap=True)
-    table.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
+    reason = Column(ratio=1, no_wrap=True, overflow="ellipsis")
+    table = Table.grid(*(Column(no_wrap=True) for _ in range(3)), reason, padding=(0, 1), expand=True)
     for plan in list(state.plans)[-6:]:
         pause_s = state.handovers.pauses_s.get(plan.epoch)
         table.add_row(

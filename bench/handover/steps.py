@@ -218,7 +218,7 @@ class PlannedSteps:
 
 
 class UnplannedSteps:
-    """For a group that takes no plan: the oldest replica is stopped, then one is started; owners seen tell what moved."""
+    """For a group that takes no plan: the oldest replica is stopped, then one started; owners seen tell what moved."""
 
     def __init__(self, group: Experiment) -> None:
         self._group = group

@@ -3,7 +3,7 @@
 import os
 import sys
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,30 +14,18 @@ from contracts.settings import unknown
 from tailpack.errors import TailpackError
 
 
-def _scenarios() -> list[str]:
-    from bench.scenario import scenario_names  # noqa: PLC0415  numpy only where it is needed
-
-    return scenario_names()
-
-
-def _policies() -> list[str]:
-    from autoscaler.policies.registry import POLICIES  # noqa: PLC0415
-
-    return list(POLICIES)
-
-
-def _begins(names: Sequence[str], typed: str) -> list[str]:
-    return [name for name in names if name.startswith(typed)]
-
-
 def complete_scenario(incomplete: str) -> list[str]:
     """Return the scenarios that begin so, for the shell."""
-    return _begins(_scenarios(), incomplete)
+    from bench.scenario import scenario_names  # noqa: PLC0415  numpy only where it is needed
+
+    return [name for name in scenario_names() if name.startswith(incomplete)]
 
 
 def complete_policy(incomplete: str) -> list[str]:
     """Return the policies that begin so, for the shell."""
-    return _begins(_policies(), incomplete)
+    from autoscaler.policies.registry import POLICIES  # noqa: PLC0415
+
+    return [name for name in POLICIES if name.startswith(incomplete)]
 
 
 def _folder(folder: Path | None) -> Path | None:

@@ -176,11 +176,6 @@ class Broker:
         self._launch(self._seats(port))
         return ",".join(self.addresses.values())
 
-    def restart(self, node: int) -> None:
-        """Bring a node back beside those that run, and wait until it serves clients; one that runs is left as it is."""
-        if (seat := self.nodes[node].seat) and not self.nodes[node].pid:
-            self._launch([seat])
-
     def stop(self) -> None:
         """Stop every node cleanly (SIGTERM), by force after 30 s. Data and ports stay for the next start."""
         _stop(list(self.nodes.values()))

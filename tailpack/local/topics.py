@@ -4,7 +4,6 @@ import tempfile
 import time
 import uuid
 from collections.abc import Iterator
-from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -63,24 +62,22 @@ def create_topics(connection: Connection, payment_partitions: int) -> None:
     deadline = time.monotonic() + DEADLINE_S
     while not all(creation.done() for creation in creations.values()) and time.monotonic() < deadline:
         admin.poll(POLL_S)  # errors are told in here
-        _raise_hopeless(connection, errors)
+        for error in errors:
+            if advice := ADVICE.get(error.code()):
+                why = f"cannot be entered ({error.str()}); {advice} in {_source(connection)}"
+                raise TailpackError(f"Kafka at {connection.bootstrap_servers} {why}")
     for name, creation in creations.items():
-        _check(connection, name, creation, errors)
-
-
-def _check(connection: Connection, name: str, creation: "Future[None]", errors: list[KafkaError]) -> None:
-    if not creation.done():
-        raise TailpackError(_silent(connection, errors))
-    try:
-        creation.result()
-    except KafkaException as refused:
-        reason = refused.args[0]
-        if reason.code() == KafkaError._TIMED_OUT:
-            raise TailpackError(_silent(connection, errors)) from refused
-        if reason.code() != KafkaError.TOPIC_ALREADY_EXISTS:
-            raise TailpackError(
-                f"topic {name} could not be created on {connection.bootstrap_servers}: {reason.str()}"
-            ) from refused
+        try:
+            creation.result(0)
+        except TimeoutError as silent:
+            raise TailpackError(_silent(connection, errors)) from silent
+        except KafkaException as refused:
+            reason = refused.args[0]
+            if reason.code() == KafkaError._TIMED_OUT:
+                raise TailpackError(_silent(connection, errors)) from refused
+            if reason.code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                said = f"topic {name} could not be created on {connection.bootstrap_servers}: {reason.str()}"
+                raise TailpackError(said) from refused
 
 
 def _admin(connection: Connection, errors: list[KafkaError]) -> AdminClient:
@@ -90,15 +87,6 @@ def _admin(connection: Connection, errors: list[KafkaError]) -> AdminClient:
         raise TailpackError(
             f"{_source(connection)} cannot be used ({unusable.args[0].str()}); correct what it names"
         ) from unusable
-
-
-def _raise_hopeless(connection: Connection, errors: list[KafkaError]) -> None:
-    for error in errors:
-        if advice := ADVICE.get(error.code()):
-            raise TailpackError(
-                f"Kafka at {connection.bootstrap_servers} cannot be entered ({error.str()}); "
-                f"{advice} in {_source(connection)}"
-            )
 
 
 def _silent(connection: Connection, errors: list[KafkaError]) -> str:

@@ -49,10 +49,9 @@ class Fault:
         """Number of the node that coordinates the group."""
         return coordinator_of(self.cluster, self.group.group)
 
-    def heal(self, *nodes: int) -> None:
-        """Bring nodes back and wait until they have caught up."""
-        for node in nodes:
-            self.cluster.restart(node)
+    def heal(self) -> None:
+        """Bring the dead nodes back and wait until they have caught up."""
+        self.cluster.start()
         wait_until_whole(self.cluster)
 
     def served(self) -> int:
@@ -101,7 +100,7 @@ def fault(cluster: Broker, namespace: str, tmp_path: Path) -> Iterator[Fault]:
             try:
                 yield started
             finally:
-                started.heal(*cluster.nodes)
+                started.heal()
 
 
 def place(one: PaymentSettled) -> tuple[int, int]:
@@ -181,7 +180,7 @@ def test_the_group_obeys_the_plan_although_its_coordinator_dies(
     fault.group.wait_for_owners(SECOND, deadline_s=CONVERGED_S)
     fault.wait_until_serving()
     assert fault.coordinator() != node
-    fault.heal(node)
+    fault.heal()
     fault.group.plan(NAMES, FIRST)
     fault.group.wait_for_owners(FIRST)
     assert_nothing_went_wrong(fault)
@@ -200,7 +199,7 @@ def test_a_replica_and_the_coordinator_die_together(fault: Fault) -> None:
         "the survivor serves everything",
         deadline_s=CONVERGED_S,
     )
-    fault.heal(node)
+    fault.heal()
     assert_nothing_went_wrong(fault, crashed="payment-1")
 
 
@@ -209,7 +208,7 @@ def test_with_two_nodes_of_three_dead_the_group_waits_for_them(fault: Fault) -> 
     other = next(each for each in fault.cluster.nodes if each != node)
     fault.cluster.kill(node)
     fault.cluster.kill(other)
-    fault.heal(other, node)
+    fault.heal()
 
     fault.group.plan(NAMES, SECOND)
     fault.group.wait_for_owners(SECOND, deadline_s=CONVERGED_S)

@@ -53,7 +53,7 @@ def test_with_any_node_dead_nothing_is_lost_and_writing_goes_on(cluster: Broker,
         wait_for(lambda: len(found()) >= 60, "all events are there")
         assert len(set(found())) == len(found()) == 60
     finally:
-        cluster.restart(node)
+        cluster.start()
     wait_until_whole(cluster)
 
 

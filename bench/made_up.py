@@ -1,13 +1,11 @@
-"""A run of any size on disk, to be reported on: W1 again and again through the simulator.
+"""A run of any size, to be reported on: W1 again and again through the simulator.
 
 Ten replicas on average share 24 partitions; each ten minutes have three waves of bursts, in which plans move
 partitions, replicas start, and one dies.
 """
 
-from pathlib import Path
 from typing import Any, Final
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,13 +14,10 @@ from autoscaler.simulator.run import Run, simulate
 from autoscaler.simulator.timeline import timeline
 from bench.scenario import Scenario, load_scenario
 from bench.simulation.build import policy_of, settings_of
-from bench.simulation.folder import write_run
-from bench.simulation.sent import sent_by
+from bench.simulation.sent import Sent, sent_by
 from loadgen.shapes import IntArray, w1
 from loadgen.trace import Trace
-from report.run_info import RunInfo
 
-STARTED_US: Final = 1_700_000_000_000_000
 TIMES_W1: Final = 18
 """How many times the events of W1 arrive, at a fifth of its service time."""
 PARTITIONS: Final = 24
@@ -35,19 +30,13 @@ DIES_AT_S: Final = 200
 """Of each ten minutes; it is the replica that has most to do, and nobody is told until its session expires."""
 
 
-def make_up(folder: Path, events: int, seed: int) -> RunInfo:
-    """Write a run of exactly `events` events into `folder`: run.json, events.parquet and journal.parquet.
-
-    Raises InvalidSettingsError where the files cannot be written.
-    """
+def made_up(events: int, seed: int) -> tuple[Scenario, Sent, Run]:
+    """Return a run of exactly `events` events, with its scenario and what was sent."""
     load_compiler()
     counts = counts_of(events)
     scenario = _scenario(seed, len(counts))
     sent = sent_by(scenario, Trace("W1 again and again", counts))
-    run = simulate(sent.workload(), policy_of(scenario, sent), settings_of(scenario))
-    info = _info(scenario, events, run)
-    write_run(folder, run, info, as_noted(timeline(run, STARTED_US), np.random.default_rng(seed)))
-    return info
+    return scenario, sent, simulate(sent.workload(), policy_of(scenario, sent), settings_of(scenario))
 
 
 def counts_of(events: int) -> IntArray:
@@ -58,8 +47,9 @@ def counts_of(events: int) -> IntArray:
     return counts[: int(np.flatnonzero(counts)[-1]) + 1]
 
 
-def as_noted(columns: dict[str, NDArray[Any]], chance: np.random.Generator) -> dict[str, NDArray[Any]]:
-    """Return the columns of a simulated run with times as processes note them: a little late."""
+def as_noted(run: Run, seed: int) -> dict[str, NDArray[Any]]:
+    """Return the events of a run with times as processes note them: a little late."""
+    columns, chance = timeline(run, 0), np.random.default_rng(seed)
     count = len(columns["done_us"])
     sent_us = columns["placed_us"] + chance.exponential(PLACED_LATE_US, count).astype(np.int64)
     noted_us = columns["done_us"] + chance.integers(0, NOTED_LATE_US, count)
@@ -79,23 +69,3 @@ def _scenario(seed: int, duration_s: int) -> Scenario:
         "seed": seed,
     }
     return load_scenario("w1", changes)
-
-
-def _info(scenario: Scenario, events: int, run: Run) -> RunInfo:
-    return RunInfo(
-        run=f"made-up-{events}",
-        scenario=msgspec.to_builtins(scenario) | {"name": "w1-again-and-again", "duration_s": int(run.duration_s)},
-        policy=scenario.autoscaler.policy,
-        seed=scenario.seed,
-        topology="payment-only",
-        world="simulated",
-        bootstrap_servers="simulated",
-        client_properties="",
-        payment_partitions=PARTITIONS,
-        latency_target_s=scenario.target.latency_target_s,
-        percentile=scenario.target.percentile,
-        duration_s=run.duration_s,
-        started_us=STARTED_US,
-        drained_us=STARTED_US + run.drained_us,
-        events_scheduled=events,
-    )

@@ -190,7 +190,12 @@ def table(header: Iterable[str], rows: Iterable[Iterable[str]], origins: Iterabl
 
 def in_columns(columns: Columns, rows: Iterable[Any], origins: Iterable[Origin] = ()) -> str:
     """Return the table that has these columns, and a line for each of `rows`."""
-    return table(columns, ([cell(row) for cell in columns.values()] for row in rows), origins)
+    return table(columns, cells(columns, rows), origins)
+
+
+def cells(columns: Columns, rows: Iterable[Any]) -> list[list[str]]:
+    """Return what stands in each column for each of `rows`."""
+    return [[cell(row) for cell in columns.values()] for row in rows]
 
 
 def sources(origins: Iterable[Origin]) -> str:
@@ -317,14 +322,14 @@ def _by_policy(found: Iterable[Kept[LiveRow]]) -> list[list[LiveRow]]:
 def processes() -> str:
     """Return CPU and memory of each process under steady loads."""
     found = load("processes", ProcessRow)
-    cells: dict[str, dict[tuple[str, int], list[ProcessRow]]] = {}
+    used: dict[str, dict[tuple[str, int], list[ProcessRow]]] = {}
     for row in (one.result for one in found):
         for name in (row.name, "together"):
-            cells.setdefault(name, {}).setdefault((row.topology, row.rate), []).append(row)
-    together = cells.pop("together", {})
+            used.setdefault(name, {}).setdefault((row.topology, row.rate), []).append(row)
+    together = used.pop("together", {})
     loads = sorted(together, reverse=True)
     rows = [
-        (name, *(_usage(own.get(one, ())) for one in loads)) for name, own in (*cells.items(), ("together", together))
+        (name, *(_usage(own.get(one, ())) for one in loads)) for name, own in (*used.items(), ("together", together))
     ]
     header = ("cores / peak PSS MiB", *(f"{topology}, {rate}/s" for topology, rate in loads))
     return table(header, rows, (row.origin for row in found))

@@ -6,7 +6,7 @@ loads that have changed since, so that about half of the consumers have outgrown
 
 import statistics
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Final
 
@@ -89,14 +89,20 @@ def by_packer(rows: Iterable[PackingSpeedRow]) -> dict[str, dict[int, float]]:
     return found
 
 
+def grid(rows: Sequence[PackingSpeedRow]) -> tuple[list[str], list[list[str]]]:
+    """Return the header (partitions × consumers) and the lines of a table in milliseconds."""
+    sizes = sorted({(row.partitions, row.consumers) for row in rows})
+    header = ["ms", *(f"{size:,} × {consumers:,}" for size, consumers in sizes)]
+    return header, [
+        [packer, *(f"{milliseconds[size]:.2f}" for size, _ in sizes)]
+        for packer, milliseconds in by_packer(rows).items()
+    ]
+
+
 def committed() -> str:
     """Return how long each packer takes, and how that grows."""
     found = load("packing-speed", PackingSpeedRow)
-    sizes = sorted({(row.result.partitions, row.result.consumers) for row in found})
-    measured = by_packer(row.result for row in found)
-    rows = [(packer, *(f"{milliseconds[size]:.2f}" for size, _ in sizes)) for packer, milliseconds in measured.items()]
-    header = ("ms", *(f"{size:,} × {consumers:,}" for size, consumers in sizes))
-    return table(header, rows, (row.origin for row in found))
+    return table(*grid([row.result for row in found]), (row.origin for row in found))
 
 
 SPEED_TABLES: Final[dict[str, Callable[[], str]]] = {"packing-speed": committed}

@@ -7,12 +7,14 @@ from typing import Final
 
 from rich.console import Console
 
-from bench.made_up import make_up
+from bench.made_up import as_noted, made_up
 from bench.results import SparkRow
+from bench.simulation.folder import write_run
 from report.result import Result
 from tailpack.errors import TailpackError
 from tailpack.local.jars import ensure
 from tailpack.local.resources import ResourceMeter
+from tailpack.provenance import describe_simulated
 from tailpack.report_job import write_report
 
 SEED: Final = 1
@@ -23,7 +25,9 @@ def measure(events: int, console: Console) -> SparkRow:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         with console.status(f"making a run of {events:,} events"):
-            make_up(folder, events, SEED)
+            scenario, sent, run = made_up(events, SEED)
+            info = describe_simulated(scenario, sent, run.drained_us, folder)
+            write_run(folder, run, info, as_noted(run, SEED))
         result, wall_s, peak_mib = _reported(folder, events, console)
     return SparkRow(
         events=events,

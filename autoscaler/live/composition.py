@@ -167,7 +167,7 @@ class LiveAutoscaler:
         """Leave the brokers. Returns how many journal entries were lost."""
         if self._web is not None:
             self._web.close()
-        self._learned.save(self._rebalances, at_once=True)
+        self._learned.save(self._rebalances.rounds, self._rebalances.remembered, at_once=True)
         self._reports.close()
         self._offsets.close()
         return self._journal.close()
@@ -175,7 +175,7 @@ class LiveAutoscaler:
     def _tick(self) -> None:
         with self._metrics.tick_seconds.time():
             self._controller.tick()
-        self._learned.save(self._rebalances)
+        self._learned.save(self._rebalances.rounds, self._rebalances.remembered)
         self._metrics.rebalance_time.set(self._group.rebalance_time_s)
         self._metrics.last_tick.set_to_current_time()
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
@@ -38,14 +38,6 @@ def only_one(state_dir: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
-
-
-class Learner(Protocol):
-    """What is saved: see autoscaler.live.rebalances.Rebalances."""
-
-    rounds: int
-
-    def remembered(self) -> Sequence[RebalanceTiming]: ...  # noqa: D102
 
 
 class _File(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,12 +87,15 @@ class LearnedTimes:
             self._say(f"{self._path} is not used, rebalance times are learned afresh: {wrong}")
             return ()
 
-    def save(self, learner: Learner, *, at_once: bool = False) -> None:
-        """Write the file if something was learned since, and SAVE_S have passed. A reader never sees half of it."""
-        if learner.rounds == self._saved_rounds or not (at_once or self._clock() - self._saved_s >= SAVE_S):
+    def save(self, rounds: int, remembered: Callable[[], Sequence[RebalanceTiming]], *, at_once: bool = False) -> None:
+        """Write the file if something was learned since, and SAVE_S have passed. A reader never sees half of it.
+
+        rounds: how many were learned from; it grows. remembered: returns those to keep, the oldest first.
+        """
+        if rounds == self._saved_rounds or not (at_once or self._clock() - self._saved_s >= SAVE_S):
             return
         self._saved_s = self._clock()
-        timings = msgspec.Raw(msgspec.json.encode(tuple(learner.remembered())))
+        timings = msgspec.Raw(msgspec.json.encode(tuple(remembered())))
         contents = msgspec.json.encode(_File(v=VERSION, group=self._group, timings=timings))
         unfinished = self._path.with_suffix(".tmp")
         try:
@@ -111,4 +106,4 @@ class LearnedTimes:
                 self._say(f"{self._path} cannot be written, the next controller learns afresh: {wrong}")
             self._failed = True
         else:
-            self._failed, self._saved_rounds = False, learner.rounds
+            self._failed, self._saved_rounds = False, rounds

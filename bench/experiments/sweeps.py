@@ -1,6 +1,6 @@
 """Sweeps: one setting over a range. Where a policy stops keeping its promise, and what it costs until there."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -52,12 +52,9 @@ class SweepResult(msgspec.Struct, frozen=True, kw_only=True):
     missing: tuple[Missing, ...]
 
 
-def points(key: str, values: Sequence[Any], *, series: str = "", also: Mapping[str, Any] | None = None) -> list[Point]:
-    """Return a point for each value of one setting.
-
-    also: set at every point of this line.
-    """
-    return [Point(f"{value}", tuple({**(also or {}), key: value}.items()), series) for value in values]
+def points(key: str, values: Sequence[Any], *, series: str = "", **also: Any) -> tuple[Point, ...]:
+    """Return a point for each value of one setting. also: set at every point of this line."""
+    return tuple(Point(f"{value}", tuple({**also, key: value}.items()), series) for value in values)
 
 
 def run(campaign: Campaign, sweep: Sweep, *, seeds: int) -> SweepResult:
@@ -82,82 +79,76 @@ def run(campaign: Campaign, sweep: Sweep, *, seeds: int) -> SweepResult:
 OWNERS: Final = ("tail-aware", "algorithm-2", "algorithm-1")
 """Policies that place partitions: what a handover costs concerns them most."""
 ALL_KINDS: Final = ("tail-aware", "algorithm-2", "linear", "keda-hpa", "flink-ds2")
-
 F_UP: Final = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 F_DOWN: Final = (0.2, 0.4, 0.6, 0.8)
+T_R_S: Final = (0, 0.05, 0.1, 0.2, 0.5, 1, 2)
 
-_F: Final = Sweep(
-    name="f",
-    title="Shares of a replica that a plan may use",
-    asks="What do (f_up, f_down) of the papers buy: fewer late events, or fewer replicas?",
-    axis="f_up",
-    points=tuple(
-        point
-        for down in F_DOWN
-        for point in points("f_up", [up for up in F_UP if up >= down], series=f"f_down = {down}", also={"f_down": down})
+_ALL: Final = (
+    Sweep(
+        name="f",
+        title="Shares of a replica that a plan may use",
+        asks="What do (f_up, f_down) of the papers buy: fewer late events, or fewer replicas?",
+        axis="f_up",
+        points=tuple(
+            point
+            for down in F_DOWN
+            for point in points("f_up", [up for up in F_UP if up >= down], series=f"f_down = {down}", f_down=down)
+        ),
+        scenarios=("w1", "w1-skew9"),
+        policies=("algorithm-2",),
     ),
-    scenarios=("w1", "w1-skew9"),
-    policies=("algorithm-2",),
-)
-_INTERVAL: Final = Sweep(
-    name="decision-interval",
-    title="Seconds between two decisions",
-    asks="How often must a policy look?",
-    axis="decision_interval_s",
-    points=tuple(points("decision_interval_s", (0.5, 1, 2, 5, 10, 15, 30, 60))),
-    scenarios=("w1", "w4"),
-    policies=("tail-aware", "algorithm-2", "linear", "ffd-2022"),
-)
-_REBALANCE: Final = Sweep(
-    name="rebalance-time",
-    title="What a change of owner costs",
-    asks="From which t_r on is every change of owner a tail, and who knows it?",
-    axis="t_r, s",
-    points=tuple(
-        point
-        for delivery in ("incremental", "eager")
-        for point in points(
-            "rebalance_time_s", (0, 0.05, 0.1, 0.2, 0.5, 1, 2), series=delivery, also={"delivery": delivery}
-        )
+    Sweep(
+        name="decision-interval",
+        title="Seconds between two decisions",
+        asks="How often must a policy look?",
+        axis="decision_interval_s",
+        points=points("decision_interval_s", (0.5, 1, 2, 5, 10, 15, 30, 60)),
+        scenarios=("w1", "w4"),
+        policies=("tail-aware", "algorithm-2", "linear", "ffd-2022"),
     ),
-    scenarios=("w1",),
-    policies=OWNERS,
-)
-_STARTUP: Final = Sweep(
-    name="startup",
-    title="Seconds until a new replica serves",
-    asks="Who sees the load coming, when help takes its time?",
-    axis="startup_s",
-    points=tuple(points("startup_s", (0, 2, 5, 10, 20, 30, 60, "gke"))),
-    scenarios=("taxi", "w1"),
-    policies=ALL_KINDS,
-)
-_BURSTINESS: Final = Sweep(
-    name="burstiness",
-    title="How events lie inside a second",
-    asks="The papers send each second's events at once. What remains when they come as in life?",
-    axis="arrivals and service",
-    points=(
-        Point("smooth", (("spacing", "smooth"),)),
-        Point("poisson", (("spacing", "poisson"),)),
-        Point("poisson, exponential service", (("spacing", "poisson"), ("distribution", "exponential"))),
-        Point("poisson, Pareto service", (("spacing", "poisson"), ("distribution", "pareto"))),
-        Point("burst", (("spacing", "burst"),)),
-        Point("burst, random split", (("spacing", "burst"), ("split", "random"))),
+    Sweep(
+        name="rebalance-time",
+        title="What a change of owner costs",
+        asks="From which t_r on is every change of owner a tail, and who knows it?",
+        axis="t_r, s",
+        points=points("rebalance_time_s", T_R_S, series="incremental", delivery="incremental")
+        + points("rebalance_time_s", T_R_S, series="eager", delivery="eager"),
+        scenarios=("w1",),
+        policies=OWNERS,
     ),
-    scenarios=("w1",),
-    policies=ALL_KINDS,
+    Sweep(
+        name="startup",
+        title="Seconds until a new replica serves",
+        asks="Who sees the load coming, when help takes its time?",
+        axis="startup_s",
+        points=points("startup_s", (0, 2, 5, 10, 20, 30, 60, "gke")),
+        scenarios=("taxi", "w1"),
+        policies=ALL_KINDS,
+    ),
+    Sweep(
+        name="burstiness",
+        title="How events lie inside a second",
+        asks="The papers send each second's events at once. What remains when they come as in life?",
+        axis="arrivals and service",
+        points=(
+            Point("smooth", (("spacing", "smooth"),)),
+            Point("poisson", (("spacing", "poisson"),)),
+            Point("poisson, exponential service", (("spacing", "poisson"), ("distribution", "exponential"))),
+            Point("poisson, Pareto service", (("spacing", "poisson"), ("distribution", "pareto"))),
+            Point("burst", (("spacing", "burst"),)),
+            Point("burst, random split", (("spacing", "burst"), ("split", "random"))),
+        ),
+        scenarios=("w1",),
+        policies=ALL_KINDS,
+    ),
+    Sweep(
+        name="partitions",
+        title="Number of partitions",
+        asks="The same events over more partitions: finer to pack, more to move.",
+        axis="partitions",
+        points=points("partitions", (5, 10, 20, 50, 100, 200), split="random"),
+        scenarios=("w1",),
+        policies=ALL_KINDS,
+    ),
 )
-_PARTITIONS: Final = Sweep(
-    name="partitions",
-    title="Number of partitions",
-    asks="The same events over more partitions: finer to pack, more to move.",
-    axis="partitions",
-    points=tuple(points("partitions", (5, 10, 20, 50, 100, 200), also={"split": "random"})),
-    scenarios=("w1",),
-    policies=ALL_KINDS,
-)
-
-SWEEPS: Final[dict[str, Sweep]] = {
-    one.name: one for one in (_F, _INTERVAL, _REBALANCE, _STARTUP, _BURSTINESS, _PARTITIONS)
-}
+SWEEPS: Final[dict[str, Sweep]] = {one.name: one for one in _ALL}

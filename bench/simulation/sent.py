@@ -42,7 +42,13 @@ class Sent:
 
     def workload(self, passed: Callable[[int], None] | None = None) -> Workload:
         """Return what the simulator takes. passed: told how many more events it has asked for."""
-        return Workload(self.partitions, float(self.duration_s), _Chunks(self, passed))
+        return Workload(self.partitions, float(self.duration_s), self._arrivals(passed))
+
+    def _arrivals(self, passed: Callable[[int], None] | None) -> Iterator[Arrivals]:
+        for chunk in self.chunks():
+            yield Arrivals(chunk.offset_us, chunk.partition)
+            if passed is not None:
+                passed(len(chunk))
 
     def chunks(self) -> Iterator[Schedule]:
         """Yield the events in parts of whole seconds."""
@@ -101,20 +107,6 @@ def _fits(scenario: Scenario, name: str, partitions: int) -> None:
     ]
     if problems:
         raise InvalidSettingsError(problems)
-
-
-class _Chunks:
-    """Iterable as often as it is wanted, unlike a generator."""
-
-    def __init__(self, sent: Sent, passed: Callable[[int], None] | None) -> None:
-        self._sent = sent
-        self._passed = passed
-
-    def __iter__(self) -> Iterator[Arrivals]:
-        for chunk in self._sent.chunks():
-            yield Arrivals(chunk.offset_us, chunk.partition)
-            if self._passed is not None:
-                self._passed(len(chunk))
 
 
 def read_trace(path: Path) -> Trace:

@@ -1,5 +1,6 @@
 """`tailpack bench`: measure this machine, and keep the figures that docs/results.md shows."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -45,12 +46,7 @@ def service_rate(
 
     console = Console()
     rows = [measure(service_time_s, events, console) for service_time_s in (0.005, 0.02)]
-    for row in rows:
-        console.print(
-            f"{1e3 * row.service_time_s:g} ms: {row.service_rate:.1f} events/s, {row.share_of_ideal:.3f} of the ideal, "
-            f"{1e3 * row.cpu_per_event_s:.2f} ms CPU per event",
-            highlight=False,
-        )
+    _print(results.SERVICE_RATE, results.cells(results.SERVICE_RATE, rows))
     results.keep("service-rate", rows, origin(), into)
 
 
@@ -116,40 +112,21 @@ def simulator(
     if as_json:
         print_json(found)
         return
-    heads = ("events", "partitions", "replicas", "wall, s", "processor, s", "of it policy", "events/s", "peak, MB")
-    table = Table("measured", *heads, box=None)
-    for row in found.growth:
-        table.add_row(
-            row.measured,
-            f"{row.events:,}",
-            f"{row.partitions:,}",
-            str(row.replicas),
-            f"{row.wall_s:.2f}",
-            f"{row.process_s:.2f}",
-            f"{row.policy_s:.2f}" if row.policy_s else "–",
-            f"{row.events_per_s:,.0f}",
-            "–" if row.peak_mb is None else f"{row.peak_mb:,.0f}",
-        )
-    Console().print(table)
+    _print(results.SIMULATOR, results.cells(results.SIMULATOR, found.growth))
 
 
 def packing(*, as_json: AsJson = False, into: IntoDocs = None) -> None:
     """Milliseconds that each packer takes, by number of partitions; ten partitions to a consumer."""
-    from studies.packing_speed import by_packer, measure_all  # noqa: PLC0415
+    from studies.packing_speed import by_packer, grid, measure_all  # noqa: PLC0415
 
     with Console(stderr=True).status("packing"):
         found = measure_all()
-    measured = by_packer(found)
     if into:
         results.keep("packing-speed", found, origin(), into)
     if as_json:
-        print_json({"milliseconds": measured, "rows": found})
+        print_json({"milliseconds": by_packer(found), "rows": found})
         return
-    sizes = sorted({row.partitions for row in found})
-    table = Table("packer, ms", *(f"{size:,} partitions" for size in sizes), box=None)
-    for packer, milliseconds in measured.items():
-        table.add_row(packer, *(f"{milliseconds[size]:.3f}" for size in sizes))
-    Console().print(table)
+    _print(*grid(found))
 
 
 def targets(
@@ -222,6 +199,13 @@ def everything(out: Out = Path("out")) -> None:
     startup(out=out, into=results.FOLDER)
     report(into=results.FOLDER)
     processes(rates="150,350", out=out, into=results.FOLDER)
+
+
+def _print(header: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
+    table = Table(*header, box=None)
+    for row in rows:
+        table.add_row(*row)
+    Console().print(table)
 
 
 def _speed(row: results.SpeedRow) -> str:

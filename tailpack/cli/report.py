@@ -230,18 +230,18 @@ def rebalance_times(
     if len(deliveries) > 1:
         raise TailpackError(f"these runs had several deliveries ({', '.join(sorted(deliveries))}); name those of one")
     learned = lessons(rounds)
-    if not learned.rounds:
+    if not learned:
         raise TailpackError("in none of these rebalances had an event to wait, so there is nothing to learn")
     group = f"{qualified(namespace, Group.PAYMENT)}, {deliveries.pop()}"
     try:
         with only_one(state_dir):
             if (state_dir / FILE).exists() and not replace:
                 raise TailpackError(f"{state_dir / FILE}: an autoscaler has learned there; --replace forgets that")
-            LearnedTimes(state_dir, group=group, say=_refuse).save(learned, at_once=True)
+            LearnedTimes(state_dir, group=group, say=_refuse).save(len(learned), lambda: learned, at_once=True)
     except StateDirTakenError as taken:
         raise TailpackError(str(taken)) from taken
     Console(stderr=True).print(
-        f"written: {learned.rounds} of {len(rounds)} rebalances, for {group}: {state_dir / FILE}",
+        f"written: {len(learned)} of {len(rounds)} rebalances, for {group}: {state_dir / FILE}",
         highlight=False, soft_wrap=True,
     )  # fmt: skip
 

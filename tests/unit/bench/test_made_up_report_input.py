@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from bench import made_up
-from bench.simulation.folder import EVENT_TYPES
-from report.run_info import RunInfo
+from bench.simulation.folder import EVENT_TYPES, write_run
+from tailpack.provenance import describe_simulated
 
 EVENTS = 3_000
 
@@ -17,8 +17,9 @@ EVENTS = 3_000
 @pytest.fixture
 def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setattr(made_up, "w1", lambda: np.array([1, 20, 60, 20, 1]))
-    made_up.make_up(tmp_path / "run", EVENTS, seed=1)
-    return tmp_path / "run"
+    scenario, sent, run = made_up.made_up(EVENTS, seed=1)
+    info = describe_simulated(scenario, sent, run.drained_us, tmp_path / "run")
+    return write_run(tmp_path / "run", run, info, made_up.as_noted(run, seed=1))
 
 
 def rows(folder: Path) -> dict[str, Any]:
@@ -40,8 +41,3 @@ def test_each_event_is_a_row_with_times_in_order(folder: Path) -> None:
     for earlier, later in (("intended_us", "placed_us"), ("placed_us", "received_us"), ("received_us", "done_us")):
         assert (found[earlier] <= found[later]).all()
     assert (found["placed_us"] > found["intended_us"]).any(), "the generator is a little late"
-
-
-def test_the_run_is_described_as_it_is(folder: Path) -> None:
-    run = RunInfo.load(folder)
-    assert (run.events_scheduled, run.started_us, run.world) == (EVENTS, made_up.STARTED_US, "simulated")

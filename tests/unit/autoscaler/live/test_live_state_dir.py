@@ -48,7 +48,7 @@ def test_the_next_controller_plans_for_what_the_last_one_has_seen(tmp_path: Path
     first = Controller(tmp_path)
     assert first.rebalances.rebalance_time_s(3, 1) == 0.05
     first.sees(100, 0.2)
-    first.learned.save(first.rebalances, at_once=True)
+    first.learned.save(first.rebalances.rounds, first.rebalances.remembered, at_once=True)
 
     second = Controller(tmp_path)
     assert second.rebalances.rebalance_time_s(3, 1) == pytest.approx(first.rebalances.rebalance_time_s(3, 1))
@@ -83,5 +83,5 @@ def test_a_file_that_cannot_be_used_is_one_sentence_and_a_fresh_start_that_repla
     assert controller.rebalances.rebalance_time_s(3, 1) == 0.05
 
     controller.sees(100, 0.2)
-    controller.learned.save(controller.rebalances, at_once=True)
+    controller.learned.save(controller.rebalances.rounds, controller.rebalances.remembered, at_once=True)
     assert Controller(tmp_path).rebalances.learned(3, 1).samples == 100

@@ -52,7 +52,7 @@ def test_a_long_run_comes_in_parts_and_says_how_far_it_is() -> None:
     assert max(len(chunk) for chunk in workload) < CHUNK_EVENTS + 400
     assert len(told) > 1
     assert sum(told) == sent.events == 1_326_203
-    assert sum(len(chunk) for chunk in workload) == sent.events, "it can be sent again"
+    assert sum(len(chunk) for chunk in sent.workload()) == sent.events, "it can be sent again"
 
 
 def test_a_trace_replaces_rate_and_duration_and_nothing_else() -> None:

@@ -81,8 +81,8 @@ class Stage:
 
     def _sent(self, done: "asyncio.Future[Any]", effect: Effect, slot: Slot) -> None:
         self._sends.discard(done)
-        if done.cancelled() or done.exception() is not None:
-            self._fail(asyncio.CancelledError() if done.cancelled() else done.exception(), effect)
+        if wrong := asyncio.CancelledError() if done.cancelled() else done.exception():
+            self._fail(wrong, effect)
             return
         if effect.id is not None:
             self.seen.add(effect.id)
@@ -94,7 +94,7 @@ class Stage:
         if not sent.cancelled() and sent.exception() is None:
             slot.confirm()
 
-    def _fail(self, why: BaseException | None, effect: Effect) -> None:
+    def _fail(self, why: BaseException, effect: Effect) -> None:
         if not self.failed.done():
             self.failed.set_result(
                 ServiceError(

@@ -20,21 +20,15 @@ POLL_MS: Final = 1000
 AWAY_S: Final = 0.5
 
 
-class InvalidPlanError(ValueError):
-    """A record of the plan topic that cannot be carried out; the message says why."""
-
-
-def decode_plan(value: bytes) -> PlanRecord:
-    """Return the plan in `value`; unknown fields are tolerated. Raises InvalidPlanError."""
+def decode_plan(value: bytes) -> PlanRecord | str:
+    """Return the plan in `value`, or why it cannot be carried out. Unknown fields are tolerated."""
     try:
         plan = msgspec.json.decode(value, type=PlanRecord)
     except msgspec.DecodeError as malformed:
-        raise InvalidPlanError(str(malformed)) from malformed
+        return str(malformed)
     if plan.v != PLAN_VERSION:
-        raise InvalidPlanError(f"version {plan.v} is unknown; this replica understands {PLAN_VERSION}")
-    if plan.epoch < 1:
-        raise InvalidPlanError(f"epoch {plan.epoch} is below 1")
-    return plan
+        return f"version {plan.v} is unknown; this replica understands {PLAN_VERSION}"
+    return plan if plan.epoch >= 1 else f"epoch {plan.epoch} is below 1"
 
 
 class PlanReader:
@@ -87,11 +81,9 @@ class PlanReader:
                 self._take(record.offset, record.value)
 
     def _take(self, offset: int, value: bytes) -> None:
-        try:
-            plan = decode_plan(value)
-        except InvalidPlanError as wrong:
-            log.warning("%s, offset %d is no plan and is skipped: %s", self._partition.topic, offset, wrong)
-            return
-        if self.newest is None or plan.epoch > self.newest.epoch:
+        plan = decode_plan(value)
+        if isinstance(plan, str):
+            log.warning("%s, offset %d is no plan and is skipped: %s", self._partition.topic, offset, plan)
+        elif self.newest is None or plan.epoch > self.newest.epoch:
             self.newest = plan
             self.news.set()

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts import events, journal, plan, progress
-from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
+from contracts.journal import JournalEntry
 from contracts.plan import PlanRecord
 
 INT64 = st.integers(min_value=-(2**63), max_value=2**63 - 1)
@@ -55,28 +55,17 @@ TOPIC_RECORDS = [kind for kind in RECORDS if "v" in kind.__struct_fields__]
 
 
 @pytest.mark.parametrize("kind", RECORDS, ids=lambda kind: kind.__name__)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(data=st.data())
-def test_a_record_is_read_as_it_was_written(kind: type[msgspec.Struct], data: st.DataObject) -> None:
+def test_a_record_is_read_as_it_was_written_and_what_a_newer_version_adds_is_passed_over(
+    kind: type[msgspec.Struct], data: st.DataObject
+) -> None:
     record = data.draw(records(kind))
     assert msgspec.json.decode(msgspec.json.encode(record), type=kind) == record
-
-
-@pytest.mark.parametrize("kind", [TickRecord, PlanWritten, ReplicaChanged], ids=lambda kind: kind.__name__)
-@settings(max_examples=40, deadline=None)
-@given(data=st.data())
-def test_an_entry_of_the_journal_says_itself_what_it_is(kind: type[msgspec.Struct], data: st.DataObject) -> None:
-    entry = data.draw(records(kind))
-    assert msgspec.json.decode(msgspec.json.encode(entry), type=JournalEntry) == entry
-
-
-@pytest.mark.parametrize("kind", TOPIC_RECORDS, ids=lambda kind: kind.__name__)
-@settings(max_examples=40, deadline=None)
-@given(data=st.data())
-def test_fields_of_a_newer_version_are_passed_over(kind: type[msgspec.Struct], data: st.DataObject) -> None:
-    record = data.draw(records(kind))
     newer = msgspec.to_builtins(record, str_keys=True) | {"colour": "blue", "nested": {"deep": [1]}}
     assert msgspec.json.decode(msgspec.json.encode(newer), type=kind) == record
+    if kind in get_args(JournalEntry):  # an entry says itself what it is
+        assert msgspec.json.decode(msgspec.json.encode(record), type=JournalEntry) == record
 
 
 @settings(max_examples=40, deadline=None)

@@ -11,7 +11,7 @@ from contracts.connection import Connection
 from contracts.plan import PlanRecord
 from services.consumer import Event, Options, PlanConsumer, ReplicaError, Topics
 from services.consumer.clients import patiently
-from services.consumer.plan_reader import InvalidPlanError, decode_plan
+from services.consumer.plan_reader import decode_plan
 
 NOWHERE = Connection(bootstrap_servers="localhost:1")
 TOPICS = Topics(group="g", events="e", plans="p", progress="r")
@@ -96,5 +96,6 @@ def changed(**fields: object) -> bytes:
     ],
 )
 def test_what_is_no_plan_is_refused_with_the_reason(value, problem):
-    with pytest.raises(InvalidPlanError, match=problem):
-        decode_plan(value)
+    refused = decode_plan(value)
+    assert isinstance(refused, str)
+    assert problem in refused

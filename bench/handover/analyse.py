@@ -28,7 +28,10 @@ def handovers(evidence: Evidence) -> HandoverFigures:
     }
     apart = _events(first, windows, lambda window: window.step.apart)
     unmoved = ~np.logical_or.reduce([apart, *moved.values()])
-    quiet_p99_s = rank_s(_quiet_us(first, evidence.quiet), 0.99)
+    quiet = np.zeros(len(first), dtype=bool)
+    for from_us, to_us in evidence.quiet:
+        quiet |= (first.intended_us >= from_us) & (first.intended_us < to_us)
+    quiet_p99_s = rank_s(first.latency_us[quiet], 0.99)
 
     def latencies(mine: Sequence[Window]) -> dict[str, Any]:
         """What all kinds have in common: the partitions that stay."""
@@ -112,7 +115,6 @@ def stretch(evidence: Evidence, from_us: int, to_us: int) -> Stretch:
     finished = int(np.count_nonzero((first.done_us >= from_us) & (first.done_us < to_us)))
     return Stretch(
         length_s=length_s,
-        events=len(latency_us),
         p99_s=rank_s(latency_us, 0.99),
         throughput=finished / length_s if length_s > 0 else 0.0,
     )
@@ -123,14 +125,12 @@ def faults(evidence: Evidence) -> Faults:
     served, committed = evidence.served, evidence.committed
     first = served.first_completions()
     in_order = (first.offset[first.partition == partition] for partition in np.unique(first.partition))
-    back = 0
-    if len(committed):
-        back = int(np.count_nonzero((committed != UNKNOWN) & (committed < np.maximum.accumulate(committed, axis=0))))
+    back = (committed != UNKNOWN) & (committed < np.maximum.accumulate(committed, axis=0))
     return Faults(
         lost=int(np.count_nonzero(~np.isin(evidence.sent_us, served.intended_us))),
         duplicates=len(served) - len(first),
         order_violations=sum(int(np.count_nonzero(one < np.maximum.accumulate(one))) for one in in_order),
-        offset_regressions=back,
+        offset_regressions=int(np.count_nonzero(back)),
     )
 
 
@@ -146,14 +146,6 @@ def _events(first: Served, windows: Iterable[Window], among: Callable[[Window], 
         rows = overlapping(first, window.step.at_us, window.ended_us)
         chosen[rows if among is None else rows[np.isin(first.partition[rows], list(among(window)))]] = True
     return chosen
-
-
-def _quiet_us(first: Served, stretches: Iterable[tuple[int, int]]) -> IntArray:
-    """Return the latencies of the events that were intended within the stretches."""
-    chosen = np.zeros(len(first), dtype=bool)
-    for from_us, to_us in stretches:
-        chosen |= (first.intended_us >= from_us) & (first.intended_us < to_us)
-    return first.latency_us[chosen]
 
 
 def _worst_event(first: Served, windows: Iterable[Window]) -> WorstEvent | None:

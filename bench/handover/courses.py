@@ -176,7 +176,6 @@ def growth(setup: Setup, connection: Connection, announce: Announce, *, partitio
         partitions_before=step,
         step=step,
         steps=len(grown),
-        growth_s=growing.length_s,
         stable_p50_s=analyse.rank_s(stable_us, 0.5),
         stable_max_s=analyse.rank_s(stable_us, 1.0),
         stable_after_last_s=stable_us[-1] / 1e6 if stable_us else None,

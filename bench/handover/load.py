@@ -94,9 +94,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda number, _: stop.append(number))
     connection, settings = read_settings(os.environ, LoadSettings)
     sent = send_until(lambda: bool(stop), settings, connection)
-    path = Path(settings.out_dir) / SENT_FILE
-    path.with_suffix(".tmp").write_bytes(msgspec.json.encode(sent))
-    path.with_suffix(".tmp").replace(path)
+    (Path(settings.out_dir) / SENT_FILE).write_bytes(msgspec.json.encode(sent))  # read once this process has ended
 
 
 if __name__ == "__main__":

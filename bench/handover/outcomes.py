@@ -108,7 +108,6 @@ class Stretch(msgspec.Struct, frozen=True, kw_only=True):
     """A stretch of time: the events that waited or were served at any time of it."""
 
     length_s: float
-    events: int
     p99_s: float | None
     throughput: float
     """Finished within it, per second."""
@@ -168,8 +167,6 @@ class GrowthResult(Outcome, frozen=True, kw_only=True):
     partitions_before: int
     step: int
     steps: int
-    growth_s: float
-    """From the first growth until all partitions were served as planned."""
     stable_p50_s: float | None
     stable_max_s: float | None
     """From one growth until its partitions were served as planned."""
@@ -180,7 +177,7 @@ class GrowthResult(Outcome, frozen=True, kw_only=True):
     """From a plan that gives one replica everything until it served everything."""
     quiet: Stretch
     growing: Stretch
-    """Of the partitions that were there before."""
+    """From the first growth until all partitions were served as planned."""
     throughput_share: float
     """Theirs during the growth against the quiet stretch before."""
     faults: Faults

@@ -145,7 +145,7 @@ SCALE: Final[Columns] = {
 GROWTH: Final[Columns] = {
     "delivery": lambda row: row.runtime,
     "partitions": lambda row: f"{row.partitions_before} → {row.partitions} by {row.step}",
-    "growth": lambda row: f"{row.growth_s:.0f} s, {row.rounds} rounds",
+    "growth": lambda row: f"{row.growing.length_s:.0f} s, {row.rounds} rounds",
     "stable after each, p50 / max": lambda row: _ms(row.stable_p50_s, row.stable_max_s),
     "stable after the last": lambda row: _ms(row.stable_after_last_s),
     "all to one replica": lambda row: _ms(row.shrink_s),

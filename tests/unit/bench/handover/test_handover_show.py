@@ -50,7 +50,7 @@ def outcomes() -> list[Outcome]:
             figures=analyse.handovers(STORY),
         ),
         GrowthResult(
-            **common, partitions_before=10, step=10, steps=89, growth_s=60.0, stable_p50_s=0.4,
+            **common, partitions_before=10, step=10, steps=89, stable_p50_s=0.4,
             stable_max_s=0.5, stable_after_last_s=0.4, rounds=178, shrink_s=0.2, quiet=STRETCH,
             growing=STRETCH, throughput_share=1.0, faults=faults,
         ),

@@ -9,7 +9,6 @@ from bench.handover.show import HANDOVER_TABLES
 from bench.results import LiveRow
 from report.wording import share
 from studies.packing.claims import PACKING_TABLES
-from studies.packing_speed import SPEED_TABLES
 from studies.paper.page import PAPER_TABLES
 from studies.published import CLOSER_2024
 
@@ -33,6 +32,5 @@ EVERY_TABLE: Final[dict[str, Callable[[], str]]] = {
     **EXPERIMENT_TABLES,
     **HANDOVER_TABLES,
     **PACKING_TABLES,
-    **SPEED_TABLES,
     **PAPER_TABLES,
 }

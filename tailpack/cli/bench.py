@@ -115,20 +115,6 @@ def simulator(
     _print(results.SIMULATOR, results.cells(results.SIMULATOR, found.growth))
 
 
-def packing(*, as_json: AsJson = False, into: IntoDocs = None) -> None:
-    """Milliseconds that each packer takes, by number of partitions; ten partitions to a consumer."""
-    from studies.packing_speed import by_packer, grid, measure_all  # noqa: PLC0415
-
-    with Console(stderr=True).status("packing"):
-        found = measure_all()
-    if into:
-        results.keep("packing-speed", found, origin(), into)
-    if as_json:
-        print_json({"milliseconds": by_packer(found), "rows": found})
-        return
-    _print(*grid(found))
-
-
 def targets(
     *,
     scenarios: Annotated[str, typer.Option(help="Names, separated by commas; none: all that have a goal.")] = "",

@@ -23,7 +23,6 @@ from bench.results import (
     load,
 )
 from studies.packing.claims import Comparison
-from studies.packing_speed import PackingSpeedRow
 from studies.paper.statement import PaperFigures
 from tailpack import measured_runs
 
@@ -41,7 +40,6 @@ KINDS: dict[str, type[msgspec.Struct]] = {
     "sweeps": SweepFigures,
     "paper": PaperFigures,
     "packing": Comparison,
-    "packing-speed": PackingSpeedRow,
 }
 
 

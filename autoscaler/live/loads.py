@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from autoscaler.live.offsets import OffsetReader, OffsetReading
+from autoscaler.live.offsets import OffsetReader, PartitionOffsets
 from autoscaler.model import PartitionLoad, RecentArrivals
 from autoscaler.ports import NotReadyError
 
@@ -72,7 +72,7 @@ class LoadReader:
         self._offsets = offsets
         self._rates: dict[int, float] = {}
         self._samples = ArrivalSamples()
-        self._last: OffsetReading | None = None
+        self._last: tuple[float, tuple[PartitionOffsets, ...]] | None = None
         self._recent: RecentArrivals | None = None
 
     @property
@@ -105,19 +105,19 @@ class LoadReader:
 
         Raises NotReadyError naming what is unknown: an offset, or a λ that has only one reading to go by.
         """
-        reading = self._offsets.read()
-        last, self._last = self._last, reading
-        self._samples.note(reading.at_s, [one.end for one in reading.partitions])
+        at_s, partitions = self._offsets.read()
+        last, self._last = self._last, (at_s, partitions)
+        self._samples.note(at_s, [one.end for one in partitions])
         self._recent, self._rates = None, {}
-        if last is not None and reading.at_s > last.at_s:
-            passed_s = reading.at_s - last.at_s
-            self._recent = self._samples.recent(reading.at_s, passed_s)
-            pairs = enumerate(zip(last.partitions, reading.partitions, strict=False))  # new ones have one reading only
+        if last is not None and at_s > last[0]:
+            passed_s = at_s - last[0]
+            self._recent = self._samples.recent(at_s, passed_s)
+            pairs = enumerate(zip(last[1], partitions, strict=False))  # new ones have one reading only
             self._rates = {
                 number: (now.end - before.end) / passed_s for number, (before, now) in pairs if now.end >= before.end
             }
-        if unknown := [number for number in range(len(reading.partitions)) if number not in self._rates]:
+        if unknown := [number for number in range(len(partitions)) if number not in self._rates]:
             listed = ", ".join(map(str, unknown[:5])) + (", …" if len(unknown) > 5 else "")
             raise NotReadyError(f"arrival rate of partition {listed}: it takes two readings of the end offset")
-        loads = (PartitionLoad(number, self._rates[number], one.lag) for number, one in enumerate(reading.partitions))
-        return reading.at_s, tuple(loads)
+        loads = (PartitionLoad(number, self._rates[number], one.lag) for number, one in enumerate(partitions))
+        return at_s, tuple(loads)

@@ -37,15 +37,6 @@ class PartitionOffsets:
     """Events produced, still stored and not committed."""
 
 
-@dataclass(frozen=True, slots=True)
-class OffsetReading:
-    """All partitions of the topic, by number, at one moment."""
-
-    at_s: float
-    """Seconds since the epoch, when the end offsets arrived."""
-    partitions: tuple[PartitionOffsets, ...]
-
-
 class OffsetReader:
     """Reads the offsets of one topic and group.
 
@@ -74,8 +65,10 @@ class OffsetReader:
         self._deadline_s = deadline_s
         self._clock = clock
 
-    def read(self) -> OffsetReading:
-        """Ask for everything. Raises NotReadyError naming the first number that is unknown at the deadline."""
+    def read(self) -> tuple[float, tuple[PartitionOffsets, ...]]:
+        """Ask for everything: when the end offsets arrived (seconds since the epoch), and all partitions by number.
+
+        Raises NotReadyError naming the first number that is unknown at the deadline."""
         try:
             if self._clock() - self._counted_s >= COUNT_EVERY_S:
                 self.count()
@@ -125,7 +118,7 @@ class OffsetReader:
         self._consumer = self._consumer or self._connect()
         return self._consumer
 
-    def _ask(self, consumer: Consumer) -> OffsetReading:
+    def _ask(self, consumer: Consumer) -> tuple[float, tuple[PartitionOffsets, ...]]:
         give_up_s = time.monotonic() + self._deadline_s
 
         def ask(question: Callable[..., list[TopicPartition]], timestamp: int, what: str) -> list[TopicPartition]:
@@ -139,7 +132,7 @@ class OffsetReader:
         beginnings = ask(consumer.offsets_for_times, EARLIEST, "beginning offset")
         ends = ask(consumer.offsets_for_times, LATEST, "end offset")
         at_s = self._clock()
-        return OffsetReading(at_s, tuple(map(self._partition, beginnings, ends, committed)))
+        return at_s, tuple(map(self._partition, beginnings, ends, committed))
 
     def _partition(self, beginning: Any, end: Any, committed: Any) -> PartitionOffsets:
         """Turn the client's markers for "none" into types; what makes no sense is unknown."""

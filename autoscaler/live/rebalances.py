@@ -1,7 +1,6 @@
 """t_r of this very group: learned from the rounds that its replicas report, told to the policies, compared with W."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 from autoscaler.estimation.rebalance_time import Estimate, RebalanceTimes, RebalanceTiming
@@ -11,14 +10,6 @@ QUANTILE: Final = 0.99
 """What the papers take of the rebalance time, too (CLOSER 2024: 50 ms)."""
 MERGE_S: Final = 0.5
 """All who took part in a round report it within two report intervals; then it is complete."""
-
-
-@dataclass(slots=True)
-class _Reported:
-    """What several replicas say of one round."""
-
-    first_seen_s: float
-    rounds: list[Round] = field(default_factory=list)
 
 
 def timing_of(reports: Sequence[Round]) -> RebalanceTiming | None:
@@ -66,7 +57,8 @@ class Rebalances:
         self._times = RebalanceTimes()
         for timing in known:
             self._times.observe(timing)
-        self._open: dict[tuple[int, int], _Reported] = {}
+        self._open: dict[tuple[int, int], tuple[float, list[Round]]] = {}
+        """When a round was first reported, and what several replicas say of it."""
         self._warned = False
         self.rounds = 0
         """Rounds learned from, of all kinds; those of an earlier controller are not among them."""
@@ -75,11 +67,11 @@ class Rebalances:
         """Take in what replicas report, and learn from the rounds that all of them have reported."""
         now_s = self._clock()
         for one in rounds:
-            self._open.setdefault((one.epoch, one.generation), _Reported(now_s)).rounds.append(one)
-        for key, reported in list(self._open.items()):
-            if now_s - reported.first_seen_s >= MERGE_S:
+            self._open.setdefault((one.epoch, one.generation), (now_s, []))[1].append(one)
+        for key, (first_s, reports) in list(self._open.items()):
+            if now_s - first_s >= MERGE_S:
                 del self._open[key]
-                if (timing := timing_of(reported.rounds)) is not None:
+                if (timing := timing_of(reports)) is not None:
                     self._times.observe(timing)
                     self.rounds += 1
 

@@ -3,20 +3,18 @@
 import errno
 import socketserver
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
-from urllib.parse import parse_qs
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+from urllib.parse import parse_qs, unquote
 
 import msgspec
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
 JSON: Final = "application/json"
 MAX_DECISIONS: Final = 100
-
-Environ = Mapping[str, Any]
-StartResponse = Callable[[str, list[tuple[str, str]]], object]
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -90,17 +88,36 @@ def _error(status: str, text: str) -> Answer:
     return Answer(msgspec.json.encode({"error": text}), status)
 
 
-def application(source: Source) -> Callable[[Environ, StartResponse], Iterable[bytes]]:
-    """Return the WSGI application."""
+class _Handler(BaseHTTPRequestHandler):
+    """No line for each request, and no reader that holds a thread for ever."""
 
-    def app(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        method = environ["REQUEST_METHOD"]
-        answer = respond(source, method, environ.get("PATH_INFO") or "/", environ.get("QUERY_STRING", ""))
-        headers = [("Content-Type", answer.content_type), ("Content-Length", str(len(answer.body)))]
-        start_response(answer.status, headers)
-        return [] if method == "HEAD" else [answer.body]
+    timeout = 10
 
-    return app
+    def __init__(self, source: Source, *connection: Any) -> None:
+        self._source = source
+        super().__init__(*connection)
+
+    def do_GET(self) -> None:
+        path, _, query = self.path.partition("?")
+        answer = respond(self._source, self.command, unquote(path), query)
+        code, _, phrase = answer.status.partition(" ")
+        self.send_response(int(code), phrase)
+        self.send_header("Content-Type", answer.content_type)
+        self.send_header("Content-Length", str(len(answer.body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(answer.body)
+
+    do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_GET  # noqa: N815
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the name is the base class's
+        """Say nothing."""
+
+
+class _Server(ThreadingHTTPServer):
+    def server_bind(self) -> None:
+        socketserver.TCPServer.server_bind(self)  # without the name look-up of HTTPServer, which may take seconds
+        self.server_name, self.server_port = self.server_address[:2]  # type: ignore[assignment]
 
 
 class WebServer:
@@ -109,7 +126,7 @@ class WebServer:
     def __init__(self, source: Source, port: int, host: str = "0.0.0.0") -> None:  # noqa: S104  scraped from outside
         """Bind. Raises PortTakenError."""
         try:
-            self._server = make_server(host, port, application(source), _Server, _Quiet)
+            self._server = _Server((host, port), partial(_Handler, source))
         except OSError as refused:
             problem = "is taken" if refused.errno == errno.EADDRINUSE else f"cannot be used ({refused.strerror})"
             raise PortTakenError(f"port {port} {problem}; set TAILPACK_HTTP_PORT to a free one") from refused
@@ -125,23 +142,3 @@ class WebServer:
         if self._thread.is_alive():
             self._server.shutdown()
         self._server.server_close()
-
-
-class _Server(socketserver.ThreadingMixIn, WSGIServer):
-    """A slow reader must not keep the next one waiting."""
-
-    daemon_threads = True
-
-    def server_bind(self) -> None:
-        socketserver.TCPServer.server_bind(self)  # without the name look-up of HTTPServer, which may take seconds
-        self.server_name, self.server_port = self.server_address[0], self.server_address[1]  # type: ignore[assignment]
-        self.setup_environ()
-
-
-class _Quiet(WSGIRequestHandler):
-    """No line for each request, and no reader that holds a thread for ever."""
-
-    timeout = 10
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the name is the base class's
-        """Say nothing."""

@@ -258,10 +258,7 @@ def total_cost(made: Assignment, before: Ranks, loads: Loads, prices: Prices) ->
     cost = 0.0
     for consumer in range(made.sums.shape[0]):
         cost += cost_of(made, consumer, prices)
-    for partition in range(loads.size):
-        if before[partition] != NONE and before[partition] != made.owner[partition]:
-            cost += loads[partition]
-    return cost
+    return cost + cost_of_moves(made, np.arange(loads.size), before, loads)
 
 
 @compiled

@@ -32,14 +32,14 @@ def least_loaded(items: Sequence[Item], capacity: Capacity, *, at_least: int = 1
     # No binary search: that k bins suffice does not imply that k + 1 do (a small item placed elsewhere can leave a
     # later one without room). Counts below the sum of the loads cannot succeed, so leaving them out changes nothing.
     sized = _Sized.of(items, capacity)
-    tries = (sized.filled(bins) for bins in count(max(at_least, sized.lower_bound)) if sized.may_do(bins))
+    tries = (sized.filled(bins) for bins in count(max(at_least, sized.lower_bound)))
     return next(bins for bins in tries if bins is not None)
 
 
 def least_loaded_below(items: Sequence[Item], capacity: Capacity, limit: int) -> tuple[Bin, ...] | None:
     """Return what `least_loaded` returns, or None where that has `limit` bins or more: stops looking there."""
     sized = _Sized.of(items, capacity)
-    tries = (sized.filled(bins) for bins in range(max(1, sized.lower_bound), limit) if sized.may_do(bins))
+    tries = (sized.filled(bins) for bins in range(max(1, sized.lower_bound), limit))
     return next((bins for bins in tries if bins is not None), None)
 
 
@@ -58,10 +58,6 @@ class _Sized:
     rates: Loads
     lags: Loads
     capacity: Capacity
-    least_lags: Loads
-    """Among the items up to this one."""
-    most_lags: Loads
-    """Among the items from this one on."""
 
     @classmethod
     def of(cls, items: Sequence[Item], capacity: Capacity) -> "_Sized":
@@ -72,14 +68,11 @@ class _Sized:
         bigger = (rates > capacity.arrival_rate) | (lags > capacity.lag)
         rates[bigger], lags[bigger] = capacity.arrival_rate, capacity.lag
         order = np.lexsort((partitions, -lags, -rates))
-        lags = lags[order]
         return cls(
             [items[at] for at in order.tolist()],
             rates[order],
-            lags,
+            lags[order],
             capacity,
-            np.minimum.accumulate(lags),
-            np.maximum.accumulate(lags[::-1])[::-1],
         )
 
     @property
@@ -88,16 +81,6 @@ class _Sized:
         by_rate = float(self.rates.sum()) / self.capacity.arrival_rate
         by_lag = float(self.lags.sum()) / self.capacity.lag
         return math.ceil(max(by_rate, by_lag) * (1 - ROUNDING))
-
-    def may_do(self, bins: int) -> bool:
-        """Tell quickly of some numbers of bins that they cannot do: a later item fits beside none of the first ones.
-
-        The first items, one for each bin, all get an empty bin, for nothing is less loaded.
-        """
-        if bins >= len(self.items):
-            return True
-        beside_rate = self.rates[bins] <= self.capacity.arrival_rate - self.rates[bins - 1]
-        return bool(beside_rate and self.most_lags[bins] <= self.capacity.lag - self.least_lags[bins - 1])
 
     def filled(self, bins: int) -> tuple[Bin, ...] | None:
         """Place all items into so many bins, or return None when one of them finds no room."""

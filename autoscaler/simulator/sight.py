@@ -2,7 +2,6 @@
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from math import floor
 from typing import Final
 
@@ -58,12 +57,6 @@ class CommitClocks:
         return MOMENTS - 1 - min(MOMENTS - 1, floor(passed * MOMENTS))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Look:
-    at_us: int
-    lag: NDArray[np.int64]
-
-
 class Sight:
     """Looks at offsets and remembers the looks until they are old enough to be seen."""
 
@@ -77,7 +70,8 @@ class Sight:
         self._slot_s = self._interval_us / self._count / 1e6
         self._between = settings.slots_between
         self._delay_us = round(settings.observation_delay_s * 1e6)
-        self._looks: deque[_Look] = deque()
+        self._looks: deque[tuple[int, NDArray[np.int64]]] = deque()
+        """When, µs, and lag by partition."""
         self._commits: deque[tuple[list[NDArray[np.int64]], Mapping[str, float]]] = deque()
         """As they were at the moments that each of the looks to come may see, and their known ages by replica, where
         looks see them late."""
@@ -96,7 +90,7 @@ class Sight:
 
     def look(self) -> None:
         """Read the offsets as they are now; commits as they were noted, where they were."""
-        self._looks.append(_Look(self._counters.now_us, self._counters.produced() - self._committed()))
+        self._looks.append((self._counters.now_us, self._counters.produced() - self._committed()))
 
     def see(self) -> tuple[tuple[PartitionLoad, ...], RecentArrivals]:
         """Return the newest look that is old enough: loads by partition, and the arrivals of the interval before it.
@@ -106,12 +100,12 @@ class Sight:
         if not self._delay_us:
             self.look()
         latest_us = max(0, self._counters.now_us - self._delay_us)
-        while len(self._looks) > 1 and self._looks[1].at_us <= latest_us:
+        while len(self._looks) > 1 and self._looks[1][0] <= latest_us:
             self._looks.popleft()
-        look = self._looks[0]
-        counts = self._slots(self._edges_us(look.at_us))
+        at_us, lag = self._looks[0]
+        counts = self._slots(self._edges_us(at_us))
         rates = (np.add.reduce(counts) / (self._interval_us / 1e6)).tolist()
-        loads = tuple(map(PartitionLoad, range(len(rates)), rates, look.lag.tolist()))
+        loads = tuple(map(PartitionLoad, range(len(rates)), rates, lag.tolist()))
         return loads, RecentArrivals(self._slot_s, counts)
 
     def _edges_us(self, until_us: int) -> NDArray[np.int64]:

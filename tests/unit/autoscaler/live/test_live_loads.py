@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from autoscaler.live.loads import ArrivalSamples, LoadReader
-from autoscaler.live.offsets import OffsetReading, PartitionOffsets
+from autoscaler.live.offsets import PartitionOffsets
 from autoscaler.ports import NotReadyError
 
 
@@ -14,20 +14,20 @@ from autoscaler.ports import NotReadyError
 class Readings:
     """Stands in for OffsetReader."""
 
-    readings: list[OffsetReading]
+    readings: "list[Reading]"
     unanswered: bool = False
     sampled: list[tuple[float, tuple[int, ...]]] = field(default_factory=list)
 
     @property
     def partitions(self) -> int:
-        return len(self.readings[0].partitions)
+        return len(self.readings[0][1])
 
     def count(self) -> int:
         if self.unanswered:
             raise NotReadyError("no broker")
         return 7
 
-    def read(self) -> OffsetReading:
+    def read(self) -> "Reading":
         return self.readings.pop(0)
 
     def ends(self) -> tuple[float, tuple[int, ...]]:
@@ -36,8 +36,11 @@ class Readings:
         return self.sampled.pop(0)
 
 
-def reading(at_s: float, *ends: int) -> OffsetReading:
-    return OffsetReading(at_s, tuple(PartitionOffsets(end, lag=end) for end in ends))
+Reading = tuple[float, tuple[PartitionOffsets, ...]]
+
+
+def reading(at_s: float, *ends: int) -> Reading:
+    return (at_s, tuple(PartitionOffsets(end, lag=end) for end in ends))
 
 
 def test_the_arrival_rate_takes_two_readings_and_the_time_between_them() -> None:

@@ -86,7 +86,7 @@ def reader(consumer: FakeConsumer) -> OffsetReader:
 
 
 def lags(reader: OffsetReader) -> list[int]:
-    return [partition.lag for partition in reader.read().partitions]
+    return [partition.lag for partition in reader.read()[1]]
 
 
 def test_lag_is_produced_minus_committed(reader: OffsetReader) -> None:

@@ -137,23 +137,17 @@ def to_open(opened: Opened, owner: int) -> int:
 
 
 @compiled
-def place(opened: Opened, rule: int, load: float, owner: int, capacity: float) -> int:
-    """Give `load` to the consumer that the rule picks, opening one where none fits; return it."""
-    consumer = fitting(opened, rule, load, capacity)
-    if consumer == NONE:
-        consumer = to_open(opened, owner)
-        open_consumer(opened, consumer)
-    opened.held[consumer] += load
-    return consumer
-
-
-@compiled
 def place_all(
     opened: Opened, rule: int, sequence: Ranks, loads: Loads, owners: Ranks, capacity: float, into: Ranks
 ) -> None:
-    """Place the partitions of `sequence` one by one; write the consumer of each to `into`."""
+    """Place the partitions of `sequence` one by one, opening a consumer where none fits; write each's to `into`."""
     for partition in sequence:
-        into[partition] = place(opened, rule, loads[partition], owners[partition], capacity)
+        consumer = fitting(opened, rule, loads[partition], capacity)
+        if consumer == NONE:
+            consumer = to_open(opened, owners[partition])
+            open_consumer(opened, consumer)
+        opened.held[consumer] += loads[partition]
+        into[partition] = consumer
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,21 +139,18 @@ class MetricWindow:
 
 
 def _sample(observation: GroupObservation) -> Sample:
+    """Return the tick as a sample: busy is λ/μ at the busiest replica; on average where owners are not known."""
     arrival_rate = sum(load.arrival_rate for load in observation.partitions)
-    lag = sum(load.lag for load in observation.partitions)
-    return Sample(observation.at_s, arrival_rate, lag, _busy(observation, arrival_rate))
-
-
-def _busy(observation: GroupObservation, arrival_rate: float) -> float:
-    """Return what λ/μ is at the busiest replica; on average where owners are not known."""
     rates = {one.name: one.service_rate or observation.service_rate for one in observation.replicas}
     held = dict.fromkeys(rates, 0.0)
     for load in observation.partitions:
-        owner = observation.assignment.get(load.partition)
-        if owner not in rates:
-            return arrival_rate / sum(rates.values())
-        held[owner] += load.arrival_rate
-    return max(held[name] / rate for name, rate in rates.items())
+        owner = observation.assignment.get(load.partition, "")
+        held[owner] = held.get(owner, 0.0) + load.arrival_rate
+    if held.keys() == rates.keys():
+        busy = max(held[name] / rate for name, rate in rates.items())
+    else:
+        busy = arrival_rate / sum(rates.values())
+    return Sample(observation.at_s, arrival_rate, sum(load.lag for load in observation.partitions), busy)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Final
 
@@ -15,7 +15,7 @@ import psutil
 from contracts.processes import uninterrupted
 from tailpack.errors import TailpackError
 from tailpack.local.jars import ensure, java
-from tailpack.local.processes import end_family, family
+from tailpack.local.processes import STOP_DEADLINE_S, end_family, family
 
 DEADLINE_S: Final = 1800.0
 SETUP: Final = "TAILPACK_SPARK_SETUP"
@@ -40,6 +40,34 @@ def wait_for_spark(announce: Callable[[str], None]) -> None:
         expect_spark()
 
 
+@contextlib.contextmanager
+def spark_job(
+    words: Sequence[str],
+    announce: Callable[[str], None],
+    *,
+    output: IO[bytes] | None = None,
+    end_within_s: float = STOP_DEADLINE_S,
+) -> Iterator["subprocess.Popen[bytes]"]:
+    """Run `python -m report.spark` with `words`; when it is left, the process and its JVM have ended.
+
+    output: takes what it writes; None: the terminal. Raises TailpackError without Java or Spark.
+    """
+    java()
+    wait_for_spark(announce)
+    command = [sys.executable, "-m", "report.spark", *words, "--jars", str(ensure("spark", announce))]
+    job: subprocess.Popen[bytes] | None = None
+    try:
+        with uninterrupted():
+            job = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+            )
+        yield job
+    finally:
+        if job:
+            with uninterrupted():
+                end_family(job, end_within_s)
+
+
 def write_report(
     run: Path,
     *,
@@ -53,34 +81,24 @@ def write_report(
     while_waiting: called every half second with name → pid of the job's processes.
     Raises TailpackError with the job's own line when it fails, or when it takes longer than half an hour.
     """
-    java()
-    wait_for_spark(announce)
-    jars = ("--jars", str(ensure("spark", announce)))
-    command = [sys.executable, "-m", "report.spark", str(run), *extra, "--master", master, *jars]
     log = run / "logs" / "report.log" if run.is_dir() else Path("/dev/null")
-    started: subprocess.Popen[bytes] | None = None
+    words = [str(run), *extra, "--master", master]
     waited_s = 0.0
     with tempfile.TemporaryFile() as output:  # not yet the log: a full disk would keep the line that says so
         try:
-            with uninterrupted():
-                started = subprocess.Popen(
-                    command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
-                )
-            while waited_s < DEADLINE_S:
-                try:
-                    status = started.wait(0.5)
-                except subprocess.TimeoutExpired:
-                    waited_s += 0.5
-                    while_waiting(_named(family(started)))
-                    continue
-                if status:
-                    raise TailpackError(f"the report failed: {_last_line(output)}")
-                return
-            raise TailpackError(f"the report was not ready within {DEADLINE_S:.0f} s; see {log}")
+            with spark_job(words, announce, output=output) as started:
+                while waited_s < DEADLINE_S:
+                    try:
+                        status = started.wait(0.5)
+                    except subprocess.TimeoutExpired:
+                        waited_s += 0.5
+                        while_waiting(_named(family(started)))
+                        continue
+                    if status:
+                        raise TailpackError(f"the report failed: {_last_line(output)}")
+                    return
+                raise TailpackError(f"the report was not ready within {DEADLINE_S:.0f} s; see {log}")
         finally:
-            if started:
-                with uninterrupted():
-                    end_family(started)
             _keep(output, log)
 
 

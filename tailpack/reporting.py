@@ -3,7 +3,8 @@
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,28 +51,42 @@ def reported(
     out: Path,
     console: Console,
     *,
-    bootstrap_servers: str,
-    client_properties: str,
+    bootstrap_servers: str = "",
+    client_properties: str = "",
     master: str,
 ) -> Path:
     """Report on what `source` names, a folder or a topic; return the folder of the report. Raises TailpackError."""
+
+    def write(folder: Path, words: Sequence[str] = ()) -> Path:
+        with console.status("Spark computes the report"):
+            write_report(folder, master=master, extra=words, announce=lambda said: console.print(said, highlight=False))
+        return folder
+
     if asked.events is not None:
-        return report_events(Path(source), asked, console, master=master)
+        return write(Path(source), _events_elsewhere(Path(source), asked))
     if asked.journal is not None or asked.jars:
         raise TailpackError("--journal and --jars go with --events")
-    if Path(source).is_dir():
-        if asked.promise():
-            raise TailpackError(f"a run brings what was promised; leave out {asked.promise()[0]}")
-        return report_run(Path(source), console, master=master)
-    servers = {"bootstrap_servers": bootstrap_servers, "client_properties": client_properties}
-    return report_topic(source, out, console, **servers, master=master, promise=asked.promise())
+    if not Path(source).is_dir():
+        address = bootstrap_servers or Broker().address()
+        if not address:
+            raise TailpackError(
+                f"{source} is no folder; to read it as a topic, name a Kafka with --bootstrap-servers, "
+                "or start one: tailpack kafka start"
+            )
+        servers = ("--bootstrap-servers", address, "--client-properties", client_properties)
+        return write(new_folder(out, "report"), ("--topic", source, *servers, *asked.promise()))
+    if asked.promise():
+        raise TailpackError(f"a run brings what was promised; leave out {asked.promise()[0]}")
+    check_run(Path(source))
+    with _own_broker(Path(source), console):
+        return write(Path(source))
 
 
-def report_events(folder: Path, asked: Asked, console: Console, *, master: str) -> Path:
-    """Report on events that lie elsewhere: those of the run in `folder`, or somebody's own where it has no run.json."""
+def _events_elsewhere(folder: Path, asked: Asked) -> list[str]:
+    """Make the folder, and return what the job is told: of the run in it, or of somebody's own events."""
     if missing := [jar for jar in asked.jars if not jar.exists()]:
         raise TailpackError(f"--jars {missing[0]}: no jar is there, and no folder of jars")
-    command: list[str] = []
+    words = [*asked.files(), *asked.promise()]
     if (folder / RUN_FILE).exists():
         if asked.promise():
             raise TailpackError(f"{folder / RUN_FILE} says what was promised; leave out {asked.promise()[0]}")
@@ -81,53 +96,24 @@ def report_events(folder: Path, asked: Asked, console: Console, *, master: str) 
             "as --latency-target-s 0.5 (and --percentile 0.999)"
         )
     else:
-        words = ["tailpack", "report", str(folder), *asked.files(), *asked.promise()]
-        command = ["--command", shlex.join(words)]
+        words += ["--command", shlex.join(["tailpack", "report", str(folder), *words])]
     folder.mkdir(parents=True, exist_ok=True)
-    _write(folder, console, master, (*asked.files(), *asked.promise(), *command))
-    return folder
+    return words
 
 
-def report_run(folder: Path, console: Console, *, master: str) -> Path:
-    """Report on the run in `folder`, from its topics where its broker is there, else from its Parquet files.
-
-    A run that was interrupted left its broker's data behind: the broker is started for the report and stopped again.
-    """
-    check_run(folder)
+@contextmanager
+def _own_broker(folder: Path, console: Console) -> Iterator[None]:
+    """Run the broker whose data a run that was interrupted left in its folder: its topics are still to be read."""
     broker = Broker(folder / "kafka")
     started = broker.folder.exists() and broker.address() is None
     try:
         if started:
             with console.status("starting the run's Kafka"):
                 broker.start()
-        _write(folder, console, master)
+        yield
     finally:
         if started:
             broker.stop()
-    return folder
-
-
-def report_topic(
-    topic: str,
-    out: Path,
-    console: Console,
-    *,
-    bootstrap_servers: str,
-    client_properties: str,
-    master: str,
-    promise: Sequence[str] = (),
-) -> Path:
-    """Report on a timeline topic into a new folder under `out`. promise: of `Asked`."""
-    address = bootstrap_servers or Broker().address()
-    if not address:
-        raise TailpackError(
-            f"{topic} is no folder; to read it as a topic, name a Kafka with --bootstrap-servers, "
-            "or start one: tailpack kafka start"
-        )
-    folder = new_folder(out, "report")
-    extra = ("--topic", topic, "--bootstrap-servers", address, "--client-properties", client_properties)
-    _write(folder, console, master, (*extra, *promise))
-    return folder
 
 
 def check_run(folder: Path) -> None:
@@ -193,8 +179,3 @@ def hand_over(text: str) -> None:
 def whole(result: "Result") -> int:
     """Return the exit status that tells whether every order had each of its effects exactly once."""
     return 0 if result.effects and result.effects.orders > 0 and result.whole else 1
-
-
-def _write(folder: Path, console: Console, master: str, extra: tuple[str, ...] = ()) -> None:
-    with console.status("Spark computes the report"):
-        write_report(folder, master=master, extra=extra, announce=lambda said: console.print(said, highlight=False))

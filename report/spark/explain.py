@@ -16,7 +16,7 @@ from report.spark.queues import owner_loads, waited
 from report.spark.seconds import Shares, served
 from report.spark.takeovers import Deaths, Takeover, deaths, stays, takeovers
 from report.spark.terms import NOWHERE, SECOND_US, Terms, Usual, accounted
-from report.spark.why import Episode, Telling
+from report.spark.why import Telling
 
 NEEDED: Final = (*TIMES[:5], "partition", "offset", "replica", "epoch")
 LISTED: Final = 1_000
@@ -185,9 +185,8 @@ def _by_second(counts: Iterable[Any], shown_s: int) -> dict[str, tuple[int, ...]
 
 
 def _episode(row: Mapping[str, Any], telling: Telling) -> LateEpisode:
-    figures = row["worst"]
     partition = None if row["partition"] in {None, NOWHERE} else row["partition"]
-    episode = Episode(partition, row["replica"], row["epoch"], row["events"], figures)
+    figures = {**row["worst"], "partition": partition, "replica": row["replica"], "epoch": row["epoch"]}
     return LateEpisode(
         cause=row["cause"],
         partition=partition,
@@ -197,7 +196,7 @@ def _episode(row: Mapping[str, Any], telling: Telling) -> LateEpisode:
         until_s=(row["until_us"] - telling.started_us) / 1e6,
         events=row["events"],
         worst_s=None if figures["latency_us"] is None else figures["latency_us"] / 1e6,
-        why=telling.why(Cause(row["cause"]), episode),
+        why=telling.why(Cause(row["cause"]), figures),
     )
 
 

@@ -164,7 +164,7 @@ def _compared(runs: list[Path], out: Path | None, console: Console, master: str)
     from report.page.comparison_page import COMPARISON_PAGE, write_comparison  # noqa: PLC0415
     from report.result import RESULT_FILE  # noqa: PLC0415
     from tailpack.local.places import new_folder  # noqa: PLC0415
-    from tailpack.reporting import check_run, report_run  # noqa: PLC0415
+    from tailpack.reporting import Asked, check_run, reported  # noqa: PLC0415
 
     for run in runs:
         check_run(run)
@@ -172,7 +172,7 @@ def _compared(runs: list[Path], out: Path | None, console: Console, master: str)
         raise TailpackError("name two runs or more, to compare them")
     for run in runs:
         if not (run / RESULT_FILE).exists():
-            report_run(run, console, master=master)
+            reported(str(run), Asked(), Path(), console, master=master)
     with console.status("the runs are compared"):
         found = compare(runs, command=command())
     folder = out or new_folder(Path("out"), "comparison")

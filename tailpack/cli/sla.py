@@ -1,20 +1,15 @@
 """`tailpack sla`: the SLA share of each minute, while a run goes on."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 from rich.console import Console
 
-from contracts.processes import uninterrupted
-from report.run_info import RUN_FILE
 from tailpack.errors import TailpackError
 from tailpack.local.broker import Broker
-from tailpack.local.jars import ensure, java
-from tailpack.local.processes import end_family
+from tailpack.report_job import spark_job
+from tailpack.reporting import check_run
 
 END_DEADLINE_S: Final = 30.0
 """So that it leaves its checkpoint whole."""
@@ -45,13 +40,14 @@ def sla(
     flags = [name for name, wanted in (("--once", once), ("--ended", ended), ("--json", as_json)) if wanted]
     arguments = [*flags, "--out", str(folder), "--window", str(window), "--delay", str(delay), "--master", master]
     if run:
-        if not (run / RUN_FILE).exists():
-            raise TailpackError(f"{run} is not the folder of a run: it holds no {RUN_FILE}")
+        check_run(run)
         arguments.append(str(run))
     else:
         arguments += [str(folder), "--topic", topic, "--latency-target-s", str(latency_target_s)]
         arguments += ["--bootstrap-servers", _address(bootstrap_servers), "--client-properties", client_properties]
-    raise typer.Exit(_job(arguments))
+    say = Console(stderr=True).print
+    with spark_job(arguments, lambda said: say(said, highlight=False), end_within_s=END_DEADLINE_S) as job:
+        raise typer.Exit(job.wait())
 
 
 def _address(named: str) -> str:
@@ -59,19 +55,3 @@ def _address(named: str) -> str:
     if not address:
         raise TailpackError("no Kafka runs here: name one with --bootstrap-servers, or: tailpack kafka start")
     return address
-
-
-def _job(arguments: list[str]) -> int:
-    """Run the job as a process whose JVM ends with it; return its exit status. It writes its own lines and errors."""
-    java()
-    jars = ensure("spark", lambda said: Console(stderr=True).print(said, highlight=False))
-    command = [sys.executable, "-m", "report.spark", *arguments, "--jars", str(jars)]
-    job: subprocess.Popen[bytes] | None = None
-    try:
-        with uninterrupted():
-            job = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True, env=os.environ)
-        return job.wait()
-    finally:
-        if job:
-            with uninterrupted():
-                end_family(job, END_DEADLINE_S)

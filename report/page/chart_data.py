@@ -86,13 +86,11 @@ def chart_data(result: Result) -> str:
 
 def late_by_cause(result: Result, step: int) -> dict[str, Floats]:
     """Return cause → late events, of each `step` seconds those of the worst second; the most frequent cause first."""
-    by_second = result.tail.by_second if result.tail else {}
-    seconds = len(result.series.arrivals)
-    counts = {cause: (*late[:seconds], *(0,) * (seconds - len(late))) for cause, late in by_second.items()}
-    ordered = sorted((cause for cause in counts if sum(counts[cause])), key=lambda cause: (-sum(counts[cause]), cause))
+    late = result.tail.by_second if result.tail else {}
+    ordered = sorted((cause for cause in late if sum(late[cause])), key=lambda cause: (-sum(late[cause]), cause))
     if not ordered:
         return {}
-    table = np.stack([np.nan_to_num(entries(counts[cause], step)) for cause in ordered])
+    table = np.stack([np.nan_to_num(entries(late[cause], step)) for cause in ordered])
     worst = table.sum(axis=0).argmax(axis=1)
     return {cause: rows[np.arange(len(worst)), worst] for cause, rows in zip(ordered, table, strict=True)}
 

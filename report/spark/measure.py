@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
+import msgspec
+
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged
 from report.result import Effects, Lateness, Provenance, Result
 from report.run_info import RunInfo
@@ -58,16 +60,7 @@ def measure(run: RunInfo, events: Events, journal: Sequence[JournalEntry], *, no
     result = Result(
         **{name: getattr(run, name) for name in OF_THE_RUN},
         scenario=str(run.scenario.get("name", "unnamed")),
-        verdict=verdict_of(
-            run,
-            events=shares.events,
-            in_sla=in_sla,
-            lost=lost,
-            effects=orders,
-            replica_minutes=spent.requested_replica_minutes,
-            problems=problems,
-            suspect=checked.suspect,
-        ),
+        verdict="",
         valid=not problems,
         problems=problems,
         events=shares.events,
@@ -104,7 +97,7 @@ def measure(run: RunInfo, events: Events, journal: Sequence[JournalEntry], *, no
     )
     for table in (arrived, cells):
         table.unpersist()
-    return result
+    return msgspec.structs.replace(result, verdict=verdict_of(result))
 
 
 def invalid_because(run: RunInfo, events: int, refused: int, lateness: Lateness) -> tuple[str, ...]:
@@ -128,33 +121,21 @@ def invalid_because(run: RunInfo, events: int, refused: int, lateness: Lateness)
     return tuple(found)
 
 
-def verdict_of(
-    run: RunInfo,
-    *,
-    events: int,
-    in_sla: float,
-    lost: int | None,
-    effects: Effects | None,
-    replica_minutes: float | None,
-    problems: tuple[str, ...],
-    suspect: tuple[str, ...] = (),
-) -> str:
-    """Return the verdict in one sentence, validity first. suspect: what must not be in a run, beside losses.
-
-    lost, effects: None where nobody counted them.
-    """
-    kept = "kept" if in_sla >= run.percentile else "missed"
-    where = " in simulation" if run.world == "simulated" else ""
+def verdict_of(result: Result) -> str:
+    """Return the verdict in one sentence, validity first."""
+    kept = "kept" if result.kept else "missed"
+    where = " in simulation" if result.world == "simulated" else ""
     promise = (
-        f"promise {kept}{where}: {share(in_sla)} of {events:,} events were done within "
-        f"{duration(run.latency_target_s)} (promised {share(run.percentile)})"
+        f"promise {kept}{where}: {share(result.in_sla)} of {result.events:,} events were done within "
+        f"{duration(result.latency_target_s)} (promised {share(result.percentile)})"
     )
-    cost = "" if replica_minutes is None else f" for {replica_minutes:.2f} replica-minutes"
+    cost = "" if result.replica_minutes is None else f" for {result.replica_minutes:.2f} replica-minutes"
+    suspect = result.integrity.suspect if result.integrity else ()
     beside = [what for what in suspect if not what.endswith(" lost")]
     marked = f"; marked as suspect: {', '.join(beside)}" if beside else ""
-    body = "; ".join([promise + cost, *_orders(lost, effects)]) + marked + "."
-    if problems:
-        return f"Not a valid measurement, because {' and '.join(problems)}; as measured, {body}"
+    body = "; ".join([promise + cost, *_orders(result.lost, result.effects)]) + marked + "."
+    if result.problems:
+        return f"Not a valid measurement, because {' and '.join(result.problems)}; as measured, {body}"
     return body[0].upper() + body[1:]
 
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 import msgspec
+from small_report import small_result
 
 from report.result import Effects, Lateness
 from report.run_info import RunInfo
@@ -16,15 +17,9 @@ PUNCTUAL = Lateness(p50_s=0.0, p99_s=0.025, max_s=9.0)
 
 
 def verdict(**values: Any) -> str:
-    usual: dict[str, Any] = {
-        "events": 100,
-        "in_sla": 1.0,
-        "lost": 0,
-        "effects": Effects(orders=100, exactly_once=100, missing=0, doubled=0),
-        "replica_minutes": 2.5,
-        "problems": (),
-    }
-    return verdict_of(RUN, **usual | values)
+    effects = Effects(orders=100, exactly_once=100, missing=0, doubled=0)
+    usual: dict[str, Any] = {"in_sla": 1.0, "effects": effects, "replica_minutes": 2.5, "integrity": None}
+    return verdict_of(small_result(**{"percentile": 0.999, **usual, **values}))
 
 
 def test_a_good_run_says_what_was_promised_and_paid() -> None:
@@ -43,10 +38,7 @@ def test_a_missed_promise_and_broken_effects_are_named() -> None:
 def test_what_nobody_counted_is_not_claimed_and_a_simulation_says_so() -> None:
     assert verdict(effects=None, replica_minutes=None).endswith("(promised 99.9 %); nothing was lost.")
     assert verdict(effects=None, replica_minutes=None, lost=None).endswith("(promised 99.9 %).")
-    run = msgspec.structs.replace(RUN, world="simulated")
-    effects = Effects(orders=1, exactly_once=1, missing=0, doubled=0)
-    text = verdict_of(run, events=1, in_sla=1.0, lost=0, effects=effects, replica_minutes=None, problems=())
-    assert text.startswith("Promise kept in simulation: ")
+    assert verdict(world="simulated").startswith("Promise kept in simulation: ")
 
 
 def test_a_generator_late_by_more_than_a_twentieth_of_the_target_measures_itself() -> None:

@@ -185,6 +185,7 @@ def _compared(runs: list[Path], out: Path | None, console: Console, master: str)
 def _show(found: "RunComparison", console: Console) -> None:
     from report.page.comparison_page import tables  # noqa: PLC0415
 
+    console.print(found.verdict, "", highlight=False, markup=False)
     for title, columns, rows in tables(found):
         table = Table(*columns, title=title, title_justify="left", box=None)
         for row in rows:

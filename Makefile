@@ -23,7 +23,7 @@ check: $(VENV)/.ready ## the fast part: format, lint, types, dependency rules, u
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
-	@$(PYTEST) -n 2 tests/unit tests/theory -m "not long" --durations=5
+	@$(PYTEST) -n 2 --dist worksteal tests/unit tests/theory -m "not long" --durations=5
 
 bench: $(VENV)/.ready ## measure this machine: μ_eff, start-up, processes, Spark (about 10 minutes, quiet machine)
 	@$(BIN)/tailpack bench all

@@ -215,7 +215,7 @@ def known(value: float | None, times: float, how: str) -> str:
     return "–" if value is None else format(times * value, how)
 
 
-def mean(rows: Sequence[Any], name: str) -> float | None:
+def _mean(rows: Sequence[Any], name: str) -> float | None:
     """Return the mean of a figure over the rows that have it."""
     values = [value for row in rows if (value := getattr(row, name)) is not None]
     return sum(values) / len(values) if values else None
@@ -224,51 +224,39 @@ def mean(rows: Sequence[Any], name: str) -> float | None:
 def _spread(rows: Sequence[Any], name: str, said: Callable[[float | None], str]) -> str:
     """Return the mean, and where there are several its least and most: three runs are too few for an interval."""
     values = [value for row in rows if (value := getattr(row, name)) is not None]
-    average = said(mean(rows, name))
+    average = said(_mean(rows, name))
     return average if len(values) < 2 else f"{average} ({said(min(values))} … {said(max(values))})"
 
 
 def _runs(runs: Sequence[LiveRow]) -> str:
-    return f"{runs[0].scenario}, {runs[0].policy} ({len(runs)})"
-
-
-def _runs_valid(runs: Sequence[LiveRow]) -> str:
     invalid = sum(not row.valid for row in runs)
-    return _runs(runs) + (f" ({invalid} invalid)" if invalid else "")
+    return f"{runs[0].scenario}, {runs[0].policy} ({len(runs)})" + (f" ({invalid} invalid)" if invalid else "")
 
 
 def _latencies(runs: Sequence[LiveRow]) -> str:
     worst = max((row.max_s for row in runs if row.max_s is not None), default=None)
     return " / ".join(
-        known(one, 1e3, ",.0f") for one in (*(mean(runs, f"p{nines}_s") for nines in (50, 99, 999)), worst)
+        known(one, 1e3, ",.0f") for one in (*(_mean(runs, f"p{nines}_s") for nines in (50, 99, 999)), worst)
     )
 
 
-def _again(runs: Sequence[LiveRow]) -> list[SimulatedSide]:
-    return [row.simulated for row in runs if row.simulated is not None]
-
-
-def _largest(runs: Sequence[LiveRow], name: str) -> float:
-    return max((float(getattr(one, name)) for one in _again(runs)), key=abs)
-
-
 LIVE: Final[Columns] = {
-    "scenario, policy (runs)": _runs_valid,
+    "scenario, policy (runs)": _runs,
     "in SLA": lambda runs: _spread(runs, "in_sla", share),
     "p50 / p99 / p99.9 / max, ms": _latencies,
     "r-m": lambda runs: _spread(runs, "replica_minutes", minutes),
     "ups/downs/reassigns": lambda runs: "/".join(
-        known(mean(runs, name), 1, ".0f") for name in ("scale_ups", "scale_downs", "reassignments")
+        known(_mean(runs, name), 1, ".0f") for name in ("scale_ups", "scale_downs", "reassignments")
     ),
 }
 LIVE_SIMULATED: Final[Columns] = {
     "scenario, policy (runs)": _runs,
-    "live: in SLA": lambda runs: share(mean(runs, "in_sla")),
-    "simulated: in SLA": lambda runs: share(mean(_again(runs), "in_sla")),
-    "largest difference, points": lambda runs: f"{_largest(runs, 'in_sla_points'):+.3f}",
-    "live: r-m": lambda runs: minutes(mean(runs, "replica_minutes")),
-    "simulated: r-m": lambda runs: minutes(mean(_again(runs), "replica_minutes")),
-    "largest difference, %": lambda runs: f"{100 * _largest(runs, 'replica_minutes_share'):+.2f}",
+    "live: in SLA": lambda runs: share(_mean(runs, "in_sla")),
+    "simulated: in SLA": lambda runs: share(_mean([row.simulated for row in runs], "in_sla")),
+    "largest difference, points": lambda runs: f"{max((row.simulated.in_sla_points for row in runs), key=abs):+.3f}",
+    "live: r-m": lambda runs: minutes(_mean(runs, "replica_minutes")),
+    "simulated: r-m": lambda runs: minutes(_mean([row.simulated for row in runs], "replica_minutes")),
+    "largest difference": lambda runs: f"{max((row.simulated.replica_minutes_share for row in runs), key=abs):+.2%}",
 }
 SERVICE_RATE: Final[Columns] = {
     "service time": lambda row: f"{1e3 * row.service_time_s:g} ms",

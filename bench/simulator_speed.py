@@ -1,7 +1,7 @@
 """How fast the simulator serves events, and how that grows with the run and with the partitions.
 
-Each second brings one burst, then a control step: everything is served up to it, both offsets are asked for, and every
-tenth step one command is given. Of an engine alone, making the workload is not counted; a whole run counts everything.
+Each second brings one burst, then a control step: everything is served up to it, and both offsets are asked for. Of an
+engine alone, making the workload is not counted; a whole run counts everything.
 """
 
 import resource
@@ -25,7 +25,6 @@ from bench.results import SpeedRow
 
 RATE_PER_REPLICA: Final = 100
 """Events/s; at 5 ms each the replicas are busy half of the time."""
-COMMAND_EACH_S: Final = 10
 ENGINE: Final = "engine"
 POOL: Final = "pool"
 """What serves a share group."""
@@ -119,23 +118,11 @@ def _alone(server: str, events: int, partitions: int, replicas: int) -> tuple[in
             engine.advance(past * 1_000_000)
             engine.produced()
             engine.committed()
-            if past % COMMAND_EACH_S == 0:
-                _command(engine, past // COMMAND_EACH_S, partitions, replicas)
         served += len(engine.take().done_us)
         spent_s += _now_s() - began_s
         second += seconds
     engine.drain()
     return served + len(engine.take().done_us), spent_s
-
-
-def _command(engine: Engine | Pool, turn: int, partitions: int, replicas: int) -> None:
-    """Let a replica of a pool leave and come back; hand a partition to the next replica."""
-    if isinstance(engine, Pool):
-        engine.leave(turn % replicas)
-        engine.join(turn % replicas)
-    else:
-        partition = turn % partitions
-        engine.attach(partition, (engine.owner(partition) + 1) % replicas)
 
 
 def _whole_run(policy: str, events: int, partitions: int, replicas: int) -> Run:

@@ -62,9 +62,6 @@ class Store:
         self._found: dict[str, SimulationResult] = {}
         self._read()
 
-    def __len__(self) -> int:
-        return len(self._found)
-
     def get(self, key: str) -> SimulationResult | None:
         """Return the result kept under `key`."""
         return self._found.get(key)

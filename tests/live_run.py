@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,8 +39,11 @@ class LiveRun:
         """Return the process that runs `module`, e.g. autoscaler.live."""
 
         def find() -> psutil.Process | None:
-            children = psutil.Process(self.process.pid).children(recursive=True)
-            return next((one for one in children if module in one.cmdline()), None)
+            for one in psutil.Process(self.process.pid).children(recursive=True):
+                with suppress(psutil.Error):  # one that has just ended, such as git or `java -version`
+                    if module in one.cmdline():
+                        return one
+            return None
 
         return wait_for(find, f"a process of {module}")
 

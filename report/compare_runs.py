@@ -35,9 +35,11 @@ from report.statistics import (
 from report.wording import dearer, duration, longer, minutes, points, share
 
 DIFFERENCES: Final = {
-    "in_sla": "in_sla_difference", "p99_s": "p99_difference_s", "p999_s": "p999_difference_s",
+    "in_sla": "in_sla_difference",
+    "p99_s": "p99_difference_s",
+    "p999_s": "p999_difference_s",
     "replica_minutes": "replica_minutes_difference",
-}  # fmt: skip
+}
 """Measure, in results, contestants and `Drawn` → the contestant's difference in it from the reference."""
 MOST_SAID: Final = 3
 """Differences that a verdict says; the table says all."""

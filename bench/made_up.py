@@ -4,6 +4,7 @@ Ten replicas on average share 24 partitions; each ten minutes have three waves o
 partitions, replicas start, and one dies.
 """
 
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -34,7 +35,7 @@ def made_up(events: int, seed: int) -> tuple[Scenario, Sent, Run]:
     """Return a run of exactly `events` events, with its scenario and what was sent."""
     load_compiler()
     counts = counts_of(events)
-    scenario = _scenario(seed, len(counts))
+    scenario = scenario_for(seed, len(counts))
     sent = sent_by(scenario, Trace("W1 again and again", counts))
     return scenario, sent, simulate(sent.workload(), policy_of(scenario, sent), settings_of(scenario))
 
@@ -56,16 +57,18 @@ def as_noted(run: Run, seed: int) -> dict[str, NDArray[Any]]:
     return columns | {"placed_us": np.minimum(sent_us, columns["received_us"]), "done_us": noted_us}
 
 
-def _scenario(seed: int, duration_s: int) -> Scenario:
+def scenario_for(seed: int, duration_s: int) -> Scenario:
+    """Return the scenario of a run so long, whatever W1 itself lasts."""
     changes = {
         "payment.partitions": PARTITIONS,
         "payment.service_time_s": 0.001,
         "payment.session_s": 3,
         "simulation.split": "random",
         "simulation.startup_s": 1.5,
-        "simulation.failures_s": list(range(DIES_AT_S, duration_s, len(w1()))),
         "simulation.failures_known": False,
         "autoscaler.initial_replicas": 4,
         "seed": seed,
     }
-    return load_scenario("w1", changes)
+    once = load_scenario("w1", changes)
+    deaths_s = tuple(map(float, range(DIES_AT_S, duration_s, len(w1()))))
+    return replace(once, duration_s=duration_s, simulation=replace(once.simulation, failures_s=deaths_s))

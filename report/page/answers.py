@@ -38,9 +38,10 @@ def key_figures(result: Result) -> list[tuple[str, str, str]]:
     target = duration(result.latency_target_s)
     lost = f"{several(result.lost, 'event')} lost" if result.lost else "nothing lost"
     lost = "losses are not told by these events" if result.lost is None else lost
+    promised = ("p99", result.p99_s) if result.percentile <= 0.99 else ("p99.9", result.p999_s)
     return [
         ("median", duration(result.p50_s), "half of the events were faster"),
-        ("p99.9", duration(result.p999_s), f"promised {target} for {share(result.percentile)}"),
+        (promised[0], duration(promised[1]), f"promised {target} for {share(result.percentile)}"),
         ("slowest", duration(result.max_s), lost),
         (
             "replica-minutes",

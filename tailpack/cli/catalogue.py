@@ -51,7 +51,9 @@ def policies(
     if as_json:
         print_json(defaults)
         return
-    table = Table("option", "default", "unit", "what it is", box=None, title=POLICIES[name].description)
+    table = Table(box=None, title=POLICIES[name].description)
+    for heading in ("option", "default", "unit", "what it is"):
+        table.add_column(heading, overflow="fold")
     said = sentences(record)
     for option in fields(record):
         declared, default = declaration(option), defaults[option.name]

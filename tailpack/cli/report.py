@@ -61,7 +61,7 @@ def run(
         typer.Option(metavar="URI", help="Events elsewhere: Parquet or JSON lines, file or folder, any Hadoop path."),
     ] = None,
     journal: Annotated[
-        str | None, typer.Option(metavar="URI", help="With --events [journal.parquet beside them].")
+        str | None, typer.Option(metavar="URI", help="With --events; by default journal.parquet beside them.")
     ] = None,
     jars: Annotated[
         list[Path] | None, typer.Option(help="Jar, or folder of jars, of the file system in --events.")
@@ -69,7 +69,7 @@ def run(
     latency_target_s: Annotated[
         float | None, typer.Option(help="Of a topic, or of --events without a run.json; a run brings its own.")
     ] = None,
-    percentile: Annotated[float | None, typer.Option(help="Likewise: the share promised [0.999].")] = None,
+    percentile: Annotated[float | None, typer.Option(help="Likewise: the share promised; by default 0.999.")] = None,
     bootstrap_servers: Servers = "",
     client_properties: Properties = "",
     out: Annotated[Path, typer.Option("--out", help="Of a topic: folder that takes the report's folder.")] = Path(
@@ -139,9 +139,9 @@ def _hand_over_csv(sheets: "Iterable[Sheet]", folder: Path, table: str) -> None:
 def compare(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN_DIR RUN_DIR …", help="The first is the reference.")],
     *,
-    out: Annotated[Path | None, typer.Option("--out", help="Folder that takes the comparison [a new one in out/].")] = (
-        None
-    ),
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder that takes the comparison; by default a new one in out/.")
+    ] = (None),
     master: Master = "local[2]",
     as_json: AsJson = False,
 ) -> None:

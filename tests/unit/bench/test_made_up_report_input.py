@@ -34,6 +34,12 @@ def test_seconds_have_as_many_events_as_asked_for(events: int) -> None:
     assert counts[-1] > 0
 
 
+def test_a_run_longer_than_w1_has_a_death_in_each_ten_minutes() -> None:
+    scenario = made_up.scenario_for(1, 1500)
+    assert scenario.duration_s == 1500
+    assert scenario.simulation.failures_s == (200.0, 800.0, 1400.0)
+
+
 def test_each_event_is_a_row_with_times_in_order(folder: Path) -> None:
     found = rows(folder)
     assert list(found) == list(EVENT_TYPES)

@@ -1,12 +1,18 @@
-"""Turn untyped settings (environment, TOML tables) into their record, naming every mistake at once."""
+"""Turn untyped settings (environment, TOML tables) into their record, naming every mistake at once.
+
+And what decoding may raise where somebody else wrote the bytes.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from contracts.settings import Settings, choices, contradictions, declaration, is_required, kinds, told, unknown
+
+UNDECODABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""Not JSON or of another type, not UTF-8 inside a string, nested without end."""
 
 T = TypeVar("T", bound=Settings)
 Spelling = Callable[["Field[Any]"], str]

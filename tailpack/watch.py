@@ -2,6 +2,7 @@
 
 import time
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -9,10 +10,11 @@ import msgspec
 from confluent_kafka import Consumer, TopicPartition
 
 from contracts.connection import Connection
-from contracts.events import Timeline
+from contracts.events import DeadLetter, Timeline
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
 from contracts.progress import Progress
 from contracts.topics import Topic, partitions_of, qualified
+from contracts.validation import UNDECODABLE
 from loadgen.spec import Topology
 
 WINDOW_S: Final = 5.0
@@ -195,16 +197,18 @@ class Watcher:
         """Let the connection go."""
         self._consumer.close()
 
-    def _take(self, topic: Topic, value: bytes) -> None:
-        if topic is Topic.JOURNAL:
-            self.state.note(self._journal.decode(value))
-        elif topic is Topic.PROGRESS:
-            self.state.handovers.reported(self._progress.decode(value))
-        elif topic is Topic.DEAD_LETTERS:
-            self.state.refused.add(msgspec.json.decode(value)["letter_id"])
-        else:
-            event = self._finished.decode(value)
-            self.state.finish(event.order_id, event.timeline, time.monotonic())
+    def _take(self, topic: Topic, value: bytes | None) -> None:
+        """Note one record. What is none of ours is left out: anybody may write to a topic."""
+        with suppress(*UNDECODABLE):
+            if topic is Topic.JOURNAL:
+                self.state.note(self._journal.decode(value or b""))
+            elif topic is Topic.PROGRESS:
+                self.state.handovers.reported(self._progress.decode(value or b""))
+            elif topic is Topic.DEAD_LETTERS:
+                self.state.refused.add(msgspec.json.decode(value or b"", type=DeadLetter).letter_id)
+            else:
+                event = self._finished.decode(value or b"")
+                self.state.finish(event.order_id, event.timeline, time.monotonic())
 
 
 def timeline_topic(topology: Topology) -> Topic:

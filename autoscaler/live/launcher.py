@@ -11,6 +11,7 @@ import msgspec
 import psutil
 
 from contracts.processes import how_it_ended, last_log_line, start_module
+from contracts.validation import UNDECODABLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,7 @@ def remembered(state_dir: Path) -> Iterator[tuple[str, PidFile, psutil.Process |
     for path in sorted((state_dir / "replicas").glob("*.json")):
         try:
             entry = msgspec.json.decode(path.read_bytes(), type=PidFile)
-        except (OSError, msgspec.DecodeError):
+        except (OSError, *UNDECODABLE):
             continue
         yield path.stem, entry, _same_process(entry)
 

@@ -15,6 +15,7 @@ from autoscaler.live.clients import client, reader
 from contracts.connection import Connection
 from contracts.plan import Eviction, PlanRecord
 from contracts.topics import Group, Topic, qualified
+from contracts.validation import UNDECODABLE
 
 TRANSACTION_TIMEOUT_S: Final = 5.0
 """An open transaction hides everything behind it from read_committed readers; the client's default is a minute."""
@@ -155,5 +156,5 @@ def _newest_plan(connection: Connection, topic: str, deadline_s: float) -> PlanR
 def _decode(value: bytes | None) -> PlanRecord | None:
     try:
         return _decoder.decode(value or b"")
-    except (msgspec.DecodeError, msgspec.ValidationError):
+    except UNDECODABLE:
         return None

@@ -13,6 +13,7 @@ from autoscaler.ports import NotReadyError
 from contracts.connection import Connection
 from contracts.progress import Progress, Round
 from contracts.topics import Topic, qualified
+from contracts.validation import UNDECODABLE
 
 STALE_AFTER_S: Final = 2.0
 """Reports come every 250 ms; eight missing ones are no accident."""
@@ -102,7 +103,7 @@ class ProgressReader:
                 self._unread_below = 0  # while replicas report all the time, the end itself is never met
             try:
                 report = _decoder.decode(message.value() or b"")
-            except (msgspec.DecodeError, msgspec.ValidationError):
+            except UNDECODABLE:
                 continue  # it is no progress report
             self._rounds += report.rounds
             known = self._newest.get(report.replica)

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from contracts.events import SCHEMA_VERSION, DeadLetter
+from contracts.validation import UNDECODABLE
 
 R = TypeVar("R", bound=msgspec.Struct)
 
@@ -84,7 +85,7 @@ def decoder(kind: type[R]) -> Callable[[bytes | None], R | Refusal]:
             return Refusal((reason,), order_id_in(value))
         except msgspec.ValidationError as wrong:
             return Refusal((f"not a {kind.__name__}: {wrong}",), order_id_in(value))
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as wrong:
+        except UNDECODABLE as wrong:
             return Refusal((f"not JSON: {wrong}",))
 
     return decoded
@@ -117,7 +118,7 @@ def order_id_in(value: bytes | None) -> str | None:
     """Return the order id of a record that may be broken otherwise."""
     try:
         return _order_id.decode(value or b"").order_id
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNDECODABLE:
         return None
 
 

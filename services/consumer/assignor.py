@@ -9,6 +9,7 @@ from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment, ConsumerProtocolMemberMetadata
 
 from contracts.plan import PlanRecord
+from contracts.validation import UNDECODABLE
 from services.consumer.rounds import Given, Introduction, Origin, decide
 
 PROTOCOL_VERSION: Final = 0
@@ -93,7 +94,7 @@ class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka
         """Take note of what this member's assignment was made from."""
         try:
             self.last = msgspec.json.decode(assignment.user_data or b"{}", type=Origin)
-        except msgspec.DecodeError:  # a leader of another make: the assignment holds, its origin is unknown
+        except UNDECODABLE:  # a leader of another make: the assignment holds, its origin is unknown
             self.last = Origin()
 
     def forget(self) -> None:
@@ -122,5 +123,5 @@ def introduced(member_id: str, user_data: bytes | None) -> Introduction:
     """Read a member's introduction; one that cannot be read goes by its member id."""
     try:
         return msgspec.json.decode(user_data or b"", type=Introduction)
-    except msgspec.DecodeError:
+    except UNDECODABLE:
         return Introduction(name=member_id)

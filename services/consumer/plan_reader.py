@@ -11,6 +11,7 @@ from aiokafka.errors import KafkaError
 from aiokafka.structs import TopicPartition
 
 from contracts.plan import PLAN_VERSION, PlanRecord
+from contracts.validation import UNDECODABLE
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +25,7 @@ def decode_plan(value: bytes) -> PlanRecord | str:
     """Return the plan in `value`, or why it cannot be carried out. Unknown fields are tolerated."""
     try:
         plan = msgspec.json.decode(value, type=PlanRecord)
-    except msgspec.DecodeError as malformed:
+    except UNDECODABLE as malformed:
         return str(malformed)
     if plan.v != PLAN_VERSION:
         return f"version {plan.v} is unknown; this replica understands {PLAN_VERSION}"

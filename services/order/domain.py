@@ -23,6 +23,7 @@ from contracts.events import (
     Timeline,
     card_token,
 )
+from contracts.validation import UNDECODABLE
 from services.common.records import Incoming, Refusal, decoder, effect_id, order_id_in
 
 STAGE: Final = "order"
@@ -51,7 +52,7 @@ def _with_all_reasons(value: bytes, refusal: Refusal) -> Refusal:
     """Look again, field by field, where decoding stopped at the first field that did not fit."""
     try:
         fields = msgspec.json.decode(value)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNDECODABLE:
         return refusal
     if not isinstance(fields, dict) or not refusal.reasons[0].startswith("not a"):
         return refusal

@@ -13,6 +13,7 @@ from contracts.catalogue import MAX_ORDER_BYTES
 from contracts.clock import now_us
 from contracts.events import INTENDED_AT_HEADER, PLACED_AT_HEADER, OrderPlaced
 from contracts.topics import Topic
+from contracts.validation import UNDECODABLE
 from services.common.records import effect_id, encode
 from services.common.service import Service
 from services.order.domain import fingerprint, problems_in
@@ -140,7 +141,7 @@ def _order_in(body: bytes, key: str | None) -> OrderPlaced:
         reasons.append(f"Idempotency-Key: must have 1 to {MAX_KEY_LENGTH} characters, not {len(key)}")
     try:
         fields = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as wrong:
+    except UNDECODABLE as wrong:
         raise _RefusalError(400, f"not JSON: {wrong}") from wrong
     if not isinstance(fields, dict):
         raise _RefusalError(422, "the body is not a JSON object")

@@ -19,6 +19,8 @@ from contracts.topics import Group, Topic, qualified
 
 pytestmark = pytest.mark.kafka
 PARTITIONS = 3
+FOREIGN = b'{"v": 1, "epoch": 9, "replicas": ["\xe4"], "replica": "\xe4"}'
+"""Neither plan nor report: a byte of it is no UTF-8."""
 
 
 @pytest.fixture
@@ -52,7 +54,7 @@ class TestPlanLog:
 
     def test_what_is_no_plan_is_passed_over(self, connection: Connection) -> None:
         PlanLog(connection).write(("payment-0",), None, "good")
-        produce(connection.bootstrap_servers, connection.namespace, Topic.PLANS, [b"{}", b"not json", b""])
+        produce(connection.bootstrap_servers, connection.namespace, Topic.PLANS, [b"{}", b"not json", b"", FOREIGN])
         newest = PlanLog(connection).newest
         assert newest is not None
         assert newest.reason == "good"
@@ -93,7 +95,7 @@ def report(replica: str, at_us: int, epoch: int = 0) -> bytes:
 class TestProgress:
     def test_the_newest_report_of_each_replica_is_known_from_the_start(self, connection: Connection) -> None:
         now_us = int(time.time() * 1e6)
-        reports = [report("payment-0", now_us - 9), report("payment-1", now_us - 5_000_000, 7), b"nonsense"]
+        reports = [report("payment-0", now_us - 9), report("payment-1", now_us - 5_000_000, 7), b"nonsense", FOREIGN]
         reports += [report("payment-0", now_us)]
         produce(connection.bootstrap_servers, connection.namespace, Topic.PROGRESS, reports)
         reader = ProgressReader(connection)

@@ -108,7 +108,9 @@ def test_a_partition_that_moves_is_withheld_then_granted_with_the_offset_of_its_
     assert not new.last.again
 
 
-@pytest.mark.parametrize("user_data", [None, b"", b"\x00\x01", b"[1]", b'{"name": 5}', b'{"name": "a", "owned": 1}'])
+@pytest.mark.parametrize(
+    "user_data", [None, b"", b"\x00\x01", b"[1]", b'{"name": 5}', b'{"name": "a", "owned": 1}', b'{"name": "\xe4"}']
+)
 def test_a_member_of_another_make_goes_by_its_member_id(user_data):
     assert introduced("id-x", user_data) == Introduction(name="id-x")
 

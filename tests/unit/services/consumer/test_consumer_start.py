@@ -93,6 +93,8 @@ def changed(**fields: object) -> bytes:
         (changed(v=2), "version 2"),
         (changed(assignment={"zero": "a"}), "assignment"),
         (changed(replicas="a"), "replicas"),
+        (b'{"v": 1, "epoch": 4, "replicas": ["\xe4"]}', "utf-8"),
+        (b'{"x":' * 5000, "recursion"),
     ],
 )
 def test_what_is_no_plan_is_refused_with_the_reason(value, problem):

@@ -35,4 +35,4 @@ def test_partitions_move_under_load_and_every_event_is_accounted_for(kafka: str,
     assert figures.worst is not None
     assert figures.worst.latency_s == figures.moved_max_s
     assert said[-1][1] >= 3, "the progress line heard of all"
-    assert children() == before, "no process is left behind"
+    assert children() <= before, "no process is left behind"

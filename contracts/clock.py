@@ -1,4 +1,4 @@
-"""The two clocks. Records are stamped by the wall clock, which may be set; how long something lasts never rests on it."""
+"""The two clocks. Records are stamped by the wall clock, which may be set; durations rest on one that nobody sets."""
 
 import time
 from typing import Final

@@ -1,9 +1,53 @@
 """What tests on a cluster of three nodes share."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
 from confluent_kafka import KafkaException
 from kafka_helpers import admin, wait_for
 
+from bench.chaos.proxy import Mode, Proxies
 from tailpack.local.broker import Broker
+
+
+class ProxiedCluster:
+    """Three nodes, each behind a proxy: its host can vanish without a reset, and come back."""
+
+    def __init__(self, folder: Path) -> None:
+        self.proxies = Proxies()
+        self.broker = Broker(folder, brokers=3, door=self.proxies.door)
+
+    def vanish(self, node: int) -> None:
+        """From now on nothing comes from the node's host, and nothing gets there; nobody is told."""
+        self.switch(node, Mode.DROP)
+        if process := self.broker.nodes[node].process():
+            process.suspend()
+
+    def come_back(self, node: int) -> None:
+        """The host is there again, with everything that was on its way to it."""
+        if process := self.broker.nodes[node].process():
+            process.resume()
+        self.switch(node, Mode.OPEN)
+
+    def switch(self, node: int, mode: Mode) -> None:
+        """What becomes of what clients and other nodes say to this one, and it to them; the quorum is not concerned."""
+        seat = self.broker.nodes[node].seat
+        assert seat, "it was started"
+        self.proxies.switch(seat.port, mode)
+
+
+@contextmanager
+def proxied_cluster(folder: Path) -> Iterator[ProxiedCluster]:
+    """Start it; in the end nothing is left, whatever the test did to it."""
+    cluster = ProxiedCluster(folder)
+    try:
+        cluster.broker.start()
+        yield cluster
+    finally:
+        for node in cluster.broker.nodes:
+            cluster.broker.kill(node)
+        cluster.proxies.close()
 
 
 def bootstrap(cluster: Broker) -> str:

@@ -5,7 +5,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,6 +16,7 @@ import msgspec
 import psutil
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
+from msgspec.structs import replace
 
 from contracts.processes import last_log_line, uninterrupted
 from tailpack.errors import TailpackError
@@ -119,7 +120,8 @@ class Node:
         self._started[:] = [process for process in self._started if process.poll() is None]
 
     def _save(self, seat: Seat, *, pid: int = 0, create_time: float = 0.0) -> None:
-        state = _State(port=seat.port, node=seat.node, quorum=seat.quorum, pid=pid, create_time=create_time)
+        place = {name: getattr(seat, name) for name in Seat.__struct_fields__}
+        state = _State(**place, pid=pid, create_time=create_time)
         (self.folder / STATE_FILE).write_bytes(msgspec.json.encode(state))
 
     def _java(self, jars: Path) -> list[str]:
@@ -132,13 +134,21 @@ class Broker:
     node-1, node-2, … With three, each partition has three copies, and a write is acknowledged when two of them have it.
 
     folder: None is where `tailpack kafka start` keeps its own. brokers: how many nodes; None: as many as the folder
-    holds, one in a new folder. properties: server.properties, with the places that PROPERTIES has.
+    holds, one in a new folder. properties: server.properties, with the places that PROPERTIES has. door: port on which
+    a node listens → port at which clients, and the other brokers, are told to find it; a proxy's, say.
     Raises TailpackError when the folder holds another number of them.
     """
 
-    def __init__(self, folder: Path | None = None, brokers: int | None = None, properties: str = PROPERTIES) -> None:
+    def __init__(
+        self,
+        folder: Path | None = None,
+        brokers: int | None = None,
+        properties: str = PROPERTIES,
+        door: Callable[[int], int] = lambda _: 0,
+    ) -> None:
         self.folder = folder or default_folder()
         self._properties = properties
+        self._door = door
         held = self._held()
         if brokers and held and brokers != held:
             raise TailpackError(
@@ -207,7 +217,7 @@ class Broker:
         """Seats of the nodes that do not run. Those that run know the others' of last time, so these stay."""
         down = [node.seat for node in self.nodes.values() if node.pid is None]
         if len(down) == len(self.nodes):
-            return assign_seats(down, port)
+            return [replace(seat, door=self._door(seat.port)) for seat in assign_seats(down, port)]
         seats: list[Seat] = [seat for seat in down if seat]
         free_ports([seat.port for seat in seats])  # told here, in one line, if another took one meanwhile
         return seats

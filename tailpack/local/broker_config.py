@@ -21,7 +21,7 @@ node.id={node}
 controller.quorum.voters={voters}
 controller.listener.names=CONTROLLER
 listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+advertised.listeners=PLAINTEXT://127.0.0.1:{door}
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
 log.dirs={logs}
 auto.create.topics.enable=false
@@ -69,7 +69,9 @@ class Seat(msgspec.Struct, frozen=True, kw_only=True):
     """A node's place in its cluster. All ports are on loopback."""
 
     port: int
-    """Where clients find it."""
+    """Where it listens for clients."""
+    door: int = 0
+    """Where clients are told to find it: a proxy's port; 0: where it listens."""
     node: int = 1
     quorum: dict[int, int] = {}
     """Every node of the cluster → the port of its controller."""
@@ -77,7 +79,7 @@ class Seat(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def address(self) -> str:
         """Where clients find it, host:port."""
-        return f"{LOOPBACK}:{self.port}"
+        return f"{LOOPBACK}:{self.door or self.port}"
 
     @property
     def heap(self) -> str:
@@ -127,6 +129,7 @@ def write_configuration(folder: Path, seat: Seat, properties: str) -> None:
         node=seat.node,
         voters=",".join(f"{node}@{LOOPBACK}:{port}" for node, port in seat.quorum.items()),
         port=seat.port,
+        door=seat.door or seat.port,
         controller_port=seat.quorum[seat.node],
         logs=folder.resolve() / "data",
         replication=replication,

@@ -1,0 +1,146 @@
+"""A TCP proxy before a broker, in a thread of its own, that can be told to pass nothing on, or to be slow.
+
+Clients find the broker where the proxy listens, because that is what the broker advertises; a client's connection to it
+is then a way that can be cut without anybody being told, as when a cable is pulled.
+"""
+
+import asyncio
+import socket
+import threading
+from collections.abc import Coroutine
+from contextlib import suppress
+from enum import StrEnum
+from types import TracebackType
+from typing import Any, Final
+
+LOOPBACK: Final = "127.0.0.1"
+CHUNK_BYTES: Final = 64 * 1024
+
+
+class Mode(StrEnum):
+    """What becomes of the bytes that arrive."""
+
+    OPEN = "open"
+    DROP = "drop"
+    """Nothing passes, and nobody is told: no reset, no end of file. What was sent arrives once it is open again."""
+    SLOW = "slow"
+
+
+class Proxy:
+    """Listens on a free port of loopback from the start. Use as a context manager, or `close`.
+
+    target: port of loopback that it stands for; nobody need listen there yet, and who is refused there is cut off here.
+    delay_s, bytes_per_s: in SLOW, what each chunk waits, and how fast the bytes of one connection pass.
+    """
+
+    def __init__(self, target: int, *, delay_s: float = 0.05, bytes_per_s: float = 1e6) -> None:
+        self.target = target
+        self._delay_s, self._bytes_per_s = delay_s, bytes_per_s
+        self._mode = Mode.OPEN
+        self._listening = socket.create_server((LOOPBACK, 0))
+        self.port = int(self._listening.getsockname()[1])
+        self._loop = asyncio.new_event_loop()
+        self._open = asyncio.Event()
+        self._open.set()
+        self._closing = asyncio.Event()
+        self._connections: set[asyncio.Task[None]] = set()
+        self._thread = threading.Thread(target=self._run, name=f"proxy of {target}", daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> "Proxy":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    @property
+    def mode(self) -> Mode:
+        """What it does now."""
+        return self._mode
+
+    def switch(self, mode: Mode) -> None:
+        """From now on do this, with the connections that exist too."""
+        self._mode = mode
+        self._loop.call_soon_threadsafe(self._open.clear if mode is Mode.DROP else self._open.set)
+
+    def close(self) -> None:
+        """Cut every connection and stop listening."""
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._closing.set)
+            self._thread.join()
+
+    def _run(self) -> None:
+        self._loop.run_until_complete(self._serve())
+        self._loop.close()
+
+    async def _serve(self) -> None:
+        server = await asyncio.start_server(self._accepted, sock=self._listening)
+        await self._closing.wait()
+        server.close()
+        for one in self._connections:
+            one.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+
+    async def _accepted(self, from_client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
+        self._keep(self._connect(from_client, to_client))
+
+    def _keep(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(work)
+        self._connections.add(task)
+        task.add_done_callback(self._connections.discard)
+
+    async def _connect(self, from_client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
+        to_broker: asyncio.StreamWriter | None = None
+        try:
+            await self._open.wait()
+            from_broker, to_broker = await asyncio.open_connection(LOOPBACK, self.target)
+            async with asyncio.TaskGroup() as both:
+                both.create_task(self._pump(from_client, to_broker))
+                both.create_task(self._pump(from_broker, to_client))
+        except* OSError:
+            pass  # one side has cut it: so is the other, below
+        finally:
+            for one in (to_client, to_broker):
+                if one is not None:
+                    one.transport.abort()
+
+    async def _pump(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        """Pass on what arrives; while nothing may pass it is not even read, so the sender's buffers fill up."""
+        while chunk := await source.read(CHUNK_BYTES):
+            if self._mode is Mode.SLOW:
+                await asyncio.sleep(self._delay_s + len(chunk) / self._bytes_per_s)
+            await self._open.wait()
+            sink.write(chunk)
+            await sink.drain()
+        await self._open.wait()
+        with suppress(OSError):
+            sink.write_eof()
+
+
+class Proxies:
+    """The proxies of a cluster, one for each broker: `Broker(…, door=proxies.door)`. Closed once, all together."""
+
+    def __init__(self, *, delay_s: float = 0.05, bytes_per_s: float = 1e6) -> None:
+        self._slowly = {"delay_s": delay_s, "bytes_per_s": bytes_per_s}
+        self._before: dict[int, Proxy] = {}
+
+    def door(self, target: int) -> int:
+        """Return where clients shall find what listens on `target`."""
+        if target not in self._before:
+            self._before[target] = Proxy(target, **self._slowly)
+        return self._before[target].port
+
+    def switch(self, port: int, mode: Mode) -> None:
+        """Do this from now on at the door that clients find at `port`, or that stands for it. Raises KeyError."""
+        found = {one.port: one for one in self._before.values()} | self._before
+        found[port].switch(mode)
+
+    def open_all(self) -> None:
+        """Let everything pass again."""
+        for one in self._before.values():
+            one.switch(Mode.OPEN)
+
+    def close(self) -> None:
+        """Cut every connection."""
+        for one in self._before.values():
+            one.close()

@@ -14,7 +14,7 @@ from dataclasses import MISSING, Field, dataclass, field, fields
 from enum import Enum, EnumMeta
 from itertools import pairwise
 from math import inf, isfinite
-from typing import Any, Final, TypeVar, get_args, get_type_hints
+from typing import Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
 Values = Mapping[str, Any]
@@ -135,9 +135,13 @@ def told(name: str, value: object, problem: str) -> str:
 
 
 def choices(kind: object) -> tuple[str, ...]:
-    """Return the words that a type allows: of an enum, or of a union with one; else none."""
-    members: list[object] = [list(one) for one in (kind, *get_args(kind)) if isinstance(one, EnumMeta)]
-    return tuple(map(str, members[0])) if members else ()  # type: ignore[call-overload]
+    """Return the words that a type allows: of an enum, a Literal, or a union with one of them; else none."""
+    for one in (kind, *get_args(kind)):
+        if isinstance(one, EnumMeta):
+            return tuple(map(str, list(one)))
+        if get_origin(one) is Literal:
+            return get_args(one)
+    return ()
 
 
 def kinds(record: type) -> dict[str, Any]:

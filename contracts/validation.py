@@ -5,7 +5,7 @@ And what decoding may raise where somebody else wrote the bytes.
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, get_args
 
 import msgspec
 
@@ -70,6 +70,7 @@ def well_formed(
         except msgspec.ValidationError as wrong:
             known = choices(types[one.name])
             said = unknown(str(values[key]), known) if known else str(wrong)
+            said += ", or a number" if known and float in get_args(types[one.name]) else ""
         if said:
             problems.append(f"{key} = {values[key]!r}: {said}")
         else:

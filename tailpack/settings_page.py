@@ -64,9 +64,9 @@ def _listed(record: type[Settings], without: type[Settings] | None = None) -> st
         if one.name in left_out:
             continue
         declared, words = declaration(one), choices(types[one.name])
-        known = f"one of {', '.join(words)}" if words else ""
+        known = " or ".join(filter(None, (declared.range(), f"one of {', '.join(words)}" if words else "")))
         default = _default(None if is_required(one) else one.default, is_required(one), declared.unit)
-        rows.append((f"`{one.name}`", default, _described(said[one.name], known or declared.range())))
+        rows.append((f"`{one.name}`", default, _described(said[one.name], known)))
     return _rows(rows)
 
 

@@ -22,7 +22,7 @@ class Pump(Settings):
     moves."""
     pressure_bar: float = setting(1.5, "bar", above=0)
     """Behind it."""
-    mode: Literal["slow", "fast"] = setting("slow")
+    mode: Literal["slow", "fast"] | float = setting("slow")
     """How it runs."""
     dry_run: bool = setting(False)
     """Without water."""
@@ -63,6 +63,7 @@ def test_every_mistake_is_named_at_once() -> None:
     assert problems[0].endswith("unknown; known are name, litres, pressure_bar, mode, dry_run, inlet.valve")
     assert problems[1] == "pump.name: missing"
     assert problems[2] == "pump.litres = 0: must be at least 1"
+    assert problems[4] == "pump.mode = 'medium': unknown; known are slow, fast, or a number"
 
 
 def test_a_rule_across_fields_is_a_problem_too() -> None:
@@ -106,7 +107,7 @@ def test_problems_of_the_environment_name_the_variable() -> None:
         "TAILPACK_NAME: missing",
         "TAILPACK_LITRES = 'x = 3: y': Expected `int`, got `str`",
         "TAILPACK_PRESSURE_BAR = '1:2': Expected `float`, got `str`",
-        "TAILPACK_MODE = 'medium': Invalid enum value 'medium'",
+        "TAILPACK_MODE = 'medium': unknown; known are slow, fast, or a number",
     ]
 
 

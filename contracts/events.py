@@ -34,6 +34,9 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Name of the Payment replica that served it."""
     epoch: int | None = None
     """Epoch of the plan in force at that replica; 0 without a plan."""
+    generation: int | None = None
+    """Generation of the group in which that replica took the partition. With the epoch it is the record's fencing
+    token; absent where no group of ours hands partitions over."""
 
 
 class _Purchase(msgspec.Struct, frozen=True, kw_only=True):

@@ -146,7 +146,7 @@ class Handover:
             if offsets:
                 await self.listeners.on_partitions_lost(sorted(offsets))
             return 0
-        self.queues.open(offsets, epoch)
+        self.queues.open(offsets, epoch, self.assignor.generation)
         self.queues.reopen([p for p in partitions if p not in offsets], epoch)
         fetched = self.coordinator.fetched
         again = {p: self.queues[p].expected for p in partitions if p not in fetched} | offsets

@@ -63,6 +63,9 @@ class Event:
     """When it was polled (µs since the epoch)."""
     epoch: int
     """Plan epoch that the partition was taken or kept under; 0 without a plan."""
+    generation: int | None = None
+    """Generation of the group in which the partition was taken. (epoch, generation) is the event's fencing token: who
+    takes the partition next has a greater one. None where another runtime polled it."""
 
 
 Later = Awaitable[Any] | None

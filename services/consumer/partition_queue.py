@@ -65,14 +65,15 @@ class Offsets:
 class PartitionQueue(Offsets):
     """One partition while it is held."""
 
-    __slots__ = ("_idle", "_keys", "epoch", "expected", "is_open", "paused", "running", "waiting")
+    __slots__ = ("_idle", "_keys", "epoch", "expected", "generation", "is_open", "paused", "running", "waiting")
 
-    def __init__(self, offset: int | None, epoch: int) -> None:
+    def __init__(self, offset: int | None, epoch: int, generation: int | None = None) -> None:
         super().__init__(offset)
         self.waiting: deque[tuple[Any, int]] = deque()
         self.expected = offset
         """Offset after the last record fetched; None until anything is known."""
         self.epoch = epoch
+        self.generation = generation
         self.is_open = True
         self.paused = False
         self.running = 0
@@ -157,10 +158,10 @@ class PartitionQueues:
         """Return partitions with their queues."""
         return self._queues.items()
 
-    def open(self, offsets: Mapping[int, int | None], epoch: int) -> None:
-        """Begin to serve partitions from `offsets`; None: from wherever the group has committed."""
+    def open(self, offsets: Mapping[int, int | None], epoch: int, generation: int | None = None) -> None:
+        """Begin to serve partitions, taken in `generation`, from `offsets`; None: from what the group has committed."""
         for partition, offset in offsets.items():
-            self._queues[partition] = PartitionQueue(offset, epoch)
+            self._queues[partition] = PartitionQueue(offset, epoch, generation)
 
     def reopen(self, partitions: Iterable[int], epoch: int) -> None:
         """Serve on: these stay."""

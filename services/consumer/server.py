@@ -100,7 +100,7 @@ class Server:
         return service_times(times_s)
 
     async def _serve(self, queue: PartitionQueue, taken: Taken) -> None:
-        events = [_event_of(record, received_us, queue.epoch) for record, received_us in taken]
+        events = [_event_of(record, received_us, queue) for record, received_us in taken]
         began_s = time.perf_counter()
         try:
             later = await self._handled(events)
@@ -157,8 +157,8 @@ def _failure(done: "asyncio.Future[object]") -> BaseException | None:
     return RuntimeError("what the handler returned was cancelled") if done.cancelled() else done.exception()
 
 
-def _event_of(record: Any, received_us: int, epoch: int) -> Event:
-    """Return aiokafka's record as an event."""
+def _event_of(record: Any, received_us: int, queue: PartitionQueue) -> Event:
+    """Return aiokafka's record as an event, with the token of its owner."""
     return Event(
         record.topic,
         record.partition,
@@ -168,7 +168,8 @@ def _event_of(record: Any, received_us: int, epoch: int) -> Event:
         record.headers,
         record.timestamp * 1000,
         received_us,
-        epoch,
+        queue.epoch,
+        queue.generation,
     )
 
 

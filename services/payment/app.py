@@ -100,6 +100,7 @@ def settled_payment(requested: PaymentRequested, event: Event, replica: str, don
         offset=event.offset,
         replica=replica,
         epoch=event.epoch,
+        generation=event.generation,
     )
     return PaymentSettled(
         payment_id=payment_id(requested.order_id),

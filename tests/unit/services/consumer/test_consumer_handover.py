@@ -30,7 +30,7 @@ async def test_what_stays_is_neither_stopped_nor_sought_nor_announced():
     await s.round(2, 0, 1, given={1: Given(3, 0)}, epoch=2)
     assert s.group.since() == ["taken [1]", "fetch [0, 1] from {1: 3}"]
     assert s.queues[0] is queue
-    assert (queue.is_open, queue.epoch) == (True, 2)
+    assert (queue.is_open, queue.epoch, queue.generation) == (True, 2, 1)
     end(queue, taken)
     assert queue.committable == 1
 

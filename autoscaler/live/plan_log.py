@@ -6,6 +6,7 @@ fences writing; it elects nobody.
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -19,6 +20,8 @@ from contracts.validation import UNDECODABLE
 
 TRANSACTION_TIMEOUT_S: Final = 5.0
 """An open transaction hides everything behind it from read_committed readers; the client's default is a minute."""
+LARGEST_PLAN_BYTES: Final = 10_000_000
+"""Before it is compressed: owners repeat, so a plan of 400,000 partitions fits into the megabyte that brokers take."""
 
 _decoder = msgspec.json.Decoder(PlanRecord)
 
@@ -29,6 +32,21 @@ class FencedError(Exception):
 
 class PlanNotWrittenError(Exception):
     """The brokers did not take the plan this time. It may be written again."""
+
+
+@dataclass(slots=True)
+class _Unfinished:
+    """A transaction that was begun, with the one record that belongs into it."""
+
+    record: PlanRecord
+    stored: bool = False
+    """The brokers have acknowledged the record."""
+    committing: bool = False
+    """A commit was asked for. Only its repetition can tell what became of it."""
+
+    def told(self, error: KafkaError | None, _message: object) -> None:
+        """Take in the delivery report of the record."""
+        self.stored = error is None
 
 
 class PlanLog:
@@ -51,7 +69,7 @@ class PlanLog:
         self._key = qualified(connection.namespace, Group.PAYMENT)
         self._deadline_s = write_deadline_s
         self._clock = clock
-        self._unfinished: PlanRecord | None = None
+        self._unfinished: _Unfinished | None = None
         self._producer = Producer(
             client(
                 connection,
@@ -60,6 +78,8 @@ class PlanLog:
                 message_timeout_ms=int(TRANSACTION_TIMEOUT_S * 1000),
                 linger_ms=0,
                 retry_backoff_ms=10,
+                compression_type="gzip",
+                message_max_bytes=LARGEST_PLAN_BYTES,
             )
         )
         self._call(lambda: self._producer.init_transactions(deadline_s), "take over the plan topic")
@@ -81,9 +101,10 @@ class PlanLog:
     ) -> PlanRecord:
         """Commit the next plan and return it.
 
-        Raises FencedError, or PlanNotWrittenError when nobody can say yet whether it is in force; write it again then.
+        Raises FencedError, or PlanNotWrittenError when it is not in force, or nobody can say yet; write it again then.
         """
-        self._finish()
+        if self._unfinished is not None:
+            self._settle(self._unfinished)
         self._epoch += 1  # also when the write fails: an epoch is never used for two different plans
         record = PlanRecord(
             epoch=self._epoch,
@@ -96,31 +117,43 @@ class PlanLog:
         )
         what = f"write plan {record.epoch}"
         self._call(self._producer.begin_transaction, what)
-        self._unfinished = record
+        self._unfinished = begun = _Unfinished(record)
         value = msgspec.json.encode(record)
-        self._call(lambda: self._producer.produce(self._topic, value, key=self._key, partition=0), what)
-        self._call(lambda: self._producer.commit_transaction(self._deadline_s), what)
-        self._unfinished, self.newest = None, record
+        self._call(
+            lambda: self._producer.produce(self._topic, value, key=self._key, partition=0, on_delivery=begun.told), what
+        )
+        self._commit(begun, what)
         return record
 
-    def _finish(self) -> None:
-        """Settle a transaction that an earlier write left open: a commit that timed out may only be repeated."""
-        if self._unfinished is None:
-            return
-        what = f"settle plan {self._unfinished.epoch}"
-        try:
-            self._call(lambda: self._producer.commit_transaction(self._deadline_s), what)
-            self.newest = self._unfinished
-        except PlanNotWrittenError as failed:
-            cause = failed.__cause__
-            if not (isinstance(cause, KafkaException) and cause.args[0].txn_requires_abort()):
-                raise
-            self._call(lambda: self._producer.abort_transaction(self._deadline_s), what)
+    def _commit(self, begun: _Unfinished, what: str) -> None:
+        """Commit and take the plan for written only if the brokers have its very record: an empty commit succeeds."""
+        begun.committing = True
+        self._call(lambda: self._producer.commit_transaction(self._deadline_s), what)
+        self._unfinished = None
+        if not begun.stored:
+            raise PlanNotWrittenError(f"cannot {what}: no broker has acknowledged it")
+        self.newest = begun.record
+
+    def _settle(self, begun: _Unfinished) -> None:
+        """End a transaction that an earlier write left open: a commit that timed out may only be repeated."""
+        what = f"settle plan {begun.record.epoch}"
+        if begun.committing:
+            try:
+                self._commit(begun, what)
+            except PlanNotWrittenError as failed:
+                cause = failed.__cause__
+                if not (isinstance(cause, KafkaException) and cause.args[0].txn_requires_abort()):
+                    raise
+            else:
+                return
+        self._call(lambda: self._producer.abort_transaction(self._deadline_s), what)
         self._unfinished = None
 
     def _call(self, step: Callable[[], None], what: str) -> None:
         try:
             step()
+        except BufferError as full:
+            raise PlanNotWrittenError(f"cannot {what}: the client's queue is full") from full
         except KafkaException as failed:
             error: KafkaError = failed.args[0]
             if error.fatal() or error.code() in (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH):

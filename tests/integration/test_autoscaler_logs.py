@@ -1,15 +1,16 @@
 """The autoscaler's readers and its plan log on a real broker."""
 
+import random
 import time
 
 import msgspec
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
-from kafka_helpers import admin, create_topics, produce, read_all
+from kafka_helpers import admin, create_topics, produce, read_all, wait_for
 
 from autoscaler.live.clients import client
 from autoscaler.live.offsets import OffsetReader
-from autoscaler.live.plan_log import FencedError, PlanLog
+from autoscaler.live.plan_log import FencedError, PlanLog, PlanNotWrittenError
 from autoscaler.live.progress_reader import ProgressReader
 from autoscaler.ports import NotReadyError
 from contracts.connection import Connection
@@ -47,10 +48,56 @@ class TestPlanLog:
         second.write(("payment-1",), None, "in force")
         with pytest.raises(FencedError):
             first.write(("payment-0",), None, "still too late")
+        assert [(plan.epoch, plan.reason) for plan in self.stored(connection)] == [(1, "in force")]
         records = read_all(connection.bootstrap_servers, connection.namespace, Topic.PLANS)
-        plans = [msgspec.json.decode(record.value(), type=PlanRecord) for record in records]
-        assert [(plan.epoch, plan.reason) for plan in plans] == [(1, "in force")]
         assert records[0].key() == qualified(connection.namespace, Group.PAYMENT).encode()
+
+    @pytest.mark.parametrize("size", [6_000_000, 1_000_000], ids=["beyond the client's limit", "beyond the brokers'"])
+    def test_a_plan_that_is_too_large_is_not_in_force_and_the_next_one_is(
+        self, connection: Connection, size: int
+    ) -> None:
+        log = PlanLog(connection, write_deadline_s=10)
+        log.write(("payment-0",), None, "good")
+        noise = random.Random(1).randbytes(size).hex()
+        for _ in range(3):
+            assert not self.written(log, noise)
+            assert log.newest is not None
+            assert log.newest.reason == "good"
+        wait_for(lambda: self.written(log, "smaller"), "a plan that fits")
+        assert [plan.reason for plan in self.stored(connection)] == ["good", "smaller"]
+        assert log.newest == self.stored(connection)[-1]
+
+    def test_a_plan_of_a_hundred_thousand_partitions_fits(self, connection: Connection) -> None:
+        log = PlanLog(connection, write_deadline_s=10)
+        owners = {partition: f"payment-{partition % 200}" for partition in range(100_000)}
+        log.write(tuple(f"payment-{ordinal}" for ordinal in range(200)), owners, "large")
+        assert self.stored(connection)[-1].assignment == owners
+
+    def test_without_its_topic_no_plan_is_in_force(self, connection: Connection) -> None:
+        log = PlanLog(connection)
+        log.write(("payment-0",), None, "good")
+        topic = qualified(connection.namespace, Topic.PLANS)
+        client = admin(connection.bootstrap_servers)
+        client.delete_topics([topic])[topic].result(10)
+        with pytest.raises(PlanNotWrittenError):
+            log.write(("payment-0", "payment-1"), None, "lost")
+        assert log.newest is not None
+        assert log.newest.reason == "good"
+        create_topics(connection.bootstrap_servers, connection.namespace, PARTITIONS)
+
+        wait_for(lambda: self.written(log, "again"), "a plan in the new topic", deadline_s=30)
+        assert self.stored(connection)[-1] == log.newest
+
+    def written(self, log: PlanLog, reason: str) -> bool:
+        try:
+            log.write(("payment-0", "payment-1"), None, reason)
+        except PlanNotWrittenError:
+            return False
+        return True
+
+    def stored(self, connection: Connection) -> list[PlanRecord]:
+        records = read_all(connection.bootstrap_servers, connection.namespace, Topic.PLANS)
+        return [msgspec.json.decode(record.value(), type=PlanRecord) for record in records]
 
     def test_what_is_no_plan_is_passed_over(self, connection: Connection) -> None:
         PlanLog(connection).write(("payment-0",), None, "good")

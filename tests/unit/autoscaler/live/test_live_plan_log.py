@@ -1,0 +1,116 @@
+"""What is believed to be in force when the brokers do not take a plan: never more than they have."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from autoscaler.live import plan_log
+from autoscaler.live.plan_log import FencedError, PlanLog, PlanNotWrittenError
+from contracts.connection import Connection
+
+
+def refused(code: int, *, fatal: bool = False, abort: bool = False) -> KafkaException:
+    return KafkaException(KafkaError(code, "refused", fatal, False, abort))
+
+
+class FakeProducer:
+    """Transactions as librdkafka's: what was produced is reported in the commit, and an empty commit succeeds."""
+
+    def __init__(self, _settings: dict[str, Any]) -> None:
+        self.calls: list[str] = []
+        self.troubles: dict[str, list[Exception]] = {}
+        self.undelivered = False
+        self._reports: list[Callable[[KafkaError | None, object], None]] = []
+
+    def init_transactions(self, _deadline_s: float) -> None:
+        self._step("init")
+
+    def begin_transaction(self) -> None:
+        self._step("begin")
+
+    def produce(self, _topic: str, _value: bytes, *, on_delivery: Any, **_more: Any) -> None:
+        self._step("produce")
+        self._reports.append(on_delivery)
+
+    def commit_transaction(self, _deadline_s: float) -> None:
+        self._step("commit")
+        for told in self._reports:
+            told(KafkaError(KafkaError._MSG_TIMED_OUT) if self.undelivered else None, None)
+        self._reports.clear()
+
+    def abort_transaction(self, _deadline_s: float) -> None:
+        self._step("abort")
+        self._reports.clear()
+
+    def _step(self, name: str) -> None:
+        self.calls.append(name)
+        if self.troubles.get(name):
+            raise self.troubles[name].pop(0)
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> PlanLog:
+    monkeypatch.setattr(plan_log, "Producer", FakeProducer)
+    monkeypatch.setattr(plan_log, "_newest_plan", lambda *_: None)
+    return PlanLog(Connection(bootstrap_servers="nowhere:1"))
+
+
+def producer(log: PlanLog) -> FakeProducer:
+    fake = log._producer
+    assert isinstance(fake, FakeProducer)
+    return fake
+
+
+@pytest.mark.parametrize("local", [refused(KafkaError.MSG_SIZE_TOO_LARGE), BufferError("queue full")])
+def test_a_plan_that_never_left_the_client_is_not_in_force(log: PlanLog, local: Exception) -> None:
+    log.write(("a",), None, "good")
+    producer(log).troubles["produce"] = [local, local]
+    for _ in range(2):
+        with pytest.raises(PlanNotWrittenError):
+            log.write(("a", "b"), None, "lost")
+        assert log.newest is not None
+        assert log.newest.reason == "good"
+    producer(log).calls.clear()
+    assert log.write(("a", "b"), None, "again").epoch == 4
+    assert log.newest.reason == "again"
+    assert producer(log).calls == ["abort", "begin", "produce", "commit"], "an empty transaction is given up"
+
+
+def test_a_commit_without_the_record_is_none(log: PlanLog) -> None:
+    producer(log).undelivered = True
+    with pytest.raises(PlanNotWrittenError, match="no broker has acknowledged it"):
+        log.write(("a",), None, "lost")
+    assert log.newest is None
+    producer(log).undelivered = False
+    log.write(("a",), None, "again")
+    assert log.newest is not None
+    assert log.newest.epoch == 2
+
+
+def test_a_commit_that_timed_out_is_repeated_and_tells_what_became_of_it(log: PlanLog) -> None:
+    producer(log).troubles["commit"] = [refused(KafkaError._TIMED_OUT)] * 2
+    for reason in ("first", "still no answer"):
+        with pytest.raises(PlanNotWrittenError):
+            log.write(("a",), None, reason)
+    assert log.newest is None
+    log.write(("b",), None, "second")
+    assert producer(log).calls.count("produce") == 2, "nothing is produced while the first is undecided"
+    assert log.newest is not None
+    assert (log.newest.epoch, log.newest.reason) == (2, "second")
+
+
+def test_a_commit_that_must_be_given_up_is(log: PlanLog) -> None:
+    producer(log).troubles["commit"] = [refused(KafkaError._MSG_TIMED_OUT, abort=True)] * 2
+    with pytest.raises(PlanNotWrittenError):
+        log.write(("a",), None, "lost")
+    log.write(("a",), None, "again")
+    assert log.newest is not None
+    assert log.newest.reason == "again"
+
+
+def test_a_controller_that_was_replaced_is_told_at_any_step(log: PlanLog) -> None:
+    producer(log).troubles["begin"] = [refused(KafkaError._FENCED, fatal=True)]
+    with pytest.raises(FencedError):
+        log.write(("a",), None, "too late")

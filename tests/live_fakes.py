@@ -105,6 +105,9 @@ class FakeReports:
     def highest_epoch(self) -> int:
         return max((report.epoch for report in self.newest.values()), default=0)
 
+    def assigned_epochs(self) -> dict[str, int]:
+        return {name: report.assigned_epoch for name, report in self.newest.items() if self.age_s(name) <= 2}
+
     def tell(
         self,
         replica: str,
@@ -113,6 +116,7 @@ class FakeReports:
         *,
         partitions: tuple[int, ...] = (),
         epoch: int = 0,
+        assigned_epoch: int | None = None,
         generation: int = 1,
         in_group: bool | None = None,
         processed: int = 0,
@@ -123,8 +127,9 @@ class FakeReports:
         self.newest[replica] = Progress(
             replica=replica, incarnation=f"life-{process.pid}", pid=process.pid,
             member_id=f"member-{process.pid}" if member else "", generation=generation if member else -1,
-            epoch=epoch, assigned_epoch=epoch, state=state, partitions=partitions, positions={}, processed=processed,
-            busy_us=busy_us, rebalances=0, at_us=int(self._clock() * 1e6),
+            epoch=epoch, assigned_epoch=epoch if assigned_epoch is None else assigned_epoch, state=state,
+            partitions=partitions, positions={}, processed=processed, busy_us=busy_us, rebalances=0,
+            at_us=int(self._clock() * 1e6),
         )  # fmt: skip
 
 

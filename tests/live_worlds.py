@@ -1,5 +1,7 @@
 """The scaler and the group in worlds of fakes, for tests that read as timelines."""
 
+import math
+
 from live_fakes import FakeClock, FakeLauncher, FakeLoads, FakePlanLog, FakeProcess, FakeReports
 
 from autoscaler.estimation.service_rates import ServiceRates
@@ -7,6 +9,8 @@ from autoscaler.live.group import LiveGroup
 from autoscaler.live.processes import ProcessScaler
 from autoscaler.live.publisher import Publisher
 from autoscaler.live.rebalances import Rebalances
+from autoscaler.live.troubles import Troubles
+from autoscaler.live.uptake import Uptake
 from autoscaler.model import Action, Decision, Plan
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChange, ReplicaChanged
 from contracts.plan import PlanRecord
@@ -25,6 +29,7 @@ class GroupWorld:
         in_force: PlanRecord | None = None,
         *,
         grace_s: float = 0.0,
+        taken_within_s: float = math.inf,
         learn: bool = True,
         joins_warm: bool = False,
         places_itself: bool = False,
@@ -36,6 +41,9 @@ class GroupWorld:
         self.loads = FakeLoads(self.clock, PARTITIONS)
         self.journal: list[JournalEntry] = []
         self.warnings: list[str] = []
+        self.said: list[str] = []
+        self.troubles = Troubles(self.said.append)
+        self.took_s: list[float] = []
         self.scaler = ProcessScaler(
             self.launcher,
             self.journal.append,
@@ -51,6 +59,8 @@ class GroupWorld:
                 self.scaler,
                 self.journal.append,
                 self.clock,
+                uptake=Uptake(taken_within_s, self.clock, self.took_s.append),
+                trouble=lambda why: self.troubles.tell("plans", why),
                 grace_s=grace_s,
             ),
             scaler=self.scaler,

@@ -1,5 +1,7 @@
 """A replica that only reports: warm, then member once a plan names it, drained once none does any more.
 
+STUB_DEAF_TO="payment-1:2": that replica reads plans 1 and 2 and does not take them.
+
 Started by the autoscaler's tests in place of services.payment, where a real one would only be slower.
 """
 
@@ -25,6 +27,8 @@ def main() -> int:
     producer = Producer(kafka)
     plans = Consumer(kafka | {"group.id": "stub", "enable.auto.commit": False, "isolation.level": "read_committed"})
     plans.assign([TopicPartition(qualified(namespace, Topic.PLANS), 0, 0)])
+    deaf, _, deaf_to = os.environ.get("STUB_DEAF_TO", "").partition(":")
+    assigned = 0
     epoch, state = 0, ReplicaState.WARM
     owned: tuple[int, ...] = ()
     incarnation = str(time.time_ns())
@@ -33,6 +37,7 @@ def main() -> int:
         if record is not None and record.error() is None:
             plan = msgspec.json.decode(record.value(), type=PlanRecord)
             epoch = plan.epoch
+            assigned = assigned if deaf == name and epoch <= int(deaf_to) else epoch
             if name in plan.replicas:
                 state = ReplicaState.MEMBER
             elif state is ReplicaState.MEMBER:
@@ -42,7 +47,7 @@ def main() -> int:
         report = Progress(
             replica=name, incarnation=incarnation, pid=os.getpid(),
             member_id=f"member-{name}-{incarnation}" if in_group else "", generation=epoch if in_group else -1,
-            epoch=epoch, assigned_epoch=epoch, state=state, partitions=owned, positions={}, processed=0, busy_us=0,
+            epoch=epoch, assigned_epoch=assigned, state=state, partitions=owned, positions={}, processed=0, busy_us=0,
             rebalances=0, at_us=time.time_ns() // 1000,
         )  # fmt: skip
         producer.produce(qualified(namespace, Topic.PROGRESS), msgspec.json.encode(report), key=name)

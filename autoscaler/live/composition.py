@@ -1,7 +1,9 @@
 """Puts the live autoscaler together and takes it apart again."""
 
+import math
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import Any, Final
@@ -25,6 +27,8 @@ from autoscaler.live.publisher import Publisher
 from autoscaler.live.rebalances import Rebalances
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.state_dir import LearnedTimes
+from autoscaler.live.troubles import Troubles
+from autoscaler.live.uptake import Uptake
 from autoscaler.live.web import Source, WebServer
 from autoscaler.policies.registry import configured_policy
 from autoscaler.policies.settings import REPLICA_PREFIX
@@ -88,12 +92,14 @@ class LiveAutoscaler:
         self._settings = settings
         self._stop = stop
         self._metrics = Metrics()
+        self._troubles = Troubles(warn, self._metrics.flag)
         source = Source(
             last_tick=lambda: self._loop.last_tick(),  # noqa: PLW0108  the loop is made after it
             plan=self._plan,
             decisions=lambda limit: list(self._journal.recent)[: -limit - 1 : -1],
             registry=self._metrics.registry,
             tick_limit_s=TICKS_MISSED * settings.decision_interval_s,
+            troubles=lambda: self._troubles.now,
         )
         self._web = WebServer(source, settings.http_port) if settings.http_port else None
         self._journal = JournalTopic(connection, self._metrics)
@@ -121,7 +127,17 @@ class LiveAutoscaler:
             loads=LoadReader(self._offsets),
             reports=self._reports,
             publisher=Publisher(
-                PlanLog(connection), self._scaler, self._journal.record, time.time, grace_s=settings.absence_grace_s
+                PlanLog(connection),
+                self._scaler,
+                self._journal.record,
+                time.time,
+                uptake=Uptake(
+                    math.inf if settings.runtime else settings.taken_within_s,
+                    time.time,
+                    self._metrics.plan_taken.observe,
+                ),
+                trouble=partial(self._troubles.tell, "plans"),
+                grace_s=settings.absence_grace_s,
             ),
             scaler=self._scaler,
             service_rates=ServiceRates(1 / settings.service_time_s),

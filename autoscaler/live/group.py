@@ -151,7 +151,7 @@ class LiveGroup:
         if self.intent is None:
             return
         self._place_new_partitions(self.intent.plan)
-        self._publisher.publish_if_due(self._reports.highest_epoch())
+        self._publisher.publish_if_due(self._reports.highest_epoch(), self._reports.assigned_epochs())
         named = () if self.in_force is None else self.in_force.replicas
         for name in self._scaler.requested:
             if name not in named and name not in self.intent.plan.replicas:

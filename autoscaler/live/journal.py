@@ -34,9 +34,18 @@ class Metrics:
         self._epoch = self._gauge("plan_epoch", "Epoch of the plan in force")
         self._decisions = self._counter("decisions_total", "Decisions taken: up, down, reassign or hold", ["action"])
         self._blind = self._counter("holds_for_want_of_data_total", "Ticks at which a number was unknown")
-        self._plans = self._counter("plans_total", "Plans written; `repair`: one that no policy asked for", ["action"])
+        self._plans = self._counter(
+            "plans_total", "Plans written; `repair`: no policy asked for it, `repeat`: not taken", ["action"]
+        )
         self._changes = self._counter("replica_changes_total", "Changes in the life of replicas", ["change"])
         self.rebalance_time = self._gauge("rebalance_time_seconds", "Rebalance time (t_r) that the policy plans for")
+        self._troubles = self._gauge("trouble", "1 while it is in trouble; /healthz says why", ["what"])
+        self.plan_taken = Histogram(
+            "tailpack_plan_taken_seconds",
+            "From the write of a plan until every member serves by it",
+            buckets=(0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30),
+            registry=self.registry,
+        )
         self.tick_seconds = Histogram(
             "tailpack_tick_seconds",
             "Wall time of one tick",
@@ -44,6 +53,10 @@ class Metrics:
             registry=self.registry,
         )
         self.last_tick = self._gauge("last_tick_timestamp_seconds", "End of the last tick, seconds since the epoch")
+
+    def flag(self, what: str, is_in_trouble: bool) -> None:
+        """Show whether something is in trouble."""
+        self._troubles.labels(what).set(is_in_trouble)
 
     def note(self, entry: JournalEntry) -> None:
         """Count what the journal records."""

@@ -89,6 +89,11 @@ class ProgressReader:
         """Return the newest plan epoch that any replica says it has read; 0 without reports."""
         return max((report.epoch for report in self._newest.values()), default=0)
 
+    def assigned_epochs(self) -> dict[str, int]:
+        """Return replica → plan that its assignment was made from, of those whose newest report is not stale."""
+        fresh = (name for name in self._newest if self.age_s(name) <= STALE_AFTER_S)
+        return {name: self._newest[name].assigned_epoch for name in fresh}
+
     def close(self) -> None:
         """Leave the brokers."""
         self._consumer.close()

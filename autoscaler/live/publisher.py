@@ -7,12 +7,15 @@ from typing import Final
 
 from autoscaler.live.plan_log import PlanLog, PlanNotWrittenError
 from autoscaler.live.processes import ProcessScaler
+from autoscaler.live.uptake import Uptake
 from autoscaler.model import Plan
 from contracts.journal import JournalEntry, PlanWritten
 from contracts.plan import Eviction, PlanRecord
 
 REPAIR: Final = "repair"
 """Action of a plan that no policy asked for: a replica died, could not start, or is back."""
+REPEAT: Final = "repeat"
+"""Action of a plan that says what the one before said, because a member did not take that."""
 _WRITE_AGAIN_S: Final = 0.5
 """Pause before a plan that the brokers did not take is written again."""
 
@@ -28,10 +31,25 @@ class Intent:
     """It was in force, whole."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Due:
+    """A plan that is to be written now."""
+
+    plan: Plan
+    action: str
+    reason: str
+    evictions: tuple[Eviction, ...]
+    grace_s: float
+    whole: bool
+    """It is the intent, not what is feasible of it."""
+
+
 class Publisher:
     """What the group shall become, and its way into the plan log.
 
     grace_s: for so long the partitions of a replica that died wait for its return; then they go to the others.
+    uptake: looks whether members take the plans; one that is not taken is written again.
+    trouble: called with what is wrong with the plans now, empty when nothing is.
     """
 
     def __init__(
@@ -41,14 +59,19 @@ class Publisher:
         record: Callable[[JournalEntry], None],
         clock: Callable[[], float],
         *,
+        uptake: Uptake,
+        trouble: Callable[[str], None],
         grace_s: float = 0.0,
     ) -> None:
+        self._uptake = uptake
+        self._trouble = trouble
         self._log = log
         self._scaler = scaler
         self._record = record
         self._clock = clock
         self._grace_s = grace_s
         self._write_after_s = 0.0
+        self._unwritten = ""
         self._intent: Intent | None = None
 
     @property
@@ -65,14 +88,46 @@ class Publisher:
         """From now on work towards `plan`; that replaces what was wanted before."""
         self._intent = Intent(plan, action, reason)
 
-    def publish_if_due(self, epoch_seen: int) -> None:
+    def publish_if_due(self, epoch_seen: int, epochs: Mapping[str, int]) -> None:
         """Write the wanted plan once all its replicas could join; if one of them is absent, what is feasible.
 
-        epoch_seen: the highest that a replica has reported; epochs grow beyond it. Raises FencedError.
+        epoch_seen: the highest that a replica has reported; epochs grow beyond it. epochs: member → plan that its
+        assignment was made from, of those who have reported lately. Raises FencedError.
         """
+        self._uptake.look(self.in_force, {name: epoch for name, epoch in epochs.items() if self._scaler.ready(name)})
+        self._trouble(self._unwritten or self._uptake.why_late())
         intent = self._intent
         if intent is None or self._clock() < self._write_after_s:
             return
+        due = self._due(intent) or self._repetition()
+        if due is None:
+            return
+        before = self.in_force
+        self._log.stay_above(epoch_seen)
+        try:
+            written = self._log.write(due.plan.replicas, due.plan.assignment, due.reason, due.evictions, due.grace_s)
+        except PlanNotWrittenError as failed:
+            self._write_after_s = self._clock() + _WRITE_AGAIN_S
+            self._unwritten = str(failed)
+            return
+        self._unwritten = ""
+        self._scaler.evictions[:] = [one for one in self._scaler.evictions if one not in due.evictions]
+        self._intent = replace(intent, carried_out=intent.carried_out or due.whole)
+        self._uptake.written(written)
+        self._record(
+            PlanWritten(
+                at_us=written.at_us,
+                epoch=written.epoch,
+                action=due.action,
+                reason=due.reason,
+                replicas=written.replicas,
+                assignment=written.assignment,
+                moved=moved(None if before is None else before.assignment, written.assignment),
+            )
+        )
+
+    def _due(self, intent: Intent) -> "_Due | None":
+        """Return the plan that brings the group nearer to `intent`, None when there is nothing to write now."""
         able = {name for name in intent.plan.replicas if self._scaler.ready(name)}
         awaited = [name for name in intent.plan.replicas if self._awaited(name)] if able else []
         evictions = tuple(self._scaler.evictions)
@@ -80,32 +135,20 @@ class Publisher:
         urgent = bool(evictions) or any(self._scaler.absent(name) for name in intent.plan.replicas)
         plan = feasible(intent.plan, able.union(awaited)) if complete or urgent else None
         if plan is None or (not evictions and says(self.in_force, plan)):
-            return
-        planned = complete and not intent.carried_out
-        action = intent.action if planned else REPAIR
-        reason = intent.reason if planned else why_partial(intent.plan, plan.replicas, awaited, evictions)
-        before = self.in_force
-        self._log.stay_above(epoch_seen)
-        try:
-            written = self._log.write(
-                plan.replicas, plan.assignment, reason, evictions, self._grace_s if awaited else 0.0
-            )
-        except PlanNotWrittenError:
-            self._write_after_s = self._clock() + _WRITE_AGAIN_S
-            return
-        del self._scaler.evictions[: len(evictions)]
-        self._intent = replace(intent, carried_out=intent.carried_out or complete)
-        self._record(
-            PlanWritten(
-                at_us=written.at_us,
-                epoch=written.epoch,
-                action=action,
-                reason=reason,
-                replicas=written.replicas,
-                assignment=written.assignment,
-                moved=moved(None if before is None else before.assignment, written.assignment),
-            )
-        )
+            return None
+        grace_s = self._grace_s if awaited else 0.0
+        if complete and not intent.carried_out:
+            return _Due(plan, intent.action, intent.reason, evictions, grace_s, whole=True)
+        reason = why_partial(intent.plan, plan.replicas, awaited, evictions)
+        return _Due(plan, REPAIR, reason, evictions, grace_s, whole=complete)
+
+    def _repetition(self) -> "_Due | None":
+        """Return the plan in force, to be written again for those who have not taken it."""
+        if self.in_force is None or not self._uptake.repeat_is_due:
+            return None
+        plan = Plan(self.in_force.replicas, self.in_force.assignment)
+        reason = f"{self._uptake.why_late()}: written again"
+        return _Due(plan, REPEAT, reason, self.in_force.evictions, self.in_force.grace_s, whole=False)
 
     def _awaited(self, name: str) -> bool:
         """Whether `name` was in force when it died, and its partitions still wait for it."""

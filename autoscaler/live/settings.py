@@ -29,6 +29,9 @@ class AutoscalerSettings(Scaling, Target, Guards, Membership, Work):
     startup_s: float = setting(2.0, "s", least=0)
     """From the request of a replica until it could serve, before one was seen to start. A Python process on one of two
     busy cores takes so long."""
+    taken_within_s: float = setting(12.0, "s", above=0)
+    """A member that serves by an older plan for longer is said to be late, and the plan is written again. Not less than
+    the longest round may take."""
     runtime: str = setting("", known=("", *RUNTIMES))
     """Another runtime than ours carries out the work, and places the partitions itself: plans state a count only."""
     http_port: int = setting(0, least=0, most=65535)

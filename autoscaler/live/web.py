@@ -41,14 +41,27 @@ class Source:
     registry: CollectorRegistry
     tick_limit_s: float
     """Above that age of the last tick the autoscaler is unwell."""
+    troubles: Callable[[], Mapping[str, str]] = dict
+    """What is in trouble → why."""
 
 
 def health(source: Source) -> Answer:
-    """200 only when the last tick is recent: a controller that no longer ticks protects nobody."""
+    """200 only when the last tick is recent: a controller that no longer ticks protects nobody.
+
+    One that ticks although something is in trouble is `degraded`, and says what: to start it anew mends nothing.
+    """
     ticks, age_s = source.last_tick()
     alive = ticks > 0 and age_s <= source.tick_limit_s
-    state = "ok" if alive else "no tick yet" if ticks == 0 else "the last tick is too long ago"
-    body = {"status": state, "ticks": ticks, "last_tick_age_s": round(age_s, 3), "limit_s": source.tick_limit_s}
+    troubles = source.troubles()
+    well = "degraded" if troubles else "ok"
+    state = well if alive else "no tick yet" if ticks == 0 else "the last tick is too long ago"
+    body: dict[str, Any] = {
+        "status": state,
+        "ticks": ticks,
+        "last_tick_age_s": round(age_s, 3),
+        "limit_s": source.tick_limit_s,
+    }
+    body |= {"troubles": troubles} if troubles else {}
     return Answer(msgspec.json.encode(body), "200 OK" if alive else "503 Service Unavailable")
 
 

@@ -99,6 +99,22 @@ def test_a_killed_replica_is_evicted_and_replaced(autoscaler: Autoscaler) -> Non
     assert died.at_us <= autoscaler.written()[1].at_us < again.at_us, "survivors are told before another is started"
 
 
+def test_a_plan_that_a_member_reads_and_does_not_take_is_told_and_written_again(
+    kafka: str, namespace: str, tmp_path: Path
+) -> None:
+    create_topics(kafka, namespace, 4)
+    deaf = {"STUB_DEAF_TO": "payment-1:2", "TAILPACK_TAKEN_WITHIN_S": "2"}
+    with Autoscaler(kafka, namespace, tmp_path / "state", more=deaf) as autoscaler:
+        autoscaler.wait_for_plan(2)
+        health = wait_for(lambda: autoscaler.get("/healthz").get("troubles"), "the trouble on the health page")
+        assert "is not taken within 2 s by payment-1 (serves by 0)" in health["plans"]
+        plans = autoscaler.wait_for_plan(3)
+        assert [plan.epoch for plan in plans] == [1, 2, 3]
+        assert plans[0].assignment == plans[1].assignment == plans[2].assignment
+        wait_for(lambda: autoscaler.get("/healthz")["status"] == "ok", "the end of the trouble")
+        assert [one.action for one in autoscaler.written()] == ["start", "repeat", "repeat"]
+
+
 def test_a_second_controller_ends_the_first(autoscaler: Autoscaler, tmp_path: Path) -> None:
     before = autoscaler.pids()
     with Autoscaler(autoscaler.kafka, autoscaler.namespace, tmp_path / "other") as second:

@@ -15,6 +15,7 @@ from autoscaler.live.web import Answer, PortTakenError, Source, WebServer, respo
 class State:
     ticks: int = 5
     age_s: float = 0.4
+    troubles: dict[str, str] = field(default_factory=dict)
     decisions: list[dict[str, int]] = field(default_factory=lambda: [{"tick": n} for n in range(100, 0, -1)])
 
 
@@ -31,6 +32,7 @@ def source(state: State) -> Source:
         decisions=lambda limit: state.decisions[:limit],
         registry=Metrics().registry,
         tick_limit_s=3.0,
+        troubles=lambda: state.troubles,
     )
 
 
@@ -43,6 +45,14 @@ def test_healthy_while_ticks_are_recent(source: Source) -> None:
     status, body = get(source, "/healthz")
     assert status == "200 OK"
     assert body == {"status": "ok", "ticks": 5, "last_tick_age_s": 0.4, "limit_s": 3.0}
+
+
+def test_in_trouble_it_is_degraded_and_says_why_but_nobody_shall_start_it_anew(source: Source, state: State) -> None:
+    state.troubles = {"plans": "plan 7 is not taken within 12 s by payment-1 (serves by 6)"}
+    status, body = get(source, "/healthz")
+    assert (status, body["status"], body["troubles"]) == ("200 OK", "degraded", state.troubles)
+    state.ticks = 0
+    assert get(source, "/healthz")[1]["status"] == "no tick yet"
 
 
 @pytest.mark.parametrize(("ticks", "age_s"), [(0, 0.1), (5, 3.1)])

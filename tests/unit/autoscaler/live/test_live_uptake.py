@@ -1,0 +1,107 @@
+"""A plan is not carried out because it was written: members say by which plan they serve."""
+
+import pytest
+from live_worlds import ALL_ON_0, HALVES, GroupWorld, started
+
+from autoscaler.live.journal import Metrics
+from autoscaler.live.plan_log import PlanNotWrittenError
+from autoscaler.live.troubles import Troubles
+from autoscaler.live.uptake import LONGEST_PAUSE_S
+from autoscaler.model import Action
+
+WITHIN_S = 12.0
+
+
+def group() -> GroupWorld:
+    world = started(2, taken_within_s=WITHIN_S)
+    report(world, 1, 1)
+    return world
+
+
+def report(world: GroupWorld, *assigned: int) -> None:
+    """Let each replica report the plan that it serves by; time passes for none of them."""
+    for ordinal, epoch in enumerate(assigned):
+        name = f"payment-{ordinal}"
+        world.reports.tell(name, world.launcher.newest(name), epoch=epoch, assigned_epoch=epoch)
+    world.group.advance()
+
+
+def stay(world: GroupWorld, seconds: float, *assigned: int) -> None:
+    """Let time pass in steps of a second."""
+    for _ in range(round(seconds)):
+        world.clock.advance(1)
+        report(world, *assigned)
+
+
+def test_a_plan_that_a_member_does_not_take_is_told_and_written_again() -> None:
+    world = group()
+    stay(world, WITHIN_S + 1, 1, 0)
+    assert [entry[0] for entry in world.plans()] == ["start", "repeat"]
+    why = "plan 1 is not taken within 12 s by payment-1 (serves by 0)"
+    assert world.log.written[-1].reason == f"{why}: written again"
+    assert (world.log.written[-1].epoch, world.plans()[-1][2]) == (2, HALVES)
+    assert world.said == [f"plans: {why}"]
+    stay(world, 1, 2, 2)
+    assert not world.troubles.now
+    assert world.said[1:] == ["plans: well again"]
+
+
+def test_repetitions_become_rare() -> None:
+    world = group()
+    stay(world, 600, 1, 0)
+    assert 600 / LONGEST_PAUSE_S <= len(world.plans()) <= 600 / LONGEST_PAUSE_S + 4
+    assert len(world.said) == 1, "said once"
+
+
+def test_slow_members_and_silent_ones_are_no_reason() -> None:
+    world = group()
+    stay(world, WITHIN_S - 1, 1, 0)
+    stay(world, 1, 1, 1)
+    stay(world, 1, 1, 0)
+    stay(world, WITHIN_S, 1)  # payment-1 says nothing
+    assert len(world.plans()) == 1
+    assert not world.troubles.now
+
+
+def test_a_member_that_follows_plan_after_plan_is_not_late() -> None:
+    world = group()
+    for epoch in range(1, 30):
+        world.decide(Action.REASSIGN, ("payment-0", "payment-1"), ALL_ON_0 if epoch % 2 else HALVES)
+        stay(world, 1, epoch, epoch)
+    assert not world.troubles.now
+
+
+def test_how_long_a_plan_took_is_known() -> None:
+    world = group()
+    world.took_s.clear()
+    world.decide(Action.DOWN, ("payment-0",), ALL_ON_0)
+    stay(world, 2, 1)
+    assert world.took_s == []
+    stay(world, 1, 2)
+    assert world.took_s == [3.0]
+
+
+def test_a_plan_that_cannot_be_written_is_told_until_it_is() -> None:
+    world = group()
+    world.log.troubles = [PlanNotWrittenError("cannot write plan 2: message size too large")] * 3
+    world.decide(Action.DOWN, ("payment-0",), ALL_ON_0)
+    stay(world, 1, 1, 1)
+    assert world.troubles.now == {"plans": "cannot write plan 2: message size too large"}
+    stay(world, 4, 1, 1)
+    assert world.troubles.now == {}
+    assert world.plans()[-1] == ("down", ("payment-0",), ALL_ON_0)
+
+
+def test_a_trouble_is_said_as_it_begins_and_ends_and_shown_between() -> None:
+    said: list[str] = []
+    metrics = Metrics()
+    troubles = Troubles(said.append, metrics.flag)
+    for why in ("", "late by 1", "late by 2"):
+        troubles.tell("plans", why)
+    assert troubles.now == {"plans": "late by 2"}
+    assert metrics.registry.get_sample_value("tailpack_trouble", {"what": "plans"}) == 1
+    troubles.tell("plans", "")
+    assert metrics.registry.get_sample_value("tailpack_trouble", {"what": "plans"}) == 0
+    assert said == ["plans: late by 1", "plans: well again"]
+    with pytest.raises(TypeError):
+        troubles.now["plans"] = "read only"  # type: ignore[index]

@@ -5,32 +5,42 @@ Times are integer microseconds since the epoch (UTC), read from the wall clock o
 
 from enum import StrEnum
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
 SCHEMA_VERSION: Final = 1
+MAX_ID_LENGTH: Final = 64
+MAX_TEXT_LENGTH: Final = 1024
+
+Id = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_ID_LENGTH)]
+"""Whoever decodes a record with more refuses it, so no field can grow from stage to stage."""
+Text = Annotated[str, msgspec.Meta(max_length=MAX_TEXT_LENGTH)]
+Moment = Annotated[int, msgspec.Meta(ge=0, le=10**16)]
+"""Microseconds since the epoch, up to the year 2286."""
+Amount = Annotated[int, msgspec.Meta(ge=-(10**16), le=10**16)]
+"""In the currency's minor unit (cents). What may be ordered is Order's to say."""
 
 
 class Timeline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """When an event passed each stage; every stage adds its own and passes the rest on."""
 
-    intended_us: int
+    intended_us: Moment
     """When the schedule wanted the event sent. Latency starts here."""
-    placed_us: int
+    placed_us: Moment
     """When the generator or the API handed it to its Kafka client."""
-    accepted_us: int | None = None
+    accepted_us: Moment | None = None
     """When Order accepted it; absent in payment-only runs."""
-    received_us: int | None = None
+    received_us: Moment | None = None
     """When a Payment replica polled it."""
-    done_us: int | None = None
+    done_us: Moment | None = None
     """When that replica finished serving it. Latency of the SLA stage ends here."""
-    shipped_us: int | None = None
-    notified_us: int | None = None
+    shipped_us: Moment | None = None
+    notified_us: Moment | None = None
     partition: int | None = None
     """Partition, offset: where the event lay in payments.requested."""
     offset: int | None = None
-    replica: str | None = None
+    replica: Text | None = None
     """Name of the Payment replica that served it."""
     epoch: int | None = None
     """Epoch of the plan in force at that replica; 0 without a plan."""
@@ -40,14 +50,13 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class _Purchase(msgspec.Struct, frozen=True, kw_only=True):
-    order_id: str
-    customer: str
-    merchant: str
-    country: str
+    order_id: Id
+    customer: Id
+    merchant: Id
+    country: Id
     """ISO 3166 alpha-2 code of the customer's country."""
-    currency: str
-    amount_minor: int
-    """In the currency's minor unit (cents)."""
+    currency: Id
+    amount_minor: Amount
 
     def purchase(self) -> dict[str, Any]:
         """Return the fields that every stage up to the payment passes on."""
@@ -57,14 +66,14 @@ class _Purchase(msgspec.Struct, frozen=True, kw_only=True):
 class OrderPlaced(_Purchase, frozen=True, kw_only=True):
     """What a customer asks for."""
 
-    card_number: str
+    card_number: Id
     v: int = SCHEMA_VERSION
 
 
 class PaymentRequested(_Purchase, frozen=True, kw_only=True):
     """A valid order on its way to Payment. The card number has been replaced by a token."""
 
-    card_token: str
+    card_token: Id
     timeline: Timeline
     v: int = SCHEMA_VERSION
 
@@ -72,9 +81,9 @@ class PaymentRequested(_Purchase, frozen=True, kw_only=True):
 class PaymentSettled(_Purchase, frozen=True, kw_only=True):
     """Payment's verdict. `payment_id` follows from the order id alone, so a repeat is recognised."""
 
-    payment_id: str
+    payment_id: Id
     accepted: bool
-    decline_reason: str | None
+    decline_reason: Text | None
     risk_score: float
     """0 (harmless) to 1."""
     timeline: Timeline
@@ -84,14 +93,14 @@ class PaymentSettled(_Purchase, frozen=True, kw_only=True):
 class ShipmentScheduled(msgspec.Struct, frozen=True, kw_only=True):
     """A parcel for an accepted payment."""
 
-    shipment_id: str
-    order_id: str
-    payment_id: str
-    customer: str
-    country: str
-    parcel: str
-    carrier: str
-    promised_on: str
+    shipment_id: Id
+    order_id: Id
+    payment_id: Id
+    customer: Id
+    country: Id
+    parcel: Id
+    carrier: Id
+    promised_on: Id
     """ISO date."""
     timeline: Timeline
     v: int = SCHEMA_VERSION
@@ -100,14 +109,14 @@ class ShipmentScheduled(msgspec.Struct, frozen=True, kw_only=True):
 class NotificationSent(msgspec.Struct, frozen=True, kw_only=True):
     """The message to the customer; closes the timeline."""
 
-    notification_id: str
-    order_id: str
-    payment_id: str
-    shipment_id: str | None
+    notification_id: Id
+    order_id: Id
+    payment_id: Id
+    shipment_id: Id | None
     """Absent where the payment was declined."""
-    customer: str
+    customer: Id
     accepted: bool
-    text: str
+    text: Text
     timeline: Timeline
     v: int = SCHEMA_VERSION
 
@@ -125,6 +134,10 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     order_id: str | None
     payload: str
     """The refused value as text, cut to 4 KiB, digits of card numbers masked."""
+    payload_bytes: int = 0
+    """Length of the refused value."""
+    payload_hash: str = ""
+    """BLAKE2b of the whole refused value, 16 bytes as hexadecimal digits."""
     at_us: int
     v: int = SCHEMA_VERSION
 

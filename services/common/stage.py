@@ -11,8 +11,9 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final
 
 from contracts.clock import now_us
+from services.common.dead_letters import dead_letter, letter_key
 from services.common.once import Acknowledgements, SeenIds, Slot
-from services.common.records import Decide, Effect, Incoming, Refusal, ServiceError, dead_letter, encode
+from services.common.records import Decide, Effect, Incoming, Refusal, ServiceError, encode
 
 Send = Callable[[Effect], Awaitable["asyncio.Future[Any]"]]
 """Hand a record to the client; the future is done when the broker has it. May wait: that is the back-pressure."""
@@ -54,7 +55,7 @@ class Stage:
     def _letter(self, record: Incoming, refusal: Refusal) -> Effect:
         self.refused += 1
         letter = dead_letter(self.name, record, refusal, now_us())
-        return Effect(letter.letter_id, self.letters_topic, record.key, encode(letter))
+        return Effect(letter.letter_id, self.letters_topic, letter_key(record.key), encode(letter))
 
     async def _write(self, effect: Effect, slot: Slot) -> None:
         if effect.id is not None:

@@ -6,7 +6,7 @@ Every rule is asked, so that the customer can mend all mistakes in one go.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Any, Final, get_type_hints
 from zlib import crc32
 
 import msgspec
@@ -14,6 +14,7 @@ import msgspec
 from contracts.catalogue import COUNTRIES, CURRENCIES, MAX_AMOUNT_MINOR, MAX_ORDER_BYTES, MERCHANTS, luhn_digit
 from contracts.events import (
     INTENDED_AT_HEADER,
+    MAX_ID_LENGTH,
     PARTITION_HEADER,
     PLACED_AT_HEADER,
     SCHEMA_VERSION,
@@ -29,7 +30,6 @@ from services.common.records import Incoming, Refusal, decoder, effect_id, order
 STAGE: Final = "order"
 MAX_HEADER_DIGITS: Final = 16
 """Of a number in a header. Microseconds of that length reach to the year 2286; longer ones are no dates."""
-MAX_ID_LENGTH: Final = 64
 CARD_DIGITS: Final = range(12, 20)
 
 _decode = decoder(OrderPlaced)
@@ -162,7 +162,8 @@ _RULES: Final[tuple[tuple[str, Callable[[Any], str | None]], ...]] = (
     ("amount_minor", _amount),
     ("card_number", _card),
 )
-_TYPES: Final = {field.name: field.type for field in msgspec.structs.fields(OrderPlaced)}
+_TYPES: Final = get_type_hints(OrderPlaced)
+"""Without their limits: of those the rules tell in plainer words."""
 
 
 def problems_in(fields: Mapping[str, Any]) -> tuple[str, ...]:

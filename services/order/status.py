@@ -11,9 +11,8 @@ from typing import Final
 import msgspec
 
 from contracts.clock import now_us
-from contracts.events import NotificationSent, PaymentSettled
+from contracts.events import MAX_ID_LENGTH, NotificationSent, PaymentSettled
 from services.common.records import Effect, encode
-from services.order.domain import MAX_ID_LENGTH
 
 MAX_ORDERS: Final = 200_000
 """Orders kept, the oldest dropped first: some 80 MB."""

@@ -13,7 +13,8 @@ from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.events import PaymentRequested, PaymentSettled
 from contracts.topics import Group, Topic, qualified
-from services.common.records import Refusal, dead_letter, decoder, encode, order_id_in
+from services.common.dead_letters import dead_letter, letter_key
+from services.common.records import Refusal, decoder, encode, order_id_in
 from services.consumer import Event, PlanConsumer, Topics
 from services.payment.domain import authorise, payment_id
 from services.payment.pace import Pace
@@ -70,7 +71,8 @@ def settle(event: Event, replica: str, done_us: int) -> tuple[Topic, bytes | Non
     """
     requested = requested_payment(event.value)
     if isinstance(requested, Refusal):
-        return Topic.DEAD_LETTERS, event.key, encode(dead_letter(Group.PAYMENT, event, requested, done_us))
+        letter = dead_letter(Group.PAYMENT, event, requested, done_us)
+        return Topic.DEAD_LETTERS, letter_key(event.key), encode(letter)
     settled = settled_payment(requested, event, replica, done_us)
     return Topic.PAYMENTS_SETTLED, settled.order_id.encode(), encode(settled)
 

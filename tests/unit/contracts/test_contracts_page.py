@@ -5,7 +5,7 @@ from dataclasses import fields
 from enum import EnumMeta
 from pathlib import Path
 from types import NoneType
-from typing import Any, get_args, get_origin
+from typing import Annotated, Any, get_args, get_origin
 
 import msgspec
 import pytest
@@ -52,6 +52,8 @@ def spelled(of: Any, *, may_be_absent: bool = False) -> str:
         return f"list of {spelled(arguments[0])}"
     if get_origin(of) is dict:
         return f"map of {spelled(arguments[0])} to {spelled(arguments[1])}"
+    if get_origin(of) is Annotated:
+        return spelled(arguments[0])
     if isinstance(of, EnumMeta):
         return "text"
     return SIMPLE.get(of) or str(of.__name__)

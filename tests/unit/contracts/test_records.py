@@ -2,7 +2,7 @@
 
 from enum import EnumMeta
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import Annotated, Any, Union, get_args, get_origin
 
 import msgspec
 import pytest
@@ -41,7 +41,15 @@ def values(of: Any) -> st.SearchStrategy[Any]:
         return st.sampled_from(of)
     if isinstance(of, type) and issubclass(of, msgspec.Struct):
         return records(of)
-    return SIMPLE[of]
+    return limited(of) if origin is Annotated else SIMPLE[of]
+
+
+def limited(of: Any) -> st.SearchStrategy[Any]:
+    """Return a strategy for text or numbers within the limits of a field."""
+    kind, limits = of.__origin__, of.__metadata__[0]
+    if kind is str:
+        return st.text(min_size=limits.min_length or 0, max_size=20)
+    return st.integers(limits.ge, limits.le)
 
 
 def structs_in(module: Any) -> list[type[msgspec.Struct]]:

@@ -1,13 +1,25 @@
-"""What cannot be decoded is refused with the reason; dead letters hold it, without card numbers."""
+"""What cannot be decoded is refused with the reason; dead letters hold it, cut to size and without card numbers."""
 
+import json
 import re
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contracts.catalogue import luhn_digit
 from contracts.events import DeadLetter, ShipmentScheduled, Timeline
-from services.common.records import PAYLOAD_LIMIT, Incoming, Refusal, dead_letter, decoder, encode, mask_cards
+from services.common.dead_letters import (
+    BARE_LETTER_LIMIT,
+    KEY_LIMIT,
+    LETTER_LIMIT,
+    PAYLOAD_LIMIT,
+    dead_letter,
+    letter_key,
+    mask_cards,
+)
+from services.common.records import Incoming, Refusal, decoder, encode
 
 SHIPMENT = ShipmentScheduled(
     shipment_id="s", order_id="o", payment_id="p", customer="c", country="DE", parcel="M-1", carrier="DHL",
@@ -27,6 +39,9 @@ def test_a_record_comes_back_as_it_was() -> None:
         (b"[]", "not a ShipmentScheduled", None),
         (b'{"v": 2, "order_id": "o"}', "schema version 2 is unknown", "o"),
         (b'{"v": "one"}', "not a ShipmentScheduled", None),
+        (b'{"v": 1' + b"0" * 5000 + b"}", "not a ShipmentScheduled", None),
+        (encode(SHIPMENT).replace(b'"o"', b'"' + b"o" * 65 + b'"'), "length <= 64", "o" * 65),
+        (b'{"v": 1, "order_id": "\xe4"}', "not JSON", None),
         (b'{"v": 1, "order_id": "o"}', "missing required field", "o"),
         (b'{"v": 1, "a": ' + b"[" * 30_000, "not JSON", None),
     ],
@@ -38,14 +53,31 @@ def test_what_is_no_record_is_refused(value: bytes | None, reason: str, order_id
     assert refused.order_id == order_id
 
 
-def letter_of(value: bytes | None) -> DeadLetter:
-    return dead_letter("order", Incoming("orders.placed", 3, 14, 0, b"k", value, {}), Refusal(("a", "b"), "o"), 9)
+def letter_of(value: bytes | None, *reasons: str, order_id: str | None = "o", bare: bool = False) -> DeadLetter:
+    record = Incoming("orders.placed", 3, 14, 0, b"k", value, {})
+    return dead_letter("order", record, Refusal(reasons or ("a", "b"), order_id), 9, bare=bare)
 
 
 def test_the_payload_is_cut_and_need_not_be_text() -> None:
-    assert len(letter_of(b"x" * 10_000).payload) == PAYLOAD_LIMIT
+    letter = letter_of(b"x" * 10_000)
+    assert len(letter.payload) == PAYLOAD_LIMIT
+    assert letter.payload_bytes == 10_000
+    assert letter.payload_hash != letter_of(b"x" * 10_001).payload_hash
     assert letter_of(b"\xff").payload == "\ufffd"
     assert letter_of(None).payload == ""
+
+
+ANYTHING = st.binary(max_size=60) | st.sampled_from([b"\x00", b'"', b"\\", "\U0001f600".encode(), b"\xff", b"4 "])
+
+
+@given(ANYTHING, st.integers(0, 3000), st.text(max_size=20), st.integers(0, 40), st.booleans())
+def test_a_letter_always_fits(part: bytes, times: int, told: str, reasons: int, bare: bool) -> None:
+    record = Incoming("t" * 249, 2**31 - 1, 2**63 - 1, 0, part * times, part * times, {})
+    refusal = Refusal((told * times,) * reasons, told * times)
+    letter = dead_letter("notification", record, refusal, 2**62, bare=bare)
+    assert len(encode(letter)) <= (BARE_LETTER_LIMIT if bare else LETTER_LIMIT)
+    assert len(letter_key(record.key) or b"") <= KEY_LIMIT
+    assert decoder(DeadLetter)(encode(letter)) == letter
 
 
 def test_only_the_last_four_digits_of_a_card_stay() -> None:
@@ -60,3 +92,38 @@ def test_no_run_of_twelve_digits_survives(text: str) -> None:
     masked = mask_cards(text)
     assert not re.search(r"(?:\d[ -]?){11}\d", masked)
     assert len(masked) == len(text)
+
+
+CARDS = st.text("0123456789", min_size=11, max_size=18).map(lambda digits: digits + luhn_digit(digits))
+SEPARATOR = st.characters(codec="utf-8").filter(lambda character: not character.isalnum())
+SEPARATORS = st.text(SEPARATOR | st.sampled_from(" .\u00a0-"), max_size=8)
+SPELLINGS = (
+    str,
+    lambda text: json.dumps(text)[1:-1],
+    lambda text: "".join(f"\\u{ord(one):04x}" for one in text if ord(one) < 2**16),
+)
+
+
+@given(st.data(), CARDS, st.sampled_from(SPELLINGS))
+def test_a_card_number_is_masked_whatever_separates_its_digits(
+    data: st.DataObject, card: str, spelling: Callable[[str], str]
+) -> None:
+    spelled = spelling("".join(digit + data.draw(SEPARATORS) for digit in card))
+    letter = letter_of(f'{{"note": "{spelled}"}}'.encode(), f"told {spelled}", order_id=spelled)
+    key = letter_key(spelled.encode()) or b""
+    for kept in (letter.payload, letter.reasons[0], letter.order_id or "", key.decode(errors="ignore")):
+        digits = "".join(filter(str.isdecimal, read(kept)))
+        assert card[-4:].startswith(digits)
+
+
+def read(text: str) -> str:
+    """What a reader makes of the escapes in a text that may be cut."""
+    whole = re.sub(r"\\u?[0-9a-f]{0,3}$", "", text)
+    return re.sub(r"\\u([0-9a-f]{4})", lambda found: chr(int(found[1], 16)), whole)
+
+
+def test_an_order_id_that_is_a_uuid_stays_readable() -> None:
+    of_digits = "00000000-0000-0000-0000-000000000001"
+    assert letter_of(b"", order_id=of_digits).order_id == of_digits
+    assert letter_of(b"", order_id="4111.1111.1111.1111").order_id == "****.****.****.1111"
+    assert len(letter_of(b"", order_id="x" * 1_000_000).order_id or "") == 64

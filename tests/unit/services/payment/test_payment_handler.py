@@ -12,7 +12,7 @@ from payment_group import request
 from contracts.connection import Connection
 from contracts.events import DeadLetter, PaymentRequested, PaymentSettled
 from contracts.topics import Topic
-from services.common.records import PAYLOAD_LIMIT
+from services.common.dead_letters import PAYLOAD_LIMIT
 from services.consumer import Delivery, Event, Options
 from services.payment.app import MAX_REQUEST_BYTES, PaymentService, settle
 from services.payment.domain import payment_id

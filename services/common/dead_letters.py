@@ -1,0 +1,102 @@
+"""What is kept of a record that a stage refused. It always fits, whatever the record was, and shows no card number.
+
+Everything that somebody else wrote is cut: value, key, order id, and the reasons, which may repeat parts of it.
+"""
+
+import re
+from hashlib import blake2b
+from typing import Any, Final
+
+from contracts.events import MAX_ID_LENGTH, DeadLetter
+from services.common.records import Refusal
+
+PAYLOAD_LIMIT: Final = 4096
+"""Bytes of a refused value that its dead letter keeps."""
+KEY_LIMIT: Final = 256
+"""Bytes of its key."""
+REASONS_LIMIT: Final = 12
+REASON_LIMIT: Final = 256
+"""Most reasons, and bytes of each."""
+LETTER_LIMIT: Final = 16_384
+"""Bytes that no letter exceeds, encoded: twice the payload, since quotes are escaped, and everything else."""
+BARE_LETTER_LIMIT: Final = 2048
+"""Bytes that no letter without payload and with one short reason exceeds."""
+_BARE_REASON: Final = 128
+
+_SEPARATORS: Final = 16
+"""Most characters between two digits of one card number."""
+_LOOK_AHEAD: Final = 4096
+"""Characters looked at beyond a cut, which may lie inside a card number: no such number is as long."""
+_TOKENS: Final = re.compile(r"\\{1,4}(?:u[0-9a-fA-F]{4}|[bfnrt])|.", re.DOTALL)
+"""One character, or a JSON escape that stands for one."""
+_CARD: Final = re.compile(rf"\d(?:[\W_]{{0,{_SEPARATORS}}}\d){{11,}}")
+"""Twelve or more digits with nothing but separators between them: whatever is neither letter nor digit."""
+_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_UNPRINTABLE: Final = dict.fromkeys((*range(9), 11, 12, *range(14, 32)), "\ufffd")
+"""JSON would write six characters for each of these."""
+
+
+def dead_letter(stage: str, record: Any, refusal: Refusal, at_us: int, *, bare: bool = False) -> DeadLetter:
+    """Return the letter that tells why `stage` refused `record`: an Incoming, or the consumer's Event.
+
+    bare: without payload and with one short reason, for a broker that takes small records only.
+    """
+    value = record.value or b""
+    reasons = refusal.reasons[:REASONS_LIMIT]
+    if bare:
+        reasons = (f"{_fitted(reasons[0] if reasons else '', _BARE_REASON)} (cut: the topic takes small records only)",)
+    return DeadLetter(
+        letter_id=f"{record.topic}/{record.partition}/{record.offset}",
+        stage=stage,
+        topic=record.topic,
+        partition=record.partition,
+        offset=record.offset,
+        reasons=tuple(_fitted(reason, REASON_LIMIT) for reason in reasons),
+        order_id=_order_id(refusal.order_id),
+        payload="" if bare else _fitted(value[: PAYLOAD_LIMIT + _LOOK_AHEAD].decode(errors="replace"), PAYLOAD_LIMIT),
+        payload_bytes=len(value),
+        payload_hash=blake2b(value, digest_size=16).hexdigest(),
+        at_us=at_us,
+    )
+
+
+def letter_key(key: bytes | None) -> bytes | None:
+    """Return the key of the letter: the refused record's, cut and masked."""
+    if key is None:
+        return None
+    text = key[: KEY_LIMIT + _LOOK_AHEAD].decode(errors="replace")
+    masked = mask_cards(text)
+    return (key if masked == text else masked.encode())[:KEY_LIMIT]
+
+
+def mask_cards(text: str) -> str:
+    """Replace by * the digits of card numbers, the last four apart. The text keeps its length.
+
+    A card number is taken to be twelve or more digits, whatever separators stand between them, also as JSON escapes.
+    """
+    tokens = _TOKENS.findall(text) if "\\" in text else list(text)
+    plain = "".join(map(_character, tokens))
+    for run in _CARD.finditer(plain):
+        digits = [place for place in range(*run.span()) if plain[place].isdecimal()]
+        for place in digits[:-4]:
+            tokens[place] = "*" * len(tokens[place])
+    return "".join(tokens)
+
+
+def _character(token: str) -> str:
+    """Return what a token stands for; a space for any escape that is no letter or digit."""
+    if len(token) == 1:
+        return token
+    return chr(int(token[-4:], 16)) if "u" in token else " "
+
+
+def _order_id(order_id: str | None) -> str | None:
+    if order_id is None or _UUID.fullmatch(order_id):  # of which some are digits alone
+        return order_id
+    return _fitted(order_id, 4 * MAX_ID_LENGTH)[:MAX_ID_LENGTH]
+
+
+def _fitted(text: str, limit: int) -> str:
+    """Return `text` masked and cut to `limit` bytes of UTF-8."""
+    shown = mask_cards(text[: limit + _LOOK_AHEAD]).translate(_UNPRINTABLE)
+    return shown.encode(errors="replace")[:limit].decode(errors="ignore")

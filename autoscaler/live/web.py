@@ -52,7 +52,7 @@ def health(source: Source) -> Answer:
     """
     ticks, age_s = source.last_tick()
     alive = ticks > 0 and age_s <= source.tick_limit_s
-    troubles = source.troubles()
+    troubles = dict(source.troubles())
     well = "degraded" if troubles else "ok"
     state = well if alive else "no tick yet" if ticks == 0 else "the last tick is too long ago"
     body: dict[str, Any] = {

@@ -121,14 +121,19 @@ def identity_in(field: str, make: Callable[[str], str] = str) -> IdOf:
     return identity
 
 
-async def written_ids(connection: Connection, outputs: Mapping[str, IdOf], tail: int = TAIL_PER_PARTITION) -> list[str]:
-    """Return the ids in the last `tail` records of each partition of each output topic.
+async def written_ids(
+    connection: Connection,
+    outputs: Mapping[str, IdOf],
+    tail: int = TAIL_PER_PARTITION,
+    tell: Callable[[str, int, bytes], None] = lambda topic, partition, value: None,
+) -> list[str]:
+    """Return the ids in the last `tail` records of each partition of each output topic; `tell` gets each that has one.
 
     Raises ServiceError when the broker does not deliver them within the deadline.
     """
     try:
         async with asyncio.timeout(READ_DEADLINE_S):
-            return [identity async for identity in _read(connection, outputs, tail)]
+            return [identity async for identity in _read(connection, outputs, tail, tell)]
     except (KafkaError, TimeoutError) as missing:
         raise ServiceError(
             f"what was written to {', '.join(outputs)} could not be read back within {READ_DEADLINE_S:.0f} s "
@@ -136,7 +141,9 @@ async def written_ids(connection: Connection, outputs: Mapping[str, IdOf], tail:
         ) from missing
 
 
-async def _read(connection: Connection, outputs: Mapping[str, IdOf], tail: int) -> AsyncIterator[str]:
+async def _read(
+    connection: Connection, outputs: Mapping[str, IdOf], tail: int, tell: Callable[[str, int, bytes], None]
+) -> AsyncIterator[str]:
     consumer = AIOKafkaConsumer(**connection.aiokafka(), group_id=None, enable_auto_commit=False, fetch_max_wait_ms=50)
     await consumer.start()
     try:
@@ -147,6 +154,7 @@ async def _read(connection: Connection, outputs: Mapping[str, IdOf], tail: int) 
                 for record in records:
                     identity = outputs[partition.topic](record.value) if record.value else None
                     if identity is not None:
+                        tell(partition.topic, partition.partition, record.value)
                         yield identity
             ends = {tp: end for tp, end in ends.items() if await consumer.position(tp) < end}
     finally:

@@ -135,5 +135,6 @@ def _counters(service: Service) -> dict[str, int]:
         "written": stage.written,
         "duplicates_dropped": stage.duplicates,
         "refused": stage.refused,
+        "fenced": service.fence.refused if service.fence else 0,
         "unacknowledged": stage.open.count,
     }

@@ -12,6 +12,7 @@ from aiohttp import web
 from contracts.connection import Connection
 from contracts.topics import Group, Topic, partitions_of, qualified
 from services.common.faust_app import RawSchema, ServiceSettings, make_app
+from services.common.fence import Fence
 from services.common.once import IdOf, written_ids
 from services.common.records import Decide, Effect, Incoming, ServiceError
 from services.common.stage import Stage
@@ -25,6 +26,7 @@ class Service:
 
     outputs: topics this stage writes, each with the function that finds the id of an effect in a record's value.
     payment_partitions: of payments.requested; needed by a stage that reads or writes it.
+    fence: of a stage that reads settled payments.
     """
 
     def __init__(
@@ -37,6 +39,7 @@ class Service:
         inputs: Iterable[Topic],
         outputs: Mapping[Topic, IdOf],
         payment_partitions: int = 0,
+        fence: Fence | None = None,
     ) -> None:
         self.name = name
         self.connection = connection
@@ -52,6 +55,7 @@ class Service:
         """What its HTTP interface has beside /healthz."""
         self._inputs = frozenset(map(self.named, inputs))
         self._outputs = {self.named(topic): found for topic, found in outputs.items()} | {letters: _letters(name)}
+        self.fence = fence
         self._reading: asyncio.Task[None] | None = None
 
     def named(self, topic: Topic) -> str:
@@ -137,13 +141,17 @@ class Service:
 
     async def _read_back(self) -> None:
         try:
-            written = await written_ids(self.connection, self._outputs)
+            written = await written_ids(self.connection, self._outputs, tell=self._remember)
             for topic in self._outputs:  # else the first event would wait until the producer has found its topic
                 await self.app.producer._producer.partitions_for(topic)
             self.stage.assigned(written)
         except ServiceError as missing:
             if not self.stage.failed.done():
                 self.stage.failed.set_result(missing)
+
+    def _remember(self, topic: str, partition: int, value: bytes) -> None:
+        if self.fence is not None and topic != self.stage.letters_topic:
+            self.fence.remember(partition, value)
 
 
 class _Letter(msgspec.Struct):

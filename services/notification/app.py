@@ -7,6 +7,7 @@ from contracts.connection import Connection
 from contracts.events import NotificationSent, PaymentSettled, ShipmentScheduled
 from contracts.topics import Group, Topic
 from services.common.faust_app import ServiceSettings
+from services.common.fence import Fence, fenced
 from services.common.once import identity_in
 from services.common.records import Effect, decoded, encode
 from services.common.service import Service
@@ -15,6 +16,7 @@ from services.notification.domain import STAGE, declined, shipped
 
 def build(connection: Connection, settings: ServiceSettings) -> Service:
     """Return the service, wired and not started."""
+    fence = Fence()
     service = Service(
         STAGE,
         connection,
@@ -22,6 +24,7 @@ def build(connection: Connection, settings: ServiceSettings) -> Service:
         settings,
         inputs=(Topic.PAYMENTS_SETTLED, Topic.SHIPMENTS_SCHEDULED),
         outputs={Topic.NOTIFICATIONS_SENT: identity_in("notification_id")},
+        fence=fence,
     )
     target = service.named(Topic.NOTIFICATIONS_SENT)
 
@@ -36,6 +39,6 @@ def build(connection: Connection, settings: ServiceSettings) -> Service:
     def tell_shipped(shipment: ShipmentScheduled) -> Iterator[Effect]:
         yield effect(shipped(shipment, now_us()))
 
-    service.consume(Topic.PAYMENTS_SETTLED, decoded(PaymentSettled, tell_declined))
+    service.consume(Topic.PAYMENTS_SETTLED, fenced(fence, tell_declined))
     service.consume(Topic.SHIPMENTS_SCHEDULED, decoded(ShipmentScheduled, tell_shipped))
     return service

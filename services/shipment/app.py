@@ -7,14 +7,16 @@ from contracts.connection import Connection
 from contracts.events import PaymentSettled
 from contracts.topics import Group, Topic
 from services.common.faust_app import ServiceSettings
+from services.common.fence import Fence, fenced
 from services.common.once import identity_in
-from services.common.records import Effect, decoded, encode
+from services.common.records import Effect, encode
 from services.common.service import Service
 from services.shipment.domain import STAGE, schedule
 
 
 def build(connection: Connection, settings: ServiceSettings) -> Service:
     """Return the service, wired and not started."""
+    fence = Fence()
     service = Service(
         STAGE,
         connection,
@@ -22,6 +24,7 @@ def build(connection: Connection, settings: ServiceSettings) -> Service:
         settings,
         inputs=(Topic.PAYMENTS_SETTLED,),
         outputs={Topic.SHIPMENTS_SCHEDULED: identity_in("shipment_id")},
+        fence=fence,
     )
     target = service.named(Topic.SHIPMENTS_SCHEDULED)
 
@@ -30,5 +33,5 @@ def build(connection: Connection, settings: ServiceSettings) -> Service:
         if shipment is not None:
             yield Effect(shipment.shipment_id, target, shipment.order_id.encode(), encode(shipment))
 
-    service.consume(Topic.PAYMENTS_SETTLED, decoded(PaymentSettled, ship))
+    service.consume(Topic.PAYMENTS_SETTLED, fenced(fence, ship))
     return service

@@ -126,3 +126,5 @@ class Decision:
     """One sentence with the numbers that decided, e.g. which replica exceeds which capacity."""
     alternatives: tuple[Alternative, ...] = ()
     """What was weighed, the chosen first, then by cost; empty for policies that follow a rule."""
+    fault: str = ""
+    """What was wrong with the policy, where this is not its own decision but of what stands in for it."""

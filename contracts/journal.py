@@ -54,6 +54,8 @@ class TickRecord(msgspec.Struct, frozen=True, kw_only=True, tag="tick", tag_fiel
     """The chosen plan first, then the others by cost; empty for policies that follow a rule."""
     missing: str | None = None
     """What could not be observed, on a hold for want of data."""
+    troubles: tuple[str, ...] = ()
+    """What is wrong with the autoscaler now, a sentence each: its policy fails, replicas are silent …"""
     v: int = JOURNAL_VERSION
 
 

@@ -75,6 +75,10 @@ def render(state: LiveState, moment: Moment) -> RenderableType:
         _handovers(state.handovers, state.latency_target_s),
         _owners(state.tick, state),
         _decisions(state),
+        *(
+            Panel(Text(trouble, style="bold white on red"), title="trouble", border_style="bold red")
+            for trouble in state.troubles
+        ),
     )
 
 
@@ -90,9 +94,10 @@ def line(state: LiveState, moment: Moment) -> str:
     moves = state.handovers
     moved = f"  moved {moves.moved}, pause ≤ {moves.longest_pause_s * 1e3:.0f} ms" if moves.moved else ""
     tail = f"  p50 {latency[0] * 1e3:.0f}  p99 {latency[1] * 1e3:.0f}  max {latency[2] * 1e3:.0f} ms" if latency else ""
+    troubles = "".join(f"  TROUBLE: {trouble}" for trouble in state.troubles)
     if moment.elapsed_s < 0:
-        return f"{moment.phase}, {-moment.elapsed_s:.0f} s so far"
-    return f"{moment.elapsed_s:5.0f} s  {seen}{tail}{moved}  done {len(state.finished)}  {moment.phase}"
+        return f"{moment.phase}, {-moment.elapsed_s:.0f} s so far{troubles}"
+    return f"{moment.elapsed_s:5.0f} s  {seen}{tail}{moved}  done {len(state.finished)}  {moment.phase}{troubles}"
 
 
 def sparkline(values: Iterable[float], width: int, top: float | None = None) -> str:
@@ -100,6 +105,10 @@ def sparkline(values: Iterable[float], width: int, top: float | None = None) -> 
     shown = list(values)[-width:]
     highest = top or max(shown, default=0.0) or 1.0
     return "".join(BLOCKS[min(8, max(0, round(value / highest * 8)))] for value in shown)
+
+
+def _trouble(sentence: str) -> Panel:
+    return Panel(Text(sentence, style="bold red"), title="trouble", border_style="bold red")
 
 
 def _header(moment: Moment, done: int) -> RenderableType:

@@ -119,6 +119,11 @@ class LiveState:
         """The newest decision that saw every partition."""
         return next((tick for tick in reversed(self.ticks) if tick.partitions), None)
 
+    @property
+    def troubles(self) -> tuple[str, ...]:
+        """What is wrong with the autoscaler, by its newest decision."""
+        return self.ticks[-1].troubles if self.ticks else ()
+
     def percentiles(self) -> tuple[float, float, float] | None:
         """Median, p99 and maximum of the window, by nearest rank; None without events."""
         latencies = sorted(latency for _, latency in self.recent)

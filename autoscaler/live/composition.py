@@ -20,19 +20,19 @@ from autoscaler.live.launcher import ProcessLauncher
 from autoscaler.live.loads import LoadReader
 from autoscaler.live.loop import STEP_S, Loop, rehearse
 from autoscaler.live.offsets import OffsetReader
-from autoscaler.live.plan_log import PlanLog
+from autoscaler.live.plan_log import FencedError, PlanLog
 from autoscaler.live.processes import STOP_MARGIN_S, Patience, ProcessScaler
 from autoscaler.live.progress_reader import ProgressReader
 from autoscaler.live.publisher import Publisher
 from autoscaler.live.rebalances import Rebalances
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.state_dir import LearnedTimes
-from autoscaler.live.troubles import Troubles
+from autoscaler.live.troubles import LASTING, Troubles, Watched
 from autoscaler.live.uptake import Uptake
 from autoscaler.live.web import Source, WebServer
 from autoscaler.policies.registry import configured_policy
 from autoscaler.policies.settings import REPLICA_PREFIX
-from autoscaler.ports import Policy
+from autoscaler.ports import NotReadyError, Policy
 from contracts.connection import Connection
 from contracts.delivery import Delivery
 from contracts.topics import Group, Topic, qualified
@@ -91,6 +91,7 @@ class LiveAutoscaler:
         """
         self._settings = settings
         self._stop = stop
+        self._warn = warn
         self._metrics = Metrics()
         self._troubles = Troubles(warn, self._metrics.flag)
         source = Source(
@@ -100,8 +101,9 @@ class LiveAutoscaler:
             registry=self._metrics.registry,
             tick_limit_s=TICKS_MISSED * settings.decision_interval_s,
             troubles=lambda: self._troubles.now,
+            unwell=lambda: self._troubles.unwell,
         )
-        self._web = WebServer(source, settings.http_port) if settings.http_port else None
+        self._web = WebServer(source, settings.http_port, settings.http_host) if settings.http_port else None
         self._journal = JournalTopic(connection, self._metrics)
         self._reports = ProgressReader(connection)
         self._scaler = _scaler(settings, environ, self._journal)
@@ -147,11 +149,19 @@ class LiveAutoscaler:
             startup_s=settings.startup_s,
             commit_age_s=settings.commit_age_s,
         )
-        journal = LiveJournal(self._journal.record, self._group.status, policy.name)
-        self._controller = Controller(self._group, policy, journal)
+        self._decisions = LiveJournal(
+            self._journal.record, self._group.status, policy.name, troubles=lambda: self._troubles.now
+        )
+        self._controller = Controller(self._group, Watched(policy, self._troubles), self._decisions)
         self._loop = Loop(
             self._tick,
-            self._group.advance,
+            partial(
+                self._troubles.survived,
+                "advance",
+                self._group.advance,
+                fatal=FencedError,
+                unwell_after=round(LASTING * settings.decision_interval_s / STEP_S),
+            ),
             interval_s=settings.decision_interval_s,
             offset_s=settings.tick_offset_s,
             stop=stop,
@@ -168,6 +178,7 @@ class LiveAutoscaler:
             service_rate=1 / self._settings.service_time_s,
             interval_s=self._settings.decision_interval_s,
             done=self._stop.is_set,
+            failed=lambda fault: self._warn(f"rehearsal: {fault}"),
         )
         self._loop.run()
 
@@ -190,7 +201,9 @@ class LiveAutoscaler:
 
     def _tick(self) -> None:
         with self._metrics.tick_seconds.time():
-            self._controller.tick()
+            failed = self._troubles.survived("tick", self._controller.tick, fatal=FencedError, unwell_after=LASTING)
+        if failed:
+            self._decisions.record_hold(NotReadyError(failed))
         self._learned.save(self._rebalances.rounds, self._rebalances.remembered)
         self._metrics.rebalance_time.set(self._group.rebalance_time_s)
         self._metrics.last_tick.set_to_current_time()

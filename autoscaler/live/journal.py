@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -128,10 +128,12 @@ class LiveJournal:
         status: Callable[[], GroupStatus],
         policy: str,
         clock: Callable[[], float] = time.time,
+        troubles: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         self._record = record
         self._status = status
         self._policy = policy
+        self._troubles = troubles
         self._clock = clock
         self._tick = 0
 
@@ -145,4 +147,7 @@ class LiveJournal:
 
     def _take(self, at_s: float, made: Callable[..., TickRecord]) -> None:
         self._tick += 1
-        self._record(made(at_us=int(at_s * 1e6), tick=self._tick, policy=self._policy))
+        tick = made(at_us=int(at_s * 1e6), tick=self._tick, policy=self._policy)
+        self._record(
+            msgspec.structs.replace(tick, troubles=tuple(f"{what}: {why}" for what, why in self._troubles().items()))
+        )

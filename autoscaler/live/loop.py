@@ -37,7 +37,7 @@ class Loop:
     def __init__(
         self,
         tick: Callable[[], None],
-        advance: Callable[[], None],
+        advance: Callable[[], object],
         *,
         interval_s: float,
         offset_s: float,
@@ -70,13 +70,19 @@ class Loop:
 
 
 def rehearse(
-    policy: Policy, *, partitions: int, service_rate: float, interval_s: float, done: Callable[[], bool]
+    policy: Policy,
+    *,
+    partitions: int,
+    service_rate: float,
+    interval_s: float,
+    done: Callable[[], bool],
+    failed: Callable[[str], None] = lambda fault: None,
 ) -> int:
     """Let `policy`, which is not used afterwards, meet a surge and its end; return how many decisions it took.
 
     The group is none that exists: what decisions need is compiled now, and no decision about the real one waits for it.
-    It ends when the policy has wanted more replicas and fewer, after a minute of intervals, or when `done` says so.
-    Plans are carried out at once.
+    It ends when the policy has wanted more replicas and fewer, after a minute of intervals, or when `done` says so; and
+    when the policy fails, which `failed` is told. Plans are carried out at once.
     """
     first = f"{REPLICA_PREFIX}-0"
     plan = Plan((first,), dict.fromkeys(range(partitions), first))
@@ -87,7 +93,14 @@ def rehearse(
             return tick
         arriving = 0 if Action.UP in seen else min(SURGE, tick / 4) * service_rate * interval_s
         counts = np.floor(arriving * weights).astype(np.int64)
-        decision = policy.decide(_observed(tick * interval_s, counts, plan, service_rate, interval_s))
+        try:
+            decision = policy.decide(_observed(tick * interval_s, counts, plan, service_rate, interval_s))
+            fault = decision.fault
+        except Exception as wrong:  # a rehearsal ends nothing but itself
+            fault = f"{type(wrong).__name__}: {wrong}"
+        if fault:
+            failed(fault)
+            return tick + 1
         seen.add(decision.action)
         plan = _placed(decision.plan, partitions)
     return LONGEST

@@ -34,6 +34,8 @@ class AutoscalerSettings(Scaling, Target, Guards, Membership, Work):
     the longest round may take."""
     runtime: str = setting("", known=("", *RUNTIMES))
     """Another runtime than ours carries out the work, and places the partitions itself: plans state a count only."""
+    http_host: str = setting("127.0.0.1")
+    """Address of the pages; 0.0.0.0 inside a container."""
     http_port: int = setting(0, least=0, most=65535)
     """Port of the pages; 0: none."""
     keep_replicas: bool = setting(False)

@@ -1,7 +1,15 @@
 """What an operator should know now: said as it begins and as it ends, and listed on the health page between."""
 
+import traceback
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
+from typing import Final
+
+from autoscaler.model import Decision, GroupObservation
+from autoscaler.ports import Policy
+
+LASTING: Final = 3
+"""So many ticks in a row are no accident."""
 
 
 class Troubles:
@@ -13,21 +21,76 @@ class Troubles:
     def __init__(self, say: Callable[[str], None], flag: Callable[[str, bool], None] = lambda *_: None) -> None:
         self._say = say
         self._flag = flag
+        self._calls: dict[str, int] = {}
         self._now: Mapping[str, str] = MappingProxyType({})
+        self._serious: frozenset[str] = frozenset()
 
     @property
     def now(self) -> Mapping[str, str]:
         """What is in trouble → why. May be read from another thread."""
         return self._now
 
-    def tell(self, what: str, why: str) -> None:
-        """State what is wrong with `what`; empty: nothing any more. Said when that begins or ends, not each time."""
-        before = self._now
-        if why == before.get(what, ""):
-            return
-        others = {one: text for one, text in before.items() if one != what}
-        self._now = MappingProxyType(others | ({what: why} if why else {}))
-        if why and what in before:
-            return
-        self._flag(what, bool(why))
-        self._say(f"{what}: {why or 'well again'}")
+    @property
+    def unwell(self) -> str:
+        """Why the autoscaler does not do its work; empty where it copes. May be read from another thread."""
+        serious, now = self._serious, self._now
+        return "; ".join(why for what, why in now.items() if what in serious)
+
+    def tell(self, what: str, why: str, *, after: int = 1, unwell_after: int | None = None) -> None:
+        """State what is wrong with `what`; empty: nothing any more. Said when that begins or ends, not each time.
+
+        after: it counts once told so many times in a row. unwell_after: … and then it keeps the autoscaler from its
+        work; None: it copes, however long that lasts.
+        """
+        calls = self._calls[what] = self._calls.get(what, 0) + 1 if why else 0
+        before, was_serious = self._now, what in self._serious
+        shown = why if calls >= after else ""
+        serious = unwell_after is not None and bool(shown) and calls >= unwell_after
+        if shown != before.get(what, ""):
+            others = {one: text for one, text in before.items() if one != what}
+            self._now = MappingProxyType(others | ({what: shown} if shown else {}))
+        if serious != was_serious:
+            self._serious = self._serious ^ {what}
+        if bool(shown) != (what in before):
+            self._flag(what, bool(shown))
+            self._say(f"{what}: {shown or 'well again'}")
+        elif serious and not was_serious:
+            self._say(f"{what}: UNWELL: {shown}")
+
+    def survived(
+        self, what: str, step: Callable[[], object], *, fatal: type[Exception], unwell_after: int | None = None
+    ) -> str:
+        """Take a step; return what it failed with, else an empty text: one failure must not end the autoscaler.
+
+        The first in a row is printed with its traceback. Raises `fatal`, which does end it.
+        """
+        failed = ""
+        try:
+            step()
+        except fatal:
+            raise
+        except Exception as wrong:  # whatever it is: the group must be looked after
+            if not self._calls.get(what):
+                traceback.print_exception(wrong)
+            failed = f"failed: {type(wrong).__name__}: {wrong}"
+        self.tell(what, failed, unwell_after=unwell_after)
+        return failed
+
+
+class Watched:
+    """A policy, in trouble while another has to stand in for it."""
+
+    def __init__(self, policy: Policy, troubles: Troubles) -> None:
+        self._policy = policy
+        self._troubles = troubles
+
+    @property
+    def name(self) -> str:
+        """Name of the policy inside."""
+        return self._policy.name
+
+    def decide(self, observation: GroupObservation) -> Decision:
+        """Return what the policy decides."""
+        decision = self._policy.decide(observation)
+        self._troubles.tell("policy", decision.fault, unwell_after=LASTING)
+        return decision

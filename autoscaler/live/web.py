@@ -43,26 +43,29 @@ class Source:
     """Above that age of the last tick the autoscaler is unwell."""
     troubles: Callable[[], Mapping[str, str]] = dict
     """What is in trouble → why."""
+    unwell: Callable[[], str] = str
+    """What of that keeps the autoscaler from its work; empty: nothing does."""
 
 
 def health(source: Source) -> Answer:
-    """200 only when the last tick is recent: a controller that no longer ticks protects nobody.
+    """200 while the last tick is recent and the policy decides: a controller that does neither protects nobody.
 
-    One that ticks although something is in trouble is `degraded`, and says what: to start it anew mends nothing.
+    One that copes although something is in trouble is `degraded`, and says what: to start it anew mends nothing.
     """
     ticks, age_s = source.last_tick()
-    alive = ticks > 0 and age_s <= source.tick_limit_s
-    troubles = dict(source.troubles())
-    well = "degraded" if troubles else "ok"
-    state = well if alive else "no tick yet" if ticks == 0 else "the last tick is too long ago"
+    troubles, why = dict(source.troubles()), source.unwell()
+    if ticks == 0:
+        why = "no tick yet"
+    elif age_s > source.tick_limit_s:
+        why = "the last tick is too long ago"
     body: dict[str, Any] = {
-        "status": state,
+        "status": why or ("degraded" if troubles else "ok"),
         "ticks": ticks,
         "last_tick_age_s": round(age_s, 3),
         "limit_s": source.tick_limit_s,
     }
     body |= {"troubles": troubles} if troubles else {}
-    return Answer(msgspec.json.encode(body), "200 OK" if alive else "503 Service Unavailable")
+    return Answer(msgspec.json.encode(body), "503 Service Unavailable" if why else "200 OK")
 
 
 def decisions(source: Source, query: str) -> Answer:
@@ -78,7 +81,10 @@ PAGES: Final[dict[str, tuple[str, Callable[[Source, str], Answer]]]] = {
         "this list",
         lambda source, query: Answer(msgspec.json.encode({path: text for path, (text, _) in PAGES.items()})),
     ),
-    "/healthz": ("200 while ticks are recent, else 503", lambda source, query: health(source)),
+    "/healthz": (
+        "200 while ticks are recent and the policy decides, else 503; what is wrong",
+        lambda source, query: health(source),
+    ),
     "/plan": ("plan in force and plan wanted", lambda source, query: Answer(msgspec.json.encode(source.plan()))),
     "/decisions": ("the last decisions, newest first (?limit=)", decisions),
     "/metrics": (
@@ -136,13 +142,16 @@ class _Server(ThreadingHTTPServer):
 class WebServer:
     """Serves in daemon threads until closed."""
 
-    def __init__(self, source: Source, port: int, host: str = "0.0.0.0") -> None:  # noqa: S104  scraped from outside
+    def __init__(self, source: Source, port: int, host: str = "127.0.0.1") -> None:
         """Bind. Raises PortTakenError."""
         try:
             self._server = _Server((host, port), partial(_Handler, source))
         except OSError as refused:
-            problem = "is taken" if refused.errno == errno.EADDRINUSE else f"cannot be used ({refused.strerror})"
-            raise PortTakenError(f"port {port} {problem}; set TAILPACK_HTTP_PORT to a free one") from refused
+            if refused.errno == errno.EADDRINUSE:
+                raise PortTakenError(f"port {port} is taken; set TAILPACK_HTTP_PORT to a free one") from refused
+            raise PortTakenError(
+                f"cannot listen on {host}:{port} ({refused.strerror}); set TAILPACK_HTTP_HOST and TAILPACK_HTTP_PORT"
+            ) from refused
         self.port = self._server.server_port
         self._thread = threading.Thread(target=self._server.serve_forever, name="web", daemon=True)
 

@@ -83,10 +83,11 @@ class Guards(Settings):
     stuck_after_s: float = setting(30.0, "s", least=0)
     """A partition with lag but without progress for so long, while its owner lives, is an alert and no reason to scale;
     0: off. Beyond the 15 s after which a hung replica is replaced."""
-    fallback_after_s: float = setting(60.0, "s", least=0)
-    """After so long a failure the last good plan gives way to a safe count."""
+    fallback_down_s: float = setting(60.0, "s", least=0)
+    """While the policy fails, a count by rate and lag stands in for it: a replica is stopped only once fewer have
+    sufficed for so long."""
     safe_replicas: int = setting(0, "replicas", least=0)
-    """That count; 0: the most that any good plan had."""
+    """While the policy fails, no fewer than so many; 0: no such limit."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +97,7 @@ class GuardSettings(Limits, Guards):
     counts_only: bool = False
     """The group places its partitions itself: decisions name a count and no owners."""
     fallback: bool = True
-    """Where the policy fails, the last good plan stays; off, its error ends the loop, as experiments want it."""
+    """Where the policy fails, a count stands in for it; off, its error ends the loop, as experiments want it."""
 
     @classmethod
     def rules(cls) -> tuple[tuple[str, Rule], ...]:

@@ -2,6 +2,7 @@
 
 from autoscaler.policies.guards.faults import Fallback, SetStuckAside
 from autoscaler.policies.guards.limits import Bounds, CoolDown, CountsOnly, HoldWhileChanging, StabiliseDown
+from autoscaler.policies.guards.stand_in import CountByLoad
 from autoscaler.policies.settings import GuardSettings, PolicySettings
 from autoscaler.ports import Policy
 
@@ -25,11 +26,14 @@ def guarded(policy: Policy, settings: PolicySettings, guards: GuardSettings) -> 
     if guards.stuck_after_s:
         policy = SetStuckAside(policy, after_s=guards.stuck_after_s)
     if guards.fallback:
-        policy = Fallback(
-            policy,
-            after_s=guards.fallback_after_s,
-            safe_replicas=guards.safe_replicas,
+        stand_in = CountByLoad(
+            latency_target_s=settings.latency_target_s,
+            share=settings.f_up,
+            minimum=max(guards.min_replicas, guards.safe_replicas),
+            maximum=guards.max_replicas,
+            down_s=guards.fallback_down_s,
             counts_only=guards.counts_only,
             replica_prefix=prefix,
         )
+        policy = Fallback(policy, stand_in)
     return policy

@@ -137,3 +137,12 @@ def test_the_pause_of_a_plan_is_the_longest_that_any_replica_reports() -> None:
     seen.reported(progress((4, 1, 0.020), (6, 0, 0.900)))
     assert seen.pauses_s == {4: 0.031, 5: 0.008}, "who took nothing knows of no pause"
     assert seen.longest_pause_s == 0.031
+
+
+def test_what_is_wrong_with_the_autoscaler_is_loud_in_both_views_until_it_is_over(state: LiveState) -> None:
+    moment = Moment("demo", "replaying", 12.0, 60.0, 100.0)
+    state.note(tick(troubles=("policy: tail-aware failed: OSError",)))
+    assert line(state, moment).endswith("TROUBLE: policy: tail-aware failed: OSError")
+    assert any("policy: tail-aware failed: OSError" in one for one in drawn(state, moment, 120))
+    state.note(tick())
+    assert "TROUBLE" not in line(state, moment)

@@ -1,5 +1,6 @@
 """Ticks fall on the beat; a rehearsal takes a policy up and down again, and ends when it is told to."""
 
+from collections.abc import Callable
 from threading import Event
 
 import pytest
@@ -11,7 +12,9 @@ from autoscaler.live.composition import policy_from
 from autoscaler.live.loop import LONGEST, Loop, next_tick_s, rehearse
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.model import Action, Decision, GroupObservation
+from autoscaler.policies.guards import guarded
 from autoscaler.policies.registry import POLICIES
+from autoscaler.policies.settings import GuardSettings, PolicySettings
 from autoscaler.ports import Policy
 
 
@@ -85,3 +88,19 @@ def test_a_rehearsal_ends_when_told_to() -> None:
     policy = configured("tail-aware")
     assert met_by(policy, stopped=True) == 0
     assert not policy.seen
+
+
+class Fails:
+    name = "fails"
+
+    def decide(self, observation: GroupObservation) -> Decision:
+        raise OSError("cannot cache function: read-only file system")
+
+
+@pytest.mark.parametrize("guard", [guarded, lambda policy, *_: policy], ids=["guarded", "bare"])
+def test_a_policy_that_fails_at_its_rehearsal_is_told_and_ends_only_that(guard: Callable[..., Policy]) -> None:
+    told: list[str] = []
+    policy = guard(Fails(), PolicySettings(), GuardSettings())
+    assert rehearse(policy, partitions=8, service_rate=200, interval_s=1, done=lambda: False, failed=told.append) == 1
+    (fault,) = told
+    assert "OSError: cannot cache function: read-only file system" in fault

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import psutil
 import pytest
 
 from autoscaler.live.journal import Metrics
@@ -16,6 +17,7 @@ class State:
     ticks: int = 5
     age_s: float = 0.4
     troubles: dict[str, str] = field(default_factory=dict)
+    unwell: str = ""
     decisions: list[dict[str, int]] = field(default_factory=lambda: [{"tick": n} for n in range(100, 0, -1)])
 
 
@@ -33,6 +35,7 @@ def source(state: State) -> Source:
         registry=Metrics().registry,
         tick_limit_s=3.0,
         troubles=lambda: state.troubles,
+        unwell=lambda: state.unwell,
     )
 
 
@@ -65,6 +68,12 @@ def test_unwell_before_the_first_tick_and_when_ticks_stop(
     assert body["last_tick_age_s"] == age_s
 
 
+def test_unwell_while_the_policy_fails_however_recent_the_tick(source: Source, state: State) -> None:
+    state.troubles, state.unwell = {"policy": "tail-aware failed"}, "tail-aware failed"
+    status, body = get(source, "/healthz")
+    assert (status, body["status"]) == ("503 Service Unavailable", "tail-aware failed")
+
+
 def test_decisions_are_limited(source: Source) -> None:
     assert len(get(source, "/decisions")[1]) == 100
     assert get(source, "/decisions", "limit=2")[1] == [{"tick": 100}, {"tick": 99}]
@@ -85,7 +94,7 @@ def test_unknown_pages_and_other_methods(source: Source) -> None:
 
 @pytest.fixture
 def server(source: Source) -> Iterator[WebServer]:
-    server = WebServer(source, 0, "127.0.0.1")
+    server = WebServer(source, 0)
     server.start()
     yield server
     server.close()
@@ -101,6 +110,16 @@ def test_over_http(server: WebServer) -> None:
     refused.value.close()
 
 
+def test_other_machines_are_not_let_in_unless_told(server: WebServer) -> None:
+    listening = {one.laddr.ip for one in psutil.Process().net_connections("tcp") if one.laddr.port == server.port}
+    assert listening == {"127.0.0.1"}
+
+
+def test_an_address_of_nobody_is_an_error_at_once(source: Source) -> None:
+    with pytest.raises(PortTakenError, match=r"cannot listen on 192\.0\.2\.1:8080 .* TAILPACK_HTTP_HOST"):
+        WebServer(source, 8080, "192.0.2.1")
+
+
 def test_a_taken_port_is_an_error_at_once(server: WebServer, source: Source) -> None:
     with pytest.raises(PortTakenError, match=f"port {server.port} is taken"):
-        WebServer(source, server.port, "127.0.0.1")
+        WebServer(source, server.port)

@@ -5,8 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from unit.autoscaler.builders import Wants, seen
 
+from autoscaler import jit
 from autoscaler.model import Action, Decision, Plan
 from autoscaler.policies.guards.faults import Fallback, SetStuckAside, invalid
+from autoscaler.policies.guards.stand_in import CountByLoad
 from autoscaler.policies.registry import make_policy
 
 
@@ -87,9 +89,10 @@ def test_plans_that_cannot_be_carried_out_are_told(wrong):
     observation = seen([1] * 3, replicas=2)
 
     assert invalid(observation, PLANS[wrong]) == wrong
-    decision = Fallback(Does(lambda _: Decision(Action.UP, PLANS[wrong], "why"))).decide(observation)
+    decision = Fallback(Does(lambda _: Decision(Action.UP, PLANS[wrong], "why")), stand_in()).decide(observation)
     assert decision.action is Action.HOLD
-    assert decision.reason == f"does made a plan that cannot be carried out: {wrong}; hold 2"
+    assert decision.fault == f"does made a plan that cannot be carried out: {wrong}"
+    assert decision.reason.startswith(decision.fault)
 
 
 @given(st.lists(st.floats(0, 300), min_size=1, max_size=8), st.integers(0, 9))
@@ -97,49 +100,71 @@ def test_every_plan_of_a_sound_policy_passes(rates, replicas):
     observation = seen(rates, replicas=replicas)
     policy = make_policy("algorithm-2")
 
-    assert Fallback(policy).decide(observation) == make_policy("algorithm-2").decide(observation)
+    assert Fallback(policy, stand_in()).decide(observation) == make_policy("algorithm-2").decide(observation)
 
 
-def test_a_policy_that_fails_keeps_the_last_good_plan_then_gets_a_safe_count():
-    guard = Fallback(Wants(3), after_s=60)
-    good = guard.decide(seen([1] * 6, replicas=1, at_s=0))
+def stand_in(**more):
+    return CountByLoad(**({"latency_target_s": 0.5, "share": 0.9} | more))
+
+
+def test_a_count_by_rate_and_lag_stands_in_for_a_policy_that_fails_until_it_can_decide_again():
+    guard = Fallback(Does(fails), stand_in(down_s=60))
+
+    calm = guard.decide(seen([100, 100], replicas=2, at_s=0))
+    assert calm.action is Action.HOLD
+    assert calm.fault == "does failed: ZeroDivisionError: float division by zero"
+    assert calm.reason == f"{calm.fault}; 200 events/s and 0 events of lag ask for 2 by count: hold 2"
+
+    surge = guard.decide(seen([200, 200, 100, 40], replicas=2, at_s=1))
+    assert (surge.action, surge.plan.count) == (Action.UP, 3), "540 events/s at 180"
+    assert sorted(surge.plan.assignment) == [0, 1, 2, 3]
+    assert set(surge.plan.assignment.values()) == set(surge.plan.replicas), "the new one gets work"
+    behind = guard.decide(seen([10] * 4, [2000, 0, 0, 0], replicas=2, at_s=2))
+    assert behind.plan.count == 4, "2,000 events at 90, but no more than there are partitions"
+
     guard.policy = Wants(2)
-    small = guard.decide(seen([1] * 6, replicas=3, at_s=50))
-    assert (good.plan.count, small.plan.count) == (3, 2)
-    in_force = [0] * 6  # as `Wants` plans it
+    assert guard.decide(seen([10] * 4, replicas=2, at_s=3)).fault == "", "it can decide again"
 
+
+def test_what_stands_in_saves_only_once_fewer_have_sufficed_for_a_while():
+    guard = Fallback(Does(fails), stand_in(down_s=60))
+
+    counts = {at_s: guard.decide(seen([100] * 6, replicas=6, at_s=at_s)).plan.count for at_s in range(0, 61, 5)}
+    assert set(list(counts.values())[:-1]) == {6}
+    assert counts[60] == 4, "600 events/s at 180"
+    guard.policy = Wants(6)
+    guard.decide(seen([100] * 6, replicas=4, at_s=61))
     guard.policy = Does(fails)
-    first = guard.decide(seen([1] * 6, replicas=2, owned=in_force, at_s=100))
-    assert first.action is Action.HOLD
-    assert first.reason == ("does failed: ZeroDivisionError: float division by zero; the last good plan stays for 60 s")
-    assert guard.decide(seen([1] * 6, replicas=2, owned=in_force, at_s=159)).action is Action.HOLD
-
-    safe = guard.decide(seen([1] * 6, replicas=2, owned=in_force, at_s=160))
-    assert (safe.action, safe.plan.count) == (Action.UP, 3), "the most that a good plan had"
-    assert sorted(safe.plan.assignment) == list(range(6))
-    assert "does failed: ZeroDivisionError: float division by zero, for 60 s; 3 are safe: up 2 → 3" in safe.reason
-    assert guard.decide(seen([1] * 6, replicas=3, at_s=161)).reason.endswith("for 61 s; hold 3")
-
-    guard.policy = Wants(2)
-    assert guard.decide(seen([1] * 6, replicas=3, at_s=162)).action is Action.DOWN, "it can decide again"
-    guard.policy = Does(fails)
-    assert "stays for 60 s" in guard.decide(seen([1] * 6, replicas=2, owned=in_force, at_s=163)).reason
+    assert guard.decide(seen([100] * 6, replicas=6, at_s=62)).plan.count == 6, "what the policy wanted counts anew"
 
 
-def test_a_policy_that_never_worked_leaves_a_group_that_works_alone_and_starts_one_that_is_empty():
-    guard = Fallback(Does(fails), safe_replicas=2)
+def test_what_stands_in_keeps_its_limits_and_starts_a_group_that_is_empty():
+    guard = Fallback(Does(fails), stand_in(minimum=2, maximum=3))
 
-    assert guard.decide(seen([1] * 6, replicas=4)).action is Action.HOLD, "more than is safe is kept"
-    assert guard.decide(seen([1] * 6, replicas=1)).plan.count == 2
     assert guard.decide(seen([1] * 6, replicas=0)).plan.count == 2
+    assert guard.decide(seen([400] * 6, replicas=2)).plan.count == 3
     assert guard.decide(seen([1], replicas=1)).action is Action.HOLD, "no more than there are partitions"
 
 
 def test_a_group_that_places_its_partitions_itself_gets_a_count():
-    guard = Fallback(Does(fails), safe_replicas=3, counts_only=True)
+    guard = Fallback(Does(fails), stand_in(counts_only=True))
 
-    assert guard.decide(seen([1] * 6, replicas=1)).plan.assignment is None
-    assert guard.decide(seen([1] * 6, replicas=3, owned=[])).action is Action.HOLD
+    assert guard.decide(seen([1] * 6, replicas=1, owned=[])).action is Action.HOLD
+    assert guard.decide(seen([200] * 6, replicas=1)).plan == Plan(tuple(f"payment-{i}" for i in range(6)), None)
+
+
+@given(
+    st.lists(st.floats(0, 300), min_size=1, max_size=8),
+    st.integers(0, 9),
+    st.lists(st.integers(0, 5000), min_size=8, max_size=8),
+)
+def test_every_plan_that_stands_in_can_be_carried_out_and_needs_no_compiler(rates, replicas, lags):
+    observation = seen(rates, lags[: len(rates)], replicas=replicas)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jit._Compiled, "__call__", fails)
+        decision = Fallback(Does(fails), stand_in()).decide(observation)
+
+    assert decision.action is Action.HOLD or invalid(observation, decision.plan) == ""
 
 
 def test_an_interruption_is_not_a_failure_of_the_policy():
@@ -147,4 +172,4 @@ def test_an_interruption_is_not_a_failure_of_the_policy():
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        Fallback(Does(interrupted)).decide(seen([1]))
+        Fallback(Does(interrupted), stand_in()).decide(seen([1]))

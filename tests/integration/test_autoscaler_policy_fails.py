@@ -1,0 +1,53 @@
+"""A machine on which the policy's compiler does not work: said everywhere, and the group is scaled all the same."""
+
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+from kafka_helpers import create_topics, produce, wait_for
+from live_autoscaler import PARTITIONS, TESTS, Autoscaler
+
+from contracts.topics import Topic
+
+pytestmark = pytest.mark.kafka
+
+
+def test_a_policy_that_cannot_compute_is_unwell_and_a_count_scales_the_group(
+    kafka: str, namespace: str, tmp_path: Path
+) -> None:
+    create_topics(kafka, namespace, PARTITIONS)
+    broken = tmp_path / "broken" / "numba"
+    broken.mkdir(parents=True)
+    (broken / "__init__.py").write_text("raise OSError('cannot cache: read-only file system')\n")
+    more = {"PYTHONPATH": f"{broken.parent}:{TESTS}", "TAILPACK_INITIAL_REPLICAS": "1"}
+    with Autoscaler(kafka, namespace, tmp_path / "state", policy="tail-aware", more=more) as autoscaler:
+        autoscaler.wait_for_plan(1)
+        wait_for(lambda: health(autoscaler)[0] == 503, "it says that it is unwell")
+        assert "cannot cache: read-only file system" in health(autoscaler)[1]
+        with urllib.request.urlopen(f"http://127.0.0.1:{autoscaler.port}/metrics", timeout=5) as metrics:
+            assert b'tailpack_trouble{what="policy"} 1.0' in metrics.read()
+
+        for partition in range(PARTITIONS):
+            produce(kafka, namespace, Topic.PAYMENTS_REQUESTED, [b"{}"] * 500, partition=partition)
+        plan = autoscaler.wait_for_plan(2)[1]
+        assert len(plan.replicas) == PARTITIONS, "2,000 events wait"
+        assert set((plan.assignment or {}).values()) == set(plan.replicas)
+        assert "tail-aware failed: OSError" in plan.reason
+        assert any("tail-aware failed" in trouble for trouble in autoscaler.ticks()[-1].troubles)
+        assert autoscaler.process is not None
+        autoscaler.process.terminate()
+        code, said = autoscaler.ended()
+    assert code == 0
+    assert "rehearsal: tail-aware failed: OSError: cannot cache: read-only file system" in said
+    assert "policy: UNWELL: tail-aware failed" in said
+    assert len(said.splitlines()) < 10, "said once, not at each tick"
+
+
+def health(autoscaler: Autoscaler) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{autoscaler.port}/healthz", timeout=5) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as refused:
+        with refused:
+            return refused.code, refused.read().decode()

@@ -12,6 +12,7 @@ from contracts.plan import Eviction, PlanRecord
 from contracts.progress import RoundKind
 from services.consumer.assignor import PlanAssignor
 from services.consumer.handover import Handover, Listeners
+from services.consumer.interface import Options
 from services.consumer.lease import Lease
 from services.consumer.membership import Membership
 from services.consumer.output import Committer
@@ -37,8 +38,8 @@ def records(first: int, count: int, *, timestamp: int = 0) -> list[Record]:
     return [Record(offset, timestamp, f"key-{offset}".encode()) for offset in range(first, first + count)]
 
 
-def offsets(taken: Any) -> list[int]:
-    return [record.offset for record, _ in taken]
+def offsets(polled: Any) -> list[int]:
+    return [one.record.offset for one in polled]
 
 
 async def eventually(condition: Callable[[], bool]) -> None:
@@ -111,12 +112,15 @@ class FakeCoordinator:
 class Kitchen:
     """A server with partition 0 at offset 0, and `cooks` running tasks of it."""
 
-    def __init__(self, handle: Any, *, on_error: Any = None, per_partition: int = 1, batch_size: int = 1) -> None:
+    def __init__(
+        self, handle: Any, *, on_error: Any = None, per_partition: int = 1, batch_size: int = 1, **options: Any
+    ) -> None:
         self.queues = PartitionQueues(per_partition=per_partition, batch_size=batch_size)
         self.queues.open({0: 0}, epoch=7)
         self.now_s = 100.0
         self.lease = Lease(6.0, lambda: self.now_s)
-        self.server = Server(self.queues, self.lease, handle, on_error)
+        told = Options(**{"attempts": 1, "retry_backoff_s": 0.001} | options)
+        self.server = Server(self.queues, self.lease, handle, on_error, told)
 
     async def serve(self, until: Callable[[], bool], *, cooks: int = 1) -> None:
         """Run until the condition holds, or the first error."""
@@ -186,17 +190,16 @@ class HandoverStory:
     def start(self, partition: int) -> tuple[PartitionQueue, Taken]:
         """A handler begins with the next event of a partition; the queue's next record is made up."""
         queue = self.queues[partition]
-        queue.put(records(queue.expected or 0, 1), 1)
+        queue.put(records(queue.expected or 0, 1), 1, 1.0)
         return queue, queue.start(1)
 
     def serve(self, partition: int, count: int = 1) -> None:
         for _ in range(count):
-            end(*self.start(partition))
+            self.end(*self.start(partition))
 
-
-def end(queue: PartitionQueue, taken: Taken) -> None:
-    queue.returned(taken)
-    queue.finished(taken)
+    def end(self, queue: PartitionQueue, taken: Taken) -> None:
+        self.queues.returned(queue, taken)
+        queue.finished(taken)
 
 
 class MembershipStory(HandoverStory):

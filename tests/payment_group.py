@@ -121,7 +121,7 @@ class PaymentGroup:
         self.write(Topic.PLANS, msgspec.json.encode(record), key=self.group.encode())
         return self._epoch
 
-    def write(self, topic: Topic, value: bytes, *, key: bytes | None = None, partition: int = -1) -> None:
+    def write(self, topic: Topic, value: bytes | None, *, key: bytes | None = None, partition: int = -1) -> None:
         self._producer.produce(qualified(self.namespace, topic), value, key=key, partition=partition)
         assert self._producer.flush(30) == 0
 

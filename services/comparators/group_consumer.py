@@ -16,7 +16,7 @@ from services.comparators import librdkafka
 from services.comparators.groups import configure_group
 from services.comparators.librdkafka import DRAIN_S, Server
 from services.comparators.replica import Stop
-from services.consumer.partition_queue import Offsets
+from services.consumer.offsets import Offsets
 from services.payment.settings import ReplicaSettings
 
 log = logging.getLogger(__name__)

@@ -12,8 +12,9 @@ from typing import Final
 
 from contracts.clock import now_us
 from contracts.progress import Progress, ReplicaState
-from contracts.topics import Topic
+from contracts.topics import Group, Topic
 from services.consumer import Event
+from services.consumer.dead_letters import letter
 from services.consumer.server import service_times
 from services.payment.app import settle
 from services.payment.pace import Pace
@@ -68,7 +69,11 @@ class Replica:
 
     def finish(self, event: Event) -> tuple[Topic, bytes | None, bytes]:
         """End the event's service now; return topic (without the namespace), key and value of what to write."""
-        written = settle(event, self._settings.replica, now_us())
+        written: tuple[Topic, bytes | None, bytes]
+        try:
+            written = (Topic.PAYMENTS_SETTLED, *settle(event, self._settings.replica, now_us()))
+        except Exception as wrong:  # whatever came, the next event is served
+            written = (Topic.DEAD_LETTERS, *letter(Group.PAYMENT, event, wrong, now_us()))
         self.served(event.partition, event.offset, time.monotonic() - self._begun_s)
         return written
 

@@ -2,13 +2,13 @@
 
 `PlanConsumer` is the library; docs/consumer.md shows a service of its own. `rounds` decides a rebalance, `handover`
 carries it out in a replica, `membership` says when. `server` polls events into the queues of `partition_queue` and
-serves them; `output` writes what comes of them and commits what is done. What is used of aiokafka beyond its
-documentation is listed in `private_surface`.
+serves them, `dead_letters` tells of what failed; `output` writes what comes of them and commits what is done. What is
+used of aiokafka beyond its documentation is listed in `private_surface`.
 """
 
 from contracts.delivery import Delivery
 from services.consumer.handover import Listeners
-from services.consumer.interface import BatchHandler, Event, Handler, Options, ReplicaError, Topics
+from services.consumer.interface import BatchHandler, Event, Handler, Options, Refused, ReplicaError, Topics
 from services.consumer.plan_consumer import PlanConsumer
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "Listeners",
     "Options",
     "PlanConsumer",
+    "Refused",
     "ReplicaError",
     "Topics",
 ]

@@ -96,8 +96,9 @@ class Clients:
         )
 
     async def _check_topics(self, deadline: float) -> None:
-        own = (self._topics.events, self._topics.progress, self._topics.plans)
-        for name, least in (dict.fromkeys(own, 1) | dict(self._topics.others)).items():
+        topics = self._topics
+        own = filter(None, (topics.events, topics.progress, topics.plans, topics.dead_letters))
+        for name, least in (dict.fromkeys(own, 1) | dict(topics.others)).items():
             missing = f"topic {name} is not on {self._where}; create the run's topics first"
             count = await patiently(partial(self.output.partitions_of, name), missing, deadline=deadline)
             if count < least:

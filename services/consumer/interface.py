@@ -5,11 +5,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from contracts.membership import Membership, obeys_plans
-from contracts.settings import Rule, setting
+from contracts.settings import Rule, Values, setting
 
 
 class ReplicaError(Exception):
     """The replica cannot start or go on. The message is one sentence that says what to do."""
+
+
+class Refused(Exception):  # noqa: N818  the handler's verdict, no fault of the program
+    """Raise it in a handler for an event that no further attempt would help. Its arguments are the reasons."""
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Return why, one sentence each."""
+        return tuple(map(str, self.args))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +32,10 @@ class Topics:
     """PlanRecord; one partition, compacted."""
     progress: str
     """Progress; one partition."""
+    dead_letters: str = ""
+    """DeadLetter: what could not be handled, and why. Empty: nowhere."""
+    stage: str = ""
+    """Who refuses, as dead letters tell it; empty: the group."""
     others: Mapping[str, int] = field(default_factory=dict)
     """Further topics that must be there before it starts, with the least number of partitions they must have."""
 
@@ -39,11 +52,24 @@ class Options(Membership):
     """… of one partition. Above 1 its events still start in order, and those with the same key never overlap."""
     batch_size: int = setting(1, "events", least=1)
     """Events of one partition that `handle_batch` gets at most; it never waits for a batch to fill."""
+    attempts: int = setting(5, "attempts", least=1)
+    """How often an event, or a batch, is tried before it counts as failed."""
+    retry_backoff_s: float = setting(0.1, "s", above=0)
+    """Pause before the second attempt; twice as long before each that follows. Its partition waits, others do not."""
+    retry_backoff_max_s: float = setting(5.0, "s", above=0)
+    """Longest pause between two attempts."""
+    handler_timeout_s: float = setting(300.0, "s", least=0)
+    """A handler at work for longer is cancelled, and the attempt has failed; so has one whose awaitable is not done
+    within it. Longer than an output waits for its broker, so that an outage is no failure of events. 0: no limit."""
 
     @classmethod
     def rules(cls) -> tuple[tuple[str, Rule], ...]:
-        """Return the base's rules and: a delivery that is ours."""
-        return (*super().rules(), ("delivery", obeys_plans))
+        """Return the base's rules and: a delivery that is ours, a longest pause that is not below the first."""
+        return (*super().rules(), ("delivery", obeys_plans), ("retry_backoff_max_s", _not_below_the_first))
+
+    def backoff_s(self, failures: int) -> float:
+        """Return the pause after so many failed attempts (s)."""
+        return min(self.retry_backoff_s * 2.0 ** min(failures - 1, 64), self.retry_backoff_max_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +98,13 @@ Later = Awaitable[Any] | None
 """None: the event is done. An awaitable: it will be, once that completes; the next event need not wait for it. What it
 raises is treated as if the handler had raised it."""
 Handler = Callable[[Event], Awaitable[Later]]
-"""Handles one event. What it raises, and what it returned later on, goes to `on_error` or ends the consumer."""
+"""Handles one event. What it raises, and what it returned later on, is tried again; see Options.attempts."""
 BatchHandler = Callable[[Sequence[Event]], Awaitable[Later]]
 """Handles events of one partition that follow each other."""
+OnError = Callable[[Event, Exception], Awaitable[None]]
+"""Gets an event that has failed for good and what its last attempt raised. What it raises itself ends the consumer."""
+
+
+def _not_below_the_first(values: Values) -> str | None:
+    first_s = values["retry_backoff_s"]
+    return None if values["retry_backoff_max_s"] >= first_s else f"is less than retry_backoff_s = {first_s:g}"

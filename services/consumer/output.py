@@ -50,7 +50,13 @@ class Output:
 
     async def send(self, topic: str, key: bytes | None, value: bytes) -> "asyncio.Future[None]":
         """Hand one record to the producer; the future is done once the broker has it."""
-        future: asyncio.Future[None] = await self._producer.send(topic, value=value, key=key)
+        try:
+            future: asyncio.Future[None] = await self._producer.send(topic, value=value, key=key)
+        except errors.MessageSizeTooLargeError:
+            raise  # the client refuses it: the fault of this record alone
+        except errors.KafkaError as wrong:
+            self._fail(wrong)
+            raise
         self._outstanding += 1
         self._drained.clear()
         future.add_done_callback(self._settled)
@@ -68,8 +74,12 @@ class Output:
         self._outstanding -= 1
         if self._outstanding == 0:
             self._drained.set()
-        if not sent.cancelled() and (error := sent.exception()) and not self._failed.done():
-            self._failed.set_exception(error)
+        if not sent.cancelled() and (error := sent.exception()):
+            self._fail(error)
+
+    def _fail(self, wrong: BaseException) -> None:
+        if not self._failed.done():
+            self._failed.set_exception(wrong)
 
 
 class Committer:

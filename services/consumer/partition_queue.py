@@ -1,107 +1,123 @@
-"""The partitions that are held: what waits in each, what is being handled, what may be committed, which comes next.
+"""The partitions that are held: what waits in each, what is being handled or tried again, which event comes next.
 
 A queue is its own token: whoever works on an event keeps the queue, and one that was dropped counts for nothing any
 more, also when the same partition is taken again.
 """
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from itertools import count
+from typing import Any, Final, NamedTuple
+
+from contracts.clock import steady_s
+from services.consumer.offsets import Offsets
 
 ENOUGH: Final = 200
 """Records waiting in a partition above which no more of it is fetched: a second of work at 5 ms, and little memory."""
 WANTING: Final = 50
 """… until no more than this are left."""
+HEAD_START_S: Final = 1.0
+"""How much earlier than it was polled an event may count as arrived because its timestamp says so. A backlog comes
+before what is new, as first in, first out wants it; a producer whose clock is wrong gains no more than this."""
 
-Taken = Sequence[tuple[Any, int]]
-"""Records and when each was polled (µs)."""
+
+class Polled(NamedTuple):
+    """One record as it came from the broker."""
+
+    record: Any
+    received_us: int
+    """When it was polled (µs since the epoch)."""
+    arrived_s: float
+    """What all partitions are served in the order of; see `arrived_s`."""
 
 
-class Offsets:
-    """What one member may commit of a partition. Offsets only grow; one is committed once all before it are done."""
+def arrived_s(timestamp_ms: int, received_us: int, now_s: float) -> float:
+    """Return when a record polled now counts as arrived, by the clock of `now_s`: never later than now."""
+    age_s = received_us / 1e6 - timestamp_ms / 1e3
+    return now_s - min(max(age_s, 0.0), HEAD_START_S)
 
-    __slots__ = ("_begun_from", "_committed", "_done", "_unfinished", "position")
 
-    def __init__(self, offset: int | None = None) -> None:
-        self.position = offset
-        """Offset after the last event done, all before it included; None while nothing is known."""
-        self._committed = self._begun_from = offset
-        self._unfinished: deque[int] = deque()
-        self._done: set[int] = set()
+@dataclass(eq=False, slots=True)
+class Taken:
+    """Records of one partition that are handled together, and tried again together."""
 
-    def begin(self, offsets: Sequence[int]) -> None:
-        """Note events, in order, that are being handled from now on."""
-        if self._begun_from is None:
-            self._begun_from = offsets[0]
-        self._unfinished.extend(offsets)
-
-    def end(self, offsets: Iterable[int]) -> None:
-        """Note that these events are done for good."""
-        self._done.update(offsets)
-        while self._unfinished and self._unfinished[0] in self._done:
-            offset = self._unfinished.popleft()
-            self._done.remove(offset)
-            self.position = offset + 1
-
-    @property
-    def committable(self) -> int | None:
-        """What to commit; None when there is nothing new."""
-        return self.position if self.position != self._committed else None
-
-    def committed(self, offset: int) -> None:
-        """Note that the group has `offset`."""
-        self._committed = self._begun_from = offset
-
-    @property
-    def uncommitted(self) -> range:
-        """Offsets of events that were begun here and are not committed; empty when there are none."""
-        if self._begun_from is None:
-            return range(0)
-        end = self._unfinished[-1] + 1 if self._unfinished else self.position
-        return range(self._begun_from, self._begun_from if end is None else end)
+    records: list[Polled]
+    failures: int = 0
+    """Attempts that failed so far."""
 
 
 class PartitionQueue(Offsets):
     """One partition while it is held."""
 
-    __slots__ = ("_idle", "_keys", "epoch", "expected", "generation", "is_open", "paused", "running", "waiting")
+    __slots__ = (
+        "_due", "_idle", "_keys", "_retried", "epoch", "expected", "generation", "is_dropped", "is_offered", "is_open",
+        "partition", "paused", "running", "waiting",
+    )  # fmt: skip
 
-    def __init__(self, offset: int | None, epoch: int, generation: int | None = None) -> None:
+    def __init__(self, partition: int, offset: int | None, epoch: int, generation: int | None = None) -> None:
         super().__init__(offset)
-        self.waiting: deque[tuple[Any, int]] = deque()
+        self.partition = partition
+        self.waiting: deque[Polled] = deque()
         self.expected = offset
         """Offset after the last record fetched; None until anything is known."""
         self.epoch = epoch
         self.generation = generation
         self.is_open = True
+        self.is_dropped = False
+        self.is_offered = False
+        """Whether it stands in line for the servers."""
         self.paused = False
         self.running = 0
         """Handlers at work."""
-        self._keys: set[bytes] = set()
+        self._keys: Counter[bytes] = Counter()
+        """Keys that handlers are at work on."""
+        self._retried: list[Taken] = []
+        """What has failed and is to be tried again; what comes after it in its partition, or of its key, waits."""
+        self._due: deque[Taken] = deque()
+        """… whose pause is over."""
         self._idle = asyncio.Event()
         self._idle.set()
 
-    def put(self, records: Sequence[Any], received_us: int) -> None:
+    def put(self, records: Sequence[Any], received_us: int, now_s: float) -> None:
         """Add what was polled. Records that were there before are left out."""
         least = -1 if self.expected is None else self.expected
-        self.waiting.extend((record, received_us) for record in records if record.offset >= least)
+        self.waiting.extend(
+            Polled(record, received_us, arrived_s(record.timestamp, received_us, now_s))
+            for record in records
+            if record.offset >= least
+        )
         if records:
             self.expected = max(least, records[-1].offset + 1)
 
     def may_start(self, most: int) -> bool:
         """Return whether its next event may be started beside those that are running."""
-        if not self.is_open or self.paused or not self.waiting or self.running >= most:
+        if self.running >= most or self.is_dropped:
             return False
-        return self.running == 0 or self.waiting[0][0].key not in self._keys
+        if self._due:
+            return not any(polled.record.key in self._keys for polled in self._due[0].records)
+        if not self.is_open or self.paused or not self.waiting or self.running + len(self._retried) >= most:
+            return False
+        return self._is_free(self.waiting[0].record.key)
+
+    @property
+    def next_arrived_s(self) -> float:
+        """When its next event arrived. There must be one."""
+        return (self._due[0].records[0] if self._due else self.waiting[0]).arrived_s
 
     def start(self, most: int) -> Taken:
-        """Take what comes next: up to `most`, and no key that another handler is at work on. Unfinished from now on."""
-        taken: list[tuple[Any, int]] = []
-        while self.waiting and len(taken) < most and self.waiting[0][0].key not in self._keys:
-            taken.append(self.waiting.popleft())
-        self.begin([record.offset for record, _ in taken])
-        self._keys.update(record.key for record, _ in taken if record.key is not None)
+        """Take what comes next: what is to be tried again, else up to `most` of no key that is being worked on."""
+        if self._due:
+            taken = self._due.popleft()
+            self._retried.remove(taken)
+        else:
+            taken = Taken([])
+            while self.waiting and len(taken.records) < most and self._is_free(self.waiting[0].record.key):
+                taken.records.append(self.waiting.popleft())
+            self.begin([polled.record.offset for polled in taken.records])
+        self._keys.update(polled.record.key for polled in taken.records if polled.record.key is not None)
         self.running += 1
         self._idle.clear()
         return taken
@@ -109,13 +125,41 @@ class PartitionQueue(Offsets):
     def returned(self, taken: Taken) -> None:
         """Note that the handler came back; the next event of the same key may start."""
         self.running -= 1
-        self._keys.difference_update(record.key for record, _ in taken)
+        for polled in taken.records:
+            if polled.record.key is not None:
+                self._keys[polled.record.key] -= 1
+                if not self._keys[polled.record.key]:
+                    del self._keys[polled.record.key]
 
     def finished(self, taken: Taken) -> None:
         """Note that these events are done for good."""
-        self.end(record.offset for record, _ in taken)
-        if not self._unfinished and not self.running:
-            self._idle.set()
+        self.end(polled.record.offset for polled in taken.records)
+        self._rest()
+
+    def retry(self, taken: Taken) -> bool:
+        """Hold these back to be tried again; return whether they are: else they wait as if never begun."""
+        self._retried.append(taken)
+        if not self.is_open:
+            self.give_back()
+        return taken in self._retried
+
+    def due(self, taken: Taken) -> None:
+        """Note that their pause is over."""
+        if taken in self._retried:
+            self._due.append(taken)
+
+    def give_back(self) -> None:
+        """What is to be tried again waits as if it had never begun: whoever serves the partition next begins with it.
+
+        Not where an event behind it was begun: that one would be served twice.
+        """
+        for taken in sorted(self._retried, key=lambda taken: taken.records[0].record.offset, reverse=True):
+            if self.undo([polled.record.offset for polled in taken.records]):
+                self._retried.remove(taken)
+                self.waiting.extendleft(reversed(taken.records))
+                if taken in self._due:
+                    self._due.remove(taken)
+        self._rest()
 
     @property
     def is_idle(self) -> bool:
@@ -126,14 +170,29 @@ class PartitionQueue(Offsets):
         """Wait until it is."""
         await self._idle.wait()
 
+    def _is_free(self, key: bytes | None) -> bool:
+        if key is None:
+            return True
+        return key not in self._keys and not any(
+            polled.record.key == key for taken in self._retried for polled in taken.records
+        )
+
+    def _rest(self) -> None:
+        if not self.unfinished and not self.running:
+            self._idle.set()
+
 
 class PartitionQueues:
     """Partition → queue. Opened, closed and dropped by handovers, filled by the poller, emptied by the servers."""
 
-    def __init__(self, *, per_partition: int, batch_size: int) -> None:
+    def __init__(self, *, per_partition: int, batch_size: int, clock: Callable[[], float] = steady_s) -> None:
         self._queues: dict[int, PartitionQueue] = {}
         self._per_partition = per_partition
         self._batch_size = batch_size
+        self._clock = clock
+        self._line: list[tuple[float, int, PartitionQueue]] = []
+        """A heap of queues that had an event to start when they were put there; each stands in it once."""
+        self._numbers = count()
         self._startable = asyncio.Event()
         self.on_full: Callable[[int, bool], None] = lambda partition, full: None
         """Told when a partition has enough records waiting (True), and when it can do with more (False)."""
@@ -161,20 +220,29 @@ class PartitionQueues:
     def open(self, offsets: Mapping[int, int | None], epoch: int, generation: int | None = None) -> None:
         """Begin to serve partitions, taken in `generation`, from `offsets`; None: from what the group has committed."""
         for partition, offset in offsets.items():
-            self._queues[partition] = PartitionQueue(offset, epoch, generation)
+            self._queues[partition] = PartitionQueue(partition, offset, epoch, generation)
 
     def reopen(self, partitions: Iterable[int], epoch: int) -> None:
         """Serve on: these stay."""
         for partition in partitions:
             self._queues[partition].is_open = True
             self._queues[partition].epoch = epoch
-        self.look()
+            self._offer(self._queues[partition])
 
     def close(self, partitions: Iterable[int]) -> None:
         """Start no further event of these."""
         for partition in partitions:
             self._queues[partition].is_open = False
-        self.look()
+            self._queues[partition].give_back()
+
+    def pause(self, partition: int) -> None:
+        """Start no further event until `resume`."""
+        self[partition].paused = True
+
+    def resume(self, partition: int) -> None:
+        """Undo `pause`."""
+        self[partition].paused = False
+        self._offer(self[partition])
 
     async def settle(self, partitions: Iterable[int], patience_s: float) -> set[int]:
         """Wait until every event that was started is done; return the partitions where that came true in time."""
@@ -189,46 +257,61 @@ class PartitionQueues:
     def drop(self, partitions: Iterable[int]) -> None:
         """Forget these: what waits belongs to others, what is still being handled counts for nothing."""
         for partition in partitions:
-            self._queues.pop(partition).is_open = False
+            queue = self._queues.pop(partition)
+            queue.is_open, queue.is_dropped = False, True
             self._full.discard(partition)
-        self.look()
 
     def put(self, partition: int, records: Sequence[Any], received_us: int) -> None:
         """Add what was polled; what is not held is left to its owner."""
         queue = self._queues.get(partition)
         if queue is not None:
-            queue.put(records, received_us)
-            self._weigh(partition, queue)
-            self.look()
+            queue.put(records, received_us, self._clock())
+            self._weigh(queue)
+            self._offer(queue)
 
     def take(self) -> tuple[PartitionQueue, Taken] | None:
-        """Start the oldest events (by the record's timestamp) that may be started now; None when there are none."""
-        ready = [item for item in self._queues.items() if item[1].may_start(self._per_partition)]
-        if not ready:
-            self._startable.clear()
-            return None
-        partition, queue = min(ready, key=_age)
-        taken = queue.start(self._batch_size)
-        self._weigh(partition, queue)
-        return queue, taken
+        """Start what arrived first of all that may be started now; None when there is nothing."""
+        while self._line:
+            queue = heappop(self._line)[-1]
+            queue.is_offered = False
+            if queue.may_start(self._per_partition):
+                taken = queue.start(self._batch_size)
+                self._weigh(queue)
+                self._offer(queue)
+                return queue, taken
+        self._startable.clear()
+        return None
 
-    def look(self) -> None:
-        """Something changed: see again whether an event may be started."""
-        self._startable.set()
+    def returned(self, queue: PartitionQueue, taken: Taken) -> None:
+        """Note that the handler came back; the partition, or the key, may have its next event started."""
+        queue.returned(taken)
+        self._offer(queue)
+
+    def retry(self, queue: PartitionQueue, taken: Taken, after_s: float) -> None:
+        """Try these again once the time is over. A partition that is being given up leaves it to its next owner."""
+        if queue.retry(taken):
+            asyncio.get_running_loop().call_later(after_s, self._due, queue, taken)
 
     async def startable(self) -> None:
         """Wait until an event may have become startable."""
         await self._startable.wait()
 
-    def _weigh(self, partition: int, queue: PartitionQueue) -> None:
-        waiting = len(queue.waiting)
+    def _due(self, queue: PartitionQueue, taken: Taken) -> None:
+        queue.due(taken)
+        self._offer(queue)
+
+    def _offer(self, queue: PartitionQueue) -> None:
+        """Something changed: put the queue in line if an event of it may be started."""
+        if not queue.is_offered and queue.may_start(self._per_partition):
+            queue.is_offered = True
+            heappush(self._line, (queue.next_arrived_s, next(self._numbers), queue))
+            self._startable.set()
+
+    def _weigh(self, queue: PartitionQueue) -> None:
+        partition, waiting = queue.partition, len(queue.waiting)
         if waiting >= ENOUGH and partition not in self._full:
             self._full.add(partition)
             self.on_full(partition, True)
         elif waiting <= WANTING and partition in self._full:
             self._full.discard(partition)
             self.on_full(partition, False)
-
-
-def _age(item: tuple[int, PartitionQueue]) -> int:
-    return int(item[1].waiting[0][0].timestamp)

@@ -17,13 +17,14 @@ from contracts.delivery import Delivery
 from contracts.progress import Progress, ReplicaState
 from services.common.logs import quiet_aiokafka
 from services.consumer.clients import CLOSE_DEADLINE_S, FORLORN_S, Clients
+from services.consumer.dead_letters import letter, told
 from services.consumer.handover import Handover, Listeners
-from services.consumer.interface import BatchHandler, Handler, Later, Options, ReplicaError, Topics
+from services.consumer.interface import BatchHandler, Event, Handler, Later, OnError, Options, ReplicaError, Topics
 from services.consumer.lease import Lease, Prober
 from services.consumer.membership import Membership
 from services.consumer.output import Committer, ProgressReporter
 from services.consumer.partition_queue import PartitionQueues
-from services.consumer.server import OnError, Poller, Server
+from services.consumer.server import Poller, Server
 from services.consumer.shutdown import SILENCE_S, served_again, silence, unless
 
 log = logging.getLogger(__name__)
@@ -38,9 +39,9 @@ class PlanConsumer:
     replica: its name in plans. Of two live processes of one name the later one owns the partitions.
     handle, or handle_batch: what to do with events. May return an awaitable, such as the future of `send`: the event
         is committed once that is done, and the next one need not wait.
-    on_error: gets an event and what its handler raised, or the awaitable that it returned (for a batch, each of its
-        events); the event then counts as done. Without it an exception ends the consumer, and the event is served
-        again by whoever comes next.
+    on_error: gets an event that has failed for good, instead of the topic of dead letters, and the last exception (for
+        a batch, each of its events); the event then counts as done. With neither the exception ends the consumer, and
+        the event is served again by whoever comes next.
     listeners: whom to tell when partitions come and go.
     busy_s: total seconds of work so far, where the handler knows that better than a clock around it.
     """
@@ -70,7 +71,9 @@ class PlanConsumer:
             raise ValueError(f"batch_size {self._options.batch_size} is for handle_batch; handle gets one event")
         self._handle = handle_batch or _each(handle)
         self._listeners = listeners or Listeners()
-        self._on_error = on_error
+        if on_error is not None and topics.dead_letters:
+            raise ValueError("give either on_error or a topic of dead letters")
+        self._on_error = self._bury if topics.dead_letters else on_error
         self._busy_s = busy_s
         self._close_s = CLOSE_DEADLINE_S
         self._incarnation = f"{now_us():016d}-{secrets.token_hex(4)}"  # sorts by start time
@@ -106,23 +109,33 @@ class PlanConsumer:
 
     def pause(self, partition: int) -> None:
         """Start no further event of a partition. One that moves starts unpaused. Raises KeyError: not held now."""
-        self._queues[partition].paused = True
+        self._queues.pause(partition)
 
     def resume(self, partition: int) -> None:
         """Undo `pause`. Raises KeyError: not held now."""
-        self._queues[partition].paused = False
-        self._queues.look()
+        self._queues.resume(partition)
 
     @property
     def partitions(self) -> tuple[int, ...]:
         """Partitions that are served now, ascending."""
         return self._queues.serving
 
+    async def _bury(self, event: Event, wrong: Exception) -> None:
+        """Write the dead letter of an event and wait until it is there."""
+        topics = self._topics
+        key, value = letter(topics.stage or topics.group, event, wrong, now_us())
+        try:
+            await (await self.send(topics.dead_letters, key, value))
+        except Exception as refused:
+            what = f"the dead letter of {event.topic}, partition {event.partition}, offset {event.offset}"
+            where = f"cannot be written to {topics.dead_letters} ({told(refused)})"
+            raise ReplicaError(f"{what} {where}; it was refused because of {told(wrong)}") from refused
+
     def _put_together(self) -> None:
         clients, options, queues = self._clients, self._options, self._queues
         self._lease = Lease(options.session_s)
         self._progress = ProgressReporter(clients.output, self._topics.progress, self._snapshot)
-        self._server = Server(queues, self._lease, self._handle, self._on_error)
+        self._server = Server(queues, self._lease, self._handle, self._on_error, options)
         self._committer = Committer(clients.coordinator, queues, self._topics.events, options.commit_interval_s)
         self._handover = Handover(
             coordinator=clients.coordinator,

@@ -2,8 +2,7 @@
 
 import asyncio
 import logging
-import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Any, Final
 
 from aiokafka.errors import (
@@ -14,15 +13,14 @@ from aiokafka.errors import (
 )
 from aiokafka.structs import TopicPartition
 
-from contracts.clock import now_us
+from contracts.clock import now_us, steady_s
 from contracts.progress import ServiceTimes
-from services.consumer.interface import BatchHandler, Event
+from services.consumer.dead_letters import told
+from services.consumer.interface import BatchHandler, Event, OnError, Options, Refused
 from services.consumer.lease import Lease
 from services.consumer.partition_queue import PartitionQueue, PartitionQueues, Taken
 
 log = logging.getLogger(__name__)
-
-OnError = Callable[[Event, Exception], Awaitable[None]]
 
 POLL_MS: Final = 1000
 """A poll ends as soon as something is there."""
@@ -68,15 +66,24 @@ class Poller:
 class Server:
     """`run` it as often as events may be handled side by side."""
 
-    def __init__(self, queues: PartitionQueues, lease: Lease, handle: BatchHandler, on_error: OnError | None) -> None:
+    def __init__(
+        self, queues: PartitionQueues, lease: Lease, handle: BatchHandler, on_error: OnError | None, options: Options
+    ) -> None:
         self._queues = queues
         self._lease = lease
         self._handle = handle
         self._on_error = on_error
+        self._options = options
+        self._timeout_s = options.handler_timeout_s or None
         self._unfinished: set[asyncio.Future[object]] = set()
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._times_s: list[float] = []
+        self._began_s: dict[Taken, float] = {}
         self.processed = 0
+        self.retried = 0
+        """Attempts that failed and are, or were, followed by another."""
+        self.failed = 0
+        """Events that have failed for good."""
         self.busy_s = 0.0
         """Time spent in handlers since the start."""
 
@@ -99,29 +106,63 @@ class Server:
         times_s, self._times_s = self._times_s, []
         return service_times(times_s)
 
+    def longest_s(self) -> float:
+        """Return for how long the handler has been at work that began first; 0 where none is."""
+        return steady_s() - min(self._began_s.values()) if self._began_s else 0.0
+
     async def _serve(self, queue: PartitionQueue, taken: Taken) -> None:
-        events = [_event_of(record, received_us, queue) for record, received_us in taken]
-        began_s = time.perf_counter()
+        events = [_event_of(polled.record, polled.received_us, queue) for polled in taken.records]
+        self._began_s[taken] = steady_s()
+        wrong: Exception | None = None
+        later: Awaitable[object] | None = None
         try:
-            later = await self._handled(events)
+            async with asyncio.timeout(self._timeout_s) as limit:
+                later = await self._handle(events)
+        except TimeoutError as late:
+            wrong = self._overdue("the handler") if limit.expired() else late
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():  # the replica stops
+                raise
+            wrong = RuntimeError("the handler was cancelled by something that it waited for")
+        except Exception as raised:
+            wrong = raised
         finally:
-            spent_s = time.perf_counter() - began_s
-            queue.returned(taken)
+            spent_s = steady_s() - self._began_s.pop(taken)
+            self._queues.returned(queue, taken)
         self.busy_s += spent_s
         self._times_s.append(spent_s / len(events))
+        if wrong is not None:
+            await self._failed_attempt(queue, taken, events, wrong)
+            return
         self.processed += len(events)
         if later is None:
             queue.finished(taken)
         else:
             self._finish_later(queue, taken, later, events)
-        self._queues.look()  # the partition, or the key, may have its next event started
 
-    async def _handled(self, events: Sequence[Event]) -> Awaitable[object] | None:
-        try:
-            return await self._handle(events)
-        except Exception as wrong:
-            await self._refuse(events, wrong)
-            return None
+    async def _failed_attempt(
+        self, queue: PartitionQueue, taken: Taken, events: Sequence[Event], wrong: Exception
+    ) -> None:
+        """Have it tried again, or, after the last attempt, hand it over to `on_error`."""
+        if queue.is_dropped or self._try_again(queue, taken, wrong):  # dropped: others judge it
+            return
+        await self._refuse(events, wrong)
+        self.processed += len(events)
+        queue.finished(taken)
+
+    def _try_again(self, queue: PartitionQueue, taken: Taken, wrong: Exception) -> bool:
+        taken.failures += 1
+        if isinstance(wrong, Refused) or taken.failures >= self._options.attempts:
+            return False
+        self.retried += 1
+        first = taken.records[0].record
+        log.info(
+            "partition %d, offset %d: attempt %d of %d failed: %s",
+            first.partition, first.offset, taken.failures, self._options.attempts, told(wrong),
+        )  # fmt: skip
+        self._queues.retry(queue, taken, self._options.backoff_s(taken.failures))
+        return True
 
     async def _refuse(self, events: Sequence[Event], wrong: Exception) -> None:
         """Hand the events over to `on_error`; without one, raise what was wrong with them."""
@@ -129,32 +170,52 @@ class Server:
             raise wrong
         for event in events:
             await self._on_error(event, wrong)
+            self.failed += 1
 
     def _finish_later(
         self, queue: PartitionQueue, taken: Taken, later: Awaitable[object], events: Sequence[Event] | None
     ) -> None:
-        """Count `taken` as done once `later` is. events: whom `on_error` gets if it fails; None: it was `on_error`."""
+        """Count `taken` as done once `later` is. events: what is tried again if it fails; None: it was `on_error`."""
         future = asyncio.ensure_future(later)
         self._unfinished.add(future)  # the event loop itself keeps weak references only
+        limit = self._limit(future) if events is not None else None
 
         def settle(done: "asyncio.Future[object]") -> None:
             self._unfinished.discard(done)
+            if limit is not None:
+                limit.cancel()
             wrong = _failure(done)
             if wrong is None:
                 queue.finished(taken)
             elif self._failed.done():  # the consumer ends: what is not done is served again
                 return
-            elif events is None or self._on_error is None or not isinstance(wrong, Exception):
+            elif events is None or not isinstance(wrong, Exception):
                 self._failed.set_exception(wrong)
-            else:
+            elif not self._try_again(queue, taken, wrong):
                 self._finish_later(queue, taken, self._refuse(events, wrong), None)
 
         future.add_done_callback(settle)
 
+    def _limit(self, future: "asyncio.Future[object]") -> asyncio.TimerHandle | None:
+        """Cancel what a handler returned when its time is over."""
+        if self._timeout_s is None or future.done():
+            return None
+        overdue = str(self._overdue("what the handler returned"))
+        return asyncio.get_running_loop().call_later(self._timeout_s, future.cancel, overdue)
+
+    def _overdue(self, what: str) -> TimeoutError:
+        return TimeoutError(f"{what} was not done within {self._timeout_s:g} s (handler_timeout_s)")
+
 
 def _failure(done: "asyncio.Future[object]") -> BaseException | None:
     """Return what ended it. Where its owner cancelled it, its event would else be in flight for ever."""
-    return RuntimeError("what the handler returned was cancelled") if done.cancelled() else done.exception()
+    if not done.cancelled():
+        return done.exception()
+    try:
+        done.result()
+    except asyncio.CancelledError as cancelled:
+        return RuntimeError(*(cancelled.args or ("what the handler returned was cancelled",)))
+    return None
 
 
 def _event_of(record: Any, received_us: int, queue: PartitionQueue) -> Event:

@@ -1,6 +1,7 @@
 """Payment as a service: each event takes its service time on the replica's one server, then its verdict is written.
 
-One event in, one record out: decode, authorise, stamp the timeline. The rules are in `domain`.
+One event in, one record out: decode, authorise, stamp the timeline. The rules are in `domain`. What cannot be settled
+is the consumer's to write to the dead letters.
 """
 
 import asyncio
@@ -13,9 +14,8 @@ from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.events import PaymentRequested, PaymentSettled
 from contracts.topics import Group, Topic, qualified
-from services.common.dead_letters import dead_letter, letter_key
-from services.common.records import Refusal, decoder, encode, order_id_in
-from services.consumer import Event, PlanConsumer, Topics
+from services.common.records import Refusal, decoder, encode
+from services.consumer import Event, PlanConsumer, Refused, Topics
 from services.payment.domain import authorise, payment_id
 from services.payment.pace import Pace
 from services.payment.settings import ReplicaSettings, options_of
@@ -31,9 +31,10 @@ class PaymentService:
 
     def __init__(self, settings: ReplicaSettings, connection: Connection) -> None:
         self._settings = settings
+        self._settled = qualified(connection.namespace, Topic.PAYMENTS_SETTLED)
         self._pace = Pace()
         self._last_done_us = 0
-        self._names = named = {topic: qualified(connection.namespace, topic) for topic in Topic}
+        named = {topic: qualified(connection.namespace, topic) for topic in Topic}
         self.consumer = PlanConsumer(
             settings.replica,
             connection,
@@ -42,10 +43,11 @@ class PaymentService:
                 events=named[Topic.PAYMENTS_REQUESTED],
                 plans=named[Topic.PLANS],
                 progress=named[Topic.PROGRESS],
+                dead_letters=named[Topic.DEAD_LETTERS],
+                stage=Group.PAYMENT,
                 others={
                     named[Topic.PAYMENTS_REQUESTED]: max(1, settings.payment_partitions),
-                    named[Topic.PAYMENTS_SETTLED]: 1,
-                    named[Topic.DEAD_LETTERS]: 1,
+                    self._settled: 1,
                 },
             ),
             self.handle,
@@ -60,32 +62,25 @@ class PaymentService:
         finish_s = self._pace.begin(clock(), self._settings.service_time_of(event.key), idle=is_idle)
         await asyncio.sleep(max(0.0, finish_s - clock()))
         self._last_done_us = now_us()
-        topic, key, value = settle(event, self._settings.replica, self._last_done_us)
-        return await self.consumer.send(self._names[topic], key, value)
+        key, value = settle(event, self._settings.replica, self._last_done_us)
+        return await self.consumer.send(self._settled, key, value)
 
 
-def settle(event: Event, replica: str, done_us: int) -> tuple[Topic, bytes | None, bytes]:
-    """Return topic, key and value of what is written before the event counts as done.
-
-    A settled payment for a good event, a dead letter for any other. done_us: when its service ended.
-    """
-    requested = requested_payment(event.value)
-    if isinstance(requested, Refusal):
-        letter = dead_letter(Group.PAYMENT, event, requested, done_us)
-        return Topic.DEAD_LETTERS, letter_key(event.key), encode(letter)
-    settled = settled_payment(requested, event, replica, done_us)
-    return Topic.PAYMENTS_SETTLED, settled.order_id.encode(), encode(settled)
+def settle(event: Event, replica: str, done_us: int) -> tuple[bytes, bytes]:
+    """Return key and value of the settled payment; done_us: when its service ended. Raises Refused."""
+    settled = settled_payment(requested_payment(event.value), event, replica, done_us)
+    return settled.order_id.encode(), encode(settled)
 
 
-def requested_payment(value: bytes | None) -> PaymentRequested | Refusal:
-    """Decode one record. Refused: empty, too large, malformed, of an unknown version, an impossible amount."""
+def requested_payment(value: bytes | None) -> PaymentRequested:
+    """Decode one record. Raises Refused: empty, too large, malformed, an unknown version, an impossible amount."""
     if value is not None and len(value) > MAX_REQUEST_BYTES:
-        reason = f"the record has {len(value)} bytes; at most {MAX_REQUEST_BYTES} are accepted"
-        return Refusal((reason,), order_id_in(value))
+        raise Refused(f"the record has {len(value)} bytes; at most {MAX_REQUEST_BYTES} are accepted")
     requested = _decode(value)
-    if isinstance(requested, PaymentRequested) and not 0 < requested.amount_minor <= MAX_AMOUNT_MINOR:
-        reason = f"amount_minor {requested.amount_minor} must lie between 1 and {MAX_AMOUNT_MINOR}"
-        return Refusal((reason,), requested.order_id)
+    if isinstance(requested, Refusal):
+        raise Refused(*requested.reasons)
+    if not 0 < requested.amount_minor <= MAX_AMOUNT_MINOR:
+        raise Refused(f"amount_minor {requested.amount_minor} must lie between 1 and {MAX_AMOUNT_MINOR}")
     return requested
 
 

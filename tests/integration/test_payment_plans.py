@@ -128,6 +128,38 @@ def test_a_record_that_cannot_be_settled_becomes_a_dead_letter_and_the_next_ones
     assert "version 99" in letters[0].reasons[0]
 
 
+HOSTILE = (
+    b'{"v":1,"order_id":"\xe4"}',
+    b"\xff\xfe",
+    b'{"v":1,"order_id":"\\ud800"}',
+    b'{"v":1,"amount_minor":' + b"9" * 5000 + b"}",
+    b'{"v":1,"amount_minor":NaN}',
+    b'{"v":1,"amount_minor":"12","order_id":["a"]}',
+    b'{"v":1,"a":' + b"[" * 100_000,
+    b'{"v":1,"order_id":"' + b"x" * 900_000 + b'"}',
+    b"\x00" * 900_000,
+    b"",
+    None,
+)
+
+
+def test_no_record_ends_a_replica_and_each_that_cannot_be_settled_has_its_letter(group):
+    group.start("payment-0")
+    group.wait_for_owners(dict.fromkeys(range(6), "payment-0"))
+    for value in HOSTILE:
+        for key in (b"\xff", b"k" * 50_000, None):
+            group.write(Topic.PAYMENTS_REQUESTED, value, key=key, partition=2)
+    group.ask(30)
+
+    assert assert_effects(group.wait_until_served(), 30) == 0
+    letters = [
+        msgspec.json.decode(record.value(), type=DeadLetter)
+        for record in read_all(group.kafka, group.namespace, Topic.DEAD_LETTERS)
+    ]
+    assert sorted(letter.offset for letter in letters) == list(range(3 * len(HOSTILE)))
+    assert all(letter.reasons and letter.stage == "payment" for letter in letters)
+
+
 def test_one_replica_serves_at_its_service_rate(group):
     group.start("payment-0")
     group.wait_for_owners(dict.fromkeys(range(6), "payment-0"))

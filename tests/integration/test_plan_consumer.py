@@ -2,15 +2,22 @@
 
 import asyncio
 from collections import Counter, defaultdict
+from dataclasses import replace
 from itertools import pairwise
 
+import msgspec
 import pytest
+from confluent_kafka.admin import NewTopic
+from kafka_helpers import read_all
 from plan_consumers import Playground, running, until
 
+from contracts.events import DeadLetter
 from services.consumer import Event, Options, PlanConsumer
+from services.consumer.interface import Later
 
 pytestmark = pytest.mark.kafka
 
+ONCE = Options(attempts=1)
 QUIET_S = 0.3
 """How long is watched that something does not happen; an event that may be handled is handled within 20 ms."""
 
@@ -112,7 +119,7 @@ def test_poison_goes_to_the_callback_and_the_next_events_are_handled(ground: Pla
 
     async def story() -> None:
         ground.put(0, "a", "poison", "b")
-        async with running(consumer(ground, handle, on_error=on_error)):
+        async with running(consumer(ground, handle, on_error=on_error, options=ONCE)):
             await until(lambda: handled == ["a", "b"], "the good ones are handled")
 
     asyncio.run(story())
@@ -120,7 +127,7 @@ def test_poison_goes_to_the_callback_and_the_next_events_are_handled(ground: Pla
     assert ground.committed(0) == 3
 
 
-def test_without_a_callback_the_handlers_exception_ends_the_run_and_the_event_is_not_committed(
+def test_without_anybody_to_hand_it_to_the_handlers_exception_ends_the_run_and_the_event_is_not_committed(
     ground: Playground,
 ) -> None:
     async def handle(event: Event) -> None:
@@ -129,8 +136,49 @@ def test_without_a_callback_the_handlers_exception_ends_the_run_and_the_event_is
 
     ground.put(0, "a", "poison", "b")
     with pytest.raises(ValueError, match="cannot be digested"):
-        asyncio.run(asyncio.wait_for(consumer(ground, handle).run(asyncio.Event()), 15))
+        asyncio.run(asyncio.wait_for(consumer(ground, handle, options=ONCE).run(asyncio.Event()), 15))
     assert ground.committed(0) <= 1
+
+
+def test_what_fails_at_every_attempt_becomes_a_dead_letter_while_other_partitions_are_served(
+    ground: Playground,
+) -> None:
+    letters = f"{ground.name}.dead"
+    ground.admin.create_topics([NewTopic(letters, 1)])[letters].result(15)
+    tried: Counter[str] = Counter()
+    handled: list[str] = []
+
+    async def handle(event: Event) -> Later:
+        tried[text(event)] += 1
+        if text(event) in ("poison", "huge" * 50_000):
+            raise ValueError(f"cannot be digested: {text(event)}")
+        if text(event) == "flaky" and tried["flaky"] < 3:
+            raise OSError("not there yet")
+        if text(event) == "bulky":  # more than the client sends: the event's fault, not the producer's
+            return await one.send(letters, None, b"x" * 2_000_000)
+        handled.append(text(event))
+        return None
+
+    topics = replace(ground.topics, dead_letters=letters, stage="digestion")
+    options = Options(attempts=3, retry_backoff_s=0.2)
+    one = PlanConsumer("one", ground.connection, topics, handle, options=options)
+
+    async def story() -> None:
+        ground.put(0, "poison", "flaky", "bulky", "huge" * 50_000, "last", key="k" * 5000)
+        ground.put(1, "b", "c")
+        async with running(one):
+            await until(lambda: "last" in handled, "the partition advances")
+
+    asyncio.run(story())
+    assert handled == ["b", "c", "flaky", "last"], "the other partition does not wait for the pauses"
+    assert (tried["poison"], tried["flaky"], tried["bulky"]) == (3, 3, 3)
+    assert ground.committed(0) == 5
+    written = [msgspec.json.decode(record.value(), type=DeadLetter) for record in read_all(ground.kafka, "", letters)]
+    assert [(letter.stage, letter.partition, letter.offset) for letter in written] == [
+        ("digestion", 0, offset) for offset in (0, 2, 3)
+    ]
+    for letter, reason in zip(written, ("ValueError: cannot", "TooLarge", "Value"), strict=True):
+        assert reason in letter.reasons[0]
 
 
 def test_an_event_is_committed_once_the_future_that_its_handler_returned_is_done(ground: Playground) -> None:

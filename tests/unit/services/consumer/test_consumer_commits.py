@@ -25,7 +25,7 @@ class Story:
 
     def serve(self, partition: int, first: int, count: int) -> None:
         queue = self.queues[partition]
-        queue.put(records(first, count), 1)
+        queue.put(records(first, count), 1, 1.0)
         for _ in range(count):
             taken = queue.start(1)
             queue.returned(taken)

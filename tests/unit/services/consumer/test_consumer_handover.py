@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from aiokafka.errors import NotCoordinatorForGroupError
 from consumer_fakes import HandoverStory as Story
-from consumer_fakes import end, eventually, offsets, records
+from consumer_fakes import eventually, offsets, records
 
 from contracts.clock import now_us
 from contracts.plan import PlanRecord
@@ -31,7 +31,7 @@ async def test_what_stays_is_neither_stopped_nor_sought_nor_announced():
     assert s.group.since() == ["taken [1]", "fetch [0, 1] from {1: 3}"]
     assert s.queues[0] is queue
     assert (queue.is_open, queue.epoch, queue.generation) == (True, 2, 1)
-    end(queue, taken)
+    s.end(queue, taken)
     assert queue.committable == 1
 
 
@@ -47,7 +47,7 @@ async def test_what_goes_is_finished_committed_and_released_in_this_order_and_ha
     await eventually(lambda: s.group.fetched == {1})
     assert s.queues.serving == (1,)
     assert s.queues.held == {0, 1}, "claimed until it is finished"
-    end(*at_work)
+    s.end(*at_work)
     await under_way
 
     assert s.group.since() == ["fetch [1] from {}", "commit {0: 4}", "released [0]"]
@@ -78,7 +78,7 @@ async def test_a_slow_event_keeps_its_claim_while_the_round_goes_on_and_asks_for
     assert s.assignor.given.keys() == {1}
     assert s.group.since() == ["fetch [] from {}", "commit {1: 1}", "released [1]"]
 
-    end(*at_work)
+    s.end(*at_work)
     await eventually(lambda: s.group.asked == ["rejoin"])
     s.group.since()
     await s.round(3)
@@ -95,12 +95,12 @@ async def test_a_slow_event_whose_partition_stays_after_all_asks_for_nothing_and
     s.group.since()
     await s.round(3, 0)
     assert s.group.since() == ["fetch [0] from {0: 3}"]
-    end(*at_work)
+    s.end(*at_work)
     for _ in range(5):
         await asyncio.sleep(0)
     assert s.group.since() == []
     queue, taken = s.queues.take()
-    assert offsets(taken) == [1]
+    assert offsets(taken.records) == [1]
     assert queue.position == 1
 
 
@@ -172,7 +172,7 @@ async def test_before_leaving_everything_is_finished_committed_and_released():
     leaving = asyncio.ensure_future(s.handover.give_up_all(1.0))
     await asyncio.sleep(0)
     assert s.queues.serving == ()
-    end(*at_work)
+    s.end(*at_work)
     await leaving
     assert s.group.since() == ["commit {0: 2, 1: 1}", "released [0, 1]"]
     assert s.queues.held == frozenset()
@@ -185,7 +185,7 @@ async def test_an_event_that_is_not_done_in_time_is_left_uncommitted():
     queue, taken = s.start(0)
     await s.handover.give_up_all(0.01)
     assert s.group.group == {0: 1}
-    end(queue, taken)
+    s.end(queue, taken)
     await s.handover.committer.commit()
     assert s.group.group == {0: 1}
 
@@ -224,7 +224,7 @@ async def test_eager_everything_stops_before_the_join_and_what_stays_goes_on_fro
     await s.round(2, 1, 2, given={2: Given(9, 0)})
     assert s.group.since()[-2:] == ["taken [1, 2]", "fetch [1, 2] from {2: 9}"]
     assert s.queues.held == {1, 2}
-    assert offsets(s.queues.take()[1]) == [0]
+    assert offsets(s.queues.take()[1].records) == [0]
 
 
 @pytest.mark.parametrize(("generation", "member_id"), [(3, "me-1"), (2, "me-2")])
@@ -252,6 +252,6 @@ async def test_eager_an_event_that_does_not_end_in_time_is_not_waited_for_any_lo
     at_work = s.start(0)
     await s.round(2)
     assert s.queues.held == frozenset(), "it belongs to somebody else now"
-    end(*at_work)
+    s.end(*at_work)
     await s.handover.committer.commit()
     assert s.group.group == {}

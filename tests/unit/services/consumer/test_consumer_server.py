@@ -4,11 +4,20 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import pytest
 from consumer_fakes import Kitchen, Record, eventually, records
 
 from contracts.progress import ServiceTimes
-from services.consumer.interface import Event
+from services.consumer.dead_letters import letter
+from services.consumer.interface import Event, Options, Refused
+
+
+class Unsayable(Exception):  # noqa: N818
+    """An exception whose text cannot be had."""
+
+    def __str__(self) -> str:
+        raise RuntimeError
 
 
 async def quick(events: Sequence[Event]) -> None:
@@ -151,6 +160,148 @@ async def test_with_an_error_callback_the_event_counts_as_done_and_the_next_foll
     kitchen.queues.put(0, records(0, 3), 1)
     await kitchen.serve(lambda: kitchen.queues[0].committable == 3)
     assert wrong == [(0, "bad event 0"), (1, "bad event 0")], "each event of the batch"
+
+
+@pytest.mark.parametrize("how", ["it raises", "it is late", "it waits for what was cancelled", "its awaitable fails"])
+async def test_an_event_that_fails_is_tried_again_in_its_place_and_is_done_once_it_succeeds(how):
+    tried: list[int] = []
+
+    async def handle(events: Sequence[Event]) -> Any:
+        tried.append(events[0].offset)
+        if tried.count(0) < 3 and events[0].offset == 0:
+            future = asyncio.get_running_loop().create_future()
+            if how == "it raises":
+                raise ValueError("not yet")
+            if how == "its awaitable fails":
+                return later(ValueError("not yet"))
+            if how == "it waits for what was cancelled":
+                future.cancel()
+            await future
+        return None
+
+    kitchen = Kitchen(handle, attempts=3, handler_timeout_s=0.01)
+    kitchen.queues.put(0, records(0, 2), 1)
+    await kitchen.serve(lambda: kitchen.queues[0].committable == 2)
+    assert sorted(tried) == [0, 0, 0, 1]
+    assert how == "its awaitable fails" or tried == [0, 0, 0, 1], "its partition waits"
+    assert (kitchen.server.retried, kitchen.server.failed) == (2, 0)
+
+
+async def test_while_one_partition_is_tried_again_the_others_are_served_by_the_same_handler():
+    served: list[tuple[int, int]] = []
+
+    async def handle(events: Sequence[Event]) -> None:
+        if events[0].partition == 0:
+            raise ValueError("never")
+        served.append((events[0].partition, events[0].offset))
+
+    kitchen = Kitchen(handle, attempts=2, retry_backoff_s=60.0, retry_backoff_max_s=60.0)
+    kitchen.queues.open({1: 0}, epoch=7)
+    kitchen.queues.put(0, records(0, 2), 1)
+    kitchen.queues.put(1, [Record(offset, partition=1) for offset in range(3)], 1)
+    await kitchen.serve(lambda: len(served) == 3)
+    assert kitchen.queues[0].committable is None
+
+
+@pytest.mark.parametrize(
+    ("wrong", "attempts"), [(ValueError("x"), 3), (Refused("no amount"), 1), (KeyError("\ud800"), 3), (Unsayable(), 3)]
+)
+async def test_after_the_last_attempt_and_after_a_refusal_the_event_is_handed_over(wrong, attempts):
+    tried: list[int] = []
+    handed: list[tuple[int, Exception]] = []
+
+    async def handle(events: Sequence[Event]) -> None:
+        tried.append(events[0].offset)
+        raise wrong
+
+    async def on_error(event: Event, error: Exception) -> None:
+        handed.append((event.offset, error))
+        msgspec.json.decode(letter("greeters", event, error, 5)[1])
+
+    kitchen = Kitchen(handle, on_error=on_error, attempts=3)
+    kitchen.queues.put(0, records(0, 2), 1)
+    await kitchen.serve(lambda: kitchen.queues[0].committable == 2)
+    assert tried == [0] * attempts + [1] * attempts
+    assert handed == [(0, wrong), (1, wrong)]
+    assert (kitchen.server.processed, kitchen.server.failed) == (2, 2)
+
+
+async def test_a_handler_that_never_returns_is_cancelled_and_says_so():
+    handed: list[str] = []
+
+    async def on_error(event: Event, error: Exception) -> None:
+        handed.append(str(error))
+
+    async def never(events: Sequence[Event]) -> Any:
+        awaited = asyncio.get_running_loop().create_future()
+        return awaited if events[0].offset else await awaited
+
+    kitchen = Kitchen(never, on_error=on_error, handler_timeout_s=0.01)
+    kitchen.queues.put(0, records(0, 2), 1)
+    await kitchen.serve(lambda: kitchen.queues[0].committable == 2)
+    assert handed == [
+        "the handler was not done within 0.01 s (handler_timeout_s)",
+        "what the handler returned was not done within 0.01 s (handler_timeout_s)",
+    ]
+
+
+async def test_a_handler_that_ignores_its_cancellation_keeps_its_place_and_is_seen():
+    gate = asyncio.Event()
+    cancelled: list[int] = []
+
+    async def stubborn(events: Sequence[Event]) -> None:
+        while not gate.is_set():
+            try:
+                await gate.wait()
+            except asyncio.CancelledError:
+                cancelled.append(events[0].offset)
+
+    kitchen = Kitchen(stubborn, handler_timeout_s=0.01)
+    kitchen.queues.put(0, records(0, 1), 1)
+    serving = asyncio.ensure_future(kitchen.serve(lambda: kitchen.queues[0].committable == 1))
+    await eventually(lambda: cancelled == [0])
+    assert kitchen.server.longest_s() >= 0.01
+    assert kitchen.queues[0].committable is None
+    gate.set()
+    await serving
+    assert kitchen.server.longest_s() == 0.0
+
+
+async def test_when_the_replica_stops_a_handler_is_cancelled_and_its_event_has_not_failed():
+    async def handle(events: Sequence[Event]) -> None:
+        await asyncio.get_running_loop().create_future()
+
+    kitchen = Kitchen(handle)
+    kitchen.queues.put(0, records(0, 1), 1)
+    serving = asyncio.ensure_future(kitchen.server.run())
+    await eventually(lambda: kitchen.queues[0].running == 1)
+    serving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await serving
+    assert (kitchen.server.retried, kitchen.server.failed) == (0, 0)
+    assert kitchen.queues[0].committable is None
+
+
+async def test_nobody_is_told_of_what_failed_after_its_partition_was_lost():
+    kitchen: Kitchen
+
+    async def handle(events: Sequence[Event]) -> None:
+        kitchen.queues.drop([0])
+        raise ValueError("late")
+
+    async def on_error(event: Event, error: Exception) -> None:
+        pytest.fail("its next owner judges it")
+
+    kitchen = Kitchen(handle, on_error=on_error)
+    kitchen.queues.put(0, records(0, 1), 1)
+    await kitchen.serve(lambda: 0 not in kitchen.queues.held)
+
+
+def test_pauses_grow_to_their_limit_and_no_further():
+    options = Options(retry_backoff_s=0.5, retry_backoff_max_s=3.0)
+    assert [options.backoff_s(failures) for failures in (1, 2, 3, 4, 5000)] == [0.5, 1.0, 2.0, 3.0, 3.0]
+    with pytest.raises(ValueError, match="retry_backoff_s"):
+        Options(retry_backoff_s=2.0, retry_backoff_max_s=1.0)
 
 
 @pytest.mark.parametrize(("cooks", "per_partition", "most"), [(1, 3, 1), (3, 1, 1), (3, 2, 2), (2, 3, 2)])

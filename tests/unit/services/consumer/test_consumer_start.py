@@ -6,6 +6,7 @@ import time
 import msgspec
 import pytest
 from aiokafka.errors import KafkaConnectionError
+from consumer_fakes import records
 
 from contracts.connection import Connection
 from contracts.plan import PlanRecord
@@ -51,7 +52,8 @@ async def test_a_paused_partition_starts_nothing_until_it_is_resumed():
     consumer.pause(3)
     assert consumer._queues[3].paused
     assert consumer.partitions == (3,), "it is still served, only later"
-    consumer._queues.take()
+    consumer._queues.put(3, records(0, 1), 1)
+    assert consumer._queues.take() is None
     consumer.resume(3)
     assert not consumer._queues[3].paused
     await asyncio.wait_for(consumer._queues.startable(), 1)

@@ -7,12 +7,12 @@ from consumer_fakes import Record, offsets, records
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.consumer.partition_queue import ENOUGH, WANTING, PartitionQueue, PartitionQueues
+from services.consumer.partition_queue import ENOUGH, HEAD_START_S, WANTING, PartitionQueue, PartitionQueues, Taken
 
 
 def queue(*waiting: Record, offset: int | None = 0) -> PartitionQueue:
-    one = PartitionQueue(offset, epoch=1)
-    one.put(list(waiting), received_us=1)
+    one = PartitionQueue(0, offset, epoch=1)
+    one.put(list(waiting), received_us=1, now_s=1.0)
     return one
 
 
@@ -31,7 +31,7 @@ def test_what_was_begun_is_uncommitted_from_the_last_commit_on(offset):
 
 def test_records_that_were_there_before_are_left_out():
     one = queue(*records(0, 3))
-    one.put(records(1, 4), 2)
+    one.put(records(1, 4), 2, 2.0)
     assert offsets(one.waiting) == [0, 1, 2, 3, 4]
     assert one.expected == 5
 
@@ -58,17 +58,17 @@ def test_whatever_ends_first_only_what_is_done_without_a_gap_is_committed_and_ke
 ):
     waiting = [Record(sum(step for step, _ in steps[: n + 1]), key=key) for n, (_, key) in enumerate(steps)]
     one = queue(*waiting)
-    at_work: list[list[tuple[Record, int]]] = []
+    at_work: list[Taken] = []
     done: set[int] = set()
     while one.waiting or at_work:
         while one.may_start(most):
-            at_work.append(list(one.start(batch)))
-        keys = [{record.key for record, _ in taken} - {None} for taken in at_work]
+            at_work.append(one.start(batch))
+        keys = [{polled.record.key for polled in taken.records} - {None} for taken in at_work]
         assert sum(map(len, keys)) == len(set().union(*keys)), "two handlers are at work on one key"
         taken = at_work.pop(random.randrange(len(at_work)))
         one.returned(taken)
         one.finished(taken)
-        done.update(offsets(taken))
+        done.update(offsets(taken.records))
         unfinished = [record.offset for record in waiting if record.offset not in done]
         if one.committable is not None:
             assert one.committable <= min(unfinished, default=one.committable)
@@ -79,8 +79,8 @@ def test_whatever_ends_first_only_what_is_done_without_a_gap_is_committed_and_ke
     assert one.is_idle
 
 
-def queues(*partitions: int, per_partition: int = 1, batch_size: int = 1) -> PartitionQueues:
-    some = PartitionQueues(per_partition=per_partition, batch_size=batch_size)
+def queues(*partitions: int, per_partition: int = 1, batch_size: int = 1, **more) -> PartitionQueues:
+    some = PartitionQueues(per_partition=per_partition, batch_size=batch_size, **more)
     some.open(dict.fromkeys(partitions, 0), epoch=1)
     return some
 
@@ -90,17 +90,117 @@ def started(some: PartitionQueues) -> list[int]:
     served = []
     while found := some.take():
         queue, taken = found
-        queue.returned(taken)
+        some.returned(queue, taken)
         queue.finished(taken)
-        served += offsets(taken)
+        served += offsets(taken.records)
     return served
 
 
-def test_the_oldest_event_of_all_partitions_comes_first_and_each_partition_stays_in_order():
-    some = queues(0, 1)
-    some.put(0, [Record(10, timestamp=5), Record(11, timestamp=9), Record(12, timestamp=1)], 1)
-    some.put(1, [Record(70, timestamp=7)], 1)
+def test_what_arrived_first_of_all_partitions_comes_first_and_each_partition_stays_in_order():
+    """Polled together at 20 ms: by their timestamps."""
+    some = queues(0, 1, clock=lambda: 50.0)
+    some.put(0, [Record(10, timestamp=5), Record(11, timestamp=9), Record(12, timestamp=1)], 20_000)
+    some.put(1, [Record(70, timestamp=7)], 20_000)
     assert started(some) == [10, 70, 11, 12]
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_a_producer_whose_clock_is_wrong_neither_starves_its_partition_nor_the_others(hours):
+    """Both partitions get an event every 10 ms, and one is served every 10 ms: half of what comes."""
+    now_s, wrong_ms = 5000.0, hours * 3_600_000
+    some = queues(0, 1, clock=lambda: now_s)
+    waited_s: dict[int, list[float]] = {0: [], 1: []}
+    came_s: dict[int, list[float]] = {0: [], 1: []}
+    for number in range(1000):
+        now_s += 0.01
+        for partition, stamp_ms in ((0, now_s * 1e3 + wrong_ms), (1, now_s * 1e3)):
+            some.put(partition, [Record(number, timestamp=round(stamp_ms))], round(now_s * 1e6))
+            came_s[partition].append(now_s)
+        queue, taken = some.take()
+        waited_s[queue.partition].append(now_s - came_s[queue.partition][taken.records[0].record.offset])
+        some.returned(queue, taken)
+        queue.finished(taken)
+    assert abs(len(waited_s[0]) - len(waited_s[1])) <= 100 * HEAD_START_S + 2, "half of the work is each partition's"
+    assert abs(waited_s[0][-1] - waited_s[1][-1]) <= HEAD_START_S + 0.03
+
+
+def test_a_step_of_the_wall_clock_puts_nothing_behind_what_arrives_later():
+    now_s = 10.0
+    some = queues(0, 1, clock=lambda: now_s)
+    some.put(0, [Record(1, timestamp=7_200_000)], 7_200_000_000)
+    now_s = 11.5
+    some.put(1, [Record(2, timestamp=3_600_000)], 3_600_000_000)
+    assert started(some) == [1, 2]
+
+
+def failed(some: PartitionQueues, after_s: float = 60.0) -> tuple[PartitionQueue, Taken]:
+    """Start what comes next, in vain."""
+    queue, taken = some.take()
+    some.returned(queue, taken)
+    some.retry(queue, taken, after_s)
+    return queue, taken
+
+
+async def test_what_is_to_be_tried_again_holds_back_its_own_partition_alone():
+    some = queues(0, 1)
+    some.put(0, records(0, 2), 1)
+    queue, failing = failed(some, 0.0)
+    some.put(1, records(10, 2), 1)
+    assert started(some) == [10, 11]
+    assert not queue.is_idle
+    await asyncio.wait_for(some.startable(), 1)
+    assert some.take() == (queue, failing)
+    some.returned(queue, failing)
+    queue.finished(failing)
+    assert started(some) == [1]
+    assert (queue.position, queue.is_idle) == (2, True)
+
+
+async def test_of_a_partition_with_several_handlers_only_the_failed_key_waits():
+    some = queues(0, per_partition=2)
+    some.put(0, [Record(0, key=b"a"), Record(1, key=b"b"), Record(2, key=b"a"), Record(3, key=b"c")], 1)
+    queue, _ = failed(some)
+    assert started(some) == [1], "then comes a again, and what follows keeps its place"
+    assert queue.committable is None
+
+
+async def test_a_partition_that_goes_leaves_what_was_to_be_tried_again_to_its_next_owner():
+    some = queues(0)
+    some.put(0, records(0, 3), 1)
+    queue, failing = failed(some)
+    some.close([0])
+    assert (queue.is_idle, queue.position, offsets(queue.waiting)) == (True, 0, [0, 1, 2])
+    queue.due(failing)
+    assert some.take() is None
+    some.reopen([0], 2)
+    assert started(some) == [0, 1, 2]
+
+
+async def test_what_fails_after_its_partition_was_closed_is_not_tried_again_here():
+    some = queues(0)
+    some.put(0, records(0, 3), 1)
+    queue, taken = some.take()
+    some.close([0])
+    some.returned(queue, taken)
+    some.retry(queue, taken, 0.0)
+    assert (queue.is_idle, queue.committable) == (True, None)
+
+
+async def test_what_was_begun_behind_a_failed_event_is_not_left_to_be_served_twice():
+    some = queues(0, per_partition=2)
+    some.put(0, records(0, 3), 1)
+    queue, failing = failed(some)
+    queue, behind = some.take()
+    some.returned(queue, behind)
+    queue.finished(behind)
+    some.close([0])
+    assert not queue.is_idle, "the partition is kept until the failed one is done"
+    queue.due(failing)
+    some._offer(queue)
+    assert some.take() == (queue, failing)
+    some.returned(queue, failing)
+    queue.finished(failing)
+    assert (queue.is_idle, queue.position) == (True, 2)
 
 
 def test_a_closed_partition_is_claimed_but_not_served_and_goes_on_where_it_was_when_it_stays():
@@ -108,10 +208,10 @@ def test_a_closed_partition_is_claimed_but_not_served_and_goes_on_where_it_was_w
     some.put(0, records(0, 3), 1)
     some.close([0])
     assert (some.held, some.serving, started(some)) == ({0, 1}, (1,), [])
-    some[0].paused = True
+    some.pause(0)
     some.reopen([0], epoch=4)
     assert (some.serving, some[0].epoch, started(some)) == ((0, 1), 4, []), "paused"
-    some[0].paused = False
+    some.resume(0)
     assert started(some) == [0, 1, 2]
 
 
@@ -141,8 +241,7 @@ def test_fetching_rests_from_enough_until_there_is_room_for_more():
 
     left = ENOUGH + 9
     while left > WANTING + 1:
-        queue, taken = some.take()
-        queue.returned(taken)
+        some.returned(*some.take())
         left -= 1
     assert said == [(0, True)]
     some.take()
@@ -182,13 +281,13 @@ def test_whatever_happens_every_event_is_served_and_in_the_order_of_its_partitio
     def take() -> None:
         if found := some.take():
             (partition,) = [p for p, queue in some.items() if queue is found[0]]
-            begun[partition] += offsets(found[1])
+            begun[partition] += offsets(found[1].records)
             at_work.append(found)
 
     def end(number: int) -> None:
         if at_work:
             queue, taken = at_work.pop(number % len(at_work))
-            queue.returned(taken)
+            some.returned(queue, taken)
             queue.finished(taken)
 
     for what, number, count in story:

@@ -5,6 +5,7 @@ import re
 
 import msgspec
 import pytest
+from consumer_fakes import eventually
 from hypothesis import given
 from hypothesis import strategies as st
 from payment_group import request
@@ -13,20 +14,26 @@ from contracts.connection import Connection
 from contracts.events import DeadLetter, PaymentRequested, PaymentSettled
 from contracts.topics import Topic
 from services.common.dead_letters import PAYLOAD_LIMIT
-from services.consumer import Delivery, Event, Options
+from services.consumer import Delivery, Event, Options, Refused
+from services.consumer.dead_letters import letter
 from services.payment.app import MAX_REQUEST_BYTES, PaymentService, settle
 from services.payment.domain import payment_id
 from services.payment.settings import ReplicaSettings, options_of
 
 CONNECTION = Connection(bootstrap_servers="localhost:1", namespace="run-1")
+OUTCOMES = {Topic.DEAD_LETTERS, Topic.PAYMENTS_SETTLED}
 DONE_US = 1_700_000_000_000_000
 
 
 def handled(value: bytes | None, *, key: bytes | None = b"key") -> tuple[Topic, bytes | None, bytes]:
+    """What is written because of a record: by the handler, or by the consumer because the handler refused it."""
     event = Event(
         "run-1.payments.requested", 3, 41, key, value, (), 0, received_us=DONE_US - 9000, epoch=7, generation=4
     )
-    return settle(event, "payment-2", DONE_US)
+    try:
+        return Topic.PAYMENTS_SETTLED, *settle(event, "payment-2", DONE_US)
+    except Refused as refused:  # whatever else it raised would be tried again in vain
+        return Topic.DEAD_LETTERS, *letter("payment", event, refused, DONE_US)
 
 
 def changed(**fields: object) -> bytes:
@@ -79,7 +86,7 @@ def test_a_dead_letter_names_the_order_where_it_can_be_read_but_no_card():
 
 @given(st.binary(max_size=300))
 def test_no_bytes_can_make_the_handler_raise(value):
-    assert handled(value)[0] in {Topic.DEAD_LETTERS, Topic.PAYMENTS_SETTLED}
+    assert handled(value)[0] in OUTCOMES
 
 
 json_values = st.recursive(
@@ -91,12 +98,31 @@ json_values = st.recursive(
 
 @given(st.sampled_from([each.name for each in msgspec.structs.fields(PaymentRequested)]), json_values)
 def test_no_value_of_any_field_can_make_the_handler_raise(field, value):
-    assert handled(changed(**{field: value}))[0] in {Topic.DEAD_LETTERS, Topic.PAYMENTS_SETTLED}
+    assert handled(changed(**{field: value}))[0] in OUTCOMES
 
 
-def test_lone_surrogates_do_not_stop_a_replica():
-    value = msgspec.json.encode(request(1)).replace(request(1).order_id.encode(), b"\\ud800")
-    assert handled(value)[0] in {Topic.DEAD_LETTERS, Topic.PAYMENTS_SETTLED}
+fragments = st.sampled_from(
+    [
+        b"\xe4",
+        b"\xff\xfe",
+        b"\xed\xa0\x80",
+        b"\\ud800",
+        b"\\u0000",
+        b'"',
+        b"\\",
+        b"1e999",
+        b"NaN",
+        b"-" + b"9" * 400,
+        b"[",
+    ]
+)
+
+
+@given(st.data(), fragments | st.binary(max_size=8))
+def test_no_bytes_inside_a_good_request_can_make_the_handler_raise(data, fragment):
+    value = msgspec.json.encode(request(1))
+    at = data.draw(st.integers(0, len(value)))
+    assert handled(value[:at] + fragment + value[data.draw(st.integers(at, len(value))) :])[0] in OUTCOMES
 
 
 def service(**fields: object) -> tuple[PaymentService, list[tuple[str, bytes | None, bytes]]]:
@@ -133,8 +159,15 @@ async def test_an_event_takes_its_service_time_and_is_done_when_its_verdict_is_a
 
 async def test_what_cannot_be_settled_goes_to_the_dead_letters_of_the_run():
     one, written = service(service_time_s=0.0)
-    await one.handle(event(value=b"{}"))
-    assert [topic for topic, _, _ in written] == ["run-1.dead.letters"]
+    with pytest.raises(Refused, match="schema version 0") as refused:
+        await one.handle(event(value=b"{}"))
+    burying = asyncio.ensure_future(one.consumer._on_error(event(value=b"{}"), refused.value))
+    await eventually(lambda: bool(written))
+    assert not burying.done(), "the broker has not answered"
+    burying.cancel()
+    ((topic, key, value),) = written
+    assert (topic, key) == ("run-1.dead.letters", b"order")
+    assert msgspec.json.decode(value, type=DeadLetter).stage == "payment"
 
 
 def test_the_consumer_gets_every_option_and_nothing_else():

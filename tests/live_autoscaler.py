@@ -74,6 +74,15 @@ class Autoscaler:
 
     def start(self) -> None:
         """Start it; returns at once."""
+        self.process = self._run()
+
+    def stop_replicas(self) -> tuple[int, str]:
+        """Run the command that stops what an autoscaler left; return exit code and what it said."""
+        process = self._run("--stop-replicas")
+        _, said = process.communicate(timeout=EXIT_DEADLINE_S)
+        return process.returncode, said
+
+    def _run(self, *arguments: str) -> "subprocess.Popen[str]":
         settings = {
             "BOOTSTRAP_SERVERS": self.kafka, "NAMESPACE": self.namespace, "POLICY": self.policy,
             "PAYMENT_PARTITIONS": str(self.partitions), "INITIAL_REPLICAS": str(self.initial_replicas),
@@ -81,9 +90,9 @@ class Autoscaler:
         }  # fmt: skip
         environ = {name: value for name, value in os.environ.items() if not name.startswith("TAILPACK_")}
         environ |= {f"TAILPACK_{name}": value for name, value in settings.items()}
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "autoscaler.live"],
-            env=environ | {"PYTHONPATH": str(TESTS)} | self.more,
+        return subprocess.Popen(
+            [sys.executable, "-m", "autoscaler.live", *arguments],
+            env=environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])} | self.more,
             stderr=subprocess.PIPE,
             text=True,
         )

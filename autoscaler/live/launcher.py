@@ -125,6 +125,27 @@ def remembered(state_dir: Path) -> Iterator[tuple[str, PidFile, psutil.Process |
         yield path.stem, entry, _same_process(entry)
 
 
+def stop_remembered(state_dir: Path, patience_s: float) -> tuple[list[str], list[str]]:
+    """Stop every replica that `state_dir` tells of; return the names of those that stopped, and of those killed.
+
+    Each commits, leaves the group and ends within `patience_s`, or is killed. The pid file of one that was killed
+    stays: the next autoscaler tells the group that this member is dead.
+    """
+    running = {name: process for name, _, process in remembered(state_dir) if process is not None}
+    for process in running.values():
+        with suppress(psutil.NoSuchProcess):
+            process.terminate()
+    left = psutil.wait_procs(running.values(), timeout=patience_s)[1]
+    for process in left:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    psutil.wait_procs(left, timeout=patience_s)
+    stopped = [name for name, process in running.items() if process not in left]
+    for name in stopped:
+        (state_dir / "replicas" / f"{name}.json").unlink(missing_ok=True)
+    return stopped, [name for name in running if name not in stopped]
+
+
 def _same_process(entry: PidFile) -> psutil.Process | None:
     try:
         process = psutil.Process(entry.pid)

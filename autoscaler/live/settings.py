@@ -38,8 +38,6 @@ class AutoscalerSettings(Scaling, Target, Guards, Membership, Work):
     """Address of the pages; 0.0.0.0 inside a container."""
     http_port: int = setting(0, least=0, most=65535)
     """Port of the pages; 0: none."""
-    keep_replicas: bool = setting(False)
-    """Leave the replicas running at a clean stop; the next autoscaler adopts them."""
     replica_module: str = setting("services.payment")
     """Started with `python -m` for each replica."""
 

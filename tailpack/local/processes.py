@@ -1,5 +1,6 @@
 """The child processes of a run: watched, started again when they end, stopped by their own pid."""
 
+import signal
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ class Child:
     module: str
     environ: Mapping[str, str]
     log: Path
+    stop_signal: signal.Signals = signal.SIGTERM
+    """What asks it to end, and all that it has started."""
     restarts: int = 0
     _process: "subprocess.Popen[bytes] | None" = None
     _restart_at: float | None = None
@@ -72,7 +75,7 @@ class Child:
     def terminate(self) -> None:
         """Ask it to stop."""
         if self._process and self._process.poll() is None:
-            self._process.terminate()
+            self._process.send_signal(self.stop_signal)
 
     def wait(self, deadline_s: float = STOP_DEADLINE_S) -> None:
         """Wait until it is gone; by force after `deadline_s`."""

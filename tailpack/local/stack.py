@@ -1,6 +1,7 @@
 """The processes of one run on one machine: services, autoscaler (it starts the Payment replicas), load generator."""
 
 import os
+import signal
 import time
 import urllib.error
 import urllib.request
@@ -11,7 +12,7 @@ from typing import Final
 import msgspec
 import psutil
 
-from autoscaler.live.launcher import remembered
+from autoscaler.live.launcher import remembered, stop_remembered
 from bench.scenario import Scenario
 from contracts.connection import Connection
 from contracts.validation import as_environment
@@ -20,6 +21,7 @@ from tailpack.local.broker_config import free_ports
 from tailpack.local.processes import STOP_DEADLINE_S, Child
 
 HEALTH_TIMEOUT_S: Final = 1.0
+REPLICA_DEADLINE_S: Final = 5.0
 START_ATTEMPTS: Final = 3
 FAUST_SERVICES: Final = ("order", "shipment", "notification")
 
@@ -93,27 +95,25 @@ class Stack:
         if self.load:
             self.load.terminate()
             self.load.wait()
-        for child in self.children:  # the autoscaler drains its replicas
+        for child in self.children:  # the autoscaler drains its replicas: its signal is the one that stops them, too
             child.terminate()
         until_s = time.monotonic() + STOP_DEADLINE_S
         for child in self.children:
             child.wait(until_s - time.monotonic())
-        left = list(self._replicas().values())  # replicas outlive an autoscaler that was killed
-        for process in left:
-            process.terminate()
-        for process in psutil.wait_procs(left, timeout=5)[1]:
-            process.kill()
+        stop_remembered(self.replica_folder, REPLICA_DEADLINE_S)  # replicas outlive an autoscaler that was killed
 
     def _start_services(self) -> None:
         if self.scenario.topology is Topology.PIPELINE:
             for service in FAUST_SERVICES:
                 self._start(service, f"services.{service}", self._service_settings(service))
-        self._start("autoscaler", "autoscaler.live", self._autoscaler_settings())
+        self._start("autoscaler", "autoscaler.live", self._autoscaler_settings(), signal.SIGINT)
 
-    def _start(self, name: str, module: str, settings: dict[str, str]) -> Child:
+    def _start(
+        self, name: str, module: str, settings: dict[str, str], stop_signal: signal.Signals = signal.SIGTERM
+    ) -> Child:
         own = {f"TAILPACK_{key}": value for key, value in settings.items()}
         environ = os.environ | as_environment(self.connection) | own
-        child = Child(name, module, environ, self.folder / "logs" / f"{name}.log")
+        child = Child(name, module, environ, self.folder / "logs" / f"{name}.log", stop_signal)
         self.children.append(child)
         child.start()
         return child

@@ -89,6 +89,37 @@ def test_the_partitions_of_a_dead_replica_wait_for_its_return(kafka: str, namesp
         assert owners == first.assignment, "nobody else ever served its partitions"
 
 
+def test_an_upgrade_of_the_controller_touches_no_replica(kafka: str, namespace: str, tmp_path: Path) -> None:
+    with two_replicas(kafka, namespace, tmp_path) as autoscaler:
+        autoscaler.wait_for_plan(1)
+        before = autoscaler.pids()
+        with PaymentLoad(kafka, namespace, rate=RATE, partitions=PARTITIONS) as load:
+            wait_for(lambda: len(load.settled()) > RATE, "a second of load served")
+            takings = taken(load)
+            autoscaler.signal(signal.SIGTERM)
+            assert autoscaler.ended() == (0, "")
+            served = len(load.settled())
+            wait_for(lambda: len(load.settled()) > served + RATE, "a second of load served without a controller")
+            autoscaler.start()
+            autoscaler.wait_for_tick(lambda tick: tick.tick >= 2 and tick.partitions, "the next one's observations")
+            assert autoscaler.pids() == before, "the same processes"
+            served = len(load.settled())
+            wait_for(lambda: len(load.settled()) > served + RATE, "another second of load served")
+            assert len(autoscaler.plans()) == 1, "nothing was to be changed"
+            assert taken(load) == takings, "no partition was given up meanwhile, so none paused"
+            psutil.Process(before["payment-1"]).send_signal(signal.SIGTERM)
+            without, whole = autoscaler.wait_for_plan(3)[1:3]
+        wait_for(lambda: not load.unserved(), "every payment served")
+        assert [plan.epoch for plan in (without, whole)] == [2, 3], "the new one goes on where the old one ended"
+        assert (without.replicas, whole.replicas) == (("payment-0",), ("payment-0", "payment-1"))
+        assert len(load.settled()) == len(load.orders), "nothing was served twice"
+
+
+def taken(load: PaymentLoad) -> set[tuple[int | None, int | None]]:
+    """Partition and generation in which its replica took it, of all that was served."""
+    return {(one.timeline.partition, one.timeline.generation) for one in load.settled()}
+
+
 def of(load: PaymentLoad, partition: int) -> list[PaymentSettled]:
     return [one for one in load.settled() if one.timeline.partition == partition]
 

@@ -39,7 +39,7 @@ def test_first_plan_pages_and_clean_end(autoscaler: Autoscaler) -> None:
         autoscaler.get("/decisions?limit=0")
     refused.value.close()
 
-    autoscaler.signal(signal.SIGTERM)
+    autoscaler.signal(signal.SIGINT)
     assert autoscaler.ended() == (0, "")
     assert autoscaler.pids() == {}
     for replica in plan.replicas:
@@ -67,15 +67,18 @@ def test_after_a_kill_the_replicas_go_on_and_the_next_one_adopts_them(autoscaler
     assert not any(alive(pid) for pid in before.values())
 
 
-def test_replicas_can_be_kept_at_a_clean_end(autoscaler: Autoscaler) -> None:
-    autoscaler.signal(signal.SIGKILL)
-    autoscaler.ended()
-    autoscaler.more = {"TAILPACK_KEEP_REPLICAS": "1"}
-    autoscaler.start()
-    wait_for(lambda: len(autoscaler.changes("payment-1")) >= 5, "adoption")
+def test_those_that_a_controller_left_are_stopped_by_a_command_of_its_own(autoscaler: Autoscaler) -> None:
+    left = autoscaler.pids()
+    refused, said = autoscaler.stop_replicas()
+    assert (refused, len(said.splitlines())) == (2, 1)
+    assert "another autoscaler runs on" in said
     autoscaler.signal(signal.SIGTERM)
     assert autoscaler.ended() == (0, "")
-    assert all(alive(pid) for pid in autoscaler.pids().values())
+    assert all(alive(pid) for pid in left.values())
+    assert autoscaler.stop_replicas() == (0, "autoscaler: stopped payment-0, payment-1\n")
+    assert not any(alive(pid) for pid in left.values())
+    assert autoscaler.pids() == {}
+    assert autoscaler.stop_replicas() == (0, "autoscaler: stopped no replica\n")
 
 
 def test_a_killed_replica_is_evicted_and_replaced(autoscaler: Autoscaler) -> None:

@@ -11,9 +11,10 @@ from aiokafka.structs import TopicPartition
 from contracts.plan import Eviction, PlanRecord
 from contracts.progress import RoundKind
 from services.consumer.assignor import PlanAssignor
-from services.consumer.handover import Handover, Listeners
+from services.consumer.handover import Handover
 from services.consumer.interface import Options
 from services.consumer.lease import Lease
+from services.consumer.listeners import Calls, Listeners
 from services.consumer.membership import Membership
 from services.consumer.output import Committer
 from services.consumer.partition_queue import PartitionQueue, PartitionQueues, Taken
@@ -157,7 +158,7 @@ class HandoverStory:
             assignor=self.assignor,
             queues=self.queues,
             committer=Committer(self.group, self.queues, TOPIC, interval_s=60),
-            listeners=Listeners(**{f"on_partitions_{what}": self.hear(what) for what in self.listens_to}),
+            calls=Calls(Listeners(**{f"on_partitions_{what}": self.hear(what) for what in self.listens_to})),
             newest_plan=lambda: self.plan_now,
             eager=eager,
             release_s=0.02,

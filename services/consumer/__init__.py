@@ -7,8 +7,8 @@ used of aiokafka beyond its documentation is listed in `private_surface`.
 """
 
 from contracts.delivery import Delivery
-from services.consumer.handover import Listeners
 from services.consumer.interface import BatchHandler, Event, Handler, Options, Refused, ReplicaError, Topics
+from services.consumer.listeners import Listeners
 from services.consumer.plan_consumer import PlanConsumer
 
 __all__ = [

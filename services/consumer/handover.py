@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -11,6 +11,7 @@ from contracts.plan import PlanRecord
 from contracts.progress import Round, RoundKind
 from services.consumer.assignor import PlanAssignor
 from services.consumer.coordinator import PlanCoordinator
+from services.consumer.listeners import Calls
 from services.consumer.output import Committer
 from services.consumer.partition_queue import PartitionQueues
 from services.consumer.rounds import Given
@@ -27,25 +28,6 @@ ABANDON_S: Final = 0.25
 STOP_S: Final = 5.0
 """Eager: how long everything may take to stop, for everybody waits; below the rebalance time-out."""
 
-Told = Callable[[Sequence[int]], Awaitable[None]]
-
-
-async def _nobody(partitions: Sequence[int]) -> None:
-    """Tell nobody."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listeners:
-    """Whom to tell about partitions, given in ascending order. What a listener raises ends the consumer."""
-
-    on_partitions_taken: Told = _nobody
-    """They are this replica's from now on; no event of them is handled before this returns."""
-    on_partitions_released: Told = _nobody
-    """They are finished and committed; nobody else gets them before this returns."""
-    on_partitions_lost: Told = _nobody
-    """They are, or will be, somebody else's without having been finished: the group took this replica for dead, or it
-    left while an event took too long or no broker answered. Their last events may be served again."""
-
 
 @dataclass(slots=True)
 class Handover:
@@ -55,7 +37,7 @@ class Handover:
     assignor: PlanAssignor
     queues: PartitionQueues
     committer: Committer
-    listeners: Listeners
+    calls: Calls
     newest_plan: Callable[[], PlanRecord | None]
     eager: bool
     release_s: float = RELEASE_S
@@ -72,13 +54,15 @@ class Handover:
         self.queues.close(held)
         done = await self._finish(await self.queues.settle(held, STOP_S))
         self.committer.hold()
-        await self._say_goodbye(done, self.queues.held - done)
+        await self.calls.released(done)  # of what is late the round decides whether it is lost or stays
 
     async def carry_out(self, partitions: frozenset[int], generation: int) -> bool:
         """Make `partitions` the ones that are served; return whether the group should be joined again at once."""
         origin, assignor = self.assignor.last, self.assignor
         if self.eager and self.queues.held and self._member != (self.coordinator.member_id, generation - 1):
-            self.queues.drop(self.queues.held)  # somebody else may have served them in the round that was missed
+            missed = self.queues.held  # somebody else may have served them in the round that was missed
+            self.queues.drop(missed)
+            await self.calls.lost(missed)
             await self.coordinator.fetch((), {})  # what waited was fetched already: begin at the group's offsets
         self._member = (str(self.coordinator.member_id), generation)
         assignor.generation, assignor.given = generation, {}
@@ -88,6 +72,7 @@ class Handover:
         self.queues.close(released)
         if self.eager:
             self.queues.drop(released)  # first: an event that ends late must not be committed over its new owner
+            await self.calls.lost(released)  # apart from what was finished before the round
         pause_us = await self._take(partitions, taken, origin.given, origin.epoch)
         if self._is_lost:
             return False
@@ -107,8 +92,10 @@ class Handover:
             log.warning("events of partitions %s are not done; they will be served again", sorted(late))
         done = await self._finish(settled)
         self.committer.hold()
-        await self._say_goodbye(done, self.queues.held - done)
+        undone = self.queues.held - done
         self.queues.drop(self.queues.held)
+        await self.calls.released(done)
+        await self.calls.lost(undone)
 
     async def abandon(self) -> dict[int, range]:
         """Before leaving unheard: let handlers end what they are at; return which offsets are begun and not committed.
@@ -119,17 +106,16 @@ class Handover:
         self.queues.close(held)
         await self.queues.settle(held, min(ABANDON_S, self.release_s))
         uncommitted = {partition: queue.uncommitted for partition, queue in self.queues.items() if queue.uncommitted}
-        if lost := sorted(self.lose()):
-            await self.listeners.on_partitions_lost(lost)
+        await self.lose()
         return uncommitted
 
-    def lose(self) -> frozenset[int]:
-        """The group has given everything away: drop it at once; return what was held."""
+    def lose(self) -> "asyncio.Future[None]":
+        """The group has given everything away: drop it at once; the future is done when the listener is."""
         held = self.queues.held
         self.queues.drop(held)
         self.committer.hold()
         self.assignor.forget()
-        return held
+        return self.calls.lost(held)
 
     @property
     def _is_lost(self) -> bool:
@@ -140,11 +126,10 @@ class Handover:
         """Open what is new, go on with what stays; return the longest pause (µs) of what was handed over."""
         offsets: dict[int, int | None] = {p: given[p].offset if p in given else None for p in taken}
         offsets |= await self.coordinator.committed([p for p, offset in offsets.items() if offset is None])
-        if told := sorted(partitions if self.eager else offsets):
-            await self.listeners.on_partitions_taken(told)
+        if not self._is_lost:
+            await self.calls.taken(partitions if self.eager else offsets)
         if self._is_lost:
-            if offsets:
-                await self.listeners.on_partitions_lost(sorted(offsets))
+            await self.calls.lost(partitions)
             return 0
         self.queues.open(offsets, epoch, self.assignor.generation)
         self.queues.reopen([p for p in partitions if p not in offsets], epoch)
@@ -156,29 +141,24 @@ class Handover:
 
     async def _release(self, partitions: frozenset[int]) -> None:
         patience_s = min(self.release_s, FIRST_RELEASE_S * 2**self.assignor.last.follow_ups)
-        settled = await self.queues.settle(partitions, patience_s)
-        still_held = await self._finish(settled)
-        if still_held:
-            await self.listeners.on_partitions_released(sorted(still_held))
-        self.queues.drop(still_held & self.queues.held)
-        for partition in (partitions - settled) & self.queues.held:
+        done = await self._finish(await self.queues.settle(partitions, patience_s))
+        for partition in (partitions - done) & self.queues.held:
             self._watch(partition)
-
-    async def _say_goodbye(self, done: Collection[int], late: Collection[int]) -> None:
-        """Tell of partitions that are finished, and of those that must go although they are not."""
-        if done:
-            await self.listeners.on_partitions_released(sorted(done))
-        if late:
-            await self.listeners.on_partitions_lost(sorted(late))
+        self.queues.drop(done)
+        await self.calls.released(done)
 
     async def _finish(self, settled: set[int]) -> set[int]:
-        """Commit what is done and note where to go on with these; return those that were not lost meanwhile."""
+        """Commit what is done and note where others go on; return which of `settled` are finished with the group.
+
+        What the group has not confirmed is claimed for another round: whoever began at an uncommitted offset would have
+        to rely on a state that nobody has saved.
+        """
         stopped_us = now_us()
         await self.committer.last_commit(self.queues.held)  # all of it: a partition with an event late loses no more
-        still_held = settled & self.queues.held
-        positions = {p: self.queues[p].position for p in still_held}
+        done = {p for p in settled & self.queues.held if self.queues[p].committable is None}
+        positions = {p: self.queues[p].position for p in done}
         self.assignor.given |= {p: Given(at, stopped_us) for p, at in positions.items() if at is not None}
-        return still_held
+        return done
 
     def _watch(self, partition: int) -> None:
         """Ask for another round once the partition's events in flight are done: it is claimed until then."""

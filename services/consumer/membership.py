@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -48,7 +48,7 @@ class Membership:
     state: ReplicaState = ReplicaState.WARM
     _leaving: asyncio.Lock = field(default_factory=asyncio.Lock)
     _empty: asyncio.Event = field(default_factory=asyncio.Event)
-    _tasks: "set[asyncio.Task[None]]" = field(default_factory=set)
+    _tasks: "set[asyncio.Future[None]]" = field(default_factory=set)
     _subscribed: bool = False
     _evicted: set[str] = field(default_factory=set)
     _behind: int = 0
@@ -142,8 +142,7 @@ class Membership:
 
     def lost(self) -> None:
         """Drop everything: somebody else owns it."""
-        if lost := sorted(self.handover.lose()):
-            self._start(self.handover.listeners.on_partitions_lost, lost)
+        self._start(self.handover.lose())
         self.changed()
 
     # What follows from plans and rounds.
@@ -197,7 +196,7 @@ class Membership:
         elif self.handover.queues.held or self._is_named(plan):
             self.state = ReplicaState.MEMBER
         elif self.state is ReplicaState.MEMBER and is_empty and not is_behind:
-            self._start(self._leave_later, ReplicaState.DRAINED)
+            self._start(self._leave_later(ReplicaState.DRAINED))
         self.changed()
 
     def _compare_epochs(self) -> None:
@@ -210,15 +209,15 @@ class Membership:
     def _is_named(self, plan: PlanRecord | None) -> bool:
         return plan is None or self.replica in plan.replicas
 
-    def _start(self, duty: Callable[[Any], Any], argument: Any) -> None:
-        """Do something beside the round, which waits for its end."""
+    def _start(self, duty: "Coroutine[Any, Any, None] | asyncio.Future[None]") -> None:
+        """Let it go on beside the round, which waits for its end."""
 
-        def ended(task: "asyncio.Task[None]") -> None:
+        def ended(task: "asyncio.Future[None]") -> None:
             self._tasks.discard(task)
             if not task.cancelled() and (wrong := task.exception()):
                 self._fail(wrong)
 
-        task = asyncio.get_running_loop().create_task(duty(argument))
+        task = asyncio.ensure_future(duty)
         self._tasks.add(task)
         task.add_done_callback(ended)
 

@@ -18,9 +18,10 @@ from contracts.progress import Progress, ReplicaState
 from services.common.logs import quiet_aiokafka
 from services.consumer.clients import CLOSE_DEADLINE_S, FORLORN_S, Clients
 from services.consumer.dead_letters import letter, told
-from services.consumer.handover import Handover, Listeners
+from services.consumer.handover import Handover
 from services.consumer.interface import BatchHandler, Event, Handler, Later, OnError, Options, ReplicaError, Topics
 from services.consumer.lease import Lease, Prober
+from services.consumer.listeners import Calls, Listeners
 from services.consumer.membership import Membership
 from services.consumer.output import Committer, ProgressReporter
 from services.consumer.partition_queue import PartitionQueues
@@ -142,7 +143,7 @@ class PlanConsumer:
             assignor=clients.assignor,
             queues=queues,
             committer=self._committer,
-            listeners=self._listeners,
+            calls=Calls(self._listeners),
             newest_plan=lambda: clients.plans.newest,
             eager=options.delivery is Delivery.EAGER,
             release_s=min(1.0, options.session_s / 3, options.rebalance_timeout_s / 3),

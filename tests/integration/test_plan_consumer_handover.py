@@ -16,7 +16,7 @@ from plan_consumers import Playground, running, until
 
 from contracts.plan import Eviction
 from services.consumer import Event, Listeners, Options, PlanConsumer, Topics
-from services.consumer.handover import Told
+from services.consumer.listeners import Told
 
 pytestmark = pytest.mark.kafka
 

@@ -1,6 +1,7 @@
 """What a replica keeps, takes, releases and hands on in a round, and when it is lost, leaves, or stops for all."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 from aiokafka.errors import NotCoordinatorForGroupError
@@ -104,16 +105,59 @@ async def test_a_slow_event_whose_partition_stays_after_all_asks_for_nothing_and
     assert queue.position == 1
 
 
-async def test_a_commit_that_is_refused_before_a_release_still_hands_on_what_was_done(monkeypatch):
+async def test_what_the_group_has_not_confirmed_is_not_released_and_claimed_for_another_round(monkeypatch):
     s = Story()
-    monkeypatch.setattr("services.consumer.output.LAST_COMMIT_S", 0.0)
+    monkeypatch.setattr("services.consumer.output.LAST_COMMIT_S", 0.02)
     monkeypatch.setattr("services.consumer.output.RETRY_S", 0.001)
-    await s.round(1, 0)
+    s.group.group = {1: 7}
+    await s.round(1, 0, 1)
     s.serve(0, 2)
-    s.group.answers = [NotCoordinatorForGroupError() for _ in range(9)]
+    s.group.since()
+    s.group.answers = [NotCoordinatorForGroupError() for _ in range(1000)]
     await s.round(2)
+    assert s.queues.held == {0}, "of partition 1 nothing was to be committed"
+    assert s.assignor.given.keys() == {1}
+    await eventually(lambda: "rejoin" in s.group.asked)
+    assert "released [1]" in s.group.asked
+    assert "released [0]" not in s.group.asked
+
+    s.group.answers.clear()
+    s.group.since()
+    await s.round(3)
+    assert s.group.since() == ["fetch [] from {}", "commit {0: 2}", "released [0]"]
     assert s.assignor.given[0].offset == 2
-    assert s.group.group == {}
+
+
+async def test_who_leaves_without_having_committed_tells_that_it_lost_what_was_served(monkeypatch):
+    s = Story()
+    monkeypatch.setattr("services.consumer.output.LAST_COMMIT_S", 0.02)
+    monkeypatch.setattr("services.consumer.output.RETRY_S", 0.001)
+    await s.round(1, 0, 1)
+    s.serve(0, 2)
+    s.group.since()
+    s.group.answers = [NotCoordinatorForGroupError() for _ in range(1000)]
+    await s.handover.give_up_all(1.0)
+    assert s.group.since() == ["released [1]", "lost [0]"]
+
+
+async def test_a_loss_while_partitions_are_released_is_told_after_it_and_of_the_others_alone():
+    s = Story()
+    await s.round(1, 0, 1)
+    gate = asyncio.Event()
+    heard = s.hear("released")
+
+    async def slow(partitions) -> None:
+        await gate.wait()
+        await heard(partitions)
+
+    s.handover.calls.listeners = replace(s.handover.calls.listeners, on_partitions_released=slow)
+    s.group.since()
+    under_way = asyncio.ensure_future(s.round(2, 1))
+    await eventually(lambda: s.queues.held == {1})
+    lost = s.handover.lose()
+    gate.set()
+    await asyncio.gather(under_way, lost)
+    assert s.group.since() == ["fetch [1] from {}", "released [0]", "lost [1]"]
 
 
 # What is reported
@@ -139,7 +183,8 @@ async def test_what_is_lost_is_dropped_at_once_and_never_committed():
     s = Story()
     await s.round(1, 0, 1)
     s.serve(0)
-    assert s.handover.lose() == {0, 1}
+    await s.handover.lose()
+    assert s.group.asked[-1] == "lost [0, 1]"
     assert s.queues.held == frozenset()
     assert s.assignor.generation == -1
     s.group.since()
@@ -157,7 +202,27 @@ async def test_losing_everything_while_offsets_are_looked_up_takes_nothing():
     s.group.lookup.set()
     assert not await under_way
     assert s.queues.held == frozenset()
-    assert s.group.since() == ["look up [1]", "taken [1]", "lost [1]"], "nothing is fetched"
+    assert s.group.since() == ["look up [1]", "lost [0]"], "what was never told as taken is not told as lost"
+
+
+async def test_losing_everything_while_a_listener_loads_what_was_taken_is_told_afterwards():
+    s = Story()
+    gate = asyncio.Event()
+    heard = s.hear("taken")
+
+    async def slow(partitions) -> None:
+        await gate.wait()
+        await heard(partitions)
+
+    s.handover.calls.listeners = replace(s.handover.calls.listeners, on_partitions_taken=slow)
+    under_way = asyncio.ensure_future(s.round(1, 0))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    lost = s.handover.lose()
+    gate.set()
+    assert not await under_way
+    await lost
+    assert s.group.since() == ["look up [0]", "taken [0]", "lost [0]"], "nothing is fetched"
 
 
 # Leaving

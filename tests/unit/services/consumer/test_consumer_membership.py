@@ -11,7 +11,7 @@ from consumer_fakes import eventually
 from contracts.plan import Eviction, PlanRecord
 from contracts.progress import ReplicaState
 from services.consumer import membership as membership_module
-from services.consumer.handover import Listeners
+from services.consumer.listeners import Calls, Listeners
 
 # Joining
 
@@ -173,13 +173,14 @@ async def test_a_listener_that_raises_ends_the_replica_instead_of_leaving_it_idl
         raise LookupError("no state for them")
 
     s = Story()
-    s.handover.listeners = Listeners(**{listener: raises})
+    s.handover.calls = Calls(Listeners(**{listener: raises}))
     await s.me._obey(None)
     if listener == "on_partitions_lost":
         await s.round(1, 0, 0)
         s.me.lost()
     else:
         s.queues.open({9: 0}, 1)
+        s.handover.calls._known.add(9)
         with pytest.raises(LookupError):
             await s.round(1, 0, 0)
     await eventually(s.failed.done)

@@ -1,0 +1,76 @@
+"""Listeners hear of each partition by turns, one call at a time, in the order in which things happened."""
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.consumer.listeners import Calls, Listeners
+
+happenings = st.lists(
+    st.tuples(st.sampled_from(["taken", "released", "lost"]), st.sets(st.integers(0, 3)), st.booleans()), max_size=20
+)
+
+
+@given(happenings)
+def test_whatever_happens_every_partition_is_taken_and_given_up_by_turns_and_calls_never_overlap(story):
+    owned: set[int] = set()
+    busy = False
+
+    def hear(what):
+        async def heard(partitions) -> None:
+            nonlocal busy
+            assert not busy, "one at a time"
+            assert partitions == sorted(partitions) != []
+            busy = True
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            busy = False
+            for partition in partitions:
+                assert (partition in owned) == (what != "taken")
+            owned.symmetric_difference_update(partitions)
+
+        return heard
+
+    async def run() -> None:
+        calls = Calls(Listeners(**{f"on_partitions_{what}": hear(what) for what in ("taken", "released", "lost")}))
+        tasks = []
+        for what, partitions, waits in story:
+            tasks.append(getattr(calls, what)(partitions))
+            if waits:
+                await tasks[-1]
+        await asyncio.gather(*tasks)
+
+    asyncio.run(run())
+
+
+async def test_what_was_lost_is_forgotten_before_it_is_loaded_again():
+    state: dict[int, str] = {}
+    gate = asyncio.Event()
+
+    async def load(partitions) -> None:
+        state.update(dict.fromkeys(partitions, "loaded"))
+
+    async def forget(partitions) -> None:
+        await gate.wait()
+        for partition in partitions:
+            state.pop(partition)
+
+    calls = Calls(Listeners(on_partitions_taken=load, on_partitions_lost=forget))
+    await calls.taken([0])
+    lost, again = calls.lost([0]), calls.taken([0])
+    await asyncio.sleep(0)
+    gate.set()
+    await asyncio.gather(lost, again)
+    assert state == {0: "loaded"}
+
+
+async def test_a_listener_that_raises_is_heard_of_and_the_next_call_is_made():
+    async def raises(partitions) -> None:
+        raise ValueError("disk full")
+
+    calls = Calls(Listeners(on_partitions_taken=raises))
+    with pytest.raises(ValueError, match="disk full"):
+        await calls.taken([0])
+    await asyncio.wait_for(calls.lost([0]), 1)

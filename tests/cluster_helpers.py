@@ -9,6 +9,7 @@ from kafka_helpers import admin, wait_for
 
 from bench.chaos.proxy import Mode, Proxies
 from tailpack.local.broker import Broker
+from tailpack.local.broker_config import BEHIND_PROXIES
 
 
 class ProxiedCluster:
@@ -16,7 +17,7 @@ class ProxiedCluster:
 
     def __init__(self, folder: Path) -> None:
         self.proxies = Proxies()
-        self.broker = Broker(folder, brokers=3, door=self.proxies.door)
+        self.broker = Broker(folder, brokers=3, properties=BEHIND_PROXIES, door=self.proxies.door)
 
     def vanish(self, node: int) -> None:
         """From now on nothing comes from the node's host, and nothing gets there; nobody is told."""
@@ -31,7 +32,7 @@ class ProxiedCluster:
         self.switch(node, Mode.OPEN)
 
     def switch(self, node: int, mode: Mode) -> None:
-        """What becomes of what clients and other nodes say to this one, and it to them; the quorum is not concerned."""
+        """What becomes of what clients say to this node, and it to them; the other nodes are not concerned."""
         seat = self.broker.nodes[node].seat
         assert seat, "it was started"
         self.proxies.switch(seat.port, mode)

@@ -1,7 +1,7 @@
 """A TCP proxy before a broker, in a thread of its own, that can be told to pass nothing on, or to be slow.
 
-Clients find the broker where the proxy listens, because that is what the broker advertises; a client's connection to it
-is then a way that can be cut without anybody being told, as when a cable is pulled.
+Clients find the broker where the proxy listens, because that is what the broker advertises; the way from them to it can
+be cut without anybody being told, as when a cable is pulled.
 """
 
 import asyncio

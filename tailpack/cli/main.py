@@ -11,7 +11,7 @@ from rich.console import Console
 
 from contracts.processes import STOPPING
 from contracts.validation import InvalidSettingsError
-from tailpack.cli import bench, catalogue, compare, handover, kafka, report, run, simulate, sla, studies, taxi
+from tailpack.cli import bench, catalogue, chaos, compare, handover, kafka, report, run, simulate, sla, studies, taxi
 from tailpack.errors import INTERRUPTED, STOPPED, TailpackError, explain
 
 LIVE, SIMULATED, REPORTS, CHOICE, STUDIES = (
@@ -107,6 +107,7 @@ PACKING = _group(
 _add(PACKING, "compare", studies.packing_compare, "tailpack packing compare --quick")
 _add(PACKING, "plot", studies.packing_plot, "tailpack packing plot docs/packing.svg")
 _add(app, "taxi", taxi.taxi, "tailpack taxi yellow_tripdata_2013-01.parquet --out taxi.csv", STUDIES)
+_add(app, "chaos", chaos.chaos, "tailpack chaos --schedules 20 --seed 7", STUDIES)
 BENCH = _group(
     "bench",
     STUDIES,

@@ -55,6 +55,15 @@ log.cleaner.dedupe.buffer.size=4194304
 log.index.size.max.bytes=65536
 """
 
+BEHIND_PROXIES: Final = (
+    PROPERTIES.replace(
+        "CONTROLLER://127.0.0.1:{controller_port}", "BETWEEN://127.0.0.1:0,CONTROLLER://127.0.0.1:{controller_port}"
+    )
+    .replace("{door}", "{door},BETWEEN://127.0.0.1:0\ninter.broker.listener.name=BETWEEN")
+    .replace("PLAINTEXT:PLAINTEXT,", "PLAINTEXT:PLAINTEXT,BETWEEN:PLAINTEXT,")
+)
+"""For nodes whose clients come through proxies: they talk to each other straight, on a port that the system chooses."""
+
 LOG4J: Final = """\
 rootLogger.level = warn
 rootLogger.appenderRef.out.ref = out

@@ -5,6 +5,7 @@ import signal
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -33,6 +34,8 @@ class Stack:
     scenario: Scenario
     connection: Connection
     folder: Path
+    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    """Of every process, before its settings."""
     children: list[Child] = field(default_factory=list)
     """In the order in which they were started."""
     ports: dict[str, int] = field(default_factory=dict)
@@ -54,10 +57,8 @@ class Stack:
         web_port: port of Locust's web UI; None runs it headless.
         only_load: services and autoscaler run elsewhere.
         """
-        for folder in (self.folder / "logs", self.replica_folder):
-            folder.mkdir(parents=True, exist_ok=True)
         if not only_load:
-            self._start_services()
+            self.start_services()
         load_file = self.folder / "load.json"
         load_file.write_bytes(msgspec.json.encode(spec))
         self.load = self._start(
@@ -70,6 +71,17 @@ class Stack:
                 "WEB_PORT": "" if web_port is None else str(web_port),
             },
         )
+
+    def start_services(self) -> None:
+        """Start every service of the topology, and the autoscaler, which starts the replicas."""
+        if self.scenario.topology is Topology.PIPELINE:
+            for service in FAUST_SERVICES:
+                self._start(service, f"services.{service}", self._service_settings(service))
+        self.start_autoscaler()
+
+    def start_autoscaler(self) -> None:
+        """Start the autoscaler alone."""
+        self._start("autoscaler", "autoscaler.live", self._autoscaler_settings(), signal.SIGINT)
 
     def unhealthy(self) -> list[str]:
         """Return the names of the processes that do not (yet) say that they are well."""
@@ -102,17 +114,13 @@ class Stack:
             child.wait(until_s - time.monotonic())
         stop_remembered(self.replica_folder, REPLICA_DEADLINE_S)  # replicas outlive an autoscaler that was killed
 
-    def _start_services(self) -> None:
-        if self.scenario.topology is Topology.PIPELINE:
-            for service in FAUST_SERVICES:
-                self._start(service, f"services.{service}", self._service_settings(service))
-        self._start("autoscaler", "autoscaler.live", self._autoscaler_settings(), signal.SIGINT)
-
     def _start(
         self, name: str, module: str, settings: dict[str, str], stop_signal: signal.Signals = signal.SIGTERM
     ) -> Child:
+        for folder in (self.folder / "logs", self.replica_folder):
+            folder.mkdir(parents=True, exist_ok=True)
         own = {f"TAILPACK_{key}": value for key, value in settings.items()}
-        environ = os.environ | as_environment(self.connection) | own
+        environ = {**self.environ, **as_environment(self.connection), **own}
         child = Child(name, module, environ, self.folder / "logs" / f"{name}.log", stop_signal)
         self.children.append(child)
         child.start()

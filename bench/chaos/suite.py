@@ -1,0 +1,149 @@
+"""One schedule on a running pipeline: faults under load, then all is well again, then everything is checked."""
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from bench.chaos import checker
+from bench.chaos.evidence import Reader
+from bench.chaos.faults import BROKERS, Fault, Kind
+from bench.chaos.inject import Injector
+from bench.chaos.load import Load
+from bench.chaos.result import COUNTED, Schedule
+from bench.chaos.world import World
+
+RECOVERY_S: Final = 30.0
+"""Stated: after the last fault every partition serves within it, and the newest plan is in force."""
+DRAINED_S: Final = 30.0
+"""Deadline of what was accepted before, from then on."""
+WHOLE_S: Final = 60.0
+"""For brokers that were killed: until every copy is up to date. It is not the pipeline's to hasten."""
+STEP_S: Final = 0.05
+SETTLED_S: Final = 0.3
+"""What is still on its way when the last effect has been seen would double it."""
+
+
+class Pipeline:
+    """One pipeline under test through many schedules. Main thread only."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._reader = Reader(world.bootstrap_servers, world.namespace)
+        self._disturbed: set[str] = set()
+        self._known: set[str] = set()
+        """Violations that were told already."""
+
+    def run(self, seed: int, faults: tuple[Fault, ...], say: Callable[[str], None]) -> Schedule:
+        """Carry a schedule out and check; whatever happens, no fault and no load goes on afterwards."""
+        found = Schedule(seed=seed, faults=tuple(map(str, faults)))
+        injector = Injector(self._world, self._leader)
+        load = Load(self._world, f"{self._world.namespace}-{seed}", seed)
+        try:
+            self._act(faults, injector, say)
+            say("all is well again")
+            injector.end_all()
+            self._until_whole()
+            self._recover(load, found)
+        finally:
+            injector.end_all()
+            load.finish()
+        found.events, found.not_done = len(load.accepted), tuple(injector.said)
+        self._disturbed |= injector.disturbed
+        if any(one.kind is Kind.RIVAL for one in faults):  # two processes of one name: nobody can tell them apart
+            self._disturbed |= {name for name in self._reader.reports if name.startswith("payment-")}
+        say("checked")
+        self._drain(set(load.accepted))
+        self._check(set(load.accepted), found)
+        return found
+
+    def close(self) -> None:
+        """Leave the brokers."""
+        self._reader.close()
+
+    def _act(self, faults: tuple[Fault, ...], injector: Injector, say: Callable[[str], None]) -> None:
+        began_s = time.monotonic()
+        ahead = list(faults)
+        while ahead or injector.going:
+            while ahead and time.monotonic() - began_s >= ahead[0].at_s:
+                say(str(ahead[0]))
+                injector.begin(ahead.pop(0))
+            injector.end_due()
+            self._step()
+        if any(one.kind is Kind.DELETED for one in faults):
+            self._reader.renew()
+
+    def _step(self) -> None:
+        self._world.supervise()
+        self._reader.poll(STEP_S)
+
+    def _until_whole(self) -> None:
+        """Wait until every broker has every copy: the next schedule may take another one away."""
+        give_up_s = time.monotonic() + WHOLE_S
+        client = AdminClient({"bootstrap.servers": self._world.bootstrap_servers, "log_level": 0})
+        while time.monotonic() < give_up_s:
+            self._step()
+            try:
+                topics = client.list_topics(timeout=2).topics.values()
+            except KafkaException:
+                continue
+            if all(len(one.isrs) == BROKERS for topic in topics for one in topic.partitions.values()):
+                return
+
+    def _recover(self, load: Load, found: Schedule) -> None:
+        """Wait until every partition serves orders accepted from now on, and every replica has the newest plan."""
+        well_s = time.monotonic()
+        wanted = set(range(self._world.partitions))
+        epoch, advanced = self._reader.epoch, False
+        while time.monotonic() < well_s + RECOVERY_S:
+            self._step()
+            told = set(self._reader.found.notified)
+            since = {order for order, at_s in list(load.accepted.items()) if at_s > well_s and order in told}
+            advanced = {load.partition_of[order] for order in since if order in load.partition_of} >= wanted
+            epoch = max(epoch, self._reader.epoch)
+            if advanced and not self._behind(epoch):
+                found.recovery_s = round(time.monotonic() - well_s, 2)
+                return
+        found.recovery_s = RECOVERY_S
+        if not advanced:
+            found.others.append(f"some partition served nothing for {RECOVERY_S:g} s after the last fault")
+        found.others += self._behind(epoch)
+
+    def _behind(self, epoch: int) -> list[str]:
+        """Say which living replica does not serve under this plan, or a newer one."""
+        running = self._world.processes()
+        reports = {name: told for name, told in self._reader.reports.items() if told["pid"] == running.get(name)}
+        return [
+            f"{name} serves under plan {told['assigned_epoch']}, and {epoch} is the newest"
+            for name, told in reports.items()
+            if told["state"] == "member" and int(told["assigned_epoch"]) < epoch
+        ]
+
+    def _drain(self, accepted: set[str]) -> None:
+        give_up_s = time.monotonic() + DRAINED_S
+        while self._reader.unserved(accepted) and time.monotonic() < give_up_s:
+            self._step()
+        enough_s = time.monotonic() + SETTLED_S
+        while time.monotonic() < enough_s:
+            self._step()
+
+    def _check(self, accepted: set[str], found: Schedule) -> None:
+        seen = self._reader.found
+        sentences = {
+            "lost": checker.lost(accepted, seen),
+            "duplicated": checker.doubled(seen),
+            "order_violations": checker.out_of_order(seen.settled, self._disturbed),
+            "offset_regressions": checker.regressed(seen.commits),
+            "zombie_events": checker.zombies(seen.settled, seen.members),
+            "wrongly_killed": checker.wrongly_killed(seen.ends, self._disturbed),
+            "others": [*found.others, *checker.ended_by_itself(seen.ends)],
+        }
+        for name in (*COUNTED, "others"):
+            setattr(found, name, [one for one in sentences[name] if one not in self._known])
+        self._known |= {one for each in sentences.values() for one in each}
+
+    def _leader(self) -> str:
+        members = self._reader.found.members
+        return members[-1].leader if members else ""

@@ -120,6 +120,8 @@ class LiveWorld:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             self._stack.stop()
+            for process in self._ours():
+                process.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def keep(self, into: Path) -> None:
@@ -131,6 +133,19 @@ class LiveWorld:
     def processes(self) -> Mapping[str, int]:
         """Name → pid of all that run."""
         return self._stack.processes()
+
+    def strangers(self) -> dict[int, str]:
+        """Return pid → command of the pipeline's processes that neither the stack nor a pid file knows."""
+        known = set(self.processes().values())
+        return {process.pid: process.cmdline()[-1] for process in self._ours() if process.pid not in known}
+
+    def _ours(self) -> list[psutil.Process]:
+        found = []
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):
+                if process.environ().get("TAILPACK_NAMESPACE") == self.namespace:  # a zombie has none
+                    found.append(process)
+        return found
 
     def supervise(self) -> None:
         """Start again what has ended; each time soon, for it is not its own fault."""

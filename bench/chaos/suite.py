@@ -55,7 +55,12 @@ class Pipeline:
         if any(one.kind is Kind.RIVAL for one in faults):  # two processes of one name: nobody can tell them apart
             self._disturbed |= {name for name in self._reader.reports if name.startswith("payment-")}
         say("checked")
+        strangers = self._world.strangers()
         self._drain(set(load.accepted))
+        strangers = {
+            pid: name for pid, name in self._world.strangers().items() if pid in strangers
+        }  # not just starting
+        found.others += [f"{name} runs as {pid}, and nobody knows of it" for pid, name in strangers.items()]
         self._check(set(load.accepted), found)
         return found
 

@@ -30,6 +30,9 @@ class World(Protocol):
     def processes(self) -> Mapping[str, int]:
         """Name → pid of the pipeline's processes that run: payment-0, …, autoscaler, order, shipment, notification."""
 
+    def strangers(self) -> Mapping[int, str]:
+        """Pid → name of the pipeline's processes that run, and that nobody knows of."""
+
     def supervise(self) -> None:
         """Start again what has ended. Called all the time."""
 

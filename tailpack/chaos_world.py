@@ -116,10 +116,7 @@ class LiveWorld:
     def close(self) -> None:
         """End every process of the pipeline at once, frozen ones too, and remove its files."""
         with uninterrupted():
-            for pid in self.processes().values():
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            self._stack.stop()
+            _kill(self._stack)
             for process in self._ours():
                 process.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -174,7 +171,7 @@ class LiveWorld:
 
     @contextmanager
     def rival(self) -> Iterator[None]:
-        """Start another autoscaler that has its own folder; in the end it is killed, and its replicas are stopped."""
+        """Start another autoscaler that has its own folder; in the end it is killed, and its replicas are."""
         folder = self.folder / f"rival-{uuid.uuid4().hex[:6]}"
         folder.mkdir()
         other = Stack(self._scenario, self._connection, folder, environ=self._stack.environ)
@@ -182,11 +179,16 @@ class LiveWorld:
         try:
             yield
         finally:
-            for child in other.children:
-                if child.pid:
-                    os.kill(child.pid, signal.SIGKILL)
-            other.stop()
+            _kill(other)
 
     def make_topics(self) -> None:
         """Make anew what is missing, as it was at the start."""
         create_topics(self._connection, PARTITIONS)  # those that exist are left as they are
+
+
+def _kill(stack: Stack) -> None:
+    """End everything of it at once: the autoscaler first, so that nobody starts what has ended."""
+    for _, pid in sorted(stack.processes().items()):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    stack.stop()

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from aiokafka.admin import AIOKafkaAdminClient
@@ -16,22 +16,28 @@ PAUSE_S: Final = 0.25
 
 
 async def check(
-    connection: Connection, topics: Mapping[str, int], deadline_s: float, stopped: Callable[[], bool] = lambda: False
+    connection: Connection,
+    topics: Mapping[str, int],
+    deadline_s: float,
+    stopped: Callable[[], bool] = lambda: False,
+    may_grow: Collection[str] = (),
 ) -> None:
     """Return when every topic exists with its number of partitions (0: any number), or when `stopped`.
+
+    may_grow: topics that may have more partitions than that, because they were grown while the pipeline ran.
 
     A broker that is still starting and topics that are still being made are waited for.
     Raises ServiceError at the deadline, saying which of the two is missing.
     """
     deadline = time.monotonic() + deadline_s
     with quiet_aiokafka():
-        while (problem := await _problem(connection, topics)) and not stopped():
+        while (problem := await _problem(connection, topics, may_grow)) and not stopped():
             if time.monotonic() >= deadline:
                 raise ServiceError(f"{problem} (waited {deadline_s:.0f} s)")
             await asyncio.sleep(PAUSE_S)  # nothing tells when a broker comes up or a topic is made
 
 
-async def _problem(connection: Connection, topics: Mapping[str, int]) -> str | None:
+async def _problem(connection: Connection, topics: Mapping[str, int], may_grow: Collection[str]) -> str | None:
     where = connection.bootstrap_servers
     admin = AIOKafkaAdminClient(**connection.aiokafka(), request_timeout_ms=5000)
     try:
@@ -45,11 +51,18 @@ async def _problem(connection: Connection, topics: Mapping[str, int]) -> str | N
     finally:
         await admin.close()
     found = {topic["topic"]: len(topic["partitions"]) for topic in described}
+    return mismatch(found, topics, may_grow, where)
+
+
+def mismatch(found: Mapping[str, int], topics: Mapping[str, int], may_grow: Collection[str], where: str) -> str | None:
+    """Return what is wrong with the topics that were found, None where nothing is. Topic → number of partitions."""
     for topic, partitions in topics.items():
         if topic not in found:
             return (
                 f"topic {topic} does not exist on {where}; create the run's topics first, or correct TAILPACK_NAMESPACE"
             )
+        if topic in may_grow and found[topic] > partitions:
+            continue
         if partitions not in {0, found[topic]}:
             return (
                 f"topic {topic} on {where} has {found[topic]} partitions where {partitions} are expected; "

@@ -13,6 +13,7 @@ from aiohttp import web
 
 from contracts.catalogue import MAX_ORDER_BYTES
 from contracts.connection import Connection, read_settings
+from contracts.topics import Topic
 from contracts.validation import InvalidSettingsError
 from services.common import logs, preflight
 from services.common.faust_app import ServiceSettings
@@ -74,7 +75,10 @@ async def _live(connection: Connection, settings: S, build: Build[S], told_to_st
     service = build(connection, settings)
     http = await serve_http(service, settings)
     try:
-        await preflight.check(connection, service.topics, settings.broker_deadline_s, told_to_stop.is_set)
+        may_grow = {service.named(Topic.PAYMENTS_REQUESTED)}
+        await preflight.check(
+            connection, service.topics, settings.broker_deadline_s, told_to_stop.is_set, may_grow=may_grow
+        )
         if told_to_stop.is_set():
             return
         try:

@@ -49,6 +49,14 @@ def test_an_absent_kafka_is_reported_at_the_deadline_with_its_address() -> None:
         asyncio.run(preflight.check(NOWHERE, {"t": 1}, 0.0))
 
 
+def test_a_topic_may_have_grown_where_that_is_allowed_and_nowhere_else() -> None:
+    wanted, grown = {"requests": 9, "orders": 4}, {"requests": 11, "orders": 4}
+    assert preflight.mismatch(grown, wanted, {"requests"}, "kafka") is None
+    assert "requests on kafka has 11 partitions where 9" in str(preflight.mismatch(grown, wanted, (), "kafka"))
+    assert "requests on kafka has 8" in str(preflight.mismatch(grown | {"requests": 8}, wanted, {"requests"}, "kafka"))
+    assert "orders on kafka has 5" in str(preflight.mismatch(grown | {"orders": 5}, wanted, {"requests"}, "kafka"))
+
+
 def test_who_is_told_to_stop_stops_waiting_for_kafka() -> None:
     asyncio.run(preflight.check(NOWHERE, {"t": 1}, 3600.0, lambda: True))
 

@@ -40,9 +40,8 @@ class PaymentLoad:
         assert not self._thread.is_alive(), "the brokers did not take the load"
 
     def _run(self) -> None:
-        producer = Producer(
-            {"bootstrap.servers": self._kafka, "enable.idempotence": True, "linger.ms": 1, "log_level": 0}
-        )
+        client = {"bootstrap.servers": self._kafka, "log_level": 0, "socket.timeout.ms": 2000}
+        producer = Producer(client | {"enable.idempotence": True, "linger.ms": 1})
         topic = qualified(self._namespace, Topic.PAYMENTS_REQUESTED)
         due_s = time.monotonic()
         while not self._stop.wait(max(0.0, due_s - time.monotonic())):
@@ -101,6 +100,6 @@ def assert_in_order(settled: list[PaymentSettled]) -> None:
 
 
 def longest_silence_s(settled: list[PaymentSettled]) -> float:
-    """Return the longest time in which no replica finished anything."""
+    """Return the longest time between two ends of service."""
     done = sorted(one.timeline.done_us or 0 for one in settled)
     return max((after - before) / 1e6 for before, after in pairwise(done))

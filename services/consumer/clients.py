@@ -23,6 +23,8 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+LEAST_ANSWER_S: Final = 1.0
+"""A broker is given at least so long for an answer, or a third of the session."""
 START_DEADLINE_S: Final = 30.0
 """A broker that is being restarted is back within it; one that is not there is reported after it."""
 RETRY_S: Final = 0.2
@@ -51,7 +53,12 @@ class Clients:
         self._options = options
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Gets the first error that the replica cannot survive."""
-        shared = connection.aiokafka() | {"client_id": replica, "retry_backoff_ms": RETRY_BACKOFF_MS}
+        answer_s = max(LEAST_ANSWER_S, options.session_s / 3)  # whoever is gone is left well before the session ends
+        shared = connection.aiokafka() | {
+            "client_id": replica,
+            "retry_backoff_ms": RETRY_BACKOFF_MS,
+            "request_timeout_ms": int(1000 * answer_s),
+        }
         self.plans = PlanReader(shared, topics.plans)
         self.output = Output(shared, self.failed)
         self.assignor = PlanAssignor(

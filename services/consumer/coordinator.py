@@ -16,7 +16,7 @@ from aiokafka.consumer.subscription_state import TopicPartitionState
 from aiokafka.coordinator.protocol import ConsumerProtocol
 from aiokafka.errors import KafkaError, RebalanceInProgressError
 from aiokafka.protocol.admin import DescribeGroupsRequest
-from aiokafka.protocol.group import LeaveGroupRequest
+from aiokafka.protocol.group import JoinGroupRequest, LeaveGroupRequest
 from aiokafka.protocol.metadata import MetadataRequest
 from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
@@ -109,6 +109,18 @@ class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships
         if known := bool(await super()._do_heartbeat()):
             self.lease.renew(asked_s)
         return known
+
+    async def _send_req(self, request: Any) -> Any:
+        node, way = self.coordinator_id, ConnectionGroup.COORDINATION
+        if not isinstance(request, JoinGroupRequest) or not await self._client.ready(node, group=way):
+            return await super()._send_req(request)
+        connection = self._client._conns[node, way]
+        usual_s = connection._request_timeout
+        connection._request_timeout = usual_s + self._rebalance_timeout_ms / 1000  # its answer waits for the others
+        try:
+            return await super()._send_req(request)
+        finally:
+            connection._request_timeout = usual_s
 
     def reset_generation(self) -> None:
         """Forget the membership: evicted, fenced, or left."""

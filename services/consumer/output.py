@@ -14,7 +14,7 @@ from services.consumer.partition_queue import PartitionQueue, PartitionQueues
 
 log = logging.getLogger(__name__)
 
-REQUEST_TIMEOUT_MS: Final = 120_000
+LEADERLESS_S: Final = 120.0
 """How long an output may wait for a leader before the replica gives up; none of it has been committed."""
 FENCED: Final = (
     errors.UnknownMemberIdError,
@@ -23,6 +23,8 @@ FENCED: Final = (
     errors.CommitFailedError,
 )
 """Answers that mean: the group has moved on. aiokafka has taken note and rejoins."""
+LEADERLESS: Final = (errors.KafkaTimeoutError, errors.UnknownTopicOrPartitionError)
+"""The producer has found no room, or no partition, within the time of a request."""
 LAST_COMMIT_S: Final = 2.0
 """How long the commit before a handover is tried; below the rebalance time-out, which costs the membership."""
 RETRY_S: Final = 0.05
@@ -32,9 +34,7 @@ class Output:
     """A producer that counts what is not yet acknowledged. The first output that fails for good sets `failed`."""
 
     def __init__(self, connection: Mapping[str, Any], failed: "asyncio.Future[None]") -> None:
-        self._producer = AIOKafkaProducer(
-            **connection, acks="all", enable_idempotence=True, linger_ms=0, request_timeout_ms=REQUEST_TIMEOUT_MS
-        )
+        self._producer = AIOKafkaProducer(**connection, acks="all", enable_idempotence=True, linger_ms=0)
         self._failed = failed
         self._outstanding = 0
         self._drained = asyncio.Event()
@@ -50,17 +50,26 @@ class Output:
 
     async def send(self, topic: str, key: bytes | None, value: bytes) -> "asyncio.Future[None]":
         """Hand one record to the producer; the future is done once the broker has it."""
-        try:
-            future: asyncio.Future[None] = await self._producer.send(topic, value=value, key=key)
-        except errors.MessageSizeTooLargeError:
-            raise  # the client refuses it: the fault of this record alone
-        except errors.KafkaError as wrong:
-            self._fail(wrong)
-            raise
+        future = await self._placed(topic, key, value)
         self._outstanding += 1
         self._drained.clear()
         future.add_done_callback(self._settled)
         return future
+
+    async def _placed(self, topic: str, key: bytes | None, value: bytes) -> "asyncio.Future[None]":
+        clock = asyncio.get_running_loop().time
+        give_up_s = clock() + LEADERLESS_S
+        while True:
+            try:
+                future: asyncio.Future[None] = await self._producer.send(topic, value=value, key=key)
+            except errors.MessageSizeTooLargeError:
+                raise  # the client refuses it: the fault of this record alone
+            except errors.KafkaError as wrong:
+                if isinstance(wrong, LEADERLESS) and clock() < give_up_s:
+                    continue  # it has waited for the time of a request
+                self._fail(wrong)
+                raise
+            return future
 
     async def drained(self) -> None:
         """Wait until everything sent so far is acknowledged."""

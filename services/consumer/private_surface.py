@@ -20,6 +20,7 @@ PARTITION: Final = "aiokafka.consumer.subscription_state.TopicPartitionState"
 FETCHER: Final = "aiokafka.consumer.fetcher.Fetcher"
 CLUSTER: Final = "aiokafka.cluster.ClusterMetadata"
 CLIENT: Final = "aiokafka.client.AIOKafkaClient"
+CONNECTION: Final = "aiokafka.conn.AIOKafkaConnection"
 ASSIGNOR: Final = "aiokafka.coordinator.assignors.abstract.AbstractPartitionAssignor"
 PROTOCOL: Final = "aiokafka.coordinator.protocol"
 ADMIN: Final = "aiokafka.protocol.admin"
@@ -76,6 +77,7 @@ OVERRIDDEN: Final = (
         "hand over what moves instead of assigning anew",
     ),
     Method(COORDINATOR, "_do_commit_offsets", "assignment offsets", "no commit while joining"),
+    Method(COORDINATOR, "_send_req", "request", "JoinGroup may take as long as a round"),
     Method(COORDINATOR, "_do_heartbeat", "", "an answered heartbeat renews the lease"),
     Method(COORDINATOR, "reset_generation", "", "what is lost is dropped in the same moment"),
     Method(ASSIGNOR, "metadata", "topics", "a member introduces itself"),
@@ -102,6 +104,7 @@ CALLED: Final = (
     ),
     Method(FETCHER, "_notify", "future", "wake the fetcher"),
     Method(CLIENT, "send", "node_id request group", "leave for another, describe the group"),
+    Method(CLIENT, "ready", "node_id group", "the connection of JoinGroup is there"),
     Method(CLUSTER, "brokers", "", "all are asked whether they are there"),
     Method(CLIENT, "force_metadata_update", "", "see partitions that a plan names"),
     Method(f"{PROTOCOL}.ConsumerProtocolMemberMetadata", "__init__", "args kwargs", "carries our user data"),
@@ -131,7 +134,10 @@ ATTRIBUTES: Final = (
     Attribute(COORDINATOR, "_group_subscription", "None: no rejoin for metadata while joining"),
     Attribute(COORDINATOR, "_closing", "a close is no loss"),
     Attribute(COORDINATOR, "_coordination_task", "has it died, polling is hopeless"),
+    Attribute(COORDINATOR, "_rebalance_timeout_ms", "how long a round may keep JoinGroup waiting"),
     Attribute(CLIENT, "cluster", "knows the brokers"),
+    Attribute(CLIENT, "_conns", "the connection of JoinGroup, by node and group"),
+    Attribute(CONNECTION, "_request_timeout", "longer for JoinGroup"),
     Attribute(STATE, "subscription", "None when unsubscribed"),
     Attribute(SUBSCRIPTION, "active", "left meanwhile?"),
     Attribute(SUBSCRIPTION, "assignment", "None before the first round"),
@@ -153,6 +159,7 @@ IMPORTS: Final = (
     Import(PROTOCOL, "ConsumerProtocolMemberAssignment", "what the leader answers"),
     Import(PROTOCOL, "ConsumerProtocolMemberMetadata", "what a member says"),
     Import(ADMIN, "DescribeGroupsRequest", "see whether the group is empty"),
+    Import(GROUP, "JoinGroupRequest", "the one request whose answer waits for others"),
     Import(GROUP, "LeaveGroupRequest", "leave for another"),
     Import(METADATA, "MetadataRequest", "any broker answers it"),
 )
@@ -175,7 +182,7 @@ GROUP_FACTS: Final = (
     Fact("a leave can take another connection than a join", "it is not kept waiting by it"),
     Fact("a group description begins with error, group and state", "see whether the group is empty"),
     Fact("user data survives the protocol", "introductions, origins and offsets travel in it"),
-    Fact("an idempotent producer never gives up on a batch", "REQUEST_TIMEOUT_MS bounds only the wait for a leader"),
+    Fact("an idempotent producer never gives up on a batch", "the time of a request bounds only the wait for a leader"),
 )
 
 FETCH_FACTS: Final = (

@@ -60,7 +60,7 @@ class GroupObservation:
     """All a policy may know at one tick. Complete by construction: what is unknown makes no observation."""
 
     at_s: float
-    """Seconds since the epoch (live) or since the start of the run (simulated)."""
+    """Seconds since some moment in the past, by a clock that nobody sets."""
     partitions: tuple[PartitionLoad, ...]
     """By partition number, every partition of the topic."""
     replicas: tuple[Replica, ...]

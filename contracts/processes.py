@@ -6,8 +6,11 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Final
+
+import psutil
 
 STOPPING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LOG_TAIL_BYTES: Final = 4096
@@ -24,6 +27,35 @@ def start_module(module: str, environ: Mapping[str, str], log: Path) -> "subproc
             stderr=out,
             start_new_session=True,
         )
+
+
+def identity(pid: int) -> str:
+    """Return what tells a process from every other of that pid, earlier or later, however the wall clock is set.
+
+    The boot of the system and the tick at which it started. Empty: there is no such process, or it has ended.
+    """
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return "" if Path("/proc/self/stat").exists() else _identity_elsewhere(pid)
+    fields = stat[stat.rindex(b")") + 2 :].split()  # a name may hold anything, so count from its end: the third field
+    return "" if fields[0] in (b"Z", b"X") else f"{_boot()}/{fields[19].decode()}"
+
+
+def _identity_elsewhere(pid: int) -> str:
+    """Return the same where there is no /proc: macOS keeps the time at which a process started as it was then."""
+    with suppress(psutil.NoSuchProcess):
+        process = psutil.Process(pid)
+        return "" if process.status() == psutil.STATUS_ZOMBIE else f"{process.create_time():.6f}"
+    return ""
+
+
+@cache
+def _boot() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
 
 
 def wait_for_end(process: "subprocess.Popen[bytes]", deadline_s: float) -> None:

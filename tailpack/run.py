@@ -74,6 +74,8 @@ class Run:
         self._memory_mib = 0.0
         self._own_broker: Broker | None = None
         self._began = time.monotonic()
+        self._first_at = 0.0
+        """When the first event is to be sent, monotonic seconds; 0: not known yet."""
         self._phases: dict[str, float] = {}
 
     def execute(self) -> Path:
@@ -175,8 +177,10 @@ class Run:
         return stack.unhealthy() or [name for name, well in (("payment replicas", ready), ("locust", warm)) if not well]
 
     def _go(self, stack: Stack) -> None:
-        second = -(-(time.time() + LEAD_S) // 1)  # whole seconds: bursts fall there, ticks a fixed offset later
-        self._reached("first event sent", time.monotonic() + second - time.time())
+        now_s = now_us() / 1e6
+        second = -(-(now_s + LEAD_S) // 1)  # whole seconds: bursts fall there, ticks a fixed offset later
+        self._first_at = time.monotonic() + second - now_s
+        self._reached("first event sent", self._first_at)
         self._note(started_us=int(second * 1e6))
         temporary = stack.start_file.with_suffix(".tmp")
         temporary.write_text(str(self.info.started_us), encoding="utf-8")
@@ -225,11 +229,11 @@ class Run:
         self._memory_mib = self.meter.sample(processes | own, time.monotonic())
 
     def _moment(self, phase: str) -> Moment:
-        started = self.info.started_us
+        now = time.monotonic()
         return Moment(
             title=f"tailpack {self.scenario.name} · {self.scenario.autoscaler.policy}",
             phase=phase,
-            elapsed_s=time.time() - started / 1e6 if started else self._began - time.monotonic(),
+            elapsed_s=now - self._first_at if self._first_at else self._began - now,
             duration_s=self.scenario.duration_s,
             memory_mib=self._memory_mib,
         )

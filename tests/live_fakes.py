@@ -26,7 +26,7 @@ class FakeClock:
 @dataclass
 class FakeProcess:
     pid: int
-    created_s: float
+    who: str = "somebody"
     ended: Exit | None = None
     signals: list[signal.Signals] = field(default_factory=list)
 
@@ -57,13 +57,13 @@ class FakeLauncher:
     def start(self, name: str) -> ReplicaProcess:
         if self.refuses is not None:
             raise OSError(self.refuses)
-        process = FakeProcess(next(self._pids), self._clock())
+        process = FakeProcess(next(self._pids))
         self.processes.setdefault(name, []).append(process)
         self.remember(name, process)
         return process
 
     def remember(self, name: str, process: ReplicaProcess, incarnation: str = "") -> None:
-        self.files[name] = PidFile(pid=process.pid, create_time=process.created_s, incarnation=incarnation)
+        self.files[name] = PidFile(pid=process.pid, who=process.who, incarnation=incarnation)
 
     def forget(self, name: str) -> None:
         self.files.pop(name, None)
@@ -84,6 +84,7 @@ class FakeReports:
     def __init__(self, clock: FakeClock) -> None:
         self._clock = clock
         self.newest: dict[str, Progress] = {}
+        self.heard_s: dict[str, float] = {}
         self.rounds: list[Round] = []
 
     def poll(self) -> Mapping[str, Progress]:
@@ -99,8 +100,7 @@ class FakeReports:
         return self.newest[replica]
 
     def age_s(self, replica: str) -> float:
-        report = self.newest.get(replica)
-        return float("inf") if report is None else self._clock() - report.at_us / 1e6
+        return self._clock() - self.heard_s[replica] if replica in self.heard_s else float("inf")
 
     def highest_epoch(self) -> int:
         return max((report.epoch for report in self.newest.values()), default=0)
@@ -129,8 +129,9 @@ class FakeReports:
             member_id=f"member-{process.pid}" if member else "", generation=generation if member else -1,
             epoch=epoch, assigned_epoch=epoch if assigned_epoch is None else assigned_epoch, state=state,
             partitions=partitions, positions={}, processed=processed, busy_us=busy_us, rebalances=0,
-            at_us=int(self._clock() * 1e6),
+            at_us=0,
         )  # fmt: skip
+        self.heard_s[replica] = self._clock()
 
 
 class FakePlanLog:

@@ -33,6 +33,7 @@ from autoscaler.live.web import Source, WebServer
 from autoscaler.policies.registry import configured_policy
 from autoscaler.policies.settings import REPLICA_PREFIX
 from autoscaler.ports import NotReadyError, Policy
+from contracts.clock import steady_s
 from contracts.connection import Connection
 from contracts.delivery import Delivery
 from contracts.topics import Group, Topic, qualified
@@ -123,7 +124,7 @@ class LiveAutoscaler:
             latency_target_s=settings.latency_target_s,
             warn=warn,
             known=self._learned.read(),
-            clock=time.time,
+            clock=steady_s,
         )
         self._group = LiveGroup(
             loads=LoadReader(self._offsets),
@@ -132,10 +133,10 @@ class LiveAutoscaler:
                 PlanLog(connection),
                 self._scaler,
                 self._journal.record,
-                time.time,
+                steady_s,
                 uptake=Uptake(
                     math.inf if settings.runtime else settings.taken_within_s,
-                    time.time,
+                    steady_s,
                     self._metrics.plan_taken.observe,
                 ),
                 trouble=partial(self._troubles.tell, "plans"),
@@ -165,6 +166,7 @@ class LiveAutoscaler:
             interval_s=settings.decision_interval_s,
             offset_s=settings.tick_offset_s,
             stop=stop,
+            stepped=self._clock_stepped,
         )
 
     def run(self) -> None:
@@ -184,9 +186,9 @@ class LiveAutoscaler:
 
     def stop_replicas(self) -> None:
         """Stop every replica and wait until all are gone; each gives back what it owns. The plan stays in force."""
-        give_up_s = time.monotonic() + self._settings.drain_s + STOP_MARGIN_S + STOP_SLACK_S
+        give_up_s = steady_s() + self._settings.drain_s + STOP_MARGIN_S + STOP_SLACK_S
         self._scaler.stop_all()
-        while self._scaler.running and time.monotonic() < give_up_s:
+        while self._scaler.running and steady_s() < give_up_s:
             self._scaler.reconcile(self._reports.poll())
             time.sleep(STEP_S)  # replicas that are not our children (adopted) signal nobody when they end
 
@@ -198,6 +200,12 @@ class LiveAutoscaler:
         self._reports.close()
         self._offsets.close()
         return self._journal.close()
+
+    def _clock_stepped(self, by_s: float) -> None:
+        if by_s:
+            self._metrics.clock_steps.inc()
+        said = f"the wall clock was set by {by_s:+.1f} s; nothing that is decided rests on it" if by_s else ""
+        self._troubles.tell("clock", said)
 
     def _tick(self) -> None:
         with self._metrics.tick_seconds.time():

@@ -1,6 +1,5 @@
 """The live side of the ConsumerGroup port: observe through Kafka, act through the plan log and the scaler."""
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
@@ -13,6 +12,7 @@ from autoscaler.live.rebalances import Rebalances
 from autoscaler.model import Decision, GroupObservation, Plan, Replica
 from autoscaler.ports import NotReadyError
 from autoscaler.records import GroupStatus
+from contracts.clock import steady_s
 from contracts.plan import PlanRecord
 from contracts.progress import ReplicaState
 
@@ -40,7 +40,7 @@ class LiveGroup:
         overhead_s: float = 0.0,
         startup_s: float = 0.0,
         commit_age_s: float = 0.0,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] = steady_s,
     ) -> None:
         self._loads = loads
         self._reports = reports

@@ -1,6 +1,5 @@
 """What the autoscaler saw, decided and did: on the journal topic, the newest in memory, and as Prometheus metrics."""
 
-import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -14,6 +13,7 @@ from autoscaler.live.clients import client
 from autoscaler.model import Decision, GroupObservation
 from autoscaler.ports import NotReadyError
 from autoscaler.records import GroupStatus, decided, held
+from contracts.clock import stamp_us, steady_s
 from contracts.connection import Connection
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
 from contracts.topics import Topic, qualified
@@ -52,6 +52,7 @@ class Metrics:
             buckets=(0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1),
             registry=self.registry,
         )
+        self.clock_steps = self._counter("clock_steps_total", "How often the wall clock was set while this ran")
         self.last_tick = self._gauge("last_tick_timestamp_seconds", "End of the last tick, seconds since the epoch")
 
     def flag(self, what: str, is_in_trouble: bool) -> None:
@@ -127,13 +128,16 @@ class LiveJournal:
         record: Callable[[JournalEntry], None],
         status: Callable[[], GroupStatus],
         policy: str,
-        clock: Callable[[], float] = time.time,
+        *,
+        stamp_us: Callable[[float], int] = stamp_us,
+        clock: Callable[[], float] = steady_s,
         troubles: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         self._record = record
         self._status = status
         self._policy = policy
         self._troubles = troubles
+        self._stamp_us = stamp_us
         self._clock = clock
         self._tick = 0
 
@@ -147,7 +151,7 @@ class LiveJournal:
 
     def _take(self, at_s: float, made: Callable[..., TickRecord]) -> None:
         self._tick += 1
-        tick = made(at_us=int(at_s * 1e6), tick=self._tick, policy=self._policy)
+        tick = made(at_us=self._stamp_us(at_s), tick=self._tick, policy=self._policy)
         self._record(
             msgspec.structs.replace(tick, troubles=tuple(f"{what}: {why}" for what, why in self._troubles().items()))
         )

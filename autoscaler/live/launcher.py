@@ -1,5 +1,6 @@
 """Replicas as operating system processes: start, watch, signal, and find again after a restart of the autoscaler."""
 
+import os
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -10,7 +11,7 @@ from pathlib import Path
 import msgspec
 import psutil
 
-from contracts.processes import how_it_ended, last_log_line, start_module
+from contracts.processes import how_it_ended, identity, last_log_line, start_module
 from contracts.validation import UNDECODABLE
 
 
@@ -32,19 +33,17 @@ class ReplicaProcess:
     started only its presence can be seen.
     """
 
-    def __init__(self, process: psutil.Process, child: "subprocess.Popen[bytes] | None" = None) -> None:
-        self._process = process
+    def __init__(self, pid: int, who: str, child: "subprocess.Popen[bytes] | None" = None) -> None:
+        self.pid = pid
+        self.who = who
+        """Its identity, see contracts.processes."""
         self._child = child
-        self.pid: int = process.pid
-        self.created_s: float = process.create_time()
-        """Seconds since the epoch."""
 
     def exit(self) -> Exit | None:
         """Return how it ended; None while it runs."""
         if self._child is None:
-            with suppress(psutil.NoSuchProcess):
-                if self._process.is_running() and self._process.status() != psutil.STATUS_ZOMBIE:
-                    return None
+            if identity(self.pid) == self.who:
+                return None
             return Exit("gone; exit status unknown, because an earlier autoscaler started it", clean=True, known=False)
         status = self._child.poll()
         if status is None:
@@ -53,16 +52,19 @@ class ReplicaProcess:
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal; nothing happens when it has ended, and no later process of that pid is hit."""
-        with suppress(psutil.NoSuchProcess):
-            self._process.send_signal(number)
+        if self._child is not None:
+            self._child.send_signal(number)
+        elif identity(self.pid) == self.who:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
 
 
 class PidFile(msgspec.Struct, frozen=True, kw_only=True):
     """What is remembered of a running replica: STATE_DIR/replicas/<name>.json."""
 
     pid: int
-    create_time: float
-    """Seconds since the epoch, as the system reports it: tells a process from a later one with the same pid."""
+    who: str
+    """Its identity: tells it from a later process with the same pid."""
     incarnation: str = ""
     """Empty until the replica has reported itself."""
 
@@ -81,13 +83,13 @@ class ProcessLauncher:
     def start(self, name: str) -> ReplicaProcess:
         """Start the replica `name`. Raises OSError when the system cannot."""
         child = start_module(self._module, self._environ | {"TAILPACK_REPLICA": name}, self._log(name))
-        process = ReplicaProcess(psutil.Process(child.pid), child)  # not yet collected, so it must exist
+        process = ReplicaProcess(child.pid, identity(child.pid), child)
         self.remember(name, process)
         return process
 
     def remember(self, name: str, process: ReplicaProcess, incarnation: str = "") -> None:
         """Write the pid file; a reader never sees half of it."""
-        entry = PidFile(pid=process.pid, create_time=process.created_s, incarnation=incarnation)
+        entry = PidFile(pid=process.pid, who=process.who, incarnation=incarnation)
         path = self._file(name)
         path.with_suffix(".tmp").write_bytes(msgspec.json.encode(entry))
         path.with_suffix(".tmp").replace(path)
@@ -99,7 +101,7 @@ class ProcessLauncher:
     def left_behind(self) -> Iterator[tuple[str, PidFile, ReplicaProcess | None]]:
         """Yield what an earlier autoscaler left: name, pid file, and the process if that very one still runs."""
         for name, entry, process in remembered(self._files.parent):
-            yield name, entry, None if process is None else ReplicaProcess(process)
+            yield name, entry, ReplicaProcess(entry.pid, entry.who) if process else None
 
     def last_log_line(self, name: str) -> str:
         """Return the last line that the replica wrote to its log; empty where there is none."""
@@ -147,9 +149,9 @@ def stop_remembered(state_dir: Path, patience_s: float) -> tuple[list[str], list
 
 
 def _same_process(entry: PidFile) -> psutil.Process | None:
+    if not entry.who or identity(entry.pid) != entry.who:
+        return None
     try:
-        process = psutil.Process(entry.pid)
-        same = abs(process.create_time() - entry.create_time) < 0.05 and process.status() != psutil.STATUS_ZOMBIE
+        return psutil.Process(entry.pid)
     except psutil.NoSuchProcess:
         return None
-    return process if same else None

@@ -1,7 +1,7 @@
 """From offsets to what policies reason on: λ and lag of each partition, and how events lay between two ticks."""
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from math import floor
@@ -12,6 +12,7 @@ import numpy as np
 from autoscaler.live.offsets import OffsetReader, PartitionOffsets
 from autoscaler.model import PartitionLoad, RecentArrivals
 from autoscaler.ports import NotReadyError
+from contracts.clock import wall_ahead_s
 
 SLOT_S: Final = 0.1
 """Resolution. A burst and an even stream of one second differ clearly, and ten questions a second cost the broker
@@ -32,6 +33,8 @@ class ArrivalSamples:
     """End offsets that were sampled between two ticks, with their times, to be cut into slots."""
 
     def __init__(self) -> None:
+        self.ahead_s = 0.0
+        """By how much the wall clock, on whose beat slots lie, is ahead of the clock of the readings."""
         self._readings: deque[tuple[float, tuple[int, ...]]] = deque(maxlen=KEPT)
 
     def note(self, at_s: float, ends: Sequence[int]) -> None:
@@ -46,7 +49,7 @@ class ArrivalSamples:
 
     def due(self, now_s: float) -> bool:
         """Tell whether a slot has ended since the last reading."""
-        return not self._readings or slot_at(now_s) > slot_at(self._readings[-1][0])
+        return not self._readings or self._slot(now_s) > self._slot(self._readings[-1][0])
 
     def recent(self, until_s: float, interval_s: float) -> RecentArrivals | None:
         """Return events by slot and partition over the interval that ended at `until_s`, when the last reading was.
@@ -55,21 +58,25 @@ class ArrivalSamples:
         the end of the last slot counts for it, too. None where the readings do not reach back so far.
         """
         slots = max(1, round(interval_s / SLOT_S))
-        first = slot_at(until_s) - slots + 1
-        if len(self._readings) < 2 or slot_at(self._readings[0][0]) >= first:
+        first = self._slot(until_s) - slots + 1
+        if len(self._readings) < 2 or self._slot(self._readings[0][0]) >= first:
             return None
         counts = np.zeros((slots, len(self._readings[-1][1])), np.int64)
         for (_, before), (at_s, after) in pairwise(self._readings):
-            if slot_at(at_s) >= first:
-                counts[min(slot_at(at_s) - first, slots - 1)] += np.subtract(after, before)
+            if (slot := self._slot(at_s)) >= first:
+                counts[min(slot - first, slots - 1)] += np.subtract(after, before)
         return RecentArrivals(SLOT_S, counts)
+
+    def _slot(self, at_s: float) -> int:
+        return slot_at(at_s + self.ahead_s)
 
 
 class LoadReader:
     """Reads offsets once for each call and remembers what λ needs from call to call."""
 
-    def __init__(self, offsets: OffsetReader) -> None:
+    def __init__(self, offsets: OffsetReader, ahead_s: Callable[[], float] = wall_ahead_s) -> None:
         self._offsets = offsets
+        self._ahead_s = ahead_s
         self._rates: dict[int, float] = {}
         self._samples = ArrivalSamples()
         self._last: tuple[float, tuple[PartitionOffsets, ...]] | None = None
@@ -101,11 +108,12 @@ class LoadReader:
         return self._recent
 
     def read(self) -> tuple[float, tuple[PartitionLoad, ...]]:
-        """Return when the end offsets were read (seconds since the epoch), and the load of every partition.
+        """Return when the end offsets were read (seconds, by the offsets' clock), and the load of every partition.
 
         Raises NotReadyError naming what is unknown: an offset, or a λ that has only one reading to go by.
         """
         at_s, partitions = self._offsets.read()
+        self._samples.ahead_s = self._ahead_s()
         last, self._last = self._last, (at_s, partitions)
         self._samples.note(at_s, [one.end for one in partitions])
         self._recent, self._rates = None, {}

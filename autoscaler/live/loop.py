@@ -1,7 +1,6 @@
 """The live loop: a rehearsal, then ticks on the beat of the wall clock, and in between the steps that are due."""
 
 import math
-import time
 from collections.abc import Callable
 from threading import Event
 from typing import Final
@@ -12,10 +11,13 @@ from numpy.typing import NDArray
 from autoscaler.model import Action, GroupObservation, PartitionLoad, Plan, RecentArrivals, Replica
 from autoscaler.policies.settings import REPLICA_PREFIX
 from autoscaler.ports import Policy
+from contracts.clock import steady_s, wall_ahead_s
 
 STEP_S: Final = 0.02
 """How often what has happened to replicas is looked at between ticks: a replica that dies or asks to be drained waits
 so long, and for the writing of the plan, until the others take over."""
+STEPPED_S: Final = 0.25
+"""A wall clock that moves so far between two ticks was set; one that is kept in time moves by thousandths."""
 SLOT_S: Final = 0.1
 SURGE: Final = 3.0
 """What is asked for at the height, in what one replica serves: enough for starts, moves and stops."""
@@ -23,7 +25,7 @@ LONGEST: Final = 60
 
 
 def next_tick_s(now_s: float, interval_s: float, offset_s: float) -> float:
-    """Return the first k·interval + offset after `now_s`, seconds since the epoch. A missed beat is not made up for.
+    """Return the first k·interval + offset after `now_s`. A missed beat is not made up for.
 
     >>> next_tick_s(10.05, interval_s=1.0, offset_s=0.1)
     10.1
@@ -32,7 +34,12 @@ def next_tick_s(now_s: float, interval_s: float, offset_s: float) -> float:
 
 
 class Loop:
-    """Runs until `stop` is set."""
+    """Runs until `stop` is set.
+
+    Time is counted by a clock that nobody sets; the wall clock gives the beat alone. When it is set, the next tick
+    follows the last by half an interval at least and one and a half at most, and is on the beat again.
+    stepped: called before each tick with how far the wall clock was set since the one before, in seconds; mostly 0.
+    """
 
     def __init__(
         self,
@@ -42,31 +49,46 @@ class Loop:
         interval_s: float,
         offset_s: float,
         stop: Event,
-        clock: Callable[[], float] = time.time,
+        stepped: Callable[[float], None] = lambda by_s: None,
+        clock: Callable[[], float] = steady_s,
+        ahead_s: Callable[[], float] = wall_ahead_s,
     ) -> None:
         self._tick = tick
         self._advance = advance
         self._interval_s = interval_s
         self._offset_s = offset_s
         self._stop = stop
+        self._stepped = stepped
         self._clock = clock
+        self._read_ahead_s = ahead_s
+        self._ahead_s = ahead_s()
         self.ticks = 0
         self._last_tick_s = clock()
 
     def run(self) -> None:
         """Tick and advance; whatever they raise ends the loop."""
-        due_s = next_tick_s(self._clock(), self._interval_s, self._offset_s)
+        due_s = self._beat_after(self._clock())
         while not self._stop.wait(max(0.0, min(STEP_S, due_s - self._clock()))):
             if self._clock() >= due_s:
+                self._look_at_the_wall_clock()
                 self._tick()
                 self.ticks += 1
                 self._last_tick_s = self._clock()
-                due_s = next_tick_s(self._clock(), self._interval_s, self._offset_s)
+                following_s = self._beat_after(due_s + self._interval_s / 2)
+                due_s = following_s if following_s > self._last_tick_s else self._beat_after(self._last_tick_s)
             self._advance()
 
     def last_tick(self) -> tuple[int, float]:
         """Return how many ticks there were and the age of the last one in seconds."""
         return self.ticks, self._clock() - self._last_tick_s
+
+    def _beat_after(self, at_s: float) -> float:
+        return next_tick_s(at_s + self._ahead_s, self._interval_s, self._offset_s) - self._ahead_s
+
+    def _look_at_the_wall_clock(self) -> None:
+        ahead_s = self._read_ahead_s()
+        by_s, self._ahead_s = ahead_s - self._ahead_s, ahead_s
+        self._stepped(by_s if abs(by_s) >= STEPPED_S else 0.0)
 
 
 def rehearse(

@@ -5,7 +5,6 @@ connection drops aborts the whole process (use after free, librdkafka pull reque
 """
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -13,6 +12,7 @@ from typing import Any, Final
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, TopicPartition
 
 from autoscaler.ports import NotReadyError
+from contracts.clock import steady_s
 
 EARLIEST: Final = -2
 """In place of a timestamp, Kafka's protocol takes this for the beginning of a partition …"""
@@ -52,7 +52,7 @@ class OffsetReader:
         topic: str,
         partitions: int,
         deadline_s: float = 0.8,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] = steady_s,
     ) -> None:
         self._connect = connect
         self._consumer: Consumer | None = None
@@ -66,7 +66,7 @@ class OffsetReader:
         self._clock = clock
 
     def read(self) -> tuple[float, tuple[PartitionOffsets, ...]]:
-        """Ask for everything: when the end offsets arrived (seconds since the epoch), and all partitions by number.
+        """Ask for everything: when the end offsets arrived (seconds, by the clock), and all partitions by number.
 
         Raises NotReadyError naming the first number that is unknown at the deadline."""
         try:
@@ -82,7 +82,7 @@ class OffsetReader:
         return reading
 
     def ends(self) -> tuple[float, tuple[int, ...]]:
-        """Ask for the end offsets only: when they arrived (seconds since the epoch), and each partition's.
+        """Ask for the end offsets only: when they arrived (seconds, by the clock), and each partition's.
 
         Raises NotReadyError; an answer that makes no sense is one, too.
         """
@@ -119,12 +119,12 @@ class OffsetReader:
         return self._consumer
 
     def _ask(self, consumer: Consumer) -> tuple[float, tuple[PartitionOffsets, ...]]:
-        give_up_s = time.monotonic() + self._deadline_s
+        give_up_s = steady_s() + self._deadline_s
 
         def ask(question: Callable[..., list[TopicPartition]], timestamp: int, what: str) -> list[TopicPartition]:
             places = [TopicPartition(self._topic, number, timestamp) for number in range(self.partitions)]
             try:
-                return question(places, timeout=max(MIN_WAIT_S, give_up_s - time.monotonic()))
+                return question(places, timeout=max(MIN_WAIT_S, give_up_s - steady_s()))
             except KafkaException as failed:
                 raise NotReadyError(f"{what}s of {self._topic}: {failed.args[0].str()}") from failed
 

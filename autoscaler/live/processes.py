@@ -4,19 +4,17 @@ A small state machine for each replica. `reconcile` advances all of them and nev
 """
 
 import signal
-import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from autoscaler.live.launcher import Exit, ProcessLauncher, ReplicaProcess
+from contracts.clock import now_us, steady_s
 from contracts.journal import ReplicaChange, ReplicaChanged
 from contracts.plan import Eviction
 from contracts.progress import Progress, ReplicaState
 
-_CLOCK_GRAIN_S: Final = 1.0
-"""The system gives the start of a process in ticks since boot, which may differ from the clock of its reports."""
 STOP_MARGIN_S: Final = 6.0
 """What a replica may need beyond its own drain time: the event in flight, its commit, leaving the group, its exit."""
 UNASKED: Final = (ReplicaState.DRAINING, ReplicaState.STOPPING)
@@ -73,6 +71,10 @@ class Requested:
     process: ReplicaProcess | None = None
     report: Progress | None = None
     """Newest report of this very process."""
+    incarnation: str = ""
+    """How it reports itself, where that is known already: an earlier autoscaler has written it down."""
+    before: str = ""
+    """Incarnation that had reported under this name when the process was started: not this one, be its pid the same."""
     ready_s: float = 0.0
     failures: int = 0
     """Starts in a row that led to nothing."""
@@ -107,7 +109,7 @@ class ProcessScaler:
         patience: Patience | None = None,
         joins_warm: bool = False,
         obeys_plans: bool = True,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] = steady_s,
     ) -> None:
         self._launcher = launcher
         self._record = record
@@ -116,6 +118,7 @@ class ProcessScaler:
         self._obeys_plans = obeys_plans
         self._clock = clock
         self._replicas: dict[str, Requested] = {}
+        self._reports: Mapping[str, Progress] = {}
         self.evictions: list[Eviction] = []
         """Members known dead. Whoever publishes them removes them."""
 
@@ -139,7 +142,7 @@ class ProcessScaler:
         return name in self._replicas and self._replicas[name].absent
 
     def died_s(self, name: str) -> float | None:
-        """Return when `name` died (seconds since the epoch), while it has not come back; None if it did not."""
+        """Return when `name` died (by the scaler's clock), while it has not come back; None if it did not."""
         one = self._replicas.get(name)
         return one.died_s if one is not None and one.absent else None
 
@@ -148,7 +151,8 @@ class ProcessScaler:
         for name, entry, process in self._launcher.left_behind():
             report = reports.get(name)
             if process is not None:
-                self._replicas[name] = Requested(name, Phase.STARTING, self._clock() + self._patience.start_s, process)
+                due_s = self._clock() + self._patience.start_s
+                self._replicas[name] = Requested(name, Phase.STARTING, due_s, process, incarnation=entry.incarnation)
                 self._tell(name, ReplicaChange.ADOPTED, f"pid {entry.pid}")
                 continue
             self._launcher.forget(name)
@@ -200,6 +204,7 @@ class ProcessScaler:
 
     def reconcile(self, reports: Mapping[str, Progress]) -> None:
         """Take for each replica the step that is due. reports: the newest of each replica."""
+        self._reports = reports
         for one in list(self._replicas.values()):
             self._notice(one, reports.get(one.name))
             ended = one.process.exit() if one.process is not None else None
@@ -213,9 +218,10 @@ class ProcessScaler:
         process = one.process
         if process is None or report is None or report.pid != process.pid:
             return
-        if report.at_us < (process.created_s - _CLOCK_GRAIN_S) * 1e6:
+        if report.incarnation == one.before or one.incarnation not in ("", report.incarnation):
             return
         if one.report is None:
+            one.incarnation = report.incarnation
             self._launcher.remember(one.name, process, report.incarnation)
         one.report = report
         if one.phase is Phase.STARTING and not one.verdict and self._able(report):
@@ -252,7 +258,8 @@ class ProcessScaler:
         self._signal(one, signal.SIGKILL)
 
     def _start(self, one: Requested) -> None:
-        one.report, one.verdict = None, ""
+        last = self._reports.get(one.name)
+        one.report, one.verdict, one.incarnation, one.before = None, "", "", last.incarnation if last else ""
         try:
             one.process = self._launcher.start(one.name)
         except OSError as failed:
@@ -310,7 +317,7 @@ class ProcessScaler:
             self.request([one.name])
 
     def _tell(self, name: str, change: ReplicaChange, detail: str = "") -> None:
-        self._record(ReplicaChanged(at_us=int(self._clock() * 1e6), replica=name, change=change, detail=detail))
+        self._record(ReplicaChanged(at_us=now_us(), replica=name, change=change, detail=detail))
 
     def _evict(self, report: Progress | None) -> None:
         """Note that the process of `report` is dead; of one that never was in the group there is nothing to say."""

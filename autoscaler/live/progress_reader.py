@@ -10,6 +10,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from autoscaler.live.clients import reader
 from autoscaler.ports import NotReadyError
+from contracts.clock import steady_s
 from contracts.connection import Connection
 from contracts.progress import Progress, Round
 from contracts.topics import Topic, qualified
@@ -21,6 +22,8 @@ _TAIL: Final = 2000
 """Reports to read back at the start: two minutes of four replicas. Older ones say nothing about the present."""
 _AT_ONCE: Final = 1000
 _ASK_AGAIN_S: Final = 0.1
+_AWAY_S: Final = 1.0
+"""Who has not listened for so long cannot say that others were silent: it was busy, or frozen."""
 
 _decoder = msgspec.json.Decoder(Progress)
 
@@ -29,12 +32,16 @@ class ProgressReader:
     """Polled, never waiting: librdkafka fetches in the background, `poll` takes what has arrived."""
 
     def __init__(
-        self, connection: Connection, *, deadline_s: float = 10.0, clock: Callable[[], float] = time.time
+        self, connection: Connection, *, deadline_s: float = 10.0, clock: Callable[[], float] = steady_s
     ) -> None:
         """Start reading a little before the end. Raises KafkaException when the topic cannot be reached in time."""
         topic = qualified(connection.namespace, Topic.PROGRESS)
         self._clock = clock
         self._newest: dict[str, Progress] = {}
+        self._heard_s: dict[str, float] = {}
+        """When the newest report of each replica arrived, by the time that was spent listening."""
+        self._polled_s = clock()
+        self._away_s = 0.0
         self._rounds: list[Round] = []
         self._consumer = Consumer(reader(connection, fetch_wait_max_ms=250))
         low, high = self._watermarks(TopicPartition(topic, 0), deadline_s)
@@ -44,20 +51,20 @@ class ProgressReader:
 
     def _watermarks(self, place: TopicPartition, deadline_s: float) -> tuple[int, int]:
         """Ask for first and next offset, again while the brokers are still finding a leader for a new topic."""
-        give_up_s = time.monotonic() + deadline_s
+        give_up_s = steady_s() + deadline_s
         while True:
             try:
                 low, high = self._consumer.get_watermark_offsets(place, timeout=deadline_s)
                 return int(low), int(high)
             except KafkaException:
-                if time.monotonic() >= give_up_s:
+                if steady_s() >= give_up_s:
                     raise
             time.sleep(_ASK_AGAIN_S)  # a broker that has just started refuses at once; do not ask in a busy loop
 
     def _read_to_end(self, deadline_s: float) -> None:
         """Read what is there already, so that nobody decides on half the past."""
-        give_up_s = time.monotonic() + deadline_s
-        while self._unread_below > 0 and time.monotonic() < give_up_s:
+        give_up_s = steady_s() + deadline_s
+        while self._unread_below > 0 and steady_s() < give_up_s:
             self._take(timeout_s=0.05)
 
     def poll(self) -> Mapping[str, Progress]:
@@ -81,9 +88,12 @@ class ProgressReader:
         return report
 
     def age_s(self, replica: str) -> float:
-        """Return how old the newest report of `replica` is, in seconds; infinite without any."""
-        report = self._newest.get(replica)
-        return float("inf") if report is None else self._clock() - report.at_us / 1e6
+        """Return for how long `replica` has said nothing, in seconds; infinite if it never did.
+
+        Counted from the arrival of its newest report, while somebody listened: stamps of other clocks say nothing here.
+        """
+        heard_s = self._heard_s.get(replica)
+        return float("inf") if heard_s is None else self._listened_s() - heard_s
 
     def highest_epoch(self) -> int:
         """Return the newest plan epoch that any replica says it has read; 0 without reports."""
@@ -98,7 +108,12 @@ class ProgressReader:
         """Leave the brokers."""
         self._consumer.close()
 
+    def _listened_s(self) -> float:
+        return self._clock() - self._away_s
+
     def _take(self, timeout_s: float) -> None:
+        passed_s = self._clock() - self._polled_s
+        self._away_s += passed_s if passed_s > _AWAY_S else 0.0
         for message in self._consumer.consume(_AT_ONCE, timeout_s):
             if message.error() is not None:
                 if message.error().code() == KafkaError._PARTITION_EOF:
@@ -111,6 +126,6 @@ class ProgressReader:
             except UNDECODABLE:
                 continue  # it is no progress report
             self._rounds += report.rounds
-            known = self._newest.get(report.replica)
-            if known is None or report.at_us >= known.at_us:
-                self._newest[report.replica] = report
+            self._newest[report.replica] = report
+            self._heard_s[report.replica] = self._listened_s()
+        self._polled_s = self._clock()

@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Final
 import msgspec
 
 from autoscaler.estimation.rebalance_time import RebalanceTiming
+from contracts.clock import steady_s
 
 FILE: Final = "rebalance-times"
 """JSON, but not by its name: the folder's .json files are those of replicas."""
@@ -62,7 +62,7 @@ class LearnedTimes:
         *,
         group: str,
         say: Callable[[str], None],
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = steady_s,
     ) -> None:
         self._path = state_dir / FILE
         self._group = group

@@ -9,6 +9,7 @@ import faust
 import msgspec
 from aiohttp import web
 
+from contracts.clock import steady_s
 from contracts.connection import Connection
 from contracts.topics import Group, Topic, partitions_of, qualified
 from services.common.faust_app import RawSchema, ServiceSettings, make_app
@@ -53,6 +54,8 @@ class Service:
         """Every topic this service reads or writes, with its partitions."""
         self.routes: Sequence[web.AbstractRouteDef] = ()
         """What its HTTP interface has beside /healthz."""
+        self._fetched: dict[Any, tuple[int | None, float]] = {}
+        """Partition → the stamp of its last fetch, and since when that has been seen to stay the same."""
         self._inputs = frozenset(map(self.named, inputs))
         self._outputs = {self.named(topic): found for topic, found in outputs.items()} | {letters: _letters(name)}
         self.fence = fence
@@ -116,9 +119,12 @@ class Service:
         if assignment is None or not assignment.tps:
             return "no partitions assigned"
         for partition in assignment.tps:
-            fetched_s = (assignment.state_value(partition).timestamp or 0) / 1000
-            if partition.topic in self._inputs and (age_s := time.time() - fetched_s) > STALL_S:
-                when = f"last fetched {age_s:.0f} s ago" if fetched_s else "not fetched yet"
+            fetched, now_s = assignment.state_value(partition).timestamp, steady_s()
+            known, since_s = self._fetched.get(partition, (None, now_s))
+            since_s = since_s if fetched == known else now_s  # a stamp of the wall clock: only that it changes counts
+            self._fetched[partition] = fetched, since_s
+            if partition.topic in self._inputs and (age_s := now_s - since_s) > STALL_S:
+                when = f"last fetched {age_s:.0f} s ago" if fetched else "not fetched yet"
                 return f"{partition.topic}/{partition.partition} was {when}"
         return None
 

@@ -7,6 +7,7 @@ import subprocess
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +19,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from msgspec.structs import replace
 
-from contracts.processes import last_log_line, uninterrupted
+from contracts.processes import identity, last_log_line, uninterrupted
 from tailpack.errors import TailpackError
 from tailpack.local.broker_config import LOOPBACK, PROPERTIES, Seat, assign_seats, free_ports, write_configuration
 from tailpack.local.jars import classpath, ensure, java
@@ -33,11 +34,12 @@ CLUSTER_ID: Final = "dGFpbHBhY2stZW1iZWRkZQ"
 
 
 class _State(Seat, frozen=True, kw_only=True):
-    """Contents of broker.json. `create_time` tells our process from a later one with the same pid."""
+    """Contents of broker.json. `who` tells our process from a later one with the same pid."""
 
     pid: int = 0
     """0: not started yet."""
-    create_time: float = 0.0
+    who: str = ""
+    """Its identity, see contracts.processes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +75,11 @@ class Node:
         state = self.seat
         if state is None or not state.pid:
             return None
-        try:
-            process = psutil.Process(state.pid)
-            alive = process.create_time() == state.create_time and process.status() != psutil.STATUS_ZOMBIE
-        except psutil.NoSuchProcess:
+        if not state.who or identity(state.pid) != state.who:
             return None
-        return process if alive else None
+        with suppress(psutil.NoSuchProcess):
+            return psutil.Process(state.pid)
+        return None
 
     def prepare(self, jars: Path, seat: Seat) -> None:
         """Write the configuration for this seat, and make the folder fit to hold data when it is not."""
@@ -101,7 +102,7 @@ class Node:
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd=self.folder
             )
             self._started.append(process)
-            self._save(seat, pid=process.pid, create_time=psutil.Process(process.pid).create_time())
+            self._save(seat, pid=process.pid, who=identity(process.pid))
 
     def wait_until_ready(self, deadline_s: float) -> None:
         """Return when it serves clients. `deadline_s`: of time.monotonic(). Raises TailpackError."""
@@ -119,9 +120,9 @@ class Node:
         """Collect what has ended of what was started here."""
         self._started[:] = [process for process in self._started if process.poll() is None]
 
-    def _save(self, seat: Seat, *, pid: int = 0, create_time: float = 0.0) -> None:
+    def _save(self, seat: Seat, *, pid: int = 0, who: str = "") -> None:
         place = {name: getattr(seat, name) for name in Seat.__struct_fields__}
-        state = _State(**place, pid=pid, create_time=create_time)
+        state = _State(**place, pid=pid, who=who)
         (self.folder / STATE_FILE).write_bytes(msgspec.json.encode(state))
 
     def _java(self, jars: Path) -> list[str]:

@@ -10,13 +10,13 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import msgspec
-import psutil
 import pytest
 from kafka_helpers import wait_for
 
 from autoscaler.live.launcher import ProcessLauncher
 from bench.scenario import load_scenario
 from contracts.connection import Connection
+from contracts.processes import identity
 from tailpack.local.processes import Child
 from tailpack.local.stack import Stack, free_port
 
@@ -41,11 +41,11 @@ def pid_file_of(stack: Stack, name: str, process: "subprocess.Popen[bytes]") -> 
     @dataclass
     class Known:
         pid: int
-        created_s: float
+        who: str
 
     ProcessLauncher(stack.replica_folder, "services.payment", {}).remember(
         name,
-        Known(process.pid, psutil.Process(process.pid).create_time()),  # type: ignore[arg-type]
+        Known(process.pid, identity(process.pid)),  # type: ignore[arg-type]
     )
     (path,) = stack.replica_folder.glob(f"**/{name}.json")
     return path
@@ -55,7 +55,7 @@ def test_replicas_are_found_by_the_autoscalers_pid_files(stack: Stack, sleeper: 
     path = pid_file_of(stack, "payment-0", sleeper)
     assert stack.processes() == {"payment-0": sleeper.pid}
     older = msgspec.json.decode(path.read_bytes())
-    path.write_bytes(msgspec.json.encode(older | {"create_time": older["create_time"] - 3600}))
+    path.write_bytes(msgspec.json.encode(older | {"who": older["who"] + "0"}))
     assert stack.processes() == {}, "another process has that pid now"
     path.write_bytes(b"{")
     assert stack.processes() == {}, "half written"

@@ -23,9 +23,13 @@ DECISION = Decision(Action.UP, Plan(("payment-0", "payment-1"), {0: "payment-0",
 STATUS = GroupStatus(requested_replicas=2, ready_replicas=1, planned_replicas=2, epoch=4, service_rate=198.5)
 
 
+def same(at_s: float) -> int:
+    return round(at_s * 1e6)
+
+
 def test_a_decision_is_recorded_with_what_it_was_made_from() -> None:
     entries: list[JournalEntry] = []
-    LiveJournal(entries.append, lambda: STATUS, "algorithm-2").record(OBSERVATION, DECISION)
+    LiveJournal(entries.append, lambda: STATUS, "algorithm-2", stamp_us=same).record(OBSERVATION, DECISION)
     assert entries == [
         TickRecord(
             at_us=1_000_100_000,
@@ -48,7 +52,7 @@ def test_a_decision_is_recorded_with_what_it_was_made_from() -> None:
 
 def test_a_hold_for_want_of_data_says_what_was_missing_and_guesses_nothing() -> None:
     entries: list[JournalEntry] = []
-    journal = LiveJournal(entries.append, lambda: STATUS, "linear", clock=lambda: 1001.1)
+    journal = LiveJournal(entries.append, lambda: STATUS, "linear", stamp_us=same, clock=lambda: 1001.1)
     journal.record(OBSERVATION, DECISION)
     journal.record_hold(NotReadyError("end offset of payments.requested/1"))
     hold = entries[1]

@@ -71,7 +71,7 @@ def test_the_next_launcher_finds_the_same_process_and_sees_it_end(nursery: Nurse
 def test_a_later_process_with_the_same_pid_is_somebody_else(nursery: Nursery) -> None:
     launcher = nursery.launcher()
     file = nursery.state / "replicas" / "payment-0.json"
-    file.write_bytes(msgspec.json.encode(PidFile(pid=os.getpid(), create_time=1.0)))
+    file.write_bytes(msgspec.json.encode(PidFile(pid=os.getpid(), who="somebody else")))
     ((_, _, process),) = launcher.left_behind()
     assert process is None
     file.write_bytes(b"not json")

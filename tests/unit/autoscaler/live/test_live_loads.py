@@ -81,6 +81,17 @@ def test_samples_between_two_readings_tell_how_the_events_lay() -> None:
     assert loads.recent().counts[:, 0].tolist() == [0] * 9 + [80]
 
 
+def test_slots_lie_on_the_beat_of_the_wall_clock_wherever_it_has_been_set_to():
+    for ahead_s in (0.0, 1e9 + 0.05, -12345.678):
+        burst_s = 100.0 - ahead_s % 1  # a whole second of the wall clock
+        samples = ArrivalSamples()
+        samples.ahead_s = ahead_s
+        for at_s in every(0.02, burst_s - 1.5, burst_s + 0.1):
+            samples.note(at_s, [int(100 * min(1.0, max(0.0, (at_s - burst_s) / 0.02)))])
+        counts = samples.recent(burst_s + 0.1, 1.0).counts[:, 0]
+        assert counts.max() == counts.sum() == 100, "a burst is never cut in two"
+
+
 def sampled(events_at, readings, partitions=1):
     """events_at: times of the events of partition 0; the others get none."""
     samples = ArrivalSamples()

@@ -1,6 +1,7 @@
 """Ticks fall on the beat; a rehearsal takes a policy up and down again, and ends when it is told to."""
 
 from collections.abc import Callable
+from itertools import pairwise
 from threading import Event
 
 import pytest
@@ -38,7 +39,10 @@ class TestLoop:
             if clock.now_s > 1003:
                 stop.set()
 
-        loop = Loop(lambda: ticks.append(clock.now_s), advance, interval_s=1, offset_s=0.1, stop=stop, clock=clock)
+        loop = Loop(
+            lambda: ticks.append(clock.now_s), advance, interval_s=1, offset_s=0.1, stop=stop, clock=clock,
+            ahead_s=lambda: 0.0,
+        )  # fmt: skip
         assert loop.last_tick() == (0, 0.0)
         clock.advance(0.099)  # the loop itself waits for real, so the test starts just before a beat
         loop.run()
@@ -47,6 +51,36 @@ class TestLoop:
         count, age_s = loop.last_tick()
         assert count == 3
         assert 0 < age_s < 1
+
+    @pytest.mark.parametrize("step_s", [15.0, -15.0, 3600.0, -3600.0, 0.37, -1234.56])
+    def test_a_wall_clock_that_is_set_makes_neither_burst_nor_pause_and_is_noticed_once(self, step_s: float) -> None:
+        clock, stop = FakeClock(1000.0), Event()
+        ahead_s = 500.25
+        ticks: list[tuple[float, float]] = []
+        steps: list[float] = []
+
+        def advance() -> None:
+            nonlocal ahead_s
+            clock.advance(0.05)
+            if clock.now_s > 1005.2 and ahead_s == 500.25:
+                ahead_s += step_s
+            if clock.now_s > 1012:
+                stop.set()
+
+        loop = Loop(
+            lambda: ticks.append((clock.now_s, clock.now_s + ahead_s)), advance, interval_s=1, offset_s=0.1, stop=stop,
+            stepped=steps.append, clock=clock, ahead_s=lambda: ahead_s,
+        )  # fmt: skip
+        clock.advance(0.849)
+        loop.run()
+        apart = [after - before for (before, _), (after, _) in pairwise(ticks)]
+        assert min(apart) >= 0.5
+        assert max(apart) <= 1.55
+        assert len(ticks) in (11, 12)
+        assert [by_s for by_s in steps if by_s] == pytest.approx([step_s])
+        assert all(0.09 < wall_s % 1 < 0.16 for at_s, wall_s in ticks if abs(at_s - 1006) > 1), (
+            "on the beat of the wall"
+        )
 
 
 TOLD_WHAT_TO_DO = {"clairvoyant", "overprovisioned"}

@@ -61,8 +61,8 @@ def test_a_restart_keeps_the_plan_and_the_replicas() -> None:
     plan = PlanRecord(epoch=7, at_us=0, replicas=("payment-0", "payment-1"), assignment=HALVES, reason="")
     world = GroupWorld(plan)
     for ordinal in (0, 1):
-        process = FakeProcess(40 + ordinal, 900.0)
-        world.launcher.behind.append((f"payment-{ordinal}", PidFile(pid=process.pid, create_time=900.0), process))
+        process = FakeProcess(40 + ordinal)
+        world.launcher.behind.append((f"payment-{ordinal}", PidFile(pid=process.pid, who="somebody"), process))
         world.reports.tell(f"payment-{ordinal}", process, epoch=7)
     world.group.start(("payment-0",))
     assert world.log.written == []
@@ -74,13 +74,13 @@ def test_a_restart_keeps_the_plan_and_the_replicas() -> None:
 def test_a_restart_replaces_who_died_meanwhile() -> None:
     plan = PlanRecord(epoch=7, at_us=0, replicas=("payment-0", "payment-1"), assignment=HALVES, reason="")
     world = GroupWorld(plan)
-    alive = FakeProcess(40, 900.0)
+    alive = FakeProcess(40)
     world.launcher.behind = [
-        ("payment-0", PidFile(pid=40, create_time=900.0), alive),
-        ("payment-1", PidFile(pid=41, create_time=900.0), None),
+        ("payment-0", PidFile(pid=40, who="somebody"), alive),
+        ("payment-1", PidFile(pid=41, who="somebody"), None),
     ]
     world.reports.tell("payment-0", alive, epoch=9)
-    world.reports.tell("payment-1", FakeProcess(41, 900.0))
+    world.reports.tell("payment-1", FakeProcess(41))
     world.group.start(("payment-0",))
     assert [eviction.replica for eviction in world.log.written[-1].evictions] == ["payment-1"]
     assert world.log.written[-1].epoch == 10, "above every epoch that a replica has read"

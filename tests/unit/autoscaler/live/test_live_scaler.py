@@ -28,9 +28,26 @@ def test_a_requested_replica_starts_at_once_and_is_ready_with_its_first_report(w
 
 
 def test_reports_of_an_earlier_process_of_that_name_make_nobody_ready(world: ScalerWorld) -> None:
-    world.reports.tell("payment-0", FakeProcess(7, world.clock()))
+    world.reports.tell("payment-0", FakeProcess(7))
     world.scaler.request(["payment-0"])
     world.step(1)
+    assert not world.scaler.ready("payment-0")
+
+
+def test_reports_of_an_earlier_process_make_nobody_ready_even_where_its_pid_is_given_again(world: ScalerWorld) -> None:
+    world.reports.tell("payment-0", FakeProcess(100))
+    world.step()
+    world.scaler.request(["payment-0"])
+    assert world.launcher.newest("payment-0").pid == 100
+    world.step(1)
+    assert not world.scaler.ready("payment-0")
+
+
+def test_who_was_adopted_is_known_by_the_incarnation_that_was_written_down(world: ScalerWorld) -> None:
+    adopted = FakeProcess(41)
+    world.launcher.behind = [("payment-0", PidFile(pid=41, who=adopted.who, incarnation="another"), adopted)]
+    world.reports.tell("payment-0", adopted)
+    world.scaler.adopt(world.reports.newest)
     assert not world.scaler.ready("payment-0")
 
 
@@ -115,13 +132,13 @@ def test_a_later_decision_takes_a_draining_replica_back(world: ScalerWorld) -> N
 
 
 def test_after_a_restart_the_living_are_adopted_and_the_dead_evicted(world: ScalerWorld) -> None:
-    alive = FakeProcess(41, 900.0)
+    alive = FakeProcess(41)
     world.launcher.behind = [
-        ("payment-0", PidFile(pid=41, create_time=900.0, incarnation="life-41"), alive),
-        ("payment-1", PidFile(pid=42, create_time=900.0, incarnation="life-42"), None),
+        ("payment-0", PidFile(pid=41, who="somebody", incarnation="life-41"), alive),
+        ("payment-1", PidFile(pid=42, who="somebody", incarnation="life-42"), None),
     ]
     world.reports.tell("payment-0", alive)
-    world.reports.tell("payment-1", FakeProcess(42, 900.0))
+    world.reports.tell("payment-1", FakeProcess(42))
     world.scaler.adopt(world.reports.newest)
     assert world.scaler.ready("payment-0")
     assert world.changes("payment-0") == ["adopted", "ready"]

@@ -1,0 +1,51 @@
+"""Somebody sets the wall clock under a running autoscaler and its replicas: nobody dies of it, and ticks go on."""
+
+import signal
+from pathlib import Path
+
+import pytest
+from clock_that_steps import SteppedClock, needs_libfaketime
+from kafka_helpers import create_topics, wait_for
+from live_autoscaler import PARTITIONS, Autoscaler
+
+from contracts.journal import ReplicaChange, TickRecord
+
+pytestmark = [pytest.mark.kafka, needs_libfaketime]
+
+
+@pytest.mark.parametrize(
+    "steps_s", [[15, 0], pytest.param([3600, 0, -3600], marks=pytest.mark.long)], ids=["15 s", "an hour"]
+)
+def test_a_clock_that_is_set_kills_nobody_and_stops_no_tick(
+    kafka: str, namespace: str, tmp_path: Path, steps_s: list[int]
+) -> None:
+    create_topics(kafka, namespace, PARTITIONS)
+    clock = SteppedClock(tmp_path)
+    with Autoscaler(kafka, namespace, tmp_path / "state", more=clock.environ) as autoscaler:
+        autoscaler.wait_for_plan(1)
+        autoscaler.wait_for_tick(lambda tick: tick.partitions, "an observation")
+        before = autoscaler.pids()
+        for noticed, step_s in enumerate(steps_s, start=1):
+            clock.set(step_s)
+            told = wait_for(lambda number=noticed: told_by(autoscaler, number), "the step is noticed")
+            assert "clock: the wall clock was set by" in told.troubles[0]
+            autoscaler.wait_for_tick(lambda tick, told=told: tick.tick >= told.tick + 4, "four more ticks")
+            wait_for(lambda: autoscaler.get("/healthz")["status"] == "ok", "it is well")
+        ticks = autoscaler.ticks()[5:]
+        assert autoscaler.pids() == before
+
+        autoscaler.signal(signal.SIGKILL)
+        autoscaler.ended()
+        clock.set(steps_s[0] + 60)
+        autoscaler.start()
+        wait_for(lambda: ReplicaChange.ADOPTED in [one.change for one in autoscaler.changes("payment-1")], "adoption")
+        autoscaler.wait_for_tick(lambda tick: tick.partitions and tick.tick < len(ticks), "its own observation")
+        assert autoscaler.pids() == before, "the living are adopted, no twin is started"
+        changes = {one.change for name in before for one in autoscaler.changes(name)}
+        assert ReplicaChange.DIED not in changes
+        assert len(autoscaler.plans()) == 1
+
+
+def told_by(autoscaler: Autoscaler, number: int) -> TickRecord | None:
+    """Return the tick that noticed the so-manyth step."""
+    return next(iter([one for one in autoscaler.ticks() if one.troubles][number - 1 :]), None)

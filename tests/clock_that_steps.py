@@ -1,0 +1,28 @@
+"""A wall clock of our own for processes under test: they see it set, while the clocks that nobody sets go on."""
+
+from pathlib import Path
+
+import pytest
+
+LIBRARY = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1")
+needs_libfaketime = pytest.mark.skipif(not LIBRARY.exists(), reason="libfaketime is not installed")
+
+
+class SteppedClock:
+    """What processes started in `environ` take for the wall clock: the machine's, and so far ahead of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / "faketime"
+        self.set(0)
+        self.environ = {
+            "LD_PRELOAD": str(LIBRARY),
+            "FAKETIME_TIMESTAMP_FILE": str(self._file),
+            "FAKETIME_NO_CACHE": "1",
+            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+        }
+
+    def set(self, ahead_s: int) -> None:
+        """Set it to so many seconds ahead of the machine's clock."""
+        written = self._file.with_suffix(".tmp")
+        written.write_text(f"{ahead_s:+d}\n")
+        written.replace(self._file)

@@ -119,7 +119,7 @@ class Kitchen:
         self.queues = PartitionQueues(per_partition=per_partition, batch_size=batch_size)
         self.queues.open({0: 0}, epoch=7)
         self.now_s = 100.0
-        self.lease = Lease(6.0, lambda: self.now_s)
+        self.lease = Lease(6.0, 10.0, lambda: self.now_s)
         told = Options(**{"attempts": 1, "retry_backoff_s": 0.001} | options)
         self.server = Server(self.queues, self.lease, handle, on_error, told)
 
@@ -218,7 +218,6 @@ class MembershipStory(HandoverStory):
             coordinator=self.group,  # type: ignore[arg-type]
             assignor=self.assignor,
             handover=self.handover,
-            lease=Lease(6.0),
             plans=self.plans,  # type: ignore[arg-type]
             changed=lambda: None,
             failed=self.failed,

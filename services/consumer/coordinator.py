@@ -7,16 +7,18 @@ package uses of aiokafka 0.14 is named in `private_surface`.
 import asyncio
 import logging
 import time
-from collections.abc import Collection, Mapping, Set
+from collections.abc import Collection, Iterator, Mapping, Set
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Final, Protocol
 
 from aiokafka.client import ConnectionGroup
 from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.consumer.subscription_state import TopicPartitionState
 from aiokafka.coordinator.protocol import ConsumerProtocol
-from aiokafka.errors import KafkaError, RebalanceInProgressError
+from aiokafka.errors import KafkaError, NoError, RebalanceInProgressError
 from aiokafka.protocol.admin import DescribeGroupsRequest
-from aiokafka.protocol.group import JoinGroupRequest, LeaveGroupRequest
+from aiokafka.protocol.commit import OffsetCommitRequest
+from aiokafka.protocol.group import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
 from aiokafka.protocol.metadata import MetadataRequest
 from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
@@ -59,7 +61,7 @@ class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships
     """From just before JoinGroup is sent until the assignment is known."""
     conduct: Conduct
     lease: Lease
-    """Renewed by whatever the group answers; its clock is held while the broker holds its answer."""
+    """Renewed by whatever the group answers that proves the membership."""
     _consumer: Any
     _topic: str
 
@@ -82,45 +84,30 @@ class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships
     async def _do_rejoin_group(self, subscription: Any) -> bool:
         if not subscription.active:  # left meanwhile; stock aiokafka would still join, and the group would wait for it
             return False
-        self.joining = self.lease.waits = True
+        self.joining = True
         try:
             return bool(await super()._do_rejoin_group(subscription))
         finally:
-            self.joining = self.lease.waits = False
+            self.joining = False
 
     async def _on_join_complete(self, generation: int, member_id: str, protocol: str, assignment: bytes) -> None:
-        self.joining = self.lease.waits = False  # SyncGroup is answered: commits are legal again
-        answered_s = self.lease.now_s()
+        self.joining = False  # SyncGroup is answered: commits are legal again
         decoded = ConsumerProtocol.ASSIGNMENT.decode(assignment)
         self._lookup_assignor(protocol).on_assignment(decoded)
         mine = frozenset(partition for _, partitions in decoded.assignment for partition in partitions)
         await self.conduct.carry_out(mine, generation)
-        self.lease.renew(answered_s)
 
     async def _do_commit_offsets(self, assignment: Any, offsets: Any) -> None:
         if self.joining:  # it would queue behind JoinGroup and arrive with a stale generation
             raise RebalanceInProgressError(self.group_id)
-        asked_s = self.lease.now_s()
         await super()._do_commit_offsets(assignment, offsets)
-        self.lease.renew(asked_s)
-
-    async def _do_heartbeat(self) -> bool:
-        asked_s = self.lease.now_s()
-        if known := bool(await super()._do_heartbeat()):
-            self.lease.renew(asked_s)
-        return known
 
     async def _send_req(self, request: Any) -> Any:
-        node, way = self.coordinator_id, ConnectionGroup.COORDINATION
-        if not isinstance(request, JoinGroupRequest) or not await self._client.ready(node, group=way):
-            return await super()._send_req(request)
-        connection = self._client._conns[node, way]
-        usual_s = connection._request_timeout
-        connection._request_timeout = usual_s + self._rebalance_timeout_ms / 1000  # its answer waits for the others
-        try:
-            return await super()._send_req(request)
-        finally:
-            connection._request_timeout = usual_s
+        asked_s, in_round = self.lease.now_s(), self.joining
+        with await self._patience(request):
+            answer = await super()._send_req(request)
+        self._note_proof(request, answer, asked_s, in_round)
+        return answer
 
     def reset_generation(self) -> None:
         """Forget the membership: evicted, fenced, or left."""
@@ -133,9 +120,16 @@ class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships
     # What the replica calls.
 
     async def probe(self) -> None:
-        """Ask the group whether a round is on, without waiting for the next heartbeat."""
-        if not self.joining and self.generation > 0 and self.coordinator_id is not None:
+        """Ask the group whether this is a member, and whether a round is on, without waiting for the next heartbeat."""
+        if self.generation <= 0 or self.coordinator_id is None:
+            return
+        if not self.joining:
             await self._do_heartbeat()
+            return
+        # aiokafka's own would wait behind JoinGroup, and take what a round says that has just ended for an eviction.
+        request, asked_s = HeartbeatRequest(self.group_id, self.generation, self.member_id), self.lease.now_s()
+        answer = await self._client.send(self.coordinator_id, request, group=ConnectionGroup.DEFAULT)
+        self._note_proof(request, answer, asked_s, in_round=True)
 
     @property
     def fetched(self) -> frozenset[int]:
@@ -206,6 +200,30 @@ class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships
         """Ask for the topic's metadata: there are more partitions than this client knows."""
         self._client.force_metadata_update()
 
+    async def _patience(self, request: Any) -> AbstractContextManager[None]:
+        """Give an answer that waits for the other members the time of a round, beyond that of any request."""
+        node, way = self.coordinator_id, ConnectionGroup.COORDINATION
+        waits = isinstance(request, JoinGroupRequest | SyncGroupRequest)
+        if not waits or node is None or not await self._client.ready(node, group=way):
+            return nullcontext()
+        return _longer(self._client._conns[node, way], self._rebalance_timeout_ms / 1000)
+
+    def _note_proof(self, request: Any, answer: Any, asked_s: float, in_round: bool) -> None:
+        """Renew the lease if `answer` proves the membership.
+
+        in_round: the request was sent while joining. SyncGroup's answer, and JoinGroup's, say that it has arrived; a
+        heartbeat's does not, and a commit's does not even say whether a round is on.
+        """
+        match request:
+            case JoinGroupRequest() | SyncGroupRequest() if answer.error_code == NoError.errno:
+                self.lease.renew(asked_s)
+            case HeartbeatRequest() if answer.error_code == NoError.errno:
+                self.lease.renew(asked_s, in_round=in_round)
+            case HeartbeatRequest() if answer.error_code == RebalanceInProgressError.errno:
+                self.lease.renew(asked_s, in_round=True)
+            case OffsetCommitRequest() if all(code == NoError.errno for _, codes in answer.topics for _, code in codes):
+                self.lease.renew(asked_s, in_round=True)
+
     async def _leave_for(self, member_id: str, way: Any) -> None:
         if self.coordinator_id is None:
             return
@@ -216,6 +234,17 @@ class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships
             log.warning(
                 "leaving the group for %s was not answered (%r); its session will run out", member_id, unanswered
             )
+
+
+@contextmanager
+def _longer(connection: Any, by_s: float) -> Iterator[None]:
+    """Give requests on `connection` that much more time."""
+    usual_s = connection._request_timeout
+    connection._request_timeout = usual_s + by_s
+    try:
+        yield
+    finally:
+        connection._request_timeout = usual_s
 
 
 def change(consumer: Any, partitions: Set[TopicPartition], positions: Mapping[TopicPartition, int]) -> bool:

@@ -6,11 +6,12 @@ new. The prober asks where no plan says so and a heartbeat would be long in comi
 
 import asyncio
 import logging
-import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
 from aiokafka.errors import KafkaError
+
+from contracts.clock import steady_s
 
 log = logging.getLogger(__name__)
 
@@ -20,6 +21,12 @@ drained, comes, leaves, or whose session has run out."""
 AFTER_ROUND_S: Final = (0.02, 0.06, 0.12)
 """Pauses before the first probes after a round: who came or left in the middle of it has made others join again, and
 they wait for those that were through already."""
+IN_DOUBT_S: Final = 0.05
+"""Pause between probes while the lease is out: everything waits for the answer."""
+GAP: Final = 1 / 3
+"""Share of a session. A process that stood still for longer cannot know what it has missed."""
+LOOKS: Final = 12
+"""In a session: how often the process looks whether it stands still."""
 
 Clock = Callable[[], float]
 
@@ -29,31 +36,42 @@ class Lease:
 
     Not after it came: an answer may lie unread while the process is stopped, and by then prove nothing.
 
-    A process that was stopped (SIGSTOP, a suspended machine) wakes up with events in its queue that others have served
-    meanwhile. The broker refuses its commits; this keeps it from producing their output a second time.
+    Out sooner in two cases. A round ends at the latest `rebalance_timeout_s` after it began, and goes on without a
+    member whose JoinGroup or SyncGroup has not arrived, though its heartbeats have: so that long after the last answer
+    that knew of no round. And after a gap, in which the process stood still (SIGSTOP, a suspended machine, a handler
+    that did not let go of the CPU) for a third of a session: until an answer comes that was asked for after it.
+
+    The broker refuses a zombie's commits; the lease keeps it from producing output a second time.
     """
 
-    def __init__(self, session_s: float, clock: Clock = time.monotonic) -> None:
+    def __init__(self, session_s: float, rebalance_timeout_s: float, clock: Clock = steady_s) -> None:
         self._session_s = session_s
+        self._rebalance_timeout_s = rebalance_timeout_s
         self._clock = clock
-        self._renewed_s = clock()
+        self._renewed_s = self._no_round_s = self._looked_s = clock()
+        self._gap_ended_s = self._looked_s
         self._news = asyncio.Event()
-        self.waits = False
-        """While a round is on, the broker keeps a member that waits, and says nothing."""
 
     def now_s(self) -> float:
         """Return the time by the lease's clock."""
         return self._clock()
 
-    def renew(self, asked_s: float) -> None:
-        """The group has confirmed the membership. asked_s: when it was asked (of `now_s`)."""
+    def renew(self, asked_s: float, *, in_round: bool = False) -> None:
+        """The group has confirmed the membership. asked_s: when it was asked (of `now_s`).
+
+        in_round: a round may have been on that had not heard from this member yet.
+        """
         self._renewed_s = max(self._renewed_s, asked_s)
+        if not in_round:
+            self._no_round_s = max(self._no_round_s, asked_s)
         self._news.set()
 
     @property
     def is_out(self) -> bool:
-        """Whether a session has passed without a word."""
-        return not self.waits and self._clock() - self._renewed_s > self._session_s
+        """Whether the group may have given this member's partitions to others."""
+        now_s = self._look()
+        ends_s = min(self._renewed_s + self._session_s, self._no_round_s + self._rebalance_timeout_s)
+        return self._renewed_s < self._gap_ended_s or now_s > ends_s
 
     async def held(self) -> None:
         """Return at once while the lease runs; wait for its renewal when it is out."""
@@ -61,12 +79,27 @@ class Lease:
             self._news.clear()
             await self._news.wait()
 
+    async def watch(self) -> None:
+        """Notice gaps, until cancelled: whoever looks next after one sees how long ago this last did."""
+        while True:
+            self._look()
+            await asyncio.sleep(self._session_s / LOOKS)
+
+    def _look(self) -> float:
+        now_s = self._clock()
+        if now_s - self._looked_s > self._session_s * GAP:
+            log.warning("this process stood still for %.1f s; it asks whether it is a member", now_s - self._looked_s)
+            self._gap_ended_s = now_s
+        self._looked_s = now_s
+        return now_s
+
 
 class Prober:
     """`ask` is a heartbeat; what it learns reaches the group's member by itself."""
 
-    def __init__(self, ask: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, ask: Callable[[], Awaitable[None]], lease: Lease) -> None:
         self._ask = ask
+        self._lease = lease
         self._completed = asyncio.Event()
 
     def round_completed(self) -> None:
@@ -78,7 +111,8 @@ class Prober:
         pauses = iter(AFTER_ROUND_S)
         while True:
             try:
-                await asyncio.wait_for(self._completed.wait(), next(pauses, PROBE_S))
+                pause_s = IN_DOUBT_S if self._lease.is_out else next(pauses, PROBE_S)
+                await asyncio.wait_for(self._completed.wait(), pause_s)
             except TimeoutError:
                 try:
                     await self._ask()

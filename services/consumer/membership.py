@@ -11,7 +11,6 @@ from contracts.progress import ReplicaState
 from services.consumer.assignor import PlanAssignor
 from services.consumer.coordinator import FETCH_WAIT_MS, PlanCoordinator
 from services.consumer.handover import Handover
-from services.consumer.lease import Lease
 from services.consumer.plan_reader import PlanReader
 
 log = logging.getLogger(__name__)
@@ -36,7 +35,6 @@ class Membership:
     coordinator: PlanCoordinator
     assignor: PlanAssignor
     handover: Handover
-    lease: Lease
     plans: PlanReader
     changed: Callable[[], None]
     """Called when the state, or what is owned, may be another."""
@@ -178,7 +176,6 @@ class Membership:
     def _join(self) -> None:
         if self.state not in (ReplicaState.STOPPING, ReplicaState.DRAINING):
             self._subscribed = True
-            self.lease.renew(self.lease.now_s())
             self.subscribe()
 
     def _settle(self, partitions: frozenset[int]) -> None:

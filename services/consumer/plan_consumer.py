@@ -134,7 +134,7 @@ class PlanConsumer:
 
     def _put_together(self) -> None:
         clients, options, queues = self._clients, self._options, self._queues
-        self._lease = Lease(options.session_s)
+        self._lease = Lease(options.session_s, options.rebalance_timeout_s)
         self._progress = ProgressReporter(clients.output, self._topics.progress, self._snapshot)
         self._server = Server(queues, self._lease, self._handle, self._on_error, options)
         self._committer = Committer(clients.coordinator, queues, self._topics.events, options.commit_interval_s)
@@ -148,14 +148,13 @@ class PlanConsumer:
             eager=options.delivery is Delivery.EAGER,
             release_s=min(1.0, options.session_s / 3, options.rebalance_timeout_s / 3),
         )
-        self._prober = Prober(clients.coordinator.probe)
+        self._prober = Prober(clients.coordinator.probe, self._lease)
         self._membership = Membership(
             replica=self._replica,
             subscribe=lambda: clients.consumer.subscribe([self._topics.events]),
             coordinator=clients.coordinator,
             assignor=clients.assignor,
             handover=self._handover,
-            lease=self._lease,
             plans=clients.plans,
             changed=self._progress.changed,
             completed=self._prober.round_completed,
@@ -176,6 +175,7 @@ class PlanConsumer:
             self._progress.run(),
             self._membership.run(),
             self._prober.run(),
+            self._lease.watch(),
         ]
         tasks = [asyncio.ensure_future(duty) for duty in duties]
         try:

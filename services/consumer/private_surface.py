@@ -24,6 +24,7 @@ CONNECTION: Final = "aiokafka.conn.AIOKafkaConnection"
 ASSIGNOR: Final = "aiokafka.coordinator.assignors.abstract.AbstractPartitionAssignor"
 PROTOCOL: Final = "aiokafka.coordinator.protocol"
 ADMIN: Final = "aiokafka.protocol.admin"
+COMMIT: Final = "aiokafka.protocol.commit"
 GROUP: Final = "aiokafka.protocol.group"
 METADATA: Final = "aiokafka.protocol.metadata"
 
@@ -77,8 +78,7 @@ OVERRIDDEN: Final = (
         "hand over what moves instead of assigning anew",
     ),
     Method(COORDINATOR, "_do_commit_offsets", "assignment offsets", "no commit while joining"),
-    Method(COORDINATOR, "_send_req", "request", "JoinGroup may take as long as a round"),
-    Method(COORDINATOR, "_do_heartbeat", "", "an answered heartbeat renews the lease"),
+    Method(COORDINATOR, "_send_req", "request", "its answer may prove membership, and take as long as a round"),
     Method(COORDINATOR, "reset_generation", "", "what is lost is dropped in the same moment"),
     Method(ASSIGNOR, "metadata", "topics", "a member introduces itself"),
     Method(ASSIGNOR, "assign", "cluster members", "the leader decides the round"),
@@ -86,6 +86,7 @@ OVERRIDDEN: Final = (
 )
 
 CALLED: Final = (
+    Method(COORDINATOR, "_do_heartbeat", "", "ask without waiting for the next one"),
     Method(COORDINATOR, "request_rejoin", "", "a plan starts a round at once"),
     Method(COORDINATOR, "ensure_coordinator_known", "", "warm before the first join"),
     Method(COORDINATOR, "_lookup_assignor", "name", "hand the assignment to the assignor"),
@@ -109,6 +110,7 @@ CALLED: Final = (
     Method(CLIENT, "force_metadata_update", "", "see partitions that a plan names"),
     Method(f"{PROTOCOL}.ConsumerProtocolMemberMetadata", "__init__", "args kwargs", "carries our user data"),
     Method(f"{PROTOCOL}.ConsumerProtocolMemberAssignment", "__init__", "args kwargs", "carries our user data"),
+    Method(f"{GROUP}.HeartbeatRequest", "__init__", "group generation_id member_id", "ask while JoinGroup waits"),
     Method(f"{GROUP}.LeaveGroupRequest", "__init__", "group member_id", "evict; accepted from anybody"),
     Method(
         f"{METADATA}.MetadataRequest", "__init__", "topics allow_auto_topic_creation", "see whether a broker answers"
@@ -159,8 +161,11 @@ IMPORTS: Final = (
     Import(PROTOCOL, "ConsumerProtocolMemberAssignment", "what the leader answers"),
     Import(PROTOCOL, "ConsumerProtocolMemberMetadata", "what a member says"),
     Import(ADMIN, "DescribeGroupsRequest", "see whether the group is empty"),
-    Import(GROUP, "JoinGroupRequest", "the one request whose answer waits for others"),
+    Import(COMMIT, "OffsetCommitRequest", "its answer proves membership"),
+    Import(GROUP, "HeartbeatRequest", "its answer proves membership; ask while JoinGroup waits"),
+    Import(GROUP, "JoinGroupRequest", "its answer proves membership"),
     Import(GROUP, "LeaveGroupRequest", "leave for another"),
+    Import(GROUP, "SyncGroupRequest", "its answer proves membership"),
     Import(METADATA, "MetadataRequest", "any broker answers it"),
 )
 

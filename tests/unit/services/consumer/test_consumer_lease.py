@@ -1,70 +1,196 @@
-"""Who has not heard from the group for a session starts nothing new."""
+"""Who has not heard from the group for a session, or stood still for a third of one, starts nothing new."""
 
 import asyncio
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from aiokafka.client import ConnectionGroup
 from aiokafka.consumer.group_coordinator import GroupCoordinator
+from aiokafka.errors import IllegalGenerationError, NoError, RebalanceInProgressError, UnknownMemberIdError
+from aiokafka.protocol.commit import OffsetCommitRequest
+from aiokafka.protocol.group import HeartbeatRequest, JoinGroupRequest, SyncGroupRequest
 
 from services.consumer.coordinator import PlanCoordinator
-from services.consumer.lease import Lease
+from services.consumer.lease import Lease, Prober
 
 SESSION_S = 6.0
+ROUND_S = 10.0
+STEP_S = 0.5
 
 
 class Clock:
+    """Stands still while the process does: `pass_s` is time in which the process looks at the clock."""
+
     def __init__(self) -> None:
         self.now_s = 50.0
+        self.lease = Lease(SESSION_S, ROUND_S, self)
 
     def __call__(self) -> float:
         return self.now_s
 
+    def pass_s(self, seconds: float) -> None:
+        for _ in range(round(seconds / STEP_S)):
+            self.now_s += STEP_S
+            _ = self.lease.is_out
 
-def test_a_lease_runs_for_a_session_after_each_renewal():
-    clock = Clock()
-    lease = Lease(SESSION_S, clock)
-    clock.now_s += SESSION_S
-    assert not lease.is_out
-    clock.now_s += 0.1
-    assert lease.is_out
-    lease.renew(clock.now_s)
-    assert not lease.is_out
+    def freeze(self, seconds: float) -> None:
+        self.now_s += seconds
 
 
-def test_an_answer_that_lay_unread_for_a_session_proves_nothing():
-    clock = Clock()
-    lease = Lease(SESSION_S, clock)
-    asked_s = lease.now_s()
-    clock.now_s += SESSION_S + 1  # stopped here, the answer on its way
-    lease.renew(asked_s)
-    assert lease.is_out
-    lease.renew(lease.now_s())
-    lease.renew(asked_s)
-    assert not lease.is_out, "an older answer takes nothing back"
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
 
 
-@pytest.mark.parametrize(("asks", "words"), [("_do_heartbeat", ()), ("_do_commit_offsets", (None, {}))])
-def test_heartbeats_and_commits_renew_it_from_when_they_were_sent(
-    asks: str, words: tuple[object, ...], monkeypatch: pytest.MonkeyPatch
+def test_a_lease_runs_for_a_session_after_each_renewal(clock: Clock) -> None:
+    clock.pass_s(SESSION_S)
+    assert not clock.lease.is_out
+    clock.pass_s(STEP_S)
+    assert clock.lease.is_out
+    clock.lease.renew(clock.now_s)
+    assert not clock.lease.is_out
+
+
+def test_an_older_answer_takes_nothing_back(clock: Clock) -> None:
+    asked_s = clock.now_s
+    clock.pass_s(SESSION_S + 1)
+    clock.lease.renew(asked_s)
+    assert clock.lease.is_out, "it lay unread for a session"
+    clock.lease.renew(clock.now_s)
+    clock.lease.renew(asked_s)
+    assert not clock.lease.is_out
+
+
+def test_heartbeats_of_a_round_that_does_not_hear_from_a_member_count_only_until_the_round_must_end(clock) -> None:
+    for _ in range(round(ROUND_S / STEP_S)):
+        clock.pass_s(STEP_S)
+        clock.lease.renew(clock.now_s, in_round=True)
+        assert not clock.lease.is_out
+    clock.pass_s(STEP_S)
+    clock.lease.renew(clock.now_s, in_round=True)
+    assert clock.lease.is_out, "the group goes on without it"
+    clock.lease.renew(clock.now_s)
+    assert not clock.lease.is_out
+
+
+def test_after_a_gap_only_an_answer_asked_for_since_counts(clock: Clock) -> None:
+    clock.freeze(SESSION_S / 3)
+    assert not clock.lease.is_out
+    asked_s = clock.now_s
+    clock.freeze(SESSION_S / 3 + 0.1)
+    clock.lease.renew(asked_s)
+    assert clock.lease.is_out, "asked before, read after"
+    clock.lease.renew(clock.now_s)
+    assert not clock.lease.is_out
+
+
+def test_a_process_that_stands_still_is_noticed_without_any_event(clock: Clock) -> None:
+    async def story() -> bool:
+        watch = asyncio.ensure_future(clock.lease.watch())
+        await asyncio.sleep(0)
+        clock.freeze(SESSION_S / 2)
+        watch.cancel()
+        return clock.lease.is_out
+
+    assert asyncio.run(story())
+
+
+def test_in_doubt_the_prober_asks_at_once_and_again(clock: Clock) -> None:
+    asked = 0
+
+    async def ask() -> None:
+        nonlocal asked
+        asked += 1
+        if asked == 3:
+            clock.lease.renew(clock.now_s)
+
+    async def story() -> None:
+        clock.freeze(SESSION_S)
+        prober = asyncio.ensure_future(Prober(ask, clock.lease).run())
+        async with asyncio.timeout(5):
+            await clock.lease.held()
+        prober.cancel()
+
+    asyncio.run(story())
+    assert asked == 3
+
+
+# Which answers prove what
+
+
+def request_of(kind: Any) -> Any:
+    return kind.__new__(kind)
+
+
+def coordinator(lease: Lease, *, joining: bool = False) -> PlanCoordinator:
+    made = PlanCoordinator.__new__(PlanCoordinator)
+    made.lease, made.joining = lease, joining
+    made.group_id, made.generation, made.member_id, made.coordinator_id = "group", 7, "me", 1
+    return made
+
+
+def answer(error: Any) -> SimpleNamespace:
+    return SimpleNamespace(error_code=error.errno, topics=[("events", [(0, NoError.errno), (1, error.errno)])])
+
+
+@pytest.mark.parametrize(
+    ("kind", "error", "joining", "holds_s"),
+    [
+        (HeartbeatRequest, NoError, False, SESSION_S),
+        (HeartbeatRequest, RebalanceInProgressError, False, 4.0),
+        (HeartbeatRequest, NoError, True, 4.0),
+        (HeartbeatRequest, IllegalGenerationError, True, 0.0),
+        (HeartbeatRequest, UnknownMemberIdError, False, 0.0),
+        (JoinGroupRequest, NoError, True, SESSION_S),
+        (JoinGroupRequest, UnknownMemberIdError, True, 0.0),
+        (SyncGroupRequest, NoError, True, SESSION_S),
+        (SyncGroupRequest, RebalanceInProgressError, True, 0.0),
+        (OffsetCommitRequest, NoError, False, 4.0),
+        (OffsetCommitRequest, IllegalGenerationError, False, 0.0),
+    ],
+)
+def test_an_answer_renews_the_lease_from_when_it_was_asked_for(
+    kind: Any, error: Any, *, joining: bool, holds_s: float, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock = Clock()
-    lease = Lease(SESSION_S, clock)
+    clock.pass_s(SESSION_S)  # so the round, if one is on, may last 4 s more
 
-    async def answered_late(*_: object) -> bool:
-        clock.now_s += SESSION_S + 1  # stopped while the answer was on its way
-        return True
+    async def answered(*_: object) -> Any:
+        return answer(error)
 
-    monkeypatch.setattr(GroupCoordinator, asks, answered_late)
-    coordinator = PlanCoordinator.__new__(PlanCoordinator)
-    coordinator.lease = lease
-    asyncio.run(getattr(coordinator, asks)(*words))
-    assert lease.is_out
+    monkeypatch.setattr(GroupCoordinator, "_send_req", answered)
+    asyncio.run(coordinator(clock.lease, joining=joining)._send_req(request_of(kind)))
+    clock.pass_s(holds_s)
+    assert not clock.lease.is_out
+    clock.pass_s(STEP_S)
+    assert clock.lease.is_out
 
 
-def test_while_a_round_is_on_the_broker_is_silent_and_the_lease_holds():
-    clock = Clock()
-    lease = Lease(SESSION_S, clock)
-    lease.waits = True
-    clock.now_s += 10 * SESSION_S
-    assert not lease.is_out
-    lease.waits = False
-    assert lease.is_out, "the round is over and nobody has confirmed anything"
+def test_the_wait_for_a_round_does_not_count(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def answered_late(*_: object) -> Any:
+        clock.pass_s(SESSION_S + 1)
+        return answer(NoError)
+
+    monkeypatch.setattr(GroupCoordinator, "_send_req", answered_late)
+    asyncio.run(coordinator(clock.lease, joining=True)._send_req(request_of(SyncGroupRequest)))
+    assert clock.lease.is_out
+
+
+@pytest.mark.parametrize(
+    ("error", "is_out"), [(RebalanceInProgressError, False), (IllegalGenerationError, True), (NoError, False)]
+)
+def test_while_a_round_is_on_membership_is_proved_on_another_connection(error: Any, is_out: bool, clock: Clock) -> None:
+    """Taken for an eviction, the answer to an old generation would make a member drop what the round gave it."""
+    asking = coordinator(clock.lease, joining=True)
+    ways = []
+
+    async def send(node: int, request: Any, *, group: Any) -> Any:
+        ways.append((node, group))
+        return answer(error)
+
+    asking._client = SimpleNamespace(send=send)
+    clock.pass_s(SESSION_S)
+    asyncio.run(asking.probe())
+    clock.pass_s(STEP_S)
+    assert clock.lease.is_out == is_out
+    assert (asking.generation, ways) == (7, [(1, ConnectionGroup.DEFAULT)])

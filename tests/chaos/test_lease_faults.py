@@ -1,0 +1,137 @@
+"""A member that the group takes for dead, and that does not know it, serves nothing that others serve meanwhile."""
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from aiokafka.coordinator.protocol import ConsumerProtocol
+from plan_consumers import Playground, running, until
+
+from services.consumer import Event, Options, PlanConsumer
+
+pytestmark = pytest.mark.kafka
+
+OPTIONS = Options(session_s=2.0, heartbeat_s=0.3)
+PAUSE_S = 0.01
+
+
+class Served:
+    """What was served, in order: (replica, partition, offset)."""
+
+    def __init__(self, ground: Playground) -> None:
+        self.ground = ground
+        self.events: list[tuple[str, int, int]] = []
+
+    def replica(self, name: str) -> PlanConsumer:
+        async def handle(event: Event) -> None:
+            self.events.append((name, event.partition, event.offset))
+            await asyncio.sleep(PAUSE_S / 2)
+
+        return PlanConsumer(name, self.ground.connection, self.ground.topics, handle, options=OPTIONS)
+
+    def by(self, name: str, partition: int = 0) -> list[int]:
+        return [offset for who, where, offset in self.events if (who, where) == (name, partition)]
+
+    @asynccontextmanager
+    async def fed(self) -> AsyncIterator[None]:
+        """Partition 0 gets one event after the other."""
+
+        async def feed() -> None:
+            while True:
+                await asyncio.to_thread(self.ground.put, 0, "event")
+                await asyncio.sleep(PAUSE_S)
+
+        feeding = asyncio.ensure_future(feed())
+        try:
+            yield
+        finally:
+            feeding.cancel()
+
+
+@pytest.fixture
+def served(kafka: str, namespace: str) -> Served:
+    return Served(Playground(kafka, namespace, 2))
+
+
+def test_a_member_cut_off_in_mid_join_serves_no_longer_than_its_session(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it asks the group from now on never arrives; events still do."""
+
+    async def story() -> None:
+        a, b = served.replica("a"), served.replica("b")
+        async with served.fed(), running(a, b):
+            served.ground.plan({0: "a", 1: "b"})
+            await until(lambda: a.partitions == (0,) and b.partitions == (1,) and served.by("a"), "both serve")
+            group = a._clients.coordinator
+            client, healed = group._client, asyncio.Event()
+            send = client.send
+
+            async def cut(node: int, request: Any, **how: Any) -> Any:
+                if type(request).__name__.startswith(("JoinGroup", "Heartbeat", "OffsetCommit")):
+                    await healed.wait()
+                return await send(node, request, **how)
+
+            monkeypatch.setattr(client, "send", cut)
+            cut_at = len(served.by("a"))
+            served.ground.plan({0: "b", 1: "a"})
+            await until(lambda: served.by("b"), "the group goes on without it")
+            last, first = served.by("a")[-1], len(served.by("a"))
+            assert last >= served.by("b")[0] - 1, "nothing is left out"
+            assert first > cut_at, "it served on while the group still counted on it"
+            await until(lambda: len(served.by("b")) > 50, "its successor serves")
+            assert len(served.by("a")) == first, "it started an event that was its successor's"
+            healed.set()
+            await until(lambda: a.partitions == (1,), "it is a member again")
+
+    asyncio.run(story())
+
+
+def test_a_member_that_was_frozen_over_an_assignment_asks_before_it_serves(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When it wakes up the assignment is of a generation that ended long ago."""
+    frozen, stop = threading.Event(), threading.Event()
+
+    async def sleepy() -> None:
+        a, stopped = served.replica("a"), asyncio.Event()
+        running_a = asyncio.ensure_future(a.run(stopped))
+        await until(lambda: hasattr(a, "_prober"), "it has started")
+        group = a._clients.coordinator
+        complete = group._on_join_complete
+
+        async def asleep(*assignment: Any) -> None:
+            if ConsumerProtocol.ASSIGNMENT.decode(assignment[3]).assignment and not frozen.is_set():
+                frozen.set()
+                time.sleep(2 * OPTIONS.session_s)  # the whole process, as SIGSTOP would
+            await complete(*assignment)
+
+        monkeypatch.setattr(group, "_on_join_complete", asleep)
+        while not stop.is_set():
+            await asyncio.sleep(PAUSE_S)
+        stopped.set()
+        await running_a
+
+    async def story() -> None:
+        b = served.replica("b")
+        thread = threading.Thread(target=lambda: asyncio.run(sleepy()))
+        async with served.fed(), running(b):
+            served.ground.plan({0: "b", 1: "b"})
+            await until(lambda: b.partitions == (0, 1), "b serves all")
+            thread.start()
+            await until(lambda: len(served.ground.member_ids()) == 2, "a is a member")
+            served.ground.plan({0: "a", 1: "b"})
+            await until(frozen.is_set, "a is frozen when it is given partition 0")
+            before = len(served.by("b"))
+            await until(lambda: len(served.by("b")) > before + 50, "b has taken over")
+            await until(lambda: len(served.by("a")) > 50, "a is awake, and a member again")
+            stop.set()
+            await asyncio.to_thread(thread.join)
+
+    asyncio.run(story())
+    offsets = [offset for _, partition, offset in served.events if partition == 0]
+    assert offsets == list(range(len(offsets))), "every event once, in order"

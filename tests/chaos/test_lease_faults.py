@@ -11,7 +11,7 @@ import pytest
 from aiokafka.coordinator.protocol import ConsumerProtocol
 from plan_consumers import Playground, running, until
 
-from services.consumer import Event, Options, PlanConsumer
+from services.consumer import Event, Listeners, Options, PlanConsumer
 
 pytestmark = pytest.mark.kafka
 
@@ -26,12 +26,12 @@ class Served:
         self.ground = ground
         self.events: list[tuple[str, int, int]] = []
 
-    def replica(self, name: str) -> PlanConsumer:
+    def replica(self, name: str, **more: Any) -> PlanConsumer:
         async def handle(event: Event) -> None:
             self.events.append((name, event.partition, event.offset))
             await asyncio.sleep(PAUSE_S / 2)
 
-        return PlanConsumer(name, self.ground.connection, self.ground.topics, handle, options=OPTIONS)
+        return PlanConsumer(name, self.ground.connection, self.ground.topics, handle, options=OPTIONS, **more)
 
     def by(self, name: str, partition: int = 0) -> list[int]:
         return [offset for who, where, offset in self.events if (who, where) == (name, partition)]
@@ -91,6 +91,29 @@ def test_a_member_cut_off_in_mid_join_serves_no_longer_than_its_session(
     asyncio.run(story())
 
 
+def test_a_round_that_waits_for_somebody_slow_stops_no_partition_that_stays(served: Served) -> None:
+    async def story() -> None:
+        counts: list[int] = []
+
+        async def slow(partitions: Any) -> None:
+            await asyncio.sleep(1.5 * OPTIONS.session_s)
+            counts.append(len(served.by("a")))
+            await asyncio.sleep(OPTIONS.session_s / 2)
+            counts.append(len(served.by("a")))
+
+        a, b = served.replica("a"), served.replica("b", listeners=Listeners(on_partitions_released=slow))
+        async with served.fed(), running(a, b):
+            served.ground.plan({0: "a", 1: "b"})
+            await until(lambda: a.partitions == (0,) and b.partitions == (1,) and served.by("a"), "both serve")
+            counts.clear()
+            served.ground.plan({0: "a", 1: "a"})
+            await until(lambda: a.partitions == (0, 1), "the round is over")
+        first, then = counts
+        assert then > first, "a has waited in it for longer than a session"
+
+    asyncio.run(story())
+
+
 def test_a_member_that_was_frozen_over_an_assignment_asks_before_it_serves(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,12 +130,11 @@ def test_a_member_that_was_frozen_over_an_assignment_asks_before_it_serves(
         async def asleep(*assignment: Any) -> None:
             if ConsumerProtocol.ASSIGNMENT.decode(assignment[3]).assignment and not frozen.is_set():
                 frozen.set()
-                time.sleep(2 * OPTIONS.session_s)  # the whole process, as SIGSTOP would
+                time.sleep(2 * OPTIONS.session_s)  # noqa: ASYNC251  # all of it stands still, as after SIGSTOP
             await complete(*assignment)
 
         monkeypatch.setattr(group, "_on_join_complete", asleep)
-        while not stop.is_set():
-            await asyncio.sleep(PAUSE_S)
+        await asyncio.to_thread(stop.wait)
         stopped.set()
         await running_a
 

@@ -126,7 +126,7 @@ def request_of(kind: Any) -> Any:
 def coordinator(lease: Lease, *, joining: bool = False) -> PlanCoordinator:
     made = PlanCoordinator.__new__(PlanCoordinator)
     made.lease, made.joining = lease, joining
-    made.group_id, made.generation, made.member_id, made.coordinator_id = "group", 7, "me", 1
+    made.group_id, made.generation, made.member_id, made.coordinator_id = "group", 7, "me", None
     return made
 
 
@@ -188,7 +188,7 @@ def test_while_a_round_is_on_membership_is_proved_on_another_connection(error: A
         ways.append((node, group))
         return answer(error)
 
-    asking._client = SimpleNamespace(send=send)
+    asking.coordinator_id, asking._client = 1, SimpleNamespace(send=send)
     clock.pass_s(SESSION_S)
     asyncio.run(asking.probe())
     clock.pass_s(STEP_S)

@@ -121,6 +121,32 @@ class NotificationSent(msgspec.Struct, frozen=True, kw_only=True):
     v: int = SCHEMA_VERSION
 
 
+class Status(StrEnum):
+    """How far an order has come."""
+
+    REJECTED = "rejected"
+    ACCEPTED = "accepted"
+    DECLINED = "declined"
+    SETTLED = "settled"
+    NOTIFIED = "notified"
+
+
+class OrderStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """What Order remembers of an order, and answers to GET /orders/{id}."""
+
+    order_id: Id
+    status: Status
+    at_us: Moment
+    """When the stage that told us stamped it."""
+    payment_accepted: bool | None = None
+    shipment_id: str | None = None
+    reasons: tuple[str, ...] = ()
+    """Why it was rejected."""
+    fingerprint: str = ""
+    """Hash of what was ordered: it tells a repeat from another order under the same id."""
+    v: int = SCHEMA_VERSION
+
+
 class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     """A record that a stage refused, and every reason why."""
 

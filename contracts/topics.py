@@ -4,7 +4,7 @@ from enum import StrEnum
 from typing import Final
 
 PIPELINE_PARTITIONS: Final = 4
-"""Partitions of every topic keyed by order id. One number, because Faust tables need source and changelog to agree."""
+"""Partitions of every topic keyed by order id."""
 
 
 class Topic(StrEnum):
@@ -20,6 +20,8 @@ class Topic(StrEnum):
     """ShipmentScheduled; key: order id. Accepted payments only."""
     NOTIFICATIONS_SENT = "notifications.sent"
     """NotificationSent; key: order id. Timeline topic of pipeline runs."""
+    ORDERS_STATUS = "orders.status"
+    """OrderStatus, Order's own memory of what became of each order; key: order id."""
     DEAD_LETTERS = "dead.letters"
     """DeadLetter; key: as the refused record's."""
     PLANS = "autoscaler.plans"

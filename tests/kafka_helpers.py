@@ -84,3 +84,13 @@ def wait_for(condition: Callable[[], T | None], what: str, *, deadline_s: float 
 def admin(kafka: str) -> AdminClient:
     """Return an admin client."""
     return AdminClient({"bootstrap.servers": kafka})
+
+
+def end_offsets(kafka: str, topic: str, *, deadline_s: float = 10.0) -> list[int]:
+    """Return where each partition of `topic` ends."""
+    reader = Consumer({"bootstrap.servers": kafka, "group.id": "test-reader"})
+    try:
+        partitions = reader.list_topics(topic, timeout=deadline_s).topics[topic].partitions
+        return [reader.get_watermark_offsets(TopicPartition(topic, one), timeout=deadline_s)[1] for one in partitions]
+    finally:
+        reader.close()

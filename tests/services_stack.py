@@ -46,6 +46,15 @@ def settled(order_id: str, *, accepted: bool) -> bytes:
     return json.dumps(told).encode()
 
 
+def shipment(order_id: str) -> bytes:
+    told = {
+        "v": 1, "shipment_id": f"s-{order_id}", "payment_id": f"p-{order_id}", "order_id": order_id, "customer": "ada",
+        "country": "DE", "parcel": "M-1", "carrier": "DHL", "promised_on": "2026-01-02",
+        "timeline": {"intended_us": 1, "placed_us": 2},
+    }  # fmt: skip
+    return json.dumps(told).encode()
+
+
 @dataclass
 class Stack:
     """Services under test: processes that the test starts, kills and stops."""

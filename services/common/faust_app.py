@@ -1,12 +1,13 @@
 """Faust as our services use it: its settings, the app factory, and its Kafka driver. Nothing happens at import."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import aiokafka
 import faust
-from faust.tables.manager import TableManager
+from aiokafka.protocol.produce import ProduceRequest
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer, Producer, Transport
 from mode.supervisors import CrashingSupervisor
 
@@ -42,8 +43,10 @@ class ServiceSettings(Settings):
     """How long a start waits for the broker and for the run's topics."""
 
 
-def make_app(connection: Connection, group: Group, settings: ServiceSettings) -> faust.App:
-    """Return an app for `group` that is configured, not started."""
+def make_app(
+    connection: Connection, group: Group, settings: ServiceSettings, may_write: Callable[[], None]
+) -> faust.App:
+    """Return an app for `group` that is configured, not started. may_write: raises KafkaError to stop each write."""
     name = qualified(connection.namespace, group)
     folder = Path(settings.data_dir) / f"{name}-{settings.instance}"
     folder.mkdir(parents=True, exist_ok=True)
@@ -62,10 +65,14 @@ def make_app(connection: Connection, group: Group, settings: ServiceSettings) ->
         producer_request_timeout=PRODUCER_TIMEOUT_S,
         stream_wait_empty=False,  # the stage drains itself, with a deadline
         agent_supervisor=CrashingSupervisor,  # a restarted agent would go on without the record it failed on
-        TableManager=PromptTableManager,
     )
-    use_our_transport(app)
+    use_our_transport(app, may_write)
     return app
+
+
+def limit_batches(app: faust.App, largest: int) -> None:
+    """Send no more together than `largest` bytes: what a broker refuses as too large it refuses whole."""
+    app.producer_transport.largest_batch = min(largest, _Transport.largest_batch)
 
 
 def faust_options(connection: Connection) -> dict[str, Any]:
@@ -95,11 +102,12 @@ def faust_options(connection: Connection) -> dict[str, Any]:
     }
 
 
-def use_our_transport(app: faust.App) -> None:
+def use_our_transport(app: faust.App, may_write: Callable[[], None] = lambda: None) -> None:
     """Finish the app's configuration with short fetches and an idempotent producer, which Faust lets nobody choose."""
     app.finalize()
     app.transport = _Transport(app.conf.broker_consumer, app)
     app.producer_transport = _Transport(app.conf.broker_producer, app)
+    app.producer_transport.may_write = may_write
 
 
 class _ConsumerThread(AIOKafkaConsumerThread):  # type: ignore[misc]
@@ -115,23 +123,29 @@ class _Consumer(Consumer):  # type: ignore[misc]
 
 
 class _Producer(Producer):  # type: ignore[misc]
+    def _new_producer(self, transactional_id: str | None = None) -> aiokafka.AIOKafkaProducer:
+        """Return a producer that asks before each request, also before it repeats one, whether it may still write."""
+        producer = super()._new_producer(transactional_id=transactional_id)
+        send, may_write = producer.client.send, self.app.producer_transport.may_write
+
+        async def asked(node_id: int, request: Any, **how: Any) -> Any:
+            if isinstance(request, ProduceRequest):
+                may_write()
+            return await send(node_id, request, **how)
+
+        producer.client.send = asked
+        return producer
+
     def _settings_extra(self) -> dict[str, Any]:
         # Without idempotence a send that is repeated because its answer was lost writes the record twice.
-        return {"acks": "all", "enable_idempotence": True}
+        return {"acks": "all", "enable_idempotence": True, "max_batch_size": self.app.producer_transport.largest_batch}
 
 
 class _Transport(Transport):  # type: ignore[misc]
+    largest_batch = 16_384
+    """Bytes of records that the producer sends together."""
     Consumer = _Consumer
     Producer = _Producer
-
-
-class PromptTableManager(TableManager):  # type: ignore[misc]
-    """Tables without the second that Faust sleeps for agents still to be declared: ours are all declared by then."""
-
-    async def on_start(self) -> None:
-        """Register the changelogs and start recovery."""
-        await self._update_channels()
-        await self.recovery.start()
 
 
 class RawSchema(faust.Schema):  # type: ignore[misc]

@@ -1,34 +1,27 @@
-"""What makes effects happen once: input acknowledged in order, ids of what was written, and those of the past.
+"""What makes effects happen once: input acknowledged in order, and the ids of what was written.
 
 Faust may commit past a gap: it commits the first run of acknowledged offsets, also when an earlier offset is still
 open. So nothing is acknowledged here before everything earlier of the same partition is.
 """
 
-import asyncio
-import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Hashable, Iterable
+from typing import Final
 
-import msgspec
-from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.errors import KafkaError
+from contracts.clock import steady_s
 
-from contracts.connection import Connection
-from services.common.records import ServiceError
+SPAN: Final = 5000
+"""Records of an input partition that a stage takes beyond the committed offset: then it waits for a commit.
 
-RETENTION: Final = 100_000
-"""Ids a running stage remembers, oldest dropped first: over five minutes at 300 events/s, some 20 MB."""
-TAIL_PER_PARTITION: Final = 10_000
-"""Records of each output partition read back at a start.
-
-A crash repeats at most what was unacknowledged or uncommitted: one commit interval plus the records in flight, some
-hundreds. The rest is for repeats by the producers of the input.
+So what can be repeated is bounded, and with it the ids to remember and to read back. With 75 events/s in a partition, a
+minute without a commit.
 """
-READ_DEADLINE_S: Final = 60.0
-
-IdOf = Callable[[bytes], str | None]
-"""Value of an output record → the id of the effect; None for a record of another stage."""
+RETENTION: Final = 50_000
+"""Ids a running stage remembers beside those it has read back, oldest dropped first: more than SPAN for each partition
+of its input, some 10 MB."""
+TAIL: Final = 10_000
+"""Records of each output partition read back at least: for repeats by the producers of the input, and beside them for
+what other copies of the stage have written while the group noticed that one had died."""
 
 
 class Slot:
@@ -57,7 +50,7 @@ class Slot:
 class Acknowledgements:
     """The open slots of every assigned partition."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = steady_s) -> None:
         self._clock = clock
         self._open: dict[Hashable, deque[Slot]] = {}
 
@@ -85,11 +78,36 @@ class Acknowledgements:
         return self._clock() - min(opened) if opened else 0.0
 
 
+class Uncommitted:
+    """Offsets that were taken and may come again. No more than `most` of a partition are, until some are committed."""
+
+    def __init__(self, most: int = SPAN) -> None:
+        self._most = most
+        self._taken: dict[Hashable, deque[int]] = {}
+
+    def may_take(self, source: Hashable, offset: int, committed: int | None) -> bool:
+        """Take one more and return True, or False while it is too far from what is committed.
+
+        committed: the offset from which `source` would be read again; None where that is not known.
+        """
+        taken = self._taken.setdefault(source, deque())
+        while committed is not None and taken and taken[0] < committed:
+            taken.popleft()
+        if len(taken) >= self._most:
+            return False
+        taken.append(offset)
+        return True
+
+    def forget(self) -> None:
+        """Begin anew: the partitions are read again from their committed offsets."""
+        self._taken.clear()
+
+
 class SeenIds:
     """A set that forgets its oldest members. A set, not a high-water mark: order is not guaranteed after a crash."""
 
     def __init__(self, retention: int = RETENTION) -> None:
-        self._retention = retention
+        self._least = self._retention = retention
         self._ids: dict[str, None] = {}  # a dict keeps insertion order
 
     def add(self, identity: str) -> None:
@@ -100,7 +118,9 @@ class SeenIds:
             del self._ids[next(iter(self._ids))]
 
     def update(self, identities: Iterable[str]) -> None:
-        """Remember all, the last as the newest."""
+        """Remember all, what was read back, and keep them until as many new ones as ever fit have come."""
+        identities = list(identities)
+        self._retention = self._least + len(identities)
         for identity in identities:
             self.add(identity)
 
@@ -109,67 +129,3 @@ class SeenIds:
 
     def __len__(self) -> int:
         return len(self._ids)
-
-
-def identity_in(field: str, make: Callable[[str], str] = str) -> IdOf:
-    """Return the function that reads an effect's id from its record: `make` of its text field `field`."""
-    decode = msgspec.json.Decoder(msgspec.defstruct("Identity", [(field, str)])).decode
-
-    def identity(value: bytes) -> str:
-        return make(getattr(decode(value), field))
-
-    return identity
-
-
-async def written_ids(
-    connection: Connection,
-    outputs: Mapping[str, IdOf],
-    tail: int = TAIL_PER_PARTITION,
-    tell: Callable[[str, int, bytes], None] = lambda topic, partition, value: None,
-) -> list[str]:
-    """Return the ids in the last `tail` records of each partition of each output topic; `tell` gets each that has one.
-
-    Raises ServiceError when the broker does not deliver them within the deadline.
-    """
-    try:
-        async with asyncio.timeout(READ_DEADLINE_S):
-            return [identity async for identity in _read(connection, outputs, tail, tell)]
-    except (KafkaError, TimeoutError) as missing:
-        raise ServiceError(
-            f"what was written to {', '.join(outputs)} could not be read back within {READ_DEADLINE_S:.0f} s "
-            f"({type(missing).__name__}: {missing}); without it events could be doubled, so restart me"
-        ) from missing
-
-
-async def _read(
-    connection: Connection, outputs: Mapping[str, IdOf], tail: int, tell: Callable[[str, int, bytes], None]
-) -> AsyncIterator[str]:
-    consumer = AIOKafkaConsumer(**connection.aiokafka(), group_id=None, enable_auto_commit=False, fetch_max_wait_ms=50)
-    await consumer.start()
-    try:
-        ends = await _seek_tails(consumer, outputs, tail)
-        while ends:
-            batch: dict[TopicPartition, list[Any]] = await consumer.getmany(*ends, timeout_ms=200)
-            for partition, records in batch.items():
-                for record in records:
-                    identity = outputs[partition.topic](record.value) if record.value else None
-                    if identity is not None:
-                        tell(partition.topic, partition.partition, record.value)
-                        yield identity
-            ends = {tp: end for tp, end in ends.items() if await consumer.position(tp) < end}
-    finally:
-        await consumer.stop()
-
-
-async def _seek_tails(consumer: AIOKafkaConsumer, outputs: Mapping[str, IdOf], tail: int) -> dict[TopicPartition, int]:
-    """Assign every partition that holds records, `tail` before its end. Returns where each ends."""
-    await consumer._client.set_topics(outputs)  # a consumer without subscription knows no topics
-    partitions = [
-        TopicPartition(topic, number) for topic in outputs for number in consumer.partitions_for_topic(topic) or ()
-    ]
-    starts = await consumer.beginning_offsets(partitions)
-    ends = {tp: end for tp, end in (await consumer.end_offsets(partitions)).items() if end > starts[tp]}
-    consumer.assign(list(ends))
-    for tp, end in ends.items():
-        consumer.seek(tp, max(starts[tp], end - tail))
-    return ends

@@ -2,10 +2,11 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
 from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import KafkaError
 
 from contracts.connection import Connection
@@ -13,6 +14,8 @@ from services.common.logs import quiet_aiokafka
 from services.common.records import ServiceError
 
 PAUSE_S: Final = 0.25
+LARGEST: Final = "max.message.bytes"
+DEFAULT_LARGEST: Final = 1_048_576
 
 
 async def check(
@@ -69,3 +72,19 @@ def mismatch(found: Mapping[str, int], topics: Mapping[str, int], may_grow: Coll
                 "correct TAILPACK_PAYMENT_PARTITIONS, or use a fresh namespace"
             )
     return None
+
+
+async def largest_record(connection: Connection, topics: Iterable[str]) -> int:
+    """Return the bytes of the largest record that all `topics` take; Kafka's default where we may not ask."""
+    admin = AIOKafkaAdminClient(**connection.aiokafka(), request_timeout_ms=5000)
+    asked = [ConfigResource(ConfigResourceType.TOPIC, topic, {LARGEST: None}) for topic in topics]
+    with quiet_aiokafka():
+        try:
+            await admin.start()
+            answers = await admin.describe_configs(asked)
+        except (KafkaError, OSError):
+            return DEFAULT_LARGEST
+        finally:
+            await admin.close()
+    entries = [entry for answer in answers for resource in answer.resources for entry in resource[4]]
+    return min((int(entry[1]) for entry in entries if entry[0] == LARGEST), default=DEFAULT_LARGEST)

@@ -24,7 +24,7 @@ S = TypeVar("S", bound=ServiceSettings)
 Build = Callable[[Connection, S], Service]
 
 START_DEADLINE_S: Final = 120.0
-"""Joining the group and recovering the table, after the broker answered."""
+"""Joining the group and reading back what was written, after the broker answered."""
 STOP_DEADLINE_S: Final = 10.0
 """Sending what is decided, committing, leaving. While the broker is away none of it succeeds, and nothing is lost."""
 WATCH_S: Final = 0.2
@@ -81,6 +81,7 @@ async def _live(connection: Connection, settings: S, build: Build[S], told_to_st
         )
         if told_to_stop.is_set():
             return
+        await service.fit_to_broker()
         try:
             await _start_and_watch(service, told_to_stop)
         finally:
@@ -141,4 +142,5 @@ def _counters(service: Service) -> dict[str, int]:
         "refused": stage.refused,
         "fenced": service.fence.refused if service.fence else 0,
         "unacknowledged": stage.open.count,
+        "passed_over": service.passed_over,
     }

@@ -39,7 +39,7 @@ class Incoming:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """One record to write. `id` None: writing it twice does no harm (a table's changelog)."""
+    """One record to write. `id` None: writing it twice does no harm (what a stage remembers)."""
 
     id: str | None
     topic: str

@@ -1,8 +1,8 @@
 """A service: how its parts are put together, how records pass between Faust and its stage, whether it is well."""
 
 import asyncio
-import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import faust
@@ -12,20 +12,40 @@ from aiohttp import web
 from contracts.clock import steady_s
 from contracts.connection import Connection
 from contracts.topics import Group, Topic, partitions_of, qualified
-from services.common.faust_app import RawSchema, ServiceSettings, make_app
+from services.common import preflight
+from services.common.dead_letters import BARE_LETTER_LIMIT
+from services.common.faust_app import HEARTBEAT_S, SESSION_S, RawSchema, ServiceSettings, limit_batches, make_app
 from services.common.fence import Fence
-from services.common.once import IdOf, written_ids
+from services.common.once import SPAN, TAIL, Uncommitted
+from services.common.pulse import Pulse
+from services.common.read_back import IdOf, Take, read_tails, uncommitted
 from services.common.records import Decide, Effect, Incoming, ServiceError
-from services.common.stage import Stage
+from services.common.stage import RECORD_OVERHEAD, Stage
 
+LONGEST_PAUSE_S: Final = SESSION_S - 2 * HEARTBEAT_S
+"""A process that stood still for longer may have been replaced."""
+SMALLEST_LIMIT: Final = BARE_LETTER_LIMIT + 2 * RECORD_OVERHEAD
+"""Bytes of the largest record that a broker must take at least."""
+HELD_BACK_S: Final = 0.1
+"""Pause between two looks whether offsets were committed."""
 STALL_S: Final = 10.0
 """A record unacknowledged for this long, or partitions not fetched for this long, make a service unhealthy."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a stage remembers: a topic of its own, of which the last `tail` records a partition are read at a start."""
+
+    topic: Topic
+    tail: int
+    take: Take
 
 
 class Service:
     """One Faust app with its stage. Add `consume`s, `start`, then watch `broken`, then `stop`.
 
     outputs: topics this stage writes, each with the function that finds the id of an effect in a record's value.
+    kept: what it remembers beside them.
     payment_partitions: of payments.requested; needed by a stage that reads or writes it.
     fence: of a stage that reads settled payments.
     """
@@ -39,17 +59,19 @@ class Service:
         *,
         inputs: Iterable[Topic],
         outputs: Mapping[Topic, IdOf],
+        kept: Kept | None = None,
         payment_partitions: int = 0,
         fence: Fence | None = None,
     ) -> None:
         self.name = name
         self.connection = connection
-        self.app = make_app(connection, group, settings)
+        self.pulse = Pulse(LONGEST_PAUSE_S)
+        self.app = make_app(connection, group, settings, self.pulse.require)
         self.app.on_partitions_revoked.connect(self._on_revoked, weak=False)
         self.app.on_partitions_assigned.connect(self._on_assigned, weak=False)
         letters = self.named(Topic.DEAD_LETTERS)
         self.stage = Stage(name, letters, self._send)
-        used = {*inputs, *outputs, Topic.DEAD_LETTERS}
+        used = {*inputs, *outputs, Topic.DEAD_LETTERS, *([kept.topic] if kept else [])}
         self.topics = {self.named(topic): partitions_of(topic, payment_partitions) for topic in used}
         """Every topic this service reads or writes, with its partitions."""
         self.routes: Sequence[web.AbstractRouteDef] = ()
@@ -59,7 +81,12 @@ class Service:
         self._inputs = frozenset(map(self.named, inputs))
         self._outputs = {self.named(topic): found for topic, found in outputs.items()} | {letters: _letters(name)}
         self.fence = fence
+        self._kept = kept
+        self._uncommitted = Uncommitted()
+        self._held_back: str | None = None
         self._reading: asyncio.Task[None] | None = None
+        self.passed_over = 0
+        """Records of its own topics that could not be read back."""
 
     def named(self, topic: Topic) -> str:
         """Return the name of `topic` in this service's namespace."""
@@ -70,21 +97,51 @@ class Service:
 
         async def agent(stream: Any) -> None:
             async for event in stream.noack().events():
-                await self.stage.may_run.wait()
                 message = event.message
-                if message.generation_id == self.app.consumer_generation_id:  # else it was revoked, and is read again
+                if await self._may_take(message):
                     await self.stage.take(incoming(message), decide, event.ack)
 
         name = self.named(topic)
         source = self.app.topic(name, schema=RawSchema(allow_empty=True))
         self.app.agent(source, name=f"{self.app.conf.id}-{name}")(agent)
 
+    async def _may_take(self, message: Any) -> bool:
+        """Return when the stage may take the next record: True; False where it was revoked and is read again.
+
+        Far from the committed offset it waits for a commit: nobody could remember all that would come again.
+        """
+        source = message.tp
+        while True:
+            await self.stage.may_run.wait()
+            if message.generation_id != self.app.consumer_generation_id:
+                return False
+            committed = self.app.consumer._committed_offset[source]  # Faust has no public view of it
+            if self._uncommitted.may_take(source, message.offset, committed):
+                self._held_back = None
+                return True
+            self._held_back = f"nothing is taken of {source.topic}/{source.partition}: {SPAN} records are uncommitted"
+            await asyncio.sleep(HELD_BACK_S)
+
     async def start(self) -> None:
-        """Start the app; returns when its tables are recovered."""
+        """Start the app."""
+        self.pulse.start()
         await self.app.start()
+
+    async def fit_to_broker(self) -> None:
+        """Learn how large a record the output topics take, and write nothing larger. Call before `start`."""
+        topics = [*self._outputs, *([self.named(self._kept.topic)] if self._kept else [])]
+        largest = await preflight.largest_record(self.connection, topics)
+        if largest < SMALLEST_LIMIT:
+            raise ServiceError(
+                f"a topic of {', '.join(topics)} takes records of {largest} bytes at most, fewer than the "
+                f"{SMALLEST_LIMIT} that a stage needs; raise max.message.bytes"
+            )
+        self.stage.largest_record = largest
+        limit_batches(self.app, largest)
 
     async def stop(self) -> None:
         """Take nothing more, wait for what is on its way, commit, leave."""
+        self.pulse.end()
         self.stage.may_run.clear()
         if self.broken() is None:
             await self.stage.drain()
@@ -92,6 +149,8 @@ class Service:
 
     def broken(self) -> str | None:
         """Return why this process cannot go on, None while it can."""
+        if self.pulse.gap_s:
+            return self.pulse.told()
         if self.stage.failed.done():
             return str(self.stage.failed.result())
         if self.app.crashed:
@@ -103,16 +162,18 @@ class Service:
         """Return why no events are being consumed now, None when they are."""
         if problem := self.broken():
             return problem
-        if not self.app.started or not self.app.tables.actives_ready:
-            return "starting, or recovering its table"
+        if not self.app.started:
+            return "starting"
         if self.app.rebalancing or not self.stage.may_run.is_set():
             return "no partitions assigned, or still reading back what was written"
+        if self._held_back:
+            return self._held_back
         if (age_s := self.stage.open.oldest_s()) > STALL_S:
             return f"a record has been waiting for the broker's acknowledgement for {age_s:.0f} s"
         return self._not_advancing()
 
     def _not_advancing(self) -> str | None:
-        if time.monotonic() - self.stage.last_taken_s < STALL_S:
+        if steady_s() - self.stage.last_taken_s < STALL_S:
             return None
         client = self.app.consumer._thread._consumer  # Faust has no public view of its fetches
         assignment = client._subscription.subscription.assignment if client._subscription.subscription else None
@@ -138,26 +199,41 @@ class Service:
 
     async def _on_revoked(self, _app: faust.App, _revoked: Any, **_: Any) -> None:
         self.stage.revoked()
+        self._uncommitted.forget()
         if self._reading is not None:
             self._reading.cancel()
 
     async def _on_assigned(self, _app: faust.App, _assigned: Any, **_: Any) -> None:
         # As a task: the group's rebalance must not wait for it.
         self._reading = asyncio.create_task(self._read_back())
+        self._reading.add_done_callback(self._read)
+
+    def _read(self, reading: "asyncio.Task[None]") -> None:
+        if not reading.cancelled() and (wrong := reading.exception()):
+            known = isinstance(wrong, ServiceError)
+            told = str(wrong) if known else f"reading back ended by {type(wrong).__name__}: {wrong}; restart me"
+            self.stage.fail(told)
 
     async def _read_back(self) -> None:
-        try:
-            written = await written_ids(self.connection, self._outputs, tell=self._remember)
-            for topic in self._outputs:  # else the first event would wait until the producer has found its topic
-                await self.app.producer._producer.partitions_for(topic)
-            self.stage.assigned(written)
-        except ServiceError as missing:
-            if not self.stage.failed.done():
-                self.stage.failed.set_result(missing)
+        span = await uncommitted(self.connection, self.app.conf.id, self._inputs, SPAN)
+        tails = dict.fromkeys(self._outputs, max(TAIL, span))
+        written: list[str] = []
 
-    def _remember(self, topic: str, partition: int, value: bytes) -> None:
-        if self.fence is not None and topic != self.stage.letters_topic:
-            self.fence.remember(partition, value)
+        def take(record: Any) -> None:
+            if (find := self._outputs.get(record.topic)) is None:
+                self._kept.take(record)  # type: ignore[union-attr]  # whose topic is read only where there is one
+                return
+            if (identity := find(record.value)) is not None:
+                written.append(identity)
+            if self.fence is not None and record.topic != self.stage.letters_topic:
+                self.fence.remember(record.partition, record.value)
+
+        if self._kept is not None:
+            tails[self.named(self._kept.topic)] = self._kept.tail
+        self.passed_over += await read_tails(self.connection, tails, take)
+        for topic in tails:  # else the first event would wait until the producer has found its topic
+            await self.app.producer._producer.partitions_for(topic)
+        self.stage.assigned(written)
 
 
 class _Letter(msgspec.Struct):

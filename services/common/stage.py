@@ -6,12 +6,11 @@ the next record is decided while earlier ones are on their way.
 """
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final
 
-from contracts.clock import now_us
-from services.common.dead_letters import dead_letter, letter_key
+from contracts.clock import now_us, steady_s
+from services.common.dead_letters import LETTER_LIMIT, dead_letter, letter_key
 from services.common.once import Acknowledgements, SeenIds, Slot
 from services.common.records import Decide, Effect, Incoming, Refusal, ServiceError, encode
 
@@ -19,6 +18,8 @@ Send = Callable[[Effect], Awaitable["asyncio.Future[Any]"]]
 """Hand a record to the client; the future is done when the broker has it. May wait: that is the back-pressure."""
 
 DRAIN_S: Final = 5.0
+RECORD_OVERHEAD: Final = 512
+"""Bytes of key and of what Kafka adds to a record that is alone in its batch."""
 
 
 class Stage:
@@ -33,15 +34,17 @@ class Stage:
         """Set while the partitions are ours and the ids of the past are known."""
         self.failed: asyncio.Future[ServiceError] = asyncio.get_running_loop().create_future()
         self.written = self.duplicates = self.refused = 0
+        self.largest_record = 1_048_576
+        """Bytes of the largest record that the broker takes."""
         self.last_taken_s = 0.0
-        """Monotonic time of the newest record taken."""
+        """Steady time of the newest record taken."""
         self._send = send
         self._on_their_way: dict[str, asyncio.Future[Any]] = {}
         self._sends: set[asyncio.Future[Any]] = set()
 
     async def take(self, record: Incoming, decide: Decide, release: Callable[[], object]) -> None:
         """Decide one record and send what it causes; `release` is called when the broker has all of it."""
-        self.last_taken_s = time.monotonic()
+        self.last_taken_s = steady_s()
         slot = self.open.open((record.topic, record.partition), release)
         try:
             decided = tuple(decide(record))
@@ -54,7 +57,8 @@ class Stage:
 
     def _letter(self, record: Incoming, refusal: Refusal) -> Effect:
         self.refused += 1
-        letter = dead_letter(self.name, record, refusal, now_us())
+        bare = self.largest_record < LETTER_LIMIT + RECORD_OVERHEAD
+        letter = dead_letter(self.name, record, refusal, now_us(), bare=bare)
         return Effect(letter.letter_id, self.letters_topic, letter_key(record.key), encode(letter))
 
     async def _write(self, effect: Effect, slot: Slot) -> None:
@@ -96,12 +100,12 @@ class Stage:
             slot.confirm()
 
     def _fail(self, why: BaseException, effect: Effect) -> None:
+        self.fail(f"a record could not be written to {effect.topic} ({type(why).__name__}: {why}); restart me")
+
+    def fail(self, why: str) -> None:
+        """End the process, which says `why`. The first reason stays."""
         if not self.failed.done():
-            self.failed.set_result(
-                ServiceError(
-                    f"a record could not be written to {effect.topic} ({type(why).__name__}: {why}); restart me"
-                )
-            )
+            self.failed.set_result(ServiceError(why))
 
     def revoked(self) -> None:
         """Stop taking records: the partitions are being given up. What is on its way stays known as such."""

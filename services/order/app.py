@@ -1,25 +1,20 @@
-"""Order on Faust: orders.placed → payments.requested, and a table of what became of each order."""
+"""Order on Faust: orders.placed → payments.requested, and a memory of what became of each order."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
-
-import faust
 
 from contracts.clock import now_us
 from contracts.connection import Connection
-from contracts.events import DEMO_TOKEN_KEY, Grouping, NotificationSent, PaymentSettled
+from contracts.events import DEMO_TOKEN_KEY, Grouping, NotificationSent, OrderStatus, PaymentSettled, Status
 from contracts.settings import required, setting
-from contracts.topics import PIPELINE_PARTITIONS, Group, Topic
+from contracts.topics import Group, Topic, qualified
 from services.common.faust_app import ServiceSettings
-from services.common.once import identity_in
+from services.common.read_back import identity_in
 from services.common.records import Effect, Incoming, Refusal, decoded, encode
-from services.common.service import Service
+from services.common.service import Kept, Service
 from services.order import domain
 from services.order.http import OrdersApi
-from services.order.status import OrderStatus, Status, StatusBoard, of_notification, of_payment
-
-CHANGELOG_RETENTION_S: Final = 7 * 24 * 3600
+from services.order.status import TAIL, StatusBoard, of_notification, of_payment
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +35,7 @@ def build(connection: Connection, settings: OrderSettings) -> Service:
         Topic.PAYMENTS_SETTLED: decoded(PaymentSettled, lambda payment: board.learn(of_payment(payment))),
         Topic.NOTIFICATIONS_SENT: decoded(NotificationSent, lambda sent: board.learn(of_notification(sent))),
     }
+    board = StatusBoard(qualified(connection.namespace, Topic.ORDERS_STATUS))
     service = Service(
         domain.STAGE,
         connection,
@@ -47,9 +43,9 @@ def build(connection: Connection, settings: OrderSettings) -> Service:
         settings,
         inputs=(Topic.ORDERS_PLACED, *followed),
         outputs={Topic.PAYMENTS_REQUESTED: identity_in("order_id", domain.payment_effect_id)},
+        kept=Kept(Topic.ORDERS_STATUS, TAIL, board.remember),
         payment_partitions=settings.payment_partitions,
     )
-    board = _board(service.app)
     target = service.named(Topic.PAYMENTS_REQUESTED)
     token_key = settings.card_token_key
 
@@ -75,28 +71,3 @@ def build(connection: Connection, settings: OrderSettings) -> Service:
         service.consume(topic, learn)
     service.routes = OrdersApi(service, board, token_key).routes()
     return service
-
-
-def _board(app: faust.App) -> StatusBoard:
-    """Return the status table. Its changelog is written by the stage, which acknowledges input only after it."""
-    name = f"{app.conf.id}-orders-changelog"
-    changelog = app.topic(
-        name,
-        key_type=bytes,
-        value_type=bytes,
-        key_serializer="raw",
-        value_serializer="raw",
-        partitions=PIPELINE_PARTITIONS,
-        replicas=-1,  # the broker's default
-        retention=CHANGELOG_RETENTION_S,
-        compacting=True,
-        deleting=True,
-        acks=False,
-        internal=True,
-        maxsize=131_072,
-        allow_empty=True,
-    )
-    table = app.Table(
-        "orders", key_type=bytes, value_type=bytes, partitions=PIPELINE_PARTITIONS, changelog_topic=changelog
-    )
-    return StatusBoard(table.data, name)

@@ -11,18 +11,18 @@ from aiohttp import web
 
 from contracts.catalogue import MAX_ORDER_BYTES
 from contracts.clock import now_us
-from contracts.events import INTENDED_AT_HEADER, PLACED_AT_HEADER, OrderPlaced
+from contracts.events import INTENDED_AT_HEADER, PLACED_AT_HEADER, OrderPlaced, Status
 from contracts.topics import Topic
 from contracts.validation import UNDECODABLE
 from services.common.records import effect_id, encode
 from services.common.service import Service
 from services.order.domain import fingerprint, problems_in
-from services.order.status import Status, StatusBoard
+from services.order.status import StatusBoard
 
 MAX_KEY_LENGTH: Final = 200
 ACKNOWLEDGED_WITHIN_S: Final = 5.0
 RECENT: Final = 10_000
-"""Placed orders remembered here, until the table knows them from the topic."""
+"""Placed orders remembered here, until the board knows them from the topic."""
 
 
 class OrdersApi:
@@ -41,22 +41,21 @@ class OrdersApi:
         return (web.post("/orders", self.post), web.get("/orders/{order_id}", self.get))
 
     async def get(self, request: web.Request) -> web.Response:
-        """Return the order's status; 404 for an unknown order, 503 while the table recovers."""
+        """Return the order's status; 404 for an unknown order, 503 while the board is read back."""
         try:
-            self._require_table()
+            self._require_board()
             status = self._board[request.match_info["order_id"]]
         except _RefusalError as refusal:
             return refusal.response()
         except (KeyError, UnicodeEncodeError):
             return _RefusalError(404, "no such order").response()
-        told = msgspec.to_builtins(status)
-        told.pop("fingerprint", None)
-        return web.json_response(told)
+        told = {name: value for name, value in msgspec.to_builtins(status).items() if value not in (None, [])}
+        return web.json_response({name: told[name] for name in told if name not in {"fingerprint", "v"}})
 
     async def post(self, request: web.Request) -> web.Response:
         """Place an order: 202 once the broker has it, with its id and where to ask for its status."""
         try:
-            self._require_table()
+            self._require_board()
             key = request.headers.get("Idempotency-Key")
             order = _order_in(await request.read(), key)
             await self.place(order)
@@ -76,7 +75,7 @@ class OrdersApi:
         """
         content = fingerprint(order, self._token_key)
         recent = self._recent.get(order.order_id)
-        known = recent[0] if recent else self._in_table(order.order_id)
+        known = recent[0] if recent else self._on_board(order.order_id)
         if known not in (None, content):
             raise _RefusalError(422, "Idempotency-Key: was used for another order; take a new one")
         if known is not None and recent is None:
@@ -91,8 +90,8 @@ class OrdersApi:
             self._recent.pop(order.order_id, None)
             raise _RefusalError(503, f"Kafka did not take the order ({type(failed).__name__}); repeat it") from failed
 
-    def _in_table(self, order_id: str) -> str | None:
-        """Return the fingerprint of an order that the table has; None where it has none, or was rejected."""
+    def _on_board(self, order_id: str) -> str | None:
+        """Return the fingerprint of an order that the board has; None where it has none, or was rejected."""
         try:
             status = self._board[order_id]
         except KeyError:
@@ -113,11 +112,10 @@ class OrdersApi:
         key = order.order_id.encode()
         await producer.send_and_wait(self._topic, key, encode(order), None, None, headers)
 
-    def _require_table(self) -> None:
-        """Raise _RefusalError while the table cannot be trusted."""
-        app = self._service.app
-        if not app.started or not app.tables.actives_ready or app.rebalancing:
-            raise _RefusalError(503, "the table of orders is being recovered; ask again in a second")
+    def _require_board(self) -> None:
+        """Raise _RefusalError while what is known of orders cannot be trusted."""
+        if self._service.app.rebalancing or not self._service.stage.may_run.is_set():
+            raise _RefusalError(503, "what is known of orders is being read back; ask again in a second")
 
 
 class _RefusalError(Exception):

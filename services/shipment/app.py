@@ -8,7 +8,7 @@ from contracts.events import PaymentSettled
 from contracts.topics import Group, Topic
 from services.common.faust_app import ServiceSettings
 from services.common.fence import Fence, fenced
-from services.common.once import identity_in
+from services.common.read_back import identity_in
 from services.common.records import Effect, encode
 from services.common.service import Service
 from services.shipment.domain import STAGE, schedule

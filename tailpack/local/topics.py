@@ -21,6 +21,7 @@ POLL_S: Final = 0.1
 SETTINGS: Final[dict[Topic, dict[str, str]]] = {
     Topic.PLANS: {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.5"},
     Topic.PROGRESS: {"retention.ms": "600000"},
+    Topic.ORDERS_STATUS: {"retention.bytes": "134217728", "segment.bytes": "33554432"},
 }
 ADVICE: Final[dict[int, str]] = {
     KafkaError._AUTHENTICATION: "correct sasl.mechanism, sasl.username or sasl.password",

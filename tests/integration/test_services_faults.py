@@ -1,6 +1,7 @@
 """Services that are killed, and a broker that is: nothing lost, no effect twice."""
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -8,10 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kafka_helpers import produce, read_all, wait_for
-from services_stack import Stack, a_stack, order, order_without_id, settled
+from aiokafka.partitioner import murmur2
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
+from kafka_helpers import admin, end_offsets, produce, read_all, wait_for
+from services_stack import Stack, a_stack, order, order_without_id, settled, shipment
 
-from contracts.topics import Topic
+from contracts.events import DeadLetter
+from contracts.topics import Topic, qualified
+from services.common.dead_letters import KEY_LIMIT, LETTER_LIMIT
+from services.common.once import SPAN
 from tailpack.local.broker import Broker
 
 pytestmark = pytest.mark.kafka
@@ -119,3 +125,149 @@ def test_a_missing_topic_is_named(kafka: str, tmp_path: Path) -> None:
     (line,) = ended.stderr.splitlines()
     assert ended.returncode == 1
     assert line.startswith("shipment: topic absent.")
+
+
+FOREIGN = [b"\xff\xfe", b"{}", b"[" * 30_000, b'{"shipment_id": 7, "v": 1}', b'{"order_id": "\xe4"}', b"null", b""]
+
+
+@pytest.mark.parametrize(
+    ("service", "target"),
+    [
+        ("order", Topic.PAYMENTS_REQUESTED),
+        ("order", Topic.ORDERS_STATUS),
+        ("order", Topic.DEAD_LETTERS),
+        ("shipment", Topic.SHIPMENTS_SCHEDULED),
+        ("notification", Topic.NOTIFICATIONS_SENT),
+    ],
+)
+def test_foreign_records_in_its_own_topics_are_passed_over_and_counted(
+    stack: Stack, service: str, target: Topic
+) -> None:
+    produce(stack.kafka, stack.namespace, target, FOREIGN, key=b"k")
+    stack.start(service)
+    assert stack.get(service, "/healthz")[1]["passed_over"] == len(FOREIGN)
+    assert f"{stack.namespace}.{target}" in (stack.folder / f"{service}.log").read_text()
+
+
+FUZZ = random.Random(16)
+
+
+def spoilt(good: bytes) -> bytes:
+    """Some bytes of a good record replaced, or cut, or none of it."""
+    value = bytearray(good)
+    for _ in range(FUZZ.randrange(1, 4)):
+        value[FUZZ.randrange(len(value))] = FUZZ.randrange(256)
+    return FUZZ.choice([bytes(value), bytes(value[: FUZZ.randrange(len(value))]), FUZZ.randbytes(40)])
+
+
+@pytest.mark.parametrize(
+    ("service", "source", "target"),
+    [
+        ("order", Topic.ORDERS_PLACED, Topic.PAYMENTS_REQUESTED),
+        ("shipment", Topic.PAYMENTS_SETTLED, Topic.SHIPMENTS_SCHEDULED),
+        ("notification", Topic.SHIPMENTS_SCHEDULED, Topic.NOTIFICATIONS_SENT),
+    ],
+)
+def test_no_record_can_end_a_service(stack: Stack, service: str, source: Topic, target: Topic) -> None:
+    """Whatever lies in its input, it lives on and accepts the next good record; what it refuses fits the broker."""
+    good = {
+        Topic.ORDERS_PLACED: order("o-last"),
+        Topic.PAYMENTS_SETTLED: settled("o-last", accepted=True),
+        Topic.SHIPMENTS_SCHEDULED: shipment("o-last"),
+    }[source]
+    huge = "x" * 990_000
+    bad = [*FOREIGN, *(spoilt(good) for _ in range(200)), good.replace(b'"o-last"', f'"{huge}"'.encode())]
+    stack.start(service)
+    process = stack.processes[service]
+    produce(stack.kafka, stack.namespace, source, bad, partition=0, headers={"partition": b"\xff", "a": b""})
+    produce(stack.kafka, stack.namespace, source, [b"no record"], key=huge.encode(), partition=0)
+    produce(stack.kafka, stack.namespace, source, [good], partition=0)
+    wait_for(
+        lambda: b"o-last" in {record.key() for record in read_all(stack.kafka, stack.namespace, target)},
+        "the good record behind them is processed",
+    )
+    letters = read_all(stack.kafka, stack.namespace, Topic.DEAD_LETTERS)
+    assert len(letters) > 100
+    assert max(len(letter.value() or b"") for letter in letters) <= LETTER_LIMIT
+    assert max(len(letter.key() or b"") for letter in letters) == KEY_LIMIT
+    assert process.poll() is None
+    assert stack.get(service, "/healthz")[0] == 200
+
+
+def test_letters_fit_a_broker_that_takes_small_records_only(stack: Stack) -> None:
+    limit = ConfigEntry(
+        "max.message.bytes",
+        "4000",
+        incremental_operation=AlterConfigOpType.SET,
+    )
+    name = qualified(stack.namespace, Topic.DEAD_LETTERS)
+    topic = ConfigResource(ConfigResource.Type.TOPIC, name, incremental_configs=[limit])
+    admin_client = admin(stack.kafka)
+    for done in admin_client.incremental_alter_configs([topic]).values():
+        done.result(20)
+    stack.start("order")
+    produce(stack.kafka, stack.namespace, Topic.ORDERS_PLACED, [b'"' * 9000] * 100 + [order("o-1")], partition=0)
+    wait_for(lambda: len(stack.requests()) == 1, "the order behind them is accepted")
+    letters = stack.records(Topic.DEAD_LETTERS, DeadLetter)
+    assert len(letters) == 100
+    assert {letter.payload_bytes for letter in letters} == {9000}
+
+
+@pytest.mark.long
+def test_what_was_taken_and_never_committed_is_not_repeated_however_much_it_is(stack: Stack) -> None:
+    """12,000 effects in one partition, none of their inputs committed: more than any fixed tail that is read back."""
+    stack.settings["COMMIT_INTERVAL_S"] = "3600"
+    stack.start("shipment")
+    names = [f"o-{number}" for number in range(60_000)]
+    of_one = [name for name in names if (murmur2(name.encode()) & 0x7FFFFFFF) % 4 == 0][:12_000]
+    for partition in range(3):
+        values = [settled(name, accepted=True) for name in of_one[partition::3]]
+        produce(stack.kafka, stack.namespace, Topic.PAYMENTS_SETTLED, values, partition=partition)
+
+    def written() -> int:
+        return sum(end_offsets(stack.kafka, qualified(stack.namespace, Topic.SHIPMENTS_SCHEDULED)))
+
+    wait_for(lambda: written() == len(of_one), "all are scheduled", deadline_s=120, every_s=1)
+    stack.kill("shipment")
+    stack.start("shipment")
+    wait_for(
+        lambda: stack.get("shipment", "/healthz")[1]["duplicates_dropped"] == len(of_one),
+        "all repeats are dropped",
+        deadline_s=120,
+        every_s=1,
+    )
+    assert written() == len(of_one)
+    more = [settled(f"p-{number}", accepted=True) for number in range(2 * SPAN)]
+    produce(stack.kafka, stack.namespace, Topic.PAYMENTS_SETTLED, more, partition=3)
+    wait_for(
+        lambda: "uncommitted" in stack.get("shipment", "/healthz")[1]["status"],
+        "it takes no more than it can remember, and says so",
+        deadline_s=60,
+    )
+    assert written() == len(of_one) + SPAN
+
+
+def test_a_copy_that_wakes_up_after_another_took_over_writes_nothing_more(stack: Stack) -> None:
+    stack.settings["COMMIT_INTERVAL_S"] = "60"  # so that everything is repeated
+    stack.start("shipment")
+    frozen = stack.processes.pop("shipment")
+
+    def written() -> list[bytes | None]:
+        return [record.key() for record in read_all(stack.kafka, stack.namespace, Topic.SHIPMENTS_SCHEDULED)]
+
+    try:
+        names = [f"o-{number}" for number in range(2000)]
+        produce(stack.kafka, stack.namespace, Topic.PAYMENTS_SETTLED, [settled(name, accepted=True) for name in names])
+        wait_for(lambda: 10 < len(written()) < len(names), "it is in the middle of its work", every_s=0.0)
+        frozen.send_signal(signal.SIGSTOP)
+        stack.settings["INSTANCE"] = "1"
+        stack.start("shipment")
+        wait_for(lambda: len(set(written())) == len(names), "the other copy has done the rest", deadline_s=60)
+        frozen.send_signal(signal.SIGCONT)
+        assert frozen.wait(30) == 1
+    finally:
+        frozen.kill()
+        frozen.wait(10)
+    assert "stood still" in (stack.folder / "shipment.log").read_text()
+    assert len(written()) == len(names)
+    assert stack.get("shipment", "/healthz")[0] == 200

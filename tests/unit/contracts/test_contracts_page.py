@@ -13,6 +13,7 @@ import pytest
 from contracts import events, journal, plan, progress
 from contracts.catalogue import MAX_AMOUNT_MINOR, MAX_ORDER_BYTES
 from contracts.connection import Connection, Security
+from contracts.events import Status
 from contracts.journal import ReplicaChange
 from contracts.progress import ReplicaState
 from contracts.settings import declaration
@@ -111,6 +112,7 @@ def test_groups_headers_variables_and_properties() -> None:
     [
         ("Progress", "state", list(ReplicaState)),
         ("ReplicaChanged", "change", list(ReplicaChange)),
+        ("OrderStatus", "status", list(Status)),
         ("TickRecord", "kind", ["tick"]),
         ("PlanWritten", "kind", ["plan"]),
         ("ReplicaChanged", "kind", ["replica"]),

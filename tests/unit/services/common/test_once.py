@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.common.once import Acknowledgements, SeenIds, identity_in
+from services.common.once import Acknowledgements, SeenIds, Uncommitted
+from services.common.read_back import identity_in
 
 
 def test_partitions_do_not_wait_for_each_other() -> None:
@@ -54,10 +55,42 @@ def test_what_is_acknowledged_is_always_a_prefix(confirmed_in_order: list[int], 
 @given(st.lists(st.text("abcdef", min_size=1, max_size=2)), st.integers(1, 8))
 def test_it_holds_exactly_the_last_distinct_ids(ids: list[str], retention: int) -> None:
     seen = SeenIds(retention)
-    seen.update(ids)
+    for identity in ids:
+        seen.add(identity)
     newest_first = list(dict.fromkeys(reversed(ids)))
     assert len(seen) == min(retention, len(newest_first))
     assert all((identity in seen) == (rank < retention) for rank, identity in enumerate(newest_first))
+
+
+@given(st.lists(st.sampled_from(["take", "commit", "start", "again"]), max_size=60), st.integers(1, 4))
+def test_nothing_that_can_be_read_again_is_forgotten(story: list[str], most: int) -> None:
+    """A partition whose commits lag, and a stage that may start anew with what it reads back. Nothing is done twice."""
+    written: list[str] = []
+    seen, span, offset, committed = SeenIds(most), Uncommitted(most), 0, 0
+    for step in story:
+        if step == "commit":
+            committed = offset
+        elif step in {"start", "again"}:
+            span, offset = Uncommitted(most), committed
+            if step == "start":  # another process: it knows what it reads back, as many as can come again
+                seen = SeenIds(most)
+                seen.update(written[-most:])
+        elif span.may_take("p0", offset, committed):
+            if str(offset) not in seen:
+                written.append(str(offset))
+            seen.add(str(offset))
+            offset += 1
+        assert offset - committed <= most
+    assert len(written) == len(set(written))
+
+
+def test_a_gap_in_the_offsets_holds_nothing_back() -> None:
+    span = Uncommitted(most=2)
+    assert span.may_take("p0", 10_000, 0)
+    assert span.may_take("p0", 20_000, 0)
+    assert not span.may_take("p0", 20_001, 10_000)
+    assert span.may_take("p0", 20_001, 10_001)
+    assert span.may_take("p1", 7, None)
 
 
 def test_an_id_is_read_without_the_rest_of_the_record() -> None:

@@ -111,6 +111,16 @@ async def test_a_refused_record_becomes_one_dead_letter_with_all_reasons() -> No
     assert letter.order_id == "o-1"
 
 
+async def test_where_the_broker_takes_small_records_only_a_letter_is_bare() -> None:
+    bench = Bench()
+    bench.stage.largest_record = 4096
+    await bench.take(5, b"bad")
+    (effect,) = bench.broker.taken
+    letter = msgspec.json.decode(effect.value or b"", type=DeadLetter)
+    assert (letter.payload, letter.payload_bytes) == ("", 3)
+    assert letter.reasons == ("it is bad (cut: the topic takes small records only)",)
+
+
 async def test_a_record_that_no_rule_foresaw_does_not_stop_those_behind_it() -> None:
     def stumble(record: Incoming) -> Iterator[Effect]:
         raise OverflowError("date value out of range")

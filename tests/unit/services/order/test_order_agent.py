@@ -72,7 +72,7 @@ async def test_an_order_becomes_a_payment_request_in_its_partition(tmp_path: Pat
         assert (request.timeline.intended_us, request.timeline.placed_us) == (123, 456)
         assert request.timeline.accepted_us is not None
         assert service.stage.open.count == 0
-        assert len(memory.on("t.order-orders-changelog")) == 1
+        assert len(memory.on("t.orders.status")) == 1
 
 
 async def test_what_cannot_be_accepted_becomes_a_dead_letter(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ async def test_what_cannot_be_accepted_becomes_a_dead_letter(tmp_path: Path) -> 
         assert service.stage.open.count == 0
 
 
-async def test_nothing_is_answered_from_a_table_that_is_still_being_recovered(tmp_path: Path) -> None:
+async def test_nothing_is_answered_before_the_past_is_read_back(tmp_path: Path) -> None:
     settings = OrderSettings(data_dir=str(tmp_path), payment_partitions=3)
     service = build(Connection(bootstrap_servers="127.0.0.1:1"), settings)
     application = web.Application()

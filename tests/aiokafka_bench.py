@@ -140,21 +140,22 @@ class Fetching:
         self.fetcher._fetch_task.cancel()
         await asyncio.gather(self.fetcher._fetch_task, return_exceptions=True)
         self.consumer = SimpleNamespace(_subscription=self.state, _fetcher=self.fetcher)
+        self.out_of_range: list[int] = []
         return self
 
     async def __aexit__(self, *_: object) -> None: ...
 
     def change(self, *partitions: TopicPartition, **keywords: Any) -> None:
-        change(self.consumer, set(partitions), keywords.get("positions", {}))
+        change(self.consumer, set(partitions), keywords.get("positions", {}), self.out_of_range.append)
 
     @property
     def assignment(self) -> Any:
         return self.state.subscription.assignment
 
-    async def respond(self, meanwhile: Callable[[], None]) -> dict[TopicPartition, Any]:
+    async def respond(self, meanwhile: Callable[[], None], error: int = 0) -> dict[TopicPartition, Any]:
         """Fetch partition 0 from its position; `meanwhile` happens while the fetch is on its way."""
         ((_, request),) = self.fetcher._get_actions_per_node(self.assignment)[0]
-        data = (0, 0, 3, 3, [], batch())
+        data = (0, error, 3, 3, [], batch())
         self.wire.answers = {"Fetch": [SimpleNamespace(API_VERSION=4, topics=[(TOPIC, [data])])]}
         self.wire.at = {"Fetch": meanwhile}
         await self.fetcher._proc_fetch_request(self.assignment, 0, request)

@@ -59,6 +59,8 @@ class FakeCoordinator:
     joining: bool = False
     group: dict[int, int] = field(default_factory=dict)
     fetched: frozenset[int] = frozenset()
+    foreign: set[int] = field(default_factory=set)
+    """Partitions whose committed offset is one of another log."""
     positions: dict[int, int] = field(default_factory=dict)
     """Where each partition was last sought to."""
     answers: list[Exception] = field(default_factory=list)
@@ -76,12 +78,12 @@ class FakeCoordinator:
         self.group |= found
         self.asked.append(f"commit {found}")
 
-    async def committed(self, partitions: Collection[int]) -> dict[int, int]:
+    async def committed(self, partitions: Collection[int]) -> tuple[dict[int, int], set[int]]:
         if partitions:
             self.asked.append(f"look up {sorted(partitions)}")
             if self.lookup is not None:
                 await self.lookup.wait()
-        return {one: self.group[one] for one in partitions if one in self.group}
+        return {one: self.group[one] for one in partitions if one in self.group}, self.foreign & set(partitions)
 
     async def fetch(self, partitions: Collection[int], positions: Mapping[int, int]) -> None:
         self.fetched = frozenset(partitions)

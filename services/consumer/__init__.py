@@ -2,12 +2,13 @@
 
 `PlanConsumer` is the library; docs/consumer.md shows a service of its own. `rounds` decides a rebalance, `handover`
 carries it out in a replica, `membership` says when. `server` polls events into the queues of `partition_queue` and
-serves them, `dead_letters` tells of what failed; `output` writes what comes of them and commits what is done. What is
-used of aiokafka beyond its documentation is listed in `private_surface`.
+serves them, `dead_letters` tells of what failed; `output` writes what comes of them and commits what is done.
+`log_watch` sees that the log is still the one that was read. What is used of aiokafka beyond its documentation is
+listed in `private_surface`.
 """
 
 from contracts.delivery import Delivery
-from services.consumer.interface import BatchHandler, Event, Handler, Options, Refused, ReplicaError, Topics
+from services.consumer.interface import BatchHandler, Event, Handler, OnLogReset, Options, Refused, ReplicaError, Topics
 from services.consumer.listeners import Listeners
 from services.consumer.plan_consumer import PlanConsumer
 
@@ -17,6 +18,7 @@ __all__ = [
     "Event",
     "Handler",
     "Listeners",
+    "OnLogReset",
     "Options",
     "PlanConsumer",
     "Refused",

@@ -7,13 +7,12 @@ package uses of aiokafka 0.14 is named in `private_surface`.
 import asyncio
 import logging
 import time
-from collections.abc import Collection, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Set
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Final, Protocol
 
 from aiokafka.client import ConnectionGroup
 from aiokafka.consumer.group_coordinator import GroupCoordinator
-from aiokafka.consumer.subscription_state import TopicPartitionState
 from aiokafka.coordinator.protocol import ConsumerProtocol
 from aiokafka.errors import KafkaError, NoError, RebalanceInProgressError
 from aiokafka.protocol.admin import DescribeGroupsRequest
@@ -23,6 +22,7 @@ from aiokafka.protocol.metadata import MetadataRequest
 from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
 from services.consumer.lease import Lease
+from services.consumer.log_watch import Position
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +62,10 @@ class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships
     conduct: Conduct
     lease: Lease
     """Renewed by whatever the group answers that proves the membership."""
+    out_of_range: Callable[[int], None]
+    """Told of a partition whose next offset the broker does not have."""
+    is_foreign: Callable[[str], bool]
+    """Tells by what is kept beside an offset whether it is one of another log."""
     _consumer: Any
     _topic: str
 
@@ -113,7 +117,7 @@ class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships
         """Forget the membership: evicted, fenced, or left."""
         if self.generation > 0 and not self._closing.done():
             if self.fetched:
-                change(self._consumer, set(), {})
+                change(self._consumer, set(), {}, self.out_of_range)
             self.conduct.lost()
         super().reset_generation()
 
@@ -139,20 +143,25 @@ class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships
     async def fetch(self, partitions: Collection[int], positions: Mapping[int, int]) -> None:
         """Fetch exactly `partitions`, those in `positions` from there."""
         at = {TopicPartition(self._topic, partition): offset for partition, offset in positions.items()}
-        if change(self._consumer, {TopicPartition(self._topic, partition) for partition in partitions}, at):
+        wanted = {TopicPartition(self._topic, partition) for partition in partitions}
+        if change(self._consumer, wanted, at, self.out_of_range):
             await self._stop_commit_offsets_refresh_task()
             self.start_commit_offsets_refresh_task(self._subscription.subscription.assignment)
 
-    async def committed(self, partitions: Collection[int]) -> dict[int, int]:
-        """Return the group's offsets of `partitions`, where there are any. Empty when the broker does not say now."""
+    async def committed(self, partitions: Collection[int]) -> tuple[dict[int, int], set[int]]:
+        """Return the group's offsets of `partitions`, where there are any, and those whose offsets are of another log.
+
+        Both are empty when the broker does not say now.
+        """
         if not partitions:
-            return {}
+            return {}, set()
         try:
             found = await self._do_fetch_commit_offsets({TopicPartition(self._topic, one) for one in partitions})
         except KafkaError as unanswered:
             log.warning("committed offsets are not known yet (%r); the fetcher asks again", unanswered)
-            return {}
-        return {at.partition: offset.offset for at, offset in found.items()}
+            return {}, set()
+        foreign = {at.partition for at, offset in found.items() if self.is_foreign(offset.metadata)}
+        return {at.partition: offset.offset for at, offset in found.items()}, foreign
 
     async def leave(self) -> None:
         """Leave the group at once, also in the middle of a join. The subscription is gone afterwards."""
@@ -247,7 +256,12 @@ def _longer(connection: Any, by_s: float) -> Iterator[None]:
         connection._request_timeout = usual_s
 
 
-def change(consumer: Any, partitions: Set[TopicPartition], positions: Mapping[TopicPartition, int]) -> bool:
+def change(
+    consumer: Any,
+    partitions: Set[TopicPartition],
+    positions: Mapping[TopicPartition, int],
+    out_of_range: Callable[[int], None],
+) -> bool:
     """Fetch exactly `partitions`, those in `positions` from there; return whether the assignment is a new one.
 
     aiokafka replaces its Assignment at every rebalance, and with it throws away what it has fetched and the fetch that
@@ -261,11 +275,11 @@ def change(consumer: Any, partitions: Set[TopicPartition], positions: Mapping[To
         state.assign_from_subscribed(set(partitions))
     assignment = subscription.assignment
     for left in assignment.tps - partitions:
-        _replace(assignment, left)
+        _replace(assignment, left, out_of_range)
         assignment.state_value(left).seek(NOWHERE)
         fetcher._records.pop(left, None)
-    for new in partitions - assignment.tps:
-        _replace(assignment, new)
+    for new in partitions if fresh else partitions - assignment.tps:
+        _replace(assignment, new, out_of_range)
     assignment._topic_partitions = frozenset(partitions)
     for partition, offset in positions.items():
         assignment.state_value(partition).seek(offset)
@@ -276,9 +290,9 @@ def change(consumer: Any, partitions: Set[TopicPartition], positions: Mapping[To
     return fresh
 
 
-def _replace(assignment: Any, partition: TopicPartition) -> None:
+def _replace(assignment: Any, partition: TopicPartition, out_of_range: Callable[[int], None]) -> None:
     """Give the partition a fresh state: a response that is under way for the old one is thrown away."""
     old = assignment.state_value(partition)
     if old is not None:
         old.update_committed(OffsetAndMetadata(UNKNOWN_OFFSET, ""))  # whoever waits for it would wait for ever
-    assignment._tp_state[partition] = TopicPartitionState(assignment)
+    assignment._tp_state[partition] = Position(assignment, partition.partition, out_of_range)

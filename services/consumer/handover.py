@@ -12,6 +12,7 @@ from contracts.progress import Round, RoundKind
 from services.consumer.assignor import PlanAssignor
 from services.consumer.coordinator import PlanCoordinator
 from services.consumer.listeners import Calls
+from services.consumer.log_watch import FOREIGN
 from services.consumer.output import Committer
 from services.consumer.partition_queue import PartitionQueues
 from services.consumer.rounds import Given
@@ -69,6 +70,10 @@ class Handover:
         self.committer.open(generation)
         held = self.queues.held
         taken, released = partitions - held, held - partitions
+        cut_off = {p for p in released if self.queues[p].cut_off}  # its offset means nothing to the next owner
+        self.queues.drop(cut_off)
+        await self.calls.lost(cut_off)
+        released -= cut_off
         self.queues.close(released)
         if self.eager:
             self.queues.drop(released)  # first: an event that ends late must not be committed over its new owner
@@ -125,13 +130,16 @@ class Handover:
     async def _take(self, partitions: frozenset[int], taken: Iterable[int], given: dict[int, Given], epoch: int) -> int:
         """Open what is new, go on with what stays; return the longest pause (µs) of what was handed over."""
         offsets: dict[int, int | None] = {p: given[p].offset if p in given else None for p in taken}
-        offsets |= await self.coordinator.committed([p for p, offset in offsets.items() if offset is None])
+        committed, foreign = await self.coordinator.committed([p for p, offset in offsets.items() if offset is None])
+        offsets |= committed
         if not self._is_lost:
             await self.calls.taken(partitions if self.eager else offsets)
         if self._is_lost:
             await self.calls.lost(partitions)
             return 0
         self.queues.open(offsets, epoch, self.assignor.generation)
+        for partition in foreign:
+            self.queues.cut_off(partition, FOREIGN)
         self.queues.reopen([p for p in partitions if p not in offsets], epoch)
         fetched = self.coordinator.fetched
         again = {p: self.queues[p].expected for p in partitions if p not in fetched} | offsets
@@ -155,7 +163,8 @@ class Handover:
         """
         stopped_us = now_us()
         await self.committer.last_commit(self.queues.held)  # all of it: a partition with an event late loses no more
-        done = {p for p in settled & self.queues.held if self.queues[p].committable is None}
+        queues = {p: self.queues[p] for p in settled & self.queues.held}
+        done = {p for p, queue in queues.items() if queue.committable is None and not queue.cut_off}
         positions = {p: self.queues[p].position for p in done}
         self.assignor.given |= {p: Given(at, stopped_us) for p, at in positions.items() if at is not None}
         return done

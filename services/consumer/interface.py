@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from contracts.membership import Membership, obeys_plans
@@ -19,6 +20,15 @@ class Refused(Exception):  # noqa: N818  the handler's verdict, no fault of the 
     def reasons(self) -> tuple[str, ...]:
         """Return why, one sentence each."""
         return tuple(map(str, self.args))
+
+
+class OnLogReset(StrEnum):
+    """What to do with a partition whose log is not the one that was read."""
+
+    FAIL = "fail"
+    """Serve it no more, and say so, until somebody has looked."""
+    START_OVER = "start_over"
+    """Serve it from where its log begins now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +71,9 @@ class Options(Membership):
     handler_timeout_s: float = setting(300.0, "s", least=0)
     """A handler at work for longer is cancelled, and the attempt has failed; so has one whose awaitable is not done
     within it. Longer than an output waits for its broker, so that an outage is no failure of events. 0: no limit."""
+
+    on_log_reset: OnLogReset = setting(OnLogReset.FAIL)
+    """What happens to a partition whose log was created anew, truncated, or deleted before it was served."""
 
     @classmethod
     def rules(cls) -> tuple[tuple[str, Rule], ...]:

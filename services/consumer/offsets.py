@@ -12,7 +12,8 @@ class Offsets:
     def __init__(self, offset: int | None = None) -> None:
         self.position = offset
         """Offset after the last event done, all before it included; None while nothing is known."""
-        self._committed = self._begun_from = offset
+        self._committed: int | None = offset
+        self._begun_from = offset
         self.unfinished: deque[int] = deque()
         """Offsets begun that are not done, or whose forerunners are not, ascending."""
         self._done: set[int] = set()
@@ -47,6 +48,10 @@ class Offsets:
     def committed(self, offset: int) -> None:
         """Note that the group has `offset`."""
         self._committed = self._begun_from = offset
+
+    def uncommit(self) -> None:
+        """Note that the group has another offset than the one that this began at."""
+        self._committed = None
 
     @property
     def uncommitted(self) -> range:

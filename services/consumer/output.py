@@ -104,6 +104,8 @@ class Committer:
         self._queues = queues
         self._topic = topic
         self._interval_s = interval_s
+        self.metadata: Callable[[], str] = str
+        """What is kept beside each offset."""
         self._lock = asyncio.Lock()
         self._generation = -1
 
@@ -146,7 +148,10 @@ class Committer:
             # would then send these offsets under whatever generation it has by that time.
             if not self._may_commit():
                 return False
-            at = {TopicPartition(self._topic, p): OffsetAndMetadata(offset, "") for p, offset in offsets.items()}
+            at = {
+                TopicPartition(self._topic, p): OffsetAndMetadata(offset, self.metadata())
+                for p, offset in offsets.items()
+            }
             try:
                 await self._coordinator._do_commit_offsets(None, at)
             except FENCED as moved_on:

@@ -53,8 +53,8 @@ class PartitionQueue(Offsets):
     """One partition while it is held."""
 
     __slots__ = (
-        "_due", "_idle", "_keys", "_retried", "epoch", "expected", "generation", "is_dropped", "is_offered", "is_open",
-        "partition", "paused", "running", "waiting",
+        "__weakref__", "_due", "_idle", "_keys", "_retried", "cut_off", "epoch", "expected", "generation", "is_dropped",
+        "is_offered", "is_open", "partition", "paused", "running", "waiting",
     )  # fmt: skip
 
     def __init__(self, partition: int, offset: int | None, epoch: int, generation: int | None = None) -> None:
@@ -65,6 +65,9 @@ class PartitionQueue(Offsets):
         """Offset after the last record fetched; None until anything is known."""
         self.epoch = epoch
         self.generation = generation
+        self.cut_off = ""
+        """Why what is fetched from now on does not follow what was read; empty: it does. What waits is served, and
+        nothing is committed, for the offsets are those of another log."""
         self.is_open = True
         self.is_dropped = False
         self.is_offered = False
@@ -83,6 +86,8 @@ class PartitionQueue(Offsets):
 
     def put(self, records: Sequence[Any], received_us: int, now_s: float) -> None:
         """Add what was polled. Records that were there before are left out."""
+        if self.cut_off:
+            return
         least = -1 if self.expected is None else self.expected
         self.waiting.extend(
             Polled(record, received_us, arrived_s(record.timestamp, received_us, now_s))
@@ -91,6 +96,11 @@ class PartitionQueue(Offsets):
         )
         if records:
             self.expected = max(least, records[-1].offset + 1)
+
+    @property
+    def committable(self) -> int | None:
+        """What to commit; None when there is nothing new."""
+        return None if self.cut_off else super().committable
 
     def may_start(self, most: int) -> bool:
         """Return whether its next event may be started beside those that are running."""
@@ -260,6 +270,11 @@ class PartitionQueues:
             queue = self._queues.pop(partition)
             queue.is_open, queue.is_dropped = False, True
             self._full.discard(partition)
+
+    def cut_off(self, partition: int, reason: str) -> None:
+        """Take nothing more in: what would come does not follow what was read."""
+        self[partition].cut_off = reason
+        self._full.discard(partition)
 
     def put(self, partition: int, records: Sequence[Any], received_us: int) -> None:
         """Add what was polled; what is not held is left to its owner."""

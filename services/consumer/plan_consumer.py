@@ -22,6 +22,7 @@ from services.consumer.handover import Handover
 from services.consumer.interface import BatchHandler, Event, Handler, Later, OnError, Options, ReplicaError, Topics
 from services.consumer.lease import Lease, Prober
 from services.consumer.listeners import Calls, Listeners
+from services.consumer.log_watch import LogWatch
 from services.consumer.membership import Membership
 from services.consumer.output import Committer, ProgressReporter
 from services.consumer.partition_queue import PartitionQueues
@@ -160,10 +161,15 @@ class PlanConsumer:
             completed=self._prober.round_completed,
             failed=clients.failed,
         )
+        self._log_watch = LogWatch(clients.consumer, queues, self._topics.events, options.on_log_reset)
+        clients.coordinator.out_of_range = self._log_watch.out_of_range
+        clients.coordinator.is_foreign = self._log_watch.is_foreign
+        self._committer.metadata = self._log_watch.metadata
         clients.assignor.claims = lambda: queues.held
         clients.coordinator.conduct, clients.coordinator.lease = self._membership, self._lease
 
     async def _serve(self, stop: asyncio.Event) -> None:
+        await self._log_watch.look_at_id()
         await self._progress.report()
         duties: list[Coroutine[Any, Any, Any]] = [
             stop.wait(),
@@ -171,6 +177,7 @@ class PlanConsumer:
             *(self._server.run() for _ in range(self._options.concurrency)),
             self._server.watch(),
             self._committer.run(),
+            self._log_watch.run(),
             self._clients.plans.follow(),
             self._progress.run(),
             self._membership.run(),

@@ -99,6 +99,8 @@ CALLED: Final = (
     Method(STATE, "_notify_assignment_waiters", "", "polls and the fetcher wait for it"),
     Method(ASSIGNMENT, "state_value", "tp", "position of one partition"),
     Method(PARTITION, "__init__", "assignment", "a state without a position voids a response under way"),
+    Method(PARTITION, "await_reset", "strategy", "a position that the broker does not have is examined, not reset"),
+    Method(PARTITION, "pause", "", "fetched no more meanwhile"),
     Method(PARTITION, "seek", "position", "begin where the last owner ended"),
     Method(
         PARTITION, "update_committed", "offset_meta", "release whoever waits for the offset of a partition that left"
@@ -108,6 +110,7 @@ CALLED: Final = (
     Method(CLIENT, "ready", "node_id group", "the connection of JoinGroup is there"),
     Method(CLUSTER, "brokers", "", "all are asked whether they are there"),
     Method(CLIENT, "force_metadata_update", "", "see partitions that a plan names"),
+    Method(CLIENT, "get_random_node", "", "any broker knows a topic's id"),
     Method(f"{PROTOCOL}.ConsumerProtocolMemberMetadata", "__init__", "args kwargs", "carries our user data"),
     Method(f"{PROTOCOL}.ConsumerProtocolMemberAssignment", "__init__", "args kwargs", "carries our user data"),
     Method(f"{GROUP}.HeartbeatRequest", "__init__", "group generation_id member_id", "ask while JoinGroup waits"),
@@ -124,6 +127,7 @@ CALLED: Final = (
 )
 
 ATTRIBUTES: Final = (
+    Attribute(CONSUMER, "_client", "asked for the topic's id"),
     Attribute(CONSUMER, "_coordinator", "made in start(); its class is swapped before subscribe()"),
     Attribute(CONSUMER, "_subscription", "the one SubscriptionState"),
     Attribute(CONSUMER, "_fetcher", "the one Fetcher"),
@@ -156,6 +160,20 @@ IMPORTS: Final = (
     Import("aiokafka.client", "ConnectionGroup", "a JoinGroup under way blocks its connection"),
     Import("aiokafka.consumer.group_coordinator", "GroupCoordinator", "base class"),
     Import("aiokafka.consumer.subscription_state", "TopicPartitionState", "a fresh one for each taking"),
+    *(Import("aiokafka.protocol.api", name, "a topic's id") for name in ("Request", "RequestStruct", "Response")),
+    *(
+        Import("aiokafka.protocol.types", name, "a topic's id")
+        for name in (
+            "AbstractType",
+            "CompactArray",
+            "CompactString",
+            "Int8",
+            "Int16",
+            "Int32",
+            "Schema",
+            "TaggedFields",
+        )
+    ),
     Import("aiokafka.coordinator.assignors.abstract", "AbstractPartitionAssignor", "base class"),
     Import(PROTOCOL, "ConsumerProtocol", "decode an assignment"),
     Import(PROTOCOL, "ConsumerProtocolMemberAssignment", "what the leader answers"),
@@ -198,4 +216,5 @@ FETCH_FACTS: Final = (
     Fact("fetched records of an assignment changed in place are handed out", "partitions that stay do not pause"),
     Fact("each fetch reads the wait anew", "it is shortened for a round"),
     Fact("a partition without a position begins at the committed offset", "where no offset was handed on"),
+    Fact("an offset that the broker does not have is told, and not left", "nothing jumps to the log's start"),
 )

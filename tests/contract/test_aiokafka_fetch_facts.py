@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from aiokafka.consumer.fetcher import FetchResult, PartitionRecords
+from aiokafka.errors import OffsetOutOfRangeError
 from aiokafka.record.memory_records import MemoryRecords
 from aiokafka.structs import OffsetAndMetadata
 from aiokafka_bench import ONE, ZERO, Checks, Fetching, batch
@@ -103,3 +104,13 @@ async def begins_at_committed() -> None:
         f.assignment.state_value(ZERO).update_committed(OffsetAndMetadata(33, ""))
         await asyncio.wait_for(updating, 1)
         assert f.assignment.state_value(ZERO).position == 33
+
+
+@CHECKS.of("an offset that the broker does not have is told, and not left")
+async def out_of_range() -> None:
+    async with Fetching() as f:
+        f.change(ZERO, positions={ZERO: 7})
+        assert await f.respond(lambda: None, OffsetOutOfRangeError.errno) == {}
+        assert f.out_of_range == [0]
+        state = f.assignment.state_value(ZERO)
+        assert (state.position, state.paused, state.awaiting_reset) == (7, True, False)

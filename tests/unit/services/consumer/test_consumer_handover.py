@@ -225,6 +225,36 @@ async def test_losing_everything_while_a_listener_loads_what_was_taken_is_told_a
     assert s.group.since() == ["look up [0]", "taken [0]", "lost [0]"], "nothing is fetched"
 
 
+# Another log
+
+
+async def test_what_is_cut_off_serves_what_it_has_commits_nothing_and_is_lost_when_it_goes():
+    s = Story()
+    s.group.group = {0: 2}
+    await s.round(1, 0)
+    s.queues.put(0, records(2, 2), 1)
+    s.queues.cut_off(0, "created anew")
+    s.queues.put(0, records(4, 3), 1)
+    while found := s.queues.take():
+        s.end(*found)
+    assert (s.queues[0].position, s.queues[0].committable) == (4, None)
+    s.group.since()
+    await s.round(2)
+    assert s.group.since() == ["lost [0]", "fetch [] from {}"]
+    assert s.assignor.given == {}, "its offset means nothing to the next owner"
+
+
+async def test_an_offset_of_another_log_is_not_begun_at():
+    s = Story()
+    s.group.group, s.group.foreign = {0: 7, 1: 7}, {0}
+    await s.round(1, 0, 1)
+    for partition in (0, 1):
+        s.queues.put(partition, records(7, 1), 1)
+    assert s.queues.take()[0] is s.queues[1]
+    assert s.queues.take() is None
+    assert s.queues[0].cut_off
+
+
 # Leaving
 
 

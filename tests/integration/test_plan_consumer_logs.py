@@ -1,0 +1,131 @@
+"""A log that is not the one that was read: nothing of it is served as if it followed, and nothing is left out."""
+
+import asyncio
+import functools
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka.admin import NewTopic
+from kafka_helpers import wait_for
+from plan_consumers import DEADLINE_S, Playground, running, until
+
+from services.consumer import Event, OnLogReset, Options, PlanConsumer
+
+pytestmark = pytest.mark.kafka
+
+FAIL, START_OVER = OnLogReset.FAIL, OnLogReset.START_OVER
+
+
+@pytest.fixture
+def ground(kafka: str, namespace: str) -> Playground:
+    return Playground(kafka, namespace, 2)
+
+
+def in_a_loop(story: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    @functools.wraps(story)
+    def test(**arguments: Any) -> None:
+        asyncio.run(story(**arguments))
+
+    return test
+
+
+class Reader:
+    """A consumer that notes what it handles; one that is held back takes no event before `gate` is set."""
+
+    def __init__(self, ground: Playground, policy: OnLogReset, *, held_back: bool = False) -> None:
+        self.handled: list[tuple[int, str]] = []
+        self.gate = asyncio.Event()
+        if not held_back:
+            self.gate.set()
+        self.consumer = PlanConsumer(
+            "one", ground.connection, ground.topics, self.handle, options=Options(on_log_reset=policy)
+        )
+
+    async def handle(self, event: Event) -> None:
+        await self.gate.wait()
+        self.handled.append((event.partition, (event.value or b"").decode()))
+
+    def cut_off(self) -> dict[int, str]:
+        return {partition: queue.cut_off for partition, queue in self.consumer._queues.items() if queue.cut_off}
+
+
+def anew(ground: Playground) -> None:
+    """Delete the topic and create it again."""
+    name = ground.topics.events
+    ground.admin.delete_topics([name])[name].result(DEADLINE_S)
+    wait_for(lambda: name not in ground.admin.list_topics(timeout=DEADLINE_S).topics, "the topic is deleted")
+    ground.admin.create_topics([NewTopic(name, ground.partitions)])[name].result(DEADLINE_S)
+
+
+def values(prefix: str, count: int) -> list[str]:
+    return [f"{prefix}{number}" for number in range(count)]
+
+
+@pytest.mark.parametrize(("policy", "written"), [(START_OVER, 5), (START_OVER, 60), (FAIL, 60)])
+@in_a_loop
+async def test_a_topic_that_is_created_anew_is_served_from_its_start_or_no_more(ground, policy, written):
+    """60 events are more than were there before: every offset can still be fetched, and only the id is another."""
+    reader = Reader(ground, policy)
+    ground.put(0, *values("old", 40))
+    async with running(reader.consumer):
+        await until(lambda: len(reader.handled) == 40, "the old ones are handled")
+        await until(lambda: ground.committed(0) == 40, "and committed")
+        await until(lambda: reader.consumer._log_watch._id, "the topic's id is known")
+        await asyncio.to_thread(anew, ground)
+        ground.put(0, *values("new", written))
+        if policy is FAIL:
+            await until(lambda: 0 in reader.cut_off(), "it is noticed")
+            assert "created anew" in reader.cut_off()[0]
+        else:
+            wanted = {(0, value) for value in values("new", written)}
+            await until(lambda: wanted <= set(reader.handled), "all of the new ones are handled")
+            await until(lambda: ground.committed(0) == written, "offsets are those of the new log")
+    if policy is FAIL and ground.committed(0) > 0:  # committed before it was noticed
+        successor = Reader(ground, policy)
+        async with running(successor.consumer):
+            await until(lambda: 0 in successor.cut_off(), "the next owner notices, too")
+        assert successor.handled == []
+
+
+@pytest.mark.parametrize("policy", [START_OVER, FAIL])
+@in_a_loop
+async def test_who_begins_beyond_the_end_starts_over_or_says_so_while_others_are_served(ground, policy):
+    ground.put(0, *values("a", 10))
+    ground.put(1, *values("b", 10))
+    offsets = [TopicPartition(ground.topics.events, 0, 500)]
+    asked = ConsumerGroupTopicPartitions(ground.name, offsets)
+    ground.admin.alter_consumer_group_offsets([asked])[ground.name].result(DEADLINE_S)
+    reader = Reader(ground, policy)
+    async with running(reader.consumer):
+        if policy is FAIL:
+            await until(lambda: 0 in reader.cut_off(), "it is noticed")
+            assert "ends at 10, before 500" in reader.cut_off()[0]
+            await until(lambda: len(reader.handled) == 10, "the other partition is served")
+        else:
+            await until(lambda: len(reader.handled) == 20, "everything is handled")
+    assert ground.committed(0) == (500 if policy is FAIL else 10)
+
+
+@pytest.mark.parametrize("policy", [START_OVER, FAIL])
+@in_a_loop
+async def test_what_was_deleted_before_it_was_served_is_said_and_nothing_else_is_left_out(ground, policy):
+    reader = Reader(ground, policy, held_back=True)
+    ground.put(0, *(f"{number:04d}{'x' * 1000}" for number in range(1000)))
+    async with running(reader.consumer):
+        await until(
+            lambda: reader.consumer._queues.held and len(reader.consumer._queues[0].waiting) >= 200, "it is full"
+        )
+        deleted = ground.admin.delete_records([TopicPartition(ground.topics.events, 0, 900)])
+        await asyncio.gather(*(asyncio.wrap_future(each) for each in deleted.values()))
+        reader.gate.set()
+        await until(lambda: 0 in reader.cut_off() or len(reader.handled) >= 1000, "it is noticed")
+        reason = reader.cut_off().get(0, "")
+        first = reader.consumer._queues[0].expected
+        assert "begins at 900" in reason
+        await until(lambda: len(reader.handled) >= (first or 0), "what was fetched before is served")
+        if policy is START_OVER:
+            await until(lambda: reader.handled[-1][1].startswith("0999"), "what is left is served")
+    numbers = [int(value[:4]) for _, value in reader.handled]
+    assert numbers == list(range(first)) + (list(range(900, 1000)) if policy is START_OVER else [])

@@ -12,7 +12,7 @@ AWARE_S: Final = 1.0
 """A member that the group has dropped without its fault learns so by its next heartbeat: half of a session at most."""
 KILLERS: Final = ("hung", "killed: still there")
 """How the autoscaler's journal begins to tell of a replica that it has killed itself."""
-BY_ITSELF: Final = "exit status "
+IN_ORDER: Final = "exit status 0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,4 +186,5 @@ def wrongly_killed(ends: Iterable[Ended], disturbed: Collection[str]) -> list[st
 
 def ended_by_itself(ends: Iterable[Ended]) -> list[str]:
     """A replica that failed: whatever happens around it, it goes on, or waits."""
-    return [f"{one.replica} failed at {one.at_us}: {one.how}" for one in ends if one.how.startswith(BY_ITSELF)]
+    failures = [one for one in ends if one.how.startswith("exit status") and not one.how.startswith(IN_ORDER)]
+    return [f"{one.replica} failed at {one.at_us}: {one.how}" for one in failures]

@@ -57,10 +57,8 @@ class Pipeline:
         say("checked")
         strangers = self._world.strangers()
         self._drain(set(load.accepted))
-        strangers = {
-            pid: name for pid, name in self._world.strangers().items() if pid in strangers
-        }  # not just starting
-        found.others += [f"{name} runs as {pid}, and nobody knows of it" for pid, name in strangers.items()]
+        still = self._world.strangers()  # twice: one that is just being started is none
+        found.others += [f"{still[pid]} runs as {pid}, and nobody knows of it" for pid in still if pid in strangers]
         self._check(set(load.accepted), found)
         return found
 

@@ -81,10 +81,15 @@ class ProcessLauncher:
         self._logs.mkdir(parents=True, exist_ok=True)
 
     def start(self, name: str) -> ReplicaProcess:
-        """Start the replica `name`. Raises OSError when the system cannot."""
+        """Start the replica `name`. Raises OSError when the system cannot; then no process runs."""
         child = start_module(self._module, self._environ | {"TAILPACK_REPLICA": name}, self._log(name))
         process = ReplicaProcess(child.pid, identity(child.pid), child)
-        self.remember(name, process)
+        try:
+            self.remember(name, process)
+        except OSError:  # a full disk: a replica of which nobody knows would serve under a name that another one gets
+            child.kill()
+            child.wait()
+            raise
         return process
 
     def remember(self, name: str, process: ReplicaProcess, incarnation: str = "") -> None:

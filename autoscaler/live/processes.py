@@ -5,6 +5,7 @@ A small state machine for each replica. `reconcile` advances all of them and nev
 
 import signal
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -222,7 +223,8 @@ class ProcessScaler:
             return
         if one.report is None:
             one.incarnation = report.incarnation
-            self._launcher.remember(one.name, process, report.incarnation)
+            with suppress(OSError):  # a full disk: the file of its start tells enough to find it again
+                self._launcher.remember(one.name, process, report.incarnation)
         one.report = report
         if one.phase is Phase.STARTING and not one.verdict and self._able(report):
             one.phase, one.due_s, one.ready_s = Phase.READY, float("inf"), self._clock()

@@ -1,15 +1,17 @@
 """Real processes: what is remembered of them, and how they are found again."""
 
+import errno
 import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
+import psutil
 import pytest
 from kafka_helpers import wait_for
 
-from autoscaler.live.launcher import PidFile, ProcessLauncher
+from autoscaler.live.launcher import PidFile, ProcessLauncher, ReplicaProcess
 
 NAPPER = "import os, sys, time; print('my name is', os.environ['TAILPACK_REPLICA'], flush=True); time.sleep(60)"
 
@@ -52,6 +54,19 @@ def test_a_failed_start_leaves_status_and_last_words(nursery: Nursery) -> None:
     assert (end.how, end.clean) == ("exit status 3", False)
     assert launcher.last_log_line("payment-0") == "the disk is full"
     assert launcher.last_log_line("payment-9") == ""
+
+
+def test_a_replica_that_cannot_be_written_down_does_not_run(nursery: Nursery, monkeypatch: pytest.MonkeyPatch) -> None:
+    launcher = nursery.launcher()
+
+    def full(name: str, process: ReplicaProcess, incarnation: str = "") -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(launcher, "remember", full)
+    with pytest.raises(OSError, match="No space left"):
+        launcher.start("payment-0")
+    children = psutil.Process().children()
+    assert not [one for one in children if "napper" in one.cmdline()]
 
 
 def test_the_next_launcher_finds_the_same_process_and_sees_it_end(nursery: Nursery) -> None:

@@ -64,6 +64,8 @@ class Ended:
 class Evidence:
     """What was read so far, in the order of the logs."""
 
+    requested: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Order id → partition and offset in payments.requested, of the newest record."""
     settled: list[Served] = field(default_factory=list)
     shipped: list[str] = field(default_factory=list)
     """Order ids, one for each record."""
@@ -84,7 +86,8 @@ def lost(accepted: Collection[str], found: Evidence) -> list[str]:
         if order in refused:
             said.append(f"order {order} was accepted, and refused later")
         elif order not in verdicts:
-            said.append(f"order {order} has no payment")
+            where = "at payments.requested/{}/{}".format(*found.requested[order]) if order in found.requested else ""
+            said.append(f"order {order} {where or 'was never requested, and'} has no payment")
         elif verdicts[order] and order not in shipped:
             said.append(f"order {order} is paid and not shipped")
         elif order not in notified:

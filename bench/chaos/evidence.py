@@ -11,7 +11,14 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from bench.chaos.checker import Commit, Ended, Evidence, Members, Served
 
 OFFSETS: Final = "__consumer_offsets"
-LOGS: Final = ("payments.settled", "shipments.scheduled", "notifications.sent", "autoscaler.journal", "dead.letters")
+LOGS: Final = (
+    "payments.requested",
+    "payments.settled",
+    "shipments.scheduled",
+    "notifications.sent",
+    "autoscaler.journal",
+    "dead.letters",
+)
 CONTROL: Final = ("autoscaler.plans", "payment.progress")
 OFFSET_KEYS: Final = (0, 1)
 """Versions of a key in that topic that tell of an offset."""
@@ -83,6 +90,8 @@ class Reader:
             return
         told = json.loads(message.value() or b"")
         match topic.removeprefix(f"{self._namespace}."):
+            case "payments.requested":
+                self.found.requested[_order(told)] = (message.partition(), message.offset())
             case "payments.settled":
                 self.found.settled.append(_served(told))
             case "shipments.scheduled":

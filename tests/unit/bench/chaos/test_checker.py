@@ -60,7 +60,16 @@ def test_what_is_well_says_nothing(name: str) -> None:
 
 
 FEEDS: dict[str, tuple[str, Evidence, str]] = {
-    "no payment": ("lost", broken(settled=[served(n) for n in range(6) if n != 3]), "o3 has no payment"),
+    "no payment": (
+        "lost",
+        broken(settled=[served(n) for n in range(6) if n != 3]),
+        "o3 was never requested, and has no payment",
+    ),
+    "requested only": (
+        "lost",
+        broken(requested={"o3": (7, 12)}, settled=[served(n) for n in range(6) if n != 3]),
+        "o3 at payments.requested/7/12 has no payment",
+    ),
     "not shipped": ("lost", broken(shipped=["o0", "o1", "o2", "o3"]), "o4 is paid and not shipped"),
     "not told": ("lost", broken(notified=list(ORDERS[:5])), "nobody was told of order o5"),
     "refused": ("lost", broken(refused=["o1"]), "o1 was accepted, and refused later"),

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Final, Protocol
 
 from aiokafka.client import ConnectionGroup
+from aiokafka.conn import CloseReason
 from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.coordinator.protocol import ConsumerProtocol
 from aiokafka.errors import KafkaError, NoError, RebalanceInProgressError
@@ -132,7 +133,14 @@ class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships
             return
         # aiokafka's own would wait behind JoinGroup, and take what a round says that has just ended for an eviction.
         request, asked_s = HeartbeatRequest(self.group_id, self.generation, self.member_id), self.lease.now_s()
-        answer = await self._client.send(self.coordinator_id, request, group=ConnectionGroup.DEFAULT)
+        node = self.coordinator_id
+        try:
+            answer = await self._client.send(node, request, group=ConnectionGroup.DEFAULT)
+        except KafkaError:
+            # JoinGroup would wait on for a coordinator that is gone: cut off, it is sent again to whoever is it by now.
+            if (waiting := self._client._conns.get((node, ConnectionGroup.COORDINATION))) is not None:
+                waiting.close(reason=CloseReason.CONNECTION_TIMEOUT)
+            raise
         self._note_proof(request, answer, asked_s, in_round=True)
 
     @property

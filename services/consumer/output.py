@@ -15,7 +15,10 @@ from services.consumer.partition_queue import PartitionQueue, PartitionQueues
 log = logging.getLogger(__name__)
 
 LEADERLESS_S: Final = 120.0
-"""How long an output may wait for a leader before the replica gives up; none of it has been committed."""
+"""How long an output may wait for a leader, or for its acknowledgement, before the replica gives up; none of it has
+been committed, so it is served again."""
+LOOK_S: Final = 1.0
+"""Between two looks at the oldest output. They are counted: a process that was frozen finds any time gone at once."""
 FENCED: Final = (
     errors.UnknownMemberIdError,
     errors.IllegalGenerationError,
@@ -35,8 +38,11 @@ class Output:
 
     def __init__(self, connection: Mapping[str, Any], failed: "asyncio.Future[None]") -> None:
         self._producer = AIOKafkaProducer(**connection, acks="all", enable_idempotence=True, linger_ms=0)
+        self._producer._message_accumulator._batch_ttl = LEADERLESS_S  # aiokafka would take the time of a request
         self._failed = failed
-        self._outstanding = 0
+        self._looks = 0
+        self._outstanding: dict[asyncio.Future[None], int] = {}
+        """Output → look before which it was sent, the oldest first."""
         self._drained = asyncio.Event()
         self._drained.set()
 
@@ -51,7 +57,7 @@ class Output:
     async def send(self, topic: str, key: bytes | None, value: bytes) -> "asyncio.Future[None]":
         """Hand one record to the producer; the future is done once the broker has it."""
         future = await self._placed(topic, key, value)
-        self._outstanding += 1
+        self._outstanding[future] = self._looks
         self._drained.clear()
         future.add_done_callback(self._settled)
         return future
@@ -75,13 +81,22 @@ class Output:
         """Wait until everything sent so far is acknowledged."""
         await self._drained.wait()
 
+    async def watch(self) -> None:
+        """Raise KafkaTimeoutError once an output has waited too long: the producer itself never gives up on one."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            self._looks += 1
+            oldest = next(iter(self._outstanding.values()), self._looks)
+            if (self._looks - oldest) * LOOK_S > LEADERLESS_S:
+                raise errors.KafkaTimeoutError(f"an output was not acknowledged within {LEADERLESS_S:g} s")
+
     async def stop(self) -> None:
         """Send what is left and disconnect."""
         await self._producer.stop()
 
     def _settled(self, sent: "asyncio.Future[None]") -> None:
-        self._outstanding -= 1
-        if self._outstanding == 0:
+        del self._outstanding[sent]
+        if not self._outstanding:
             self._drained.set()
         if not sent.cancelled() and (error := sent.exception()):
             self._fail(error)

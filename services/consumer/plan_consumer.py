@@ -183,6 +183,7 @@ class PlanConsumer:
             self._membership.run(),
             self._prober.run(),
             self._lease.watch(),
+            self._clients.output.watch(),
         ]
         tasks = [asyncio.ensure_future(duty) for duty in duties]
         try:

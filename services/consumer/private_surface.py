@@ -21,6 +21,8 @@ FETCHER: Final = "aiokafka.consumer.fetcher.Fetcher"
 CLUSTER: Final = "aiokafka.cluster.ClusterMetadata"
 CLIENT: Final = "aiokafka.client.AIOKafkaClient"
 CONNECTION: Final = "aiokafka.conn.AIOKafkaConnection"
+PRODUCER: Final = "aiokafka.producer.producer.AIOKafkaProducer"
+ACCUMULATOR: Final = "aiokafka.producer.message_accumulator.MessageAccumulator"
 ASSIGNOR: Final = "aiokafka.coordinator.assignors.abstract.AbstractPartitionAssignor"
 PROTOCOL: Final = "aiokafka.coordinator.protocol"
 ADMIN: Final = "aiokafka.protocol.admin"
@@ -107,6 +109,7 @@ CALLED: Final = (
     ),
     Method(FETCHER, "_notify", "future", "wake the fetcher"),
     Method(CLIENT, "send", "node_id request group", "leave for another, describe the group"),
+    Method(CONNECTION, "close", "reason exc", "do not wait on for a coordinator that is gone"),
     Method(CLIENT, "ready", "node_id group", "the connection of JoinGroup is there"),
     Method(CLUSTER, "brokers", "", "all are asked whether they are there"),
     Method(CLIENT, "force_metadata_update", "", "see partitions that a plan names"),
@@ -143,7 +146,9 @@ ATTRIBUTES: Final = (
     Attribute(COORDINATOR, "_rebalance_timeout_ms", "how long a round may keep JoinGroup waiting"),
     Attribute(CLIENT, "cluster", "knows the brokers"),
     Attribute(CLIENT, "_conns", "the connection of JoinGroup, by node and group"),
-    Attribute(CONNECTION, "_request_timeout", "longer for JoinGroup"),
+    Attribute(CONNECTION, "_request_timeout", "longer for JoinGroup and SyncGroup"),
+    Attribute(PRODUCER, "_message_accumulator", "holds what was not sent yet"),
+    Attribute(ACCUMULATOR, "_batch_ttl", "how long an output waits for a leader; else the time of a request"),
     Attribute(STATE, "subscription", "None when unsubscribed"),
     Attribute(SUBSCRIPTION, "active", "left meanwhile?"),
     Attribute(SUBSCRIPTION, "assignment", "None before the first round"),
@@ -158,6 +163,7 @@ ATTRIBUTES: Final = (
 
 IMPORTS: Final = (
     Import("aiokafka.client", "ConnectionGroup", "a JoinGroup under way blocks its connection"),
+    Import("aiokafka.conn", "CloseReason", "why a connection is cut off"),
     Import("aiokafka.consumer.group_coordinator", "GroupCoordinator", "base class"),
     Import("aiokafka.consumer.subscription_state", "TopicPartitionState", "a fresh one for each taking"),
     *(Import("aiokafka.protocol.api", name, "a topic's id") for name in ("Request", "RequestStruct", "Response")),
@@ -205,7 +211,7 @@ GROUP_FACTS: Final = (
     Fact("a leave can take another connection than a join", "it is not kept waiting by it"),
     Fact("a group description begins with error, group and state", "see whether the group is empty"),
     Fact("user data survives the protocol", "introductions, origins and offsets travel in it"),
-    Fact("an idempotent producer never gives up on a batch", "the time of a request bounds only the wait for a leader"),
+    Fact("an idempotent producer never gives up on a batch", "the replica does"),
 )
 
 FETCH_FACTS: Final = (

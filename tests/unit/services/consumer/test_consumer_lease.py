@@ -6,8 +6,15 @@ from typing import Any
 
 import pytest
 from aiokafka.client import ConnectionGroup
+from aiokafka.conn import CloseReason
 from aiokafka.consumer.group_coordinator import GroupCoordinator
-from aiokafka.errors import IllegalGenerationError, NoError, RebalanceInProgressError, UnknownMemberIdError
+from aiokafka.errors import (
+    IllegalGenerationError,
+    NoError,
+    RebalanceInProgressError,
+    RequestTimedOutError,
+    UnknownMemberIdError,
+)
 from aiokafka.protocol.commit import OffsetCommitRequest
 from aiokafka.protocol.group import HeartbeatRequest, JoinGroupRequest, SyncGroupRequest
 
@@ -174,6 +181,21 @@ def test_the_wait_for_a_round_does_not_count(clock: Clock, monkeypatch: pytest.M
     monkeypatch.setattr(GroupCoordinator, "_send_req", answered_late)
     asyncio.run(coordinator(clock.lease, joining=True)._send_req(request_of(SyncGroupRequest)))
     assert clock.lease.is_out
+
+
+def test_a_round_is_not_waited_for_at_a_coordinator_that_does_not_answer_beside_it(clock: Clock) -> None:
+    """A host that vanished sends no reset: JoinGroup alone would wait as long as a round may last."""
+    asking, cut = coordinator(clock.lease, joining=True), []
+
+    async def send(*_: object, **__: object) -> None:
+        raise RequestTimedOutError
+
+    joining = SimpleNamespace(close=lambda reason: cut.append((reason, clock.now_s)))
+    asking.coordinator_id = 1
+    asking._client = SimpleNamespace(send=send, _conns={(1, ConnectionGroup.COORDINATION): joining})
+    with pytest.raises(RequestTimedOutError):
+        asyncio.run(asking.probe())
+    assert cut == [(CloseReason.CONNECTION_TIMEOUT, clock.now_s)]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,39 @@
+"""An output that nobody acknowledges ends the replica: nothing of it has been committed, so it is served again."""
+
+import asyncio
+
+import pytest
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaTimeoutError
+
+from services.consumer.output import LEADERLESS_S, Output
+
+
+def test_an_output_without_acknowledgement_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> int:
+        sent: list[asyncio.Future[None]] = []
+        looks, pause = 0, asyncio.sleep
+
+        async def send(*_: object, **__: object) -> "asyncio.Future[None]":
+            sent.append(asyncio.get_running_loop().create_future())
+            return sent[-1]
+
+        async def look(_: float) -> None:
+            nonlocal looks
+            looks += 1
+            if looks == 50:
+                await output.send("settled", None, b"two")
+            if looks == 100:
+                sent[0].set_result(None)
+            await pause(0)
+
+        monkeypatch.setattr(AIOKafkaProducer, "send", send)
+        monkeypatch.setattr(asyncio, "sleep", look)
+        output = Output({"bootstrap_servers": "127.0.0.1:1"}, asyncio.get_running_loop().create_future())
+        await output.send("settled", None, b"one")
+        with pytest.raises(KafkaTimeoutError, match="not acknowledged within 120 s"):
+            await output.watch()
+        await output.stop()
+        return looks
+
+    assert asyncio.run(story()) == 50 + LEADERLESS_S

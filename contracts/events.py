@@ -185,7 +185,7 @@ class Grouping(StrEnum):
 
 
 DEMO_TOKEN_KEY: Final = "tailpack-demo"  # noqa: S105 a default for demonstrations
-"""Key of card tokens unless Order is told another one, which everything but a demonstration should do."""
+"""Key of card tokens where all cards are made up. Order refuses it anywhere else."""
 
 
 def card_token(card_number: str, key: str) -> str:

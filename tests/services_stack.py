@@ -79,6 +79,7 @@ class Stack:
                 "HTTP_PORT": str(self.ports[service]),
                 "PAYMENT_PARTITIONS": str(PARTITIONS),
                 "GROUPING": "explicit",
+                "DEMO": "true",
                 **self.settings,
             }
             environ = os.environ | {f"TAILPACK_{name}": value for name, value in settings.items()}

@@ -18,7 +18,10 @@ from contracts.validation import UNDECODABLE
 from services.common.records import ServiceError
 
 READ_DEADLINE_S: Final = 60.0
-FETCH_BYTES: Final = 4_194_304
+FETCH_BYTES: Final = 524_288
+"""Of each partition at once: what is fetched and not yet taken is memory."""
+
+BATCH: Final = 1000
 
 IdOf = Callable[[bytes], str | None]
 """Value of an output record → the id of the effect; None for a record of another stage. Raises UNDECODABLE."""
@@ -81,7 +84,7 @@ async def _read(connection: Connection, tails: Mapping[str, int], take: Take) ->
     try:
         ends = await _seek_tails(consumer, tails)
         while ends:
-            batch: dict[TopicPartition, list[Any]] = await consumer.getmany(*ends, timeout_ms=200)
+            batch: dict[TopicPartition, list[Any]] = await consumer.getmany(*ends, timeout_ms=200, max_records=BATCH)
             for partition, records in batch.items():
                 for record in records:
                     try:

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.events import DEMO_TOKEN_KEY, Grouping, NotificationSent, OrderStatus, PaymentSettled, Status
-from contracts.settings import required, setting
+from contracts.settings import Rule, Values, required, setting
 from contracts.topics import Group, Topic, qualified
 from services.common.faust_app import ServiceSettings
 from services.common.read_back import identity_in
@@ -15,6 +16,8 @@ from services.common.service import Kept, Service
 from services.order import domain
 from services.order.http import OrdersApi
 from services.order.status import TAIL, StatusBoard, of_notification, of_payment
+
+MIN_KEY_LENGTH: Final = 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,8 +28,31 @@ class OrderSettings(ServiceSettings):
     """Partitions of payments.requested."""
     grouping: Grouping = setting(Grouping.KEY)
     """key: by the customer's hash. explicit: by the header `partition`, by the customer's hash without one."""
-    card_token_key: str = setting(DEMO_TOKEN_KEY)
-    """Secret of the keyed hash that turns card numbers into tokens."""
+    card_token_key: str = setting("")
+    """Secret of the keyed hash that turns card numbers into tokens, of 16 characters or more."""
+    demo: bool = setting(False)
+    """Whether these orders are made up: card numbers then get tokens of a key that everybody knows."""
+
+    @classmethod
+    def rules(cls) -> tuple[tuple[str, Rule], ...]:
+        """Return the base's rules and: real cards need a secret."""
+        return (*super().rules(), ("demo", _secret))
+
+    @property
+    def token_key(self) -> str:
+        """The key that is used."""
+        return self.card_token_key or DEMO_TOKEN_KEY
+
+
+def _secret(values: Values) -> str | None:
+    """Say what to do where the key is none. The key itself is never told: this is said of another setting."""
+    key = values["card_token_key"]
+    if values["demo"] or (len(key) >= MIN_KEY_LENGTH and key != DEMO_TOKEN_KEY):
+        return None
+    return (
+        f"card tokens need a secret; set TAILPACK_CARD_TOKEN_KEY to {MIN_KEY_LENGTH} random characters or more, "
+        "or TAILPACK_DEMO=true where no card is real"
+    )
 
 
 def build(connection: Connection, settings: OrderSettings) -> Service:
@@ -47,7 +73,7 @@ def build(connection: Connection, settings: OrderSettings) -> Service:
         payment_partitions=settings.payment_partitions,
     )
     target = service.named(Topic.PAYMENTS_REQUESTED)
-    token_key = settings.card_token_key
+    token_key = settings.token_key
 
     def accept(record: Incoming) -> Iterator[Effect | Refusal]:
         found = domain.accepted(record, settings.grouping, settings.payment_partitions, token_key, now_us())

@@ -133,6 +133,7 @@ class Stack:
             settings |= {
                 "GROUPING": self.scenario.load.grouping,
                 "PAYMENT_PARTITIONS": str(self.scenario.payment.partitions),
+                "DEMO": "true",  # the generator's cards are made up
             }
         return settings
 

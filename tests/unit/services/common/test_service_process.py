@@ -32,6 +32,23 @@ def test_bad_settings_are_all_named(service: str) -> None:
     assert any(line.startswith(f"{service}: TAILPACK_HTTP_PORT = 'seventy'") for line in lines)
 
 
+@pytest.mark.parametrize("key", ["", "tailpack-demo", "too short"])
+def test_without_a_secret_for_card_tokens_order_does_not_start(key: str) -> None:
+    settings = {"TAILPACK_BOOTSTRAP_SERVERS": "127.0.0.1:1", "TAILPACK_PAYMENT_PARTITIONS": "3"}
+    ended = run("order", **settings, TAILPACK_CARD_TOKEN_KEY=key)
+    (line,) = ended.stderr.splitlines()
+    assert ended.returncode == 2
+    assert "set TAILPACK_CARD_TOKEN_KEY to 16 random characters or more, or TAILPACK_DEMO=true" in line
+    assert not key or key not in line
+
+
+def test_a_secret_for_card_tokens_is_not_told() -> None:
+    key = "a secret of more than sixteen characters"
+    ended = run("order", TAILPACK_CARD_TOKEN_KEY=key, TAILPACK_HTTP_PORT="seventy", TAILPACK_DEMO="perhaps")
+    assert ended.returncode == 2
+    assert key not in ended.stderr + ended.stdout
+
+
 def test_a_taken_port_is_named_before_anything_else_is_tried() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

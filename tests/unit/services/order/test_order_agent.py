@@ -48,7 +48,7 @@ class Memory:
 @asynccontextmanager
 async def order_agent(folder: Path) -> AsyncIterator[tuple[Service, Any, Memory]]:
     """Yield the service, its agent's stream, and what its producer was given."""
-    settings = OrderSettings(data_dir=str(folder), payment_partitions=9, grouping=Grouping.EXPLICIT)
+    settings = OrderSettings(data_dir=str(folder), payment_partitions=9, grouping=Grouping.EXPLICIT, demo=True)
     service = build(Connection(bootstrap_servers="127.0.0.1:1", namespace="t"), settings)
     memory = Memory()
     service.app.producer = memory
@@ -91,7 +91,7 @@ async def test_what_cannot_be_accepted_becomes_a_dead_letter(tmp_path: Path) -> 
 
 
 async def test_nothing_is_answered_before_the_past_is_read_back(tmp_path: Path) -> None:
-    settings = OrderSettings(data_dir=str(tmp_path), payment_partitions=3)
+    settings = OrderSettings(data_dir=str(tmp_path), payment_partitions=3, demo=True)
     service = build(Connection(bootstrap_servers="127.0.0.1:1"), settings)
     application = web.Application()
     application.add_routes(service.routes)

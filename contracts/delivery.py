@@ -21,6 +21,15 @@ class Delivery(StrEnum):
     """Faust as it comes: aiokafka, eager rebalancing."""
 
 
+class Guarantee(StrEnum):
+    """How often an event has its effect, whatever ends in mid-work; Kafka Streams calls it processing.guarantee."""
+
+    AT_LEAST_ONCE = "at_least_once"
+    """Outputs are written at once; who reads them drops repeats by their ids."""
+    EXACTLY_ONCE = "exactly_once"
+    """Outputs and offsets are written in one transaction: who reads with read_committed sees each once."""
+
+
 OUR_DELIVERIES: Final = (Delivery.INCREMENTAL, Delivery.EAGER)
 """What our own consumer does: it follows plans that name the owner of each partition."""
 RUNTIMES: Final = tuple(one for one in Delivery if one not in OUR_DELIVERIES)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from contracts.delivery import OUR_DELIVERIES, Delivery
+from contracts.delivery import OUR_DELIVERIES, Delivery, Guarantee
 from contracts.settings import Rule, Settings, Values, setting
 
 LEAST_SERVICE_TIME_S: Final = 0.00001
@@ -24,6 +24,9 @@ class Membership(Settings):
     same. Where no broker answers it does not wait."""
     delivery: Delivery = setting(Delivery.INCREMENTAL)
     """How plans are carried out. A runtime's name means that runtime."""
+    guarantee: Guarantee = setting(Guarantee.AT_LEAST_ONCE)
+    """Whether an event whose replica ends may have its output written twice, to be dropped by its id, or never. Our own
+    consumer's; outputs of exactly_once are seen at its next commit."""
 
     @classmethod
     def rules(cls) -> tuple[tuple[str, Rule], ...]:

@@ -49,6 +49,8 @@ class PaymentGroup:
     session_s: float = 6.0
     settings: dict[str, str] = field(default_factory=dict)
     """Further environment of each replica."""
+    module: str = "services.payment"
+    """What a replica runs."""
     processes: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
     progress: dict[str, Progress] = field(default_factory=dict)
     history: list[Progress] = field(default_factory=list)
@@ -89,7 +91,7 @@ class PaymentGroup:
                 **self.settings,
             }
             with (self.folder / f"{name}.log").open("ab") as log:
-                command = [sys.executable, "-m", "services.payment"]
+                command = [sys.executable, "-m", self.module]
                 self.processes[name] = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
 
     def signal(self, name: str, number: int) -> None:

@@ -113,7 +113,9 @@ def use_our_transport(app: faust.App, may_write: Callable[[], None] = lambda: No
 class _ConsumerThread(AIOKafkaConsumerThread):  # type: ignore[misc]
     def _create_worker_consumer(self, transport: Any) -> aiokafka.AIOKafkaConsumer:
         consumer = super()._create_worker_consumer(transport)
-        consumer._fetch_max_wait_ms = FETCH_WAIT_MS  # read when the consumer starts, which is after this
+        # Read when the consumer starts, which is after this.
+        consumer._fetch_max_wait_ms = FETCH_WAIT_MS
+        consumer._isolation_level = "read_committed"  # what an aborted transaction of Payment wrote was never said
         return consumer
 
 

@@ -11,13 +11,14 @@ from aiokafka import AIOKafkaConsumer
 from aiokafka.errors import KafkaError
 
 from contracts.connection import Connection
-from contracts.delivery import Delivery
+from contracts.delivery import Delivery, Guarantee
 from contracts.topics import AUTO_OFFSET_RESET
 from services.consumer.assignor import PlanAssignor
 from services.consumer.coordinator import FETCH_WAIT_MS, PlanCoordinator
 from services.consumer.interface import Options, ReplicaError, Topics
 from services.consumer.output import Output
 from services.consumer.plan_reader import PlanReader
+from services.consumer.transaction import Transactions
 
 log = logging.getLogger(__name__)
 
@@ -61,6 +62,11 @@ class Clients:
         }
         self.plans = PlanReader(shared, topics.plans)
         self.output = Output(shared, self.failed)
+        self.transactions = (
+            Transactions(shared, topics.group, replica, incarnation, timeout_s=options.session_s)
+            if options.guarantee is Guarantee.EXACTLY_ONCE
+            else None
+        )
         self.assignor = PlanAssignor(
             replica, incarnation, lambda: self.plans.newest, eager=options.delivery is Delivery.EAGER
         )
@@ -76,6 +82,7 @@ class Clients:
             partition_assignment_strategy=[self.assignor],
             auto_offset_reset=AUTO_OFFSET_RESET,
             enable_auto_commit=False,
+            isolation_level="read_committed",
             session_timeout_ms=int(options.session_s * 1000),
             heartbeat_interval_ms=int(options.heartbeat_s * 1000),
             rebalance_timeout_ms=int(options.rebalance_timeout_s * 1000),
@@ -91,7 +98,9 @@ class Clients:
         deadline = time.monotonic() + START_DEADLINE_S
         where = self._where
         unreachable = f"no Kafka at {where} within {START_DEADLINE_S:.0f} s; start it or set TAILPACK_BOOTSTRAP_SERVERS"
-        starts = (self.consumer.start, self.output.start, self.plans.connect)
+        starts = [self.consumer.start, self.output.start, self.plans.connect]
+        if self.transactions:
+            starts.append(self.transactions.start)
         await together(*(patiently(start, unreachable, deadline=deadline) for start in starts))
         await self._check_topics(deadline)
         self.coordinator = PlanCoordinator.adopt(self.consumer, self._topics.events)
@@ -114,7 +123,7 @@ class Clients:
     async def close(self, deadline_s: float = CLOSE_DEADLINE_S) -> None:
         """Disconnect; the group is left first where that has not happened."""
         self.failed.cancel()
-        clients = (self.consumer, self.plans, self.output)
+        clients = filter(None, (self.consumer, self.plans, self.output, self.transactions))
         stops = (asyncio.wait_for(client.stop(), deadline_s) for client in clients)
         # Collected, not raised: aiokafka lets its own CancelledError out when the broker is away.
         for outcome in await asyncio.gather(*stops, return_exceptions=True):

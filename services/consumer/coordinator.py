@@ -15,7 +15,7 @@ from aiokafka.client import ConnectionGroup
 from aiokafka.conn import CloseReason
 from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.coordinator.protocol import ConsumerProtocol
-from aiokafka.errors import KafkaError, NoError, RebalanceInProgressError
+from aiokafka.errors import KafkaError, NoError, NotCoordinatorForGroupError, RebalanceInProgressError
 from aiokafka.protocol.admin import DescribeGroupsRequest
 from aiokafka.protocol.commit import OffsetCommitRequest
 from aiokafka.protocol.group import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
@@ -24,6 +24,7 @@ from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
 from services.consumer.lease import Lease
 from services.consumer.log_watch import Position
+from services.consumer.requests import UNKNOWN_OFFSET, StableOffsetFetch, stable_offsets
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +37,6 @@ ROUND_FETCH_WAIT_MS: Final = 5
 """… which is why fetches are kept short while a round is on."""
 NO_MEMBERS: Final = ("Empty", "Dead")
 """Group states in which nobody is a member; Kafka calls a group that does not exist Dead."""
-UNKNOWN_OFFSET: Final = -1
 NOWHERE: Final = -1
 """Position of a partition that was let go. No fetch has it, so no response fits. Without any position the fetcher's
 search for positions, if it is under way, would wait for ever for one that nobody looks up any more."""
@@ -106,6 +106,15 @@ class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships
         if self.joining:  # it would queue behind JoinGroup and arrive with a stale generation
             raise RebalanceInProgressError(self.group_id)
         await super()._do_commit_offsets(assignment, offsets)
+
+    async def _do_fetch_commit_offsets(self, partitions: Collection[Any]) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Return offsets that no transaction can change any more. Raises KafkaError while one may."""
+        answer = await self._send_req(StableOffsetFetch(self.group_id, dict.fromkeys(partitions)))
+        try:
+            return stable_offsets(answer, self.group_id)
+        except NotCoordinatorForGroupError:
+            self.coordinator_dead()
+            raise
 
     async def _send_req(self, request: Any) -> Any:
         asked_s, in_round = self.lease.now_s(), self.joining

@@ -42,6 +42,8 @@ class Membership:
     """Called after each round."""
     failed: "asyncio.Future[None]"
     """Gets the first error that the replica cannot survive."""
+    ended: Callable[[Eviction], Coroutine[Any, Any, None]] | None = None
+    """Ends, as a coroutine that never raises, what a dead replica has left open."""
     linger_s: float = LINGER_S
     state: ReplicaState = ReplicaState.WARM
     _leaving: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -160,6 +162,10 @@ class Membership:
     async def _evict(self, evictions: Sequence[Eviction]) -> None:
         fresh = {each.member_id for each in evictions if each.member_id} - self._evicted
         self._evicted |= fresh
+        if self.ended is not None:
+            for each in evictions:
+                if each.member_id in fresh:
+                    self._start(self.ended(each))
         await asyncio.gather(*map(self.coordinator.evict, sorted(fresh)))
 
     async def _help_out(self) -> None:

@@ -163,12 +163,8 @@ class Committer:
             # would then send these offsets under whatever generation it has by that time.
             if not self._may_commit():
                 return False
-            at = {
-                TopicPartition(self._topic, p): OffsetAndMetadata(offset, self.metadata())
-                for p, offset in offsets.items()
-            }
             try:
-                await self._coordinator._do_commit_offsets(None, at)
+                await self._write(queues, offsets)
             except FENCED as moved_on:
                 log.info(
                     "commit refused (%s): the events since the last one will be served again", type(moved_on).__name__
@@ -181,6 +177,14 @@ class Committer:
             for partition, offset in offsets.items():
                 queues[partition].committed(offset)
             return True
+
+    async def _write(self, queues: Mapping[int, PartitionQueue], offsets: Mapping[int, int]) -> None:
+        """Give the group these offsets of these queues. Raises KafkaError: it does not have them."""
+        await self._coordinator._do_commit_offsets(None, self._at(offsets))
+
+    def _at(self, offsets: Mapping[int, int]) -> dict[TopicPartition, OffsetAndMetadata]:
+        said = self.metadata()
+        return {TopicPartition(self._topic, p): OffsetAndMetadata(offset, said) for p, offset in offsets.items()}
 
     def _committable(self, partitions: Collection[int] | None) -> tuple[dict[int, PartitionQueue], dict[int, int]]:
         queues = {p: queue for p, queue in self._queues.items() if partitions is None or p in partitions}

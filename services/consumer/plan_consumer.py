@@ -13,7 +13,7 @@ from aiokafka.errors import KafkaError
 
 from contracts.clock import now_us
 from contracts.connection import Connection
-from contracts.delivery import Delivery
+from contracts.delivery import Delivery, Guarantee
 from contracts.progress import Progress, ReplicaState
 from services.common.logs import quiet_aiokafka
 from services.consumer.clients import CLOSE_DEADLINE_S, FORLORN_S, Clients
@@ -24,10 +24,12 @@ from services.consumer.lease import Lease, Prober
 from services.consumer.listeners import Calls, Listeners
 from services.consumer.log_watch import LogWatch
 from services.consumer.membership import Membership
+from services.consumer.outbox import Outbox
 from services.consumer.output import Committer, ProgressReporter
 from services.consumer.partition_queue import PartitionQueues
 from services.consumer.server import Poller, Server
 from services.consumer.shutdown import SILENCE_S, served_again, silence, unless
+from services.consumer.transaction import AtomicCommitter
 
 log = logging.getLogger(__name__)
 
@@ -76,6 +78,10 @@ class PlanConsumer:
         if on_error is not None and topics.dead_letters:
             raise ValueError("give either on_error or a topic of dead letters")
         self._on_error = self._bury if topics.dead_letters else on_error
+        self._outbox = Outbox() if self._options.guarantee is Guarantee.EXACTLY_ONCE else None
+        if self._outbox:
+            self._handle = self._outbox.handler(self._handle)
+            self._on_error = self._outbox.on_error(self._on_error) if self._on_error else None
         self._busy_s = busy_s
         self._close_s = CLOSE_DEADLINE_S
         self._incarnation = f"{now_us():016d}-{secrets.token_hex(4)}"  # sorts by start time
@@ -106,8 +112,11 @@ class PlanConsumer:
                 await self._clients.close(self._close_s)
 
     async def send(self, topic: str, key: bytes | None, value: bytes) -> "asyncio.Future[None]":
-        """Write a record with the replica's own producer; the future is done once all in-sync copies have it."""
-        return await self._clients.output.send(topic, key, value)
+        """Write a record with the replica's own producer; the future is done once all in-sync copies have it.
+
+        With exactly_once, in handlers only: it is done at once, and the record is written when its event is committed.
+        """
+        return await (self._outbox or self._clients.output).send(topic, key, value)
 
     def pause(self, partition: int) -> None:
         """Start no further event of a partition. One that moves starts unpaused. Raises KeyError: not held now."""
@@ -138,7 +147,10 @@ class PlanConsumer:
         self._lease = Lease(options.session_s, options.rebalance_timeout_s)
         self._progress = ProgressReporter(clients.output, self._topics.progress, self._snapshot)
         self._server = Server(queues, self._lease, self._handle, self._on_error, options)
-        self._committer = Committer(clients.coordinator, queues, self._topics.events, options.commit_interval_s)
+        what = (clients.coordinator, queues, self._topics.events, options.commit_interval_s)
+        self._committer = Committer(*what)
+        if self._outbox and clients.transactions:
+            self._committer = AtomicCommitter(*what, outbox=self._outbox, transactions=clients.transactions)
         self._handover = Handover(
             coordinator=clients.coordinator,
             assignor=clients.assignor,
@@ -160,6 +172,7 @@ class PlanConsumer:
             changed=self._progress.changed,
             completed=self._prober.round_completed,
             failed=clients.failed,
+            ended=clients.transactions.end if clients.transactions else None,
         )
         self._log_watch = LogWatch(clients.consumer, queues, self._topics.events, options.on_log_reset)
         clients.coordinator.out_of_range = self._log_watch.out_of_range

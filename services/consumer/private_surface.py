@@ -23,12 +23,18 @@ CLIENT: Final = "aiokafka.client.AIOKafkaClient"
 CONNECTION: Final = "aiokafka.conn.AIOKafkaConnection"
 PRODUCER: Final = "aiokafka.producer.producer.AIOKafkaProducer"
 ACCUMULATOR: Final = "aiokafka.producer.message_accumulator.MessageAccumulator"
+SENDER: Final = "aiokafka.producer.sender.Sender"
+OFFSETS: Final = "aiokafka.producer.sender.TxnOffsetCommitHandler"
+MANAGER: Final = "aiokafka.producer.transaction_manager.TransactionManager"
 ASSIGNOR: Final = "aiokafka.coordinator.assignors.abstract.AbstractPartitionAssignor"
 PROTOCOL: Final = "aiokafka.coordinator.protocol"
 ADMIN: Final = "aiokafka.protocol.admin"
 COMMIT: Final = "aiokafka.protocol.commit"
 GROUP: Final = "aiokafka.protocol.group"
 METADATA: Final = "aiokafka.protocol.metadata"
+TRANSACTION: Final = "aiokafka.protocol.transaction"
+API: Final = "aiokafka.protocol.api"
+TYPES: Final = "aiokafka.protocol.types"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +88,10 @@ OVERRIDDEN: Final = (
     Method(COORDINATOR, "_do_commit_offsets", "assignment offsets", "no commit while joining"),
     Method(COORDINATOR, "_send_req", "request", "its answer may prove membership, and take as long as a round"),
     Method(COORDINATOR, "reset_generation", "", "what is lost is dropped in the same moment"),
+    Method(COORDINATOR, "_do_fetch_commit_offsets", "partitions", "offsets that no open transaction may change"),
+    Method(SENDER, "_do_txn_offset_commit", "offsets group_id", "offsets are sent in the name of a member"),
+    Method(OFFSETS, "create_request", "", "… with its generation"),
+    Method(OFFSETS, "handle_response", "resp", "… and may be refused"),
     Method(ASSIGNOR, "metadata", "topics", "a member introduces itself"),
     Method(ASSIGNOR, "assign", "cluster members", "the leader decides the round"),
     Method(ASSIGNOR, "on_assignment", "assignment", "a member learns the origin of its share"),
@@ -92,7 +102,7 @@ CALLED: Final = (
     Method(COORDINATOR, "request_rejoin", "", "a plan starts a round at once"),
     Method(COORDINATOR, "ensure_coordinator_known", "", "warm before the first join"),
     Method(COORDINATOR, "_lookup_assignor", "name", "hand the assignment to the assignor"),
-    Method(COORDINATOR, "_do_fetch_commit_offsets", "partitions", "one question for all offsets that nobody handed on"),
+    Method(COORDINATOR, "coordinator_dead", "", "another broker is the group's by now"),
     Method(COORDINATOR, "start_commit_offsets_refresh_task", "assignment", "the fetcher asks it where to begin"),
     Method(COORDINATOR, "_stop_commit_offsets_refresh_task", "", "one such task for one Assignment"),
     Method(STATE, "assign_from_subscribed", "assignment", "the first Assignment of a subscription"),
@@ -107,6 +117,10 @@ CALLED: Final = (
     Method(
         PARTITION, "update_committed", "offset_meta", "release whoever waits for the offset of a partition that left"
     ),
+    Method(SENDER, "_find_coordinator", "coordinator_type coordinator_key", "the group's broker, for its offsets"),
+    Method(MANAGER, "is_fatal_error", "", "the producer is of no use any more"),
+    Method(MANAGER, "wait_for_transaction_end", "", "its error is told elsewhere"),
+    Method(CLIENT, "coordinator_lookup", "coordinator_type coordinator_key", "end what a dead replica left open"),
     Method(FETCHER, "_notify", "future", "wake the fetcher"),
     Method(CLIENT, "send", "node_id request group", "leave for another, describe the group"),
     Method(CONNECTION, "close", "reason exc", "do not wait on for a coordinator that is gone"),
@@ -117,6 +131,12 @@ CALLED: Final = (
     Method(f"{PROTOCOL}.ConsumerProtocolMemberMetadata", "__init__", "args kwargs", "carries our user data"),
     Method(f"{PROTOCOL}.ConsumerProtocolMemberAssignment", "__init__", "args kwargs", "carries our user data"),
     Method(f"{GROUP}.HeartbeatRequest", "__init__", "group generation_id member_id", "ask while JoinGroup waits"),
+    Method(
+        f"{TRANSACTION}.InitProducerIdRequest",
+        "__init__",
+        "transactional_id transaction_timeout_ms",
+        "end what a dead replica left open",
+    ),
     Method(f"{GROUP}.LeaveGroupRequest", "__init__", "group member_id", "evict; accepted from anybody"),
     Method(
         f"{METADATA}.MetadataRequest", "__init__", "topics allow_auto_topic_creation", "see whether a broker answers"
@@ -134,6 +154,16 @@ ATTRIBUTES: Final = (
     Attribute(CONSUMER, "_coordinator", "made in start(); its class is swapped before subscribe()"),
     Attribute(CONSUMER, "_subscription", "the one SubscriptionState"),
     Attribute(CONSUMER, "_fetcher", "the one Fetcher"),
+    Attribute(PRODUCER, "_sender", "its class is swapped before start()"),
+    Attribute(PRODUCER, "_txn_manager", "the one TransactionManager"),
+    Attribute(OFFSETS, "_sender", "the sender that made it"),
+    Attribute(OFFSETS, "_offsets", "what is still to be sent"),
+    Attribute(OFFSETS, "_group_id", "whose they are"),
+    Attribute(SENDER, "_txn_manager", "the same TransactionManager"),
+    Attribute(MANAGER, "_pending_txn_offsets", "a refusal is told to who waits for it"),
+    Attribute(MANAGER, "transactional_id", "named with the offsets"),
+    Attribute(MANAGER, "producer_id", "… and this"),
+    Attribute(MANAGER, "producer_epoch", "… and this"),
     Attribute(COORDINATOR, "generation", "fences commits"),
     Attribute(COORDINATOR, "member_id", "empty when not a member"),
     Attribute(COORDINATOR, "group_id", "requests of our own"),
@@ -162,6 +192,17 @@ ATTRIBUTES: Final = (
 )
 
 IMPORTS: Final = (
+    Import("aiokafka.client", "CoordinationType", "a transaction's broker, and a group's"),
+    Import("aiokafka.producer.sender", "Sender", "base class"),
+    Import("aiokafka.producer.sender", "TxnOffsetCommitHandler", "base class"),
+    Import(TRANSACTION, "InitProducerIdRequest", "end what a dead replica left open"),
+    Import(API, "Request", "requests in versions that it does not know"),
+    Import(API, "RequestStruct", "… as they are sent"),
+    Import(API, "Response", "… and answered"),
+    *(
+        Import(TYPES, name, "fields of these")
+        for name in ("Boolean", "CompactArray", "CompactString", "Int16", "Int32", "Int64", "Schema", "TaggedFields")
+    ),
     Import("aiokafka.client", "ConnectionGroup", "a JoinGroup under way blocks its connection"),
     Import("aiokafka.conn", "CloseReason", "why a connection is cut off"),
     Import("aiokafka.consumer.group_coordinator", "GroupCoordinator", "base class"),
@@ -207,11 +248,11 @@ GROUP_FACTS: Final = (
     Fact("a commit carries the generation of the moment it is sent", "checked and sent without a pause between"),
     Fact("a commit does not look at the assignment", "None is passed"),
     Fact("a commit of an old generation throws the membership away", "so none is sent while joining"),
-    Fact("offsets that nobody committed are left out", "those partitions begin at the reset"),
     Fact("a leave can take another connection than a join", "it is not kept waiting by it"),
     Fact("a group description begins with error, group and state", "see whether the group is empty"),
     Fact("user data survives the protocol", "introductions, origins and offsets travel in it"),
     Fact("an idempotent producer never gives up on a batch", "the replica does"),
+    Fact("an abort is sent only for what the manager knows of", "a refusal must not make it forget what was written"),
 )
 
 FETCH_FACTS: Final = (

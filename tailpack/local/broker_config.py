@@ -35,6 +35,8 @@ offsets.topic.replication.factor={replication}
 transaction.state.log.num.partitions=4
 transaction.state.log.replication.factor={replication}
 transaction.state.log.min.isr={in_sync}
+# a transaction that a dead replica left open is ended when its time is out, not up to 10 s later
+transaction.abort.timed.out.transaction.cleanup.interval.ms=500
 share.coordinator.state.topic.num.partitions=4
 share.coordinator.state.topic.replication.factor={replication}
 share.coordinator.state.topic.min.isr={in_sync}

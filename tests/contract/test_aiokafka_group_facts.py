@@ -12,6 +12,7 @@ from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment, ConsumerProtocolMemberMetadata
 from aiokafka.errors import GroupLoadInProgressError, IllegalGenerationError, RebalanceInProgressError
 from aiokafka.producer.sender import SendProduceReqHandler
+from aiokafka.producer.transaction_manager import TransactionManager
 from aiokafka.protocol import admin
 from aiokafka.structs import OffsetAndMetadata
 from aiokafka_bench import ONE, TOPIC, ZERO, Checks, Group, joined, synced
@@ -171,12 +172,26 @@ async def thrown_away() -> None:
         assert (g.coordinator.generation, g.coordinator.member_id) == (-1, "")
 
 
-@CHECKS.of("offsets that nobody committed are left out")
-async def left_out() -> None:
-    async with Group() as g:
-        g.wire.answers = {"OffsetFetch": [SimpleNamespace(topics=[(TOPIC, [(0, -1, "", 0), (1, 4, "", 0)])])]}
-        found = await g.coordinator._do_fetch_commit_offsets({ZERO, ONE})
-        assert found == {ONE: OffsetAndMetadata(4, "")}
+@CHECKS.of("an abort is sent only for what the manager knows of")
+async def aborted() -> None:
+    def refused() -> TransactionManager:
+        manager = TransactionManager("one", 1000)
+        manager.set_pid_and_epoch(1, 0)
+        manager.begin_transaction()
+        manager.maybe_add_partition_to_txn(ZERO)
+        manager.partition_added(ZERO)
+        manager.add_offsets_to_txn({ONE: OffsetAndMetadata(1, "")}, "group")
+        return manager
+
+    told, forgetful = refused(), refused()
+    told._pending_txn_offsets.popleft()
+    told.aborting_transaction()
+    assert not told.is_empty_transaction()
+    forgetful._pending_txn_offsets[0][2].add_done_callback(lambda asked: asked.exception())
+    forgetful.error_transaction(IllegalGenerationError())
+    forgetful.wait_for_transaction_end().exception()
+    forgetful.aborting_transaction()
+    assert forgetful.is_empty_transaction(), "what was written would be committed with the next transaction"
 
 
 # Requests and records

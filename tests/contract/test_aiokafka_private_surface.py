@@ -4,6 +4,7 @@ import ast
 import functools
 import importlib
 import inspect
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,12 @@ from typing import Any
 import aiokafka
 import pytest
 from aiokafka.consumer.group_coordinator import GroupCoordinator
+from aiokafka.producer.sender import Sender, TxnOffsetCommitHandler
 
 import services.consumer
 from services.consumer import private_surface as surface
 
+EXTENDED = (GroupCoordinator, Sender, TxnOffsetCommitHandler)
 PACKAGE = Path(services.consumer.__file__).parent
 DOCUMENTED = {"aiokafka", "aiokafka.abc", "aiokafka.errors", "aiokafka.helpers", "aiokafka.structs"}
 METHODS = (*surface.OVERRIDDEN, *surface.CALLED)
@@ -81,20 +84,30 @@ def foreign_attributes(tree: ast.Module) -> set[str]:
     """Private attributes that the module uses, or overrides, and that are not its own classes'."""
     classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
     declared = set().union(*map(declared_in, classes))
-    overridden = {name for each in classes if is_coordinator(each) for name in declared_in(each)}
-    overridden = {name for name in overridden if belongs_to_aiokafka(name)}
-    assigned = set().union(*(assigned_in(each) for each in classes if not is_coordinator(each)))
+    overridden = {name for each in classes for name in declared_in(each) if any(name in of for of in extended(each))}
+    plain = {node for each in classes if not extended(each) for node in ast.walk(each)}
     used = set(overridden)
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and is_private(node.attr):
-            on_self = isinstance(node.value, ast.Name) and node.value.id == "self"
-            if node.attr not in declared - overridden and not (on_self and node.attr in assigned):
+            on_self = isinstance(node.value, ast.Name) and node.value.id == "self" and node in plain
+            if node.attr not in declared - overridden and not (on_self and node.attr in our_own()):
                 used.add(node.attr)
     return used
 
 
-def is_coordinator(node: ast.ClassDef) -> bool:
-    return any(isinstance(base, ast.Name) and base.id == GroupCoordinator.__name__ for base in node.bases)
+@functools.cache
+def our_own() -> set[str]:
+    """Private attributes of the package's classes that extend none of aiokafka's: subclasses may use them."""
+    classes = [node for _, tree in trees() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    return set().union(*(assigned_in(each) | declared_in(each) for each in classes if not extended(each)))
+
+
+def extended(node: ast.ClassDef) -> list[set[str]]:
+    """Return the private names of each class of aiokafka that this one extends."""
+    bases = [
+        each for each in EXTENDED for base in node.bases if isinstance(base, ast.Name) and base.id == each.__name__
+    ]
+    return [{name for name in re.findall(r"\b_\w+", source_of(each)) if is_private(name)} for each in bases]
 
 
 def declared_in(node: ast.ClassDef) -> set[str]:
@@ -106,10 +119,6 @@ def declared_in(node: ast.ClassDef) -> set[str]:
 def assigned_in(node: ast.ClassDef) -> set[str]:
     stores = (each for each in ast.walk(node) if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store))
     return {each.attr for each in stores if isinstance(each.value, ast.Name) and each.value.id == "self"}
-
-
-def belongs_to_aiokafka(name: str) -> bool:
-    return hasattr(GroupCoordinator, name) or f"self.{name} = " in source_of(GroupCoordinator)
 
 
 def test_no_private_attribute_is_used_that_is_not_listed():

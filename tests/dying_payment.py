@@ -1,0 +1,31 @@
+"""A Payment replica that is killed at a step of its transactions: `python -m dying_payment`.
+
+Environment: DIE_AFTER=method[:times], of aiokafka's producer; the process ends just after that call has returned.
+"""
+
+import os
+import signal
+from typing import Any
+
+from aiokafka import AIOKafkaProducer
+
+from services.payment.__main__ import main
+
+name, _, times = os.environ["DIE_AFTER"].partition(":")
+left = int(times or 1)
+step = getattr(AIOKafkaProducer, name)
+
+
+async def last_step(self: Any, *arguments: Any, **named: Any) -> Any:
+    """Take the step, and die if it was the one."""
+    global left  # noqa: PLW0603
+    answer = await step(self, *arguments, **named)
+    if self._txn_manager.transactional_id:
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+    return answer
+
+
+setattr(AIOKafkaProducer, name, last_step)
+main()

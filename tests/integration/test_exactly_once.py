@@ -1,0 +1,140 @@
+"""`guarantee = exactly_once` on a real Kafka: read with read_committed, each event has its output exactly once."""
+
+import asyncio
+from collections import Counter
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import NewTopic
+from plan_consumers import DEADLINE_S, Playground, running, until
+
+from contracts.delivery import Guarantee
+from services.consumer import Event, Options, PlanConsumer
+
+pytestmark = pytest.mark.kafka
+
+PARTITIONS = 3
+
+
+class Shop:
+    """A group whose handler writes each value to one topic, upper case."""
+
+    def __init__(self, kafka: str, name: str) -> None:
+        self.ground = Playground(kafka, name, PARTITIONS)
+        self.out = f"{name}.out"
+        for made in self.ground.admin.create_topics([NewTopic(self.out, 2)]).values():
+            made.result(DEADLINE_S)
+        self.handled: list[str] = []
+
+    def replica(self, name: str, handle=None, on_error=None, **options) -> PlanConsumer:
+        async def shout(event: Event):
+            self.handled.append(event.value.decode())
+            return await made.send(self.out, event.key, event.value.upper())
+
+        made = PlanConsumer(
+            name,
+            self.ground.connection,
+            self.ground.topics,
+            handle or shout,
+            on_error=on_error,
+            options=Options(guarantee=Guarantee.EXACTLY_ONCE, **options),
+        )
+        return made
+
+    def put(self, count: int) -> list[str]:
+        values = [f"{partition}-{number}" for number in range(count) for partition in range(PARTITIONS)]
+        for value in values:
+            self.ground.put(int(value[0]), value)
+        return values
+
+    def seen(self) -> list[str]:
+        """What a reader of committed records finds."""
+        config = {"bootstrap.servers": self.ground.kafka, "group.id": "unused", "isolation.level": "read_committed"}
+        reader = Consumer(config | {"enable.partition.eof": True, "auto.offset.reset": "earliest"})
+        try:
+            reader.assign([TopicPartition(self.out, number, 0) for number in range(2)])
+            found, ends = [], 0
+            while ends < 2:
+                for record in reader.consume(500, 1.0):
+                    if record.error():
+                        ends += 1
+                    else:
+                        found.append(record.value().decode())
+            return found
+        finally:
+            reader.close()
+
+
+@pytest.fixture
+def shop(kafka: str, namespace: str) -> Shop:
+    return Shop(kafka, namespace)
+
+
+def test_outputs_and_offsets_are_committed_together(shop: Shop) -> None:
+    asked = shop.put(20)
+
+    async def story() -> None:
+        async with running(shop.replica("one")):
+            await until(lambda: len(shop.handled) == len(asked), "all are handled")
+            await until(lambda: shop.ground.committed(0) == 20, "committed while it runs")
+
+    asyncio.run(story())
+    assert Counter(shop.seen()) == Counter(asked)
+    assert [shop.ground.committed(partition) for partition in range(PARTITIONS)] == [20] * PARTITIONS
+
+
+def test_of_an_attempt_that_failed_nothing_is_seen_and_a_dead_letter_goes_with_its_event(shop: Shop) -> None:
+    asked = shop.put(10)
+    attempts: Counter[str] = Counter()
+    letters: list[str] = []
+
+    async def stumble(event: Event) -> object:
+        value = event.value.decode()
+        attempts[value] += 1
+        sent = await made.send(shop.out, event.key, event.value.upper())
+        if value.endswith("-3") or (value.endswith("-5") and attempts[value] == 1):
+            raise ValueError(value)
+        return sent
+
+    async def give_up(event: Event, wrong: Exception) -> None:
+        letters.append(event.value.decode())
+        await (await made.send(shop.out, event.key, b"letter " + event.value))
+
+    made = shop.replica("one", stumble, on_error=give_up, attempts=2, retry_backoff_s=0.01, retry_backoff_max_s=0.01)
+
+    async def story() -> None:
+        async with running(made):
+            await until(lambda: len(letters) == PARTITIONS, "three are given up")
+            await until(lambda: sum(map(shop.ground.committed, range(PARTITIONS))) == len(asked), "all is committed")
+
+    asyncio.run(story())
+    expected = [f"letter {value}" if value.endswith("-3") else value for value in asked]
+    assert Counter(shop.seen()) == Counter(expected)
+
+
+def test_partitions_that_move_are_committed_first_and_seen_once_and_in_order(shop: Shop) -> None:
+    asked = shop.put(200)
+    shop.ground.plan({0: "one", 1: "one", 2: "two"})
+
+    async def slowly(event: Event, made: PlanConsumer) -> object:
+        shop.handled.append(event.value.decode())
+        await asyncio.sleep(0.002)
+        return await made.send(shop.out, b"same", event.value)
+
+    replicas = [shop.replica(name, lambda event, name=name: slowly(event, by_name[name])) for name in ("one", "two")]
+    by_name = dict(zip(("one", "two"), replicas, strict=True))
+
+    async def story() -> None:
+        async with running(*replicas):
+            for number in range(8):
+                await until(lambda number=number: len(shop.handled) > 60 * (number + 1), "work goes on")
+                shop.ground.plan({p: ("one", "two")[(p + number) % 2] for p in range(PARTITIONS)})
+            await until(lambda: len(shop.handled) >= len(asked), "all are handled")
+            await until(lambda: sum(map(shop.ground.committed, range(PARTITIONS))) == len(asked), "all is committed")
+
+    asyncio.run(story())
+    seen = shop.seen()
+    assert Counter(seen) == Counter(asked)
+    for partition in range(PARTITIONS):
+        assert [value for value in seen if value[0] == str(partition)] == [f"{partition}-{n}" for n in range(200)]
+    assert len(shop.handled) == len(asked), "nothing was served twice in planned handovers"

@@ -1,0 +1,135 @@
+"""What a handler has written goes with its event; a failed attempt and a partition that was lost leave nothing."""
+
+import asyncio
+
+import pytest
+from aiokafka.errors import MessageSizeTooLargeError
+
+from services.consumer import Event
+from services.consumer import outbox as module
+from services.consumer.outbox import MOST_BYTES, Outbox, Record
+
+HELD = (3, 7)
+
+
+def event(offset: int, generation: int = 7) -> Event:
+    return Event("t", 3, offset, b"k", b"v", (), 0, received_us=1, epoch=1, generation=generation)
+
+
+def said(*offsets: int) -> list[Record]:
+    return [Record("out", b"k", str(offset).encode()) for offset in offsets]
+
+
+class Desk:
+    """An outbox, and a handler that writes each event's offset."""
+
+    def __init__(self) -> None:
+        self.outbox = Outbox()
+
+    async def write(self, one: Event) -> "asyncio.Future[None]":
+        return await self.outbox.send("out", b"k", str(one.offset).encode())
+
+    async def handle(self, *events: Event, then=None) -> object:
+        async def handler(batch):
+            for one in batch:
+                await self.write(one)
+            return await then(batch) if then else None
+
+        return await self.outbox.handler(handler)(events)
+
+
+async def test_what_events_before_an_offset_wrote_is_due_in_their_order_whenever_they_were_done():
+    d = Desk()
+    for offset in (12, 10, 11):
+        assert await d.handle(event(offset)) is None
+    assert d.outbox.due(HELD, 12) == said(10, 11)
+    d.outbox.committed({HELD: 12})
+    assert d.outbox.due(HELD, 20) == said(12)
+
+
+async def test_a_batch_is_kept_as_one():
+    d = Desk()
+    await d.handle(event(4), event(5))
+    assert d.outbox.due(HELD, 5) == []
+    assert d.outbox.due(HELD, 6) == said(4, 5)
+
+
+async def test_of_a_failed_attempt_nothing_is_kept_and_of_the_next_one_its_own():
+    d = Desk()
+
+    async def fail(_):
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        await d.handle(event(4), then=fail)
+    assert d.outbox.due(HELD, 9) == []
+    await d.handle(event(4))
+    await d.handle(event(4))
+    assert d.outbox.due(HELD, 9) == said(4)
+
+
+async def test_what_is_written_later_is_kept_once_that_is_done():
+    d = Desk()
+    go_on = asyncio.Event()
+
+    async def later(batch):
+        async def rest():
+            await go_on.wait()
+            await d.write(event(99))
+
+        return rest()
+
+    done = await d.handle(event(4), then=later)
+    assert d.outbox.due(HELD, 9) == []
+    go_on.set()
+    await done
+    assert d.outbox.due(HELD, 9) == said(4, 99)
+
+
+async def test_the_future_of_send_needs_no_waiting():
+    d = Desk()
+    assert await d.handle(event(4), then=lambda batch: d.outbox.send("out", None, b"more")) is None
+    assert d.outbox.due(HELD, 5) == [*said(4), Record("out", None, b"more")]
+
+
+async def test_a_dead_letter_goes_with_its_event():
+    d = Desk()
+    await d.outbox.on_error(lambda one, wrong: d.write(one))(event(4), ValueError())
+    assert d.outbox.due(HELD, 5) == said(4)
+
+
+async def test_what_belongs_to_a_partition_that_was_lost_is_forgotten_even_if_it_comes_back():
+    d = Desk()
+    await d.handle(event(4, generation=6))
+    await d.handle(event(5))
+    d.outbox.keep_only([HELD])
+    assert d.outbox.due((3, 6), 9) == []
+    assert d.outbox.due(HELD, 9) == said(5)
+
+
+async def test_outside_a_handler_nothing_is_taken_nor_is_what_no_broker_takes():
+    d = Desk()
+    with pytest.raises(RuntimeError, match="only handlers"):
+        await d.write(event(1))
+
+    async def big(_):
+        await d.outbox.send("out", None, b"x" * (MOST_BYTES + 1))
+
+    with pytest.raises(MessageSizeTooLargeError, match="1000001 bytes"):
+        await d.handle(event(1), then=big)
+
+
+async def test_a_full_outbox_asks_to_be_committed_and_keeps_handlers_waiting(monkeypatch):
+    monkeypatch.setattr(module, "EARLY_BYTES", 4)
+    monkeypatch.setattr(module, "FULL_BYTES", 6)
+    d = Desk()
+    await d.handle(event(1), event(2))  # two bytes each
+    assert d.outbox.is_early.is_set()
+    await d.handle(event(3))
+    waiting = asyncio.ensure_future(d.handle(event(4)))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    d.outbox.committed({HELD: 4})
+    await waiting
+    assert not d.outbox.is_early.is_set()
+    assert d.outbox.due(HELD, 9) == said(4)

@@ -9,7 +9,7 @@ import msgspec
 SESSION_S: Final = 2.0
 """Session of the replicas under test."""
 LONGEST_S: Final = 3 * SESSION_S
-WITHIN_S: Final = 3.0
+WITHIN_S: Final = 2.0
 """Faults of one schedule begin within it, so several are there at once."""
 FEWEST, MOST = 2, 5
 

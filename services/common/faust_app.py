@@ -24,6 +24,10 @@ FETCH_WAIT_MS: Final = 50
 """Longest wait of one fetch, ms. A partition that was just read has to wait until the fetch for the others returns,
 so Faust's 1500 ms would add up to that much latency at low rates; 50 ms costs twenty small requests a second."""
 
+METADATA_MAX_AGE_MS: Final = 5_000
+"""How long a partition that has got another leader may be asked for in the wrong place. aiokafka does not look for the
+new leader when the old one refuses to tell where the partition begins, so it would ask it for Faust's five minutes."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceSettings(Settings):
@@ -61,6 +65,8 @@ def make_app(
         broker_rebalance_timeout=15.0,
         broker_request_timeout=15.0,
         broker_commit_interval=settings.commit_interval_s,
+        consumer_metadata_max_age_ms=METADATA_MAX_AGE_MS,
+        producer_metadata_max_age_ms=METADATA_MAX_AGE_MS,
         producer_linger=LINGER_S,
         producer_request_timeout=PRODUCER_TIMEOUT_S,
         stream_wait_empty=False,  # the stage drains itself, with a deadline

@@ -39,6 +39,7 @@ class Commit:
     topic: str
     partition: int
     offset: int
+    at_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,16 +131,21 @@ def out_of_order(settled: Iterable[Served], disturbed: Collection[str]) -> list[
     return said
 
 
-def regressed(commits: Iterable[Commit]) -> list[str]:
-    """A committed offset that went back."""
-    highest: dict[tuple[str, str, int], int] = {}
+def regressed(commits: Iterable[Commit], outages: Sequence[tuple[float, float]] = ()) -> list[str]:
+    """A committed offset that went back.
+
+    outages: from when to when a broker was disturbed. What was committed meanwhile may have been written down before
+    all copies had it, and answered by a time-out: nobody was shown it, so whoever came next began before it.
+    """
+    highest: dict[tuple[str, str, int], Commit] = {}
     said = []
     for one in commits:
         place = (one.group, one.topic, one.partition)
-        before = highest.get(place, -1)
-        if one.offset < before:
-            said.append(f"{one.group} committed {one.offset} of {one.topic}/{one.partition} after {before}")
-        highest[place] = max(before, one.offset)
+        before = highest.get(place, one)
+        if one.offset < before.offset and not any(began <= before.at_s <= ended for began, ended in outages):
+            said.append(f"{one.group} committed {one.offset} of {one.topic}/{one.partition} after {before.offset}")
+        if one.offset >= before.offset:
+            highest[place] = one
     return said
 
 

@@ -118,7 +118,7 @@ class Reader:
         if version in OFFSET_KEYS:
             topic, partition = key.text(), key.i32()
             value.i16()
-            self.found.commits.append(Commit(group, topic, partition, value.i64()))
+            self.found.commits.append(Commit(group, topic, partition, value.i64(), message.timestamp()[1] / 1e3))
         elif version == GROUP_KEY and group == self._group:
             self.found.members.append(_members(value, message.timestamp()[1] / 1e3))
 

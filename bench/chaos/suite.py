@@ -9,7 +9,7 @@ from confluent_kafka.admin import AdminClient
 
 from bench.chaos import checker
 from bench.chaos.evidence import Reader
-from bench.chaos.faults import BROKERS, Fault, Kind
+from bench.chaos.faults import BROKERS, ON_BROKERS, Fault, Kind
 from bench.chaos.inject import Injector
 from bench.chaos.load import Load
 from bench.chaos.result import COUNTED, Schedule
@@ -33,6 +33,8 @@ class Pipeline:
         self._world = world
         self._reader = Reader(world.bootstrap_servers, world.namespace)
         self._disturbed: set[str] = set()
+        self._outages: list[tuple[float, float]] = []
+        """From when to when a broker was disturbed, seconds since the epoch."""
         self._known: set[str] = set()
         """Violations that were told already."""
 
@@ -40,12 +42,15 @@ class Pipeline:
         """Carry a schedule out and check; whatever happens, no fault and no load goes on afterwards."""
         found = Schedule(seed=seed, faults=tuple(map(str, faults)))
         injector = Injector(self._world, self._leader)
+        began_s = time.time()
         load = Load(self._world, f"{self._world.namespace}-{seed}", seed)
         try:
             self._act(faults, injector, say)
             say("all is well again")
             injector.end_all()
             self._until_whole()
+            if any(one.kind in ON_BROKERS for one in faults):
+                self._outages.append((began_s, time.time()))
             self._recover(load, found)
         finally:
             injector.end_all()
@@ -138,7 +143,7 @@ class Pipeline:
             "lost": checker.lost(accepted, seen),
             "duplicated": checker.doubled(seen),
             "order_violations": checker.out_of_order(seen.settled, self._disturbed),
-            "offset_regressions": checker.regressed(seen.commits),
+            "offset_regressions": checker.regressed(seen.commits, self._outages),
             "zombie_events": checker.zombies(seen.settled, seen.members),
             "wrongly_killed": checker.wrongly_killed(seen.ends, self._disturbed),
             "others": [*found.others, *checker.ended_by_itself(seen.ends)],

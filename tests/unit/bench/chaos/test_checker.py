@@ -122,6 +122,13 @@ def test_a_later_owner_may_seem_late_where_the_first_one_was_killed() -> None:
     assert checker.out_of_order(settled, set())
 
 
+def test_a_commit_that_a_broken_broker_may_not_have_answered_may_be_overtaken() -> None:
+    commits = [Commit("g", "t", 0, 104, at_s=50.0), Commit("g", "t", 0, 103, at_s=52.0)]
+    assert not checker.regressed(commits, [(49.0, 55.0)])
+    assert checker.regressed(commits, [(10.0, 49.0)])
+    assert checker.regressed(commits)
+
+
 def test_commits_of_other_groups_and_partitions_are_other_commits() -> None:
     commits = [Commit("g", "t", 0, 9), Commit("g", "t", 1, 3), Commit("h", "t", 0, 2), Commit("g", "u", 0, 1)]
     assert not checker.regressed(commits)

@@ -25,7 +25,9 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 LEAST_ANSWER_S: Final = 1.0
-"""A broker is given at least so long for an answer, or a third of the session."""
+ANSWERS: Final = 4
+"""In a session. One that is not answered for so long is given up, and asked of another broker: a host that vanished
+costs a request, a new connection and a look at the metadata, one after the other, and a session is enough for them."""
 START_DEADLINE_S: Final = 30.0
 """A broker that is being restarted is back within it; one that is not there is reported after it."""
 RETRY_S: Final = 0.2
@@ -54,7 +56,7 @@ class Clients:
         self._options = options
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Gets the first error that the replica cannot survive."""
-        answer_s = max(LEAST_ANSWER_S, options.session_s / 3)  # whoever is gone is left well before the session ends
+        answer_s = max(LEAST_ANSWER_S, options.session_s / ANSWERS)
         shared = connection.aiokafka() | {
             "client_id": replica,
             "retry_backoff_ms": RETRY_BACKOFF_MS,

@@ -1,6 +1,5 @@
 """The group's assignor: members introduce themselves, the leader decides the round by the newest plan it has read."""
 
-import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
@@ -8,12 +7,16 @@ import msgspec
 from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment, ConsumerProtocolMemberMetadata
 
+from contracts.clock import steady_s
 from contracts.plan import PlanRecord
 from contracts.validation import UNDECODABLE
 from services.consumer.rounds import Given, Introduction, Origin, decide
 
 PROTOCOL_VERSION: Final = 0
 """Of Kafka's ConsumerProtocolSubscription and -Assignment: the one in which user data alone is ours."""
+BEHIND_S: Final = 0.3
+"""A leader that has known for so long of a newer plan than it has read asks a member for it; mostly it reads it any
+moment, and plans are large."""
 
 
 class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka ships no types
@@ -28,7 +31,7 @@ class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka
         newest_plan: Callable[[], PlanRecord | None],
         *,
         eager: bool,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = steady_s,
     ) -> None:
         self._replica = replica
         self._incarnation = incarnation
@@ -36,6 +39,10 @@ class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka
         self._eager = eager
         self._clock = clock
         self._missed_s: dict[str, float] = {}
+        self._behind_s: float | None = None
+        """Since when, as leader, it knows of a plan that it has not read."""
+        self.learn: Callable[[PlanRecord], None] = lambda plan: None
+        """Told the plan that a member has passed on."""
         self.claims: Callable[[], Iterable[int]] = tuple
         """Says which partitions this replica holds."""
         self.group_generation: Callable[[], int] = lambda: -1
@@ -55,10 +62,13 @@ class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka
     def metadata(self, topics: Iterable[str]) -> Any:
         """Return this member's introduction. Called for each JoinGroup."""
         self.asked_to_drain = self.draining
+        plan = self._newest_plan()
         introduction = Introduction(
             name=self._replica,
             incarnation=self._incarnation,
             epoch=self.last.epoch,
+            knows=plan.epoch if plan else 0,
+            plan=plan if self.last.asks else None,
             owned=tuple(sorted(self.claims())),
             generation=self.generation,
             given=self.given,
@@ -76,16 +86,20 @@ class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka
         # A leader without metadata, or with metadata of before the topic grew, takes nothing from its owner.
         claimed = {partition for each in introductions.values() for partition in each.owned}
         partitions = sorted(claimed | set(cluster.partitions_for_topic(topic) or ()))
+        for each in introductions.values():
+            if each.plan is not None:
+                self.learn(each.plan)
         plan = self._newest_plan()
         if plan is not None and plan.assignment and max(plan.assignment) > max(partitions, default=-1):
             self.partitions_wanted()
         awaited = self._awaited(plan, {each.name for each in introductions.values()})
         shares = decide(plan, introductions, partitions, self.group_generation(), awaited)
+        asked = self._ask(plan, introductions)
         return {
             member_id: ConsumerProtocolMemberAssignment(
                 PROTOCOL_VERSION,
                 [(topic, list(share.partitions))] if share.partitions else [],
-                msgspec.json.encode(share.origin),
+                msgspec.json.encode(msgspec.structs.replace(share.origin, asks=member_id == asked)),
             )
             for member_id, share in shares.items()
         }
@@ -110,6 +124,19 @@ class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka
         if plan is None or not self._missed_s:
             return 0.0
         return max(0.0, max(self._missed_s.values()) + plan.grace_s - self._clock())
+
+    def _ask(self, plan: PlanRecord | None, introductions: Mapping[str, Introduction]) -> str | None:
+        """Return the member that is to pass its plan on; None: nobody knows a newer one, or not for long."""
+        newest = max(introductions, key=lambda id_: introductions[id_].knows)
+        if introductions[newest].knows <= (plan.epoch if plan else 0):
+            self._behind_s = None
+            return None
+        now_s = self._clock()
+        if self._behind_s is None or now_s - self._behind_s < BEHIND_S:
+            self._behind_s = self._behind_s or now_s
+            return None
+        self._behind_s = now_s  # asked again only then: what it knows may be of no use to this leader
+        return newest
 
     def _awaited(self, plan: PlanRecord | None, present: set[str]) -> list[str]:
         """Return the absent planned replicas for whose return there is still time."""

@@ -72,6 +72,7 @@ class Clients:
         self.assignor = PlanAssignor(
             replica, incarnation, lambda: self.plans.newest, eager=options.delivery is Delivery.EAGER
         )
+        self.assignor.learn = self.plans.learn
         self.consumer = self._new_consumer(shared)
         self.coordinator: PlanCoordinator
         """Known once started."""

@@ -136,6 +136,9 @@ class Membership:
             self.coordinator.request_rejoin()
             return
         self.coordinator.set_fetch_wait(FETCH_WAIT_MS)
+        if self.assignor.last.asks:  # without waiting: the leader has waited long enough
+            self.coordinator.request_rejoin()
+            return
         self._compare_epochs()
         if grace_s := self.assignor.grace_left_s():
             asyncio.get_running_loop().call_later(grace_s + GRACE_MARGIN_S, self.coordinator.request_rejoin)

@@ -27,9 +27,14 @@ def decode_plan(value: bytes) -> PlanRecord | str:
         plan = msgspec.json.decode(value, type=PlanRecord)
     except UNDECODABLE as malformed:
         return str(malformed)
+    return why_not(plan) or plan
+
+
+def why_not(plan: PlanRecord) -> str | None:
+    """Return why `plan` cannot be carried out; None if it can."""
     if plan.v != PLAN_VERSION:
         return f"version {plan.v} is unknown; this replica understands {PLAN_VERSION}"
-    return plan if plan.epoch >= 1 else f"epoch {plan.epoch} is below 1"
+    return None if plan.epoch >= 1 else f"epoch {plan.epoch} is below 1"
 
 
 class PlanReader:
@@ -85,6 +90,17 @@ class PlanReader:
         plan = decode_plan(value)
         if isinstance(plan, str):
             log.warning("%s, offset %d is no plan and is skipped: %s", self._partition.topic, offset, plan)
-        elif self.newest is None or plan.epoch > self.newest.epoch:
+        else:
+            self._keep(plan)
+
+    def learn(self, plan: PlanRecord) -> None:
+        """Take a plan that another member has read, and this one has not."""
+        if why_not(plan) is None and self._keep(plan):
+            log.warning("plan %d was passed on by another member: %s cannot be read", plan.epoch, self._partition.topic)
+
+    def _keep(self, plan: PlanRecord) -> bool:
+        is_newer = self.newest is None or plan.epoch > self.newest.epoch
+        if is_newer:
             self.newest = plan
             self.news.set()
+        return is_newer

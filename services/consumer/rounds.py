@@ -37,6 +37,10 @@ class Introduction(msgspec.Struct, frozen=True, kw_only=True):
     incarnation: str = ""
     epoch: int = 0
     """Plan epoch of its last assignment; 0 without a plan."""
+    knows: int = 0
+    """Epoch of the newest plan that it has read."""
+    plan: PlanRecord | None = None
+    """That plan itself, where the leader has asked for it."""
     owned: tuple[int, ...] = ()
     """Partitions that it holds now (incremental), or held until this join (eager)."""
     generation: int = -1
@@ -64,6 +68,8 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
     again: bool = False
     """Rejoin at once: something was withheld."""
     follow_ups: int = 0
+    asks: bool = False
+    """The leader cannot read the plan topic: join again with the plan itself."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from consumer_fakes import TOPIC
 
 from contracts.plan import PlanRecord
 from contracts.progress import RoundKind
-from services.consumer.assignor import PlanAssignor, introduced
+from services.consumer.assignor import BEHIND_S, PlanAssignor, introduced
 from services.consumer.rounds import Given, Introduction, Origin
 
 
@@ -83,6 +83,7 @@ def test_a_member_introduces_itself_with_what_it_holds_knows_and_has_given_up():
         name="a",
         incarnation="a-incarnation",
         epoch=3,
+        knows=3,
         owned=(0, 4),
         generation=9,
         given={5: Given(12, 34)},
@@ -171,3 +172,46 @@ def test_eager_one_round_is_enough():
     assert lead(old, 1, old, new) == {"a": (), "b": (0,)}
     assert new.last.given == {0: Given(9, 1)}
     assert not new.last.again
+
+
+class Reader:
+    """The plan that one member has read."""
+
+    def __init__(self, name: str, clock: Clock) -> None:
+        self.plan = plan(1, {0: "a", 1: "b"})
+        self.assignor = PlanAssignor(name, name, lambda: self.plan, eager=False, clock=clock)
+        self.assignor.learn = self.learn
+
+    def learn(self, passed_on: PlanRecord) -> None:
+        self.plan = passed_on
+
+
+def test_a_leader_that_cannot_read_the_plan_has_it_passed_on_by_one_member():
+    clock = Clock()
+    leader, other, third = (Reader(name, clock) for name in "abc")
+    group = [each.assignor for each in (leader, other, third)]
+    lead(leader.assignor, 2, *group)
+    other.plan = third.plan = plan(2, {0: "b", 1: "a"})
+    for _ in range(3):
+        lead(leader.assignor, 2, *group)
+        assert not any(each.last.asks for each in group), "it may read it any moment"
+        clock.now_s += BEHIND_S / 3 + 0.01
+    lead(leader.assignor, 2, *group)
+    assert [each.last.asks for each in group] == [False, True, False]
+    assert introduced("c", over_the_wire(third.assignor).user_data).plan is None, "plans are large"
+    assert lead(leader.assignor, 2, *group) == {"a": (1,), "b": (0,), "c": ()}
+    assert {each.last.epoch for each in group} == {2}
+    assert not any(each.last.asks for each in group)
+
+
+def test_a_leader_asks_again_only_after_a_pause_where_what_is_passed_on_is_of_no_use_to_it():
+    clock = Clock()
+    leader, other = Reader("a", clock), Reader("b", clock)
+    leader.assignor.learn = lambda plan: None
+    other.plan = plan(2, {0: "b", 1: "a"})
+    asked = []
+    for _ in range(10):
+        lead(leader.assignor, 2, leader.assignor, other.assignor)
+        asked.append(other.assignor.last.asks)
+        clock.now_s += BEHIND_S / 3 + 0.01
+    assert asked == [False, False, False, True, False, False, True, False, False, True]

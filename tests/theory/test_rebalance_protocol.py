@@ -1,67 +1,191 @@
-"""The rebalance protocol, explored exhaustively, with the leader that really decides.
+"""The real consumer, with all of aiokafka's client, against simulated brokers in virtual time: what must always hold.
 
-In every reachable state: no two members have the same partition, committed offsets never go back, no event is skipped,
-none is served twice without a fault; and from every state the group comes to rest with every partition served as the
-newest plan says. Each scenario's size is printed (-s); the large ones are in exhaustive/.
+Nothing is a twin: replicas are `PlanConsumer`s in event loops of their own; below them only connections are replaced.
+They get stopped and killed, cut off and evicted, brokers restart and vanish, clocks are set. `rebalance/checks.py` says
+what must hold; each test that plants a fault in the real objects shows that it would be seen. `-s` prints the figures.
 """
 
-import gc
+import logging
+from contextlib import ExitStack
+from unittest.mock import patch
 
 import pytest
-from theory.rebalance import broker, member, serving
-from theory.rebalance.explore import explore
-from theory.rebalance.scenarios import group
-from theory.rebalance.serving import BrokenError
-from theory.rebalance.state import Group, Phase, State
+from theory.rebalance.checks import ViolationError
+from theory.rebalance.group import Group
+from theory.rebalance.replica import SESSION_S
+from theory.rebalance.schedule import both, cut, evict, freeze, kill, random_story, reset, restart, serve_in, swap
 
-from services.consumer import rounds
+from services.consumer import assignor, coordinator, rounds
+from services.consumer.handover import Handover
+from services.consumer.lease import Lease
+from services.consumer.output import Committer
+from services.consumer.rounds import Share
+from services.consumer.server import Server
 
 
 @pytest.fixture(autouse=True)
-def _small_and_quick(monkeypatch):
-    """Follow-ups are capped early, so that what comes after the cap is explored too; nothing here makes garbage."""
-    monkeypatch.setattr(rounds, "MOST_FOLLOW_UPS", 1)
-    gc.disable()
+def _in_silence():
+    logging.disable(logging.CRITICAL)
     yield
-    gc.enable()
+    logging.disable(logging.NOTSET)
 
 
-SCENARIOS = {
-    "two swap their partitions, one crash or lost session": group(2, "ab", "ba", faults=1),
-    "two swap, events in flight are slow, answers get lost": group(2, "ab", "ba", mishaps=2),
-    "three pass their partitions on, plans arrive early and late": group(3, "abc", "bca", events=1),
-    "two plans at once": group(2, "ab", "ba", "bb", events=1, mishaps=1),
-    "a new replica starts and takes one": group(3, "ab", "cb", started=2, events=1),
-    "the plan names a replica that never comes": group(2, "aab", "cab", events=1, faults=1),
-    "one drains": group(2, "ab", "ab", events=1, may_drain=0b01, mishaps=1),
-    "the plan leaves the placement to the group": group(2, "aaab", None, events=1, mishaps=1),
-    "eager: two swap, one crash or lost session": group(2, "ab", "ba", faults=1, mishaps=1, eager=True),
-    "eager: three pass their partitions on": group(3, "abc", "bca", eager=True),
-}  # fmt: skip
+FAULTS = {
+    "its connections break": reset,
+    "it is killed": kill,
+    "it is stopped for two sessions": lambda number: freeze(number, 2 * SESSION_S),
+    "it is cut off for two sessions": lambda number: cut(number, 2 * SESSION_S),
+    "it is evicted alive": evict,
+    "the broker restarts": lambda number: restart(1, 0.3),
+}
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
-def test_no_partition_has_two_owners_and_none_is_forgotten(name):
-    found = explore(SCENARIOS[name])
+@pytest.mark.parametrize("seed", range(8))
+def test_plans_alone_repeat_nothing(seed):
+    story = random_story(seed, most_faults=0).run()
 
-    print(f"{name}: {len(found.states)} states, {found.steps} steps")  # noqa: T201  # shown by pytest -s
-    assert len(found.states) > 500, "a scenario in which nothing happens proves nothing"
-
-
-def test_follow_ups_that_are_capped_at_once_forget_nothing(monkeypatch):
-    monkeypatch.setattr(rounds, "MOST_FOLLOW_UPS", 0)
-
-    explore(group(2, "ab", "ba", events=1, mishaps=2))
+    assert sum(story.checks.output.values()) > 20
+    assert story.checks.repeated == 0
+    assert story.ended == []
 
 
-# The model can fail: each of these breaks one rule, and the exploration tells how it ends.
+@pytest.mark.parametrize("seed", range(100, 122))
+def test_what_is_promised_holds_under_random_faults(seed):
+    story = random_story(seed).run()
+
+    print(f"{sum(story.checks.output.values())} events, {story.checks.repeated} repeated: {story}")  # noqa: T201
 
 
-def test_a_leader_that_grants_what_is_still_claimed_makes_two_owners(monkeypatch):
-    monkeypatch.setattr(rounds, "last_owners", lambda introductions: {})
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_at_each_message_of_a_handover(fault):
+    """Two replicas exchange their partitions; at each message in turn, to the broker or back, something happens."""
+    messages = 22
+    assert swap().run().messages > messages
+    for number in range(1, messages + 1, 3):
+        swap(at_messages={number: FAULTS[fault]}).run()
 
-    with pytest.raises(BrokenError, match="two members have the same partition"):
-        explore(group(2, "ab", "ba"))
+
+def test_a_message_of_a_handover_is_late():
+    """Later than what others do meanwhile, and, at the end, than the session lasts."""
+    for number in range(1, 20, 3):
+        swap(late_s={number: 0.3 * SESSION_S}).run()
+        swap(late_s={number: 1.2 * SESSION_S}).run()
+
+
+def test_the_same_seed_gives_the_same_story():
+    first, second = random_story(104).run(), random_story(104).run()
+
+    assert (first.told, first.checks.begun) == (second.told, second.checks.begun)
+
+
+# The model can fail: each of these plants a fault in the real objects, and is seen.
+
+
+async def _at_once(*_):
+    return True
+
+
+async def _without_looking(self, assignment, offsets):
+    await coordinator.GroupCoordinator._do_commit_offsets(self, assignment, offsets)
+
+
+async def _carry_out_and_rest(self, partitions, generation, carry_out=Handover.carry_out):
+    await carry_out(self, partitions, generation)
+    return False
+
+
+def _taking_from_the_first(plan, introductions, *rest, decide=rounds.decide):
+    shares = decide(plan, introductions, *rest)
+    first = min(shares)
+    return shares | {first: Share((), shares[first].origin)}
+
+
+def _keeping_all(self):
+    self.committer.hold()
+    self.assignor.forget()
+    return self.calls.lost(())
+
+
+PLANTED = {
+    "a leader that grants what is still claimed": (
+        {(rounds, "last_owners"): lambda introductions: {}},
+        r"two members have the same partition|done twice for nothing",
+    ),
+    "a member that keeps its claims after a loss": (
+        {(Handover, "lose"): _keeping_all},
+        "two members have the same partition|the committed offset .* goes back",
+    ),
+    "commits in the middle of a join, under whatever generation": (
+        {
+            (Committer, "_may_commit"): lambda self: True,
+            (coordinator.PlanCoordinator, "_do_commit_offsets"): _without_looking,
+        },
+        "goes back|done twice for nothing|without a fault to blame",
+    ),
+    "nobody waits for the lease": (
+        {(Lease, "held"): _at_once},
+        "its lease is out|time-out has run out|having stood still",
+    ),
+    "an event that counts as done before its output is there": (
+        {(Server, "_finish_later"): lambda self, queue, taken, later, events: queue.finished(taken)},
+        "with output to",
+    ),
+    "nobody asks for the round that grants what was given up": (
+        {(Handover, "carry_out"): _carry_out_and_rest},
+        "are not served",
+    ),
+    "a leader that takes from whom it wants to leave alone": (
+        {(assignor, "decide"): _taking_from_the_first},
+        "are not served|where the plan wants",
+    ),
+}
+
+
+def _first_violation(planted):
+    with ExitStack() as patches:
+        for (owner, name), wrong in planted.items():
+            patches.enter_context(patch.object(owner, name, wrong))
+        for seed in range(60):
+            random_story(seed).run()
+
+
+@pytest.mark.parametrize("fault", PLANTED)
+def test_a_planted_fault_is_seen(fault):
+    planted, seen = PLANTED[fault]
+
+    with pytest.raises(ViolationError, match=seen):
+        _first_violation(planted)
+
+
+def test_a_lease_that_runs_from_when_the_answer_is_read_is_seen(monkeypatch):
+    def renew_now(self, asked_s, renew=Lease.renew, **how):
+        renew(self, self.now_s(), **how)
+
+    monkeypatch.setattr(Lease, "renew", renew_now)
+
+    with pytest.raises(ViolationError, match="its lease is out"):
+        _answers_are_late_and_then_there_are_none()
+
+
+def _answers_are_late_and_then_there_are_none():
+    """With events enough in hand to serve on."""
+    late_s = dict.fromkeys(range(1, 2000), 0.14 * SESSION_S)
+    for tenth in range(10, 20):
+        gone_s = 0.1 * tenth * SESSION_S
+        acts = [(0.1, serve_in(0.08)), (gone_s, cut(0, 1.5 * SESSION_S)), (gone_s + 1.5 * SESSION_S, serve_in(0.001))]
+        swap(rate=20, acts=acts, late_s=late_s).run()
+
+
+def test_partitions_released_before_they_are_committed_are_seen(monkeypatch):
+    async def pretend(self, partitions):
+        for queue in (queue for p, queue in self._queues.items() if p in partitions):
+            queue.committed(queue.position)
+        return True
+
+    monkeypatch.setattr(Committer, "last_commit", pretend)
+
+    with pytest.raises(ViolationError, match="tells released of partition"):
+        swap(rate=50).run()
 
 
 def test_an_offset_given_up_before_the_last_generation_is_stale(monkeypatch):
@@ -70,65 +194,32 @@ def test_an_offset_given_up_before_the_last_generation_is_stale(monkeypatch):
 
     monkeypatch.setattr(rounds, "_offsets", offsets_of_any_age)
 
-    with pytest.raises(BrokenError, match="before the committed offset"):
-        explore(group(2, "ab", "ba", faults=1))
+    with pytest.raises(ViolationError, match="done twice for nothing"):
+        _an_answer_is_missed_and_the_new_owner_dies(range(14, 40))
 
 
-def test_a_member_that_keeps_its_claims_after_a_loss_makes_two_owners(monkeypatch):
-    def keep_all(state: State, me: int) -> State:
-        return broker.put(state, me, state.nodes[me]._replace(phase=Phase.OUT, mail=None))
-
-    monkeypatch.setattr(serving, "lose", keep_all)
-
-    with pytest.raises(BrokenError, match="two members have the same partition"):
-        explore(group(2, "ab", "ba", faults=1))
+def _an_answer_is_missed_and_the_new_owner_dies(answers):
+    for number in answers:
+        missed = {number: lambda who: both(reset(who), cut(who, 0.6 * SESSION_S))}
+        for other in (0, 1):
+            swap(rate=30, acts=[(0.5 * SESSION_S, kill(other))], at_messages=missed).run()
 
 
-def test_a_broker_that_fenced_nobody_would_let_committed_offsets_go_back(monkeypatch):
-    monkeypatch.setattr(broker, "accepts", lambda state, me: True)
+def test_a_broker_that_fences_nobody_lets_committed_offsets_go_back():
+    def accept(self, member_id, generation, offsets):
+        self.commit(member_id, offsets)
+        return 0
 
-    with pytest.raises(BrokenError, match="committed offset goes back"):
-        explore(group(2, "ab", "ba", faults=1))
-
-
-def test_an_owner_that_gives_up_without_committing_has_events_repeated_when_an_answer_is_missed(monkeypatch):
-    monkeypatch.setattr(serving, "commit_held", lambda world, state, me: state)
-
-    with pytest.raises(BrokenError, match="repeated without a fault"):
-        explore(group(2, "ab", "ba"))
-
-
-def test_partitions_are_forgotten_when_nobody_asks_for_the_round_that_grants_them(monkeypatch):
-    def silent(state, node):
-        return node.known > node.epoch or state.group is Group.PREPARING
-
-    monkeypatch.setattr(member, "wants_round", silent)
-
-    with pytest.raises(BrokenError, match="partitions forgotten"):
-        explore(group(2, "ab", "ba"))
+    everything_else = ("lease", "session", "again, begun", "done twice", "two members")
+    with (
+        patch.object(Group, "offset_commit", accept),
+        patch("theory.rebalance.checks.PASSED_OVER", everything_else),
+        pytest.raises(ViolationError, match=r"the committed offset .* goes back"),
+    ):
+        _one_is_stopped_and_evicted_with_events_to_commit()
 
 
-def test_past_the_cap_an_owner_that_has_let_go_must_ask_for_the_next_round(monkeypatch):
-    def only_when_told(state, node):
-        asks = node.follows or node.known > node.epoch or node.draining > node.told
-        return asks or state.group is Group.PREPARING
-
-    monkeypatch.setattr(rounds, "MOST_FOLLOW_UPS", 0)
-    monkeypatch.setattr(member, "wants_round", only_when_told)
-
-    with pytest.raises(BrokenError, match="partitions forgotten"):
-        explore(group(2, "ab", "ba", events=1, mishaps=1))
-
-
-def test_a_leader_that_takes_from_whom_it_wants_to_leave_alone_never_rests(monkeypatch):
-    decide = rounds.decide
-
-    def restless(plan, introductions, partitions, generation, awaited=()):
-        shares = decide(plan, introductions, partitions, generation, awaited)
-        first = min(shares)
-        return shares | {first: rounds.Share((), shares[first].origin)}
-
-    monkeypatch.setattr(rounds, "decide", restless)
-
-    with pytest.raises(BrokenError, match=r"never at rest|partitions forgotten"):
-        explore(group(2, "ab", "ba", events=0))
+def _one_is_stopped_and_evicted_with_events_to_commit():
+    for tenth in range(10):
+        evicted = both(freeze(0, 0.3 * SESSION_S), evict(0))
+        swap(rate=50, acts=[(0.5 + 0.01 * tenth, evicted)]).run()

@@ -1,41 +1,42 @@
-"""The large scenarios of the rebalance protocol (see tests/theory/test_rebalance_protocol.py): millions of states."""
+"""The rebalance protocol in a large scope (see tests/theory/test_rebalance_protocol.py)."""
 
-import gc
+import random
 
 import pytest
-from theory.rebalance.explore import explore
-from theory.rebalance.scenarios import group
-
-from services.consumer import rounds
+from theory.rebalance.replica import SESSION_S
+from theory.rebalance.schedule import random_story, swap
+from theory.test_rebalance_protocol import FAULTS, _in_silence  # noqa: F401  # a fixture
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.long]
 
-SCENARIOS = {
-    "three pass their partitions on, one crash or lost session": group(3, "abc", "bca", events=1, faults=1),
-    "three pass on, a slow event or a lost answer": group(3, "abc", "bca", events=1, mishaps=1),
-    "two swap, a crash or lost session and a slow event or lost answer": group(2, "ab", "ba", faults=1, mishaps=1),
-    "two swap, two crashes or lost sessions": group(2, "ab", "ba", events=1, faults=2),
-    "two start in an empty group, one crash or lost session": group(2, "ab", "ba", started=0, events=1, faults=1),
-    "a new replica starts and takes one, one crash or lost session": group(
-        3, "ab", "cb", started=2, events=1, faults=1
-    ),
-    "a second incarnation starts beside the first": group(3, "ab", "ba", started=2, names=("a", "b", "a"), events=1),
-    "one of three drains": group(3, "ab", "ab", events=1, may_drain=0b001, mishaps=1),
-}
+
+@pytest.mark.parametrize("hundred", range(20))
+def test_what_is_promised_holds_under_random_faults(hundred):
+    events = repeated = 0
+    for seed in range(1000 + 100 * hundred, 1100 + 100 * hundred):
+        story = random_story(seed, most_faults=6).run()
+        events += sum(story.checks.output.values())
+        repeated += story.checks.repeated
+
+    print(f"100 schedules, {events} events, {repeated} repeated")  # noqa: T201  # shown by pytest -s
 
 
-@pytest.fixture(autouse=True)
-def _small_and_quick(monkeypatch):
-    """Follow-ups are capped early, so that what comes after the cap is explored too; nothing here makes garbage."""
-    monkeypatch.setattr(rounds, "MOST_FOLLOW_UPS", 1)
-    gc.disable()
-    yield
-    gc.enable()
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_at_every_message_of_a_handover(fault):
+    for number in range(1, swap().run().messages + 1):
+        swap(at_messages={number: FAULTS[fault]}).run()
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
-def test_no_partition_has_two_owners_and_none_is_forgotten(name):
-    found = explore(SCENARIOS[name])
+@pytest.mark.parametrize("late_s", [0.02, 0.1, 0.3, 0.8, 1.2, 2.5])
+def test_every_message_of_a_handover_is_late(late_s):
+    for number in range(1, swap().run().messages + 1):
+        swap(late_s={number: late_s * SESSION_S}).run()
 
-    print(f"{name}: {len(found.states)} states, {found.steps} steps")  # noqa: T201  # shown by pytest -s
-    assert len(found.states) > 10_000, "a scenario in which nothing happens proves nothing"
+
+@pytest.mark.parametrize("first", FAULTS)
+@pytest.mark.parametrize("second", FAULTS)
+def test_two_faults_at_messages_of_a_handover(first, second):
+    chance = random.Random(f"{first} {second}")
+    for _ in range(60):
+        one, other = sorted(chance.sample(range(1, 40), 2))
+        swap(at_messages={one: FAULTS[first], other: FAULTS[second]}).run()

@@ -1,0 +1,101 @@
+"""A replica as a process of the simulated world: the real PlanConsumer with all that belongs to it."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, Final
+
+from theory.rebalance.checks import GAP, Checks
+from theory.rebalance.processes import Process, World
+
+from contracts.connection import Connection
+from contracts.delivery import Delivery
+from services.consumer import Event, Listeners, Options, PlanConsumer, Topics
+
+TOPICS: Final = Topics(group="group", events="events", plans="plans", progress="progress")
+SESSION_S: Final = 1.0
+REBALANCE_S: Final = 1.5
+DRAIN_S: Final = 1.0
+LISTENER_S: Final = 0.002
+
+
+class Replica(Process):
+    """Serves each event in `service_s`, then writes its output."""
+
+    def __init__(self, world: World, name: str, checks: Checks, nodes: int, delivery: Delivery) -> None:
+        super().__init__(world, name)
+        self.checks = checks
+        self.service_s = 0.005
+        self.consumer: PlanConsumer | None = None
+        self.stood_still_s = 0.0
+        """When it last went on after a gap."""
+        self.ended = ""
+        """Why it is no more."""
+        self._where = Connection(bootstrap_servers=",".join(f"node-{node}:{node}" for node in range(1, nodes + 1)))
+        self._options = Options(
+            session_s=SESSION_S,
+            heartbeat_s=0.3,
+            rebalance_timeout_s=REBALANCE_S,
+            drain_s=DRAIN_S,
+            delivery=delivery,
+        )
+        self.call_soon(self._begin)
+
+    @property
+    def member_id(self) -> str:
+        """Its id, as it knows it."""
+        membership = getattr(self.consumer, "_membership", None)
+        return membership.member_id if membership else ""
+
+    @property
+    def partitions(self) -> tuple[int, ...]:
+        """What it serves, as it believes."""
+        return self.consumer.partitions if self.consumer else ()
+
+    def stop_gently(self) -> None:
+        """SIGTERM."""
+        self.deliver(self._stop.set)
+
+    def kill(self) -> None:
+        """SIGKILL: the kernel closes its connections."""
+        self.is_dead, self.ended = True, self.ended or "killed"
+        for each in [*self.checks.cluster.network.connections]:
+            if each.process is self:
+                each.is_dropped = True
+                self.checks.cluster.network.connections.remove(each)
+
+    def freeze(self, for_s: float) -> None:
+        """SIGSTOP, and SIGCONT after a while."""
+        self.frozen_until_s = max(self.frozen_until_s, self.world.now_s + for_s)
+        if for_s > GAP * SESSION_S:
+            self.stood_still_s = self.frozen_until_s
+
+    def _begin(self) -> None:
+        self._stop = asyncio.Event()
+        listeners = Listeners(
+            on_partitions_taken=lambda mine: self._listen("taken", mine),
+            on_partitions_released=lambda mine: self._listen("released", mine),
+            on_partitions_lost=lambda mine: self._listen("lost", mine),
+        )
+        self.consumer = PlanConsumer(
+            self.name, self._where, TOPICS, self._handle, options=self._options, listeners=listeners
+        )
+        self._task = self.create_task(self._run())
+
+    async def _run(self) -> None:
+        try:
+            await self.consumer.run(self._stop)
+            self.ended = "stopped"
+        except Exception as wrong:
+            self.ended = f"{type(wrong).__name__}: {wrong}"
+        self.kill()
+
+    async def _handle(self, event: Event) -> Any:
+        self.checks.starts(self, event.partition, event.offset)
+        await asyncio.sleep(self.service_s)
+        value = f"{event.partition}:{event.offset}:{event.generation}:{event.epoch}".encode()
+        return await self.consumer.send("output", event.key, value)
+
+    async def _listen(self, what: str, partitions: Sequence[int]) -> None:
+        self.checks.told(self, what, partitions)
+        await asyncio.sleep(LISTENER_S)
+        self.checks.told(self, "", partitions)

@@ -1,4 +1,4 @@
-"""What the autoscaler saw, decided and did: a tagged union, one record each on the journal topic."""
+"""What the autoscaler saw, decided and did: a tagged union."""
 
 from enum import StrEnum
 from typing import Final
@@ -31,8 +31,8 @@ class AlternativeWeighed(msgspec.Struct, frozen=True, kw_only=True):
     """Predicted replica-seconds, late events at their price included."""
 
 
-class TickRecord(msgspec.Struct, frozen=True, kw_only=True, tag="tick", tag_field="kind"):
-    """One decision, or the reason why there was none."""
+class _Tick(msgspec.Struct, frozen=True, kw_only=True):
+    """What every tick says."""
 
     at_us: int
     tick: int
@@ -43,7 +43,7 @@ class TickRecord(msgspec.Struct, frozen=True, kw_only=True, tag="tick", tag_fiel
     service_rate: float
     """Events/s of one replica, as learned."""
     partitions: tuple[PartitionSeen, ...]
-    """Empty where nothing could be observed."""
+    """Empty where not all could be observed."""
     ready_replicas: int
     requested_replicas: int
     planned_replicas: int
@@ -57,6 +57,17 @@ class TickRecord(msgspec.Struct, frozen=True, kw_only=True, tag="tick", tag_fiel
     troubles: tuple[str, ...] = ()
     """What is wrong with the autoscaler now, a sentence each: its policy fails, replicas are silent …"""
     v: int = JOURNAL_VERSION
+
+
+class TickRecord(_Tick, frozen=True, kw_only=True, tag="tick", tag_field="kind"):
+    """One decision, or the reason why there was none."""
+
+
+class TickChanges(_Tick, frozen=True, kw_only=True, tag="tick-changes", tag_field="kind"):
+    """A TickRecord with those partitions alone that differ from the tick before."""
+
+    since_us: int
+    """`at_us` of that tick."""
 
 
 class PlanWritten(msgspec.Struct, frozen=True, kw_only=True, tag="plan", tag_field="kind"):
@@ -97,4 +108,20 @@ class ReplicaChanged(msgspec.Struct, frozen=True, kw_only=True, tag="replica", t
     v: int = JOURNAL_VERSION
 
 
+class Piece(msgspec.Struct, frozen=True, kw_only=True, tag="piece", tag_field="kind"):
+    """A part of a record that is larger than a broker takes. The others follow it at once."""
+
+    at_us: int
+    """The record's."""
+    part: int
+    """From 0."""
+    parts: int
+    text: str
+    """The record as JSON, cut; all texts together are whole."""
+    v: int = JOURNAL_VERSION
+
+
 JournalEntry = TickRecord | PlanWritten | ReplicaChanged
+"""What there is to know. `contracts.journal_records` makes records of it, and it of records."""
+JournalRecord = JournalEntry | TickChanges | Piece
+"""What stands in the journal topic, and in journal.parquet."""

@@ -13,7 +13,8 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from contracts.journal import JournalEntry, ReplicaChanged
+from contracts.journal import ReplicaChanged
+from contracts.journal_records import entries
 from contracts.validation import InvalidSettingsError
 from report.comparison import Contestant, RunComparison, ScenarioCompared
 from report.result import RESULT_FILE, Result
@@ -78,8 +79,7 @@ class Entrant:
         told = stored_columns(self.folder, EVENTS, ("intended_us", "done_us", "dead_letters"))
         intended_us, done = told["intended_us"] - started_us, ~np.isnan(told["done_us"].astype(np.float64))
         journal = stored_columns(self.folder, JOURNAL, ("entry",))["entry"]
-        entries = (msgspec.json.decode(text, type=JournalEntry) for text in journal)
-        paid = history.paid(history.only(entries, ReplicaChanged))
+        paid = history.paid(history.only(entries(journal), ReplicaChanged))
         length_s = cell_length_s(result.duration_s)
         limits_s = np.minimum(np.arange(0, round(result.duration_s) + length_s, length_s), result.duration_s)
         limits_us = (started_us + np.round(limits_s * 1e6)).astype(np.int64).tolist()

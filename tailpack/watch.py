@@ -12,6 +12,7 @@ from confluent_kafka import Consumer, TopicPartition
 from contracts.connection import Connection
 from contracts.events import DeadLetter, Timeline
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
+from contracts.journal_records import Unfolder
 from contracts.progress import Progress
 from contracts.topics import Topic, partitions_of, qualified
 from contracts.validation import UNDECODABLE
@@ -187,7 +188,7 @@ class Watcher:
             ]
         )
         self._finished = msgspec.json.Decoder(_Finished)
-        self._journal = msgspec.json.Decoder(JournalEntry)
+        self._journal = Unfolder()
         self._progress = msgspec.json.Decoder(Progress)
 
     def poll(self, timeout_s: float) -> LiveState:
@@ -206,7 +207,9 @@ class Watcher:
         """Note one record. What is none of ours is left out: anybody may write to a topic."""
         with suppress(*UNDECODABLE):
             if topic is Topic.JOURNAL:
-                self.state.note(self._journal.decode(value or b""))
+                entry = self._journal.entry(value or b"")
+                if entry is not None:
+                    self.state.note(entry)
             elif topic is Topic.PROGRESS:
                 self.state.handovers.reported(self._progress.decode(value or b""))
             elif topic is Topic.DEAD_LETTERS:

@@ -18,6 +18,7 @@ import psutil
 from kafka_helpers import create_topics, read_all, wait_for
 
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
+from contracts.journal_records import entries
 from contracts.plan import PlanRecord
 from contracts.topics import Topic
 
@@ -123,7 +124,7 @@ class Autoscaler:
 
     def journal(self) -> list[JournalEntry]:
         records = read_all(self.kafka, self.namespace, Topic.JOURNAL)
-        return [msgspec.json.decode(record.value(), type=JournalEntry) for record in records]  # type: ignore[arg-type]
+        return list(entries(record.value() or b"" for record in records))
 
     def changes(self, replica: str) -> list[ReplicaChanged]:
         return [one for one in self.journal() if isinstance(one, ReplicaChanged) and one.replica == replica]

@@ -100,7 +100,7 @@ def _run(settings: AutoscalerSettings, connection: Connection, policy: Policy, s
         return _say(f"{fenced}; this one ends, its replicas stay", EXIT_FENCED)
     finally:
         if lost := autoscaler.close():
-            _say(f"{lost} journal entries did not reach {connection.bootstrap_servers}", 0)
+            _say(f"{lost} journal records did not reach {connection.bootstrap_servers}", 0)
 
 
 def _stop(state_dir: Path, patience_s: float) -> int:

@@ -105,7 +105,7 @@ class LiveAutoscaler:
             unwell=lambda: self._troubles.unwell,
         )
         self._web = WebServer(source, settings.http_port, settings.http_host) if settings.http_port else None
-        self._journal = JournalTopic(connection, self._metrics)
+        self._journal = JournalTopic(connection, self._metrics, partial(self._troubles.tell, "journal"))
         self._reports = ProgressReader(connection)
         self._scaler = _scaler(settings, environ, self._journal)
         group = qualified(connection.namespace, Group.PAYMENT)

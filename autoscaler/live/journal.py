@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final
 
 import msgspec
-from confluent_kafka import KafkaError, Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from autoscaler.live.clients import client
@@ -16,10 +16,17 @@ from autoscaler.records import GroupStatus, decided, held
 from contracts.clock import stamp_us, steady_s
 from contracts.connection import Connection
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
+from contracts.journal_records import Folder
 from contracts.topics import Topic, qualified
 
 KEPT: Final = 100
-"""Decisions kept in memory for people who ask by HTTP."""
+"""Decisions kept in memory for people who ask by HTTP …"""
+KEPT_PARTITIONS: Final = 100_000
+"""… as long as they tell of so many partitions together."""
+SILENT_AFTER_S: Final = 5.0
+"""When nothing that was written has arrived for so long, that is said."""
+QUEUE_KB: Final = 65_536
+"""What may wait for brokers that do not answer; what comes then is lost."""
 
 
 class Metrics:
@@ -40,6 +47,8 @@ class Metrics:
         self._changes = self._counter("replica_changes_total", "Changes in the life of replicas", ["change"])
         self.rebalance_time = self._gauge("rebalance_time_seconds", "Rebalance time (t_r) that the policy plans for")
         self._troubles = self._gauge("trouble", "1 while it is in trouble; /healthz says why", ["what"])
+        self.journal_bytes = self._counter("journal_bytes_total", "Size of the journal's records, uncompressed")
+        self.journal_lost = self._counter("journal_lost_total", "Records that did not reach the journal")
         self.plan_taken = Histogram(
             "tailpack_plan_taken_seconds",
             "From the write of a plan until every member serves by it",
@@ -91,33 +100,72 @@ class Metrics:
 
 
 class JournalTopic:
-    """Takes entries of every kind. Never waits for the broker: it is told, and what it did not take is counted."""
+    """Takes entries of every kind. Nothing that happens to the journal ends control, or makes it wait.
 
-    def __init__(self, connection: Connection, metrics: Metrics) -> None:
+    What does not reach the topic is counted, and told while it goes on. trouble: called with why; empty: it is over.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        metrics: Metrics,
+        trouble: Callable[[str], None],
+        clock: Callable[[], float] = steady_s,
+    ) -> None:
+        self._clock = clock
+        self._waits_since_s: float | None = None
+        """When the oldest record was written of those since the last that a broker has acknowledged."""
         self._topic = qualified(connection.namespace, Topic.JOURNAL)
-        self._producer = Producer(client(connection, enable_idempotence=True, linger_ms=5))
+        self._producer = Producer(
+            client(
+                connection,
+                enable_idempotence=True,
+                linger_ms=5,
+                compression_type="gzip",
+                queue_buffering_max_kbytes=QUEUE_KB,
+            )
+        )
         self._metrics = metrics
+        self._trouble = trouble
+        self._folder = Folder()
         self.recent: deque[TickRecord] = deque(maxlen=KEPT)
         self.lost = 0
-        """Entries that never reached the topic."""
+        """Records that never reached the topic."""
 
     def record(self, entry: JournalEntry) -> None:
         """Write one entry."""
         self._metrics.note(entry)
         if isinstance(entry, TickRecord):
             self.recent.append(entry)
+            while len(self.recent) * len(entry.partitions) > KEPT_PARTITIONS and len(self.recent) > 1:
+                self.recent.popleft()
         try:
-            self._producer.produce(self._topic, msgspec.json.encode(entry), partition=0, on_delivery=self._delivered)
-        except BufferError:
-            self.lost += 1
+            for value in self._folder.records(entry):
+                self._producer.produce(self._topic, value, partition=0, on_delivery=self._delivered)
+                self._metrics.journal_bytes.inc(len(value))
+                self._waits_since_s = self._clock() if self._waits_since_s is None else self._waits_since_s
+        except (BufferError, KafkaException, TypeError, ValueError) as refused:  # what cannot be JSON included
+            self._lose(str(refused))
         self._producer.poll(0)
+        if self._waits_since_s is not None and self._clock() - self._waits_since_s > SILENT_AFTER_S:
+            self._trouble(f"no broker has taken a record for {self._clock() - self._waits_since_s:.0f} s")
 
     def close(self, deadline_s: float = 5.0) -> int:
-        """Wait until everything is written. Returns the number of entries that were lost."""
-        return self.lost + int(self._producer.flush(deadline_s))
+        """Wait until everything is written. Returns the number of records that were lost."""
+        return int(self._producer.flush(deadline_s)) + self.lost
 
     def _delivered(self, error: KafkaError | None, _message: object) -> None:
-        self.lost += error is not None
+        if error is not None:
+            self._lose(error.str())
+        else:
+            self._waits_since_s = None
+            self._trouble("")
+
+    def _lose(self, why: str) -> None:
+        self.lost += 1
+        self._metrics.journal_lost.inc()
+        self._folder.lost()
+        self._trouble(f"{self.lost} records lost: {why}")
 
 
 class LiveJournal:

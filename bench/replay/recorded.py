@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.journal import JournalEntry, PlanWritten, TickRecord
+from contracts.journal_records import entries
 from contracts.validation import InvalidSettingsError
 from loadgen.schedule import SECOND_US
 from report.result import RESULT_FILE, Result
@@ -118,10 +119,8 @@ def read_run(folder: Path) -> Recorded:
     served = _served(columns, result.provenance.started_us)
     if not len(served):
         raise InvalidSettingsError([f"{folder}: no event of this run was finished"])
-    entries = (
-        msgspec.json.decode(text, type=JournalEntry) for text in stored_columns(folder, JOURNAL, ("entry",))["entry"]
-    )
-    journal = tuple(sorted(entries, key=lambda entry: entry.at_us))
+    texts = stored_columns(folder, JOURNAL, ("entry",))["entry"]
+    journal = tuple(sorted(entries(texts), key=lambda entry: entry.at_us))
     if not journal:
         raise InvalidSettingsError([f"{folder}: {JOURNAL} is empty: nothing is known of the autoscaler"])
     return Recorded(info, result, served, journal)

@@ -13,6 +13,7 @@ from pyspark.sql import types as t
 
 from contracts.events import SCHEMA_VERSION
 from contracts.journal import JOURNAL_VERSION, JournalEntry
+from contracts.journal_records import RECORD, Unfolder
 from contracts.topics import Topic
 from report.spark import ReportError, cause
 from report.spark.events import COLUMN_OF, CUSTOMER, EVENT
@@ -93,18 +94,19 @@ def read_journal(spark: SparkSession, place: str) -> list[JournalEntry]:
             raise ReportError(_lacks(missing))
         rows = [(row["position"], row["entry"]) for row in found.collect()]
         rows.sort()
-    decoder: msgspec.json.Decoder[JournalEntry] = msgspec.json.Decoder(JournalEntry)
-    return [_entry(decoder, position, text) for position, text in rows]
+    unfolder = Unfolder()
+    found_entries = (_entry(unfolder, position, text) for position, text in rows)
+    return [entry for entry in found_entries if entry is not None]
 
 
-def _entry(decoder: "msgspec.json.Decoder[JournalEntry]", position: int, text: str) -> JournalEntry:
+def _entry(unfolder: Unfolder, position: int, text: str) -> JournalEntry | None:
     try:
-        entry = decoder.decode(text)
+        record = RECORD.decode(text)
+        if record.v != JOURNAL_VERSION:
+            raise ReportError(f"entry {position} has version {record.v}, this report reads {JOURNAL_VERSION}")
+        return unfolder.taken(record)
     except msgspec.DecodeError as broken:
         raise ReportError(f"entry {position} is not a journal entry ({broken})") from broken
-    if entry.v != JOURNAL_VERSION:
-        raise ReportError(f"entry {position} has version {entry.v}, this report reads {JOURNAL_VERSION}")
-    return entry
 
 
 def _typed(found: DataFrame) -> DataFrame:

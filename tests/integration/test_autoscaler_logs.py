@@ -9,11 +9,14 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartiti
 from kafka_helpers import admin, create_topics, produce, read_all, wait_for
 
 from autoscaler.live.clients import client
+from autoscaler.live.journal import JournalTopic, Metrics
 from autoscaler.live.offsets import OffsetReader
 from autoscaler.live.plan_log import FencedError, PlanLog, PlanNotWrittenError
 from autoscaler.live.progress_reader import ProgressReader
 from autoscaler.ports import NotReadyError
 from contracts.connection import Connection
+from contracts.journal import PartitionSeen, TickRecord
+from contracts.journal_records import entries
 from contracts.plan import PlanRecord
 from contracts.progress import Progress, ReplicaState
 from contracts.topics import Group, Topic, qualified
@@ -105,6 +108,30 @@ class TestPlanLog:
         newest = PlanLog(connection).newest
         assert newest is not None
         assert newest.reason == "good"
+
+
+class TestJournal:
+    def test_a_tick_of_many_partitions_is_read_as_it_was_written(self, connection: Connection) -> None:
+        said: list[str] = []
+        topic = JournalTopic(connection, Metrics(), said.append)
+        taken = [
+            TickRecord(
+                at_us=number, tick=number, policy="linear", action="hold", reason="", service_rate=200.0,
+                partitions=tuple(
+                    PartitionSeen(partition=at, arrival_rate=number / 3 + at, lag=at, owner=f"payment-{at % 200}")
+                    for at in range(12_000)
+                ),
+                ready_replicas=1, requested_replicas=1, planned_replicas=1, epoch=1,
+            )
+            for number in (1, 2)
+        ]  # fmt: skip
+        for tick in taken:
+            topic.record(tick)
+        assert topic.close() == 0
+        assert not any(said)
+        records = read_all(connection.bootstrap_servers, connection.namespace, Topic.JOURNAL)
+        assert len(records) > 2
+        assert list(entries(record.value() or b"" for record in records)) == taken
 
 
 class TestOffsets:

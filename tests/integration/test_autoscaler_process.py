@@ -8,10 +8,11 @@ from pathlib import Path
 
 import psutil
 import pytest
-from kafka_helpers import create_topics, wait_for
+from kafka_helpers import admin, create_topics, wait_for
 from live_autoscaler import Autoscaler, alive
 
 from contracts.journal import ReplicaChange
+from contracts.topics import Topic, qualified
 
 pytestmark = pytest.mark.kafka
 
@@ -79,6 +80,19 @@ def test_those_that_a_controller_left_are_stopped_by_a_command_of_its_own(autosc
     assert not any(alive(pid) for pid in left.values())
     assert autoscaler.pids() == {}
     assert autoscaler.stop_replicas() == (0, "autoscaler: stopped no replica\n")
+
+
+def test_without_a_journal_it_controls_on_and_says_so(autoscaler: Autoscaler) -> None:
+    topic = qualified(autoscaler.namespace, Topic.JOURNAL)
+    client = admin(autoscaler.kafka)
+    client.delete_topics([topic])[topic].result(10)
+    psutil.Process(autoscaler.pids()["payment-1"]).kill()
+    assert autoscaler.wait_for_plan(2)[1].replicas == ("payment-0",)
+    why = wait_for(lambda: autoscaler.get("/healthz").get("troubles"), "the trouble on the health page")
+    assert "no broker has taken a record for" in why["journal"]
+    create_topics(autoscaler.kafka, autoscaler.namespace, 4)
+    wait_for(lambda: autoscaler.get("/healthz")["status"] == "ok", "the end of the trouble", deadline_s=30)
+    wait_for(lambda: any(tick.partitions for tick in autoscaler.ticks()), "a tick that is told whole")
 
 
 def test_a_killed_replica_is_evicted_and_replaced(autoscaler: Autoscaler) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts import events, journal, plan, progress
-from contracts.journal import JournalEntry
+from contracts.journal import JournalRecord
 from contracts.plan import PlanRecord
 
 INT64 = st.integers(min_value=-(2**63), max_value=2**63 - 1)
@@ -72,8 +72,8 @@ def test_a_record_is_read_as_it_was_written_and_what_a_newer_version_adds_is_pas
     assert msgspec.json.decode(msgspec.json.encode(record), type=kind) == record
     newer = msgspec.to_builtins(record, str_keys=True) | {"colour": "blue", "nested": {"deep": [1]}}
     assert msgspec.json.decode(msgspec.json.encode(newer), type=kind) == record
-    if kind in get_args(JournalEntry):  # an entry says itself what it is
-        assert msgspec.json.decode(msgspec.json.encode(record), type=JournalEntry) == record
+    if kind in get_args(JournalRecord):  # an entry says itself what it is
+        assert msgspec.json.decode(msgspec.json.encode(record), type=JournalRecord) == record
 
 
 @settings(max_examples=40, deadline=None)

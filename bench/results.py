@@ -174,6 +174,37 @@ class SpeedRow(msgspec.Struct, frozen=True, kw_only=True):
     """Of a whole run: the most memory that the process ever held, Python and the compiler included."""
 
 
+class LiveScaleRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One size of group: a controller and its members against one broker. Null: it did not come so far."""
+
+    members: int
+    partitions: int
+    processes: int
+    """That the members share."""
+    first_plan_s: float | None
+    """From the start of the members until all of them served by the first plan."""
+    plan_taken_s: float | None
+    """From the write of a plan that moves a quarter of the partitions until every member serves by it: the median …"""
+    plan_taken_max_s: float | None
+    """… and the longest."""
+    tick_s: float | None
+    """Wall time of a tick at rest, the median."""
+    tick_max_s: float | None
+    """The longest tick, while plans are carried out or at rest."""
+    requests_per_s: float | None
+    """That members send at rest, counted at their clients; the controller's own are not in it."""
+    broker_cores: float | None
+    """Processor time at rest, as cores …"""
+    controller_cores: float | None
+    """… of the controller …"""
+    members_cores: float | None
+    """… and of all members."""
+    journal_mb_per_day: float | None
+    """What the journal grows by at rest, uncompressed."""
+    problem: str = ""
+    """What did not happen in time; empty when all did."""
+
+
 Columns = Mapping[str, Callable[[Any], str]]
 """Header of a column → what stands in it for a result, or for whatever a row is about."""
 LISTED: Final = 3
@@ -288,6 +319,21 @@ SIMULATOR: Final[Columns] = {
 }
 
 
+LIVE_SCALE: Final[Columns] = {
+    "members × partitions": lambda row: f"{row.members:,} × {row.partitions:,}" + (" (invalid)" if row.problem else ""),
+    "first plan, s": lambda row: known(row.first_plan_s, 1, ".1f"),
+    "plan taken: median / max, s": lambda row: " / ".join(
+        known(one, 1, ".2f") for one in (row.plan_taken_s, row.plan_taken_max_s)
+    ),
+    "tick: median / max, ms": lambda row: " / ".join(known(one, 1e3, ",.0f") for one in (row.tick_s, row.tick_max_s)),
+    "members' requests/s": lambda row: known(row.requests_per_s, 1, ",.0f"),
+    "cores: broker / controller / members": lambda row: " / ".join(
+        known(one, 1, ".2f") for one in (row.broker_cores, row.controller_cores, row.members_cores)
+    ),
+    "journal, MB a day": lambda row: known(row.journal_mb_per_day, 1, ",.0f"),
+}
+
+
 def live(more: Columns | None = None) -> str:
     """Return for each scenario and policy the mean over its runs, with the least and the most. more: columns, too."""
     found = load("live", LiveRow)
@@ -339,6 +385,7 @@ MEASURED_TABLES: Final[dict[str, Callable[[], str]]] = {
     "processes": processes,
     "startup": partial(committed, "startup", StartupRow, STARTUP),
     "spark": partial(committed, "spark", SparkRow, SPARK),
+    "live-scale": partial(committed, "live-scale", LiveScaleRow, LIVE_SCALE),
     "simulator": partial(committed, "simulator", SpeedRow, SIMULATOR),
 }
 

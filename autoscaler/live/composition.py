@@ -53,14 +53,15 @@ def policy_from(settings: AutoscalerSettings) -> Policy:
     return configured_policy(settings, settings, settings, options, counts_only=bool(settings.runtime))
 
 
-def _scaler(settings: AutoscalerSettings, environ: Mapping[str, str], journal: JournalTopic) -> ProcessScaler:
-    """Return the scaler of the replicas that the settings ask for.
-
-    Replicas are not held to a number of partitions: the topic may have grown since this autoscaler was told one.
-    """
-    launcher = ProcessLauncher(
+def _launcher(settings: AutoscalerSettings, environ: Mapping[str, str]) -> ProcessLauncher:
+    """Return what starts replicas. They are not held to a number of partitions: the topic may have grown since."""
+    return ProcessLauncher(
         Path(settings.state_dir), settings.replica_module, {**environ, "TAILPACK_PAYMENT_PARTITIONS": "0"}
     )
+
+
+def _scaler(settings: AutoscalerSettings, launcher: ProcessLauncher, journal: JournalTopic) -> ProcessScaler:
+    """Return the scaler of the replicas that the settings ask for."""
     ours = not settings.runtime
     return ProcessScaler(
         launcher,
@@ -83,11 +84,12 @@ class LiveAutoscaler:
         stop: Event,
         *,
         warn: Callable[[str], None],
+        launcher: ProcessLauncher | None = None,
     ) -> None:
         """Bind the port, then take over the plan log; nothing is decided or started yet.
 
         In this order: what cannot run must not fence the one that runs.
-        warn: called with sentences that an operator should read.
+        warn: called with sentences that an operator should read. launcher: starts the replicas; None: as processes.
         Raises PortTakenError, FencedError, PlanNotWrittenError and KafkaException (brokers).
         """
         self._settings = settings
@@ -107,7 +109,7 @@ class LiveAutoscaler:
         self._web = WebServer(source, settings.http_port, settings.http_host) if settings.http_port else None
         self._journal = JournalTopic(connection, self._metrics, partial(self._troubles.tell, "journal"))
         self._reports = ProgressReader(connection)
-        self._scaler = _scaler(settings, environ, self._journal)
+        self._scaler = _scaler(settings, launcher or _launcher(settings, environ), self._journal)
         group = qualified(connection.namespace, Group.PAYMENT)
         self._offsets = OffsetReader(
             lambda: Consumer(client(connection, group_id=group, enable_auto_commit=False)),

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
+import psutil
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -11,7 +12,8 @@ from rich.table import Table
 from bench import results
 from report.wording import minutes, share
 from tailpack.cli.options import AsJson, Into, IntoDocs, Out, Processes, Seeds, print_json, several
-from tailpack.cli.progress import campaign, finish
+from tailpack.cli.progress import campaign, finish, progress
+from tailpack.errors import INTERRUPTED, TailpackError
 from tailpack.provenance import origin
 
 
@@ -115,6 +117,45 @@ def simulator(
     _print(results.SIMULATOR, results.cells(results.SIMULATOR, found.growth))
 
 
+def live_scale(
+    *,
+    sizes: Annotated[
+        str, typer.Option(help="MEMBERSxPARTITIONS, separated by commas.  [default: 10x100,50x1000; --quick: 10x100]")
+    ] = "",
+    quick: Annotated[bool, typer.Option("--quick", help="Two plans and six seconds at rest for each size.")] = False,
+    as_json: AsJson = False,
+    into: IntoDocs = None,
+) -> None:
+    """The controller and light members, many in one process, against one broker: ticks, plans, requests, journal.
+
+    Exit status 1 when a plan was not taken in time. Two cores are enough for 50x1000; 200x10000 wants more.
+    """
+    from bench.live_scale.measure import measure  # noqa: PLC0415  aiokafka and the compiler only where needed
+    from tailpack.local.topics import own_kafka  # noqa: PLC0415
+
+    asked = [_size(text) for text in (sizes or ("10x100" if quick else "10x100,50x1000")).split(",")]
+    rows: list[results.LiveScaleRow] = []
+    for members, partitions in asked:
+        with progress(f"{members} × {partitions}") as tell, own_kafka("live-scale", partitions) as connection:
+            broker = next(child.pid for child in psutil.Process().children() if "java" in child.name())
+            row = measure(
+                connection, broker, members=members, partitions=partitions, quick=quick,
+                announce=lambda said: tell(said=said),
+            )  # fmt: skip
+        if row is None:
+            raise typer.Exit(INTERRUPTED)
+        rows.append(row)
+        if row.problem:
+            Console(stderr=True).print(f"tailpack: {members} × {partitions}: {row.problem}", markup=False)
+    if into:
+        results.keep("live-scale", rows, origin(), into, lambda row: (row.members, row.partitions))
+    if as_json:
+        print_json(rows)
+    else:
+        _print(results.LIVE_SCALE, results.cells(results.LIVE_SCALE, rows))
+    raise typer.Exit(1 if any(row.problem for row in rows) else 0)
+
+
 def targets(
     *,
     scenarios: Annotated[str, typer.Option(help="Names, separated by commas; none: all that have a goal.")] = "",
@@ -192,6 +233,15 @@ def _print(header: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
     for row in rows:
         table.add_row(*row)
     Console().print(table)
+
+
+def _size(text: str) -> tuple[int, int]:
+    members, cross, partitions = text.strip().partition("x")
+    if not (cross and members.isdigit() and partitions.isdigit() and 0 < int(members) <= int(partitions)):
+        raise TailpackError(
+            f"--sizes {text!r}: must be MEMBERSxPARTITIONS, as 50x1000, with a partition for each member"
+        )
+    return int(members), int(partitions)
 
 
 def _speed(row: results.SpeedRow) -> str:

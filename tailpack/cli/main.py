@@ -121,6 +121,7 @@ _add(BENCH, "processes", bench.processes, "tailpack bench processes --rates 150"
 _add(BENCH, "live", bench.live, "tailpack bench live --scenarios demo --policies tail-aware --runs 3")
 _add(BENCH, "report", bench.report, "tailpack bench report --events 100000 --json")
 _add(BENCH, "simulator", bench.simulator, "tailpack bench simulator --quick")
+_add(BENCH, "live-scale", bench.live_scale, "tailpack bench live-scale --quick")
 _add(BENCH, "targets", bench.targets, "tailpack bench targets --scenarios w1 --seeds 5")
 _add(BENCH, "handover", handover.handover, "tailpack bench handover --quick")
 _add(BENCH, "failover", handover.failover, "tailpack bench failover --quick")

@@ -1,0 +1,195 @@
+"""One size: members start, take plans that move a quarter of the partitions, and rest; what that costs whom."""
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from subprocess import DEVNULL, Popen
+from threading import Event, Thread
+from typing import Final
+
+import psutil
+
+from autoscaler.live.settings import AutoscalerSettings
+from bench.live_scale.controller import Mover, Timed, middle
+from bench.live_scale.members import MemberSettings
+from bench.results import LiveScaleRow
+from contracts.clock import steady_s
+from contracts.connection import Connection
+from contracts.processes import signals_noted
+from contracts.validation import as_environment
+
+MEMBERS_IN_A_PROCESS: Final = 100
+DAY_S: Final = 86_400.0
+STEP_S: Final = 0.05
+PLANS: Final = 5
+REST_S: Final = 20.0
+QUICK_PLANS: Final = 2
+QUICK_REST_S: Final = 6.0
+START_S: Final = 60.0
+START_EACH_S: Final = 1.0
+PLAN_DEADLINE_S: Final = 60.0
+
+Announce = Callable[[str], None]
+
+
+class _OverdueError(Exception):
+    """What was waited for did not happen in time."""
+
+
+def measure(
+    connection: Connection, broker_pid: int, *, members: int, partitions: int, quick: bool, announce: Announce
+) -> LiveScaleRow | None:
+    """Measure one size on topics that nobody else uses; None after Ctrl-C. No process is left behind."""
+    with (
+        signals_noted() as asked,
+        tempfile.TemporaryDirectory() as folder,
+        _members(connection, members, Path(folder)) as hosts,
+    ):
+        mover, stop = Mover(), Event()
+        said: list[str] = []
+        settings = AutoscalerSettings(
+            policy="static",
+            payment_partitions=partitions,
+            state_dir=folder,
+            initial_replicas=members,
+            max_replicas=members,
+        )
+        pids = {f"payment-{k}": hosts[k // MEMBERS_IN_A_PROCESS].pid for k in range(members)}
+        timed = Timed(settings, connection, mover, pids, stop=stop, warn=said.append)
+        controller = Thread(target=timed.run, name="controller")
+        course = _Course(timed, mover, broker_pid, hosts=hosts, folder=Path(folder), asked=asked)
+        controller.start()
+        try:
+            course.run(quick, START_S + START_EACH_S * members, announce)
+        except _OverdueError as overdue:
+            course.problem = "; ".join([str(overdue), *said[-1:]])
+        except KeyboardInterrupt:
+            return None
+        finally:
+            stop.set()
+            controller.join()
+            timed.close()
+        return course.row(members, partitions, len(hosts))
+
+
+class _Course:
+    """What is done and measured, in its order."""
+
+    def __init__(
+        self,
+        timed: Timed,
+        mover: Mover,
+        broker_pid: int,
+        *,
+        hosts: list["Popen[bytes]"],
+        folder: Path,
+        asked: list[int],
+    ) -> None:
+        self._timed, self._mover, self._folder, self._asked = timed, mover, folder, asked
+        self._hosts = hosts
+        self._broker = psutil.Process(broker_pid)
+        self._members = [psutil.Process(host.pid) for host in hosts]
+        self.problem = ""
+        self._first_s: float | None = None
+        self._plans_s: list[float] = []
+        self._moving_ticks_s: list[float] = []
+        self._rest: dict[str, float] = {}
+        self._rest_ticks_s: list[float] = []
+
+    def run(self, quick: bool, start_deadline_s: float, announce: Announce) -> None:
+        """Start, move, rest. Raises _OverdueError and KeyboardInterrupt."""
+        began_s = steady_s()
+        announce("members join")
+        self._until(lambda: self._timed.taken()[0] > 0 and self._mover.observed > 0, "the first plan", start_deadline_s)
+        self._first_s = steady_s() - began_s
+        before = len(self._timed.ticks_s)
+        for number in range(QUICK_PLANS if quick else PLANS):
+            announce(f"plan {number + 2}")
+            count, total_s = self._timed.taken()
+            self._mover.asked = True
+            self._until(lambda count=count: self._timed.taken()[0] > count, f"plan {number + 2}", PLAN_DEADLINE_S)  # type: ignore[misc]
+            self._plans_s.append(self._timed.taken()[1] - total_s)
+        self._moving_ticks_s = self._timed.ticks_s[before:]
+        announce("rest")
+        begin, since_s, before = self._counters(), steady_s(), len(self._timed.ticks_s)
+        rest_s = QUICK_REST_S if quick else REST_S
+        self._until(lambda: steady_s() - since_s >= rest_s, "rest", 2 * rest_s)
+        lasted_s = steady_s() - since_s
+        self._rest = {name: (value - begin[name]) / lasted_s for name, value in self._counters().items()}
+        self._rest_ticks_s = self._timed.ticks_s[before:]
+
+    def row(self, members: int, partitions: int, processes: int) -> LiveScaleRow:
+        """Return what was found."""
+        rest, journal = self._rest.get, self._rest.get("journal")
+        return LiveScaleRow(
+            members=members,
+            partitions=partitions,
+            processes=processes,
+            first_plan_s=self._first_s,
+            plan_taken_s=middle(self._plans_s),
+            plan_taken_max_s=max(self._plans_s, default=None),
+            tick_s=middle(self._rest_ticks_s),
+            tick_max_s=max((*self._moving_ticks_s, *self._rest_ticks_s), default=None),
+            requests_per_s=rest("requests"),
+            broker_cores=rest("broker"),
+            controller_cores=rest("controller"),
+            members_cores=rest("members"),
+            journal_mb_per_day=None if journal is None else journal * DAY_S / 1e6,
+            problem=self.problem,
+        )
+
+    def _until(self, condition: Callable[[], bool], what: str, deadline_s: float) -> None:
+        give_up_s = steady_s() + deadline_s
+        while not condition():
+            if self._asked:
+                raise KeyboardInterrupt
+            if ended := [host for host in self._hosts if host.poll() is not None]:
+                raise _OverdueError(f"{what}: members ended with status {ended[0].returncode}")
+            if steady_s() > give_up_s:
+                raise _OverdueError(f"not within {deadline_s:.0f} s: {what}")
+            time.sleep(STEP_S)
+
+    def _counters(self) -> dict[str, float]:
+        counted = [file.read_text(encoding="ascii") for file in self._folder.glob("requests-*")]
+        return {
+            "requests": float(sum(int(text or 0) for text in counted)),
+            "broker": sum(self._broker.cpu_times()[:2]),
+            "controller": time.process_time(),
+            "members": float(sum(sum(one.cpu_times()[:2]) for one in self._members)),
+            "journal": self._timed.journal_bytes(),
+        }
+
+
+@contextmanager
+def _members(connection: Connection, members: int, folder: Path) -> Iterator[list["Popen[bytes]"]]:
+    """Yield the processes that hold the members; they own nothing worth keeping, so they are killed at the end."""
+    hosts: list[Popen[bytes]] = []
+    try:
+        for first in range(0, members, MEMBERS_IN_A_PROCESS):
+            settings = MemberSettings(
+                first=first,
+                count=min(MEMBERS_IN_A_PROCESS, members - first),
+                counted=str(folder / f"requests-{first}"),
+            )
+            environ = {**os.environ, **as_environment(connection), **as_environment(settings)}
+            with (folder / f"members-{first}.log").open("wb") as log:
+                hosts.append(
+                    Popen(
+                        [sys.executable, "-m", "bench.live_scale.members"],
+                        env=environ,
+                        stdin=DEVNULL,
+                        stdout=log,
+                        stderr=log,
+                        start_new_session=True,
+                    )
+                )
+        yield hosts
+    finally:
+        for host in hosts:
+            host.kill()
+        for host in hosts:
+            host.wait()

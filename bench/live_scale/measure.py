@@ -14,6 +14,7 @@ from typing import Final
 import psutil
 
 from autoscaler.live.settings import AutoscalerSettings
+from autoscaler.policies.settings import REPLICA_PREFIX
 from bench.live_scale.controller import Mover, Timed, middle
 from bench.live_scale.members import MemberSettings
 from bench.results import LiveScaleRow
@@ -44,13 +45,8 @@ def measure(
     connection: Connection, broker_pid: int, *, members: int, partitions: int, quick: bool, announce: Announce
 ) -> LiveScaleRow | None:
     """Measure one size on topics that nobody else uses; None after Ctrl-C. No process is left behind."""
-    with (
-        signals_noted() as asked,
-        tempfile.TemporaryDirectory() as folder,
-        _members(connection, members, Path(folder)) as hosts,
-    ):
-        mover, stop = Mover(), Event()
-        said: list[str] = []
+    mover, stop, pids, said = Mover(), Event(), dict[str, int](), list[str]()
+    with signals_noted() as asked, tempfile.TemporaryDirectory() as folder:
         settings = AutoscalerSettings(
             policy="static",
             payment_partitions=partitions,
@@ -58,21 +54,22 @@ def measure(
             initial_replicas=members,
             max_replicas=members,
         )
-        pids = {f"payment-{k}": hosts[k // MEMBERS_IN_A_PROCESS].pid for k in range(members)}
-        timed = Timed(settings, connection, mover, pids, stop=stop, warn=said.append)
-        controller = Thread(target=timed.run, name="controller")
-        course = _Course(timed, mover, broker_pid, hosts=hosts, folder=Path(folder), asked=asked)
-        controller.start()
-        try:
-            course.run(quick, START_S + START_EACH_S * members, announce)
-        except _OverdueError as overdue:
-            course.problem = "; ".join([str(overdue), *said[-1:]])
-        except KeyboardInterrupt:
-            return None
-        finally:
-            stop.set()
-            controller.join()
-            timed.close()
+        timed = Timed(settings, connection, mover, pids, stop=stop, warn=said.append)  # while the broker has no members
+        with _members(connection, members, Path(folder)) as hosts:
+            pids |= {f"{REPLICA_PREFIX}-{k}": hosts[k // MEMBERS_IN_A_PROCESS].pid for k in range(members)}
+            course = _Course(timed, mover, broker_pid, hosts=hosts, folder=Path(folder), asked=asked)
+            controller = Thread(target=timed.run, name="controller")
+            controller.start()
+            try:
+                course.run(quick, START_S + START_EACH_S * members, announce)
+            except _OverdueError as overdue:
+                course.problem = "; ".join([str(overdue), *said[-1:]])
+            except KeyboardInterrupt:
+                return None
+            finally:
+                stop.set()
+                controller.join()
+                timed.close()
         return course.row(members, partitions, len(hosts))
 
 

@@ -200,7 +200,8 @@ class LiveScaleRow(msgspec.Struct, frozen=True, kw_only=True):
     members_cores: float | None
     """… and of all members."""
     journal_mb_per_day: float | None
-    """What the journal grows by at rest, uncompressed."""
+    """What the journal grows by at rest at most, uncompressed: twice the median tick's, as whole ones in between are
+    together no larger than the others."""
     problem: str = ""
     """What did not happen in time; empty when all did."""
 

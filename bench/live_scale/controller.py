@@ -90,20 +90,22 @@ class Timed(LiveAutoscaler):
     ) -> None:
         super().__init__(settings, connection, mover, {}, stop, warn=warn, launcher=Seats(pids))
         self.ticks_s: list[float] = []
+        self.ticks_bytes: list[float] = []
+        """What each wrote to the journal."""
 
     def taken(self) -> tuple[int, float]:
         """Return how many plans every member has taken, and the seconds that they took together."""
         value = self._metrics.registry.get_sample_value
         return int(value(f"{TAKEN}_count") or 0), value(f"{TAKEN}_sum") or 0.0
 
-    def journal_bytes(self) -> float:
-        """Return what was written to the journal so far, uncompressed."""
-        return self._metrics.registry.get_sample_value("tailpack_journal_bytes_total") or 0.0
-
     def _tick(self) -> None:
-        began_s = time.perf_counter()
+        began_s, before = time.perf_counter(), self._journal_bytes()
         super()._tick()
+        self.ticks_bytes.append(self._journal_bytes() - before)
         self.ticks_s.append(time.perf_counter() - began_s)
+
+    def _journal_bytes(self) -> float:
+        return self._metrics.registry.get_sample_value("tailpack_journal_bytes_total") or 0.0
 
 
 def middle(values: Sequence[float]) -> float | None:

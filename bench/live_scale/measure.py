@@ -12,6 +12,7 @@ from threading import Event, Thread
 from typing import Final
 
 import psutil
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.policies.settings import REPLICA_PREFIX
@@ -21,6 +22,7 @@ from bench.results import LiveScaleRow
 from contracts.clock import steady_s
 from contracts.connection import Connection
 from contracts.processes import signals_noted
+from contracts.topics import Topic, qualified
 from contracts.validation import as_environment
 
 MEMBERS_IN_A_PROCESS: Final = 100
@@ -30,6 +32,10 @@ PLANS: Final = 5
 REST_S: Final = 20.0
 QUICK_PLANS: Final = 2
 QUICK_REST_S: Final = 6.0
+OPEN_S: Final = 10.0
+OPEN_EACH_S: Final = 0.02
+ENDS: Final = -1
+"""In place of a timestamp: the end of the partition."""
 START_S: Final = 60.0
 START_EACH_S: Final = 1.0
 PLAN_DEADLINE_S: Final = 60.0
@@ -54,6 +60,8 @@ def measure(
             initial_replicas=members,
             max_replicas=members,
         )
+        announce("the broker opens its partitions")
+        _wait_for_leaders(connection, partitions)
         timed = Timed(settings, connection, mover, pids, stop=stop, warn=said.append)  # while the broker has no members
         with _members(connection, members, Path(folder)) as hosts:
             pids |= {f"{REPLICA_PREFIX}-{k}": hosts[k // MEMBERS_IN_A_PROCESS].pid for k in range(members)}
@@ -71,6 +79,26 @@ def measure(
                 controller.join()
                 timed.close()
         return course.row(members, partitions, len(hosts))
+
+
+def _wait_for_leaders(connection: Connection, partitions: int) -> None:
+    """Wait until the broker answers for every partition: of ten thousand new ones it opens a few hundred a second."""
+    consumer = Consumer(connection.librdkafka() | {"group.id": "unused", "log_level": "0"})
+    topic = qualified(connection.namespace, Topic.PAYMENTS_REQUESTED)
+    places = [TopicPartition(qualified(connection.namespace, Topic.PROGRESS), 0, ENDS)]
+    places += [TopicPartition(topic, number, ENDS) for number in range(partitions)]
+    until_s = steady_s() + OPEN_S + OPEN_EACH_S * partitions
+    try:
+        while True:
+            try:
+                if all(one.error is None for one in consumer.offsets_for_times(places, timeout=OPEN_S)):
+                    return
+            except KafkaException:
+                if steady_s() > until_s:
+                    raise
+            time.sleep(STEP_S)
+    finally:
+        consumer.close()
 
 
 class _Course:
@@ -96,6 +124,7 @@ class _Course:
         self._moving_ticks_s: list[float] = []
         self._rest: dict[str, float] = {}
         self._rest_ticks_s: list[float] = []
+        self._rest_journal: list[float] = []
 
     def run(self, quick: bool, start_deadline_s: float, announce: Announce) -> None:
         """Start, move, rest. Raises _OverdueError and KeyboardInterrupt."""
@@ -118,10 +147,11 @@ class _Course:
         lasted_s = steady_s() - since_s
         self._rest = {name: (value - begin[name]) / lasted_s for name, value in self._counters().items()}
         self._rest_ticks_s = self._timed.ticks_s[before:]
+        self._rest_journal = self._timed.ticks_bytes[before:]
 
     def row(self, members: int, partitions: int, processes: int) -> LiveScaleRow:
         """Return what was found."""
-        rest, journal = self._rest.get, self._rest.get("journal")
+        rest, journal = self._rest.get, middle(self._rest_journal)
         return LiveScaleRow(
             members=members,
             partitions=partitions,
@@ -135,7 +165,7 @@ class _Course:
             broker_cores=rest("broker"),
             controller_cores=rest("controller"),
             members_cores=rest("members"),
-            journal_mb_per_day=None if journal is None else journal * DAY_S / 1e6,
+            journal_mb_per_day=None if journal is None else 2 * journal * DAY_S / 1e6,
             problem=self.problem,
         )
 
@@ -157,7 +187,6 @@ class _Course:
             "broker": sum(self._broker.cpu_times()[:2]),
             "controller": time.process_time(),
             "members": float(sum(sum(one.cpu_times()[:2]) for one in self._members)),
-            "journal": self._timed.journal_bytes(),
         }
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from contracts.connection import Connection
 from contracts.topics import Topic, partitions_of, qualified
@@ -17,6 +17,8 @@ from tailpack.errors import TailpackError
 from tailpack.local.broker import Broker
 
 DEADLINE_S: Final = 30.0
+AT_ONCE: Final = 5_000
+"""Partitions: brokers refuse a request that would create more than 10,000."""
 POLL_S: Final = 0.1
 SETTINGS: Final[dict[Topic, dict[str, str]]] = {
     Topic.PLANS: {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.5"},
@@ -53,7 +55,7 @@ def create_topics(connection: Connection, payment_partitions: int) -> None:
     topics = [
         NewTopic(
             qualified(connection.namespace, topic),
-            num_partitions=partitions_of(topic, payment_partitions),
+            num_partitions=min(AT_ONCE, partitions_of(topic, payment_partitions)),
             replication_factor=-1,  # the broker's default
             config=SETTINGS.get(topic, {}),
         )
@@ -79,6 +81,20 @@ def create_topics(connection: Connection, payment_partitions: int) -> None:
             if reason.code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 said = f"topic {name} could not be created on {connection.bootstrap_servers}: {reason.str()}"
                 raise TailpackError(said) from refused
+    _grow(admin, qualified(connection.namespace, Topic.PAYMENTS_REQUESTED), payment_partitions)
+
+
+def _grow(admin: AdminClient, topic: str, partitions: int) -> None:
+    """Let `topic` have as many partitions; one that has them, or more, is left as it is. Raises TailpackError."""
+    try:
+        for there in range(AT_ONCE, partitions, AT_ONCE):
+            if len(admin.list_topics(topic, timeout=DEADLINE_S).topics[topic].partitions) <= there:
+                larger = NewPartitions(topic, min(there + AT_ONCE, partitions))
+                admin.create_partitions([larger], request_timeout=DEADLINE_S)[topic].result(DEADLINE_S)
+    except KafkaException as refused:
+        raise TailpackError(
+            f"topic {topic} could not get {partitions} partitions: {refused.args[0].str()}"
+        ) from refused
 
 
 def _admin(connection: Connection, errors: list[KafkaError]) -> AdminClient:

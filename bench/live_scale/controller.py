@@ -6,13 +6,12 @@ from statistics import median
 from threading import Event
 from typing import Any
 
-import psutil
-
 from autoscaler.live.composition import LiveAutoscaler
 from autoscaler.live.launcher import Exit, ProcessLauncher, ReplicaProcess
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.model import Action, Decision, GroupObservation, Plan
 from contracts.connection import Connection
+from contracts.processes import identity
 
 TAKEN = "tailpack_plan_taken_seconds"
 
@@ -36,7 +35,7 @@ class Seats(ProcessLauncher):
 
     def start(self, name: str) -> ReplicaProcess:
         """Return where the member sits."""
-        return Seat(psutil.Process(self._pids[name]))
+        return Seat(self._pids[name], identity(self._pids[name]))
 
     def remember(self, name: str, process: ReplicaProcess, incarnation: str = "") -> None:
         """Keep no file."""

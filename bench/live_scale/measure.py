@@ -17,7 +17,6 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.policies.settings import REPLICA_PREFIX
 from bench.live_scale.controller import Mover, Timed, middle
-from bench.live_scale.members import MemberSettings
 from bench.results import LiveScaleRow
 from contracts.clock import steady_s
 from contracts.connection import Connection
@@ -196,16 +195,18 @@ def _members(connection: Connection, members: int, folder: Path) -> Iterator[lis
     hosts: list[Popen[bytes]] = []
     try:
         for first in range(0, members, MEMBERS_IN_A_PROCESS):
-            settings = MemberSettings(
-                first=first,
-                count=min(MEMBERS_IN_A_PROCESS, members - first),
-                counted=str(folder / f"requests-{first}"),
-            )
-            environ = {**os.environ, **as_environment(connection), **as_environment(settings)}
+            settings = {
+                "REPLICA": REPLICA_PREFIX,
+                "FIRST": first,
+                "COUNT": min(MEMBERS_IN_A_PROCESS, members - first),
+                "COUNTED": folder / f"requests-{first}",
+            }
+            own = {f"TAILPACK_{name}": str(value) for name, value in settings.items()}
+            environ = {**os.environ, **as_environment(connection), **own}
             with (folder / f"members-{first}.log").open("wb") as log:
                 hosts.append(
                     Popen(
-                        [sys.executable, "-m", "bench.live_scale.members"],
+                        [sys.executable, "-m", "services.light"],
                         env=environ,
                         stdin=DEVNULL,
                         stdout=log,

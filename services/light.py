@@ -1,6 +1,6 @@
 """Many light members of one group in one process: each is the real consumer, with nothing to do.
 
-`python -m bench.live_scale.members` runs until it is killed, and writes every second how many requests its clients have
+`python -m services.light` runs until it is killed, and writes every second how many requests its clients have
 sent, which is all that can be counted of the broker's requests without a word from the broker.
 """
 
@@ -12,7 +12,6 @@ from typing import Any
 
 from aiokafka.conn import AIOKafkaConnection
 
-from autoscaler.policies.settings import REPLICA_PREFIX
 from contracts.connection import Connection, read_settings
 from contracts.settings import Settings
 from contracts.topics import Group, Topic, qualified
@@ -21,8 +20,10 @@ from services.consumer import Event, Options, PlanConsumer, Topics
 
 @dataclass(frozen=True, kw_only=True)
 class MemberSettings(Settings):
-    """Environment of the process: TAILPACK_FIRST, TAILPACK_COUNT, TAILPACK_COUNTED."""
+    """Environment of the process: TAILPACK_REPLICA, TAILPACK_FIRST, …"""
 
+    replica: str
+    """What the names of members begin with."""
     first: int
     """Number of the first member."""
     count: int
@@ -47,7 +48,9 @@ class Counted:
 async def run(connection: Connection, settings: MemberSettings) -> None:
     """Run the members until cancelled, or until one of them cannot go on."""
     counted, last = Counted(), settings.first + settings.count
-    group = asyncio.gather(*(_member(connection, k).run(asyncio.Event()) for k in range(settings.first, last)))
+    group = asyncio.gather(
+        *(_member(connection, f"{settings.replica}-{k}").run(asyncio.Event()) for k in range(settings.first, last))
+    )
     while not group.done():
         _write(Path(settings.counted), counted.requests)
         await asyncio.wait([group], timeout=1.0)
@@ -61,7 +64,7 @@ def _write(file: Path, requests: int) -> None:
     unfinished.replace(file)
 
 
-def _member(connection: Connection, ordinal: int) -> PlanConsumer:
+def _member(connection: Connection, name: str) -> PlanConsumer:
     named = {topic: qualified(connection.namespace, topic) for topic in Topic}
     topics = Topics(
         group=qualified(connection.namespace, Group.PAYMENT),
@@ -69,7 +72,7 @@ def _member(connection: Connection, ordinal: int) -> PlanConsumer:
         plans=named[Topic.PLANS],
         progress=named[Topic.PROGRESS],
     )
-    return PlanConsumer(f"{REPLICA_PREFIX}-{ordinal}", connection, topics, _nothing, options=Options())
+    return PlanConsumer(name, connection, topics, _nothing, options=Options())
 
 
 async def _nothing(_event: Event) -> None: ...

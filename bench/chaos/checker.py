@@ -6,6 +6,7 @@ Every check returns one sentence for each violation; the same violation is alway
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Final
 
 AWARE_S: Final = 1.0
@@ -50,6 +51,8 @@ class Members:
     generation: int
     names: frozenset[str]
     leader: str = ""
+    ids: frozenset[str] = frozenset()
+    """The group's own ids of the members; a replica that was dropped comes back under another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +137,8 @@ def out_of_order(settled: Iterable[Served], disturbed: Collection[str]) -> list[
 def regressed(commits: Iterable[Commit], outages: Sequence[tuple[float, float]] = ()) -> list[str]:
     """A committed offset that went back.
 
-    outages: from when to when a broker was disturbed. What was committed meanwhile may have been written down before
-    all copies had it, and answered by a time-out: nobody was shown it, so whoever came next began before it.
+    outages: from when to when a commit may have gone unanswered: it was written down, and before all copies had it its
+    sender was lost. Nobody had been shown it, so whoever came next began before it, and events repeat.
     """
     highest: dict[tuple[str, str, int], Commit] = {}
     said = []
@@ -147,6 +150,12 @@ def regressed(commits: Iterable[Commit], outages: Sequence[tuple[float, float]] 
         if one.offset >= before.offset:
             highest[place] = one
     return said
+
+
+def losses(members: Sequence[Members], before_s: float) -> list[tuple[float, float]]:
+    """Return the times in which a member was lost, which is `before_s` at most before the group began without it."""
+    pairs = pairwise(members)
+    return [(after.at_s - before_s, after.at_s) for before, after in pairs if before.ids - after.ids]
 
 
 def zombies(settled: Iterable[Served], members: Sequence[Members]) -> list[str]:

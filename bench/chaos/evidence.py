@@ -178,7 +178,7 @@ def _members(value: Bytes, at_s: float) -> Members:
         value.text()  # host
         value.i32(), value.i32()  # time-outs
         value.blob(), value.blob()  # subscription, assignment
-    return Members(at_s, generation, frozenset(clients.values()), clients.get(leader, ""))
+    return Members(at_s, generation, frozenset(clients.values()), clients.get(leader, ""), frozenset(clients))
 
 
 def _order(told: dict[str, Any]) -> str:

@@ -9,7 +9,7 @@ from confluent_kafka.admin import AdminClient
 
 from bench.chaos import checker
 from bench.chaos.evidence import Reader
-from bench.chaos.faults import BROKERS, ON_BROKERS, Fault, Kind
+from bench.chaos.faults import BROKERS, ON_BROKERS, SESSION_S, Fault, Kind
 from bench.chaos.inject import Injector
 from bench.chaos.load import Load
 from bench.chaos.result import COUNTED, Schedule
@@ -21,6 +21,8 @@ DRAINED_S: Final = 30.0
 """Deadline of what was accepted before, from then on."""
 WHOLE_S: Final = 60.0
 """For brokers that were killed: until every copy is up to date. It is not the pipeline's to hasten."""
+LOST_S: Final = SESSION_S + 2.0
+"""From when a member's requests go unanswered until the others have a generation without it."""
 STEP_S: Final = 0.05
 SETTLED_S: Final = 0.3
 """What is still on its way when the last effect has been seen would double it."""
@@ -139,11 +141,12 @@ class Pipeline:
 
     def _check(self, accepted: set[str], found: Schedule) -> None:
         seen = self._reader.found
+        losses = checker.losses(seen.members, LOST_S)
         sentences = {
             "lost": checker.lost(accepted, seen),
             "duplicated": checker.doubled(seen),
             "order_violations": checker.out_of_order(seen.settled, self._disturbed),
-            "offset_regressions": checker.regressed(seen.commits, self._outages),
+            "offset_regressions": checker.regressed(seen.commits, [*self._outages, *losses]),
             "zombie_events": checker.zombies(seen.settled, seen.members),
             "wrongly_killed": checker.wrongly_killed(seen.ends, self._disturbed),
             "others": [*found.others, *checker.ended_by_itself(seen.ends)],

@@ -129,6 +129,14 @@ def test_a_commit_that_a_broken_broker_may_not_have_answered_may_be_overtaken() 
     assert checker.regressed(commits)
 
 
+def test_a_member_is_lost_where_its_id_is_gone_and_not_where_it_goes_on() -> None:
+    members = [
+        Members(at_s, 1, frozenset({"payment-0"}), "", ids=frozenset({one}))
+        for at_s, one in ((1.0, "a"), (5.0, "a"), (9.0, "b"))
+    ]
+    assert checker.losses(members, 4.0) == [(5.0, 9.0)]
+
+
 def test_commits_of_other_groups_and_partitions_are_other_commits() -> None:
     commits = [Commit("g", "t", 0, 9), Commit("g", "t", 1, 3), Commit("h", "t", 0, 2), Commit("g", "u", 0, 1)]
     assert not checker.regressed(commits)

@@ -118,7 +118,8 @@ class LiveWorld:
         with uninterrupted():
             _kill(self._stack)
             for process in self._ours():
-                process.kill()
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def keep(self, into: Path) -> None:

@@ -112,8 +112,8 @@ def doubled(found: Evidence) -> list[str]:
     return said + [f"order {order} was declined and shipped" for order in dict.fromkeys(declined) if order in shipped]
 
 
-def out_of_order(settled: Iterable[Served], disturbed: Collection[str]) -> list[str]:
-    """An event that was served for the first time after a later one of its partition.
+def out_of_order(settled: Iterable[Served], disturbed: Collection[str], from_s: float = 0.0) -> list[str]:
+    """An event that was served from `from_s` on, for the first time, after a later one of its partition.
 
     disturbed: replicas that were killed or stopped. What such a one did last may be told in part, because some of its
     output was on its way; then its successor seems late, and is not.
@@ -125,9 +125,9 @@ def out_of_order(settled: Iterable[Served], disturbed: Collection[str]) -> list[
         before = newest.get(one.partition)
         if before is None or one.offset > before.offset:
             newest[one.partition] = one
-        elif (one.partition, one.offset) not in seen and (
-            one.replica == before.replica or before.replica not in disturbed
-        ):
+        elif (one.partition, one.offset) in seen or one.done_s < from_s:
+            pass
+        elif before.replica not in disturbed:
             where = f"{one.partition}/{one.offset} at {one.replica}"
             said.append(f"{where} was served first after {before.partition}/{before.offset} at {before.replica}")
         seen.add((one.partition, one.offset))
@@ -203,6 +203,6 @@ def wrongly_killed(ends: Iterable[Ended], disturbed: Collection[str]) -> list[st
 
 
 def ended_by_itself(ends: Iterable[Ended]) -> list[str]:
-    """A replica that failed: whatever happens around it, it goes on, or waits."""
+    """A replica that failed although every broker was well."""
     failures = [one for one in ends if one.how.startswith("exit status") and not one.how.startswith(IN_ORDER)]
     return [f"{one.replica} failed at {one.at_us}: {one.how}" for one in failures]

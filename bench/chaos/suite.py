@@ -12,7 +12,7 @@ from bench.chaos.evidence import Reader
 from bench.chaos.faults import BROKERS, ON_BROKERS, SESSION_S, Fault, Kind
 from bench.chaos.inject import Injector
 from bench.chaos.load import Load
-from bench.chaos.result import COUNTED, Schedule
+from bench.chaos.result import Schedule
 from bench.chaos.world import World
 
 RECOVERY_S: Final = 30.0
@@ -35,6 +35,7 @@ class Pipeline:
         self._world = world
         self._reader = Reader(world.bootstrap_servers, world.namespace)
         self._disturbed: set[str] = set()
+        """Replicas that this schedule, or the one before, has done something to: some act late on that."""
         self._outages: list[tuple[float, float]] = []
         """From when to when a broker was disturbed, seconds since the epoch."""
         self._known: set[str] = set()
@@ -44,21 +45,22 @@ class Pipeline:
         """Carry a schedule out and check; whatever happens, no fault and no load goes on afterwards."""
         found = Schedule(seed=seed, faults=tuple(map(str, faults)))
         injector = Injector(self._world, self._leader)
-        began_s = time.time()
+        brokers_well = not any(one.kind in ON_BROKERS for one in faults)
+        began_s, ends = time.time(), len(self._reader.found.ends)
+        before, self._disturbed = self._disturbed, injector.disturbed
         load = Load(self._world, f"{self._world.namespace}-{seed}", seed)
         try:
             self._act(faults, injector, say)
             say("all is well again")
             injector.end_all()
             self._until_whole()
-            if any(one.kind in ON_BROKERS for one in faults):
+            if not brokers_well:
                 self._outages.append((began_s, time.time()))
             self._recover(load, found)
         finally:
             injector.end_all()
             load.finish()
         found.events, found.not_done = len(load.accepted), tuple(injector.said)
-        self._disturbed |= injector.disturbed
         if any(one.kind is Kind.RIVAL for one in faults):  # two processes of one name: nobody can tell them apart
             self._disturbed |= {name for name in self._reader.reports if name.startswith("payment-")}
         say("checked")
@@ -66,6 +68,10 @@ class Pipeline:
         self._drain(set(load.accepted))
         still = self._world.strangers()  # twice: one that is just being started is none
         found.others += [f"{still[pid]} runs as {pid}, and nobody knows of it" for pid in still if pid in strangers]
+        new = self._reader.found.ends[ends:]
+        found.wrongly_killed = checker.wrongly_killed(new, before | self._disturbed)
+        found.order_violations = checker.out_of_order(self._reader.found.settled, before | self._disturbed, began_s)
+        found.others += checker.ended_by_itself(new) if brokers_well else []
         self._check(set(load.accepted), found)
         return found
 
@@ -140,19 +146,17 @@ class Pipeline:
             self._step()
 
     def _check(self, accepted: set[str], found: Schedule) -> None:
+        """Check what a schedule may bring to light about an earlier one, too; each violation is told once."""
         seen = self._reader.found
         losses = checker.losses(seen.members, LOST_S)
         sentences = {
             "lost": checker.lost(accepted, seen),
             "duplicated": checker.doubled(seen),
-            "order_violations": checker.out_of_order(seen.settled, self._disturbed),
             "offset_regressions": checker.regressed(seen.commits, [*self._outages, *losses]),
             "zombie_events": checker.zombies(seen.settled, seen.members),
-            "wrongly_killed": checker.wrongly_killed(seen.ends, self._disturbed),
-            "others": [*found.others, *checker.ended_by_itself(seen.ends)],
         }
-        for name in (*COUNTED, "others"):
-            setattr(found, name, [one for one in sentences[name] if one not in self._known])
+        for name, said in sentences.items():
+            setattr(found, name, [one for one in said if one not in self._known])
         self._known |= {one for each in sentences.values() for one in each}
 
     def _leader(self) -> str:

@@ -30,7 +30,8 @@ def produce(
     partition: int = -1,
 ) -> None:
     """Write `values` and wait until the broker has them."""
-    producer = Producer({"bootstrap.servers": kafka, "enable.idempotence": True, "linger.ms": 1})
+    room = {"queue.buffering.max.messages": 1_000_000}
+    producer = Producer({"bootstrap.servers": kafka, "enable.idempotence": True, "linger.ms": 1, **room})
     for value in values:
         producer.produce(
             qualified(namespace, topic), value, key=key, partition=partition, headers=list((headers or {}).items())

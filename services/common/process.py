@@ -142,5 +142,6 @@ def _counters(service: Service) -> dict[str, int]:
         "refused": stage.refused,
         "fenced": service.fence.refused if service.fence else 0,
         "unacknowledged": stage.open.count,
+        "read_back": service.read_back,
         "passed_over": service.passed_over,
     }

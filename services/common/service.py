@@ -85,8 +85,8 @@ class Service:
         self._uncommitted = Uncommitted()
         self._held_back: str | None = None
         self._reading: asyncio.Task[None] | None = None
-        self.passed_over = 0
-        """Records of its own topics that could not be read back."""
+        self.read_back = self.passed_over = 0
+        """Records of its own topics that were read back at starts, and of those the ones that could not be read."""
 
     def named(self, topic: Topic) -> str:
         """Return the name of `topic` in this service's namespace."""
@@ -220,6 +220,7 @@ class Service:
         written: list[str] = []
 
         def take(record: Any) -> None:
+            self.read_back += 1
             if (find := self._outputs.get(record.topic)) is None:
                 self._kept.take(record)  # type: ignore[union-attr]  # whose topic is read only where there is one
                 return

@@ -1,5 +1,6 @@
 """Services that are killed, and a broker that is: nothing lost, no effect twice."""
 
+import json
 import os
 import random
 import signal
@@ -15,9 +16,10 @@ from kafka_helpers import admin, end_offsets, produce, read_all, wait_for
 from services_stack import Stack, a_stack, order, order_without_id, settled, shipment
 
 from contracts.events import DeadLetter
-from contracts.topics import Topic, qualified
+from contracts.topics import PIPELINE_PARTITIONS, Topic, qualified
 from services.common.dead_letters import KEY_LIMIT, LETTER_LIMIT
 from services.common.once import SPAN
+from services.order.status import MAX_ORDERS, TAIL
 from tailpack.local.broker import Broker
 
 pytestmark = pytest.mark.kafka
@@ -245,6 +247,26 @@ def test_what_was_taken_and_never_committed_is_not_repeated_however_much_it_is(s
         deadline_s=60,
     )
     assert written() == len(of_one) + SPAN
+
+
+@pytest.mark.long
+def test_a_start_of_order_reads_the_end_of_its_memory_and_no_more(stack: Stack) -> None:
+    """Half as many orders again as it remembers: the newest are known, the oldest were never read."""
+    orders = 3 * MAX_ORDERS // 2
+    stages = [
+        status_record(number, status) for number in range(orders) for status in ("accepted", "settled", "notified")
+    ]
+    for partition in range(PIPELINE_PARTITIONS):
+        values = [value for number, value in stages if number % PIPELINE_PARTITIONS == partition]
+        produce(stack.kafka, stack.namespace, Topic.ORDERS_STATUS, values, partition=partition)
+    stack.start("order")
+    assert stack.get("order", "/healthz")[1]["read_back"] == PIPELINE_PARTITIONS * TAIL
+    assert [stack.status(f"o-{number}") for number in (orders - 1, orders - MAX_ORDERS)] == ["notified"] * 2
+    assert stack.status("o-0") is None
+
+
+def status_record(number: int, status: str) -> tuple[int, bytes]:
+    return number, json.dumps({"v": 1, "order_id": f"o-{number}", "status": status, "at_us": number}).encode()
 
 
 def test_a_copy_that_wakes_up_after_another_took_over_writes_nothing_more(stack: Stack) -> None:

@@ -1,0 +1,91 @@
+"""Whatever lies in a topic, each Faust stage makes effects or one dead letter of it, and all of them are small."""
+
+import asyncio
+from collections.abc import Mapping
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from services_stack import order, settled, shipment
+
+from contracts.connection import Connection
+from contracts.events import DeadLetter
+from contracts.topics import Topic
+from services.common.dead_letters import LETTER_LIMIT
+from services.common.faust_app import ServiceSettings
+from services.common.records import Decide, Effect, Incoming
+from services.common.service import Service
+from services.common.stage import Stage
+from services.notification import app as notification
+from services.order import app as order_app
+from services.shipment import app as shipment_app
+
+NOWHERE = Connection(bootstrap_servers="127.0.0.1:1")
+GOOD = (order("o-1"), settled("o-1", accepted=True), settled("o-1", accepted=False), shipment("o-1"))
+ODD = ("", "x" * 65, "\x00", 0, -1, 10**16 + 1, 2**70, 1e308, None, True, [], {}, "4111 1111 1111 1111")
+HEADERS = st.dictionaries(st.sampled_from(["intended_at", "placed_at", "partition"]), st.binary(max_size=20))
+
+
+@pytest.fixture(scope="module")
+def decisions(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, Decide]]:
+    """(Stage, what it decides) for every topic that a Faust service reads."""
+    found: list[tuple[str, Decide]] = []
+    folder = str(tmp_path_factory.mktemp("faust"))
+
+    async def build() -> None:
+        shipment_app.build(NOWHERE, ServiceSettings(data_dir=folder))
+        notification.build(NOWHERE, ServiceSettings(data_dir=folder))
+        order_app.build(NOWHERE, order_app.OrderSettings(data_dir=folder, payment_partitions=3, demo=True))
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Service, "consume", lambda self, _topic, decide: found.append((self.name, decide)))
+        asyncio.run(build())
+    return found
+
+
+@st.composite
+def values(draw: st.DrawFn) -> bytes | None:
+    """Any bytes, or a good record with some of its bytes or one of its fields replaced."""
+    good = draw(st.sampled_from(GOOD))
+    kind = draw(st.integers(0, 3))
+    if kind == 0:
+        return draw(st.none() | st.binary(max_size=300))
+    if kind == 1:
+        place = draw(st.integers(0, len(good) - 1))
+        return good[:place] + draw(st.binary(max_size=4)) + good[place + draw(st.integers(0, 4)) :]
+    fields = msgspec.json.decode(good)
+    told = fields["timeline"] if kind == 2 and "timeline" in fields else fields
+    told[draw(st.sampled_from(sorted(told)))] = draw(st.sampled_from(ODD) | st.text(max_size=70))
+    return msgspec.json.encode(fields)
+
+
+@settings(max_examples=400)
+@given(values(), HEADERS)
+def test_any_record_ends_as_effects_or_as_one_letter(
+    decisions: list[tuple[str, Decide]], value: bytes | None, headers: Mapping[str, bytes]
+) -> None:
+    asyncio.run(decided(decisions, Incoming("topic", 1, 2, -1, b"\xff", value, headers)))
+
+
+async def decided(decisions: list[tuple[str, Decide]], record: Incoming) -> None:
+    for name, decide in decisions:
+        written: list[Effect] = []
+        released: list[int] = []
+
+        async def send(effect: Effect, into: list[Effect] = written) -> "asyncio.Future[None]":
+            into.append(effect)
+            done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            done.set_result(None)
+            return done
+
+        stage = Stage(name, Topic.DEAD_LETTERS, send)
+        await stage.take(record, decide, lambda into=released: into.append(1))
+        for _ in range(3):
+            await asyncio.sleep(0)
+        letters = [effect for effect in written if effect.topic == Topic.DEAD_LETTERS]
+        assert released == [1]
+        assert len(letters) == stage.refused <= 1
+        assert all(len(effect.value or b"") <= LETTER_LIMIT for effect in written)
+        for letter in letters:
+            assert msgspec.json.decode(letter.value or b"", type=DeadLetter).stage == name

@@ -216,6 +216,7 @@ def test_letters_fit_a_broker_that_takes_small_records_only(stack: Stack) -> Non
 
 
 @pytest.mark.long
+@pytest.mark.timeout(600)
 def test_what_was_taken_and_never_committed_is_not_repeated_however_much_it_is(stack: Stack) -> None:
     """12,000 effects in one partition, none of their inputs committed: more than any fixed tail that is read back."""
     stack.settings["COMMIT_INTERVAL_S"] = "3600"
@@ -229,13 +230,13 @@ def test_what_was_taken_and_never_committed_is_not_repeated_however_much_it_is(s
     def written() -> int:
         return sum(end_offsets(stack.kafka, qualified(stack.namespace, Topic.SHIPMENTS_SCHEDULED)))
 
-    wait_for(lambda: written() == len(of_one), "all are scheduled", deadline_s=120, every_s=1)
+    wait_for(lambda: written() == len(of_one), "all are scheduled", deadline_s=250, every_s=1)
     stack.kill("shipment")
     stack.start("shipment")
     wait_for(
         lambda: stack.get("shipment", "/healthz")[1]["duplicates_dropped"] == len(of_one),
         "all repeats are dropped",
-        deadline_s=120,
+        deadline_s=250,
         every_s=1,
     )
     assert written() == len(of_one)

@@ -115,7 +115,8 @@ class Cluster:
 
     def serve(self, node: int, process: Process, request: Any, reply: Reply) -> None:
         """Answer one request, now or later."""
-        getattr(self, f"_{type(request).__name__.partition('Request_')[0].lower()}")(node, process, request, reply)
+        kind = type(request).__name__.strip("_").partition("Request_")[0].removesuffix("Struct")
+        getattr(self, f"_{kind.lower()}")(node, process, request, reply)
 
     def _metadata(self, node: int, process: Process, request: Any, reply: Reply) -> None:
         # Only numbers, whose hashes are everywhere the same: aiokafka keeps brokers in sets.
@@ -227,8 +228,11 @@ class Cluster:
 
     def _offsetfetch(self, node: int, process: Process, request: Any, reply: Reply) -> None:
         error = NONE if self._is_coordinator(node) else NOT_COORDINATOR
-        found = [(t, [(p, self.committed.get(p, -1), "", error) for p in parts]) for t, parts in request.topics]
-        reply(request.RESPONSE_TYPE(found))
+        found = [
+            (topic, [(p, self.committed.get(p, -1), -1, "", error, {}) for p in parts], {})
+            for topic, parts, _ in request.topics
+        ]
+        reply(request.RESPONSE_TYPE(0, found, error, {}))
 
     def _describegroups(self, node: int, process: Process, request: Any, reply: Reply) -> None:
         error = NONE if self._is_coordinator(node) else NOT_COORDINATOR

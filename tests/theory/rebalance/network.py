@@ -10,7 +10,7 @@ from aiokafka.errors import KafkaConnectionError
 from aiokafka.util import wait_for
 from theory.rebalance.processes import Call, Process, World
 
-VERSIONS: Final = {0: 3, 1: 4, 2: 2, 3: 1, 8: 2, 9: 1, 10: 1, 11: 5, 12: 0, 13: 0, 14: 0, 15: 0, 22: 0}
+VERSIONS: Final = {0: 3, 1: 4, 2: 2, 3: 1, 8: 2, 9: 7, 10: 1, 11: 5, 12: 0, 13: 0, 14: 0, 15: 0, 22: 0}
 """API key → the version that the simulated broker speaks."""
 GROUP_KEYS: Final = (8, 11, 12, 13, 14)
 """OffsetCommit, JoinGroup, Heartbeat, LeaveGroup, SyncGroup."""

@@ -11,11 +11,19 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, slots=True)
 class PartitionLoad:
-    """One partition: λ in events/s over the last decision interval, and lag in events (produced − committed)."""
+    """One partition: λ in events/s over the last decision interval, and lag in events (produced − committed).
+
+    Where one of them could not be read now, both are the worst that may be: events arrive as they last did, and none
+    was served since. Plans are made for that.
+    """
 
     partition: int
     arrival_rate: float
     lag: int
+    age_s: float = 0.0
+    """How old what they rest on is, in seconds; 0: all was read for this observation."""
+    least_lag: int | None = None
+    """What lag is at least, where it is not known: none arrived since, and all that could be served was; else None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +34,14 @@ class Replica:
     ready: bool
     service_rate: float | None = None
     """Its own μ, events/s, as far as it is known to differ; None: as the group's."""
+    silent_s: float = 0.0
+    """For how long it should have said something and has not, in seconds; 0: it reports. Whether it serves is unknown
+    then: at best it does, at worst nothing."""
+
+    @property
+    def surely_ready(self) -> bool:
+        """Whether it is known to be ready now."""
+        return self.ready and not self.silent_s
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,7 +73,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class GroupObservation:
-    """All a policy may know at one tick. Complete by construction: what is unknown makes no observation."""
+    """All a policy may know at one tick. What is unknown is marked with its age, and bounded from both sides."""
 
     at_s: float
     """Seconds since some moment in the past, by a clock that nobody sets."""

@@ -83,30 +83,28 @@ class FakeReports:
 
     def __init__(self, clock: FakeClock) -> None:
         self._clock = clock
-        self.newest: dict[str, Progress] = {}
+        self.reports: dict[str, Progress] = {}
         self.heard_s: dict[str, float] = {}
         self.rounds: list[Round] = []
 
     def poll(self) -> Mapping[str, Progress]:
-        return self.newest
+        return self.reports
 
     def take_rounds(self) -> tuple[Round, ...]:
         taken, self.rounds = tuple(self.rounds), []
         return taken
 
-    def fresh(self, replica: str) -> Progress:
-        if self.age_s(replica) > 2:
-            raise NotReadyError(f"progress of {replica}: stale")
-        return self.newest[replica]
+    def newest(self, replica: str) -> Progress | None:
+        return self.reports.get(replica)
 
     def age_s(self, replica: str) -> float:
         return self._clock() - self.heard_s[replica] if replica in self.heard_s else float("inf")
 
     def highest_epoch(self) -> int:
-        return max((report.epoch for report in self.newest.values()), default=0)
+        return max((report.epoch for report in self.reports.values()), default=0)
 
     def assigned_epochs(self) -> dict[str, int]:
-        return {name: report.assigned_epoch for name, report in self.newest.items() if self.age_s(name) <= 2}
+        return {name: report.assigned_epoch for name, report in self.reports.items() if self.age_s(name) <= 2}
 
     def tell(
         self,
@@ -124,7 +122,7 @@ class FakeReports:
     ) -> None:
         """in_group: whether it has a member id; by default only a member and one that asks to be drained do."""
         member = state in (ReplicaState.MEMBER, ReplicaState.DRAINING) if in_group is None else in_group
-        self.newest[replica] = Progress(
+        self.reports[replica] = Progress(
             replica=replica, incarnation=f"life-{process.pid}", pid=process.pid,
             member_id=f"member-{process.pid}" if member else "", generation=generation if member else -1,
             epoch=epoch, assigned_epoch=epoch if assigned_epoch is None else assigned_epoch, state=state,
@@ -173,6 +171,8 @@ class FakeLoads:
         self._clock = clock
         self.loads = tuple(PartitionLoad(number, 10.0, 0) for number in range(partitions))
         self.missing: str | None = None
+        self.unknown = ""
+        self.advancing: set[int] = set()
 
     @property
     def partitions(self) -> int:
@@ -183,6 +183,9 @@ class FakeLoads:
 
     def rates(self) -> Mapping[int, float]:
         return {load.partition: load.arrival_rate for load in self.loads if load.arrival_rate > 0}
+
+    def advanced(self, partition: int, within_s: float) -> bool:
+        return partition in self.advancing
 
     def sample(self, now_s: float) -> None:
         self.sampled_s = now_s

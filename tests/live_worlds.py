@@ -67,6 +67,7 @@ class GroupWorld:
             service_rates=ServiceRates(200.0),
             rebalances=Rebalances(0.05, learn=learn, latency_target_s=0.5, warn=self.warnings.append, clock=self.clock),
             places_itself=places_itself,
+            trouble=self.troubles.tell,
             clock=self.clock,
         )
 
@@ -124,7 +125,7 @@ class ScalerWorld:
 
     def step(self, seconds: float = 0.0) -> None:
         self.clock.advance(seconds)
-        self.scaler.reconcile(self.reports.newest)
+        self.scaler.reconcile(self.reports.reports)
 
     def warm(self, name: str) -> FakeProcess:
         self.reports.tell(name, self.launcher.newest(name), ReplicaState.WARM)

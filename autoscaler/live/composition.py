@@ -151,6 +151,7 @@ class LiveAutoscaler:
             overhead_s=settings.overhead_s,
             startup_s=settings.startup_s,
             commit_age_s=settings.commit_age_s,
+            trouble=self._troubles.tell,
         )
         self._decisions = LiveJournal(
             self._journal.record, self._group.status, policy.name, troubles=lambda: self._troubles.now

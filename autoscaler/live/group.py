@@ -6,9 +6,10 @@ from typing import Final
 from autoscaler.estimation.service_rates import ServiceRates, WorkCounters
 from autoscaler.live.loads import LoadReader
 from autoscaler.live.processes import ProcessScaler
-from autoscaler.live.progress_reader import ProgressReader
+from autoscaler.live.progress_reader import STALE_AFTER_S, ProgressReader
 from autoscaler.live.publisher import REPAIR, Intent, Publisher, grown, round_robin
 from autoscaler.live.rebalances import Rebalances
+from autoscaler.live.troubles import LASTING
 from autoscaler.model import Decision, GroupObservation, Plan, Replica
 from autoscaler.ports import NotReadyError
 from autoscaler.records import GroupStatus
@@ -17,8 +18,8 @@ from contracts.plan import PlanRecord
 from contracts.progress import ReplicaState
 
 HUNG_AFTER_S: Final = 15.0
-"""A replica that has not reported for so long, while the brokers answered all the time, is taken for hung and killed:
-the group has long given its partitions away (session 6 s), and without its report nothing can be decided."""
+"""A replica that has not reported for so long, while others do and the brokers answer, is taken for hung and replaced:
+the group has long given its partitions away (session 6 s)."""
 
 
 class LiveGroup:
@@ -40,6 +41,7 @@ class LiveGroup:
         overhead_s: float = 0.0,
         startup_s: float = 0.0,
         commit_age_s: float = 0.0,
+        trouble: Callable[..., None] = lambda *_, **__: None,
         clock: Callable[[], float] = steady_s,
     ) -> None:
         self._loads = loads
@@ -52,9 +54,14 @@ class LiveGroup:
         self._overhead_s = overhead_s
         self._startup_s = startup_s
         self._commit_age_s = commit_age_s
+        self._trouble = trouble
         self._clock = clock
         self._blind_s = clock()
-        """When the brokers last did not answer."""
+        """When the brokers last did not answer, or not all of them, or too many were silent."""
+        self._silent: dict[str, float] = {}
+        """Who is taken to be ready and has not reported lately → for how long, seconds."""
+        self._replacing = ""
+        """Who was hung, until it is back."""
 
     @property
     def in_force(self) -> PlanRecord | None:
@@ -107,19 +114,29 @@ class LiveGroup:
         return grown(kept, partitions, {}) if planned < partitions else round_robin(found.replicas, partitions), reason
 
     def observe(self) -> GroupObservation:
-        """Read offsets and reports. Raises NotReadyError naming the number that is unknown or stale."""
+        """Read offsets and reports; what is unknown is the worst that may be, and marked.
+
+        Raises NotReadyError where nothing is known to bound it.
+        """
         self._reports.poll()
         try:
             at_s, partitions = self._loads.read()
-        except NotReadyError:
+        except NotReadyError as missing:
             self._blind_s = self._clock()
+            self._trouble("offsets", f"nothing can be decided: {missing.missing}", after=LASTING)
             raise
+        self._trouble("offsets", self._loads.unknown)
+        if self._loads.unknown:
+            self._blind_s = self._clock()
         if self.in_force is None or self.intent is None:
             raise NotReadyError("plan: none is in force yet")
         wanted = self.intent.plan
         names = [name for name in self._scaler.requested if name in wanted.replicas]
         self._learn(names)
-        replicas = tuple(Replica(name, self._scaler.ready(name), self._service_rates.own(name)) for name in names)
+        replicas = tuple(
+            Replica(name, self._scaler.ready(name), self._service_rates.own(name), self._silent.get(name, 0.0))
+            for name in names
+        )
         return GroupObservation(
             at_s=at_s,
             partitions=partitions,
@@ -145,7 +162,8 @@ class LiveGroup:
         Raises FencedError when another controller has taken over.
         """
         self._loads.sample(self._clock())
-        self._scaler.reconcile(self._reports.poll())
+        self._scaler.reconcile(self._reports.poll(), unheard=self._too_many_are_silent())
+        self._listen()
         self._rebalances.observe(self._reports.take_rounds())
         self._kill_hung()
         if self.intent is None:
@@ -178,30 +196,64 @@ class LiveGroup:
         )
         self._publisher.want(grown(wanted, self._loads.partitions, self._loads.rates()), REPAIR, reason)
 
+    def _listen(self) -> None:
+        """See who is silent, and say so."""
+        ages = {name: self._reports.age_s(name) for name in self._ready()}
+        self._silent = {name: age_s for name, age_s in ages.items() if age_s > STALE_AFTER_S}
+        if self._too_many_are_silent():
+            self._blind_s = self._clock()
+        listed = ", ".join(list(self._silent)[:5]) + (", …" if len(self._silent) > 5 else "")
+        of_many = "; of so many nobody is taken for hung" if self._too_many_are_silent() else ""
+        self._trouble("reports", f"no report from {listed} of {len(ages)} replicas{of_many}" if listed else "")
+
+    def _ready(self) -> list[str]:
+        return [name for name in self._scaler.requested if self._scaler.ready(name)]
+
+    def _too_many_are_silent(self) -> bool:
+        """Tell whether the silence says more of the way to us than of replicas: most are silent, or the only one is."""
+        return 2 * len(self._silent) > len(self._ready())
+
     def _kill_hung(self) -> None:
-        if self._clock() - self._blind_s < HUNG_AFTER_S:
+        """Replace one hung replica at a time, never the last, and none while most are silent or it may be at work."""
+        if self._replacing and (self._replacing not in self._scaler.requested or self._replacing in self._ready()):
+            self._replacing = ""
+        hung = [name for name, age_s in self._silent.items() if age_s > HUNG_AFTER_S]
+        alone = len(self._silent) == 1 or 2 * len(self._silent) < len(self._ready())
+        blind = self._clock() - self._blind_s < HUNG_AFTER_S
+        if not hung or not alone or blind or self._replacing or self._too_many_are_silent():
             return
-        for name in self._scaler.requested:
-            age_s = self._reports.age_s(name)
-            if self._scaler.ready(name) and age_s > HUNG_AFTER_S:
-                self._scaler.kill(name, f"hung: its last report is {age_s:.0f} s old")
+        name = max(hung, key=lambda one: self._silent[one])
+        if not self._serves(name):
+            self._replacing = name
+            self._scaler.kill(name, f"hung: its last report is {self._silent[name]:.0f} s old")
+
+    def _serves(self, name: str) -> bool:
+        """Tell whether somebody commits what `name` alone may own: it works, and only its reports do not arrive."""
+        if self.in_force is None or self.in_force.assignment is None:
+            return False
+        others = (self._reports.newest(one) for one in self._ready() if one not in self._silent)
+        taken = {partition for report in others if report is not None for partition in report.partitions}
+        own = [one for one, owner in self.in_force.assignment.items() if owner == name and one not in taken]
+        return any(self._loads.advanced(partition, HUNG_AFTER_S) for partition in own)
 
     def _learn(self, replicas: Sequence[str]) -> None:
-        """Learn μ from what those that are ready have served. Who comes back under a name of old is another one."""
+        """Learn μ from what those that report have served. Who comes back under a name of old is another one."""
         self._service_rates.keep(replicas)
-        for report in [self._reports.fresh(name) for name in replicas if self._scaler.ready(name)]:
-            self._service_rates.observe(
-                WorkCounters(report.replica, report.incarnation, report.processed, report.busy_us)
-            )
+        reports = (self._reports.newest(name) for name in replicas if self._scaler.ready(name))
+        for report in reports:
+            if report is not None and report.replica not in self._silent:
+                self._service_rates.observe(
+                    WorkCounters(report.replica, report.incarnation, report.processed, report.busy_us)
+                )
 
     def _owners(self, partitions: int) -> Mapping[int, str]:
         """Who owns what by the members' own reports, for plans that leave that to the group."""
-        members = [self._reports.fresh(name) for name in self._scaler.requested if self._scaler.ready(name)]
+        members = [report for name in self._ready() if (report := self._reports.newest(name)) is not None]
         owners: dict[int, str] = {}
         for report in sorted(members, key=lambda report: report.generation):  # the later generation has the last word
             if report.state is ReplicaState.MEMBER:
                 owners |= dict.fromkeys(report.partitions, report.replica)
         unowned = [partition for partition in range(partitions) if partition not in owners]
-        if unowned and not self._places_itself:
+        if unowned and not self._places_itself and not self._silent:
             raise NotReadyError(f"owner of partition {unowned[0]}: no replica reports it")
         return owners

@@ -3,8 +3,9 @@
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import pairwise
-from math import floor
+from math import ceil, floor, inf
 from typing import Final
 
 import numpy as np
@@ -17,6 +18,8 @@ from contracts.clock import wall_ahead_s
 SLOT_S: Final = 0.1
 """Resolution. A burst and an even stream of one second differ clearly, and ten questions a second cost the broker
 little."""
+UNKNOWN: Final = -1
+"""In place of an end offset."""
 KEPT: Final = 2000
 """Readings remembered at most: a decision interval of a minute, three times over."""
 
@@ -37,38 +40,59 @@ class ArrivalSamples:
         """By how much the wall clock, on whose beat slots lie, is ahead of the clock of the readings."""
         self._readings: deque[tuple[float, tuple[int, ...]]] = deque(maxlen=KEPT)
 
-    def note(self, at_s: float, ends: Sequence[int]) -> None:
+    def note(self, at_s: float, ends: Sequence[int | None]) -> None:
         """Take in one reading. One that goes back, or counts other partitions, makes those before it worthless."""
+        known = tuple(UNKNOWN if end is None else end for end in ends)
         if self._readings:
             last_s, last = self._readings[-1]
             if at_s <= last_s:
                 return
-            if len(last) != len(ends) or any(now < before for now, before in zip(ends, last, strict=True)):
+            if len(last) != len(known) or any(UNKNOWN < now < before for now, before in zip(known, last, strict=True)):
                 self._readings.clear()
-        self._readings.append((at_s, tuple(ends)))
+        self._readings.append((at_s, known))
 
     def due(self, now_s: float) -> bool:
         """Tell whether a slot has ended since the last reading."""
         return not self._readings or self._slot(now_s) > self._slot(self._readings[-1][0])
 
-    def recent(self, until_s: float, interval_s: float) -> RecentArrivals | None:
+    def recent(self, until_s: float, interval_s: float, rates: Mapping[int, float]) -> RecentArrivals | None:
         """Return events by slot and partition over the interval that ended at `until_s`, when the last reading was.
 
         What arrived between two readings counts for the later one's slot: a burst is never taken apart. What came after
         the end of the last slot counts for it, too. None where the readings do not reach back so far.
+        rates: partition → λ; of one whose end was not always known, so many are taken to have come at once, at the end.
         """
         slots = max(1, round(interval_s / SLOT_S))
         first = self._slot(until_s) - slots + 1
         if len(self._readings) < 2 or self._slot(self._readings[0][0]) >= first:
             return None
         counts = np.zeros((slots, len(self._readings[-1][1])), np.int64)
+        unknown: set[int] = set()
         for (_, before), (at_s, after) in pairwise(self._readings):
             if (slot := self._slot(at_s)) >= first:
+                if UNKNOWN in before or UNKNOWN in after:
+                    unknown |= {place for place, both in enumerate(zip(before, after, strict=True)) if UNKNOWN in both}
                 counts[min(slot - first, slots - 1)] += np.subtract(after, before)
+        for place in unknown:
+            counts[:, place] = 0
+            counts[-1, place] = round(rates.get(place, 0.0) * interval_s)
         return RecentArrivals(SLOT_S, counts)
 
     def _slot(self, at_s: float) -> int:
         return slot_at(at_s + self.ahead_s)
+
+
+@dataclass(slots=True)
+class _Known:
+    """The newest that is known of a partition, and when it was read."""
+
+    end: int | None = None
+    end_s: float = 0.0
+    rate: float | None = None
+    done: int | None = None
+    done_s: float = 0.0
+    advanced_s: float = -inf
+    """When the group was last seen to have committed further."""
 
 
 class LoadReader:
@@ -77,10 +101,12 @@ class LoadReader:
     def __init__(self, offsets: OffsetReader, ahead_s: Callable[[], float] = wall_ahead_s) -> None:
         self._offsets = offsets
         self._ahead_s = ahead_s
-        self._rates: dict[int, float] = {}
+        self._known: list[_Known] = []
         self._samples = ArrivalSamples()
-        self._last: tuple[float, tuple[PartitionOffsets, ...]] | None = None
+        self._last_s = -inf
         self._recent: RecentArrivals | None = None
+        self.unknown = ""
+        """What the last `read` could not read, in words; empty: nothing."""
 
     @property
     def partitions(self) -> int:
@@ -95,7 +121,11 @@ class LoadReader:
 
     def rates(self) -> Mapping[int, float]:
         """Return λ of the partitions for which it is known, events/s."""
-        return self._rates
+        return {number: one.rate for number, one in enumerate(self._known) if one.rate is not None}
+
+    def advanced(self, partition: int, within_s: float) -> bool:
+        """Return whether the group was seen to commit further in that partition in the last so many seconds."""
+        return partition < len(self._known) and self._last_s - self._known[partition].advanced_s <= within_s
 
     def sample(self, now_s: float) -> None:
         """Look at the end offsets between two ticks, where that is due. What cannot be read is left out."""
@@ -110,22 +140,55 @@ class LoadReader:
     def read(self) -> tuple[float, tuple[PartitionLoad, ...]]:
         """Return when the end offsets were read (seconds, by the offsets' clock), and the load of every partition.
 
-        Raises NotReadyError naming what is unknown: an offset, or a λ that has only one reading to go by.
+        What cannot be read is the worst that may be, marked with its age. Raises NotReadyError where nothing can be
+        read, or a λ has only one reading to go by.
         """
         at_s, partitions = self._offsets.read()
         self._samples.ahead_s = self._ahead_s()
-        last, self._last = self._last, (at_s, partitions)
         self._samples.note(at_s, [one.end for one in partitions])
-        self._recent, self._rates = None, {}
-        if last is not None and at_s > last[0]:
-            passed_s = at_s - last[0]
-            self._recent = self._samples.recent(at_s, passed_s)
-            pairs = enumerate(zip(last[1], partitions, strict=False))  # new ones have one reading only
-            self._rates = {
-                number: (now.end - before.end) / passed_s for number, (before, now) in pairs if now.end >= before.end
-            }
-        if unknown := [number for number in range(len(partitions)) if number not in self._rates]:
-            listed = ", ".join(map(str, unknown[:5])) + (", …" if len(unknown) > 5 else "")
+        del self._known[len(partitions) :]
+        self._known += [_Known(end_s=at_s, done_s=at_s) for _ in range(len(partitions) - len(self._known))]
+        for known, one in zip(self._known, partitions, strict=True):
+            _learn(known, one, at_s)
+        last_s, self._last_s, self._recent = self._last_s, at_s, None
+        missing = [one.why for one in partitions if one.why]
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        self.unknown = f"{missing[0]}{more}; planned for the worst" if missing else ""
+        single = [n for n, known in enumerate(self._known) if known.rate is None and partitions[n].end is not None]
+        if single:
+            listed = ", ".join(map(str, single[:5])) + (", …" if len(single) > 5 else "")
             raise NotReadyError(f"arrival rate of partition {listed}: it takes two readings of the end offset")
-        loads = (PartitionLoad(number, self._rates[number], one.lag) for number, one in enumerate(partitions))
-        return at_s, tuple(loads)
+        rates = self.rates()
+        typical = sum(rates.values()) / len(rates)
+        if at_s > last_s > -inf:
+            never_read = {n: typical for n, known in enumerate(self._known) if known.rate is None}
+            self._recent = self._samples.recent(at_s, at_s - last_s, {**rates, **never_read})
+        return at_s, tuple(_load(number, known, at_s, typical) for number, known in enumerate(self._known))
+
+
+def _learn(known: _Known, now: PartitionOffsets, at_s: float) -> None:
+    """Take in one reading."""
+    if now.end is not None:
+        if known.end is None or now.end < known.end:
+            known.rate, known.end_s = None, at_s  # new, or a topic made anew
+        elif at_s > known.end_s:
+            known.rate, known.end_s = (now.end - known.end) / (at_s - known.end_s), at_s
+        known.end = now.end
+    if now.done is not None:
+        if known.done is not None and now.done > known.done:
+            known.advanced_s = at_s
+        known.done, known.done_s = now.done, at_s
+    elif known.done is None and now.beginning is not None:
+        known.done = now.beginning  # the worst: nothing was ever served
+
+
+def _load(number: int, known: _Known, at_s: float, typical: float) -> PartitionLoad:
+    """Return the load of a partition; where it is not known now, the worst. typical: λ where it never was."""
+    rate = typical if known.rate is None else known.rate
+    if known.end is not None and known.done is not None and known.end_s == known.done_s == at_s:
+        return PartitionLoad(number, rate, known.end - known.done)
+    end, done, since_s = known.end or 0, known.done or 0, at_s - known.end_s if known.end is not None else 0.0
+    worst = max(0, end - done) + ceil(rate * since_s)
+    least = max(0, end - done) if known.done_s == at_s else 0
+    age_s = at_s - min(known.end_s, known.done_s)
+    return PartitionLoad(number, rate, worst, max(age_s, 1e-3), least)

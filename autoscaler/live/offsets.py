@@ -1,13 +1,16 @@
 """Where each partition ends and how far the group has committed, asked of the brokers.
 
+Each leader is asked by itself: one that does not answer costs what is known of its own partitions, not of all.
+
 By a consumer that never joins, not by the admin client: in librdkafka 2.16 an admin request for a group's offsets whose
 connection drops aborts the whole process (use after free, librdkafka pull request 5397).
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, TopicPartition
 
@@ -23,18 +26,20 @@ RECONNECT_AFTER: Final = 3
 COUNT_EVERY_S: Final = 2.0
 """How often the number of partitions is looked at: topics grow rarely, and the question costs a millisecond."""
 MIN_WAIT_S: Final = 0.05
+NO_LEADER: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionOffsets:
-    """Of one partition.
+    """Of one partition, as far as they are known."""
 
-    A group that has not committed yet starts at the beginning (its reset is `earliest`), so that is a known state.
-    """
-
-    end: int
-    lag: int
-    """Events produced, still stored and not committed."""
+    end: int | None
+    done: int | None
+    """Up to here the group has committed, or nothing is stored. A group that has not committed yet starts at the
+    beginning (its reset is `earliest`), so that is a known state."""
+    beginning: int | None = None
+    why: str = ""
+    """Why something is unknown."""
 
 
 class OffsetReader:
@@ -62,42 +67,50 @@ class OffsetReader:
         self._counted_s = -math.inf
         self.partitions = partitions
         """How many there are, as last seen."""
+        self._leaders: Mapping[int, tuple[int, ...]] = {}
+        """Broker → partitions that it leads."""
+        self._answering: frozenset[int] = frozenset()
+        """Leaders that answered when they were asked last."""
         self._deadline_s = deadline_s
         self._clock = clock
 
     def read(self) -> tuple[float, tuple[PartitionOffsets, ...]]:
         """Ask for everything: when the end offsets arrived (seconds, by the clock), and all partitions by number.
 
-        Raises NotReadyError naming the first number that is unknown at the deadline."""
+        Raises NotReadyError with the first reason where the end of no partition at all is known at the deadline.
+        """
         try:
             if self._clock() - self._counted_s >= COUNT_EVERY_S:
                 self.count()
-            reading = self._ask(self._connected())
+            at_s, found = self._ask(self._connected())
+            if all(one.end is None for one in found):
+                raise NotReadyError(next((one.why for one in found if one.why), f"{self._topic} has no partitions"))
         except NotReadyError:
-            self._failures += 1
-            if self._failures % RECONNECT_AFTER == 0:
-                self.close()
+            self._failed()
             raise
-        self._failures = 0
-        return reading
+        if any(one.why for one in found):
+            self._failed()
+        else:
+            self._failures = 0
+        return at_s, found
 
-    def ends(self) -> tuple[float, tuple[int, ...]]:
-        """Ask for the end offsets only: when they arrived (seconds, by the clock), and each partition's.
+    def ends(self) -> tuple[float, tuple[int | None, ...]]:
+        """Ask for the end offsets only: when they arrived (seconds, by the clock), and each partition's where known.
 
-        Raises NotReadyError; an answer that makes no sense is one, too.
+        Only who answered the last `read` is asked: nobody waits for the others ten times a second.
+        Raises NotReadyError where none is known.
         """
-        places = [TopicPartition(self._topic, number, LATEST) for number in range(self.partitions)]
-        try:
-            answered = self._connected().offsets_for_times(places, timeout=self._deadline_s / 4)
-        except KafkaException as failed:
-            raise NotReadyError(f"end offsets of {self._topic}: {failed.args[0].str()}") from failed
-        at_s = self._clock()
-        if any(one.error is not None or one.offset < 0 for one in answered):
-            raise NotReadyError(f"end offsets of {self._topic}: not all are known")
-        return at_s, tuple(one.offset for one in answered)
+        known: dict[int, int] = {}
+        for leader in self._answering:
+            with suppress(NotReadyError):
+                answered = self._offsets_at(self._leaders[leader], LATEST, "end", self._deadline_s / 4)
+                known |= {number: one for number, one in answered.items() if isinstance(one, int)}
+        if not known:
+            raise NotReadyError(f"end offsets of {self._topic}: none is known")
+        return self._clock(), tuple(known.get(number) for number in range(self.partitions))
 
     def count(self) -> int:
-        """Ask how many partitions the topic has, and return it. Raises NotReadyError."""
+        """Ask how many partitions the topic has, and who leads them; return how many. Raises NotReadyError."""
         try:
             described = self._connected().list_topics(self._topic, timeout=self._deadline_s / 2).topics[self._topic]
         except KafkaException as failed:
@@ -106,6 +119,11 @@ class OffsetReader:
             raise NotReadyError(f"number of partitions of {self._topic}: {described.error.str()}")
         self._counted_s = self._clock()
         self.partitions = max(self._least, len(described.partitions))
+        led: dict[int, tuple[int, ...]] = {}
+        for number, one in sorted(described.partitions.items()):
+            if one.leader != NO_LEADER:
+                led[one.leader] = (*led.get(one.leader, ()), number)
+        self._leaders, self._answering = led, self._answering & led.keys()
         return self.partitions
 
     def close(self) -> None:
@@ -118,30 +136,71 @@ class OffsetReader:
         self._consumer = self._consumer or self._connect()
         return self._consumer
 
+    def _failed(self) -> None:
+        """Something is unknown: see at the next reading who leads now, and after several with a new client."""
+        self._counted_s = -math.inf
+        self._failures += 1
+        if self._failures % RECONNECT_AFTER == 0:
+            self.close()
+
     def _ask(self, consumer: Consumer) -> tuple[float, tuple[PartitionOffsets, ...]]:
-        give_up_s = steady_s() + self._deadline_s
-
-        def ask(question: Callable[..., list[TopicPartition]], timestamp: int, what: str) -> list[TopicPartition]:
-            places = [TopicPartition(self._topic, number, timestamp) for number in range(self.partitions)]
+        """Ask the coordinator, then each leader: first those that answered last time, who do not take long."""
+        give_up_s = self._clock() + self._deadline_s
+        places = [TopicPartition(self._topic, number) for number in range(self.partitions)]
+        try:
+            committed = self._told(consumer.committed(places, timeout=self._deadline_s / 2), "committed")
+        except KafkaException as failed:
+            why = f"committed offsets of {self._topic}: {failed.args[0].str()}"
+            committed = dict.fromkeys(range(self.partitions), why)
+        beginnings: dict[int, int | str] = {}
+        ends: dict[int, int | str] = {}
+        answering = set()
+        for leader in sorted(self._leaders, key=lambda one: (one not in self._answering, one)):
+            led = self._leaders[leader]
+            known = leader in self._answering or not self._answering
+            left_s = max(MIN_WAIT_S, give_up_s - self._clock()) / (1 if known else 4)
             try:
-                return question(places, timeout=max(MIN_WAIT_S, give_up_s - steady_s()))
-            except KafkaException as failed:
-                raise NotReadyError(f"{what}s of {self._topic}: {failed.args[0].str()}") from failed
-
-        committed = ask(consumer.committed, OFFSET_INVALID, "committed offset")
-        beginnings = ask(consumer.offsets_for_times, EARLIEST, "beginning offset")
-        ends = ask(consumer.offsets_for_times, LATEST, "end offset")
+                beginnings |= self._offsets_at(led, EARLIEST, "beginning", left_s)
+                ends |= self._offsets_at(led, LATEST, "end", left_s)
+                answering.add(leader)
+            except NotReadyError as missing:
+                ends |= dict.fromkeys(led, missing.missing)
+        self._answering = frozenset(answering)
         at_s = self._clock()
-        return at_s, tuple(map(self._partition, beginnings, ends, committed))
+        return at_s, tuple(
+            self._partition(number, beginnings.get(number), ends.get(number), committed.get(number))
+            for number in range(self.partitions)
+        )
 
-    def _partition(self, beginning: Any, end: Any, committed: Any) -> PartitionOffsets:
+    def _offsets_at(self, numbers: Iterable[int], timestamp: int, what: str, timeout_s: float) -> dict[int, int | str]:
+        """Return partition → offset, or why it is unknown. Raises NotReadyError where nobody answers."""
+        places = [TopicPartition(self._topic, number, timestamp) for number in numbers]
+        try:
+            return self._told(self._connected().offsets_for_times(places, timeout=timeout_s), what)
+        except KafkaException as failed:
+            raise NotReadyError(f"{what} offsets of {self._topic}: {failed.args[0].str()}") from failed
+
+    def _told(self, answered: Iterable[TopicPartition], what: str) -> dict[int, int | str]:
+        return {
+            one.partition: one.offset
+            if one.error is None
+            else f"{what} offset of {self._topic}/{one.partition}: {one.error.str()}"
+            for one in answered
+        }
+
+    def _partition(
+        self, number: int, beginning: int | str | None, end: int | str | None, committed: int | str | None
+    ) -> PartitionOffsets:
         """Turn the client's markers for "none" into types; what makes no sense is unknown."""
-        name = f"{self._topic}/{end.partition}"
-        for entry, what in ((beginning, "beginning"), (end, "end"), (committed, "committed")):
-            if entry.error is not None:
-                raise NotReadyError(f"{what} offset of {name}: {entry.error.str()}")
-        if beginning.offset < 0 or end.offset < beginning.offset:
-            raise NotReadyError(f"offsets of {name}: the broker answered {beginning.offset} to {end.offset}")
-        if committed.offset != OFFSET_INVALID and not 0 <= committed.offset <= end.offset:
-            raise NotReadyError(f"lag of {name}: committed offset {committed.offset}, end {end.offset}")
-        return PartitionOffsets(end.offset, end.offset - max(beginning.offset, committed.offset))
+        name = f"{self._topic}/{number}"
+        why = next((one for one in (end, beginning, committed) if isinstance(one, str)), "")
+        if end is None:
+            why = why or f"end offset of {name}: it has no leader"
+        start, last, done = (one if isinstance(one, int) else None for one in (beginning, end, committed))
+        if start is not None and last is not None and (start < 0 or last < start):
+            why, start, last = f"offsets of {name}: the broker answered {start} to {last}", None, None
+        if done is not None and done != OFFSET_INVALID and (done < 0 or (last is not None and done > last)):
+            why, done = f"lag of {name}: committed offset {done}, end {last}", None
+        if done is not None:
+            done = start if done == OFFSET_INVALID else max(done, start or 0)
+        return PartitionOffsets(last, done, start, why)

@@ -37,6 +37,9 @@ class Patience:
     """From SIGTERM to SIGKILL: the replica's own drain time (8 s) and STOP_MARGIN_S."""
     healthy_s: float = 10.0
     """A replica that was ready for so long and ends is replaced at once; one that ends sooner waits its back-off."""
+    unheard_s: float = 5.0
+    """Where reports cannot be read, a process that has lived for so long is taken to be warm: a plan may name it, for
+    who is not in the group yet is given nothing. Twice a slow start."""
     backoff_s: float = 0.5
     """Before the first repetition of a failed start; doubled for each further one."""
     backoff_limit_s: float = 30.0
@@ -203,14 +206,19 @@ class ProcessScaler:
             elif one.phase is not Phase.STOPPING:
                 self._stop(one)
 
-    def reconcile(self, reports: Mapping[str, Progress]) -> None:
-        """Take for each replica the step that is due. reports: the newest of each replica."""
+    def reconcile(self, reports: Mapping[str, Progress], *, unheard: bool = False) -> None:
+        """Take for each replica the step that is due.
+
+        reports: the newest of each replica. unheard: the silence of a replica says nothing, for most are silent.
+        """
         self._reports = reports
         for one in list(self._replicas.values()):
             self._notice(one, reports.get(one.name))
             ended = one.process.exit() if one.process is not None else None
             if ended is not None:
                 self._ended(one, ended)
+            elif unheard and one.phase is Phase.STARTING and self._clock() >= self._believed_s(one):
+                self._take_for_ready(one, "lives; its reports cannot be read")
             elif self._clock() >= one.due_s:
                 self._overdue(one)
 
@@ -227,15 +235,21 @@ class ProcessScaler:
                 self._launcher.remember(one.name, process, report.incarnation)
         one.report = report
         if one.phase is Phase.STARTING and not one.verdict and self._able(report):
-            one.phase, one.due_s, one.ready_s = Phase.READY, float("inf"), self._clock()
-            one.replaces, one.died_s = False, None
-            self._tell(one.name, ReplicaChange.READY, f"pid {process.pid}")
+            self._take_for_ready(one, f"pid {process.pid}")
         elif one.phase is Phase.READY and report.state in UNASKED:
             one.phase, one.due_s = Phase.LEAVING, self._clock() + self._patience.stop_s
         elif one.phase is Phase.DRAINING and report.state in (*EMPTY, ReplicaState.DRAINING):
             if report.state in EMPTY:
                 self._tell(one.name, ReplicaChange.DRAINED)
             self._stop(one)
+
+    def _believed_s(self, one: Requested) -> float:
+        return one.due_s - self._patience.start_s + self._patience.unheard_s
+
+    def _take_for_ready(self, one: Requested, detail: str) -> None:
+        one.phase, one.due_s, one.ready_s = Phase.READY, float("inf"), self._clock()
+        one.replaces, one.died_s = False, None
+        self._tell(one.name, ReplicaChange.READY, detail)
 
     def _able(self, report: Progress) -> bool:
         if report.state is ReplicaState.WARM:

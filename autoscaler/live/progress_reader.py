@@ -9,7 +9,6 @@ import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from autoscaler.live.clients import reader
-from autoscaler.ports import NotReadyError
 from contracts.clock import steady_s
 from contracts.connection import Connection
 from contracts.progress import Progress, Round
@@ -77,15 +76,9 @@ class ProgressReader:
         taken, self._rounds = tuple(self._rounds), []
         return taken
 
-    def fresh(self, replica: str) -> Progress:
-        """Return the newest report of `replica`. Raises NotReadyError when there is none or it is stale."""
-        report = self._newest.get(replica)
-        if report is None:
-            raise NotReadyError(f"progress of {replica}: none yet")
-        age_s = self.age_s(replica)
-        if age_s > STALE_AFTER_S:
-            raise NotReadyError(f"progress of {replica}: the newest report is {age_s:.1f} s old")
-        return report
+    def newest(self, replica: str) -> Progress | None:
+        """Return the newest report of `replica`, however old."""
+        return self._newest.get(replica)
 
     def age_s(self, replica: str) -> float:
         """Return for how long `replica` has said nothing, in seconds; infinite if it never did.

@@ -21,7 +21,7 @@ def items_of(observation: GroupObservation, ahead_s: float = 0.0) -> tuple[Item,
 def plan_for(observation: GroupObservation, bins: Sequence[Bin], prefix: str, *, at_least: int = 0) -> Plan:
     """Return the plan that carries out `bins` with few moves; replicas up to `at_least` stay, empty if need be."""
     padded = [*bins, *[Bin(())] * (at_least - len(bins))]
-    ready_first = [one.name for one in sorted(observation.replicas, key=lambda one: not one.ready)]
+    ready_first = [one.name for one in sorted(observation.replicas, key=lambda one: not one.surely_ready)]
     names = name_bins(padded, observation.assignment, ready_first, prefix)
     stay = [name for name in observation.replica_names if name in names]
     join = [name for name in names if name not in observation.replica_names]

@@ -16,7 +16,8 @@ class SetStuckAside(Guard):
     """Alerts for stuck partitions in the reason, and hides their lag from the policy inside, so that nothing scales.
 
     Stuck: for `after_s` some lag, no progress (λ·Δt − Δlag of less than one event), one owner, and that owner ready.
-    Its λ stays visible: it will have to be served when the fault is mended.
+    Its λ stays visible: it will have to be served when the fault is mended. Who is silent may not be serving, and of a
+    partition that cannot be read nobody knows: neither is stuck.
     """
 
     def __init__(self, policy: Policy, *, after_s: float = 30.0) -> None:
@@ -44,7 +45,7 @@ class SetStuckAside(Guard):
         loads, at_s = observation.partitions, observation.at_s
         lag = np.fromiter((load.lag for load in loads), np.float64, len(loads))
         arrived = np.fromiter((load.arrival_rate for load in loads), np.float64, len(loads)) * (at_s - self._seen_s)
-        ready = {one.name for one in observation.replicas if one.ready}
+        ready = {one.name for one in observation.replicas if one.surely_ready}
         owners = [observation.assignment.get(load.partition, "") for load in loads]
         alive = np.fromiter((owner in ready for owner in owners), np.bool_, len(loads))
         known = min(len(loads), len(self._owners))  # partitions that are new begin now
@@ -52,7 +53,8 @@ class SetStuckAside(Guard):
         idle[:known] = arrived[:known] - (lag[:known] - self._lag[:known]) < 0.5
         same = (owner == before for owner, before in zip(owners[:known], self._owners[:known], strict=True))
         idle[:known] &= np.fromiter(same, np.bool_, known)
-        waits = idle & alive & (lag > 0)
+        read = np.fromiter((not load.age_s for load in loads), np.bool_, len(loads))
+        waits = idle & alive & read & (lag > 0)
         since_s = np.full(len(loads), at_s)
         since_s[:known] = np.where(waits[:known], self._since_s[:known], at_s)
         self._seen_s, self._lag, self._owners, self._since_s = at_s, lag, owners, since_s

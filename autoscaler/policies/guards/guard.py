@@ -52,7 +52,7 @@ def _spread_by_rate(observation: GroupObservation, count: int, prefix: str) -> P
     new = (Replica(name, ready=False) for name in islice(fresh_names(prefix, known), more))
     replicas = [*observation.replicas, *new]
     rate_of = {one.name: one.service_rate or observation.service_rate for one in replicas}
-    best_first = sorted(replicas, key=lambda one: (not one.ready, -rate_of[one.name]))
+    best_first = sorted(replicas, key=lambda one: (not one.surely_ready, -rate_of[one.name]))
     rates = [rate_of[one.name] for one in best_first[:count]]
     bins = _filled(items_of(observation), np.array(rates))
     owners: dict[int, str] = {}

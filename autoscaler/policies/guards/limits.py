@@ -101,9 +101,9 @@ class StabiliseDown(Guard):
 
 
 class HoldWhileChanging(Guard):
-    """No DOWN and no REASSIGN while a requested replica is not ready; UP passes, for load does not wait.
+    """No DOWN and no REASSIGN while a requested replica is not ready or silent; UP passes, for load does not wait.
 
-    limit_s: a replica that is not ready for that long no longer holds the group back.
+    limit_s: a replica of which that is so for so long no longer holds the group back.
     """
 
     def __init__(self, policy: Policy, *, limit_s: float = 30.0) -> None:
@@ -117,12 +117,14 @@ class HoldWhileChanging(Guard):
         self._awaited_since_s = {
             one.name: self._awaited_since_s.get(one.name, observation.at_s)
             for one in observation.replicas
-            if not one.ready
+            if not one.surely_ready
         }
         awaited = [name for name, at_s in self._awaited_since_s.items() if observation.at_s - at_s < self.limit_s]
         if not awaited or wanted.action in (Action.UP, Action.HOLD):
             return wanted
-        return veto(observation, wanted, f"{', '.join(awaited)} not ready yet")
+        starting = {one.name for one in observation.replicas if not one.ready}
+        why = "not ready yet" if starting.intersection(awaited) else "silent"
+        return veto(observation, wanted, f"{', '.join(awaited)} {why}")
 
 
 class CoolDown(Guard):

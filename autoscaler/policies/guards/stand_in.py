@@ -43,7 +43,7 @@ class CountByLoad:
         needed = max(replicas_for(arriving, rate), replicas_for(lag, rate * self._latency_target_s))
         count = self._bounded(self._lasting(observation, needed), len(observation.partitions))
         why = f"{number(arriving)} events/s and {lag} events of lag ask for {needed} by count"
-        names = tuple(one.name for one in sorted(observation.replicas, key=lambda one: not one.ready))[:count]
+        names = tuple(one.name for one in sorted(observation.replicas, key=lambda one: not one.surely_ready))[:count]
         kept = [name for name in observation.replica_names if name in names]
         new = islice(fresh_names(self._prefix, {*kept, *observation.assignment.values()}), count - len(kept))
         replicas = (*kept, *new)

@@ -51,13 +51,18 @@ def test_scaling_down_publishes_at_once_and_stops_the_victim_when_it_has_drained
     assert world.changes("payment-1")[-2:] == ["drained", "left"]
 
 
-def test_a_stale_report_makes_no_observation() -> None:
+def test_who_is_silent_is_marked_and_nobody_waits_for_it() -> None:
     world = started(2)
     world.clock.advance(1.5)
     world.tell("payment-0")
     world.clock.advance(1.0)
-    with pytest.raises(NotReadyError, match="payment-1"):
-        world.group.observe()
+    world.step()
+    silent = {one.name: (one.ready, one.silent_s) for one in world.group.observe().replicas}
+    assert silent["payment-0"] == (True, 0)
+    assert silent["payment-1"] == (True, pytest.approx(2.6, abs=0.1))
+    assert world.troubles.now == {"reports": "no report from payment-1 of 2 replicas"}
+    world.tell("payment-1")
+    assert not world.troubles.now
 
 
 def test_a_controller_that_was_replaced_is_told() -> None:

@@ -39,8 +39,8 @@ class Readings:
 Reading = tuple[float, tuple[PartitionOffsets, ...]]
 
 
-def reading(at_s: float, *ends: int) -> Reading:
-    return (at_s, tuple(PartitionOffsets(end, lag=end) for end in ends))
+def reading(at_s: float, *ends: int | None) -> Reading:
+    return (at_s, tuple(PartitionOffsets(end, done=0, beginning=0) for end in ends))
 
 
 def test_the_arrival_rate_takes_two_readings_and_the_time_between_them() -> None:
@@ -88,7 +88,7 @@ def test_slots_lie_on_the_beat_of_the_wall_clock_wherever_it_has_been_set_to():
         samples.ahead_s = ahead_s
         for at_s in every(0.02, burst_s - 1.5, burst_s + 0.1):
             samples.note(at_s, [int(100 * min(1.0, max(0.0, (at_s - burst_s) / 0.02)))])
-        counts = samples.recent(burst_s + 0.1, 1.0).counts[:, 0]
+        counts = samples.recent(burst_s + 0.1, 1.0, {}).counts[:, 0]
         assert counts.max() == counts.sum() == 100, "a burst is never cut in two"
 
 
@@ -110,6 +110,65 @@ def test_a_burst_at_a_whole_second_lies_in_one_slot_whatever_the_phase_of_the_re
     for phase_s in np.linspace(0, 0.02, 7):
         samples = sampled(burst, every(0.02, 98.5 + phase_s, 100.1))
         samples.note(100.1 + phase_s, [100])
-        counts = samples.recent(100.1 + phase_s, 1.0).counts[:, 0]
+        counts = samples.recent(100.1 + phase_s, 1.0, {}).counts[:, 0]
         assert counts.max() == counts.sum() == 100
         assert counts[-1] == 100  # its slot ends at 100.05; the next one has not ended yet
+
+
+def known(loads):
+    return [(load.arrival_rate, load.lag, load.least_lag, round(load.age_s)) for load in loads.read()[1]]
+
+
+def offsets(end, done, beginning=0):
+    return PartitionOffsets(end, done, beginning, "" if None not in (end, done) else "it has no leader")
+
+
+def test_a_partition_without_a_leader_is_bounded_from_both_sides_and_does_not_hide_the_others():
+    readings = Readings([
+        (10.0, (offsets(100, 100), offsets(100, 90))),
+        (11.0, (offsets(140, 120), offsets(150, 120))),
+        (12.0, (offsets(None, 130), offsets(200, 180))),
+        (15.0, (offsets(None, None), offsets(350, 350))),
+        (16.0, (offsets(340, 340), offsets(400, 350))),
+    ])  # fmt: skip
+    loads = LoadReader(readings, ahead_s=lambda: 0.0)
+    with pytest.raises(NotReadyError):
+        loads.read()
+    assert known(loads) == [(40, 20, None, 0), (50, 30, None, 0)]
+    assert known(loads) == [(40, 140 + 40 - 130, 10, 1), (50, 20, None, 0)], "as many as before came; or none did"
+    assert loads.unknown == "it has no leader; planned for the worst"
+    assert known(loads) == [(40, 140 + 160 - 130, 0, 4), (50, 0, None, 0)], "or all was served since"
+    assert known(loads) == [(40, 0, None, 0), (50, 50, None, 0)], "over all the time that was not seen"
+    assert loads.unknown == ""
+
+
+def test_commits_that_cannot_be_read_count_for_nothing_served_since():
+    readings = Readings([
+        (10.0, (offsets(100, None, 40),)), (11.0, (offsets(140, None, 40),)), (12.0, (offsets(150, 145),)),
+        (13.0, (offsets(160, None),)),
+    ])  # fmt: skip
+    loads = LoadReader(readings, ahead_s=lambda: 0.0)
+    with pytest.raises(NotReadyError):
+        loads.read()
+    assert known(loads) == [(40, 100, 0, 1)], "all that is stored may wait"
+    assert known(loads) == [(10, 5, None, 0)]
+    assert loads.advanced(0, within_s=1) is True
+    assert known(loads) == [(10, 15, 0, 1)]
+
+
+def test_a_partition_that_was_never_read_is_taken_to_be_like_the_others():
+    readings = Readings([(at_s, (offsets(100 * at_s, 0), offsets(None, None, None))) for at_s in (10, 11, 12)])
+    loads = LoadReader(readings, ahead_s=lambda: 0.0)
+    with pytest.raises(NotReadyError, match="arrival rate of partition 0:"):
+        loads.read()
+    assert known(loads)[1] == (100, 0, 0, 1)
+
+
+def test_what_lay_in_an_unknown_time_is_taken_to_have_come_at_once_and_no_gap_becomes_a_burst():
+    samples = ArrivalSamples()
+    for tenth in range(25):
+        unknown = 5 <= tenth < 18
+        samples.note(10.06 + tenth / 10, [4 * tenth, None if unknown else 10 * tenth])
+    counts = samples.recent(12.46, 1.0, {0: 40.0, 1: 100.0}).counts
+    assert counts[:, 0].tolist() == [4] * 10
+    assert counts[:, 1].tolist() == [0] * 9 + [100], "the 130 that had come unseen are no burst"

@@ -16,10 +16,15 @@ from autoscaler.ports import NotReadyError
 
 
 @dataclass
+class Led:
+    leader: int = 1
+
+
+@dataclass
 class Described:
     """A topic as the client describes it."""
 
-    partitions: range
+    partitions: dict[int, Led]
     error: KafkaError | None = None
 
 
@@ -45,7 +50,7 @@ class FakeConsumer:
         self.beginnings: Answer = [Entry(0), Entry(10)]
         self.ends: Answer = [Entry(100), Entry(200)]
         self.committed_offsets: Answer = [Entry(90), Entry(150)]
-        self.described: Described | Exception = Described(range(2))
+        self.described: Described | Exception = Described({0: Led(), 1: Led()})
         self.closed = False
 
     def list_topics(self, topic: str, timeout: float) -> Metadata:
@@ -70,6 +75,10 @@ class FakeConsumer:
         return [replace(entry, partition=place.partition) for entry, place in zip(answer, places, strict=True)]
 
 
+def failure(code: int) -> KafkaException:
+    return KafkaException(KafkaError(code))
+
+
 @pytest.fixture
 def consumer() -> FakeConsumer:
     return FakeConsumer()
@@ -85,8 +94,8 @@ def reader(consumer: FakeConsumer) -> OffsetReader:
     return reader_of(consumer)
 
 
-def lags(reader: OffsetReader) -> list[int]:
-    return [partition.lag for partition in reader.read()[1]]
+def lags(reader: OffsetReader) -> list[int | None]:
+    return [None if None in (one.end, one.done) else one.end - one.done for one in reader.read()[1]]  # type: ignore[operator]
 
 
 def test_lag_is_produced_minus_committed(reader: OffsetReader) -> None:
@@ -98,34 +107,64 @@ def test_a_group_that_never_committed_lags_by_all_that_is_stored(reader: OffsetR
     assert lags(reader) == [100, 190]
 
 
-def failure(code: int) -> KafkaException:
-    return KafkaException(KafkaError(code))
-
-
 @pytest.mark.parametrize(
-    ("spoil", "named"),
+    ("spoil", "known", "named"),
     [
-        ({"ends": failure(KafkaError._TIMED_OUT)}, "end offsets of requests: Local: Timed out"),
         (
             {"ends": [Entry(100), Entry(-1, KafkaError(KafkaError.FENCED_LEADER_EPOCH))]},
+            [10, None],
             "end offset of requests/1: Broker",
         ),
-        ({"ends": [Entry(-1), Entry(200)]}, "offsets of requests/0: the broker answered 0 to -1"),
-        ({"committed_offsets": [Entry(101), Entry(1)]}, "lag of requests/0: committed offset 101, end 100"),
+        ({"ends": [Entry(-1), Entry(200)]}, [None, 50], "offsets of requests/0: the broker answered 0 to -1"),
         (
-            {"committed_offsets": [Entry(OFFSET_INVALID, KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)), Entry(1)]},
+            {"committed_offsets": [Entry(101), Entry(150)]},
+            [None, 50],
+            "lag of requests/0: committed offset 101, end 100",
+        ),
+        (
+            {"committed_offsets": [Entry(OFFSET_INVALID, KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)), Entry(150)]},
+            [None, 50],
             "committed offset of requests/0: Broker: Unknown topic",
         ),
+        ({"committed_offsets": failure(KafkaError._TIMED_OUT)}, [None, None], "committed offsets of requests: Local:"),
     ],
 )
-def test_what_is_unknown_is_named_and_never_a_number(
-    reader: OffsetReader, consumer: FakeConsumer, spoil: dict[str, Answer], named: str
+def test_what_is_unknown_is_named_never_a_number_and_hides_nothing_else(
+    reader: OffsetReader, consumer: FakeConsumer, spoil: dict[str, Answer], known: list[int | None], named: str
 ) -> None:
     for name, value in spoil.items():
         setattr(consumer, name, value)
-    with pytest.raises(NotReadyError) as missing:
+    assert lags(reader) == known
+    assert any(named in one.why for one in reader.read()[1])
+
+
+def test_where_nothing_at_all_is_known_there_is_no_reading(reader: OffsetReader, consumer: FakeConsumer) -> None:
+    consumer.ends = failure(KafkaError._TIMED_OUT)
+    with pytest.raises(NotReadyError, match="end offsets of requests: Local: Timed out"):
         reader.read()
-    assert named in missing.value.missing
+
+
+def test_a_leader_that_does_not_answer_and_one_that_is_missing_cost_their_own_partitions_alone() -> None:
+    consumer = FakeConsumer()
+    consumer.described = Described({0: Led(1), 1: Led(2), 2: Led(-1)})
+    consumer.committed_offsets = [Entry(90), Entry(150), Entry(7)]
+    asked: list[list[int]] = []
+
+    def offsets_for_times(places: list[TopicPartition], timeout: float) -> list[Entry]:
+        asked.append([one.partition for one in places])
+        if places[0].partition == 1:
+            raise failure(KafkaError._TIMED_OUT)
+        return [Entry(0 if places[0].offset == EARLIEST else 100, partition=0)]
+
+    consumer.offsets_for_times = offsets_for_times  # type: ignore[method-assign]
+    reader = reader_of(consumer)
+    _, found = reader.read()
+    assert [(one.end, one.done) for one in found] == [(100, 90), (None, 150), (None, 7)]
+    assert "Timed out" in found[1].why
+    assert found[2].why == "end offset of requests/2: it has no leader"
+    asked.clear()
+    assert reader.ends()[1] == (100, None, None)
+    assert asked == [[0]], "between two ticks nobody waits for who does not answer"
 
 
 def test_a_client_that_keeps_failing_is_replaced() -> None:
@@ -144,7 +183,7 @@ def test_a_topic_that_grows_is_read_whole_from_the_next_count_on(consumer: FakeC
     clock = FakeClock()
     reader = reader_of(consumer, clock=clock)
     assert lags(reader) == [10, 50]
-    consumer.described = Described(range(3))
+    consumer.described = Described({number: Led() for number in range(3)})
     consumer.beginnings, consumer.ends = [Entry(0), Entry(10), Entry(0)], [Entry(100), Entry(200), Entry(5)]
     consumer.committed_offsets = [Entry(90), Entry(150), Entry(OFFSET_INVALID)]
     clock.advance(COUNT_EVERY_S)

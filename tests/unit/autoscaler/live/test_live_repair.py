@@ -110,3 +110,62 @@ def test_silence_during_an_outage_of_the_brokers_kills_nobody() -> None:
     world.loads.missing = None
     world.step(HUNG_AFTER_S - 1)
     assert "died" not in world.changes("payment-0") + world.changes("payment-1")
+
+
+def silent_but(world: GroupWorld, *heard: str, for_s: float) -> None:
+    """Let time pass in which only some report."""
+    for _ in range(round(for_s)):
+        world.clock.advance(1)
+        for name in heard:
+            world.reports.tell(name, world.launcher.newest(name))
+        world.group.observe()
+        world.group.advance()
+
+
+def killed(world: GroupWorld) -> list[str]:
+    return [name for name in world.launcher.processes if "died" in world.changes(name)]
+
+
+@pytest.mark.parametrize(("replicas", "heard"), [(1, 0), (2, 0), (3, 0), (3, 1), (4, 2), (8, 4)])
+def test_the_silence_of_many_or_of_the_only_one_kills_nobody_and_is_said(replicas: int, heard: int) -> None:
+    world = started(replicas)
+    silent_but(world, *[f"payment-{ordinal}" for ordinal in range(heard)], for_s=10 * HUNG_AFTER_S)
+    assert killed(world) == []
+    assert world.troubles.now["reports"].startswith("no report from payment-")
+    assert all(one.silent_s > 100 for one in world.group.observe().replicas[heard:])
+
+
+def test_of_several_that_hang_one_is_replaced_at_a_time() -> None:
+    world = started(7)
+    well = [f"payment-{ordinal}" for ordinal in range(5)]
+    silent_but(world, *well, for_s=60)
+    assert len(killed(world)) == 1, "the next one only when this one is back"
+    (first,) = killed(world)
+    world.tell(first, ReplicaState.WARM)
+    silent_but(world, *well, first, for_s=3)
+    assert sorted(killed(world)) == ["payment-5", "payment-6"]
+
+
+def test_who_works_although_no_report_of_it_arrives_is_not_killed() -> None:
+    world = started(2)
+    world.loads.advancing = {1}
+    silent_but(world, "payment-0", for_s=60)
+    assert killed(world) == []
+    world.reports.tell("payment-0", world.launcher.newest("payment-0"), partitions=(0, 1, 2, 3))
+    world.step()
+    world.step()
+    assert killed(world) == ["payment-1"], "the other one serves that partition now"
+
+
+def test_a_group_that_nobody_hears_is_still_scaled_up() -> None:
+    world = started(1)
+    silent_but(world, for_s=20)
+    world.decide(Action.UP, ("payment-0", "payment-1"), HALVES)
+    silent_but(world, for_s=4)
+    assert len(world.plans()) == 1
+    silent_but(world, for_s=2)
+    assert world.plans()[-1] == ("up", ("payment-0", "payment-1"), HALVES), "its process lives, and no plan harms it"
+    silent_but(world, for_s=60)
+    assert world.changes("payment-1") == ["requested", "started", "ready"]
+    silent_but(world, "payment-0", for_s=HUNG_AFTER_S - 2)
+    assert killed(world) == [], "reports arrive again; whose come later is not hung for that"

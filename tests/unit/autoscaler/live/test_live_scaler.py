@@ -47,7 +47,7 @@ def test_who_was_adopted_is_known_by_the_incarnation_that_was_written_down(world
     adopted = FakeProcess(41)
     world.launcher.behind = [("payment-0", PidFile(pid=41, who=adopted.who, incarnation="another"), adopted)]
     world.reports.tell("payment-0", adopted)
-    world.scaler.adopt(world.reports.newest)
+    world.scaler.adopt(world.reports.reports)
     assert not world.scaler.ready("payment-0")
 
 
@@ -139,7 +139,7 @@ def test_after_a_restart_the_living_are_adopted_and_the_dead_evicted(world: Scal
     ]
     world.reports.tell("payment-0", alive)
     world.reports.tell("payment-1", FakeProcess(42))
-    world.scaler.adopt(world.reports.newest)
+    world.scaler.adopt(world.reports.reports)
     assert world.scaler.ready("payment-0")
     assert world.changes("payment-0") == ["adopted", "ready"]
     assert world.changes("payment-1") == ["died"]

@@ -80,7 +80,7 @@ def test_an_adopted_member_that_is_gone_is_evicted_because_nobody_saw_how_it_end
     adopted = world.launcher.newest("payment-1")
     world.launcher.behind = [("payment-0", PidFile(pid=adopted.pid, who=adopted.who), adopted)]
     world.reports.tell("payment-0", adopted)
-    world.scaler.adopt(world.reports.newest)
+    world.scaler.adopt(world.reports.reports)
     adopted.ended = Exit("gone; exit status unknown", clean=True, known=False)
     world.step(60)
     assert world.changes()[-2:] == ["died", "requested"]

@@ -1,0 +1,43 @@
+"""The topic in which replicas report is deleted under a running autoscaler: nobody dies of it, and load still counts."""
+
+from pathlib import Path
+
+import pytest
+from kafka_helpers import admin, create_topics, produce, wait_for
+from live_autoscaler import PARTITIONS, Autoscaler
+
+from autoscaler.live.group import HUNG_AFTER_S
+from contracts.journal import ReplicaChange
+from contracts.topics import Topic, qualified
+
+pytestmark = [pytest.mark.kafka, pytest.mark.long]
+TWO = {"TAILPACK_MIN_REPLICAS": "2"}
+
+
+def test_without_the_progress_topic_nobody_is_killed_and_the_group_still_grows(
+    kafka: str, namespace: str, tmp_path: Path
+) -> None:
+    create_topics(kafka, namespace, PARTITIONS)
+    with Autoscaler(kafka, namespace, tmp_path / "state", policy="algorithm-2", more=TWO) as autoscaler:
+        autoscaler.wait_for_plan(1)
+        autoscaler.wait_for_tick(lambda tick: tick.partitions, "an observation")
+        before = autoscaler.pids()
+        name = qualified(namespace, Topic.PROGRESS)
+        for deleted in admin(kafka).delete_topics([name]).values():
+            deleted.result(10)
+        wait_for(lambda: "reports" in autoscaler.get("/healthz").get("troubles", {}), "it says that nobody reports")
+        assert autoscaler.get("/healthz")["status"] == "degraded"
+        dark = autoscaler.ticks()[-1].tick
+        autoscaler.wait_for_tick(
+            lambda tick: tick.tick > dark + HUNG_AFTER_S + 3, "longer than a hung one may be silent"
+        )
+        assert autoscaler.pids() == before
+
+        for partition in range(PARTITIONS):
+            produce(kafka, namespace, Topic.PAYMENTS_REQUESTED, [b"{}"] * 500, partition=partition)
+        wait_for(
+            lambda: max(len(plan.replicas) for plan in autoscaler.plans()) == PARTITIONS, "as many as the lag asks for"
+        )
+        assert before.items() <= autoscaler.pids().items()
+        died = {one.change for replica in autoscaler.pids() for one in autoscaler.changes(replica)}
+        assert not died & {ReplicaChange.DIED, ReplicaChange.START_FAILED}

@@ -1,8 +1,8 @@
 """A Kafka consumer that obeys a plan: which replicas form the group, who owns which partition. Knows no payments.
 
 `PlanConsumer` is the library; docs/consumer.md shows a service of its own. `rounds` decides a rebalance, `handover`
-carries it out in a replica, `membership` says when. `server` polls events into the queues of `partition_queue` and
-serves them, `dead_letters` tells of what failed; `output` writes what comes of them and commits what is done.
+carries it out in a replica, `membership` says when. `poller` polls events into the queues of `partition_queue`,
+`server` serves them, `dead_letters` tells of what failed; `output` writes what comes of them and commits what is done.
 `log_watch` sees that the log is still the one that was read. What is used of aiokafka beyond its documentation is
 listed in `private_surface`.
 """

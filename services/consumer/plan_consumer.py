@@ -27,7 +27,8 @@ from services.consumer.membership import Membership
 from services.consumer.outbox import Outbox
 from services.consumer.output import Committer, ProgressReporter
 from services.consumer.partition_queue import PartitionQueues
-from services.consumer.server import Poller, Server
+from services.consumer.poller import Poller
+from services.consumer.server import Server
 from services.consumer.shutdown import SILENCE_S, served_again, silence, unless
 from services.consumer.transaction import AtomicCommitter
 

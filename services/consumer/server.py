@@ -1,19 +1,11 @@
-"""The way of the events in a replica: polled into the partition queues, and served from them as the options say."""
+"""Events at work in a replica: served from the partition queues as the options say, tried again, handed over."""
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Sequence
-from typing import Any, Final
+from typing import Any
 
-from aiokafka.errors import (
-    GroupAuthorizationFailedError,
-    KafkaError,
-    TopicAuthorizationFailedError,
-    UnsupportedVersionError,
-)
-from aiokafka.structs import TopicPartition
-
-from contracts.clock import now_us, steady_s
+from contracts.clock import steady_s
 from contracts.progress import ServiceTimes
 from services.consumer.dead_letters import told
 from services.consumer.interface import BatchHandler, Event, OnError, Options, Refused
@@ -21,46 +13,6 @@ from services.consumer.lease import Lease
 from services.consumer.partition_queue import PartitionQueue, PartitionQueues, Taken
 
 log = logging.getLogger(__name__)
-
-POLL_MS: Final = 1000
-"""A poll ends as soon as something is there."""
-TROUBLE_S: Final = 0.2
-"""aiokafka has waited for its own retries already; this keeps a lasting trouble from turning into a busy loop."""
-FATAL: Final = (GroupAuthorizationFailedError, TopicAuthorizationFailedError, UnsupportedVersionError)
-
-
-class Poller:
-    """The one reader of the consumer."""
-
-    def __init__(self, consumer: Any, queues: PartitionQueues, topic: str) -> None:
-        self._consumer = consumer
-        self._queues = queues
-        self._topic = topic
-        queues.on_full = self._limit
-
-    async def run(self) -> None:
-        """Poll until cancelled."""
-        while True:
-            try:
-                batches = await self._consumer.getmany(timeout_ms=POLL_MS)
-            except KafkaError as trouble:
-                if isinstance(trouble, FATAL) or self._consumer._coordinator._coordination_task.done():
-                    raise
-                log.warning("polling is interrupted: %s", trouble)
-                await asyncio.sleep(TROUBLE_S)
-                continue
-            received_us = now_us()
-            for at, records in batches.items():
-                self._queues.put(at.partition, records, received_us)
-
-    def _limit(self, partition: int, full: bool) -> None:
-        at = TopicPartition(self._topic, partition)
-        if at not in self._consumer.assignment():
-            return
-        if full:
-            self._consumer.pause(at)
-        else:
-            self._consumer.resume(at)
 
 
 class Server:

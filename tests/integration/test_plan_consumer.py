@@ -7,12 +7,13 @@ from itertools import pairwise
 
 import msgspec
 import pytest
+from confluent_kafka import Consumer
 from confluent_kafka.admin import NewTopic
-from kafka_helpers import read_all
+from kafka_helpers import read_all, wait_for
 from plan_consumers import Playground, running, until
 
 from contracts.events import DeadLetter
-from services.consumer import Event, Options, PlanConsumer
+from services.consumer import Event, Options, PlanConsumer, ReplicaError
 from services.consumer.interface import Later
 
 pytestmark = pytest.mark.kafka
@@ -179,6 +180,21 @@ def test_what_fails_at_every_attempt_becomes_a_dead_letter_while_other_partition
     ]
     for letter, reason in zip(written, ("ValueError: cannot", "TooLarge", "Value"), strict=True):
         assert reason in letter.reasons[0]
+
+
+def test_a_group_that_others_hold_with_another_protocol_ends_the_replica_with_one_line(ground: Playground) -> None:
+    other = Consumer({"bootstrap.servers": ground.kafka, "group.id": ground.name})
+    other.subscribe([ground.topics.events])
+    wait_for(lambda: other.poll(0.1) or other.assignment(), "another program is the group")
+
+    async def handle(event: Event) -> None: ...
+
+    try:
+        with pytest.raises(ReplicaError, match="InconsistentGroupProtocol") as ended:
+            asyncio.run(asyncio.wait_for(consumer(ground, handle).run(asyncio.Event()), 15))
+        assert len(str(ended.value).splitlines()) == 1
+    finally:
+        other.close()
 
 
 def test_an_event_is_committed_once_the_future_that_its_handler_returned_is_done(ground: Playground) -> None:

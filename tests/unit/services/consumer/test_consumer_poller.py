@@ -1,0 +1,90 @@
+"""Which of Kafka's errors a replica waits out, and which end it."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from aiokafka import errors
+from aiokafka.structs import TopicPartition
+from consumer_fakes import TOPIC, eventually, records
+
+from services.consumer import ReplicaError, poller
+from services.consumer.partition_queue import PartitionQueues
+from services.consumer.poller import FATAL, PATIENCE_S, Poller
+
+
+class Consumer:
+    """Answers polls in turn, by a batch or an error; the last answer for ever."""
+
+    def __init__(self, *answers: Any) -> None:
+        self.answers = list(answers)
+        self.polls = 0
+        task = asyncio.get_running_loop().create_future()
+        self._coordinator = SimpleNamespace(_coordination_task=task)
+
+    async def getmany(self, *, timeout_ms: int) -> Any:
+        await asyncio.sleep(0)
+        self.polls += 1
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def polling(consumer: Consumer, clock: Any = lambda: 0.0) -> tuple[Poller, PartitionQueues]:
+    queues = PartitionQueues(per_partition=1, batch_size=1)
+    queues.open({0: 0}, epoch=1)
+    return Poller(consumer, queues, TOPIC, clock), queues
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(poller, "TROUBLE_S", 0)
+
+
+@pytest.mark.parametrize("fatal", FATAL, ids=lambda kind: kind.__name__)
+async def test_what_somebody_has_to_change_ends_the_replica_at_once(fatal):
+    consumer = Consumer(fatal())
+    with pytest.raises(fatal):
+        await asyncio.wait_for(polling(consumer)[0].run(), 1)
+    assert consumer.polls == 1
+
+
+async def test_what_passes_is_waited_out_however_long_it_takes():
+    now_s = 0.0
+
+    def clock() -> float:
+        nonlocal now_s
+        now_s += PATIENCE_S
+        return now_s
+
+    away = [errors.KafkaConnectionError() for _ in range(50)]
+    one, queues = polling(Consumer(*away, {TopicPartition(TOPIC, 0): records(0, 2)}, {}), clock)
+    running = asyncio.ensure_future(one.run())
+    await eventually(lambda: len(queues[0].waiting) == 2)
+    running.cancel()
+
+
+async def test_what_kafka_does_not_call_passing_ends_the_replica_when_it_has_lasted():
+    now_s = 0.0
+
+    def clock() -> float:
+        nonlocal now_s
+        now_s += PATIENCE_S / 3
+        return now_s
+
+    strange = errors.KafkaError("UnknownError()")
+    consumer = Consumer(strange, strange, {}, strange)
+    with pytest.raises(errors.KafkaError, match="UnknownError"):
+        await asyncio.wait_for(polling(consumer, clock)[0].run(), 1)
+    assert consumer.polls > 5, "a poll that succeeds begins it anew"
+
+
+async def test_a_coordination_that_has_ended_and_an_error_that_is_none_of_kafkas_end_the_replica():
+    consumer = Consumer(errors.KafkaConnectionError())
+    consumer._coordinator._coordination_task.set_result(None)
+    with pytest.raises(errors.KafkaConnectionError):
+        await asyncio.wait_for(polling(consumer)[0].run(), 1)
+    with pytest.raises(ReplicaError, match="ValueError: heartbeat"):
+        await asyncio.wait_for(polling(Consumer(ValueError("heartbeat")))[0].run(), 1)

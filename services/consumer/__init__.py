@@ -3,12 +3,22 @@
 `PlanConsumer` is the library; docs/consumer.md shows a service of its own. `rounds` decides a rebalance, `handover`
 carries it out in a replica, `membership` says when. `poller` polls events into the queues of `partition_queue`,
 `server` serves them, `dead_letters` tells of what failed; `output` writes what comes of them and commits what is done.
-`log_watch` sees that the log is still the one that was read. What is used of aiokafka beyond its documentation is
-listed in `private_surface`.
+`log_watch` sees that the log is still the one that was read; `vitals` is what a replica tells of itself. What is used
+of aiokafka beyond its documentation is listed in `private_surface`.
 """
 
 from contracts.delivery import Delivery
-from services.consumer.interface import BatchHandler, Event, Handler, OnLogReset, Options, Refused, ReplicaError, Topics
+from services.consumer.interface import (
+    BatchHandler,
+    Event,
+    Handler,
+    Health,
+    OnLogReset,
+    Options,
+    Refused,
+    ReplicaError,
+    Topics,
+)
 from services.consumer.listeners import Listeners
 from services.consumer.plan_consumer import PlanConsumer
 
@@ -17,6 +27,7 @@ __all__ = [
     "Delivery",
     "Event",
     "Handler",
+    "Health",
     "Listeners",
     "OnLogReset",
     "Options",

@@ -44,6 +44,9 @@ class Handover:
     release_s: float = RELEASE_S
     rounds: int = 0
     """Completed so far."""
+    taken: int = 0
+    """Partitions, in all rounds."""
+    released: int = 0
     timings: list[Round] = field(default_factory=list)
     """Of rounds that changed something; whoever reports them empties it."""
     _watched: "set[asyncio.Future[None]]" = field(default_factory=set)
@@ -183,6 +186,8 @@ class Handover:
         task.add_done_callback(self._watched.discard)
 
     def _note(self, taken: int, released: int, pause_us: int) -> None:
+        self.taken += taken
+        self.released += released
         origin, plan, at_us = self.assignor.last, self.newest_plan(), now_us()
         planned = origin.kind is not RoundKind.MEMBERSHIP and plan is not None and plan.epoch == origin.epoch
         self.timings.append(

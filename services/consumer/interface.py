@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from contracts.membership import Membership, obeys_plans
+from contracts.progress import ReplicaState
 from contracts.settings import Rule, Values, setting
 
 
@@ -72,6 +73,10 @@ class Options(Membership):
     """A handler at work for longer is cancelled, and the attempt has failed; so has one whose awaitable is not done
     within it. Longer than an output waits for its broker, so that an outage is no failure of events. 0: no limit."""
 
+    http_port: int = setting(0, least=0, most=65535)
+    """Port of `/healthz` and `/metrics`; 0: none. Each process needs its own."""
+    http_host: str = setting("127.0.0.1")
+    """Address that they listen on."""
     on_log_reset: OnLogReset = setting(OnLogReset.FAIL)
     """What happens to a partition whose log was created anew, truncated, or deleted before it was served."""
 
@@ -105,6 +110,22 @@ class Event:
     generation: int | None = None
     """Generation of the group in which the partition was taken. (epoch, generation) is the event's fencing token: who
     takes the partition next has a greater one. None where another runtime polled it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """How a replica is."""
+
+    ok: bool
+    reasons: tuple[str, ...]
+    """Why it is not well, one sentence each; empty where it is."""
+    state: ReplicaState
+    partitions: tuple[int, ...]
+    """Those that are served, ascending."""
+    lease_age_s: float
+    """Since the group was asked and confirmed the membership."""
+    commit_age_s: float
+    """Since all that was done was committed."""
 
 
 Later = Awaitable[Any] | None

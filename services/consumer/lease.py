@@ -67,6 +67,11 @@ class Lease:
         self._news.set()
 
     @property
+    def age_s(self) -> float:
+        """How long ago the group was asked that has confirmed the membership last."""
+        return self._clock() - self._renewed_s
+
+    @property
     def is_out(self) -> bool:
         """Whether the group may have given this member's partitions to others."""
         now_s = self._look()

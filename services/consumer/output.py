@@ -9,6 +9,7 @@ import msgspec
 from aiokafka import AIOKafkaProducer, errors
 from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
+from contracts.clock import steady_s
 from contracts.progress import PROGRESS_INTERVAL_S, Progress
 from services.consumer.partition_queue import PartitionQueue, PartitionQueues
 
@@ -121,6 +122,8 @@ class Committer:
         self._interval_s = interval_s
         self.metadata: Callable[[], str] = str
         """What is kept beside each offset."""
+        self.confirmed_s = steady_s()
+        """When all that was done was with the group last (of steady_s)."""
         self._lock = asyncio.Lock()
         self._generation = -1
 
@@ -158,6 +161,7 @@ class Committer:
         async with self._lock:
             queues, offsets = self._committable(partitions)
             if not offsets:
+                self.confirmed_s = steady_s()
                 return True
             # Checked and sent without a pause between: aiokafka's own commit() may wait for a coordinator first, and
             # would then send these offsets under whatever generation it has by that time.
@@ -176,6 +180,7 @@ class Committer:
                 return False
             for partition, offset in offsets.items():
                 queues[partition].committed(offset)
+            self.confirmed_s = steady_s()
             return True
 
     async def _write(self, queues: Mapping[int, PartitionQueue], offsets: Mapping[int, int]) -> None:

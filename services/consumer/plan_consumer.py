@@ -2,24 +2,33 @@
 
 import asyncio
 import logging
-import os
 import secrets
 import signal
-from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Final
 
 from aiokafka.errors import KafkaError
+from prometheus_client import Metric
 
 from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.delivery import Delivery, Guarantee
-from contracts.progress import Progress, ReplicaState
+from contracts.progress import Progress
 from services.common.logs import quiet_aiokafka
 from services.consumer.clients import CLOSE_DEADLINE_S, FORLORN_S, Clients
 from services.consumer.dead_letters import letter, told
 from services.consumer.handover import Handover
-from services.consumer.interface import BatchHandler, Event, Handler, Later, OnError, Options, ReplicaError, Topics
+from services.consumer.interface import (
+    BatchHandler,
+    Event,
+    Handler,
+    Health,
+    Later,
+    OnError,
+    Options,
+    ReplicaError,
+    Topics,
+)
 from services.consumer.lease import Lease, Prober
 from services.consumer.listeners import Calls, Listeners
 from services.consumer.log_watch import LogWatch
@@ -31,9 +40,12 @@ from services.consumer.poller import Poller
 from services.consumer.server import Server
 from services.consumer.shutdown import SILENCE_S, served_again, silence, unless
 from services.consumer.transaction import AtomicCommitter
+from services.consumer.vitals import Pages, Vitals
 
 log = logging.getLogger(__name__)
 
+CANCEL_S: Final = 1.0
+"""How long what is cancelled at the end is waited for."""
 LEAVE_DEADLINE_S: Final = 4.0
 """Beyond the drain. What is not committed by then is served again: a stop never waits for Kafka's return."""
 
@@ -85,6 +97,7 @@ class PlanConsumer:
             self._on_error = self._outbox.on_error(self._on_error) if self._on_error else None
         self._busy_s = busy_s
         self._close_s = CLOSE_DEADLINE_S
+        self._vitals: Vitals | None = None
         self._incarnation = f"{now_us():016d}-{secrets.token_hex(4)}"  # sorts by start time
         self._queues = PartitionQueues(
             per_partition=self._options.concurrency_per_partition, batch_size=self._options.batch_size
@@ -143,10 +156,20 @@ class PlanConsumer:
             where = f"cannot be written to {topics.dead_letters} ({told(refused)})"
             raise ReplicaError(f"{what} {where}; it was refused because of {told(wrong)}") from refused
 
+    def health(self) -> Health:
+        """Return whether the replica is well, and if not, why. Raises RuntimeError: it is not running yet."""
+        if self._vitals is None:
+            raise RuntimeError(f"{self._replica} is not running yet")
+        return self._vitals.health()
+
+    def collect(self) -> Iterable[Metric]:
+        """Return its metrics: `registry.register(consumer)` of prometheus-client. None before it runs."""
+        return self._vitals.collect() if self._vitals else ()
+
     def _put_together(self) -> None:
         clients, options, queues = self._clients, self._options, self._queues
         self._lease = Lease(options.session_s, options.rebalance_timeout_s)
-        self._progress = ProgressReporter(clients.output, self._topics.progress, self._snapshot)
+        self._progress = ProgressReporter(clients.output, self._topics.progress, self._report)
         self._server = Server(queues, self._lease, self._handle, self._on_error, options)
         what = (clients.coordinator, queues, self._topics.events, options.commit_interval_s)
         self._committer = Committer(*what)
@@ -179,10 +202,27 @@ class PlanConsumer:
         clients.coordinator.out_of_range = self._log_watch.out_of_range
         clients.coordinator.is_foreign = self._log_watch.is_foreign
         self._committer.metadata = self._log_watch.metadata
+        self._vitals = Vitals(
+            replica=self._replica,
+            incarnation=self._incarnation,
+            topics=self._topics,
+            options=options,
+            clients=clients,
+            queues=queues,
+            server=self._server,
+            lease=self._lease,
+            committer=self._committer,
+            handover=self._handover,
+            membership=self._membership,
+            busy_s=self._busy_s or (lambda: self._server.busy_s),
+        )
         clients.assignor.claims = lambda: queues.held
         clients.coordinator.conduct, clients.coordinator.lease = self._membership, self._lease
 
     async def _serve(self, stop: asyncio.Event) -> None:
+        assert self._vitals is not None
+        pages = Pages(self._options.http_host, self._options.http_port, self._vitals)
+        await pages.start()
         await self._log_watch.look_at_id()
         await self._progress.report()
         duties: list[Coroutine[Any, Any, Any]] = [
@@ -207,14 +247,22 @@ class PlanConsumer:
         finally:
             for task in tasks:
                 task.cancel()
-            with suppress(asyncio.CancelledError):
-                await asyncio.gather(*tasks, return_exceptions=True)
+            ended, late = await asyncio.wait(tasks, timeout=CANCEL_S)
+            for task in ended:
+                task.cancelled() or task.exception()  # seen: the first one was raised above
+            if late:
+                log.warning("%d handlers ignore that they were cancelled, and are left behind", len(late))
+            await pages.stop()
 
     async def _watch(self, tasks: "list[asyncio.Future[Any]]") -> None:
         """Return when the first of `tasks` is done; only that one may end without an error."""
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for ended in done:
             ended.result()
+
+    def _report(self) -> Progress:
+        assert self._vitals is not None
+        return self._vitals.progress()
 
     async def _shut_down(self) -> None:
         silent = silence(self._clients.coordinator.brokers, self._clients.coordinator.ask)
@@ -232,30 +280,6 @@ class PlanConsumer:
         await self._membership.drain(self._options.drain_s)
         await self._progress.report()
         await self._clients.output.drained()
-
-    def _snapshot(self) -> Progress:
-        queues, membership, plan = self._queues, self._membership, self._clients.plans.newest
-        busy_s = self._busy_s() if self._busy_s else self._server.busy_s
-        rounds, self._handover.timings = tuple(self._handover.timings), []
-        serves = membership.state in (ReplicaState.MEMBER, ReplicaState.DRAINING)
-        return Progress(
-            replica=self._replica,
-            incarnation=self._incarnation,
-            pid=os.getpid(),
-            member_id=membership.member_id,
-            generation=membership.generation,
-            epoch=plan.epoch if plan else 0,
-            assigned_epoch=self._clients.assignor.last.epoch,
-            state=membership.state,
-            partitions=queues.serving if serves else (),
-            positions={p: at for p, queue in queues.items() if (at := queue.position) is not None} if serves else {},
-            processed=self._server.processed,
-            busy_us=int(busy_s * 1_000_000),
-            rebalances=self._handover.rounds,
-            at_us=now_us(),
-            service=self._server.service_times(),
-            rounds=rounds,
-        )
 
 
 def _each(handle: Handler | None) -> BatchHandler:

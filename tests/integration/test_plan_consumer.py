@@ -1,7 +1,12 @@
 """PlanConsumer as a library, on a real Kafka: what docs/consumer.md promises to a service of one's own."""
 
 import asyncio
+import json
+import socket
+import urllib.error
+import urllib.request
 from collections import Counter, defaultdict
+from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 
@@ -11,6 +16,7 @@ from confluent_kafka import Consumer
 from confluent_kafka.admin import NewTopic
 from kafka_helpers import read_all, wait_for
 from plan_consumers import Playground, running, until
+from prometheus_client import CollectorRegistry
 
 from contracts.events import DeadLetter
 from services.consumer import Event, Options, PlanConsumer, ReplicaError
@@ -261,3 +267,60 @@ def test_a_slow_handler_does_not_fill_the_memory(ground: Playground) -> None:
 
     asyncio.run(story())
     assert handled == list(range(2000))
+
+
+def test_health_and_metrics_are_told_to_the_program_and_over_http(ground: Playground) -> None:
+    gate = asyncio.Event()
+
+    async def handle(event: Event) -> None:
+        if text(event) == "flaky" and not gate.is_set():
+            raise ValueError("not yet")
+        if text(event) == "stubborn":
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(60)
+            await gate.wait()
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+
+    def page(path: str) -> tuple[int, str]:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=5) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as unwell:
+            return unwell.code, unwell.read().decode()
+
+    async def story() -> None:
+        options = Options(http_port=port, handler_timeout_s=0.2, retry_backoff_s=0.05, attempts=1000)
+        one = consumer(ground, handle, options=options)
+        with pytest.raises(RuntimeError, match="not running"):
+            one.health()
+        registry = CollectorRegistry()
+        registry.register(one)
+        assert registry.get_sample_value("tailpack_consumer_events_total") is None
+        labels = {"group": ground.name, "replica": "one"}
+
+        def sample(name: str) -> float:
+            return registry.get_sample_value(f"tailpack_consumer_{name}", labels) or 0.0
+
+        ground.put(0, "a", "flaky")
+        async with running(one):
+            await until(lambda: sample("attempts_retried_total") >= 2, "it is tried again")
+            assert one.health().ok
+            assert (sample("events_total"), sample("lag"), sample("partitions")) == (1, 1, 3)
+            assert (await asyncio.to_thread(page, "healthz"))[0] == 200
+            gate.set()
+            await until(lambda: sample("events_total") == 2 and sample("lag") == 0, "all is done")
+            gate.clear()
+            ground.put(1, "stubborn")
+            await until(lambda: not one.health().ok, "a handler that ignores its cancellation is seen")
+            status, body = await asyncio.to_thread(page, "healthz")
+            assert (status, json.loads(body)["ok"]) == (503, False)
+            assert "ignores its cancellation" in json.loads(body)["reasons"][0]
+            metrics = (await asyncio.to_thread(page, "metrics"))[1]
+            assert f'tailpack_consumer_well{{group="{ground.name}",replica="one"}} 0.0' in metrics
+            gate.set()
+            await until(lambda: one.health().ok, "it is well again")
+
+    asyncio.run(story())

@@ -11,8 +11,8 @@ from typing import Final
 
 AWARE_S: Final = 1.0
 """A member that the group has dropped without its fault learns so by its next heartbeat: half of a session at most."""
-KILLERS: Final = ("hung", "killed: still there")
-"""How the autoscaler's journal begins to tell of a replica that it has killed itself."""
+KILLERS: Final = ("hung", "killed: still there", "killed by SIGKILL")
+"""How the autoscaler's journal begins to tell of a replica that was killed, by itself or by nobody we know of."""
 IN_ORDER: Final = "exit status 0"
 
 
@@ -194,9 +194,9 @@ def _absences(replica: str, members: Sequence[Members]) -> list[tuple[float, flo
 
 
 def wrongly_killed(ends: Iterable[Ended], disturbed: Collection[str]) -> list[str]:
-    """A replica that the autoscaler killed although nothing had been done to it."""
+    """A replica that was killed although nothing had been done to it."""
     return [
-        f"the autoscaler killed {one.replica}, which was well ({one.how})"
+        f"{one.replica} was killed, and was well ({one.how})"
         for one in ends
         if one.how.startswith(KILLERS) and one.replica not in disturbed
     ]

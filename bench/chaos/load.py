@@ -26,7 +26,7 @@ class Load:
     """Sends from two threads, `finish` ends them.
 
     accepted: order id → when it was acknowledged, or answered with 202 (monotonic seconds). An order that nobody
-    accepted may have its effects all the same, once.
+    accepted may have its effects all the same, once. While the load goes on, read a copy.
     """
 
     def __init__(self, world: World, run: str, seed: int) -> None:

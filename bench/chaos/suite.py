@@ -116,7 +116,7 @@ class Pipeline:
         while time.monotonic() < well_s + RECOVERY_S:
             self._step()
             told = set(self._reader.found.notified)
-            since = {order for order, at_s in list(load.accepted.items()) if at_s > well_s and order in told}
+            since = {order for order, at_s in load.accepted.copy().items() if at_s > well_s and order in told}
             advanced = {load.partition_of[order] for order in since if order in load.partition_of} >= wanted
             epoch = max(epoch, self._reader.epoch)
             if advanced and not self._behind(epoch):

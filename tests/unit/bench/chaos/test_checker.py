@@ -99,7 +99,7 @@ FEEDS: dict[str, tuple[str, Evidence, str]] = {
     "killed though well": (
         "killed",
         broken(ends=[Ended(1, "payment-1", "hung: its last report is 3600 s old")]),
-        "the autoscaler killed payment-1, which was well (hung: its last report is 3600 s old)",
+        "payment-1 was killed, and was well (hung: its last report is 3600 s old)",
     ),
     "failed": ("failed", broken(ends=[Ended(7, "payment-1", "exit status 1; boom")]), "payment-1 failed at 7"),
 }

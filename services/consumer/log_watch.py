@@ -128,7 +128,7 @@ class LogWatch:
     async def _cut_off(self, partition: int, queue: PartitionQueue) -> None:
         """Say it once; then begin at the log's start, once what was read of the old one is served."""
         at = TopicPartition(self._topic, partition)
-        starts_over = self._on_reset is OnLogReset.START_OVER
+        starts_over = self._on_reset is OnLogReset.START_OVER and not queue.cut_off_for_good
         if queue not in self._told:
             self._told.add(queue)
             then = "starts over" if starts_over else "is served no more (on_log_reset)"

@@ -53,8 +53,8 @@ class PartitionQueue(Offsets):
     """One partition while it is held."""
 
     __slots__ = (
-        "__weakref__", "_due", "_idle", "_keys", "_retried", "cut_off", "epoch", "expected", "generation", "is_dropped",
-        "is_offered", "is_open", "partition", "paused", "running", "waiting",
+        "__weakref__", "_due", "_idle", "_keys", "_retried", "cut_off", "cut_off_for_good", "epoch", "expected",
+        "generation", "is_dropped", "is_offered", "is_open", "partition", "paused", "running", "waiting",
     )  # fmt: skip
 
     def __init__(self, partition: int, offset: int | None, epoch: int, generation: int | None = None) -> None:
@@ -68,6 +68,8 @@ class PartitionQueue(Offsets):
         self.cut_off = ""
         """Why what is fetched from now on does not follow what was read; empty: it does. What waits is served, and
         nothing is committed, for the offsets are those of another log."""
+        self.cut_off_for_good = False
+        """Whether to start over would not help."""
         self.is_open = True
         self.is_dropped = False
         self.is_offered = False
@@ -271,9 +273,9 @@ class PartitionQueues:
             queue.is_open, queue.is_dropped = False, True
             self._full.discard(partition)
 
-    def cut_off(self, partition: int, reason: str) -> None:
-        """Take nothing more in: what would come does not follow what was read."""
-        self[partition].cut_off = reason
+    def cut_off(self, partition: int, reason: str, *, for_good: bool = False) -> None:
+        """Take nothing more in: what would come does not follow what was read, or (for good) cannot be read at all."""
+        self[partition].cut_off, self[partition].cut_off_for_good = reason, for_good
         self._full.discard(partition)
 
     def put(self, partition: int, records: Sequence[Any], received_us: int) -> None:

@@ -1,6 +1,7 @@
 """Polls events into the partition queues; says which of Kafka's errors a replica waits out, and which end it."""
 
 import asyncio
+import inspect
 import logging
 from collections.abc import Callable
 from typing import Any, Final
@@ -67,8 +68,10 @@ class Poller:
                 log.warning("polling is interrupted: %r", trouble)
                 await asyncio.sleep(TROUBLE_S)
                 continue
-            except Exception as unforeseen:  # of aiokafka's own tasks
-                raise ReplicaError(f"the Kafka client has failed ({told(unforeseen)}); restart me") from unforeseen
+            except Exception as unforeseen:
+                if not self._leave_unreadable(unforeseen):  # it came from aiokafka's own tasks
+                    raise ReplicaError(f"the Kafka client has failed ({told(unforeseen)}); restart me") from unforeseen
+                continue
             self._trouble_since_s = None
             received_us = now_us()
             for at, records in batches.items():
@@ -84,6 +87,29 @@ class Poller:
             self._trouble_since_s = self._clock()
         return self._clock() - self._trouble_since_s > PATIENCE_S
 
+    def _leave_unreadable(self, wrong: Exception) -> bool:
+        """Cut off partitions with a record that the client cannot parse; return whether there are any.
+
+        What other partitions handed to the poll that failed is gone with it: they are fetched again.
+        """
+        fetched = self._consumer._fetcher._records
+        unreadable = {at: one._partition_records.next_fetch_offset for at, one in fetched.items() if _has_failed(one)}
+        for at, offset in unreadable.items():
+            del fetched[at]
+            self._consumer.pause(at)
+            if at.partition in self._queues.held:
+                reason = f"the client cannot read the record at offset {offset}, or one after it ({told(wrong)})"
+                self._queues.cut_off(at.partition, reason, for_good=True)
+        if unreadable:
+            for at in self._consumer.assignment() - unreadable.keys():
+                queue = self._queues[at.partition] if at.partition in self._queues.held else None
+                if queue is not None and queue.expected is not None and not queue.cut_off:
+                    self._consumer.seek(at, queue.expected)
+                elif queue is not None and not queue.cut_off:  # nothing of it was polled: begin again
+                    self._consumer.pause(at)
+                    self._consumer._coordinator.out_of_range(at.partition)
+        return bool(unreadable)
+
     def _limit(self, partition: int, full: bool) -> None:
         at = TopicPartition(self._topic, partition)
         if at not in self._consumer.assignment():
@@ -92,3 +118,10 @@ class Poller:
             self._consumer.pause(at)
         else:
             self._consumer.resume(at)
+
+
+def _has_failed(fetched: Any) -> bool:
+    """Return whether an exception ended the reading of what was fetched of a partition."""
+    records = getattr(fetched, "_partition_records", None)
+    iterator = records._records_iterator if records is not None else None
+    return iterator is not None and inspect.getgeneratorstate(iterator) == inspect.GEN_CLOSED

@@ -187,6 +187,8 @@ ATTRIBUTES: Final = (
     Attribute(ASSIGNMENT, "_topic_partitions", "changed in place"),
     Attribute(ASSIGNMENT, "_tp_state", "changed in place"),
     Attribute(FETCHER, "_records", "fetched and not yet polled, by partition"),
+    Attribute("aiokafka.consumer.fetcher.FetchResult", "_partition_records", "find a record that cannot be parsed"),
+    Attribute("aiokafka.consumer.fetcher.PartitionRecords", "_records_iterator", "ended by what it could not parse"),
     Attribute(FETCHER, "_wait_consume_future", "done: the fetcher looks again at what to fetch"),
     Attribute(FETCHER, "_fetch_max_wait_ms", "read at every fetch; shorter while a round is on"),
 )
@@ -264,4 +266,5 @@ FETCH_FACTS: Final = (
     Fact("each fetch reads the wait anew", "it is shortened for a round"),
     Fact("a partition without a position begins at the committed offset", "where no offset was handed on"),
     Fact("an offset that the broker does not have is told, and not left", "nothing jumps to the log's start"),
+    Fact("a record that cannot be parsed is found by where it ended the reading", "its partition is cut off alone"),
 )

@@ -1,15 +1,19 @@
 """How aiokafka fetches where services/consumer relies on it. After an upgrade the broken fact is named."""
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from aiokafka.consumer.fetcher import FetchResult, PartitionRecords
 from aiokafka.errors import OffsetOutOfRangeError
+from aiokafka.record.default_records import _DefaultRecordBatchBuilderPy
 from aiokafka.record.memory_records import MemoryRecords
 from aiokafka.structs import OffsetAndMetadata
 from aiokafka_bench import ONE, ZERO, Checks, Fetching, batch
 
+from services.consumer.partition_queue import PartitionQueues
+from services.consumer.poller import Poller
 from services.consumer.private_surface import FETCH_FACTS
 
 CHECKS = Checks()
@@ -114,3 +118,37 @@ async def out_of_range() -> None:
         assert f.out_of_range == [0]
         state = f.assignment.state_value(ZERO)
         assert (state.position, state.paused, state.awaiting_reset) == (7, True, False)
+
+
+class NoText(str):
+    """The name of a header that is not UTF-8."""
+
+    def encode(self, *_: Any) -> bytes:
+        return b"\xff\xfe"
+
+
+@CHECKS.of("a record that cannot be parsed is found by where it ended the reading")
+async def unparsable() -> None:
+    async with Fetching() as f:
+        f.change(ZERO, ONE, positions={ZERO: 0, ONE: 0})
+        builder = _DefaultRecordBatchBuilderPy(2, 0, 0, -1, -1, -1, 10_000)
+        for offset, headers in enumerate(([], [(NoText("xx"), b"")], [])):
+            builder.append(offset, 1, b"key", b"value", headers)
+        for at, raw in ((ONE, batch()), (ZERO, bytes(builder.build()))):
+            found = PartitionRecords(at, MemoryRecords(raw), None, 0, None, None, True, 0)
+            f.fetcher._records[at] = FetchResult(at, assignment=f.assignment, partition_records=found, backoff=0.0)
+
+        queues = PartitionQueues(per_partition=1, batch_size=1)
+        queues.open({0: 0, 1: 0}, epoch=1)
+        sought: dict[Any, int] = {}
+        paused: list[Any] = []
+        consumer = SimpleNamespace(
+            _fetcher=f.fetcher, assignment=lambda: {ZERO, ONE}, seek=sought.__setitem__, pause=paused.append
+        )
+        with pytest.raises(UnicodeDecodeError) as wrong:
+            await f.fetcher.fetched_records(set(), timeout=0)
+        assert Poller(consumer, queues, ZERO.topic)._leave_unreadable(wrong.value)
+        assert "offset 1" in queues[0].cut_off
+        assert paused == [ZERO]
+        assert sought == {ONE: 0}, "what was polled together with it is fetched again"
+        assert not Poller(consumer, queues, ZERO.topic)._leave_unreadable(wrong.value)

@@ -21,6 +21,7 @@ class Consumer:
         self.answers = list(answers)
         self.polls = 0
         task = asyncio.get_running_loop().create_future()
+        self._fetcher = SimpleNamespace(_records={})
         self._coordinator = SimpleNamespace(_coordination_task=task)
 
     async def getmany(self, *, timeout_ms: int) -> Any:

@@ -27,7 +27,11 @@ _decoder = msgspec.json.Decoder(PlanRecord)
 
 
 class FencedError(Exception):
-    """Another controller has taken over the plan topic. There is nothing to retry: this process must end."""
+    """Another controller has taken over the plan topic. There is nothing to retry: this process must end.
+
+    Brokers that did not answer for longer than a transaction may last say the same afterwards: nobody can tell the two
+    apart, and whoever is started next adopts the replicas.
+    """
 
 
 class PlanNotWrittenError(Exception):
@@ -42,7 +46,8 @@ class _Unfinished:
     stored: bool = False
     """The brokers have acknowledged the record."""
     committing: bool = False
-    """A commit was asked for. Only its repetition can tell what became of it."""
+    """A commit was asked for, and only its repetition can tell what became of it. Where it cannot be had any more, an
+    abort was asked for instead: then that alone may be repeated."""
 
     def told(self, error: KafkaError | None, _message: object) -> None:
         """Take in the delivery report of the record."""
@@ -144,6 +149,7 @@ class PlanLog:
                 cause = failed.__cause__
                 if not (isinstance(cause, KafkaException) and cause.args[0].txn_requires_abort()):
                     raise
+                begun.committing = False
             else:
                 return
         self._call(lambda: self._producer.abort_transaction(self._deadline_s), what)
@@ -157,7 +163,8 @@ class PlanLog:
         except KafkaException as failed:
             error: KafkaError = failed.args[0]
             if error.fatal() or error.code() in (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH):
-                raise FencedError(f"cannot {what}: another controller writes {self._topic} now") from failed
+                lost = "; or the brokers gave up a transaction of ours meanwhile" if self._unfinished else ""
+                raise FencedError(f"cannot {what}: another controller writes {self._topic} now{lost}") from failed
             raise PlanNotWrittenError(f"cannot {what}: {error.str()}") from failed
 
 

@@ -4,6 +4,7 @@ import random
 import time
 
 import msgspec
+import psutil
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
 from kafka_helpers import admin, create_topics, produce, read_all, wait_for
@@ -11,7 +12,7 @@ from kafka_helpers import admin, create_topics, produce, read_all, wait_for
 from autoscaler.live.clients import client
 from autoscaler.live.journal import JournalTopic, Metrics
 from autoscaler.live.offsets import OffsetReader
-from autoscaler.live.plan_log import FencedError, PlanLog, PlanNotWrittenError
+from autoscaler.live.plan_log import TRANSACTION_TIMEOUT_S, FencedError, PlanLog, PlanNotWrittenError
 from autoscaler.live.progress_reader import ProgressReader
 from contracts.connection import Connection
 from contracts.journal import PartitionSeen, TickRecord
@@ -19,6 +20,7 @@ from contracts.journal_records import entries
 from contracts.plan import PlanRecord
 from contracts.progress import Progress, ReplicaState
 from contracts.topics import Group, Topic, qualified
+from tailpack.local.broker import Broker
 
 pytestmark = pytest.mark.kafka
 PARTITIONS = 3
@@ -89,6 +91,30 @@ class TestPlanLog:
 
         wait_for(lambda: self.written(log, "again"), "a plan in the new topic", deadline_s=30)
         assert self.stored(connection)[-1] == log.newest
+
+    @pytest.mark.parametrize("away_s", [2.0, TRANSACTION_TIMEOUT_S + 2])
+    def test_after_a_broker_that_froze_in_mid_write_plans_are_written_or_the_controller_ends(
+        self, private_broker: Broker, namespace: str, away_s: float
+    ) -> None:
+        create_topics(private_broker.address(), namespace, PARTITIONS)
+        log = PlanLog(Connection(bootstrap_servers=private_broker.address(), namespace=namespace))
+        log.write(("payment-0",), None, "good")
+        broker = psutil.Process(private_broker.nodes[1].pid)
+        broker.suspend()
+        try:
+            since_s = time.monotonic()
+            while time.monotonic() < since_s + away_s:
+                assert not self.written(log, "lost")
+        finally:
+            broker.resume()
+        try:
+            wait_for(lambda: self.written(log, "again"), "a plan, once the broker answers")
+        except FencedError:
+            assert away_s > TRANSACTION_TIMEOUT_S, "the brokers had no reason to give the transaction up"
+            log = PlanLog(Connection(bootstrap_servers=private_broker.address(), namespace=namespace))
+            assert self.written(log, "again"), "by its successor"
+        assert log.newest is not None
+        assert log.newest.reason == "again"
 
     def written(self, log: PlanLog, reason: str) -> bool:
         try:

@@ -110,6 +110,19 @@ def test_a_commit_that_must_be_given_up_is(log: PlanLog) -> None:
     assert log.newest.reason == "again"
 
 
+def test_an_abort_that_timed_out_is_repeated_and_nothing_else(log: PlanLog) -> None:
+    producer(log).troubles["commit"] = [refused(KafkaError._TIMED_OUT), refused(KafkaError._MSG_TIMED_OUT, abort=True)]
+    producer(log).troubles["abort"] = [refused(KafkaError._TIMED_OUT)] * 2
+    for _ in range(3):
+        with pytest.raises(PlanNotWrittenError):
+            log.write(("a",), None, "lost")
+    log.write(("a",), None, "again")
+    assert log.newest is not None
+    assert log.newest.reason == "again"
+    after = producer(log).calls[producer(log).calls.index("abort") :]
+    assert after == ["abort", "abort", "abort", "begin", "produce", "commit"]
+
+
 def test_a_controller_that_was_replaced_is_told_at_any_step(log: PlanLog) -> None:
     producer(log).troubles["begin"] = [refused(KafkaError._FENCED, fatal=True)]
     with pytest.raises(FencedError):

@@ -1,4 +1,8 @@
-"""A wall clock of our own for processes under test: they see it set, while the clocks that nobody sets go on."""
+"""A wall clock of our own for processes under test: they see it set, while the clocks that nobody sets go on.
+
+C11's timed waits, which librdkafka uses, are not faked but end by the machine's clock: while ours is ahead they last so
+much longer unless they are woken, and while it is behind they end at once. So tests set it ahead and back again.
+"""
 
 from pathlib import Path
 

@@ -32,8 +32,8 @@ def main() -> int:
     epoch, state = 0, ReplicaState.WARM
     owned: tuple[int, ...] = ()
     incarnation = str(time.time_ns())
-    while not stop.is_set():
-        record = plans.poll(0.1)
+    while not stop.wait(0.1):  # librdkafka's own waits are cut by the wall clock, and last as long as it is set back
+        record = plans.poll(0)
         if record is not None and record.error() is None:
             plan = msgspec.json.decode(record.value(), type=PlanRecord)
             epoch = plan.epoch

@@ -1,5 +1,6 @@
 """Somebody sets the wall clock under a running autoscaler and its replicas: nobody dies of it, and ticks go on."""
 
+import re
 import signal
 from pathlib import Path
 
@@ -11,11 +12,10 @@ from live_autoscaler import PARTITIONS, Autoscaler
 from contracts.journal import ReplicaChange, TickRecord
 
 pytestmark = [pytest.mark.kafka, needs_libfaketime]
+STEPPED = re.compile(r"clock: the wall clock was set by [+-]\d+\.\d s").match
 
 
-@pytest.mark.parametrize(
-    "steps_s", [[15, 0], pytest.param([3600, 0, -3600], marks=pytest.mark.long)], ids=["15 s", "an hour"]
-)
+@pytest.mark.parametrize("steps_s", [[15, 0], pytest.param([3600, 0], marks=pytest.mark.long)], ids=["15 s", "an hour"])
 def test_a_clock_that_is_set_kills_nobody_and_stops_no_tick(
     kafka: str, namespace: str, tmp_path: Path, steps_s: list[int]
 ) -> None:
@@ -28,15 +28,14 @@ def test_a_clock_that_is_set_kills_nobody_and_stops_no_tick(
         for noticed, step_s in enumerate(steps_s, start=1):
             clock.set(step_s)
             told = wait_for(lambda number=noticed: told_by(autoscaler, number), "the step is noticed")
-            assert "clock: the wall clock was set by" in told.troubles[0]
             autoscaler.wait_for_tick(lambda tick, told=told: tick.tick >= told.tick + 4, "four more ticks")
             wait_for(lambda: autoscaler.get("/healthz")["status"] == "ok", "it is well")
         ticks = autoscaler.ticks()[5:]
+        assert [one.missing for one in ticks if one.missing] == [], "something was always known"
         assert autoscaler.pids() == before
 
         autoscaler.signal(signal.SIGKILL)
         autoscaler.ended()
-        clock.set(steps_s[0] + 60)
         autoscaler.start()
         wait_for(lambda: ReplicaChange.ADOPTED in [one.change for one in autoscaler.changes("payment-1")], "adoption")
         autoscaler.wait_for_tick(lambda tick: tick.partitions and tick.tick < len(ticks), "its own observation")
@@ -48,4 +47,4 @@ def test_a_clock_that_is_set_kills_nobody_and_stops_no_tick(
 
 def told_by(autoscaler: Autoscaler, number: int) -> TickRecord | None:
     """Return the tick that noticed the so-manyth step."""
-    return next(iter([one for one in autoscaler.ticks() if one.troubles][number - 1 :]), None)
+    return next(iter([one for one in autoscaler.ticks() if any(map(STEPPED, one.troubles))][number - 1 :]), None)

@@ -8,10 +8,16 @@ from pathlib import Path
 
 import pytest
 from cluster_helpers import bootstrap, wait_until_whole
-from confluent_kafka.admin import ConfigResource, ResourceType
+from confluent_kafka import Consumer
+from confluent_kafka.admin import ConfigResource, NewTopic, ResourceType
 from kafka_helpers import admin, create_topics, produce, read_all, wait_for
 
-from contracts.topics import Topic
+from autoscaler.live.loads import LoadReader
+from autoscaler.live.offsets import OffsetReader
+from autoscaler.model import PartitionLoad
+from autoscaler.ports import NotReadyError
+from contracts.connection import Connection
+from contracts.topics import Group, Topic, qualified
 from tailpack.local.broker import Broker
 
 pytestmark = pytest.mark.kafka
@@ -55,6 +61,43 @@ def test_with_any_node_dead_nothing_is_lost_and_writing_goes_on(cluster: Broker,
     finally:
         cluster.start()
     wait_until_whole(cluster)
+
+
+def test_a_partition_whose_only_copy_is_away_hides_no_other(cluster: Broker, namespace: str) -> None:
+    connection = Connection(bootstrap_servers=bootstrap(cluster), namespace=namespace)
+    topic, group = qualified(namespace, Topic.PAYMENTS_REQUESTED), qualified(namespace, Group.PAYMENT)
+    client = admin(connection.bootstrap_servers)
+    for made in client.create_topics(
+        [NewTopic(topic, 3, replica_assignment=[[1], [2], [3]], config={"min.insync.replicas": "1"})]
+    ).values():
+        made.result(20)
+    offsets = OffsetReader(lambda: Consumer(connection.librdkafka() | {"group.id": group}), topic=topic, partitions=3)
+
+    def ends() -> list[int | None]:
+        try:
+            return [one.end for one in offsets.read()[1]]
+        except NotReadyError:
+            return []
+
+    for partition in range(3):
+        produce(connection.bootstrap_servers, namespace, Topic.PAYMENTS_REQUESTED, [b"{}"] * 5, partition=partition)
+    wait_for(lambda: ends() == [5, 5, 5], "all three")
+    cluster.kill(2)
+    try:
+        wait_for(lambda: ends() == [5, None, 5], "the two that are there")
+        loads = LoadReader(offsets)
+        wait_for(lambda: any(load.age_s for load in observed(loads)), "an observation with its part that is unknown")
+    finally:
+        cluster.start()
+    wait_for(lambda: ends() == [5, 5, 5], "all three again", deadline_s=60)
+    offsets.close()
+
+
+def observed(loads: LoadReader) -> tuple[PartitionLoad, ...]:
+    try:
+        return loads.read()[1]
+    except NotReadyError:
+        return ()
 
 
 def tailpack_kafka(*arguments: str) -> "subprocess.CompletedProcess[str]":

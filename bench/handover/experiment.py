@@ -243,6 +243,8 @@ def _of_replicas(setup: Setup) -> dict[str, str]:
         "HEARTBEAT_S": setup.heartbeat_s,
         "SESSION_S": max(SESSION_S, 2 * setup.heartbeat_s),
     }
+    if setup.takes_plan:
+        named["GUARANTEE"] = setup.guarantee
     return {f"TAILPACK_{name}": str(value) for name, value in named.items()}
 
 

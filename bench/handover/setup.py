@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from contracts.delivery import OUR_DELIVERIES, Delivery
+from contracts.delivery import OUR_DELIVERIES, Delivery, Guarantee
 
 SERVICE_TIME_S: Final = 0.005
 """Of one event."""
@@ -32,6 +32,9 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
 class Setup(Question, frozen=True, kw_only=True):
     """One experiment."""
+
+    guarantee: Guarantee = Guarantee.AT_LEAST_ONCE
+    """Of our own replicas."""
 
     began_s: float = msgspec.field(default_factory=time.monotonic)
     """Monotonic time of the command."""

@@ -9,11 +9,13 @@ from typing import Annotated
 import msgspec
 import typer
 from rich.console import Console
+from rich.table import Table
 
 from bench import results
 from bench.handover import courses
 from bench.handover.courses import Steps
 from bench.handover.experiment import Announce
+from bench.handover.guarantees import compare
 from bench.handover.outcomes import Outcome
 from bench.handover.setup import ExperimentError, Setup
 from bench.handover.show import keep, keep_timings, show
@@ -152,6 +154,42 @@ def delivery(
             live = msgspec.structs.asdict(live_row(Result.load(run_scenario(scenario, chosen, out))))
             row = results.DeliveryRow(**live, runtime=runtime, heartbeat_s=float(heartbeat))
             results.keep("delivery", [row], origin(), into, question)  # after each run: an interruption keeps it
+
+
+def guarantees(
+    *,
+    heartbeat: Heartbeat = 3.0,
+    rounds: Annotated[int, typer.Option(min=1, help="Runs of each guarantee, alternating.")] = 2,
+    handovers: Annotated[int, typer.Option(min=1, help="Of each run.")] = 30,
+    events: Annotated[int, typer.Option(min=100, help="Of each throughput run.")] = 10_000,
+    as_json: AsJson = False,
+) -> None:
+    """Compare at_least_once with exactly_once: latency until seen, handovers, and the throughput of one replica.
+
+    Exit status 1 when a run does not count: the generator was late, or a step did not come to its end.
+    """
+    setup = Setup(heartbeat_s=heartbeat)
+    with progress("guarantees", 2 * rounds) as tell:
+        try:
+            rows = compare(
+                setup,
+                lambda: own_kafka("guarantees", setup.partitions),
+                lambda said, done: tell(completed=done, said=said),
+                rounds=rounds,
+                handovers=handovers,
+                events=events,
+            )
+        except ExperimentError as failed:
+            raise TailpackError(str(failed)) from failed
+    if as_json:
+        sys.stdout.write(msgspec.json.encode(rows).decode() + "\n")
+    else:
+        table = Table("", *(str(row.guarantee) for row in rows), box=None)
+        for name in rows[0].__struct_fields__:
+            if name != "guarantee":
+                table.add_row(name, *(str(getattr(row, name)) for row in rows))
+        Console().print(table)
+    raise typer.Exit(0 if all(row.valid for row in rows) else 1)
 
 
 @contextmanager

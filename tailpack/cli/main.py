@@ -126,6 +126,7 @@ _add(BENCH, "targets", bench.targets, "tailpack bench targets --scenarios w1 --s
 _add(BENCH, "handover", handover.handover, "tailpack bench handover --quick")
 _add(BENCH, "failover", handover.failover, "tailpack bench failover --quick")
 _add(BENCH, "scale", handover.scale, "tailpack bench scale --replicas 12 --partitions 100")
+_add(BENCH, "guarantees", handover.guarantees, "tailpack bench guarantees --json")
 _add(BENCH, "growth", handover.growth, "tailpack bench growth --partitions 100")
 _add(BENCH, "delivery", handover.delivery, "tailpack bench delivery w1 --runtimes eager,incremental")
 _add(BENCH, "tables", bench.tables, "tailpack bench tables docs/results.md")

@@ -62,7 +62,7 @@ def test_a_broker_that_is_killed_and_comes_back_costs_holds_and_no_payment(
             wait_for(lambda: len(load.settled()) > RATE, "a second of load served")
             private_broker.kill()
             wait_for(lambda: autoscaler.get("/decisions?limit=1")[0]["missing"], "a hold for want of data")
-            assert autoscaler.get("/healthz")["status"] == "ok", "it is well; Kafka is not"
+            assert autoscaler.get("/healthz")["status"] in ("ok", "degraded"), "it copes; Kafka is not well"
             private_broker.start()
             wait_for(lambda: not autoscaler.get("/decisions?limit=1")[0]["missing"], "observations", deadline_s=60)
         wait_for(lambda: not load.unserved(), "every payment served", deadline_s=60)

@@ -56,7 +56,9 @@ def policy_from(settings: AutoscalerSettings) -> Policy:
 def _launcher(settings: AutoscalerSettings, environ: Mapping[str, str]) -> ProcessLauncher:
     """Return what starts replicas. They are not held to a number of partitions: the topic may have grown since."""
     return ProcessLauncher(
-        Path(settings.state_dir), settings.replica_module, {**environ, "TAILPACK_PAYMENT_PARTITIONS": "0"}
+        Path(settings.state_dir),
+        settings.replica_module,
+        {**environ, "TAILPACK_PAYMENT_PARTITIONS": "0", "TAILPACK_HTTP_PORT": "0"},  # the port is this controller's
     )
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.live.composition import policy_from
+from autoscaler.live.composition import _launcher, policy_from
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.state_dir import StateDirTakenError, only_one
 from contracts.validation import InvalidSettingsError, from_environment
@@ -64,3 +64,9 @@ def test_a_state_folder_belongs_to_one_autoscaler_at_a_time(tmp_path: Path) -> N
         pass
     with only_one(state):
         assert list(state.iterdir()) == [], "no lock file"
+
+
+def test_replicas_are_not_told_the_port_of_their_autoscaler(tmp_path: Path) -> None:
+    told = GOOD | {"TAILPACK_STATE_DIR": str(tmp_path), "TAILPACK_HTTP_PORT": "8080"}
+    launcher = _launcher(from_environment(told, AutoscalerSettings), told)
+    assert launcher._environ["TAILPACK_HTTP_PORT"] == "0"

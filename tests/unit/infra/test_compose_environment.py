@@ -96,7 +96,8 @@ def test_load_and_report_meet_in_one_folder_and_one_run():
 
 
 def test_the_broker_is_set_up_as_the_embedded_one():
-    one_node = PROPERTIES.format(node=1, voters="", port=9092, controller_port=9093, logs="", replication=1, in_sync=1)
+    places = {"voters": "", "port": 9092, "door": 9092, "controller_port": 9093, "logs": ""}
+    one_node = PROPERTIES.format(node=1, replication=1, in_sync=1, **places)
     embedded = dict(line.split("=", 1) for line in one_node.splitlines() if not line.startswith("#"))
     variables = in_a_container("kafka")
     container = {

@@ -92,7 +92,8 @@ def test_the_autoscaler_and_its_replicas_are_told_what_the_scenario_says(unusual
             assert getattr(autoscaler, name) == value
     assert (autoscaler.payment_partitions, autoscaler.service_time_s) == (7, 0.02)
     assert (autoscaler.state_dir, autoscaler.http_port) == (str(stack.replica_folder), stack.ports["autoscaler"])
-    replica = from_environment({**environ, "TAILPACK_REPLICA": "payment-0"}, ReplicaSettings)
+    its_own = {"TAILPACK_REPLICA": "payment-0", "TAILPACK_HTTP_PORT": "0"}  # the autoscaler's port is not for them
+    replica = from_environment(environ | its_own, ReplicaSettings)
     assert replica == ReplicaSettings(
         replica="payment-0",
         payment_partitions=payment.partitions,

@@ -23,8 +23,12 @@ def test_a_policy_that_cannot_compute_is_unwell_and_a_count_scales_the_group(
     more = {"PYTHONPATH": f"{broken.parent}:{TESTS}", "TAILPACK_INITIAL_REPLICAS": "1"}
     with Autoscaler(kafka, namespace, tmp_path / "state", policy="tail-aware", more=more) as autoscaler:
         autoscaler.wait_for_plan(1)
-        wait_for(lambda: "cannot cache: read-only file system" in health(autoscaler)[1], "it says what is wrong")
-        assert health(autoscaler)[0] == 503
+
+        def unwell() -> bool:
+            status, said = health(autoscaler)
+            return status == 503 and "cannot cache: read-only file system" in said
+
+        wait_for(unwell, "it says that it is unwell, and why")
         with urllib.request.urlopen(f"http://127.0.0.1:{autoscaler.port}/metrics", timeout=5) as metrics:
             assert b'tailpack_trouble{what="policy"} 1.0' in metrics.read()
 

@@ -104,6 +104,7 @@ class Cluster:
         self.nodes[node] = True
         if node not in self._leading:
             self._leading.append(node)
+        self.world.at(self.world.now_s + LOADING_S, self._load)  # it may have become the coordinator while it was down
 
     def _load(self) -> None:
         if self.group.is_away and self.nodes[self._leading[0]]:

@@ -150,7 +150,7 @@ def throughput(connection: Connection, guarantee: Guarantee, partitions: int, ev
                         f"of {events} events {len(sight.seen)} were seen in {THROUGHPUT_DEADLINE_S} s"
                     )
                 replica.check()
-                time.sleep(POLL_S)
+                time.sleep(POLL_S)  # the thread that reads fills `sight`
         finally:
             replica.close()
     seen_us = sorted(seen for _, seen in sight.seen.values())[int(WARM_SHARE * events) :]

@@ -95,7 +95,7 @@ def _wait_for_leaders(connection: Connection, partitions: int) -> None:
             except KafkaException:
                 if steady_s() > until_s:
                     raise
-            time.sleep(STEP_S)
+            time.sleep(STEP_S)  # no broker tells when its partitions are open
     finally:
         consumer.close()
 
@@ -177,7 +177,7 @@ class _Course:
                 raise _OverdueError(f"{what}: members ended with status {ended[0].returncode}")
             if steady_s() > give_up_s:
                 raise _OverdueError(f"not within {deadline_s:.0f} s: {what}")
-            time.sleep(STEP_S)
+            time.sleep(STEP_S)  # members tell by files and reports
 
     def _counters(self) -> dict[str, float]:
         counted = [file.read_text(encoding="ascii") for file in self._folder.glob("requests-*")]

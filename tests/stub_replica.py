@@ -10,9 +10,10 @@ import signal
 import sys
 import threading
 import time
+from contextlib import suppress
 
 import msgspec
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from contracts.plan import PlanRecord
 from contracts.progress import Progress, ReplicaState
@@ -50,7 +51,8 @@ def main() -> int:
             epoch=epoch, assigned_epoch=assigned, state=state, partitions=owned, positions={}, processed=0, busy_us=0,
             rebalances=0, at_us=time.time_ns() // 1000,
         )  # fmt: skip
-        producer.produce(qualified(namespace, Topic.PROGRESS), msgspec.json.encode(report), key=name)
+        with suppress(KafkaException):  # the topic may be deleted, or not yet be known again: the next one comes soon
+            producer.produce(qualified(namespace, Topic.PROGRESS), msgspec.json.encode(report), key=name)
         producer.poll(0)
     producer.flush(2)
     return 0

@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from bench.handover.evidence import UNKNOWN, Evidence, IntArray, Mask, Served
-from bench.handover.outcomes import FailoverFigures, Faults, HandoverFigures, KindFigures, Stretch, WorstEvent
+from bench.handover.outcomes import FailoverFigures, Faults, HandoverFigures, KindFigures, WorstEvent
 from bench.handover.windows import Window, find_windows, overlapping, stall_us
 from report.measures import percentile_us
 
@@ -104,19 +104,6 @@ def failover(evidence: Evidence) -> FailoverFigures:
         unfinished=sum(len(window.missing) for window in windows),
         events=len(evidence.sent_us),
         **msgspec.structs.asdict(faults(evidence)),
-    )
-
-
-def stretch(evidence: Evidence, from_us: int, to_us: int) -> Stretch:
-    """Return what the events lived through in [from_us, to_us]."""
-    first = evidence.served.first_completions()
-    latency_us = first.latency_us[overlapping(first, from_us, to_us)]
-    length_s = (to_us - from_us) / 1e6
-    finished = int(np.count_nonzero((first.done_us >= from_us) & (first.done_us < to_us)))
-    return Stretch(
-        length_s=length_s,
-        p99_s=rank_s(latency_us, 0.99),
-        throughput=finished / length_s if length_s > 0 else 0.0,
     )
 
 

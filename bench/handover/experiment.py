@@ -239,7 +239,6 @@ def _of_replicas(setup: Setup) -> dict[str, str]:
         "DELIVERY" if setup.takes_plan else "RUNTIME": setup.runtime,
         "SERVICE_TIME_S": SERVICE_TIME_S,
         "SLOW_EVENT_S": 1,
-        "PAYMENT_PARTITIONS": 0,  # the topic may grow
         "HEARTBEAT_S": setup.heartbeat_s,
         "SESSION_S": max(SESSION_S, 2 * setup.heartbeat_s),
     }

@@ -104,15 +104,6 @@ class FailoverFigures(Faults, frozen=True, kw_only=True):
     events: int
 
 
-class Stretch(msgspec.Struct, frozen=True, kw_only=True):
-    """A stretch of time: the events that waited or were served at any time of it."""
-
-    length_s: float
-    p99_s: float | None
-    throughput: float
-    """Finished within it, per second."""
-
-
 class Outcome(Question, frozen=True, kw_only=True):
     """How an experiment was done and whether it counts."""
 
@@ -144,40 +135,3 @@ class FailoverResult(Outcome, frozen=True, kw_only=True):
     """`tailpack bench failover`."""
 
     figures: FailoverFigures
-
-
-class ScaleResult(Outcome, frozen=True, kw_only=True):
-    """`tailpack bench scale`: large groups carry out plans that move many partitions at once."""
-
-    plans: int
-    moved: int
-    """Partitions that each plan moves."""
-    applied_p50_s: float | None
-    applied_max_s: float | None
-    """From the plan's record until the last replica had the last partition."""
-    pause_p50_s: float | None
-    pause_max_s: float | None
-    """Time that a moved partition was served by nobody."""
-    figures: HandoverFigures
-
-
-class GrowthResult(Outcome, frozen=True, kw_only=True):
-    """`tailpack bench growth`: a topic grows step by step, then one replica takes all."""
-
-    partitions_before: int
-    step: int
-    steps: int
-    stable_p50_s: float | None
-    stable_max_s: float | None
-    """From one growth until its partitions were served as planned."""
-    stable_after_last_s: float | None
-    rounds: int
-    """Of the group, during the growth."""
-    shrink_s: float | None
-    """From a plan that gives one replica everything until it served everything."""
-    quiet: Stretch
-    growing: Stretch
-    """From the first growth until all partitions were served as planned."""
-    throughput_share: float
-    """Theirs during the growth against the quiet stretch before."""
-    faults: Faults

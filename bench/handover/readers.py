@@ -84,10 +84,6 @@ class Reports:
             self.first_us.setdefault(name, report.at_us)
         self.rounds += self._reader.take_rounds()
 
-    def generation(self) -> int:
-        """Return the newest generation of the group that anybody reported."""
-        return max((report.generation for report in self.newest.values()), default=0)
-
     def owners(self, among: Iterable[str]) -> dict[int, str]:
         """Partition → replica, by the newest reports of those named: what is dead says nothing any more."""
         mine = [self.newest[name] for name in among if name in self.newest]

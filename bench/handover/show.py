@@ -10,7 +10,7 @@ from rich.table import Table
 
 from autoscaler.live.rebalances import timing_of
 from bench import results
-from bench.handover.outcomes import FailoverResult, GrowthResult, HandoverResult, Outcome, ScaleResult
+from bench.handover.outcomes import FailoverResult, HandoverResult, Outcome
 from bench.results import Columns, DeliveryRow, Origin, in_columns, known
 from contracts.progress import Round
 from report.wording import share
@@ -21,8 +21,6 @@ QUESTION: Final = ("steps", "replicas", "partitions", "rate", "quick", "runtime"
 FILES: Final[dict[type[msgspec.Struct], str]] = {
     HandoverResult: "handover",
     FailoverResult: "handover-failover",
-    ScaleResult: "handover-scale",
-    GrowthResult: "handover-growth",
     DeliveryRow: "delivery",
 }
 """Where the results of a kind are kept, in bench/reference."""
@@ -134,24 +132,6 @@ FAILOVER: Final[Columns] = {
     "SIGTERM: worst": lambda row: f"{row.figures.sigterms}: {_ms(row.figures.sigterm_max_s)}",
     "lost / duplicates": lambda row: f"{row.figures.lost} / {row.figures.duplicates}",
 }
-SCALE: Final[Columns] = {
-    "delivery": lambda row: row.runtime,
-    "replicas / partitions / events/s": _size,
-    "plans × partitions moved": lambda row: f"{row.plans} × {row.moved}",
-    "carried out p50 / max": lambda row: _ms(row.applied_p50_s, row.applied_max_s),
-    "pause p50 / max": lambda row: _ms(row.pause_p50_s, row.pause_max_s),
-    "moved p99 / max": lambda row: _ms(row.figures.moved_p99_s, row.figures.moved_max_s),
-}
-GROWTH: Final[Columns] = {
-    "delivery": lambda row: row.runtime,
-    "partitions": lambda row: f"{row.partitions_before} → {row.partitions} by {row.step}",
-    "growth": lambda row: f"{row.growing.length_s:.0f} s, {row.rounds} rounds",
-    "stable after each, p50 / max": lambda row: _ms(row.stable_p50_s, row.stable_max_s),
-    "stable after the last": lambda row: _ms(row.stable_after_last_s),
-    "all to one replica": lambda row: _ms(row.shrink_s),
-    "throughput against quiet": lambda row: f"{100 * row.throughput_share:.1f} %",
-    "p99 of the first partitions, quiet / growing": lambda row: _ms(row.quiet.p99_s, row.growing.p99_s),
-}
 DELIVERY: Final[Columns] = {
     "scenario, policy": lambda row: f"{row.scenario}, {row.policy}",
     "runtime, heartbeat": lambda row: _group(row) + ("" if row.valid else " (invalid)"),
@@ -164,8 +144,6 @@ DELIVERY: Final[Columns] = {
 SHOWN: Final[dict[type[Outcome], Columns]] = {
     HandoverResult: RUNTIMES,
     FailoverResult: FAILOVER,
-    ScaleResult: SCALE,
-    GrowthResult: {**GROWTH, FAULTS: lambda row: _faults(row.faults)},
 }
 """What a terminal shows of each result, a line for each column."""
 
@@ -191,7 +169,5 @@ HANDOVER_TABLES: Final[dict[str, Callable[[], str]]] = {
     ),
     "handover-steps": _in_markdown(STEPS, HandoverResult, lambda row: row.steps != "mixed"),
     "failover": _in_markdown(FAILOVER, FailoverResult),
-    "handover-scale": _in_markdown(SCALE, ScaleResult),
-    "handover-growth": _in_markdown(GROWTH, GrowthResult),
     "handover-delivery": _in_markdown(DELIVERY, DeliveryRow),
 }

@@ -1,4 +1,4 @@
-"""`tailpack bench handover`, `failover`, `scale`, `growth` and `delivery`: what a change of owner costs."""
+"""`tailpack bench handover`, `failover`, `guarantees` and `delivery`: what a change of owner costs."""
 
 import sys
 from collections.abc import Iterator
@@ -90,40 +90,6 @@ def failover(
     known, sigterms, unknown = (3, 2, 1) if quick else (20, 20, 3)
     with _experiment(setup, "ends of replicas", known + sigterms + unknown) as given:
         result = courses.failover(setup, *given, known=known, sigterms=sigterms, unknown=unknown)
-    _finish(result, as_json=as_json, into=into)
-
-
-def scale(
-    *,
-    delivery: Planned = Delivery.INCREMENTAL,
-    heartbeat: Heartbeat = 3.0,
-    replicas: Annotated[int, typer.Option(min=2, max=64)] = 24,
-    partitions: Annotated[int, typer.Option(min=1, max=2000, help="A quarter of them move with each plan.")] = 200,
-    plans: Annotated[int, typer.Option(min=1, help="How many plans.")] = 10,
-    as_json: AsJson = False,
-    into: IntoDocs = None,
-) -> None:
-    """Let a large group carry out plans that move many partitions at once; time each until the last has arrived."""
-    setup = Setup(runtime=delivery, heartbeat_s=heartbeat, replicas=replicas, partitions=partitions, rate=100.0)
-    with _experiment(setup, "plans", plans) as given:
-        result = courses.scale(setup, *given, plans=plans, moved=max(1, partitions // 4))
-    _finish(result, as_json=as_json, into=into)
-
-
-def growth(
-    *,
-    delivery: Planned = Delivery.INCREMENTAL,
-    heartbeat: Heartbeat = 3.0,
-    partitions: Annotated[
-        int, typer.Option(min=20, max=2000, help="How far the topic grows: from 10, ten at a time.")
-    ] = 900,
-    as_json: AsJson = False,
-    into: IntoDocs = None,
-) -> None:
-    """Grow a topic step by step under load, then give one replica all of it; time each until the group is stable."""
-    setup = Setup(runtime=delivery, heartbeat_s=heartbeat, partitions=10)
-    with _experiment(setup, "partitions", partitions) as given:
-        result = courses.growth(setup, *given, partitions=partitions)
     _finish(result, as_json=as_json, into=into)
 
 

@@ -145,7 +145,7 @@ def test_policies_are_listed_for_people_and_for_programs(tailpack: Command) -> N
             r"steps random need a plan, and faust takes none.*",
         ),
         (("bench", "failover", "--delivery", "share"), r".*share takes no plan; use incremental or eager.*"),
-        (("bench", "scale", "--replicas", "1"), r"Invalid value for '--replicas': .*"),
+        (("bench", "handover", "--replicas", "1"), r"Invalid value for '--replicas': .*"),
         (("sweep", "speed"), r"sweep 'speed' is unknown; known are f, decision-interval.*"),
         (("topics", "create", "nonesuch", *REACH), r"scenario 'nonesuch' is unknown.*"),
         (("load", "demo", *REACH[2:]), r"Missing option '--bootstrap-servers'\."),

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from unit.bench.handover.story import at, evidence, row, steady, step
+from unit.bench.handover.story import evidence, row, steady, step
 
-from bench.handover.analyse import KNOWN_DEATH, SIGTERM, UNKNOWN_DEATH, failover, faults, handovers, stretch
+from bench.handover.analyse import KNOWN_DEATH, SIGTERM, UNKNOWN_DEATH, failover, faults, handovers
 from bench.handover.evidence import UNKNOWN, Row
 
 
@@ -93,9 +93,3 @@ def test_events_overtaken_within_their_partition_are_order_violations() -> None:
 def test_a_committed_offset_below_an_earlier_one_is_a_regression(samples: list[list[int]], expected: int) -> None:
     story = replace(evidence([row(0, 0, 0, "a")]), committed=np.array(samples, dtype=np.int64))
     assert faults(story).offset_regressions == expected
-
-
-def test_a_stretch_counts_what_was_finished_in_it_and_ranks_what_was_waiting() -> None:
-    slow = row(100, 1, 0, "b", latency_ms=400)
-    found = stretch(evidence([*steady(0, "a", begin=0, end=4000, every=10), slow]), at(200), at(1200))
-    assert (found.length_s, found.p99_s, found.throughput) == (1.0, 0.005, 101.0)

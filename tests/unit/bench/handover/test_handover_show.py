@@ -11,7 +11,7 @@ from bench import results
 from bench.handover import analyse
 from bench.handover.experiment import verdict
 from bench.handover.load import Sent
-from bench.handover.outcomes import FailoverResult, GrowthResult, HandoverResult, Outcome, ScaleResult
+from bench.handover.outcomes import FailoverResult, HandoverResult, Outcome
 from bench.handover.setup import Setup
 from bench.handover.show import FILES, TIMINGS_FILE, keep, keep_timings
 from bench.results import Kept, Origin
@@ -21,7 +21,6 @@ from contracts.progress import Round, RoundKind
 ORIGIN = Origin(command="tailpack bench handover", commit="0123abc", machine="2 cores", measured_on="2026-01-05")
 ROWS = [*steady(0, "a", begin=0, end=1000), *steady(0, "b", begin=1040, end=4000), *steady(1, "c", begin=10, end=4000)]
 STORY = evidence(ROWS, [step(analyse.KNOWN_DEATH, 999, [(0, "a", "b")])], quiet=[(0, 900)])
-STRETCH = analyse.stretch(STORY, int(STORY.sent_us[0]), int(STORY.sent_us[-1]))
 PROMISED = {
     "moved_p99_s", "moved_max_s", "unmoved_p99_s", "unmoved_extra_s", "stall_max_s", "plan_to_first_event_s", "lost",
     "duplicates", "order_violations", "offset_regressions", "handovers",
@@ -41,20 +40,10 @@ def handover(name: str = "incremental", heartbeat_s: float = 3.0) -> HandoverRes
 
 def outcomes() -> list[Outcome]:
     common = msgspec.structs.asdict(said())
-    faults = analyse.faults(STORY)
     return [
         handover(),
         FailoverResult(**common, figures=analyse.failover(STORY)),
-        ScaleResult(
-            **common, plans=3, moved=50, applied_p50_s=0.2, applied_max_s=0.3, pause_p50_s=0.01, pause_max_s=0.02,
-            figures=analyse.handovers(STORY),
-        ),
-        GrowthResult(
-            **common, partitions_before=10, step=10, steps=89, stable_p50_s=0.4,
-            stable_max_s=0.5, stable_after_last_s=0.4, rounds=178, shrink_s=0.2, quiet=STRETCH,
-            growing=STRETCH, throughput_share=1.0, faults=faults,
-        ),
-    ]  # fmt: skip
+    ]
 
 
 def test_the_json_of_a_handover_run_is_one_flat_object_with_what_is_promised() -> None:

@@ -1,4 +1,4 @@
-"""The pictures of docs/model.md, drawn from simulations.
+"""The pictures of the documentation that nobody has to run Kafka for: from simulations, and from committed figures.
 
 W1 second by second: what arrives, the least replicas that could hold it, and what policies asked for. And one burst,
 event by event: what happens to it when nothing is done, and when partitions move while it waits.
@@ -19,12 +19,14 @@ from autoscaler.ports import Policy
 from autoscaler.simulator.arrivals import Arrivals, Workload
 from autoscaler.simulator.run import simulate
 from autoscaler.simulator.settings import SimulationSettings
+from bench.handover.show import draw_runtimes
 from bench.picture import COLORS, picture
 from bench.scenario import load_scenario
 from bench.simulation.build import bound_capacity, bound_schedule
 from bench.simulation.run import run_scenario
 from bench.simulation.sent import sent_by
 from report.wording import minutes, share
+from studies.packing.claims import draw_points
 
 SCENARIO: Final = "w1"
 POLICIES: Final = ("tail-aware", "algorithm-2", "keda-hpa")
@@ -110,5 +112,10 @@ def draw_burst(path: Path) -> None:
         left.set_ylabel("latency, s")
 
 
-PICTURES: Final[dict[str, Callable[[Path], None]]] = {"model-w1.svg": draw_w1, "model-burst.svg": draw_burst}
+PICTURES: Final[dict[str, Callable[[Path], None]]] = {
+    "model-w1.svg": draw_w1,
+    "model-burst.svg": draw_burst,
+    "handover.svg": draw_runtimes,
+    "packing.svg": draw_points,
+}
 """File in docs/ → what draws it."""

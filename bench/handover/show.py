@@ -1,4 +1,4 @@
-"""Results kept as rows, and shown as tables: the same on a terminal and in the documentation. Milliseconds."""
+"""Results kept as rows, and shown as tables, on a terminal as in the documentation, and as a picture. Milliseconds."""
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -11,6 +11,7 @@ from rich.table import Table
 from autoscaler.live.rebalances import timing_of
 from bench import results
 from bench.handover.outcomes import FailoverResult, HandoverResult, Outcome
+from bench.picture import COLORS, picture
 from bench.results import Columns, DeliveryRow, Origin, in_columns, known
 from contracts.progress import Round
 from report.wording import share
@@ -171,3 +172,38 @@ HANDOVER_TABLES: Final[dict[str, Callable[[], str]]] = {
     "failover": _in_markdown(FAILOVER, FailoverResult),
     "handover-delivery": _in_markdown(DELIVERY, DeliveryRow),
 }
+
+
+RUNTIME_ORDER: Final = ("incremental", "eager", "cooperative-sticky", "kip848", "share", "faust")
+LATENCY_TARGET_S: Final = 0.5
+
+
+def draw_runtimes(path: Path) -> None:
+    """Write an SVG file: what moved and other partitions suffer, by runtime and heartbeat, as committed."""
+    mixed = [row.result for row in results.load("handover", HandoverResult) if row.result.steps == "mixed"]
+    known = sorted(mixed, key=lambda row: (RUNTIME_ORDER.index(row.runtime), -row.heartbeat_s))
+    labels = [f"{row.runtime}, {row.heartbeat_s:g} s" for row in known]
+    with picture(path, 8, 0.9 + 0.3 * len(known)) as figure:
+        axes = figure.subplots()
+        for height, row in enumerate(known):
+            of = row.figures
+            _span(axes, height - 0.12, of.moved_p99_s, of.moved_max_s, COLORS[0])
+            _span(axes, height + 0.12, of.unmoved_p99_s, of.unmoved_max_s, COLORS[1])
+        axes.axvline(LATENCY_TARGET_S, color="#888888", linestyle=":", linewidth=1)
+        axes.set_xscale("log")
+        axes.set_xlabel("latency of an event in the windows, s (log): p99 ●──○ worst; dotted: the target of 0.5 s")
+        axes.set_yticks(range(len(known)), labels)
+        axes.invert_yaxis()
+        axes.grid(visible=False, axis="y")
+        keys = zip(COLORS, ("partitions that move", "all others"), strict=False)
+        handles = [axes.plot([], [], "o-", color=color, label=label)[0] for color, label in keys]
+        axes.legend(handles=handles, loc="lower right")
+
+
+def _span(axes: Any, height: float, p99_s: float | None, max_s: float | None, color: str) -> None:
+    """Draw one line from the 99th percentile to the worst event."""
+    if p99_s is None or max_s is None:
+        return
+    axes.plot([p99_s, max_s], [height, height], color=color, linewidth=1.2)
+    axes.plot([p99_s], [height], "o", color=color, markersize=5)
+    axes.plot([max_s], [height], "o", color=color, markersize=5, markerfacecolor="white")

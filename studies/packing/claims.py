@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from bench.picture import COLORS, picture
-from bench.results import load, table
+from bench.results import Origin, load, table
 from report.statistics import Interval
 from studies.packing.compare import (
     EXISTING,
@@ -110,14 +110,18 @@ def _percent(found: Interval) -> str:
 
 def points() -> str:
     """Return the table of every packer's Rscore, CBS and moves on the paper's streams."""
-    (kept,) = load("packing", Comparison)
-    studies = [study for study in kept.result.studies if study.partitions == PARTITIONS]
+    studies, origin = _of_the_paper()
     header = ["packer", *(f"{what}, δ = {study.delta}" for study in studies for what in ("Rscore", "CBS %", "front"))]
     rows = [
         [together[0].packer, *(cell for one in together for cell in _cells(one))]
         for together in zip(*(study.points for study in studies), strict=True)
     ]
-    return table(header, rows, [kept.origin])
+    return table(header, rows, [origin])
+
+
+def _of_the_paper() -> tuple[list[Study], Origin]:
+    (kept,) = load("packing", Comparison)
+    return [study for study in kept.result.studies if study.partitions == PARTITIONS], kept.origin
 
 
 def claims() -> str:
@@ -142,8 +146,9 @@ GROUPS: Final = (
 )  # fmt: skip
 
 
-def draw(studies: Sequence[Study], path: Path) -> None:
-    """Write an SVG file with one field for each study."""
+def draw_points(path: Path) -> None:
+    """Write an SVG file of the committed comparison: Rscore against CBS, one field for each study of the paper's."""
+    studies = _of_the_paper()[0]
     with picture(path, 4.6 * len(studies), 4.2) as figure:
         fields = figure.subplots(1, len(studies), squeeze=False)[0]
         for axes, study in zip(fields, studies, strict=True):

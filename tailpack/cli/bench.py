@@ -11,7 +11,7 @@ from rich.table import Table
 
 from bench import results
 from report.wording import minutes, share
-from tailpack.cli.options import AsJson, Into, IntoDocs, Out, Processes, Seeds, print_json, several
+from tailpack.cli.options import AsJson, Into, IntoDocs, Out, Processes, Seeds, check_folder, print_json, several
 from tailpack.cli.progress import campaign, finish, progress
 from tailpack.errors import INTERRUPTED, TailpackError
 from tailpack.provenance import origin
@@ -202,19 +202,12 @@ def tables(
         Console().print(f"{file}: {done}", highlight=False, soft_wrap=True)
 
 
-def plot(file: Annotated[Path, typer.Argument(help="SVG file to write.")] = Path("docs/handover.svg")) -> None:
-    """Draw the comparison of runtimes from the committed figures."""
-    from bench.handover.outcomes import HandoverResult  # noqa: PLC0415
-    from bench.handover.plot import draw  # noqa: PLC0415
-
-    draw([row.result for row in results.load("handover", HandoverResult) if row.result.steps == "mixed"], file)
-    Console().print(f"{file}: drawn", highlight=False)
-
-
 def pictures(folder: Annotated[Path, typer.Argument(help="Folder of the SVG files.")] = Path("docs")) -> None:
-    """Draw the pictures of docs/model.md from simulations: seconds, and equal code makes equal bytes."""
+    """Draw the pictures of the docs from simulations and committed figures; equal ones make equal bytes."""
     from studies.pictures import PICTURES  # noqa: PLC0415  the compiler and matplotlib only where they are needed
 
+    check_folder(folder)
+    folder.mkdir(parents=True, exist_ok=True)
     for name, draw in PICTURES.items():
         draw(folder / name)
         Console().print(f"{folder / name}: drawn", highlight=False)

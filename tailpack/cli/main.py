@@ -105,7 +105,6 @@ PACKING = _group(
     "tailpack packing compare --quick",
 )
 _add(PACKING, "compare", studies.packing_compare, "tailpack packing compare --quick")
-_add(PACKING, "plot", studies.packing_plot, "tailpack packing plot docs/packing.svg")
 _add(app, "taxi", taxi.taxi, "tailpack taxi yellow_tripdata_2013-01.parquet --out taxi.csv", STUDIES)
 _add(app, "chaos", chaos.chaos, "tailpack chaos --schedules 20 --seed 7", STUDIES)
 BENCH = _group(
@@ -129,7 +128,6 @@ _add(BENCH, "guarantees", handover.guarantees, "tailpack bench guarantees --json
 _add(BENCH, "delivery", handover.delivery, "tailpack bench delivery w1 --runtimes eager,incremental")
 _add(BENCH, "tables", bench.tables, "tailpack bench tables docs/results.md")
 _add(BENCH, "pictures", bench.pictures, "tailpack bench pictures docs")
-_add(BENCH, "plot", bench.plot, "tailpack bench plot docs/handover.svg")
 
 
 def main() -> None:

@@ -108,16 +108,6 @@ def packing_compare(
         _show(comparison, Console())
 
 
-def packing_plot(file: Annotated[Path, typer.Argument(help="SVG file to write.")] = Path("docs/packing.svg")) -> None:
-    """Draw Rscore against CBS from the committed comparison."""
-    from studies.packing.claims import PARTITIONS, Comparison, draw  # noqa: PLC0415
-
-    if not (kept := results.load("packing", Comparison)):
-        raise TailpackError("nothing to draw yet: tailpack packing compare --into bench/reference")
-    draw([study for study in kept[0].result.studies if study.partitions == PARTITIONS], file)
-    Console().print(f"{file}: drawn", highlight=False)
-
-
 def _show(comparison: "Comparison", console: Console) -> None:
     from studies.packing.claims import plus_minus  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""The pictures of docs/model.md say what their captions say."""
+"""The pictures of the documentation say what their captions and the committed figures say."""
 
 import re
 from pathlib import Path
@@ -16,7 +16,7 @@ def test_a_burst_is_late_on_one_replica_and_in_time_when_half_of_it_moves() -> N
     assert np.count_nonzero(moved > LATENCY_TARGET_S) == 0
 
 
-def test_the_committed_pictures_are_what_the_simulator_gives(tmp_path: Path) -> None:
+def test_the_committed_pictures_are_what_simulator_and_committed_figures_give(tmp_path: Path) -> None:
     """`tailpack bench pictures` makes them; what a picture says is compared, not how matplotlib draws it."""
     for name, draw in PICTURES.items():
         draw(tmp_path / name)

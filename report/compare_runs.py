@@ -16,7 +16,7 @@ import numpy as np
 from contracts.journal import ReplicaChanged
 from contracts.journal_records import entries
 from contracts.validation import InvalidSettingsError
-from report.comparison import Contestant, RunComparison, ScenarioCompared
+from report.comparison import Contestant, RunComparison, ScenarioCompared, verdict
 from report.result import RESULT_FILE, Result
 from report.run_info import EVENTS, FORESEEING, JOURNAL, RUN_FILE, RunInfo, stored_columns
 from report.spark import group_history as history
@@ -33,7 +33,7 @@ from report.statistics import (
     paired_difference,
     pareto_front,
 )
-from report.wording import dearer, duration, longer, minutes, points, share
+from report.wording import share
 
 DIFFERENCES: Final = {
     "in_sla": "in_sla_difference",
@@ -42,8 +42,6 @@ DIFFERENCES: Final = {
     "replica_minutes": "replica_minutes_difference",
 }
 """Measure, in results, contestants and `Drawn` → the contestant's difference in it from the reference."""
-MOST_SAID: Final = 3
-"""Differences that a verdict says; the table says all."""
 METHOD: Final = (
     "Intervals hold 95 % of 10,000 seeded bootstrap draws; where one holds 0, the two are not distinguishable. Over "
     "seeds, pairs of runs of one seed are drawn: how further seeds would come out; fewer than six pairs span little "
@@ -138,36 +136,6 @@ def compare(folders: Iterable[Path], *, command: str) -> RunComparison:
         method=METHOD,
         command=command,
     )
-
-
-def verdict(one: ScenarioCompared) -> str:
-    """Return who keeps the promise and for how much, and which differences are more than chance."""
-    promise = f"{share(one.percentile)} within {duration(one.latency_target_s)}"
-    keep = sorted(
-        (each.replica_minutes.mean, each.label) for each in one.contestants if each.in_sla.mean >= one.percentile
-    )
-    best = max(one.contestants, key=lambda each: each.in_sla.mean)
-    said = f"{one.title}: nobody keeps {promise}; {best.label} comes closest with {share(best.in_sla.mean)}."
-    if keep:
-        said = (
-            f"{one.title}: {len(keep)} of {len(one.contestants)} keep {promise}, {keep[0][1]} for the least "
-            f"({minutes(keep[0][0])} replica-minutes)."
-        )
-    others = [each for each in one.contestants if each.pairs]
-    if len(others) > MOST_SAID:
-        return said
-    return " ".join([said, *(f"{each.label} against {one.reference}: {_told(each)}." for each in others)])
-
-
-def _told(one: Contestant) -> str:
-    differences = (
-        ("{} in time", one.in_sla_difference, points),
-        ("p99 {}", one.p99_difference_s, longer),
-        ("p99.9 {}", one.p999_difference_s, longer),
-        ("{} replica-minutes", one.replica_minutes_difference, dearer),
-    )
-    told = [text.format(say(found.mean)) for text, found, say in differences if found and found.distinguishable]
-    return ", ".join(told) or "not distinguishable"
 
 
 def _problems(contestants: Contestants) -> Iterator[str]:

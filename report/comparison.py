@@ -11,9 +11,12 @@ import msgspec
 
 from report import replace_file
 from report.statistics import Against, Interval
+from report.wording import dearer, duration, longer, minutes, points, share
 
 COMPARISON_FILE: Final = "comparison.json"
 COMPARISON_VERSION: Final = 2
+MOST_SAID: Final = 3
+"""Differences that a verdict says; the table says all."""
 
 
 class Contestant(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,3 +79,33 @@ class RunComparison(msgspec.Struct, frozen=True, kw_only=True):
     def save(self, folder: Path) -> None:
         """Write folder/comparison.json; a reader never sees half of it."""
         replace_file(folder / COMPARISON_FILE, msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n")
+
+
+def verdict(one: ScenarioCompared) -> str:
+    """Return who keeps the promise and for how much, and which differences are more than chance."""
+    promise = f"{share(one.percentile)} within {duration(one.latency_target_s)}"
+    keep = sorted(
+        (each.replica_minutes.mean, each.label) for each in one.contestants if each.in_sla.mean >= one.percentile
+    )
+    best = max(one.contestants, key=lambda each: each.in_sla.mean)
+    said = f"{one.title}: nobody keeps {promise}; {best.label} comes closest with {share(best.in_sla.mean)}."
+    if keep:
+        said = (
+            f"{one.title}: {len(keep)} of {len(one.contestants)} keep {promise}, {keep[0][1]} for the least "
+            f"({minutes(keep[0][0])} replica-minutes)."
+        )
+    others = [each for each in one.contestants if each.pairs]
+    if len(others) > MOST_SAID:
+        return said
+    return " ".join([said, *(f"{each.label} against {one.reference}: {_told(each)}." for each in others)])
+
+
+def _told(one: Contestant) -> str:
+    differences = (
+        ("{} in time", one.in_sla_difference, points),
+        ("p99 {}", one.p99_difference_s, longer),
+        ("p99.9 {}", one.p999_difference_s, longer),
+        ("{} replica-minutes", one.replica_minutes_difference, dearer),
+    )
+    told = [text.format(say(found.mean)) for text, found, say in differences if found and found.distinguishable]
+    return ", ".join(told) or "not distinguishable"

@@ -107,10 +107,6 @@ def sparkline(values: Iterable[float], width: int, top: float | None = None) -> 
     return "".join(BLOCKS[min(8, max(0, round(value / highest * 8)))] for value in shown)
 
 
-def _trouble(sentence: str) -> Panel:
-    return Panel(Text(sentence, style="bold red"), title="trouble", border_style="bold red")
-
-
 def _header(moment: Moment, done: int) -> RenderableType:
     elapsed_s = min(max(0.0, moment.elapsed_s), moment.duration_s)
     table = Table.grid(Column(), Column(ratio=1), Column(justify="right"), expand=True, padding=(0, 1))

@@ -88,6 +88,28 @@ def number(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
 
 
+class MostWanted:
+    """The most replicas wanted within `window_s`; the count at the first look is taken to have been wanted."""
+
+    def __init__(self, window_s: float) -> None:
+        self._window_s = window_s
+        self._wishes: deque[tuple[float, int]] = deque()
+
+    def note(self, observation: GroupObservation, count: int) -> int:
+        """Remember that `count` are wanted now; return the most of those less than the window old."""
+        at_s = observation.at_s
+        if not self._wishes:
+            self._wishes.append((at_s, observation.requested_replicas))
+        self._wishes.append((at_s, count))
+        while at_s - self._wishes[0][0] >= self._window_s and len(self._wishes) > 1:
+            self._wishes.popleft()
+        return max(wished for _, wished in self._wishes)
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self._wishes.clear()
+
+
 class Scalings:
     """When the count of replicas changed, as it was seen: what a policy wanted may have been vetoed.
 

@@ -37,7 +37,6 @@ class Load:
         self.partition_of: dict[str, int] = {}
         """Order id → payment partition, for those that were sent into the topic."""
         self._stop = threading.Event()
-        self._stop_http = threading.Event()
         self._threads = [threading.Thread(target=one, daemon=True) for one in (self._send, self._post)]
         for one in self._threads:
             one.start()

@@ -120,25 +120,19 @@ class Proxy:
 class Proxies:
     """The proxies of a cluster, one for each broker: `Broker(…, door=proxies.door)`. Closed once, all together."""
 
-    def __init__(self, *, delay_s: float = 0.05, bytes_per_s: float = 1e6) -> None:
-        self._slowly = {"delay_s": delay_s, "bytes_per_s": bytes_per_s}
+    def __init__(self) -> None:
         self._before: dict[int, Proxy] = {}
 
     def door(self, target: int) -> int:
         """Return where clients shall find what listens on `target`."""
         if target not in self._before:
-            self._before[target] = Proxy(target, **self._slowly)
+            self._before[target] = Proxy(target)
         return self._before[target].port
 
     def switch(self, port: int, mode: Mode) -> None:
         """Do this from now on at the door that clients find at `port`, or that stands for it. Raises KeyError."""
         found = {one.port: one for one in self._before.values()} | self._before
         found[port].switch(mode)
-
-    def open_all(self) -> None:
-        """Let everything pass again."""
-        for one in self._before.values():
-            one.switch(Mode.OPEN)
 
     def close(self) -> None:
         """Cut every connection."""

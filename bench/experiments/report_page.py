@@ -6,8 +6,7 @@ from typing import Final
 
 from autoscaler.policies.settings import Target
 from bench.experiments.compare import Comparison, PolicyFigures
-from report.compare_runs import verdict
-from report.comparison import Contestant, RunComparison, ScenarioCompared
+from report.comparison import Contestant, RunComparison, ScenarioCompared, verdict
 
 METHOD: Final = (
     "Intervals hold 95 % of 10,000 seeded bootstrap draws over the seeds; differences are paired by seed, so what both "

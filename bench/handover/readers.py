@@ -1,7 +1,7 @@
 """What an experiment reads while it runs, joining no group: events finished, reports of replicas, offsets committed."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import msgspec
@@ -88,10 +88,6 @@ class Reports:
         """Partition → replica, by the newest reports of those named: what is dead says nothing any more."""
         mine = [self.newest[name] for name in among if name in self.newest]
         return {partition: report.replica for report in mine for partition in report.partitions}
-
-    def rounds_of(self, epoch: int) -> Sequence[Round]:
-        """Return what was told of rounds under this plan in which something changed hands."""
-        return [one for one in self.rounds if one.epoch == epoch and (one.taken or one.released)]
 
     def close(self) -> None:
         """Leave the broker."""

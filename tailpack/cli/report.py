@@ -215,10 +215,9 @@ def rebalance_times(
         StateDirTakenError,
         only_one,
     )
-    from bench.lessons import lessons  # noqa: PLC0415
     from contracts.topics import Group, qualified  # noqa: PLC0415
     from report.rebalance_times import RebalanceRound  # noqa: PLC0415
-    from tailpack.reporting import kept_result  # noqa: PLC0415
+    from tailpack.reporting import kept_result, lessons  # noqa: PLC0415
 
     deliveries: set[str] = set()
     rounds: list[RebalanceRound] = []

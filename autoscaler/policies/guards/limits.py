@@ -1,14 +1,13 @@
 """How many replicas there may be, and when the count or the owners may change."""
 
 import math
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
 from autoscaler.model import Action, Decision, GroupObservation, Plan
 from autoscaler.policies.guards.guard import Guard, resized, veto
-from autoscaler.policies.planning import change, hold, number, unowned
+from autoscaler.policies.planning import MostWanted, change, hold, number, unowned
 from autoscaler.ports import Policy
 
 WORTH_MOVING: Final = 0.1
@@ -75,13 +74,13 @@ class StabiliseDown(Guard):
         super().__init__(policy)
         self.window_s = window_s
         self.replica_prefix = replica_prefix
-        self._wishes: deque[tuple[float, int]] = deque()
+        self._wishes = MostWanted(window_s)
 
     def decide(self, observation: GroupObservation) -> Decision:
         """Return the inner decision, a smaller change, or a hold while the window holds larger wishes."""
         wanted = self.policy.decide(observation)
         now, count = observation.requested_replicas, wanted.plan.count
-        most = self._most(observation.at_s, count, now)
+        most = self._wishes.note(observation, count)
         if wanted.action is not Action.DOWN or most == count:
             return wanted
         why = f"the most wanted within {number(self.window_s)} s is {most}"
@@ -89,15 +88,6 @@ class StabiliseDown(Guard):
             return veto(observation, wanted, why)
         plan = resized(observation, wanted.plan, most, self.replica_prefix)
         return change(observation, plan, f"{wanted.reason}; {why}")
-
-    def _most(self, at_s: float, count: int, now: int) -> int:
-        """Remember this wish; return the largest of those less than the window old."""
-        if not self._wishes:
-            self._wishes.append((at_s, now))
-        self._wishes.append((at_s, count))
-        while at_s - self._wishes[0][0] >= self.window_s and len(self._wishes) > 1:
-            self._wishes.popleft()
-        return max(wished for _, wished in self._wishes)
 
 
 class HoldWhileChanging(Guard):

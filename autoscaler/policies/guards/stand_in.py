@@ -1,11 +1,10 @@
 """What decides while the policy cannot: a count by rate and lag, in plain Python, for a compiler may be what failed."""
 
-from collections import deque
 from itertools import islice
 
 from autoscaler.model import GroupObservation, Plan
 from autoscaler.packing.owners import fresh_names
-from autoscaler.policies.planning import number, replicas_for
+from autoscaler.policies.planning import MostWanted, number, replicas_for
 
 
 class CountByLoad:
@@ -30,10 +29,9 @@ class CountByLoad:
         self._share = share
         self._minimum = minimum
         self._maximum = maximum
-        self._down_s = down_s
         self._counts_only = counts_only
         self._prefix = replica_prefix
-        self._needed: deque[tuple[float, int]] = deque()
+        self._needed = MostWanted(down_s)
 
     def plan(self, observation: GroupObservation) -> tuple[Plan, str]:
         """Return the plan, and why. Replicas and owners stay where the count does and every partition has an owner."""
@@ -41,7 +39,7 @@ class CountByLoad:
         arriving = sum(load.arrival_rate for load in observation.partitions)
         lag = sum(load.lag for load in observation.partitions)
         needed = max(replicas_for(arriving, rate), replicas_for(lag, rate * self._latency_target_s))
-        count = self._bounded(self._lasting(observation, needed), len(observation.partitions))
+        count = self._bounded(self._needed.note(observation, needed), len(observation.partitions))
         why = f"{number(arriving)} events/s and {lag} events of lag ask for {needed} by count"
         names = tuple(one.name for one in sorted(observation.replicas, key=lambda one: not one.surely_ready))[:count]
         kept = [name for name in observation.replica_names if name in names]
@@ -51,17 +49,7 @@ class CountByLoad:
 
     def rest(self) -> None:
         """Forget what was needed: the policy decides again."""
-        self._needed.clear()
-
-    def _lasting(self, observation: GroupObservation, needed: int) -> int:
-        """Return the most that was needed in `down_s`; the count at the first look is taken to have been needed."""
-        at_s = observation.at_s
-        if not self._needed:
-            self._needed.append((at_s, observation.requested_replicas))
-        self._needed.append((at_s, needed))
-        while at_s - self._needed[0][0] >= self._down_s and len(self._needed) > 1:
-            self._needed.popleft()
-        return max(count for _, count in self._needed)
+        self._needed.forget()
 
     def _bounded(self, count: int, partitions: int) -> int:
         return max(1, min(max(count, self._minimum), self._maximum or partitions, partitions))

@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from bench import made_up
 from bench.simulation.folder import EVENT_TYPES, write_run
+from tailpack import report_speed
 from tailpack.provenance import describe_simulated
 
 EVENTS = 3_000
@@ -16,10 +16,10 @@ EVENTS = 3_000
 
 @pytest.fixture
 def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    monkeypatch.setattr(made_up, "w1", lambda: np.array([1, 20, 60, 20, 1]))
-    scenario, sent, run = made_up.made_up(EVENTS, seed=1)
+    monkeypatch.setattr(report_speed, "w1", lambda: np.array([1, 20, 60, 20, 1]))
+    scenario, sent, run = report_speed.made_up(EVENTS, seed=1)
     info = describe_simulated(scenario, sent, run.drained_us, tmp_path / "run")
-    return write_run(tmp_path / "run", run, info, made_up.as_noted(run, seed=1))
+    return write_run(tmp_path / "run", run, info, report_speed.as_noted(run, seed=1))
 
 
 def rows(folder: Path) -> dict[str, Any]:
@@ -29,13 +29,13 @@ def rows(folder: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("events", [1, 17, 100_000, 5_000_001])
 def test_seconds_have_as_many_events_as_asked_for(events: int) -> None:
-    counts = made_up.counts_of(events)
+    counts = report_speed.counts_of(events)
     assert counts.sum() == events
     assert counts[-1] > 0
 
 
 def test_a_run_longer_than_w1_has_a_death_in_each_ten_minutes() -> None:
-    scenario = made_up.scenario_for(1, 1500)
+    scenario = report_speed.scenario_for(1, 1500)
     assert scenario.duration_s == 1500
     assert scenario.simulation.failures_s == (200.0, 800.0, 1400.0)
 

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from functools import partial
 from itertools import pairwise
 from types import TracebackType
 
@@ -10,6 +11,7 @@ from confluent_kafka import Producer
 from kafka_helpers import read_all
 from payment_group import request
 
+from contracts.clock import now_us
 from contracts.events import PaymentSettled
 from contracts.topics import Topic, qualified
 
@@ -25,6 +27,8 @@ class PaymentLoad:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="payment-load")
         self.orders: list[str] = []
+        self.acknowledged_us: dict[str, int] = {}
+        """Order → when the producer learnt that the brokers have it (µs since the epoch)."""
 
     def __enter__(self) -> "PaymentLoad":
         self._thread.start()
@@ -40,18 +44,24 @@ class PaymentLoad:
         assert not self._thread.is_alive(), "the brokers did not take the load"
 
     def _run(self) -> None:
-        client = {"bootstrap.servers": self._kafka, "log_level": 0, "socket.timeout.ms": 2000}
+        hasty = {"socket.timeout.ms": 2000, "socket.connection.setup.timeout.ms": 2000}
+        client = {"bootstrap.servers": self._kafka, "log_level": 0} | hasty
         producer = Producer(client | {"enable.idempotence": True, "linger.ms": 1})
         topic = qualified(self._namespace, Topic.PAYMENTS_REQUESTED)
         due_s = time.monotonic()
         while not self._stop.wait(max(0.0, due_s - time.monotonic())):
             payment = request(len(self.orders))
             value = msgspec.json.encode(payment)
-            producer.produce(topic, value, key=payment.order_id, partition=len(self.orders) % self._partitions)
+            partition, told = len(self.orders) % self._partitions, partial(self._acknowledged, payment.order_id)
+            producer.produce(topic, value, key=payment.order_id, partition=partition, on_delivery=told)
             producer.poll(0)
             self.orders.append(payment.order_id)
             due_s += self._interval_s
         assert producer.flush(80) == 0
+
+    def _acknowledged(self, order: str, error: object, record: object) -> None:
+        if error is None:
+            self.acknowledged_us[order] = now_us()
 
     def settled(self) -> list[PaymentSettled]:
         """Every record of payments.settled, repeats included."""

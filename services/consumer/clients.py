@@ -14,6 +14,7 @@ from contracts.connection import Connection
 from contracts.delivery import Delivery, Guarantee
 from contracts.topics import AUTO_OFFSET_RESET
 from services.consumer.assignor import PlanAssignor
+from services.consumer.connections import Client
 from services.consumer.coordinator import FETCH_WAIT_MS, PlanCoordinator
 from services.consumer.interface import Options, ReplicaError, Topics
 from services.consumer.output import Output
@@ -79,7 +80,7 @@ class Clients:
 
     def _new_consumer(self, shared: dict[str, Any]) -> Any:
         options = self._options
-        return AIOKafkaConsumer(
+        consumer = AIOKafkaConsumer(
             **shared,
             group_id=self._topics.group,
             partition_assignment_strategy=[self.assignor],
@@ -95,6 +96,8 @@ class Clients:
             consumer_timeout_ms=FETCHER_IDLE_MS,
             max_partition_fetch_bytes=PARTITION_FETCH_BYTES,
         )
+        Client.adopt(consumer._client)
+        return consumer
 
     async def start(self) -> None:
         """Connect, find every topic and the group's coordinator, read the plans. Raises ReplicaError after 30 s."""

@@ -11,6 +11,7 @@ from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
 from contracts.clock import steady_s
 from contracts.progress import PROGRESS_INTERVAL_S, Progress
+from services.consumer.connections import Client
 from services.consumer.partition_queue import PartitionQueue, PartitionQueues
 
 log = logging.getLogger(__name__)
@@ -39,6 +40,7 @@ class Output:
 
     def __init__(self, connection: Mapping[str, Any], failed: "asyncio.Future[None]") -> None:
         self._producer = AIOKafkaProducer(**connection, acks="all", enable_idempotence=True, linger_ms=0)
+        Client.adopt(self._producer.client)
         self._producer._message_accumulator._batch_ttl = LEADERLESS_S  # aiokafka would take the time of a request
         self._failed = failed
         self._looks = 0

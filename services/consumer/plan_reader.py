@@ -12,6 +12,7 @@ from aiokafka.structs import TopicPartition
 
 from contracts.plan import PLAN_VERSION, PlanRecord
 from contracts.validation import UNDECODABLE
+from services.consumer.connections import Client
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +50,7 @@ class PlanReader:
             enable_auto_commit=False,
             fetch_max_wait_ms=FETCH_WAIT_MS,
         )
+        Client.adopt(self._consumer._client)
         self.newest: PlanRecord | None = None
         self.news = asyncio.Event()
         """Set when a newer plan has been read; whoever acts on it clears it."""

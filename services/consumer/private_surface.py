@@ -92,6 +92,8 @@ OVERRIDDEN: Final = (
     Method(SENDER, "_do_txn_offset_commit", "offsets group_id", "offsets are sent in the name of a member"),
     Method(OFFSETS, "create_request", "", "… with its generation"),
     Method(OFFSETS, "handle_response", "resp", "… and may be refused"),
+    Method(CLIENT, "_get_conn", "node_id group no_hint", "a silent broker holds up no way to another"),
+    Method(CLIENT, "close", "", "attempts to connect end with it"),
     Method(ASSIGNOR, "metadata", "topics", "a member introduces itself"),
     Method(ASSIGNOR, "assign", "cluster members", "the leader decides the round"),
     Method(ASSIGNOR, "on_assignment", "assignment", "a member learns the origin of its share"),
@@ -154,6 +156,7 @@ ATTRIBUTES: Final = (
     Attribute(CONSUMER, "_coordinator", "made in start(); its class is swapped before subscribe()"),
     Attribute(CONSUMER, "_subscription", "the one SubscriptionState"),
     Attribute(CONSUMER, "_fetcher", "the one Fetcher"),
+    Attribute(PRODUCER, "client", "its class is swapped before start()"),
     Attribute(PRODUCER, "_sender", "its class is swapped before start()"),
     Attribute(PRODUCER, "_txn_manager", "the one TransactionManager"),
     Attribute(OFFSETS, "_sender", "the sender that made it"),
@@ -176,6 +179,10 @@ ATTRIBUTES: Final = (
     Attribute(COORDINATOR, "_rebalance_timeout_ms", "how long a round may keep JoinGroup waiting"),
     Attribute(CLIENT, "cluster", "knows the brokers"),
     Attribute(CLIENT, "_conns", "the connection of JoinGroup, by node and group"),
+    Attribute(CLIENT, "_request_timeout_ms", "how long an attempt to connect lasts"),
+    Attribute(CLIENT, "_get_conn_lock_value", "one connection at a time; not here"),
+    Attribute(CONNECTION, "_requests", "what was asked on it and not answered"),
+    Attribute(CONNECTION, "_last_action", "when something was heard on it"),
     Attribute(CONNECTION, "_request_timeout", "longer for JoinGroup and SyncGroup"),
     Attribute(PRODUCER, "_message_accumulator", "holds what was not sent yet"),
     Attribute(ACCUMULATOR, "_batch_ttl", "how long an output waits for a leader; else the time of a request"),
@@ -194,6 +201,7 @@ ATTRIBUTES: Final = (
 )
 
 IMPORTS: Final = (
+    Import("aiokafka.client", "AIOKafkaClient", "base class"),
     Import("aiokafka.client", "CoordinationType", "a transaction's broker, and a group's"),
     Import("aiokafka.producer.sender", "Sender", "base class"),
     Import("aiokafka.producer.sender", "TxnOffsetCommitHandler", "base class"),

@@ -18,6 +18,7 @@ from aiokafka.protocol.transaction import InitProducerIdRequest
 from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
 from contracts.plan import Eviction
+from services.consumer.connections import Client
 from services.consumer.outbox import Outbox, Record
 from services.consumer.output import Committer
 from services.consumer.partition_queue import PartitionQueue
@@ -96,6 +97,7 @@ class Transactions:
             **self._connection, transactional_id=self._id, transaction_timeout_ms=self._timeout_ms, linger_ms=0
         )
         producer._sender.__class__ = MemberSender
+        Client.adopt(producer.client)
         try:
             await producer.start()
         except BaseException:

@@ -11,13 +11,14 @@ from typing import Any
 
 import aiokafka
 import pytest
+from aiokafka.client import AIOKafkaClient
 from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.producer.sender import Sender, TxnOffsetCommitHandler
 
 import services.consumer
 from services.consumer import private_surface as surface
 
-EXTENDED = (GroupCoordinator, Sender, TxnOffsetCommitHandler)
+EXTENDED = (AIOKafkaClient, GroupCoordinator, Sender, TxnOffsetCommitHandler)
 PACKAGE = Path(services.consumer.__file__).parent
 DOCUMENTED = {"aiokafka", "aiokafka.abc", "aiokafka.errors", "aiokafka.helpers", "aiokafka.structs"}
 METHODS = (*surface.OVERRIDDEN, *surface.CALLED)

@@ -1,0 +1,88 @@
+"""A broker's host that is silent holds nobody up who wants another one."""
+
+import asyncio
+import time
+from collections import deque
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from aiokafka import client as aiokafka_client
+from aiokafka.client import AIOKafkaClient, ConnectionGroup
+
+from services.consumer.connections import Client
+
+ANSWER_S = 0.4
+SILENT, OTHER = 1, 2
+
+
+class Connection:
+    """What a client keeps of a connection."""
+
+    def __init__(self) -> None:
+        self._requests: deque[Any] = deque()
+        self._last_action = time.monotonic()
+        self.open = True
+
+    def connected(self) -> bool:
+        return self.open
+
+    def close(self, reason: Any = None) -> "asyncio.Future[None]":
+        self.open = False
+        return asyncio.ensure_future(asyncio.sleep(0))
+
+
+class World:
+    """A client of two brokers; the host of one of them never answers who connects."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.tried: list[int] = []
+        monkeypatch.setattr(aiokafka_client, "create_conn", self._connect)
+        self.client = AIOKafkaClient(request_timeout_ms=int(1000 * ANSWER_S))
+        Client.adopt(self.client)
+        self.client.cluster._brokers = {
+            node: SimpleNamespace(nodeId=node, host="h", port=node) for node in (SILENT, OTHER)
+        }
+
+    async def _connect(self, host: str, port: int, **_: Any) -> Connection:
+        self.tried.append(port)
+        if port == SILENT:
+            await asyncio.sleep(ANSWER_S)
+            raise TimeoutError
+        return Connection()
+
+    async def ready(self, *ways: tuple[int, Any]) -> list[bool]:
+        return await asyncio.gather(*(self.client.ready(node, group=group) for node, group in ways))
+
+
+def test_who_wants_another_broker_gets_there_while_a_silent_one_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        world = World(monkeypatch)
+        default, coordination = ConnectionGroup.DEFAULT, ConnectionGroup.COORDINATION
+        waiting = asyncio.ensure_future(world.ready((SILENT, default), (SILENT, default), (SILENT, coordination)))
+        await asyncio.sleep(0)
+        assert await world.ready((OTHER, default)) == [True]
+        assert not waiting.done()
+        assert await waiting == [False, False, False]
+        assert sorted(world.tried) == [SILENT, SILENT, OTHER], "one attempt for each connection"
+        assert world.client._attempts, "which goes on"
+        assert world.client._md_update_waiter.done(), "meanwhile it is seen who leads by now"
+        await world.client.close()
+        assert not world.client._attempts
+
+    asyncio.run(story())
+
+
+def test_a_connection_on_which_nothing_is_answered_is_used_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        world = World(monkeypatch)
+        old = await world.client._get_conn(OTHER)
+        given_up = asyncio.get_running_loop().create_future()
+        old._requests.append((7, None, given_up))
+        old._last_action -= 2 * ANSWER_S
+        assert await world.client._get_conn(OTHER) is old, "it may still be answered"
+        given_up.cancel()
+        assert await world.client._get_conn(OTHER) not in (None, old)
+        assert not old.open
+
+    asyncio.run(story())

@@ -1,21 +1,34 @@
-"""What live runs measure for the committed figures: whole runs, the processes in them, the steps of their start."""
+"""What is measured live for committed figures: whole runs, their processes, their start; and μ of one replica."""
 
+import os
 import random
+import tempfile
+import time
 from collections.abc import Callable, Sequence
 from itertools import product
 from pathlib import Path
 
 import msgspec
+from confluent_kafka import Producer
 from rich.console import Console
 
 from bench import results
-from bench.results import LiveRow, ProcessRow, SimulatedSide, StartupRow
+from bench.results import LiveRow, ProcessRow, ServiceRateRow, SimulatedSide, StartupRow
 from bench.scenario import load_scenario
+from contracts.clock import now_us
+from contracts.connection import Connection
+from contracts.topics import Topic, qualified
+from contracts.validation import as_environment
+from loadgen.orders import Orders, payment_event
 from report.result import Result
 from report.run_info import RunInfo
 from tailpack import provenance
-from tailpack.local.resources import load_usages
-from tailpack.run import Run
+from tailpack.errors import TailpackError
+from tailpack.local.processes import Child
+from tailpack.local.resources import ResourceMeter, load_usages
+from tailpack.local.topics import own_kafka
+from tailpack.run import METER_EVERY_S, Run
+from tailpack.watch import Watcher
 
 Question = tuple[str, str, int]
 """Scenario, policy, seed."""
@@ -98,3 +111,57 @@ def process_rows(folder: Path, rate: int) -> list[ProcessRow]:
 def startup_rows(folder: Path) -> list[StartupRow]:
     """Return when the run in `folder` had done each step of its start."""
     return [StartupRow(step=step, at_s=at_s) for step, at_s in RunInfo.load(folder).phases_s.items()]
+
+
+def measured_service_rate(service_time_s: float, events: int, console: Console) -> ServiceRateRow:
+    """Serve `events` that lie ready and time them from the first done to the last.
+
+    Raises TailpackError when they are not done within three times the ideal time, and half a minute.
+    """
+    with console.status(f"serving {events} events of {service_time_s} s"), own_kafka("rate", 1) as connection:
+        _fill(connection, events)
+        with tempfile.TemporaryDirectory() as folder:
+            return _serve(connection, service_time_s, events, Path(folder))
+
+
+def _fill(connection: Connection, events: int) -> None:
+    producer = Producer(connection.librdkafka() | {"linger.ms": "5"})
+    orders = Orders(connection.namespace, seed=1)
+    topic, at_us = qualified(connection.namespace, Topic.PAYMENTS_REQUESTED), now_us()
+    for number in range(events):
+        record = payment_event(orders.order(number), at_us, partition=0)(at_us)
+        producer.produce(topic, record.value, record.key, partition=0)
+        producer.poll(0)
+    producer.flush(30)
+
+
+def _serve(connection: Connection, service_time_s: float, events: int, folder: Path) -> ServiceRateRow:
+    settings = {"TAILPACK_REPLICA": "payment-0", "TAILPACK_SERVICE_TIME_S": str(service_time_s)}
+    environ = os.environ | as_environment(connection) | settings
+    replica = Child("payment-0", "services.payment", environ, folder / "payment-0.log")
+    watcher = Watcher(connection, Topic.PAYMENTS_SETTLED, latency_target_s=float("inf"))
+    meter, metered_at = ResourceMeter(), 0.0
+    deadline = time.monotonic() + 3 * events * service_time_s + 30
+    replica.start()
+    try:
+        while len(watcher.poll(0.1).finished) < events:
+            if time.monotonic() > deadline or replica.exit_status is not None:
+                raise TailpackError(f"the replica did not finish {events} events: {replica.last_words()}")
+            if replica.pid and time.monotonic() >= metered_at + METER_EVERY_S:
+                metered_at = time.monotonic()
+                meter.sample({replica.name: replica.pid}, metered_at)
+    finally:
+        replica.terminate()
+        replica.wait()
+        watcher.close()
+    state = watcher.state
+    assert state.first_done_us is not None
+    rate = (events - 1) / ((state.last_done_us - state.first_done_us) / 1e6)
+    return ServiceRateRow(
+        service_time_s=service_time_s,
+        events=events,
+        service_rate=round(rate, 2),
+        share_of_ideal=round(rate * service_time_s, 4),
+        cpu_per_event_s=round(meter.usages["payment-0"].cores / rate, 6),
+        peak_mib=round(meter.peak_mib, 1),
+    )

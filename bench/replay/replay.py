@@ -1,39 +1,29 @@
-"""Live beside simulated: a recorded run through the simulator, what each side came to, and how far they are apart."""
+"""Live beside simulated: what each side of a recorded run came to, and how far they are apart.
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+And what a run's own events would have come to under other policies.
+"""
+
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 import numpy as np
 
-from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.model import Action
-from autoscaler.simulator.arrivals import Arrivals, Workload
-from autoscaler.simulator.run import Run, simulate
-from autoscaler.simulator.settings import DeliverySettings, SimulationSettings
+from autoscaler.simulator.run import Run
 from bench.picture import COLORS, picture
-from bench.replay.measured import Measured, measure, ticks_of
-from bench.replay.recorded import Recorded, Served, Times, read_run
-from bench.scenario import SIMULATION, Scenario, load_scenario, scenario_names
-from bench.sections import OPTIONS, SECTIONS
-from bench.simulation.build import CLAIRVOYANT, delivery_of, policy_of, settings_of
-from bench.simulation.sent import Sent
-from contracts.delivery import OUR_DELIVERIES, Delivery
+from bench.replay.measured import Measured, measure
+from bench.replay.recorded import Recorded, Times, read_run
+from bench.replay.world import scenario_of, simulated
+from bench.simulation.run import run_scenario
 from contracts.validation import InvalidSettingsError
-from loadgen.schedule import SECOND_US, Spacing, Split
 from report.measures import in_sla_share, percentile_us, replica_minutes
+from report.result import Otherwise
 from report.run_info import RunInfo
 
 PLOT: Final = "live-simulated.svg"
 """Latencies of both, in the run's folder."""
-BASE: Final = "w1"
-"""Scenario file under a run whose own is not delivered: the run's values replace all of it."""
-TIMESTAMP_US: Final = 1000
-"""Resolution of the timestamps of Kafka's records."""
-LIVE: Final = AutoscalerSettings(policy="static", payment_partitions=1, state_dir="")
-"""What live autoscalers are told where a scenario says nothing."""
 IN_SLA_POINTS: Final = 0.5
 """Percentage points by which the shares may differ for live to equal simulated."""
 REPLICA_MINUTES_SHARE: Final = 0.03
@@ -42,6 +32,10 @@ PERCENTILES: Final = {"p50_s": 0.5, "p99_s": 0.99, "p999_s": 0.999, "max_s": 1.0
 COUNTS: Final = ("scale_ups", "scale_downs", "reassignments", "moved_partitions")
 POINTS: Final = 400
 """Of a curve in the picture."""
+OTHERS: Final = ("overprovisioned", "keda-hpa", "algorithm-2")
+"""Fixed at the peak, Kubernetes' way, and the published one that plans for the lag."""
+MOST_EVENTS: Final = 3_000_000
+"""Of longer runs nobody would wait for the answer."""
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,110 +110,6 @@ def replay(folder: Path, changes: Mapping[str, Any] | None = None) -> tuple[Repl
     return both, recorded.served.latency_us, latency_us
 
 
-def scenario_of(info: RunInfo, measured: Measured | None, changes: Mapping[str, Any]) -> Scenario:
-    """Return the run's scenario: measured values over those it was run with, `changes` over both.
-
-    measured: None of a simulated run, which took the times that it was told.
-    Raises InvalidSettingsError for what the simulator does not know, and for changes that make no sense.
-    """
-    name = str(info.scenario.get("name", ""))
-    runtime = info.scenario.get("payment", {}).get("runtime", "")
-    if runtime and runtime not in list(Delivery):
-        raise InvalidSettingsError(
-            [f"{info.run}: runtime {runtime!r} has no simulation; known are {', '.join(Delivery)}"]
-        )
-    other_policy = any(changes.get(key, info.policy) != info.policy for key in ("autoscaler.policy", "policy"))
-    values = {key: value for key, value in _flat(info.scenario) if not (other_policy and key.startswith(f"{OPTIONS}."))}
-    if measured is not None:
-        values |= {
-            "payment.service_time_s": 1 / measured.service_rate,
-            "autoscaler.tick_offset_s": measured.tick_offset_s,
-            "autoscaler.initial_replicas": measured.initial_replicas,
-        }
-        if measured.startup_s is not None:
-            values |= {"simulation.startup_s": measured.startup_s}
-    return load_scenario(name if name in scenario_names() else BASE, values | dict(changes))
-
-
-def _flat(recorded: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield dotted key and value of a scenario's record; [simulation] last, for other sections' values replace its."""
-    nested = [*(name for name in (*SECTIONS, OPTIONS) if name and name != SIMULATION), SIMULATION]
-    yield from ((key, value) for key, value in recorded.items() if key not in nested)
-    for section in nested:
-        yield from ((f"{section}.{key}", value) for key, value in recorded.get(section, {}).items())
-
-
-def simulated(recorded: Recorded, scenario: Scenario, measured: Measured) -> tuple[Run, Times]:
-    """Return the simulated run, and the latency of each event from its intended time, µs.
-
-    Its time begins `recorded.lead_us` before second 0, as the autoscaler's did.
-    """
-    served, info, lead_us = recorded.served, recorded.info, recorded.lead_us
-    at_us = fed_us(served, measured.transit_s) + lead_us
-    order = np.argsort(at_us, kind="stable")
-    workload = Workload.whole(
-        Arrivals(at_us[order], served.partition[order]),
-        partitions=info.payment_partitions,
-        duration_s=max(info.duration_s + lead_us / 1e6, (int(at_us.max()) + 1) / 1e6),
-    )
-    policy = policy_of(scenario, _sent(recorded, at_us))
-    run = simulate(workload, policy, settings_for(scenario, measured), keep_events=True, ticks=ticks_of(recorded))
-    latency_us = np.empty(len(served), np.int64)
-    latency_us[order] = run.latency_us + (at_us - lead_us - served.intended_us)[order]
-    return run, latency_us
-
-
-def fed_us(served: Served, transit_s: float | None) -> Times:
-    """Return when a replica can first have each event: the way through the broker after it was handed over.
-
-    In µs since second 0, and none before that. Replicas serve the oldest first, by timestamps of whole milliseconds,
-    and those of one millisecond partition by partition: such events have their times exchanged, to come in that order.
-    """
-    order = np.lexsort((np.arange(len(served)), served.partition, served.handed_us // TIMESTAMP_US))
-    at_us = np.empty(len(served), np.int64)
-    at_us[order] = np.sort(served.handed_us)
-    return np.maximum(0, at_us + round((transit_s or 0.0) * 1e6))
-
-
-def _sent(recorded: Recorded, at_us: Times) -> Sent:
-    """Return the run's own events as a table, as reference policies are told about them beforehand."""
-    info, second = recorded.info, at_us // SECOND_US
-    seconds = max(int(info.duration_s) + recorded.lead_us // SECOND_US, int(second.max()) + 1)
-    partitions = info.payment_partitions
-    counts = np.bincount(second * partitions + recorded.served.partition, minlength=seconds * partitions)
-    spacing = Spacing(info.scenario.get("load", {}).get("spacing", Spacing.BURST))
-    return Sent(counts.reshape(seconds, partitions), spacing, Split.TABLE, partitions, info.seed)
-
-
-def settings_for(scenario: Scenario, measured: Measured) -> SimulationSettings:
-    """Return the world of the run, with what a scenario cannot say."""
-    settings = settings_of(scenario)
-    if scenario.autoscaler.policy == CLAIRVOYANT:
-        return settings  # its world knows no cost, whatever was measured
-    learns, told_s = scenario.autoscaler.learn_rebalance_time, scenario.autoscaler.rebalance_time_s
-    ours = delivery_of(scenario) in OUR_DELIVERIES
-    return replace(
-        settings,
-        delivery=_as_ours(settings.delivery, measured) if ours else settings.delivery,
-        commit_age_s=measured.commit_age_s,
-        commit_interval_s=measured.commit_interval_s,
-        slots_between=True,
-        stop_s=measured.stop_s or 0.0,
-        planned_overhead_s=LIVE.overhead_s,
-        planned_rebalance_time_s=measured.pause_p99_s if learns else told_s,
-        planned_startup_s=LIVE.startup_s,
-        planned_commit_age_s=LIVE.commit_age_s,
-    )
-
-
-def _as_ours(delivery: DeliverySettings, measured: Measured) -> DeliverySettings:
-    """Return how our own replicas do it: they read plans themselves, so that no heartbeat has to bring the news."""
-    delivery = replace(delivery, heartbeat_s=0.0, notice_s=measured.notice_s or 0.0)
-    if measured.pause_s is None:
-        return delivery
-    return replace(delivery, pause_s=measured.pause_s, rebalance_time_s=measured.pause_s)
-
-
 def live_figures(recorded: Recorded) -> Figures:
     """Return the run's own result, by its own report. Raises ValueError where that lacks a figure."""
     result = recorded.result
@@ -289,3 +179,35 @@ def draw(found: Replayed, live_us: Times, simulated_us: Times, path: Path) -> No
             axes.set(xscale="log", xlabel="latency from the intended time, s (log)")
             axes.axvline(found.latency_target_s, color="#888888", linestyle=":", linewidth=1)
         within.legend(loc="upper left")
+
+
+class NotSimulatedError(Exception):
+    """The run cannot be simulated under another policy; the message says why."""
+
+
+def otherwise(folder: Path) -> tuple[Otherwise, ...]:
+    """Return what the run in `folder` would have come to under `OTHERS`. Raises NotSimulatedError."""
+    try:
+        info = RunInfo.load(folder)
+        if info.events_scheduled > MOST_EVENTS:
+            raise NotSimulatedError(f"{info.events_scheduled:,} events would take too long; {MOST_EVENTS:,} at most")
+        others = [policy for policy in OTHERS if policy != info.policy]
+        if info.world == "simulated":
+            return tuple(_simulated(info, policy) for policy in others)
+        return tuple(_replayed(folder, policy) for policy in others)
+    except (InvalidSettingsError, OSError, ValueError, msgspec.DecodeError) as wrong:
+        raise NotSimulatedError(str(wrong)) from wrong
+
+
+def _replayed(folder: Path, policy: str) -> Otherwise:
+    """Return a live run's events, with the times that it showed, under another policy."""
+    figures = replay(folder, {"autoscaler.policy": policy})[0].simulated
+    return Otherwise(policy=policy, in_sla=figures.in_sla, replica_minutes=figures.replica_minutes)
+
+
+def _simulated(info: RunInfo, policy: str) -> Otherwise:
+    """Return a simulated run's scenario under another policy. Raises ValueError where that makes other events."""
+    figures = run_scenario(scenario_of(info, None, {"autoscaler.policy": policy}), keep_events=False)[1]
+    if figures.events != info.events_scheduled:
+        raise ValueError(f"{info.run}: its events came from a trace that its run.json does not hold")
+    return Otherwise(policy=policy, in_sla=figures.in_sla, replica_minutes=figures.replica_minutes)

@@ -44,10 +44,10 @@ def service_rate(
     into: Into = results.FOLDER,
 ) -> None:
     """What one Payment replica sustains with a standing backlog (μ_eff), at two service times."""
-    from tailpack.service_rate import measure  # noqa: PLC0415
+    from tailpack.measured_runs import measured_service_rate  # noqa: PLC0415
 
     console = Console()
-    rows = [measure(service_time_s, events, console) for service_time_s in (0.005, 0.02)]
+    rows = [measured_service_rate(service_time_s, events, console) for service_time_s in (0.005, 0.02)]
     _print(results.SERVICE_RATE, results.cells(results.SERVICE_RATE, rows))
     results.keep("service-rate", rows, origin(), into)
 

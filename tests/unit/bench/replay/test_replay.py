@@ -10,7 +10,8 @@ import recorded_runs
 
 from bench.replay.measured import measure, ticks_of
 from bench.replay.recorded import Served, read_run
-from bench.replay.replay import replay, scenario_of, simulated, simulated_figures
+from bench.replay.replay import replay, simulated_figures
+from bench.replay.world import scenario_of, simulated
 from contracts.journal import TickRecord
 from contracts.validation import InvalidSettingsError
 from report.run_info import RunInfo

@@ -7,7 +7,7 @@ import pytest
 import recorded_runs
 from small_report import small_run
 
-from bench.otherwise import OTHERS, NotSimulatedError, otherwise
+from bench.replay.replay import OTHERS, NotSimulatedError, otherwise
 from report.run_info import RunInfo
 
 

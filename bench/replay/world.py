@@ -1,0 +1,133 @@
+"""A recorded run through the simulator: its scenario, its own events, and the times that it showed."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from autoscaler.live.settings import AutoscalerSettings
+from autoscaler.simulator.arrivals import Arrivals, Workload
+from autoscaler.simulator.run import Run, simulate
+from autoscaler.simulator.settings import DeliverySettings, SimulationSettings
+from bench.replay.measured import Measured, ticks_of
+from bench.replay.recorded import Recorded, Served, Times
+from bench.scenario import SIMULATION, Scenario, load_scenario, scenario_names
+from bench.sections import OPTIONS, SECTIONS
+from bench.simulation.build import CLAIRVOYANT, delivery_of, policy_of, settings_of
+from bench.simulation.sent import Sent
+from contracts.delivery import OUR_DELIVERIES, Delivery
+from contracts.validation import InvalidSettingsError
+from loadgen.schedule import SECOND_US, Spacing, Split
+from report.run_info import RunInfo
+
+BASE: Final = "w1"
+"""Scenario file under a run whose own is not delivered: the run's values replace all of it."""
+TIMESTAMP_US: Final = 1000
+"""Resolution of the timestamps of Kafka's records."""
+LIVE: Final = AutoscalerSettings(policy="static", payment_partitions=1, state_dir="")
+"""What live autoscalers are told where a scenario says nothing."""
+
+
+def scenario_of(info: RunInfo, measured: Measured | None, changes: Mapping[str, Any]) -> Scenario:
+    """Return the run's scenario: measured values over those it was run with, `changes` over both.
+
+    measured: None of a simulated run, which took the times that it was told.
+    Raises InvalidSettingsError for what the simulator does not know, and for changes that make no sense.
+    """
+    name = str(info.scenario.get("name", ""))
+    runtime = info.scenario.get("payment", {}).get("runtime", "")
+    if runtime and runtime not in list(Delivery):
+        raise InvalidSettingsError(
+            [f"{info.run}: runtime {runtime!r} has no simulation; known are {', '.join(Delivery)}"]
+        )
+    other_policy = any(changes.get(key, info.policy) != info.policy for key in ("autoscaler.policy", "policy"))
+    values = {key: value for key, value in _flat(info.scenario) if not (other_policy and key.startswith(f"{OPTIONS}."))}
+    if measured is not None:
+        values |= {
+            "payment.service_time_s": 1 / measured.service_rate,
+            "autoscaler.tick_offset_s": measured.tick_offset_s,
+            "autoscaler.initial_replicas": measured.initial_replicas,
+        }
+        if measured.startup_s is not None:
+            values |= {"simulation.startup_s": measured.startup_s}
+    return load_scenario(name if name in scenario_names() else BASE, values | dict(changes))
+
+
+def _flat(recorded: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield dotted key and value of a scenario's record; [simulation] last, for other sections' values replace its."""
+    nested = [*(name for name in (*SECTIONS, OPTIONS) if name and name != SIMULATION), SIMULATION]
+    yield from ((key, value) for key, value in recorded.items() if key not in nested)
+    for section in nested:
+        yield from ((f"{section}.{key}", value) for key, value in recorded.get(section, {}).items())
+
+
+def simulated(recorded: Recorded, scenario: Scenario, measured: Measured) -> tuple[Run, Times]:
+    """Return the simulated run, and the latency of each event from its intended time, µs.
+
+    Its time begins `recorded.lead_us` before second 0, as the autoscaler's did.
+    """
+    served, info, lead_us = recorded.served, recorded.info, recorded.lead_us
+    at_us = fed_us(served, measured.transit_s) + lead_us
+    order = np.argsort(at_us, kind="stable")
+    workload = Workload.whole(
+        Arrivals(at_us[order], served.partition[order]),
+        partitions=info.payment_partitions,
+        duration_s=max(info.duration_s + lead_us / 1e6, (int(at_us.max()) + 1) / 1e6),
+    )
+    policy = policy_of(scenario, _sent(recorded, at_us))
+    run = simulate(workload, policy, settings_for(scenario, measured), keep_events=True, ticks=ticks_of(recorded))
+    latency_us = np.empty(len(served), np.int64)
+    latency_us[order] = run.latency_us + (at_us - lead_us - served.intended_us)[order]
+    return run, latency_us
+
+
+def fed_us(served: Served, transit_s: float | None) -> Times:
+    """Return when a replica can first have each event: the way through the broker after it was handed over.
+
+    In µs since second 0, and none before that. Replicas serve the oldest first, by timestamps of whole milliseconds,
+    and those of one millisecond partition by partition: such events have their times exchanged, to come in that order.
+    """
+    order = np.lexsort((np.arange(len(served)), served.partition, served.handed_us // TIMESTAMP_US))
+    at_us = np.empty(len(served), np.int64)
+    at_us[order] = np.sort(served.handed_us)
+    return np.maximum(0, at_us + round((transit_s or 0.0) * 1e6))
+
+
+def _sent(recorded: Recorded, at_us: Times) -> Sent:
+    """Return the run's own events as a table, as reference policies are told about them beforehand."""
+    info, second = recorded.info, at_us // SECOND_US
+    seconds = max(int(info.duration_s) + recorded.lead_us // SECOND_US, int(second.max()) + 1)
+    partitions = info.payment_partitions
+    counts = np.bincount(second * partitions + recorded.served.partition, minlength=seconds * partitions)
+    spacing = Spacing(info.scenario.get("load", {}).get("spacing", Spacing.BURST))
+    return Sent(counts.reshape(seconds, partitions), spacing, Split.TABLE, partitions, info.seed)
+
+
+def settings_for(scenario: Scenario, measured: Measured) -> SimulationSettings:
+    """Return the world of the run, with what a scenario cannot say."""
+    settings = settings_of(scenario)
+    if scenario.autoscaler.policy == CLAIRVOYANT:
+        return settings  # its world knows no cost, whatever was measured
+    learns, told_s = scenario.autoscaler.learn_rebalance_time, scenario.autoscaler.rebalance_time_s
+    ours = delivery_of(scenario) in OUR_DELIVERIES
+    return replace(
+        settings,
+        delivery=_as_ours(settings.delivery, measured) if ours else settings.delivery,
+        commit_age_s=measured.commit_age_s,
+        commit_interval_s=measured.commit_interval_s,
+        slots_between=True,
+        stop_s=measured.stop_s or 0.0,
+        planned_overhead_s=LIVE.overhead_s,
+        planned_rebalance_time_s=measured.pause_p99_s if learns else told_s,
+        planned_startup_s=LIVE.startup_s,
+        planned_commit_age_s=LIVE.commit_age_s,
+    )
+
+
+def _as_ours(delivery: DeliverySettings, measured: Measured) -> DeliverySettings:
+    """Return how our own replicas do it: they read plans themselves, so that no heartbeat has to bring the news."""
+    delivery = replace(delivery, heartbeat_s=0.0, notice_s=measured.notice_s or 0.0)
+    if measured.pause_s is None:
+        return delivery
+    return replace(delivery, pause_s=measured.pause_s, rebalance_time_s=measured.pause_s)

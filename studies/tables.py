@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from bench import results
+from bench import markdown
 from bench.experiments.tables import EXPERIMENT_TABLES
 from bench.handover.show import HANDOVER_TABLES
 from bench.results import LiveRow
@@ -15,7 +15,7 @@ from studies.published import CLOSER_2024
 
 def live() -> str:
     """Return what live runs came to, the paper's figures beside them."""
-    return results.live({"paper: in SLA, r-m, ups/downs": _printed})
+    return markdown.live({"paper: in SLA, r-m, ups/downs": _printed})
 
 
 def _printed(runs: Sequence[LiveRow]) -> str:
@@ -28,7 +28,7 @@ def _printed(runs: Sequence[LiveRow]) -> str:
 
 EVERY_TABLE: Final[dict[str, Callable[[], str]]] = {
     "live": live,
-    **results.MEASURED_TABLES,
+    **markdown.MEASURED_TABLES,
     **EXPERIMENT_TABLES,
     **HANDOVER_TABLES,
     **PACKING_TABLES,

@@ -12,8 +12,9 @@ from typing import Any, Final
 from bench.experiments.compare import PolicyFigures
 from bench.experiments.goals import GOALS, POLICY, Goal, checked
 from bench.experiments.sweeps import SWEEPS, Sweep, SweepFigures
+from bench.markdown import Columns, in_columns, sources, table
 from bench.picture import COLORS, picture
-from bench.results import Columns, Origin, in_columns, load, sources, table
+from bench.results import Origin, load
 from report.run_info import FORESEEING
 from report.statistics import Against, Interval
 from report.wording import share

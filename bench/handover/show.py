@@ -11,8 +11,9 @@ from rich.table import Table
 from autoscaler.live.rebalances import timing_of
 from bench import results
 from bench.handover.outcomes import FailoverResult, HandoverResult, Outcome
+from bench.markdown import Columns, in_columns, known
 from bench.picture import COLORS, picture
-from bench.results import Columns, DeliveryRow, Origin, in_columns, known
+from bench.results import DeliveryRow, Origin
 from contracts.progress import Round
 from report.wording import share
 

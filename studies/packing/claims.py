@@ -6,8 +6,9 @@ from typing import Any, Final
 
 import msgspec
 
+from bench.markdown import table
 from bench.picture import COLORS, picture
-from bench.results import Origin, load, table
+from bench.results import Origin, load
 from report.statistics import Interval
 from studies.packing.compare import (
     EXISTING,

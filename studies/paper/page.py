@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import Final
 
-from bench.results import Origin, load, sources, table
+from bench.markdown import sources, table
+from bench.results import Origin, load
 from studies.paper.readings import BY_CHANCE, COMPUTED, ON_A_CLUSTER, SETTINGS, in_words
 from studies.paper.statement import RULE, PaperFigures
 from studies.published import DIFFERS, REPRODUCED, UNKNOWN

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from bench import results
+from bench import markdown, results
 from report.wording import minutes, share
 from tailpack.cli.options import AsJson, Into, IntoDocs, Out, Processes, Seeds, check_folder, print_json, several
 from tailpack.cli.progress import campaign, finish, progress
@@ -48,7 +48,7 @@ def service_rate(
 
     console = Console()
     rows = [measured_service_rate(service_time_s, events, console) for service_time_s in (0.005, 0.02)]
-    _print(results.SERVICE_RATE, results.cells(results.SERVICE_RATE, rows))
+    _print(markdown.SERVICE_RATE, rows)
     results.keep("service-rate", rows, origin(), into)
 
 
@@ -114,7 +114,7 @@ def simulator(
     if as_json:
         print_json(found)
         return
-    _print(results.SIMULATOR, results.cells(results.SIMULATOR, found.growth))
+    _print(markdown.SIMULATOR, found.growth)
 
 
 def live_scale(
@@ -152,7 +152,7 @@ def live_scale(
     if as_json:
         print_json(rows)
     else:
-        _print(results.LIVE_SCALE, results.cells(results.LIVE_SCALE, rows))
+        _print(markdown.LIVE_SCALE, rows)
     raise typer.Exit(1 if any(row.problem for row in rows) else 0)
 
 
@@ -198,7 +198,7 @@ def tables(
     from studies.tables import EVERY_TABLE  # noqa: PLC0415
 
     for file in files or [Path("docs/results.md")]:
-        done = "renewed" if results.renew_file(file, EVERY_TABLE) else "up to date"
+        done = "renewed" if markdown.renew_file(file, EVERY_TABLE) else "up to date"
         Console().print(f"{file}: {done}", highlight=False, soft_wrap=True)
 
 
@@ -221,9 +221,9 @@ def everything(out: Out = Path("out")) -> None:
     processes(rates="150,350", out=out, into=results.FOLDER)
 
 
-def _print(header: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
-    table = Table(*header, box=None)
-    for row in rows:
+def _print(columns: markdown.Columns, rows: Iterable[object]) -> None:
+    table = Table(*columns, box=None)
+    for row in markdown.cells(columns, rows):
         table.add_row(*row)
     Console().print(table)
 

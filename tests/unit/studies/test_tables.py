@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from bench import results
-from bench.results import Kept, LiveRow, Origin, ProcessRow, SimulatedSide, SparkRow, renew, renew_file
+from bench import markdown
+from bench.markdown import renew, renew_file
+from bench.results import Kept, LiveRow, Origin, ProcessRow, SimulatedSide, SparkRow
 from studies import tables
 from studies.tables import EVERY_TABLE
 
@@ -71,7 +72,7 @@ MEASURED: dict[str, list[Any]] = {
 
 @pytest.fixture
 def _measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(results, "load", lambda name, _: [Kept(row, ORIGIN) for row in MEASURED.get(name, [])])
+    monkeypatch.setattr(markdown, "load", lambda name, _: [Kept(row, ORIGIN) for row in MEASURED.get(name, [])])
 
 
 def cells(table: str) -> list[list[str]]:

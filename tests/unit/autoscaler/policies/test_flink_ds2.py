@@ -125,6 +125,31 @@ def test_a_first_plan_when_nobody_owns_anything():
     assert (decision.action, decision.plan.assignment) == (Action.REASSIGN, None)
 
 
+def test_a_scale_up_that_did_not_help_is_not_repeated():
+    """All load is in one partition, which only one replica can serve."""
+    one_hot = [300] + [0] * 11
+
+    def busy(**options):
+        held = group(**options)
+        return held, held.during(range(30), one_hot)
+
+    _, changes = busy()
+    assert changes == [(6, 3), (12, 8), (18, 12)]
+    wise, changes = busy(detect_ineffective=True)
+    assert changes == [(6, 3)]
+    assert wise.decision.reason.endswith("8 wanted, but the last scale-up added 0 of 303 events/s: hold 3")
+
+
+def test_scalability_is_learned_from_past_rescales():
+    """One hot partition: 2 served no more than 3, so that α = (2·200 + 3·200)/(100·(4 + 9)) = 0.77."""
+    held = group(observe_scalability=True, scalability_observations=2, max_scale_up_factor=0.5)
+
+    changes = held.during(range(20), [300] + [0] * 11)
+
+    assert changes == [(6, 2), (12, 3), (18, 5)]
+    assert held.policy._scalability() == 0.77
+
+
 @pytest.mark.parametrize(
     ("mode", "planned"),
     [

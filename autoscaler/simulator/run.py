@@ -16,8 +16,8 @@ from autoscaler.model import Decision, GroupObservation
 from autoscaler.ports import NotReadyError, Policy
 from autoscaler.records import decided, held
 from autoscaler.simulator.arrivals import Workload
-from autoscaler.simulator.deliveries import Handover
 from autoscaler.simulator.group import SimulatedGroup
+from autoscaler.simulator.handovers import Handover
 from autoscaler.simulator.outcome import Events, repeated
 from autoscaler.simulator.settings import Change, SimulationSettings, Tick
 from autoscaler.simulator.world import World

@@ -3,9 +3,10 @@
 from autoscaler.simulator.agenda import Agenda
 from autoscaler.simulator.arrivals import Arrivals, Feed, Workload
 from autoscaler.simulator.chance import ServiceTimes
-from autoscaler.simulator.deliveries import Handover, PlanDelivery, Share, make_delivery
+from autoscaler.simulator.deliveries import PlanDelivery, Share, make_delivery
 from autoscaler.simulator.engine import NOBODY, Engine
 from autoscaler.simulator.group import SimulatedGroup
+from autoscaler.simulator.handovers import Handover
 from autoscaler.simulator.outcome import Outcomes
 from autoscaler.simulator.pool import Pool
 from autoscaler.simulator.settings import SimulationSettings, Tick

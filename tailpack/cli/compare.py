@@ -44,8 +44,8 @@ def compare(
     """
     from autoscaler.policies.registry import POLICIES  # noqa: PLC0415  numpy only where it is needed
     from bench.experiments.compare import compare as compare_in  # noqa: PLC0415
+    from bench.experiments.compare import policies_compared  # noqa: PLC0415
     from bench.experiments.experiment import world  # noqa: PLC0415
-    from bench.experiments.report_page import policies_compared  # noqa: PLC0415
     from bench.experiments.tables import page  # noqa: PLC0415
     from bench.scenario import load_scenario, scenario_names  # noqa: PLC0415
     from report.page.comparison_page import COMPARISON_PAGE, write_comparison  # noqa: PLC0415

@@ -6,8 +6,7 @@ import msgspec
 import pytest
 from example_comparison import example_comparison
 
-from bench.experiments.compare import Comparison, Missing, PolicyFigures
-from bench.experiments.report_page import policies_compared
+from bench.experiments.compare import Comparison, Missing, PolicyFigures, policies_compared
 from bench.sections import Target
 from report.comparison import RunComparison
 from report.page.comparison_page import write_comparison

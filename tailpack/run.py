@@ -19,9 +19,9 @@ from loadgen.result import READY_FILE, RESULT_FILE, GeneratorResult
 from tailpack.errors import TailpackError
 from tailpack.live_view import Moment, Screen
 from tailpack.local.broker import Broker
-from tailpack.local.broker_config import free_ports
 from tailpack.local.jars import ensure, java
 from tailpack.local.places import free_for_run, new_folder
+from tailpack.local.ports import free_ports
 from tailpack.local.resources import ResourceMeter
 from tailpack.local.stack import Stack
 from tailpack.local.topics import create_topics

@@ -63,7 +63,7 @@ def wait_until_whole(cluster: Broker, *, deadline_s: float = 30.0) -> None:
     client = admin(bootstrap(cluster))
 
     def whole() -> bool:
-        topics = client.list_topics(timeout=10).topics.values()
+        topics = client.list_topics(timeout=60).topics.values()
         return all(len(each.isrs) == len(cluster.nodes) for topic in topics for each in topic.partitions.values())
 
     wait_for(whole, "every copy is up to date", deadline_s=deadline_s)
@@ -75,7 +75,7 @@ def coordinator_of(cluster: Broker, group: str) -> int:
 
     def found() -> int | None:
         try:
-            node = client.describe_consumer_groups([group])[group].result(10).coordinator
+            node = client.describe_consumer_groups([group])[group].result(60).coordinator
         except KafkaException:  # it moves at this moment
             return None
         return node.id if node and node.id in cluster.nodes else None

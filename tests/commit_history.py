@@ -16,7 +16,7 @@ OFFSET_KEYS = {0, 1}
 def committed_offsets(kafka: str, group: str) -> dict[int, list[int]]:
     """Partition → offsets in the order of their commits. For groups of one topic."""
     history: dict[int, list[int]] = {}
-    for record in read_all(kafka, "", OFFSETS, deadline_s=30.0):
+    for record in read_all(kafka, "", OFFSETS):
         key, value = record.key(), record.value()
         version, length = struct.unpack_from(">hh", key)
         if version not in OFFSET_KEYS or value is None or key[4 : 4 + length] != group.encode():

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import urllib.request
@@ -15,15 +14,18 @@ from typing import Any
 
 import msgspec
 import psutil
-from kafka_helpers import create_topics, read_all, wait_for
+from kafka_helpers import DEADLINE_S, create_topics, read_all, wait_for
 
+from autoscaler.live.launcher import remembered
+from contracts.clock import now_us
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
 from contracts.journal_records import entries
 from contracts.plan import PlanRecord
 from contracts.topics import Topic
+from tailpack.local.ports import free_port
 
 TESTS = Path(__file__).parent
-EXIT_DEADLINE_S = 30.0
+EXIT_DEADLINE_S = 60.0
 PARTITIONS = 4
 
 
@@ -33,13 +35,6 @@ def alive(pid: int) -> bool:
         return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return False
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @dataclass
@@ -56,6 +51,7 @@ class Autoscaler:
     more: dict[str, str] = field(default_factory=dict)
     port: int = field(default_factory=free_port)
     process: "subprocess.Popen[str] | None" = None
+    _started_us: int = 0
 
     def __enter__(self) -> "Autoscaler":
         self.start()
@@ -75,6 +71,7 @@ class Autoscaler:
 
     def start(self) -> None:
         """Start it; returns at once."""
+        self._started_us = now_us()
         self.process = self._run()
 
     def stop_replicas(self) -> tuple[int, str]:
@@ -90,6 +87,7 @@ class Autoscaler:
             "STATE_DIR": str(self.folder), "HTTP_PORT": str(self.port), "REPLICA_MODULE": self.replica_module,
         }  # fmt: skip
         environ = {name: value for name, value in os.environ.items() if not name.startswith("TAILPACK_")}
+        settings["TAKEN_WITHIN_S"] = "120"  # on a busy machine a plan may take long; it is not written again for that
         environ |= {f"TAILPACK_{name}": value for name, value in settings.items()}
         return subprocess.Popen(
             [sys.executable, "-m", "autoscaler.live", *arguments],
@@ -110,11 +108,10 @@ class Autoscaler:
 
     def pids(self) -> dict[str, int]:
         """Replica → pid, by the pid files."""
-        files = (self.folder / "replicas").glob("*.json")
-        return {file.stem: json.loads(file.read_text())["pid"] for file in files}
+        return {name: entry.pid for name, entry, _ in remembered(self.folder)}
 
     def get(self, path: str) -> Any:
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=DEADLINE_S) as answer:
             return json.loads(answer.read())
 
     def plans(self) -> list[PlanRecord]:
@@ -133,10 +130,10 @@ class Autoscaler:
         return [one for one in self.journal() if isinstance(one, TickRecord)]
 
     def wait_for_tick(self, condition: Callable[[TickRecord], object], what: str) -> TickRecord:
-        """Return the newest tick once there is one and the condition holds for it."""
+        """Return the newest tick since its last start, once there is one and the condition holds for it."""
 
         def newest() -> TickRecord | None:
-            ticks = self.ticks()
+            ticks = [one for one in self.ticks() if one.at_us > self._started_us]
             return ticks[-1] if ticks and condition(ticks[-1]) else None
 
         return wait_for(newest, what)
@@ -144,7 +141,7 @@ class Autoscaler:
     def written(self) -> list[PlanWritten]:
         return [one for one in self.journal() if isinstance(one, PlanWritten)]
 
-    def wait_for_plan(self, count: int, *, deadline_s: float = 20.0) -> list[PlanRecord]:
+    def wait_for_plan(self, count: int, *, deadline_s: float = DEADLINE_S) -> list[PlanRecord]:
         """Return the plans once there are `count`."""
 
         def enough() -> list[PlanRecord] | None:

@@ -13,14 +13,14 @@ from types import TracebackType
 
 import msgspec
 from confluent_kafka import Consumer, Producer, TopicPartition
-from kafka_helpers import admin, read_all, wait_for
+from kafka_helpers import DEADLINE_S, admin, read_all, wait_for
 
 from contracts.events import PaymentRequested, PaymentSettled, Timeline
 from contracts.plan import Eviction, PlanRecord
 from contracts.progress import Progress, ReplicaState
 from contracts.topics import Group, Topic, qualified
 
-STOP_DEADLINE_S = 15.0
+STOP_DEADLINE_S = 30.0
 
 
 def now_us() -> int:
@@ -125,7 +125,7 @@ class PaymentGroup:
 
     def write(self, topic: Topic, value: bytes | None, *, key: bytes | None = None, partition: int = -1) -> None:
         self._producer.produce(qualified(self.namespace, topic), value, key=key, partition=partition)
-        assert self._producer.flush(30) == 0
+        assert self._producer.flush(DEADLINE_S) == 0
 
     def ask(self, count: int, *, partition: int | None = None) -> None:
         """Produce the next `count` payment requests, round robin over the partitions, and wait for the broker."""
@@ -136,7 +136,7 @@ class PaymentGroup:
             value = msgspec.json.encode(payment)
             self._producer.produce(topic, value, key=payment.order_id.encode(), partition=at)
         self.produced += count
-        assert self._producer.flush(30) == 0
+        assert self._producer.flush(DEADLINE_S) == 0
 
     def ask_slow(self, partition: int) -> str:
         """Produce a request that takes TAILPACK_SLOW_EVENT_S; return its order id."""
@@ -161,17 +161,17 @@ class PaymentGroup:
         members = [each for each in members if each.replica in self.processes]  # the last report of others is history
         return {partition: each.replica for each in members for partition in each.partitions}
 
-    def wait_until(self, state: ReplicaState, *names: str, deadline_s: float = 20.0) -> None:
+    def wait_until(self, state: ReplicaState, *names: str, deadline_s: float = DEADLINE_S) -> None:
         wait_for(
             lambda: all(name in self.read_progress() and self.progress[name].state is state for name in names),
             f"{names} in state {state}",
             deadline_s=deadline_s,
         )
 
-    def wait_for_owners(self, expected: dict[int, str], *, deadline_s: float = 20.0) -> None:
+    def wait_for_owners(self, expected: dict[int, str], *, deadline_s: float = DEADLINE_S) -> None:
         wait_for(lambda: self.owners() == expected, f"the assignment {expected}", deadline_s=deadline_s)
 
-    def wait_for_epoch(self, epoch: int, *names: str, deadline_s: float = 20.0) -> None:
+    def wait_for_epoch(self, epoch: int, *names: str, deadline_s: float = DEADLINE_S) -> None:
         wait_for(
             lambda: all(self.read_progress()[name].assigned_epoch >= epoch for name in names),
             f"{names} serve under epoch {epoch}",
@@ -183,7 +183,7 @@ class PaymentGroup:
         records = read_all(self.kafka, self.namespace, Topic.PAYMENTS_SETTLED)
         return [msgspec.json.decode(record.value(), type=PaymentSettled) for record in records]
 
-    def wait_until_served(self, *, deadline_s: float = 60.0) -> list[PaymentSettled]:
+    def wait_until_served(self, *, deadline_s: float = 2 * DEADLINE_S) -> list[PaymentSettled]:
         """Wait until every payment asked for is settled; return all records."""
         wait_for(
             lambda: len({each.order_id for each in self.settled()}) >= self.produced,
@@ -195,7 +195,7 @@ class PaymentGroup:
 
     def describe(self):  # type: ignore[no-untyped-def]  # confluent-kafka ships no types
         """What Kafka's own tools see of the group."""
-        return self._admin.describe_consumer_groups([self.group])[self.group].result(10)
+        return self._admin.describe_consumer_groups([self.group])[self.group].result(DEADLINE_S)
 
     def committed(self) -> dict[int, int]:
         """Partition → committed offset, as the group coordinator has it."""
@@ -203,8 +203,8 @@ class PaymentGroup:
         # By a consumer that never joins: the admin client crashes when the coordinator has just moved (decision 4).
         asking = Consumer({"bootstrap.servers": self.kafka, "group.id": self.group, "log_level": 0})
         try:
-            numbers = asking.list_topics(topic, timeout=10).topics[topic].partitions
-            found = asking.committed([TopicPartition(topic, number) for number in numbers], timeout=10)
+            numbers = asking.list_topics(topic, timeout=DEADLINE_S).topics[topic].partitions
+            found = asking.committed([TopicPartition(topic, number) for number in numbers], timeout=DEADLINE_S)
             return {each.partition: each.offset for each in found if each.offset >= 0}
         finally:
             asking.close()

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import msgspec
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from kafka_helpers import DEADLINE_S
 
 from contracts.connection import Connection
 from contracts.plan import Eviction, PlanRecord
 from services.consumer import PlanConsumer, Topics
 
-DEADLINE_S = 15.0
 BATCH_BYTES = 16_384
 """As Java's producers have it: a fetch brings whole batches, however little was asked for."""
 

@@ -3,7 +3,6 @@
 Its plain listener belongs to the administrator; clients get the secured one.
 """
 
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,6 +24,7 @@ from confluent_kafka.admin import (
 
 from tailpack.local.broker import Broker
 from tailpack.local.broker_config import PROPERTIES
+from tailpack.local.ports import free_port
 
 USER: Final = "tailpack"
 PASSWORD: Final = 'k=v # "quoted" \\ and more'
@@ -72,7 +72,7 @@ def secured_kafka(folder: Path, *, prefix: str) -> Iterator[SecuredKafka]:
     """Run a broker on which USER may do what docs/kafka.md asks for, on names that start with `prefix`."""
     folder.mkdir(parents=True, exist_ok=True)
     ca, keystore = _certificates(folder)
-    port = _free_port()
+    port = free_port()
     extra = SECURED.format(secured_port=port, mechanism=MECHANISM, keystore=keystore)
     broker = Broker(folder / "kafka", properties=PROPERTIES + extra)  # of a property named twice, Java takes the last
     try:
@@ -132,9 +132,3 @@ def _certificates(folder: Path) -> tuple[Path, Path]:
 def _openssl(*arguments: str | Path) -> None:
     done = subprocess.run(["openssl", *map(str, arguments)], capture_output=True, text=True, timeout=30, check=False)
     assert done.returncode == 0, done.stderr
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import urllib.error
@@ -20,6 +19,7 @@ from kafka_helpers import create_topics, produce, read_all, wait_for
 
 from contracts.events import PaymentRequested, PaymentSettled
 from contracts.topics import Topic
+from tailpack.local.ports import free_port
 
 PARTITIONS = 3
 CARD = "4111111111111111"
@@ -69,9 +69,7 @@ class Stack:
 
     def start(self, *services: str) -> None:
         for service in services:
-            with socket.socket() as free:
-                free.bind(("127.0.0.1", 0))
-                self.ports[service] = free.getsockname()[1]
+            self.ports[service] = free_port()
             settings = {
                 "BOOTSTRAP_SERVERS": self.kafka,
                 "NAMESPACE": self.namespace,
@@ -96,7 +94,7 @@ class Stack:
         """Return status code and JSON of an HTTP call; 0 while nobody listens."""
         request = urllib.request.Request(f"http://127.0.0.1:{self.ports[service]}{path}", body, headers)
         try:
-            with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310 loopback
+            with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310 loopback
                 return answer.status, json.load(answer)
         except urllib.error.HTTPError as refused:
             return refused.code, json.load(refused)

@@ -21,8 +21,9 @@ from msgspec.structs import replace
 
 from contracts.processes import identity, last_log_line, uninterrupted
 from tailpack.errors import TailpackError
-from tailpack.local.broker_config import LOOPBACK, PROPERTIES, Seat, assign_seats, free_ports, write_configuration
+from tailpack.local.broker_config import PROPERTIES, Seat, assign_seats, write_configuration
 from tailpack.local.jars import classpath, ensure, java
+from tailpack.local.ports import LOOPBACK, free_ports
 
 READY_DEADLINE_S: Final = 90.0
 """A broker that was killed recovers its logs first: tens of seconds on a slow disk."""

@@ -1,17 +1,13 @@
 """Configuration of an embedded Kafka node: where it and the other controllers listen, and its server.properties."""
 
-import socket
 from collections.abc import Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from tailpack.errors import TailpackError
+from tailpack.local.ports import LOOPBACK, free_ports
 
-LOOPBACK: Final = "127.0.0.1"
-HIGHEST_PORT: Final = 65535
 REPLICATION: Final = 3
 """Copies of each partition, where there are as many nodes."""
 
@@ -109,28 +105,6 @@ def assign_seats(before: Sequence[Seat | None], port: int) -> list[Seat]:
     ports = free_ports([*wanted, *(0 for _ in before)])  # nobody outside has to know the controllers' ports
     quorum = dict(enumerate(ports[len(before) :], start=1))
     return [Seat(node=node, port=mine, quorum=quorum) for node, mine in zip(quorum, ports, strict=False)]
-
-
-def free_ports(wanted: Sequence[int], option: str = "--port") -> list[int]:
-    """Return these ports of loopback, a free one for each 0. Raises TailpackError when one is taken, or is none.
-
-    option: in which they were named.
-    """
-    if max(wanted, default=0) > HIGHEST_PORT:
-        raise TailpackError(
-            f"port {max(wanted)} is none; the highest is {HIGHEST_PORT}, name a lower one with {option}"
-        )
-    with ExitStack() as held:  # all at once, so that no free port is given out twice
-        ports = []
-        for port in wanted:
-            probe = held.enter_context(socket.socket())
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as Kafka does: TIME_WAIT is no obstacle
-            try:
-                probe.bind((LOOPBACK, port))
-            except OSError as taken:
-                raise TailpackError(f"port {port} on {LOOPBACK} is taken; name another with {option}") from taken
-            ports.append(int(probe.getsockname()[1]))
-        return ports
 
 
 def write_configuration(folder: Path, seat: Seat, properties: str) -> None:

@@ -18,7 +18,7 @@ from bench.scenario import Scenario
 from contracts.connection import Connection
 from contracts.validation import as_environment
 from loadgen.spec import LoadSpec, Topology
-from tailpack.local.broker_config import free_ports
+from tailpack.local.ports import free_port
 from tailpack.local.processes import STOP_DEADLINE_S, Child
 
 HEALTH_TIMEOUT_S: Final = 1.0
@@ -152,11 +152,6 @@ class Stack:
 
     def _replicas(self) -> dict[str, psutil.Process]:
         return {name: process for name, _, process in remembered(self.replica_folder) if process is not None}
-
-
-def free_port() -> int:
-    """Return a port on loopback that nobody listens on now."""
-    return free_ports([0])[0]
 
 
 def _is_healthy(port: int) -> bool:

@@ -15,7 +15,7 @@ import pytest
 from cluster_helpers import bootstrap, coordinator_of, wait_until_whole
 from commit_history import assert_no_commit_goes_back, committed_offsets
 from confluent_kafka import ConsumerGroupState
-from kafka_helpers import create_topics, wait_for
+from kafka_helpers import DEADLINE_S, create_topics, wait_for
 from payment_group import PaymentGroup
 from payment_load import PaymentLoad, longest_silence_s
 
@@ -31,8 +31,6 @@ NAMES = ["payment-0", "payment-1"]
 FIRST = {partition: NAMES[partition % 2] for partition in range(PARTITIONS)}
 SECOND = {partition: NAMES[partition // 3] for partition in range(PARTITIONS)}
 """Moves two partitions."""
-CONVERGED_S = 20.0
-"""Deadline for the plan: 3 s until the node counts as dead, twice that when it also led the quorum, and the rounds."""
 REPEATS = 3 * RATE
 """At most what was served since the last commit: nobody commits while there is no coordinator."""
 
@@ -61,14 +59,14 @@ class Fault:
     def wait_until_serving(self) -> None:
         """The group serves a second's worth of events from now on."""
         before = self.served()
-        wait_for(lambda: self.served() >= before + RATE, "the group serves", deadline_s=CONVERGED_S)
+        wait_for(lambda: self.served() >= before + RATE, "the group serves")
 
     def finish(self) -> list[PaymentSettled]:
         """End the load, wait until all is served and committed; return what was settled."""
         self.load.finish()
-        wait_for(lambda: not self.load.unserved(), "every event is served", deadline_s=30.0, every_s=0.3)
+        wait_for(lambda: not self.load.unserved(), "every event is served", every_s=0.3)
         settled = self.load.settled()
-        deadline_s = time.monotonic() + CONVERGED_S
+        deadline_s = time.monotonic() + DEADLINE_S
         while (left := self.uncommitted(settled)) and time.monotonic() < deadline_s:
             time.sleep(0.3)  # a reading of the whole log of offsets each time
         assert not left, f"not committed, partition → (committed, end): {left}"
@@ -177,7 +175,7 @@ def test_the_group_obeys_the_plan_although_its_coordinator_dies(
     node = fault.coordinator()
     meet(fault, node)
 
-    fault.group.wait_for_owners(SECOND, deadline_s=CONVERGED_S)
+    fault.group.wait_for_owners(SECOND)
     fault.wait_until_serving()
     assert fault.coordinator() != node
     fault.heal()
@@ -197,7 +195,6 @@ def test_a_replica_and_the_coordinator_die_together(fault: Fault) -> None:
     wait_for(
         lambda: fault.group.read_progress()["payment-0"].partitions == tuple(range(PARTITIONS)),
         "the survivor serves everything",
-        deadline_s=CONVERGED_S,
     )
     fault.heal()
     assert_nothing_went_wrong(fault, crashed="payment-1")
@@ -211,5 +208,5 @@ def test_with_two_nodes_of_three_dead_the_group_waits_for_them(fault: Fault) -> 
     fault.heal()
 
     fault.group.plan(NAMES, SECOND)
-    fault.group.wait_for_owners(SECOND, deadline_s=CONVERGED_S)
+    fault.group.wait_for_owners(SECOND)
     assert_nothing_went_wrong(fault)

@@ -25,7 +25,7 @@ def test_without_the_progress_topic_nobody_is_killed_and_the_group_still_grows(
         name = qualified(namespace, Topic.PROGRESS)
         client = admin(kafka)  # kept: its answers are lost with it
         for deleted in client.delete_topics([name]).values():
-            deleted.result(10)
+            deleted.result(60)
         wait_for(lambda: "reports" in autoscaler.get("/healthz").get("troubles", {}), "it says that nobody reports")
         assert autoscaler.get("/healthz")["status"] == "degraded"
         dark = autoscaler.ticks()[-1].tick

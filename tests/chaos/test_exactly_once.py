@@ -69,7 +69,7 @@ def test_replicas_killed_at_random_moments(group: PaymentGroup) -> None:
         evicted = Eviction(replica=dead, member_id=report.member_id, incarnation=report.incarnation)
         spread = {partition: names[partition % 3] for partition in range(PARTITIONS)}
         group.plan(names, spread, evictions=(evicted,) if told else ())
-        group.wait_for_owners(spread, deadline_s=30)
+        group.wait_for_owners(spread)
     assert_once(group)
 
 
@@ -112,11 +112,11 @@ def frozen_and_awake(group: PaymentGroup, name: str) -> None:
     def others_serve() -> set[int]:
         return {each for one in group.read_progress().values() if one.replica != name for each in one.partitions}
 
-    wait_for(lambda: mine <= others_serve(), "others serve its partitions", deadline_s=30)
+    wait_for(lambda: mine <= others_serve(), "others serve its partitions")
     group.ask(60)
     group.wait_until_served()
     group.signal(name, signal.SIGCONT)
-    group.wait_for_owners(SPREAD, deadline_s=30)
+    group.wait_for_owners(SPREAD)
 
 
 def test_what_a_frozen_replica_had_not_committed_is_never_seen(group: PaymentGroup) -> None:

@@ -67,7 +67,7 @@ def test_without_a_controller_the_rest_takes_over_after_the_session_time_out_in_
         lost_at = run.committed_of("payment-1")
         rest = SPREAD | {1: "payment-0", 4: "payment-2"}
 
-        group.wait_for_owners(rest, deadline_s=10.0)
+        group.wait_for_owners(rest)
 
         group.start("payment-7")
         group.wait_until(ReplicaState.WARM, "payment-7")

@@ -23,7 +23,7 @@ def test_a_storm_of_plans_converges_to_the_last(kafka: str, namespace: str, tmp_
             time.sleep(max(0.0, began_s + number * STORM_S / STORM - time.monotonic()))  # the storm's own pace
             last = {partition: NAMES[(partition + number) % 3] for partition in range(PARTITIONS)}
             epoch = run.group.plan(NAMES, last)
-        run.group.wait_for_owners(last, deadline_s=5.0)
+        run.group.wait_for_owners(last)
         run.group.wait_for_epoch(epoch, *NAMES)
         settled = run.finish()
 

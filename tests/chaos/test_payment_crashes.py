@@ -57,7 +57,7 @@ def test_a_broker_killed_in_mid_round_comes_back_to_a_group_that_carries_out_the
         private_broker.kill()
         assert private_broker.start() == kafka
         group.ask(300)
-        group.wait_for_owners(MERGED, deadline_s=40.0)
+        group.wait_for_owners(MERGED)
 
         settled = group.wait_until_served(deadline_s=90)
         assert_effects(settled, group.produced)

@@ -82,14 +82,14 @@ class TestPlanLog:
         log.write(("payment-0",), None, "good")
         topic = qualified(connection.namespace, Topic.PLANS)
         client = admin(connection.bootstrap_servers)
-        client.delete_topics([topic])[topic].result(10)
+        client.delete_topics([topic])[topic].result(60)
         with pytest.raises(PlanNotWrittenError):
             log.write(("payment-0", "payment-1"), None, "lost")
         assert log.newest is not None
         assert log.newest.reason == "good"
         create_topics(connection.bootstrap_servers, connection.namespace, PARTITIONS)
 
-        wait_for(lambda: self.written(log, "again"), "a plan in the new topic", deadline_s=30)
+        wait_for(lambda: self.written(log, "again"), "a plan in the new topic")
         assert self.stored(connection)[-1] == log.newest
 
     @pytest.mark.parametrize("away_s", [2.0, TRANSACTION_TIMEOUT_S + 2])
@@ -178,7 +178,7 @@ class TestOffsets:
         asked = ConsumerGroupTopicPartitions(qualified(namespace, Group.PAYMENT), [place])
         committed = admin(kafka)
         for future in committed.alter_consumer_group_offsets([asked]).values():
-            future.result(10)
+            future.result(60)
         assert [(one.end or 0) - (one.done or 0) for one in reader.read()[1]] == [0, 2, 0]
 
 

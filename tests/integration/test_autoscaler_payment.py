@@ -28,8 +28,8 @@ def test_up_under_load_and_down_after_it(kafka: str, namespace: str, tmp_path: P
             assert len(up.replicas) > 1, "one replica serves 200 events/s"
             assert (up.assignment is None) == (policy == "linear")
             autoscaler.wait_for_tick(lambda tick: tick.ready_replicas > 1, "members that are ready")
-        wait_for(lambda: len(autoscaler.plans()[-1].replicas) == 1, "scale-down in silence", deadline_s=30)
-        wait_for(lambda: not load.unserved(), "every payment served", deadline_s=30)
+        wait_for(lambda: len(autoscaler.plans()[-1].replicas) == 1, "scale-down in silence")
+        wait_for(lambda: not load.unserved(), "every payment served")
         wait_for(lambda: len(autoscaler.pids()) == 1, "the end of the others")
         assert autoscaler.ticks()[-1].service_rate == pytest.approx(200, rel=0.1)
         actions = [one.action for one in autoscaler.written()]
@@ -54,11 +54,11 @@ def test_replicas_that_obey_no_plan_are_counted(
     ) as autoscaler:
         autoscaler.wait_for_plan(1)
         with PaymentLoad(kafka, namespace, rate=220, partitions=4) as load:
-            wait_for(lambda: len(load.settled()) > 0, "the first payment served", deadline_s=30)
-            up = autoscaler.wait_for_plan(2, deadline_s=30)[1]
+            wait_for(lambda: len(load.settled()) > 0, "the first payment served")
+            up = autoscaler.wait_for_plan(2)[1]
             autoscaler.wait_for_tick(lambda tick: tick.ready_replicas > 1, "replicas that are ready")
-        wait_for(lambda: not load.unserved(), "every payment served", deadline_s=60)
-        wait_for(lambda: len(autoscaler.pids()) == 1, "the end of the others", deadline_s=60)
+        wait_for(lambda: not load.unserved(), "every payment served")
+        wait_for(lambda: len(autoscaler.pids()) == 1, "the end of the others")
         assert {plan.assignment for plan in autoscaler.plans()} == {None}
         changes = {one.change for name in up.replicas for one in autoscaler.changes(name)}
         never = {ReplicaChange.DIED, ReplicaChange.START_FAILED, ReplicaChange.DRAINED}

@@ -5,7 +5,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from kafka_helpers import create_topics, produce, wait_for
+from kafka_helpers import DEADLINE_S, create_topics, produce, wait_for
 from live_autoscaler import PARTITIONS, TESTS, Autoscaler
 
 from contracts.topics import Topic
@@ -29,7 +29,7 @@ def test_a_policy_that_cannot_compute_is_unwell_and_a_count_scales_the_group(
             return status == 503 and "cannot cache: read-only file system" in said
 
         wait_for(unwell, "it says that it is unwell, and why")
-        with urllib.request.urlopen(f"http://127.0.0.1:{autoscaler.port}/metrics", timeout=5) as metrics:
+        with urllib.request.urlopen(f"http://127.0.0.1:{autoscaler.port}/metrics", timeout=DEADLINE_S) as metrics:
             assert b'tailpack_trouble{what="policy"} 1.0' in metrics.read()
 
         for partition in range(PARTITIONS):
@@ -50,7 +50,7 @@ def test_a_policy_that_cannot_compute_is_unwell_and_a_count_scales_the_group(
 
 def health(autoscaler: Autoscaler) -> tuple[int, str]:
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{autoscaler.port}/healthz", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{autoscaler.port}/healthz", timeout=DEADLINE_S) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as refused:
         with refused:

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import socket
 import urllib.error
 import urllib.request
 from collections import Counter, defaultdict
@@ -21,6 +20,7 @@ from prometheus_client import CollectorRegistry
 from contracts.events import DeadLetter
 from services.consumer import Event, Options, PlanConsumer, ReplicaError
 from services.consumer.interface import Later
+from tailpack.local.ports import free_port
 
 pytestmark = pytest.mark.kafka
 
@@ -151,7 +151,7 @@ def test_what_fails_at_every_attempt_becomes_a_dead_letter_while_other_partition
     ground: Playground,
 ) -> None:
     letters = f"{ground.name}.dead"
-    ground.admin.create_topics([NewTopic(letters, 1)])[letters].result(15)
+    ground.admin.create_topics([NewTopic(letters, 1)])[letters].result(60)
     tried: Counter[str] = Counter()
     handled: list[str] = []
 
@@ -242,7 +242,7 @@ def test_a_paused_partition_waits_while_the_others_are_handled(ground: Playgroun
             await asyncio.sleep(QUIET_S)
             assert handled == ["first"]
             one.resume(0)
-            await until(lambda: handled == ["first", "held back"], "it is handled in the end", deadline_s=1.0)
+            await until(lambda: handled == ["first", "held back"], "it is handled in the end")
 
     asyncio.run(story())
 
@@ -280,13 +280,11 @@ def test_health_and_metrics_are_told_to_the_program_and_over_http(ground: Playgr
                 await asyncio.sleep(60)
             await gate.wait()
 
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
 
     def page(path: str) -> tuple[int, str]:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=5) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=60) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as unwell:
             return unwell.code, unwell.read().decode()

@@ -43,7 +43,7 @@ def test_the_service_of_the_documentation_greets_and_stops_when_told(kafka: str,
     service, plan, _ = blocks(kafka)
     assert len([line for line in service.splitlines() if line.strip()]) <= 20
     ground = Greeters(kafka, "greeters", 3)
-    subprocess.run([sys.executable, "-c", plan], timeout=15, check=True)
+    subprocess.run([sys.executable, "-c", plan], timeout=60, check=True)
     (tmp_path / "service.py").write_text(service)
     said = tmp_path / "said"
     with said.open("wb") as output:
@@ -52,7 +52,7 @@ def test_the_service_of_the_documentation_greets_and_stops_when_told(kafka: str,
         ground.put(1, "Ada")
         wait_for(said.read_text, "it greets")
         process.send_signal(signal.SIGTERM)
-        assert process.wait(15) == 0
+        assert process.wait(60) == 0
     finally:
         process.kill()
     assert said.read_text() == "hello Ada (partition 1, offset 0)\n"

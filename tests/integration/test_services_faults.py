@@ -208,7 +208,7 @@ def test_letters_fit_a_broker_that_takes_small_records_only(stack: Stack) -> Non
     topic = ConfigResource(ConfigResource.Type.TOPIC, name, incremental_configs=[limit])
     admin_client = admin(stack.kafka)
     for done in admin_client.incremental_alter_configs([topic]).values():
-        done.result(20)
+        done.result(60)
     stack.start("order")
     produce(stack.kafka, stack.namespace, Topic.ORDERS_PLACED, [b'"' * 9000] * 100 + [order("o-1")], partition=0)
     wait_for(lambda: len(stack.requests()) == 1, "the order behind them is accepted")
@@ -242,7 +242,7 @@ def test_what_was_taken_and_never_committed_is_not_repeated_however_much_it_is(s
         """Faust commits each 10,000 records whatever it is told, so the commits are taken back."""
         (done,) = client.alter_consumer_group_offsets([nothing]).values()
         with contextlib.suppress(KafkaException):  # while the group waits for the one that was killed
-            return all(one.error is None for one in done.result(10).topic_partitions)
+            return all(one.error is None for one in done.result(60).topic_partitions)
         return False
 
     wait_for(forgotten, "nothing is committed", every_s=1)
@@ -259,7 +259,6 @@ def test_what_was_taken_and_never_committed_is_not_repeated_however_much_it_is(s
     wait_for(
         lambda: "uncommitted" in stack.get("shipment", "/healthz")[1]["status"],
         "it takes no more than it can remember, and says so",
-        deadline_s=60,
     )
     assert written() == len(of_one) + SPAN
 
@@ -299,7 +298,7 @@ def test_a_copy_that_wakes_up_after_another_took_over_writes_nothing_more(stack:
         frozen.send_signal(signal.SIGSTOP)
         stack.settings["INSTANCE"] = "1"
         stack.start("shipment")
-        wait_for(lambda: len(set(written())) == len(names), "the other copy has done the rest", deadline_s=60)
+        wait_for(lambda: len(set(written())) == len(names), "the other copy has done the rest")
         frozen.send_signal(signal.SIGCONT)
         assert frozen.wait(30) == 1
     finally:

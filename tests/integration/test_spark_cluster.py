@@ -16,7 +16,7 @@ from tailpack_command import tailpack
 
 from contracts.connection import Connection
 from contracts.topics import Topic
-from tailpack.local.stack import free_port
+from tailpack.local.ports import free_port
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
 STARTED_US: Final = 1_700_000_000_000_000

@@ -8,7 +8,8 @@ import pytest
 
 from tailpack.errors import TailpackError
 from tailpack.local.broker import STATE_FILE, Broker
-from tailpack.local.broker_config import PROPERTIES, Seat, assign_seats, free_ports, write_configuration
+from tailpack.local.broker_config import PROPERTIES, Seat, assign_seats, write_configuration
+from tailpack.local.ports import EPHEMERAL, free_port, free_ports
 
 
 def properties(folder: Path, seat: Seat) -> dict[str, str]:
@@ -25,8 +26,16 @@ def test_three_new_nodes_get_six_different_ports_and_know_each_other() -> None:
 
 
 def test_a_wanted_port_is_that_of_the_first_node_and_the_next_ones_follow() -> None:
-    (port,) = free_ports([0])
+    port = free_port()
     assert [seat.port for seat in assign_seats([None, None], port)] == [port, port + 1]
+
+
+@pytest.mark.skipif(not EPHEMERAL.exists(), reason="this system does not tell which ports it gives away")
+def test_a_free_port_is_none_that_a_connection_of_somebody_may_get_meanwhile() -> None:
+    first = int(EPHEMERAL.read_text().split()[0])
+    ports = free_ports([0] * 50)
+    assert len(set(ports)) == 50
+    assert max(ports) < first or first < 11_000
 
 
 def test_a_taken_port_is_told() -> None:

@@ -17,8 +17,9 @@ from autoscaler.live.launcher import ProcessLauncher
 from bench.scenario import load_scenario
 from contracts.connection import Connection
 from contracts.processes import identity
+from tailpack.local.ports import free_port
 from tailpack.local.processes import Child
-from tailpack.local.stack import Stack, free_port
+from tailpack.local.stack import Stack
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 
 from report.spark import ReportError
 from report.spark.session import check_master
-from tailpack.local.stack import free_port
+from tailpack.local.ports import free_port
 
 
 def test_one_master_of_several_is_enough() -> None:

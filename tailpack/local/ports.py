@@ -1,0 +1,66 @@
+"""Free ports of loopback, for what is started now, or stopped and started again."""
+
+import random
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Final
+
+from tailpack.errors import TailpackError
+
+LOOPBACK: Final = "127.0.0.1"
+LOWEST: Final = 10_000
+HIGHEST: Final = 65535
+FEWEST: Final = 1_000
+EPHEMERAL: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
+"""First and last port that the system takes for connections to elsewhere."""
+
+
+def free_port() -> int:
+    """Return a port on loopback that nobody listens on now."""
+    return free_ports([0])[0]
+
+
+def free_ports(wanted: Sequence[int], option: str = "--port") -> list[int]:
+    """Return these ports of loopback, a free one for each 0. Raises TailpackError when one is taken, or is none.
+
+    option: in which they were named.
+    """
+    if max(wanted, default=0) > HIGHEST:
+        raise TailpackError(f"port {max(wanted)} is none; the highest is {HIGHEST}, name a lower one with {option}")
+    with ExitStack() as held:  # all at once, so that no free port is given out twice
+        ports = []
+        for port in wanted:
+            probe = held.enter_context(socket.socket())
+            if port:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as Kafka does: TIME_WAIT is no obstacle
+                try:
+                    probe.bind((LOOPBACK, port))
+                except OSError as taken:
+                    raise TailpackError(f"port {port} on {LOOPBACK} is taken; name another with {option}") from taken
+            else:
+                _bind_to_a_free_one(probe)
+            ports.append(int(probe.getsockname()[1]))
+        return ports
+
+
+def _bind_to_a_free_one(probe: socket.socket) -> None:
+    for port in _quiet():
+        with suppress(OSError):
+            probe.bind((LOOPBACK, port))
+            return
+
+
+def _quiet() -> Iterator[int]:
+    """Yield ports in random order that the system gives to no connection; at last 0: whatever it gives.
+
+    One that it may give away is taken by anybody's connection while its process starts, or is down for a moment; by a
+    client's own even, that tries to reach it there, and is then connected to itself.
+    """
+    first = HIGHEST + 1
+    with suppress(OSError, ValueError):
+        first = int(EPHEMERAL.read_text().split()[0])
+    if HIGHEST >= first >= LOWEST + FEWEST:
+        yield from random.SystemRandom().sample(range(LOWEST, first), FEWEST)
+    yield 0

@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from autoscaler.live import journal
-from autoscaler.live.journal import KEPT_PARTITIONS, JournalTopic, LiveJournal, Metrics
+from autoscaler.live.journal import JournalTopic, LiveJournal, Metrics
 from autoscaler.live.troubles import Troubles
 from autoscaler.model import Action, Decision, GroupObservation, PartitionLoad, Plan, Replica
 from autoscaler.ports import NotReadyError
@@ -130,9 +130,10 @@ def test_whatever_happens_to_the_journal_control_goes_on(
 
 def test_few_decisions_about_many_partitions_are_kept_for_who_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal, "Producer", FakeProducer)
+    monkeypatch.setattr(journal, "KEPT_PARTITIONS", 40)
     topic = JournalTopic(Connection(bootstrap_servers="nowhere:1"), Metrics(), lambda _: None)
     live = LiveJournal(topic.record, lambda: STATUS, "linear")
-    many = tuple(PartitionLoad(number, 0.0, 0) for number in range(KEPT_PARTITIONS // 4))
+    many = tuple(PartitionLoad(number, 0.0, 0) for number in range(10))
     for _ in range(10):
         live.record(replace(OBSERVATION, partitions=many), DECISION)
     assert [one.tick for one in topic.recent] == [7, 8, 9, 10]

@@ -14,6 +14,7 @@ from mode.supervisors import CrashingSupervisor
 from contracts.connection import Connection
 from contracts.settings import Settings, setting
 from contracts.topics import AUTO_OFFSET_RESET, Group, qualified
+from services.common.header_names import read_any_header_name
 
 SESSION_S: Final = 6.0
 HEARTBEAT_S: Final = 1.0
@@ -110,6 +111,7 @@ def faust_options(connection: Connection) -> dict[str, Any]:
 
 def use_our_transport(app: faust.App, may_write: Callable[[], None] = lambda: None) -> None:
     """Finish the app's configuration with short fetches and an idempotent producer, which Faust lets nobody choose."""
+    read_any_header_name()
     app.finalize()
     app.transport = _Transport(app.conf.broker_consumer, app)
     app.producer_transport = _Transport(app.conf.broker_producer, app)

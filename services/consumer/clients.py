@@ -13,6 +13,7 @@ from aiokafka.errors import KafkaError
 from contracts.connection import Connection
 from contracts.delivery import Delivery, Guarantee
 from contracts.topics import AUTO_OFFSET_RESET
+from services.common.header_names import read_any_header_name
 from services.consumer.assignor import PlanAssignor
 from services.consumer.connections import Client
 from services.consumer.coordinator import FETCH_WAIT_MS, PlanCoordinator
@@ -52,6 +53,7 @@ class Clients:
     def __init__(
         self, replica: str, incarnation: str, connection: Connection, topics: Topics, options: Options
     ) -> None:
+        read_any_header_name()
         self._where = connection.bootstrap_servers
         self._topics = topics
         self._options = options

@@ -63,6 +63,8 @@ class Poller:
             try:
                 batches = await self._consumer.getmany(timeout_ms=POLL_MS)
             except errors.KafkaError as trouble:
+                if isinstance(trouble, errors.UnsupportedCodecError) and self._leave_unreadable(trouble):
+                    continue
                 if self._is_over(trouble):
                     raise
                 log.warning("polling is interrupted: %r", trouble)

@@ -1,4 +1,6 @@
-"""Everything that this package uses of aiokafka beyond its documentation. Data only; a contract test reads it.
+"""Everything that is used of aiokafka beyond its documentation here and in services/common/header_names.py.
+
+Data only; a contract test reads it.
 
 An aiokafka of another series is to be trusted only once that test passes: it fails by the names below. What the package
 touches and this list does not name fails it too.
@@ -22,6 +24,8 @@ CLUSTER: Final = "aiokafka.cluster.ClusterMetadata"
 CLIENT: Final = "aiokafka.client.AIOKafkaClient"
 CONNECTION: Final = "aiokafka.conn.AIOKafkaConnection"
 PRODUCER: Final = "aiokafka.producer.producer.AIOKafkaProducer"
+MEMORY: Final = "aiokafka.record.memory_records._MemoryRecordsPy"
+BATCH: Final = "aiokafka.record.default_records._DefaultRecordBatchPy"
 ACCUMULATOR: Final = "aiokafka.producer.message_accumulator.MessageAccumulator"
 SENDER: Final = "aiokafka.producer.sender.Sender"
 OFFSETS: Final = "aiokafka.producer.sender.TxnOffsetCommitHandler"
@@ -94,6 +98,7 @@ OVERRIDDEN: Final = (
     Method(OFFSETS, "handle_response", "resp", "… and may be refused"),
     Method(CLIENT, "_get_conn", "node_id group no_hint", "a silent broker holds up no way to another"),
     Method(CLIENT, "close", "", "attempts to connect end with it"),
+    Method(MEMORY, "next_batch", "_min_slice _magic_offset", "a header of any name can be read"),
     Method(ASSIGNOR, "metadata", "topics", "a member introduces itself"),
     Method(ASSIGNOR, "assign", "cluster members", "the leader decides the round"),
     Method(ASSIGNOR, "on_assignment", "assignment", "a member learns the origin of its share"),
@@ -123,6 +128,7 @@ CALLED: Final = (
     Method(MANAGER, "is_fatal_error", "", "the producer is of no use any more"),
     Method(MANAGER, "wait_for_transaction_end", "", "its error is told elsewhere"),
     Method(CLIENT, "coordinator_lookup", "coordinator_type coordinator_key", "end what a dead replica left open"),
+    Method(BATCH, "_maybe_uncompress", "", "what it reads are the records"),
     Method(FETCHER, "_notify", "future", "wake the fetcher"),
     Method(CLIENT, "send", "node_id request group", "leave for another, describe the group"),
     Method(CONNECTION, "close", "reason exc", "do not wait on for a coordinator that is gone"),
@@ -196,6 +202,8 @@ ATTRIBUTES: Final = (
     Attribute(FETCHER, "_records", "fetched and not yet polled, by partition"),
     Attribute("aiokafka.consumer.fetcher.FetchResult", "_partition_records", "find a record that cannot be parsed"),
     Attribute("aiokafka.consumer.fetcher.PartitionRecords", "_records_iterator", "ended by what it could not parse"),
+    Attribute(MEMORY, "_next_slice", "the batch that comes next, as it was sent"),
+    Attribute(BATCH, "_buffer", "replaced by one whose names can all be decoded"),
     Attribute(FETCHER, "_wait_consume_future", "done: the fetcher looks again at what to fetch"),
     Attribute(FETCHER, "_fetch_max_wait_ms", "read at every fetch; shorter while a round is on"),
 )
@@ -215,6 +223,9 @@ IMPORTS: Final = (
     ),
     Import("aiokafka.client", "ConnectionGroup", "a JoinGroup under way blocks its connection"),
     Import("aiokafka.conn", "CloseReason", "why a connection is cut off"),
+    Import("aiokafka.consumer", "fetcher", "its MemoryRecords is replaced"),
+    Import("aiokafka.record.default_records", "_DefaultRecordBatchPy", "a batch is read once more"),
+    Import("aiokafka.record.memory_records", "_MemoryRecordsPy", "base class"),
     Import("aiokafka.consumer.group_coordinator", "GroupCoordinator", "base class"),
     Import("aiokafka.consumer.subscription_state", "TopicPartitionState", "a fresh one for each taking"),
     *(Import("aiokafka.protocol.api", name, "a topic's id") for name in ("Request", "RequestStruct", "Response")),
@@ -274,5 +285,6 @@ FETCH_FACTS: Final = (
     Fact("each fetch reads the wait anew", "it is shortened for a round"),
     Fact("a partition without a position begins at the committed offset", "where no offset was handed on"),
     Fact("an offset that the broker does not have is told, and not left", "nothing jumps to the log's start"),
+    Fact("a header may have any name", "nobody may stop a partition by one"),
     Fact("a record that cannot be parsed is found by where it ended the reading", "its partition is cut off alone"),
 )

@@ -5,13 +5,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from aiokafka.consumer import fetcher
 from aiokafka.consumer.fetcher import FetchResult, PartitionRecords
 from aiokafka.errors import OffsetOutOfRangeError
-from aiokafka.record.default_records import _DefaultRecordBatchBuilderPy
 from aiokafka.record.memory_records import MemoryRecords
 from aiokafka.structs import OffsetAndMetadata
 from aiokafka_bench import ONE, ZERO, Checks, Fetching, batch
+from odd_headers import odd_batch
 
+from services.common.header_names import Records, read_any_header_name
 from services.consumer.partition_queue import PartitionQueues
 from services.consumer.poller import Poller
 from services.consumer.private_surface import FETCH_FACTS
@@ -120,21 +122,21 @@ async def out_of_range() -> None:
         assert (state.position, state.paused, state.awaiting_reset) == (7, True, False)
 
 
-class NoText(str):
-    """The name of a header that is not UTF-8."""
-
-    def encode(self, *_: Any) -> bytes:
-        return b"\xff\xfe"
+@CHECKS.of("a header may have any name")
+async def any_name() -> None:
+    raw = bytes(odd_batch(b"a", b"b", b"c").build())
+    records = list(PartitionRecords(ZERO, Records(raw), None, 0, None, None, True, 0))
+    odd = ((r"\xff\xfe\xe4", b"1"),)
+    assert [(one.value, one.headers) for one in records] == [(b"a", ()), (b"b", odd), (b"c", ())]
+    read_any_header_name()
+    assert fetcher.MemoryRecords is Records
 
 
 @CHECKS.of("a record that cannot be parsed is found by where it ended the reading")
 async def unparsable() -> None:
     async with Fetching() as f:
         f.change(ZERO, ONE, positions={ZERO: 0, ONE: 0})
-        builder = _DefaultRecordBatchBuilderPy(2, 0, 0, -1, -1, -1, 10_000)
-        for offset, headers in enumerate(([], [(NoText("xx"), b"")], [])):
-            builder.append(offset, 1, b"key", b"value", headers)
-        for at, raw in ((ONE, batch()), (ZERO, bytes(builder.build()))):
+        for at, raw in ((ONE, batch()), (ZERO, bytes(odd_batch(b"a", b"b", b"c").build()))):
             found = PartitionRecords(at, MemoryRecords(raw), None, 0, None, None, True, 0)
             f.fetcher._records[at] = FetchResult(at, assignment=f.assignment, partition_records=found, backoff=0.0)
 

@@ -1,4 +1,4 @@
-"""What services/consumer touches of aiokafka beyond its documentation: all there, as listed, and nothing else."""
+"""What services touch of aiokafka beyond its documentation: all there, as listed, and nothing else."""
 
 import ast
 import functools
@@ -16,10 +16,11 @@ from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.producer.sender import Sender, TxnOffsetCommitHandler
 
 import services.consumer
+from services.common import header_names
 from services.consumer import private_surface as surface
 
 EXTENDED = (AIOKafkaClient, GroupCoordinator, Sender, TxnOffsetCommitHandler)
-PACKAGE = Path(services.consumer.__file__).parent
+FILES = [*sorted(Path(services.consumer.__file__).parent.glob("*.py")), Path(header_names.__file__)]
 DOCUMENTED = {"aiokafka", "aiokafka.abc", "aiokafka.errors", "aiokafka.helpers", "aiokafka.structs"}
 METHODS = (*surface.OVERRIDDEN, *surface.CALLED)
 LISTED = {each.name for each in (*METHODS, *surface.ATTRIBUTES)}
@@ -73,7 +74,7 @@ def test_nothing_is_listed_twice():
 
 
 def trees() -> Iterator[tuple[str, ast.Module]]:
-    for file in sorted(PACKAGE.glob("*.py")):
+    for file in FILES:
         yield file.name, ast.parse(file.read_text())
 
 
@@ -133,7 +134,7 @@ def test_no_private_attribute_is_listed_that_is_not_used():
 
 
 def test_every_public_name_that_is_listed_is_used():
-    text = " ".join(file.read_text() for file in PACKAGE.glob("*.py") if file.name != "private_surface.py")
+    text = " ".join(file.read_text() for file in FILES if file.name != "private_surface.py")
     assert {name for name in LISTED if not name.startswith("_") and f".{name}" not in text} <= {
         each.name for each in surface.OVERRIDDEN
     }

@@ -8,6 +8,7 @@ import psutil
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
 from kafka_helpers import admin, create_topics, produce, read_all, wait_for
+from odd_headers import produce_odd
 
 from autoscaler.live.clients import client
 from autoscaler.live.journal import JournalTopic, Metrics
@@ -130,6 +131,7 @@ class TestPlanLog:
     def test_what_is_no_plan_is_passed_over(self, connection: Connection) -> None:
         PlanLog(connection).write(("payment-0",), None, "good")
         produce(connection.bootstrap_servers, connection.namespace, Topic.PLANS, [b"{}", b"not json", b"", FOREIGN])
+        produce_odd(connection.bootstrap_servers, connection.namespace, Topic.PLANS, b"{", b"}")
         newest = PlanLog(connection).newest
         assert newest is not None
         assert newest.reason == "good"
@@ -196,6 +198,7 @@ class TestProgress:
         now_us = int(time.time() * 1e6)
         reports = [report("payment-0", now_us - 9), report("payment-1", now_us - 5_000_000, 7), b"nonsense", FOREIGN]
         reports += [report("payment-0", now_us)]
+        produce_odd(connection.bootstrap_servers, connection.namespace, Topic.PROGRESS, b"{", b"}")
         produce(connection.bootstrap_servers, connection.namespace, Topic.PROGRESS, reports)
         reader = ProgressReader(connection)
         try:

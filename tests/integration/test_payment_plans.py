@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from kafka_helpers import create_topics, read_all, wait_for
+from odd_headers import produce_odd
 from payment_group import PaymentGroup, assert_effects
 
 from contracts.events import DeadLetter
@@ -149,6 +150,8 @@ def test_no_record_ends_a_replica_and_each_that_cannot_be_settled_has_its_letter
     for value in HOSTILE:
         for key in (b"\xff", b"k" * 50_000, None):
             group.write(Topic.PAYMENTS_REQUESTED, value, key=key, partition=2)
+    for topic, partition in ((Topic.PAYMENTS_REQUESTED, 2), (Topic.PLANS, 0), (Topic.PROGRESS, 0)):
+        produce_odd(group.kafka, group.namespace, topic, b"{", b"}", partition=partition)
     group.ask(30)
 
     assert assert_effects(group.wait_until_served(), 30) == 0
@@ -156,7 +159,7 @@ def test_no_record_ends_a_replica_and_each_that_cannot_be_settled_has_its_letter
         msgspec.json.decode(record.value(), type=DeadLetter)
         for record in read_all(group.kafka, group.namespace, Topic.DEAD_LETTERS)
     ]
-    assert sorted(letter.offset for letter in letters) == list(range(3 * len(HOSTILE)))
+    assert sorted(letter.offset for letter in letters) == list(range(3 * len(HOSTILE) + 2))
     assert all(letter.reasons and letter.stage == "payment" for letter in letters)
 
 

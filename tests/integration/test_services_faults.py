@@ -15,6 +15,7 @@ from aiokafka.partitioner import murmur2
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 from kafka_helpers import admin, end_offsets, produce, read_all, wait_for
+from odd_headers import produce_odd
 from services_stack import Stack, a_stack, order, order_without_id, settled, shipment
 
 from contracts.events import DeadLetter
@@ -181,11 +182,12 @@ def test_no_record_can_end_a_service(stack: Stack, service: str, source: Topic, 
     }[source]
     huge = "x" * 990_000
     bad = [*FOREIGN, *(spoilt(good) for _ in range(200)), good.replace(b'"o-last"', f'"{huge}"'.encode())]
+    produce_odd(stack.kafka, stack.namespace, target, b"not", b"its own")
     stack.start(service)
     process = stack.processes[service]
     produce(stack.kafka, stack.namespace, source, bad, partition=0, headers={"partition": b"\xff", "a": b""})
     produce(stack.kafka, stack.namespace, source, [b"no record"], key=huge.encode(), partition=0)
-    produce(stack.kafka, stack.namespace, source, [good], partition=0)
+    produce_odd(stack.kafka, stack.namespace, source, b"no record", good, b"nor this")
     wait_for(
         lambda: b"o-last" in {record.key() for record in read_all(stack.kafka, stack.namespace, target)},
         "the good record behind them is processed",

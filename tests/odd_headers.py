@@ -1,0 +1,45 @@
+"""Records with a header whose name is not UTF-8: Kafka takes them, and no client of ours would write one."""
+
+import asyncio
+import time
+from typing import Any, Final
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.record.default_records import _DefaultRecordBatchBuilderPy
+
+from contracts.topics import Topic, qualified
+
+NAME: Final = b"\xff\xfe\xe4"
+
+
+class NoText(str):
+    """A name of these bytes."""
+
+    def encode(self, *_: Any) -> bytes:
+        return NAME
+
+
+def odd_batch(*values: bytes) -> _DefaultRecordBatchBuilderPy:
+    """Return a batch of `values`; every second of them has such a header."""
+    builder = _DefaultRecordBatchBuilderPy(2, 0, 0, -1, -1, -1, 1_000_000)
+    for number, value in enumerate(values):
+        builder.append(number, int(time.time() * 1000), b"odd", value, [(NoText(), b"1")] if number % 2 else [])
+    return builder
+
+
+def produce_odd(kafka: str, namespace: str, topic: Topic, *values: bytes, partition: int = 0) -> None:
+    """Write `values` as one such batch and wait until the broker has it."""
+
+    async def write() -> None:
+        producer = AIOKafkaProducer(bootstrap_servers=kafka)
+        await producer.start()
+        try:
+            batch = producer.create_batch()
+            for value in values:
+                batch.append(key=None, value=value, timestamp=None)
+            batch._builder = odd_batch(*values)
+            await (await producer.send_batch(batch, qualified(namespace, topic), partition=partition))
+        finally:
+            await producer.stop()
+
+    asyncio.run(write())

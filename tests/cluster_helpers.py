@@ -59,12 +59,12 @@ def bootstrap(cluster: Broker) -> str:
 
 
 def wait_until_whole(cluster: Broker, *, deadline_s: float = 30.0) -> None:
-    """Wait until every node has an up-to-date copy of every partition: one may die without loss."""
+    """Wait until every copy of every partition is up to date: where there are three, a node may die without loss."""
     client = admin(bootstrap(cluster))
 
     def whole() -> bool:
         topics = client.list_topics(timeout=60).topics.values()
-        return all(len(each.isrs) == len(cluster.nodes) for topic in topics for each in topic.partitions.values())
+        return all(len(each.isrs) == len(each.replicas) for topic in topics for each in topic.partitions.values())
 
     wait_for(whole, "every copy is up to date", deadline_s=deadline_s)
 

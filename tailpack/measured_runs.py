@@ -9,17 +9,15 @@ from itertools import product
 from pathlib import Path
 
 import msgspec
-from confluent_kafka import Producer
 from rich.console import Console
 
 from bench import results
+from bench.handover.load import fill
 from bench.results import LiveRow, ProcessRow, ServiceRateRow, SimulatedSide, StartupRow
 from bench.scenario import load_scenario
-from contracts.clock import now_us
 from contracts.connection import Connection
-from contracts.topics import Topic, qualified
+from contracts.topics import Topic
 from contracts.validation import as_environment
-from loadgen.orders import Orders, payment_event
 from report.result import Result
 from report.run_info import RunInfo
 from tailpack import provenance
@@ -119,20 +117,9 @@ def measured_service_rate(service_time_s: float, events: int, console: Console) 
     Raises TailpackError when they are not done within three times the ideal time, and half a minute.
     """
     with console.status(f"serving {events} events of {service_time_s} s"), own_kafka("rate", 1) as connection:
-        _fill(connection, events)
+        fill(connection, events, partitions=1)
         with tempfile.TemporaryDirectory() as folder:
             return _serve(connection, service_time_s, events, Path(folder))
-
-
-def _fill(connection: Connection, events: int) -> None:
-    producer = Producer(connection.librdkafka() | {"linger.ms": "5"})
-    orders = Orders(connection.namespace, seed=1)
-    topic, at_us = qualified(connection.namespace, Topic.PAYMENTS_REQUESTED), now_us()
-    for number in range(events):
-        record = payment_event(orders.order(number), at_us, partition=0)(at_us)
-        producer.produce(topic, record.value, record.key, partition=0)
-        producer.poll(0)
-    producer.flush(30)
 
 
 def _serve(connection: Connection, service_time_s: float, events: int, folder: Path) -> ServiceRateRow:

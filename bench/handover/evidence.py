@@ -25,6 +25,12 @@ class Row(msgspec.Struct, frozen=True, gc=False):
     replica: str
 
 
+class Settled(msgspec.Struct, frozen=True, gc=False):
+    """A record of the topic payments.settled, as much of it as is needed."""
+
+    timeline: Row
+
+
 @dataclass(frozen=True, slots=True)
 class Served:
     """Records of the timeline topic in order of `done_us`: columns of one length."""

@@ -14,13 +14,14 @@ from typing import Final
 
 import msgspec
 import numpy as np
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 
 from autoscaler.live.clients import reader
 from bench.handover import courses
 from bench.handover.children import Children
-from bench.handover.evidence import IntArray, Row
+from bench.handover.evidence import IntArray, Settled
 from bench.handover.experiment import Announce
+from bench.handover.load import fill
 from bench.handover.outcomes import Faults, HandoverResult
 from bench.handover.setup import ExperimentError, Setup
 from contracts.clock import now_us
@@ -28,7 +29,7 @@ from contracts.connection import Connection
 from contracts.delivery import Guarantee
 from contracts.topics import PIPELINE_PARTITIONS, Topic, qualified
 from contracts.validation import as_environment
-from loadgen.orders import Orders, payment_event
+from report.measures import percentile_us
 
 WARM_SHARE: Final = 0.2
 """Of the events of the throughput run, that are not counted."""
@@ -58,10 +59,6 @@ class GuaranteeRow(Faults, frozen=True, kw_only=True):
     """Every run counts: the generator was on time, and every step came to its end."""
 
 
-class _Settled(msgspec.Struct):
-    timeline: Row
-
-
 class Sight:
     """Notes, in a thread of its own, when each settled payment can be read."""
 
@@ -76,7 +73,7 @@ class Sight:
         self._thread = threading.Thread(target=self._look, daemon=True)
 
     def _look(self) -> None:
-        decode = msgspec.json.Decoder(_Settled).decode
+        decode = msgspec.json.Decoder(Settled).decode
         while not self._ends.is_set():
             record = self._consumer.poll(POLL_S)
             if record is not None and record.error() is None:
@@ -130,13 +127,7 @@ def throughput(connection: Connection, guarantee: Guarantee, partitions: int, ev
 
     Raises ExperimentError when it does not serve them all in time.
     """
-    producer, orders = Producer(connection.librdkafka() | {"enable.idempotence": "true"}), Orders("throughput", 1)
-    topic, at_us = qualified(connection.namespace, Topic.PAYMENTS_REQUESTED), now_us()
-    for number in range(events):
-        record = payment_event(orders.order(number), at_us + number, number % partitions)(at_us)
-        producer.produce(topic, record.value, record.key, record.partition)
-        producer.poll(0)
-    if producer.flush(THROUGHPUT_DEADLINE_S):
+    if fill(connection, events, partitions):
         raise ExperimentError("the events of the throughput run were not taken by the broker")
     told = {"TAILPACK_GUARANTEE": str(guarantee), "TAILPACK_SERVICE_TIME_S": "0"}
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, Sight(connection).watching() as sight:
@@ -159,18 +150,18 @@ def throughput(connection: Connection, guarantee: Guarantee, partitions: int, ev
 
 def _row(guarantee: Guarantee, results: list[HandoverResult], times: IntArray, rates: list[float]) -> GuaranteeRow:
     intended, served, seen = times.T
-    served_s, seen_s = (served - intended) / 1e6, (seen - intended) / 1e6
+    served_us, seen_us = served - intended, seen - intended
     figures = [one.figures for one in results]
     return GuaranteeRow(
         guarantee=guarantee,
         runs=len(results),
         events=len(times),
         handovers=sum(one.handovers for one in figures),
-        served_p50_s=_rank(served_s, 50),
-        served_p999_s=_rank(served_s, 99.9),
-        seen_p50_s=_rank(seen_s, 50),
-        seen_p99_s=_rank(seen_s, 99),
-        seen_p999_s=_rank(seen_s, 99.9),
+        served_p50_s=percentile_us(served_us, 0.5) / 1e6,
+        served_p999_s=percentile_us(served_us, 0.999) / 1e6,
+        seen_p50_s=percentile_us(seen_us, 0.5) / 1e6,
+        seen_p99_s=percentile_us(seen_us, 0.99) / 1e6,
+        seen_p999_s=percentile_us(seen_us, 0.999) / 1e6,
         moved_p99_s=max(one.moved_p99_s or 0.0 for one in figures),
         throughput=round(sum(rates) / len(rates), 1),
         lost=sum(one.lost for one in figures),
@@ -179,8 +170,3 @@ def _row(guarantee: Guarantee, results: list[HandoverResult], times: IntArray, r
         offset_regressions=sum(one.offset_regressions for one in figures),
         valid=all(one.valid for one in results),
     )
-
-
-def _rank(values: "np.typing.NDArray[np.float64]", percent: float) -> float:
-    """Return the nearest-rank percentile."""
-    return round(float(np.percentile(values, percent, method="inverted_cdf")), 6)

@@ -26,6 +26,7 @@ LEAD_US: Final = 300_000
 """The first event is intended this long after the generator is ready."""
 LONGEST_PAUSE_S: Final = 0.02
 FLUSH_DEADLINE_S: Final = 10.0
+FILL_DEADLINE_S: Final = 60.0
 SENT_FILE: Final = "load-sent.json"
 
 
@@ -86,6 +87,17 @@ def send_until(stopped: Callable[[], bool], settings: LoadSettings, connection: 
         lateness_p99_us=percentile_us(np.array(late_us, dtype=np.int64), 0.99),
         lateness_max_us=max(late_us),
     )
+
+
+def fill(connection: Connection, events: int, partitions: int) -> int:
+    """Lay `events` ready, round robin; return how many of them the broker did not take."""
+    producer, orders = Producer(connection.librdkafka() | {"enable.idempotence": "true"}), Orders("ready", 1)
+    topic, at_us = qualified(connection.namespace, Topic.PAYMENTS_REQUESTED), now_us()
+    for number in range(events):
+        event = payment_event(orders.order(number), at_us + number, number % partitions)(at_us)
+        producer.produce(topic, event.value, event.key, event.partition)
+        producer.poll(0)
+    return int(producer.flush(FILL_DEADLINE_S))
 
 
 def main() -> None:

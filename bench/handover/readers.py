@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from autoscaler.live.clients import reader
 from autoscaler.live.progress_reader import ProgressReader
-from bench.handover.evidence import UNKNOWN, IntArray, Row
+from bench.handover.evidence import UNKNOWN, IntArray, Row, Settled
 from contracts.connection import Connection
 from contracts.progress import Progress, Round
 from contracts.topics import PIPELINE_PARTITIONS, Group, Topic, qualified
@@ -21,10 +21,6 @@ COMMITS_EVERY_S: Final = 0.3
 COMMITS_DEADLINE_S: Final = 0.5
 
 
-class _Settled(msgspec.Struct):
-    timeline: Row
-
-
 class TimelineReader:
     """Every event finished so far, and who finished an event of which partition last."""
 
@@ -33,7 +29,7 @@ class TimelineReader:
         self._consumer = Consumer(reader(connection, isolation_level="read_committed", **few_fetches) | NO_ENDS)
         topic = qualified(connection.namespace, Topic.PAYMENTS_SETTLED)
         self._consumer.assign([TopicPartition(topic, number, 0) for number in range(PIPELINE_PARTITIONS)])
-        self._decoder = msgspec.json.Decoder(_Settled)
+        self._decoder = msgspec.json.Decoder(Settled)
         self._last: dict[tuple[int, str], int] = {}
         self._owner: dict[int, tuple[int, str]] = {}
         self.rows: list[Row] = []

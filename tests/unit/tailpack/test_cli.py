@@ -23,21 +23,6 @@ from tailpack import reporting
 from tailpack.cli import main as cli
 from tailpack.local.jars import java
 
-FIVE_MISTAKES = """
-name = "own"
-description = "mine"
-topology = "payment-only"
-duration_s = 601
-[load]
-workload = "w1"
-speed = 2
-spacing = "bursts"
-split = "random"
-[payment]
-partitions = "five"
-[autoscaler]
-policy = "algorithm-7"
-"""
 REACH = ("--bootstrap-servers", "127.0.0.1:1", "--namespace", "demo")
 
 
@@ -97,19 +82,14 @@ def test_every_command_explains_itself(tailpack: Command, words: tuple[str, ...]
     assert not words or f"Example: tailpack {words[0]} " in ended.out or f"Example: tailpack {words[0]}\n" in ended.out
 
 
-def test_scenarios_are_listed_for_people_and_for_programs(tailpack: Command) -> None:
-    table, listed = tailpack("scenarios"), json.loads(tailpack("scenarios", "--json").out)
-    assert [one["name"] for one in listed] == scenario_names()
-    assert listed[0]["autoscaler"]["policy"] in POLICIES
-    for name in scenario_names():
-        assert re.search(rf"^ *{name} ", table.out, re.MULTILINE)
-
-
-def test_policies_are_listed_for_people_and_for_programs(tailpack: Command) -> None:
-    table, listed = tailpack("policies"), json.loads(tailpack("policies", "--json").out)
-    assert listed == {name: factory.description for name, factory in POLICIES.items()}
-    for name in POLICIES:
-        assert re.search(rf"^ *{name} ", table.out, re.MULTILINE)
+def test_scenarios_and_policies_are_listed_for_people_and_for_programs(tailpack: Command) -> None:
+    scenarios, policies = (json.loads(tailpack(what, "--json").out) for what in ("scenarios", "policies"))
+    assert [one["name"] for one in scenarios] == scenario_names()
+    assert scenarios[0]["autoscaler"]["policy"] in POLICIES
+    assert policies == {name: factory.description for name, factory in POLICIES.items()}
+    for what, names in (("scenarios", scenario_names()), ("policies", POLICIES)):
+        table = tailpack(what).out
+        assert all(re.search(rf"^ *{name} ", table, re.MULTILINE) for name in names)
 
 
 @pytest.mark.parametrize(
@@ -119,6 +99,11 @@ def test_policies_are_listed_for_people_and_for_programs(tailpack: Command) -> N
         (("demo", "--policy", "best"), r"demo\.toml: autoscaler\.policy: 'best' is unknown; known are algorithm-1, .*"),
         (("run", "none.toml"), r"none\.toml: cannot be read \(No such file or directory\)"),
         (("run", "w1", "--duration-s", "601"), r"w1\.toml: duration_s: 601 is too long: .* 600 s"),
+        (
+            ("run", "w1", "--set", "payment.delivery=lazy", "--set", "startup_s=soon"),
+            r"w1\.toml: payment\.delivery = 'lazy': .*, eager, .*\n"
+            r"tailpack: w1\.toml: simulation\.startup_s = 'soon': .*",
+        ),
         (("run",), r"Missing argument 'SCENARIO'\."),
         (("simulate", "w1", "--polcy", "linear"), r"No such option: --polcy .*--policy.*"),
         (("simulte", "w1"), r"No such command 'simulte'\. Did you mean 'simulate'\?"),
@@ -132,8 +117,8 @@ def test_policies_are_listed_for_people_and_for_programs(tailpack: Command) -> N
         (("bench", "pictures", "/dev/null/x"), r"/dev/null: Not a directory; name a folder"),
         (("bench", "tables", "none.md"), r"none\.md: No such file or directory; name a place that exists"),
         (("run", "w1", "--set", "payment.delivery"), r"--set 'payment\.delivery': must be KEY=VALUE, .*"),
-        (("run", "w1", "--set", "payment.delivery=lazy"), r"w1\.toml: payment\.delivery = 'lazy': .*, eager, .*"),
         (("run", "w1", "--seed", "x"), r"Invalid value for '--seed': .*integer.*"),
+        (("report", "/"), r"/ is not the folder of a run: it holds no run\.json"),
         (
             ("report", "no.such.topic"),
             r"no\.such\.topic is no folder; .* --bootstrap-servers, or .*tailpack kafka start",
@@ -170,7 +155,7 @@ def test_policies_are_listed_for_people_and_for_programs(tailpack: Command) -> N
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_what_can_be_mended_is_one_line_and_status_2(
+def test_what_can_be_mended_is_one_line_each_and_status_2(
     tailpack: Command, tmp_path: Path, words: tuple[str, ...], line: str
 ) -> None:
     ended = tailpack(*words)
@@ -197,23 +182,6 @@ def test_without_a_java_nothing_is_begun(tailpack: Command, monkeypatch: pytest.
     assert (ended.status, ended.out) == (2, "")
     assert "JAVA_HOME=/nowhere holds no bin/java; install one: " in ended.err
     assert list(tmp_path.iterdir()) == []
-
-
-def test_five_mistakes_in_a_scenario_file_are_five_lines(tailpack: Command, tmp_path: Path) -> None:
-    (tmp_path / "own.toml").write_text(FIVE_MISTAKES, encoding="utf-8")
-    ended = tailpack("run", "own.toml")
-    lines = ended.err.splitlines()
-    assert ended.status == 2
-    assert len(lines) == 5
-    for key in ("load.speed", "load.spacing", "payment.partitions", "duration_s", "autoscaler.policy"):
-        assert len([line for line in lines if line.startswith(f"tailpack: own.toml: {key}")]) == 1
-    assert not (tmp_path / "out").exists()
-
-
-def test_the_report_of_a_folder_that_is_no_run(tailpack: Command, tmp_path: Path) -> None:
-    (tmp_path / "holiday").mkdir()
-    ended = tailpack("report", "holiday")
-    assert ended == Ended(2, "", "tailpack: holiday is not the folder of a run: it holds no run.json\n")
 
 
 def test_the_status_of_a_broker_that_does_not_run(tailpack: Command) -> None:

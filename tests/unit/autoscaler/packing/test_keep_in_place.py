@@ -30,13 +30,6 @@ def can_be_emptied(held, consumer):
     return True
 
 
-def test_nothing_moves_while_everything_fits():
-    """Nobody is overfull; what is left in 1 fits nowhere else."""
-    loads, owners = {0: 70.0, 1: 40.0, 2: 35.0}, {0: 0, 1: 1, 2: 1}
-
-    assert keep_in_place(loads, owners, CAPACITY) == owners
-
-
 @given(situations())
 def test_stays_put_when_nobody_is_overfull_and_nobody_can_be_emptied(situation):
     loads, owners, order = situation

@@ -49,17 +49,6 @@ def test_partitions_are_balanced_over_the_fewest_bins():
     assert [one.arrival_rate for one in bins] == [110, 110]
 
 
-def test_lag_demands_bins_where_the_rate_does_not():
-    assert partitions_of(least_loaded([Item(0, 20, 60), Item(1, 10, 31)], REPLICA)) == [[0], [1]]
-    assert partitions_of(least_loaded([Item(0, 20, 60), Item(1, 10, 30)], REPLICA)) == [[0, 1]]
-
-
-def test_the_least_loaded_bin_is_passed_over_when_it_lacks_room_for_the_lag():
-    bins = least_loaded([Item(0, 50, 0), Item(1, 40, 80), Item(2, 9, 20)], REPLICA)
-
-    assert partitions_of(bins) == [[0, 2], [1]]
-
-
 def test_a_partition_above_the_capacity_has_a_bin_that_only_idle_ones_join():
     bins = least_loaded([Item(0, 500, 0), Item(1, 1, 900), Item(2, 5, 5), Item(3, 0, 0)], REPLICA)
 

@@ -5,19 +5,13 @@ import itertools
 import msgspec
 import numpy as np
 import pytest
-from oracles.reference_engine import ReferenceEngine
-from oracles.reference_pool import ReferencePool
 from unit.autoscaler.builders import Wants
 from unit.autoscaler.simulator.worlds import workload_of
 
 from autoscaler.model import Action, Decision, Plan
-from autoscaler.policies.registry import make_policy
-from autoscaler.policies.settings import GuardSettings, PolicySettings
-from autoscaler.simulator import world
 from autoscaler.simulator.arrivals import Arrivals, Workload
 from autoscaler.simulator.run import simulate
-from autoscaler.simulator.settings import Change, DeliverySettings, Failure, SimulationSettings
-from contracts.delivery import Delivery
+from autoscaler.simulator.settings import Change, Failure, SimulationSettings
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
 from report.measures import replica_minutes
 from report.spark.group_history import only, paid
@@ -128,27 +122,3 @@ def test_events_that_were_finished_but_not_committed_are_served_twice():
     assert run.duplicates == 20
     assert run.repeated.tolist() == list(range(0, 40, 2))
     assert len(run.events.done_us) == 100
-
-
-RAMP = [int(10 + 3.5 * second) for second in range(60)] + [int(220 - 4 * second) for second in range(50)]
-
-
-@pytest.mark.parametrize("delivery", Delivery)
-def test_the_reference_engines_give_the_same_run_to_the_last_event(delivery, monkeypatch):
-    settings = SimulationSettings(
-        delivery=DeliverySettings(delivery=delivery, heartbeat_s=0.5), startup_s=2.0, failures=(Failure(40.0),)
-    )
-
-    def run():
-        return simulate(bursts(RAMP), make_policy("algorithm-2", PolicySettings(), GuardSettings()), settings)
-
-    compiled = run()
-    monkeypatch.setattr(world, "Engine", ReferenceEngine)
-    monkeypatch.setattr(world, "Pool", ReferencePool)
-    reference = run()
-    assert len(compiled.changes) >= 5
-    assert compiled.events.started_us.tolist() == reference.events.started_us.tolist()
-    assert compiled.events.done_us.tolist() == reference.events.done_us.tolist()
-    assert compiled.events.replica.tolist() == reference.events.replica.tolist()
-    assert list(compiled.entries()) == list(reference.entries())
-    assert compiled.requested == reference.requested

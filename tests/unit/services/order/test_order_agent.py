@@ -9,22 +9,12 @@ from typing import Any
 import msgspec
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
+from services_stack import order
 
 from contracts.connection import Connection
 from contracts.events import DeadLetter, Grouping, PaymentRequested
 from services.common.service import Service
 from services.order.app import OrderSettings, build
-
-ORDER = {
-    "v": 1,
-    "order_id": "o-1",
-    "customer": "ada",
-    "merchant": "books",
-    "country": "DE",
-    "currency": "EUR",
-    "amount_minor": 1250,
-    "card_number": "4111111111111111",
-}
 
 
 class Memory:
@@ -65,7 +55,7 @@ async def put(context: Any, value: bytes | None, **headers: bytes) -> None:
 
 async def test_an_order_becomes_a_payment_request_in_its_partition(tmp_path: Path) -> None:
     async with order_agent(tmp_path) as (service, context, memory):
-        await put(context, msgspec.json.encode(ORDER), partition=b"7", intended_at=b"123", placed_at=b"456")
+        await put(context, order("o-1"), partition=b"7", intended_at=b"123", placed_at=b"456")
         ((value, partition),) = memory.on("t.payments.requested")
         request = msgspec.json.decode(value, type=PaymentRequested)
         assert partition == 7
@@ -77,10 +67,10 @@ async def test_an_order_becomes_a_payment_request_in_its_partition(tmp_path: Pat
 
 async def test_what_cannot_be_accepted_becomes_a_dead_letter(tmp_path: Path) -> None:
     async with order_agent(tmp_path) as (service, context, memory):
-        for value in (b"{", None, msgspec.json.encode({**ORDER, "v": 2}), b" " * 20_000):
+        for value in (b"{", None, order("o-1", v=2), b" " * 20_000):
             await put(context, value)
-        await put(context, msgspec.json.encode(ORDER), partition=b"9")
-        await put(context, msgspec.json.encode(ORDER), intended_at=b"soon")
+        await put(context, order("o-1"), partition=b"9")
+        await put(context, order("o-1"), intended_at=b"soon")
         letters = [msgspec.json.decode(value, type=DeadLetter) for value, _ in memory.on("t.dead.letters")]
         found = [letter.reasons[0] for letter in letters]
         told = ["not JSON", "no value", "version 2 is unknown", "20000 bytes", "partition is 9", "intended_at"]

@@ -8,7 +8,8 @@ from typing import Final
 from bench.markdown import sources, table
 from bench.results import Origin, load
 from studies.paper.readings import BY_CHANCE, COMPUTED, ON_A_CLUSTER, SETTINGS, in_words
-from studies.paper.statement import RULE, PaperFigures
+from studies.paper.rule import RULE
+from studies.paper.statement import PaperFigures
 from studies.published import DIFFERS, REPRODUCED, UNKNOWN
 
 HEADER = ("", "theirs", "ours", "reading", "verdict")

@@ -1,12 +1,11 @@
-"""What papers say, the runs that may reproduce it, and the rule by which it is reproduced or differs.
+"""What papers say, and the runs that may reproduce it.
 
 Nobody marks anything by hand.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import fmean
-from typing import Any, Final, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -19,20 +18,8 @@ from bench.simulation.result import SimulationResult
 from loadgen.shapes import IntArray
 from loadgen.workloads import WORKLOADS
 from report.statistics import paired_difference
-from report.wording import share
+from studies.paper.rule import FACT, RULES, off_by, points, value_of
 from studies.published import DIFFERS, REPRODUCED, UNKNOWN, Published
-
-SHARE: Final = 0.01
-COST: Final = 0.03
-ACTIONS: Final = 1
-FACT: Final = 0.005
-RULE: Final = (
-    "**Reproduced**: under one and the same reading of what was run, every printed figure lies within the range of "
-    f"our seeds, widened by {100 * SHARE:g} point of events in SLA, {100 * COST:g} % of replica-minutes, {ACTIONS} "
-    f"scale action. Figures that need no run: within {100 * FACT:g} %. A conclusion (`A > B`): seed by seed, a "
-    "reading that both rows share says so beyond chance (95 %), and none says the opposite. **Differs**: otherwise; "
-    "the nearest reading is shown. **Cannot be checked**: it was measured with what nobody else has."
-)
 
 
 class PaperFigures(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,7 +120,7 @@ class Claim(Statement):
         if not results:
             return self._beside(theirs, why="nothing was run")
         off = {
-            reading: {name: _off_by(name, value, some) for name, value in printed.items()}
+            reading: {name: off_by(name, value, some) for name, value in printed.items()}
             for reading, some in results.items()
         }
         wide = {
@@ -144,7 +131,7 @@ class Claim(Statement):
         why = [RULES[name].off(by) for name, by in wide[nearest].items()]
         return self._beside(
             theirs,
-            ours=", ".join(RULES[name].ours([_value(name, one) for one in results[nearest]]) for name in printed),
+            ours=", ".join(RULES[name].ours([value_of(name, one) for one in results[nearest]]) for name in printed),
             reading="; ".join(filter(None, [nearest.name, *_settings(nearest.apart), nearest.way])),
             settings=_settings(nearest.changes),
             readings=tuple(one.name for one in results),
@@ -167,7 +154,7 @@ class Contrast(Statement):
 
     def row(self, found: Mapping[Claim, Results]) -> PaperFigures:
         """Return under which readings it holds."""
-        printed = _points(self.better.published.in_sla - self.worse.published.in_sla)
+        printed = points(self.better.published.in_sla - self.worse.published.in_sla)
         better, worse = ({one.name: some for one, some in found.get(row, {}).items()} for row in self.claims())
         shared = {
             name: paired_difference([one.in_sla for one in some], [one.in_sla for one in worse[name]])
@@ -184,7 +171,7 @@ class Contrast(Statement):
         means = [difference.mean for difference in shared.values()]
         return self._beside(
             printed,
-            ours=f"{100 * min(means):+.1f} to {_points(max(means))}",
+            ours=f"{100 * min(means):+.1f} to {points(max(means))}",
             reading="every reading",
             readings=tuple(shared),
             reproducing=tuple(name for name, agrees in said.items() if agrees),
@@ -260,56 +247,8 @@ def totals(workload: str) -> IntArray:
     return counts if counts.ndim == 1 else np.asarray(counts.sum(axis=1))
 
 
-def _ours_in_sla(shares: Sequence[float]) -> str:
-    spread = f" ({share(min(shares))} to {share(max(shares))})" if max(shares) - min(shares) >= 0.00005 else ""
-    return f"{share(fmean(shares))}{spread}"
-
-
-class _Rule(NamedTuple):
-    """How a figure is said, and how far a printed one may lie outside the range of ours to be the same."""
-
-    printed: Callable[[Any], str]
-    ours: Callable[[Sequence[float]], str]
-    off: Callable[[float], str]
-    tolerance: float
-
-
-RULES: Final = {
-    "in_sla": _Rule(share, _ours_in_sla, lambda off: f"in SLA {_points(off)}", SHARE),
-    "replica_minutes": _Rule(
-        "{:g} r-m".format, lambda found: f"{fmean(found):.4g} r-m", lambda off: f"r-m {100 * off:+.1f} %", COST
-    ),
-    "scale_ups": _Rule("{} ups".format, lambda found: f"{fmean(found):.3g} ups", "scale-ups {:+g}".format, ACTIONS),
-    "scale_downs": _Rule(
-        "{} downs".format, lambda found: f"{fmean(found):.3g} downs", "scale-downs {:+g}".format, ACTIONS
-    ),
-    "max_below_s": _Rule(
-        "worst < {:g} s".format, lambda found: f"worst {max(found):.2f} s", "worst event {:+.2f} s".format, 1e-9
-    ),
-}
-"""Field of `Published` → its rule. Replica-minutes are off by a share of what was printed."""
-
-
-def _value(name: str, one: SimulationResult) -> float:
-    """Return our figure beside the printed one of that name."""
-    return (one.max_s or 0.0) if name == "max_below_s" else float(getattr(one, name))
-
-
-def _off_by(name: str, printed: float, results: Iterable[SimulationResult]) -> float:
-    """Return by how much the nearest of ours lies above (+) or below (−) what was printed; 0 inside the range."""
-    found = [_value(name, one) for one in results]
-    if name == "max_below_s":
-        return max(0.0, max(found) - printed)
-    nearest = min(max(printed, min(found)), max(found))
-    return (nearest - printed) / (printed if name == "replica_minutes" else 1)
-
-
 def _settings(changes: Sequence[tuple[str, Any]]) -> tuple[str, ...]:
     return tuple(f"{key}={value}" for key, value in changes)
-
-
-def _points(difference: float) -> str:
-    return f"{100 * difference:+.1f} points"
 
 
 def _plain(value: float) -> str:

@@ -7,11 +7,10 @@ be cut without anybody being told, as when a cable is pulled.
 import asyncio
 import socket
 import threading
-from collections.abc import Coroutine
 from contextlib import suppress
 from enum import StrEnum
 from types import TracebackType
-from typing import Any, Final
+from typing import Final
 
 LOOPBACK: Final = "127.0.0.1"
 CHUNK_BYTES: Final = 64 * 1024
@@ -70,26 +69,36 @@ class Proxy:
             self._thread.join()
 
     def _run(self) -> None:
-        self._loop.run_until_complete(self._serve())
-        self._loop.close()
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:  # ends what is left, and its sockets
+            runner.run(self._serve())
 
     async def _serve(self) -> None:
-        server = await asyncio.start_server(self._accepted, sock=self._listening)
-        await self._closing.wait()
-        server.close()
+        with self._listening:
+            self._listening.setblocking(False)
+            self._loop.add_reader(self._listening, self._accept)
+            await self._closing.wait()
+            self._loop.remove_reader(self._listening)
         for one in self._connections:
             one.cancel()
         await asyncio.gather(*self._connections, return_exceptions=True)
 
-    async def _accepted(self, from_client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
-        self._keep(self._connect(from_client, to_client))
-
-    def _keep(self, work: Coroutine[Any, Any, None]) -> None:
-        task = self._loop.create_task(work)
+    def _accept(self) -> None:
+        """Let one in. asyncio's own server would forget whom it lets in as it is closed, and leave the socket open."""
+        try:
+            client, _ = self._listening.accept()
+        except OSError:
+            return  # gone again
+        task = self._loop.create_task(self._connect(client))
         self._connections.add(task)
-        task.add_done_callback(self._connections.discard)
 
-    async def _connect(self, from_client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
+        def ended(_: object) -> None:
+            self._connections.discard(task)
+            client.close()  # also where it was cancelled before it began
+
+        task.add_done_callback(ended)
+
+    async def _connect(self, client: socket.socket) -> None:
+        from_client, to_client = await asyncio.open_connection(sock=client)
         to_broker: asyncio.StreamWriter | None = None
         try:
             await self._open.wait()

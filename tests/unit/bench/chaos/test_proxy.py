@@ -1,8 +1,10 @@
 """The proxy passes, holds back without a word, and slows down; what was held back arrives later."""
 
+import gc
 import socket
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 
 import pytest
@@ -97,3 +99,15 @@ def test_closing_cuts_every_connection(echo: int) -> None:
         assert is_cut_off(client)
     with pytest.raises(ConnectionRefusedError):
         connected(port)
+
+
+def test_no_socket_is_left_of_a_proxy_that_is_closed_while_clients_come(echo: int) -> None:
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for _ in range(20):
+            with Proxy(echo) as proxy:
+                clients = [connected(proxy.port) for _ in range(5)]
+            for one in clients:
+                one.close()
+        gc.collect()
+    assert [str(one.message) for one in told] == []

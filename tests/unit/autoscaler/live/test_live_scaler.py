@@ -27,15 +27,11 @@ def test_a_requested_replica_starts_at_once_and_is_ready_with_its_first_report(w
     assert world.launcher.files["payment-0"].incarnation == "life-100", "a later autoscaler must be able to evict it"
 
 
-def test_reports_of_an_earlier_process_of_that_name_make_nobody_ready(world: ScalerWorld) -> None:
-    world.reports.tell("payment-0", FakeProcess(7))
-    world.scaler.request(["payment-0"])
-    world.step(1)
-    assert not world.scaler.ready("payment-0")
-
-
-def test_reports_of_an_earlier_process_make_nobody_ready_even_where_its_pid_is_given_again(world: ScalerWorld) -> None:
-    world.reports.tell("payment-0", FakeProcess(100))
+@pytest.mark.parametrize("pid", [7, 100])
+def test_reports_of_an_earlier_process_make_nobody_ready_even_where_its_pid_is_given_again(
+    world: ScalerWorld, pid: int
+) -> None:
+    world.reports.tell("payment-0", FakeProcess(pid))
     world.step()
     world.scaler.request(["payment-0"])
     assert world.launcher.newest("payment-0").pid == 100

@@ -76,16 +76,21 @@ def failed_future(outcome: Exception) -> "asyncio.Future[None]":
     return future
 
 
-@pytest.mark.parametrize("returned", [later, failed_future])
-async def test_what_was_returned_for_later_and_fails_ends_the_consumer_and_its_event_is_never_committed(returned):
+def raised(outcome: Exception) -> None:
+    raise outcome
+
+
+@pytest.mark.parametrize("fails", [raised, later, failed_future])
+async def test_without_an_error_callback_what_fails_now_or_later_ends_the_consumer_and_is_served_again(fails):
     async def handle(events: Sequence[Event]) -> Any:
-        return returned(OSError("the broker refused it"))
+        return fails(OSError("the broker refused it"))
 
     kitchen = Kitchen(handle)
     kitchen.queues.put(0, records(0, 1), 1)
     with pytest.raises(OSError, match="refused"):
         await kitchen.serve(lambda: False)
     assert kitchen.queues[0].committable is None
+    assert not kitchen.queues[0].is_idle, "a handover must not take it for done"
 
 
 @pytest.mark.parametrize("returned", [later, failed_future])
@@ -132,18 +137,6 @@ async def test_what_was_returned_for_later_and_is_cancelled_has_failed_and_is_no
     else:
         with pytest.raises(RuntimeError, match="cancelled"):
             await kitchen.serve(lambda: False)
-
-
-async def test_without_an_error_callback_what_a_handler_raises_ends_the_consumer_and_the_event_is_served_again():
-    async def handle(events: Sequence[Event]) -> None:
-        raise ValueError("bad event")
-
-    kitchen = Kitchen(handle)
-    kitchen.queues.put(0, records(0, 1), 1)
-    with pytest.raises(ValueError, match="bad event"):
-        await kitchen.serve(lambda: False)
-    assert kitchen.queues[0].committable is None
-    assert not kitchen.queues[0].is_idle, "a handover must not take it for done"
 
 
 async def test_with_an_error_callback_the_event_counts_as_done_and_the_next_follows():

@@ -10,7 +10,7 @@ from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment, Cons
 from contracts.clock import steady_s
 from contracts.plan import PlanRecord
 from contracts.validation import UNDECODABLE
-from services.consumer.rounds import Given, Introduction, Origin, decide
+from services.consumer.rounds import NEW, Given, Introduction, Origin, decide
 
 PROTOCOL_VERSION: Final = 0
 """Of Kafka's ConsumerProtocolSubscription and -Assignment: the one in which user data alone is ours."""
@@ -51,8 +51,10 @@ class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka
         """Called when the plan names partitions that this client has not heard of."""
         self.generation = -1
         """Generation of the present assignment."""
+        self.since = NEW
+        """Generation of its first."""
         self.given: dict[int, Given] = {}
-        """What was given up since."""
+        """What was given up since the present one."""
         self.draining = False
         self.asked_to_drain = False
         """The group knows that this member is draining."""
@@ -71,6 +73,7 @@ class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka
             plan=plan if self.last.asks else None,
             owned=tuple(sorted(self.claims())),
             generation=self.generation,
+            since=self.since,
             given=self.given,
             draining=self.draining,
             eager=self._eager,
@@ -110,6 +113,11 @@ class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka
             self.last = msgspec.json.decode(assignment.user_data or b"{}", type=Origin)
         except UNDECODABLE:  # a leader of another make: the assignment holds, its origin is unknown
             self.last = Origin()
+
+    def assigned(self, generation: int) -> None:
+        """The group's round `generation` is over, and has given this member an assignment."""
+        self.generation, self.given = generation, {}
+        self.since = min(self.since, generation)
 
     def forget(self) -> None:
         """The group has been left: nothing is owned any more."""

@@ -69,7 +69,7 @@ class Handover:
             await self.calls.lost(missed)
             await self.coordinator.fetch((), {})  # what waited was fetched already: begin at the group's offsets
         self._member = (str(self.coordinator.member_id), generation)
-        assignor.generation, assignor.given = generation, {}
+        assignor.assigned(generation)
         self.committer.open(generation)
         held = self.queues.held
         taken, released = partitions - held, held - partitions

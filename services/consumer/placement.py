@@ -15,9 +15,10 @@ class Member:
     """The group's own id: it decides ownership when two incarnations share a name."""
     name: str
     incarnation: str = ""
-    """Sorts by start time, so that the newest of one name is known."""
     draining: bool = False
     """It is about to leave and asks to be given nothing."""
+    since: int = 0
+    """Generation of the group in which its process came, which tells the newest of one name; see Introduction."""
 
 
 def place(
@@ -52,7 +53,7 @@ def place(
 def _eligible(plan: PlanRecord | None, members: Sequence[Member]) -> list[Member]:
     """Return who may own something, by name: the newest of each name; of those who stay and are planned, if any is."""
     newest: dict[str, Member] = {}
-    for member in sorted(members, key=lambda each: (each.incarnation, each.member_id)):
+    for member in sorted(members, key=lambda each: (each.since, each.incarnation, each.member_id)):
         newest[member.name] = member
     staying = [member for member in newest.values() if not member.draining] or list(newest.values())
     planned = [member for member in staying if plan is not None and member.name in plan.replicas]

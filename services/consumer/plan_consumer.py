@@ -53,7 +53,7 @@ LEAVE_DEADLINE_S: Final = 4.0
 class PlanConsumer:
     """One replica of a group: connects, warms up, serves under the plan, and leaves in order.
 
-    replica: its name in plans. Of two live processes of one name the later one owns the partitions.
+    replica: its name in plans. Of two live processes of one name the one that joined later owns the partitions.
     handle, or handle_batch: what to do with events. May return an awaitable, such as the future of `send`: the event
         is committed once that is done, and the next one need not wait.
     on_error: gets an event that has failed for good, instead of the topic of dead letters, and the last exception (for
@@ -98,7 +98,7 @@ class PlanConsumer:
         self._busy_s = busy_s
         self._close_s = CLOSE_DEADLINE_S
         self._vitals: Vitals | None = None
-        self._incarnation = f"{now_us():016d}-{secrets.token_hex(4)}"  # sorts by start time
+        self._incarnation = f"{now_us():016d}-{secrets.token_hex(4)}"
         self._queues = PartitionQueues(
             per_partition=self._options.concurrency_per_partition, batch_size=self._options.batch_size
         )

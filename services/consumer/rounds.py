@@ -20,6 +20,9 @@ from services.consumer.placement import Member, place
 MOST_FOLLOW_UPS: Final = 30
 """Rounds in a row that only wait for an owner to let go. Then it asks for the next round itself, once it has."""
 
+NEW: Final = 2**31 - 1
+"""More than any generation."""
+
 
 class Given(msgspec.Struct, frozen=True, array_like=True):
     """What the last owner of a partition says when it has given it up."""
@@ -45,6 +48,9 @@ class Introduction(msgspec.Struct, frozen=True, kw_only=True):
     """Partitions that it holds now (incremental), or held until this join (eager)."""
     generation: int = -1
     """Generation of its last assignment: of two claims the later one holds."""
+    since: int = 0
+    """Generation in which its process was given its first assignment; NEW before. Clocks can be set back and differ
+    between machines, the group's count can not: of two processes of one name the later one is known by it."""
     given: dict[int, Given] = {}
     """Partitions that it has given up since that assignment."""
     draining: bool = False
@@ -92,7 +98,7 @@ def decide(
     partitions: all of the topic. awaited: absent replicas whose partitions wait for their return.
     """
     owners = last_owners(introductions)
-    members = [Member(id_, one.name, one.incarnation, one.draining) for id_, one in introductions.items()]
+    members = [Member(id_, one.name, one.incarnation, one.draining, one.since) for id_, one in introductions.items()]
     wanted = place(plan, members, partitions, owners, awaited)
     held = {p: id_ for p, id_ in owners.items() if not introductions[id_].eager}
     granted = {id_: tuple(p for p in mine if held.get(p, id_) == id_) for id_, mine in wanted.items()}

@@ -15,7 +15,7 @@ from kafka_helpers import wait_for
 from plan_consumers import Playground, running, until
 
 from contracts.plan import Eviction
-from services.consumer import Event, Listeners, Options, PlanConsumer, Topics
+from services.consumer import Event, Listeners, Options, PlanConsumer, Topics, plan_consumer
 from services.consumer.listeners import Told
 
 pytestmark = pytest.mark.kafka
@@ -186,5 +186,28 @@ def test_an_event_longer_than_the_rebalance_time_out_delays_its_own_partition_on
         assert in_0 == [("one", "slow"), ("two", "next")], "not before the event was done"
         assert max(behind.values()) < REBALANCE_TIMEOUT_S / PAUSE_S / 2, f"events that waited for another's: {behind}"
         assert max(Counter((partition, value) for _, partition, value in handled).values()) == 1, "none twice"
+
+    asyncio.run(story())
+
+
+def test_of_two_with_one_name_the_later_one_serves_though_its_clock_was_set_back(
+    kafka: str, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def handle(event: Event) -> None: ...
+
+    async def story() -> None:
+        ground = Playground(kafka, namespace, 2)
+        ground.plan({0: "one", 1: "one"})
+        older = PlanConsumer("one", ground.connection, ground.topics, handle)
+        monkeypatch.setattr(plan_consumer, "now_us", lambda: 0)
+        later = PlanConsumer("one", ground.connection, ground.topics, handle)
+        async with running(older):
+            await until(lambda: older.partitions == (0, 1), "the older one serves")
+            async with running(later):
+                await until(lambda: (older.partitions, later.partitions) == ((), (0, 1)), "the later one serves")
+                ground.plan({0: "one", 1: "one"})
+                await until(lambda: later._clients.assignor.last.epoch == 2, "another round")
+                assert (older.partitions, later.partitions) == ((), (0, 1))
+            await until(lambda: older.partitions == (0, 1), "the older one serves again")
 
     asyncio.run(story())

@@ -10,7 +10,7 @@ from consumer_fakes import TOPIC
 from contracts.plan import PlanRecord
 from contracts.progress import RoundKind
 from services.consumer.assignor import BEHIND_S, PlanAssignor, introduced
-from services.consumer.rounds import Given, Introduction, Origin
+from services.consumer.rounds import NEW, Given, Introduction, Origin
 
 
 class Cluster:
@@ -76,7 +76,10 @@ def test_a_leader_whose_plan_names_partitions_it_has_not_heard_of_asks_for_them_
 def test_a_member_introduces_itself_with_what_it_holds_knows_and_has_given_up():
     one = assignor("a", plan(3, {0: "a"}))
     one.claims = lambda: {4, 0}
-    one.generation, one.given, one.draining = 9, {5: Given(12, 34)}, True
+    assert introduced("id", over_the_wire(one).user_data).since == NEW
+    one.assigned(7)
+    one.assigned(9)
+    one.given, one.draining = {5: Given(12, 34)}, True
     one.last = Origin(epoch=3, kind=RoundKind.PLAN, again=True, follow_ups=2)
 
     assert introduced("id", over_the_wire(one).user_data) == Introduction(
@@ -86,6 +89,7 @@ def test_a_member_introduces_itself_with_what_it_holds_knows_and_has_given_up():
         knows=3,
         owned=(0, 4),
         generation=9,
+        since=7,
         given={5: Given(12, 34)},
         draining=True,
         follows=RoundKind.PLAN,

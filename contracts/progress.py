@@ -96,4 +96,6 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     service: ServiceTimes = ServiceTimes()
     rounds: tuple[Round, ...] = ()
     """Rounds since the report before that changed what this replica owns, oldest first."""
+    unwell: tuple[str, ...] = ()
+    """The first reasons why the replica is not well, one sentence each: a partition is cut off, its lease is out."""
     v: int = PROGRESS_VERSION

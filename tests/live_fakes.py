@@ -119,6 +119,7 @@ class FakeReports:
         in_group: bool | None = None,
         processed: int = 0,
         busy_us: int = 0,
+        unwell: tuple[str, ...] = (),
     ) -> None:
         """in_group: whether it has a member id; by default only a member and one that asks to be drained do."""
         member = state in (ReplicaState.MEMBER, ReplicaState.DRAINING) if in_group is None else in_group
@@ -127,7 +128,7 @@ class FakeReports:
             member_id=f"member-{process.pid}" if member else "", generation=generation if member else -1,
             epoch=epoch, assigned_epoch=epoch if assigned_epoch is None else assigned_epoch, state=state,
             partitions=partitions, positions={}, processed=processed, busy_us=busy_us, rebalances=0,
-            at_us=0,
+            at_us=0, unwell=unwell,
         )  # fmt: skip
         self.heard_s[replica] = self._clock()
 

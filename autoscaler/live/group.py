@@ -9,7 +9,7 @@ from autoscaler.live.processes import ProcessScaler
 from autoscaler.live.progress_reader import STALE_AFTER_S, ProgressReader
 from autoscaler.live.publisher import REPAIR, Intent, Publisher, grown, round_robin
 from autoscaler.live.rebalances import Rebalances
-from autoscaler.live.troubles import LASTING
+from autoscaler.live.troubles import LASTING, first_few
 from autoscaler.model import Decision, GroupObservation, Plan, Replica
 from autoscaler.ports import NotReadyError
 from autoscaler.records import GroupStatus
@@ -165,6 +165,7 @@ class LiveGroup:
         self._scaler.reconcile(self._reports.poll(), unheard=self._too_many_are_silent())
         self._listen()
         self._rebalances.observe(self._reports.take_rounds())
+        self._tell_unwell()
         self._kill_hung()
         if self.intent is None:
             return
@@ -202,9 +203,15 @@ class LiveGroup:
         self._silent = {name: age_s for name, age_s in ages.items() if age_s > STALE_AFTER_S}
         if self._too_many_are_silent():
             self._blind_s = self._clock()
-        listed = ", ".join(list(self._silent)[:5]) + (", …" if len(self._silent) > 5 else "")
+        listed = first_few(self._silent, ", ")
         of_many = "; of so many nobody is taken for hung" if self._too_many_are_silent() else ""
         self._trouble("reports", f"no report from {listed} of {len(ages)} replicas{of_many}" if listed else "")
+
+    def _tell_unwell(self) -> None:
+        """Say what replicas say of themselves: a partition that is cut off, a membership that is in doubt."""
+        heard = (self._reports.newest(name) for name in self._ready() if name not in self._silent)
+        told = [f"{one.replica}: {why}" for one in heard if one is not None for why in one.unwell]
+        self._trouble("replicas", first_few(told, "; "))
 
     def _ready(self) -> list[str]:
         return [name for name in self._scaler.requested if self._scaler.ready(name)]

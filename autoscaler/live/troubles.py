@@ -1,7 +1,8 @@
 """What an operator should know now: said as it begins and as it ends, and listed on the health page between."""
 
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 from types import MappingProxyType
 from typing import Final
 
@@ -10,6 +11,14 @@ from autoscaler.ports import Policy
 
 LASTING: Final = 3
 """So many ticks in a row are no accident."""
+
+MOST_LISTED: Final = 5
+
+
+def first_few(told: Iterable[str], between: str) -> str:
+    """Return the first of `told` in a row, and a mark where there are more."""
+    few = list(islice(told, MOST_LISTED + 1))
+    return between.join((*few[:MOST_LISTED], *("…" for _ in few[MOST_LISTED:])))
 
 
 class Troubles:

@@ -2,6 +2,7 @@
 
 import errno
 import socketserver
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -134,6 +135,11 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Print what went wrong, but for a client that has given up: nobody is left to be told."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
+
     def server_bind(self) -> None:
         socketserver.TCPServer.server_bind(self)  # without the name look-up of HTTPServer, which may take seconds
         self.server_name, self.server_port = self.server_address[:2]  # type: ignore[assignment]

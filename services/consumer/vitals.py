@@ -1,9 +1,9 @@
 """What a replica tells of itself: its progress to the autoscaler, its health and its metrics to whoever asks."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from aiohttp import web
@@ -25,6 +25,9 @@ from services.consumer.server import Server
 
 OVERDUE_S: Final = 1.0
 """How long after its time-out a handler may still be ending."""
+MOST_TOLD: Final = 5
+LONGEST_TOLD: Final = 300
+"""Reasons in a report, and characters of each: all partitions may be cut off, and four reports a second go out."""
 PREFIX: Final = "tailpack_consumer_"
 
 
@@ -67,14 +70,16 @@ class Vitals:
             at_us=now_us(),
             service=self.server.service_times(),
             rounds=rounds,
+            unwell=first_few(self.health().reasons),
         )
 
     def health(self) -> Health:
         """Return whether the replica is well, and if not, every reason why."""
         held = self.queues.held
         commit_age_s = steady_s() - self.committer.confirmed_s
-        reasons = [f"partition {p} is not served on: {queue.cut_off}" for p, queue in self._sorted() if queue.cut_off]
-        if held and self.lease.is_out:
+        cut_off = sorted((p, queue.cut_off) for p, queue in self.queues.items() if queue.cut_off)
+        reasons = [f"partition {p} is not served on: {why}" for p, why in cut_off]
+        if (held or self.membership.state is ReplicaState.MEMBER) and self.lease.is_out:
             reasons.append(f"the group has not confirmed the membership for {self.lease.age_s:.1f} s: nothing is begun")
         if held and commit_age_s > self.options.session_s + self.options.commit_interval_s:
             reasons.append(f"what is done was not committed for {commit_age_s:.1f} s")
@@ -110,6 +115,7 @@ class Vitals:
             "events_waiting": (sum(len(queue.waiting) for queue in queues), "Events fetched and not begun"),
             "events_in_flight": (sum(len(queue.unfinished) for queue in queues), "Events begun and not done"),
             "lag": (sum(map(self._lag, health.partitions)), "Events of the partitions served that are not done"),
+            "lease_out": (self.lease.is_out, "1: nothing is begun before the group has confirmed the membership"),
             "lease_age_seconds": (health.lease_age_s, "Since the group confirmed the membership"),
             "commit_age_seconds": (health.commit_age_s, "Since all that was done was committed"),
             "handler_seconds": (server.longest_s(), "How long the longest handler has been at work"),
@@ -121,9 +127,6 @@ class Vitals:
                 metric.add_metric(list(labels.values()), float(value))
                 yield metric
 
-    def _sorted(self) -> list[tuple[int, Any]]:
-        return sorted(self.queues.items(), key=lambda item: item[0])
-
     def _lag(self, partition: int) -> int:
         position = self.queues[partition].position
         try:
@@ -131,6 +134,13 @@ class Vitals:
         except KafkaError:  # not fetched now
             return 0
         return 0 if end is None or position is None else max(0, end - position)
+
+
+def first_few(reasons: Sequence[str]) -> tuple[str, ...]:
+    """Return those that fit into a report, and how many more there are."""
+    more = len(reasons) - MOST_TOLD
+    cut = tuple(reason[:LONGEST_TOLD] for reason in reasons[:MOST_TOLD])
+    return (*cut, f"{more} more of the kind") if more > 0 else cut
 
 
 class Pages:

@@ -5,13 +5,15 @@ import functools
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+import msgspec
 import pytest
 from aiokafka.codec import has_zstd
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import NewTopic
-from kafka_helpers import wait_for
+from kafka_helpers import read_all, wait_for
 from plan_consumers import DEADLINE_S, Playground, running, until
 
+from contracts.progress import Progress
 from services.consumer import Event, OnLogReset, Options, PlanConsumer
 
 pytestmark = pytest.mark.kafka
@@ -60,6 +62,12 @@ def anew(ground: Playground) -> None:
     ground.admin.create_topics([NewTopic(name, ground.partitions)])[name].result(DEADLINE_S)
 
 
+def reported(ground: Playground) -> Progress:
+    """The newest report on the progress topic."""
+    newest = read_all(ground.kafka, ground.name, "progress")[-1]  # type: ignore[arg-type]  # not the pipeline's
+    return msgspec.json.decode(newest.value() or b"", type=Progress)
+
+
 def values(prefix: str, count: int) -> list[str]:
     return [f"{prefix}{number}" for number in range(count)]
 
@@ -103,6 +111,7 @@ async def test_who_begins_beyond_the_end_starts_over_or_says_so_while_others_are
         if policy is FAIL:
             await until(lambda: 0 in reader.cut_off(), "it is noticed")
             assert "ends at 10, before 500" in reader.cut_off()[0]
+            await until(lambda: reader.cut_off()[0] in "".join(reported(ground).unwell), "it is reported")
             await until(lambda: len(reader.handled) == 10, "the other partition is served")
         else:
             await until(lambda: len(reader.handled) == 20, "everything is handled")

@@ -65,6 +65,17 @@ def test_who_is_silent_is_marked_and_nobody_waits_for_it() -> None:
     assert not world.troubles.now
 
 
+def test_what_replicas_say_that_is_wrong_with_them_is_said_while_it_lasts() -> None:
+    world = started(2)
+    world.tell("payment-1", unwell=("partition 3 is not served on: its log was truncated",))
+    assert world.troubles.now == {"replicas": "payment-1: partition 3 is not served on: its log was truncated"}
+    world.tell("payment-0", unwell=tuple(f"partition {number}" for number in range(9)))
+    assert world.troubles.now["replicas"].endswith("payment-0: partition 4; …")
+    world.tell("payment-0")
+    world.tell("payment-1")
+    assert not world.troubles.now
+
+
 def test_a_controller_that_was_replaced_is_told() -> None:
     world = started(2)
     world.log.troubles = [FencedError("another one")]

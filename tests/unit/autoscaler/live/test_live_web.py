@@ -1,4 +1,6 @@
 import json
+import socket
+import struct
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -108,6 +110,20 @@ def test_over_http(server: WebServer) -> None:
         urllib.request.urlopen(f"http://127.0.0.1:{server.port}/nothing", timeout=5)
     assert refused.value.code == 404
     refused.value.close()
+
+
+def test_a_client_that_gives_up_leaves_no_trace(
+    server: WebServer, source: Source, state: State, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It closes while the answer is made, which is more than fits into what the network keeps."""
+    state.troubles = {"plans": "x" * 20_000_000}
+    for _ in range(3):
+        with socket.create_connection(("127.0.0.1", server.port)) as client:
+            client.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
+            client.recv(1)
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    server.close()  # waits for its threads
+    assert capsys.readouterr().err == ""
 
 
 def test_other_machines_are_not_let_in_unless_told(server: WebServer) -> None:

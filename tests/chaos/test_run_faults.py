@@ -66,7 +66,7 @@ def test_ctrl_c_leaves_no_process_behind(
         run.wait_for_second(second)
     family = run.family()
     run.interrupt(number)
-    status, result = run.ended(deadline_s=40)
+    status, result = run.ended()
     assert (status, result) == (130, {})
     assert "what was measured is kept: tailpack report" in run.errors
     assert "Traceback" not in run.errors

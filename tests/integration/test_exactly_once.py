@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, TopicPartition
 from confluent_kafka.admin import NewTopic
 from plan_consumers import DEADLINE_S, Playground, running, until
 
@@ -56,10 +56,10 @@ class Shop:
             found, ends = [], 0
             while ends < 2:
                 for record in reader.consume(500, 1.0):
-                    if record.error():
-                        ends += 1
-                    else:
+                    if record.error() is None:
                         found.append(record.value().decode())
+                    else:
+                        ends += record.error().code() == KafkaError._PARTITION_EOF
             return found
         finally:
             reader.close()

@@ -68,7 +68,7 @@ class Generator:
         (self.folder / "start_at").write_text(str(started_us))
         return started_us
 
-    def wait(self, deadline_s: float = 30) -> int:
+    def wait(self, deadline_s: float = 120) -> int:
         return self.process.wait(deadline_s)
 
     def said(self) -> str:

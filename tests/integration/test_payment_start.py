@@ -7,7 +7,7 @@ import sys
 import pytest
 from kafka_helpers import create_topics
 
-DEADLINE_S = 45
+DEADLINE_S = 120
 
 
 def run_payment(**variables: str) -> "subprocess.CompletedProcess[str]":

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from kafka_helpers import wait_for
+from kafka_helpers import DEADLINE_S, wait_for
 
 from contracts.processes import uninterrupted
 from tailpack.local.processes import Child
@@ -93,7 +93,7 @@ def test_a_command_at_work_ends_with_one_line(tmp_path: Path, words: tuple[str, 
         writing = wait_for(lambda: process.poll() is not None or opened(pipe), "somebody who reads the file")
         assert process.poll() is None, process.communicate()
         process.send_signal(number)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=DEADLINE_S)
         os.close(writing)
     assert (process.returncode, out, err.splitlines()[-1:]) == (130, "", ["tailpack: stopped"])
     assert "Traceback" not in err
@@ -112,5 +112,5 @@ def test_a_command_that_is_still_being_loaded_ends_in_the_same_way(tmp_path: Pat
         "main()\n"
     )
     with started(tmp_path, "-c", early) as process:
-        assert process.communicate(timeout=30) == ("", "tailpack: stopped\n")
+        assert process.communicate(timeout=DEADLINE_S) == ("", "tailpack: stopped\n")
     assert process.returncode == 130

@@ -38,7 +38,7 @@ def test_a_process_that_dies_at_start_is_named_with_its_reason(
 ) -> None:
     command = [sys.executable, "-m", "tailpack", "run", "smoke", "--bootstrap-servers", kafka]
     environ = os.environ | {f"TAILPACK_{variable}": "soon"}
-    ended = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=120, check=False)
+    ended = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=240, check=False)
     (run,) = (tmp_path / "out").iterdir()
     (said,) = ended.stderr.splitlines()
     name = said.split()[1]

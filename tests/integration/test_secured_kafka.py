@@ -23,7 +23,7 @@ def run(secured: SecuredKafka, out: Path, properties: Path) -> LiveRun:
 
 def only_line(live: LiveRun) -> str:
     """Return what a run that was refused says."""
-    status, _ = live.ended(deadline_s=45)
+    status, _ = live.ended()
     assert status == 2, live.errors
     (line,) = live.errors.strip().splitlines()
     return line

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.journal import JournalEntry, PartitionSeen, PlanWritten, TickChanges, TickRecord
-from contracts.journal_records import LARGEST, RECORD, Folder, Unfolder, entries
+from contracts.journal import JournalEntry, PartitionSeen, PlanWritten, TickRecord
+from contracts.journal_records import LARGEST, Folder, Unfolder, entries
 
 DAY_TICKS = 86_400
 
@@ -95,12 +95,3 @@ def test_what_is_too_large_for_a_record_comes_in_pieces(count: int) -> None:
 def test_records_of_before_are_entries_as_they_are() -> None:
     taken = [tick(number, seen([1, 2])) for number in range(3)]
     assert list(entries(msgspec.json.encode(one).decode() for one in taken)) == taken
-
-
-def test_a_quiet_tick_tells_no_partition() -> None:
-    folder = Folder()
-    partitions = seen([0] * 1000)
-    folder.records(tick(1, partitions))
-    record = RECORD.decode(folder.records(tick(2, partitions))[0])
-    assert isinstance(record, TickChanges)
-    assert record.partitions == ()

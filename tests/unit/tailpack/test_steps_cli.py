@@ -3,7 +3,6 @@
 import pytest
 from command_line import run
 
-from bench.scenario import load_scenario
 from tailpack import run as runner
 from tailpack.cli import run as run_commands
 from tailpack.cli.options import parse_changes
@@ -66,8 +65,3 @@ def test_jars_are_fetched_into_the_cache(monkeypatch, tmp_path):
 )
 def test_a_value_is_what_it_looks_like(text: str, key: str, value: object) -> None:
     assert parse_changes([text]) == {key: value}
-
-
-def test_a_scenario_takes_them() -> None:
-    one = load_scenario("w1", parse_changes(["payment.delivery=eager", "payment.heartbeat_s=3", "seed=7"]))
-    assert (one.payment.delivery, one.payment.heartbeat_s, one.seed) == ("eager", 3.0, 7)

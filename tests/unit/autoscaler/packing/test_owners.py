@@ -23,16 +23,6 @@ def kept_rate(bins, owners, names):
     )
 
 
-def test_a_bin_keeps_the_owner_of_its_partitions():
-    names = name_bins(bins_of({1: 5}, {0: 5}), {0: "a", 1: "b"}, ["a", "b"], "payment")
-
-    assert names == ("b", "a")
-
-
-def test_a_bin_gives_its_name_up_to_one_that_keeps_more():
-    assert name_bins(bins_of({0: 1}, {1: 50}), {0: "a", 1: "a"}, ["a"], "payment") == ("payment-0", "a")
-
-
 def test_a_new_bin_gets_the_smallest_unused_ordinal():
     owners = {0: "payment-0", 1: "payment-2"}
 

@@ -103,12 +103,6 @@ def test_nothing_but_up_while_a_replica_is_not_ready(wanted):
     assert at(32, ["payment-1"]).action is Action.HOLD, "it was ready in between: the wait starts anew"
 
 
-def test_up_passes_while_a_replica_is_not_ready():
-    guard = HoldWhileChanging(Wants(3))
-
-    assert guard.decide(seen([1] * 5, replicas=2, not_ready=["payment-1"])).action is Action.UP
-
-
 class World:
     """A group that becomes what is decided, at once."""
 

@@ -47,7 +47,7 @@ class Client(AIOKafkaClient):  # type: ignore[misc]  # aiokafka ships no types
             attempt = self._attempts[way] = asyncio.ensure_future(super()._get_conn(node_id, group=group))
             attempt.add_done_callback(lambda _: self._attempts.pop(way))
         await asyncio.wait([attempt], timeout=self._request_timeout_ms / 1000 * PATIENCE)
-        if attempt.done():
+        if attempt.done() and not attempt.cancelled():  # closed meanwhile: who asks is not to be cancelled by that
             return attempt.result()
         self.force_metadata_update()
         return None

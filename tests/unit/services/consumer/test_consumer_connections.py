@@ -67,7 +67,10 @@ def test_who_wants_another_broker_gets_there_while_a_silent_one_is_tried_once(mo
         assert sorted(world.tried) == [SILENT, SILENT, OTHER], "one attempt for each connection"
         assert world.client._attempts, "which goes on"
         assert world.client._md_update_waiter.done(), "meanwhile it is seen who leads by now"
+        late = asyncio.ensure_future(world.client.ready(SILENT))
+        await asyncio.sleep(0)
         await world.client.close()
+        assert await late is False, "a close cancels the attempt, and not who waits for it"
         assert not world.client._attempts
 
     asyncio.run(story())

@@ -20,6 +20,8 @@ SLOT_S: Final = 0.1
 little."""
 UNKNOWN: Final = -1
 """In place of an end offset."""
+ENDS_PER_S: Final = 20_000
+"""End offsets asked for between two ticks: more than 2,000 partitions are sampled less often than slots end."""
 KEPT: Final = 2000
 """Readings remembered at most: a decision interval of a minute, three times over."""
 
@@ -101,6 +103,7 @@ class LoadReader:
     def __init__(self, offsets: OffsetReader, ahead_s: Callable[[], float] = wall_ahead_s) -> None:
         self._offsets = offsets
         self._ahead_s = ahead_s
+        self._sampled_s = -inf
         self._known: list[_Known] = []
         self._samples = ArrivalSamples()
         self._last_s = -inf
@@ -129,7 +132,8 @@ class LoadReader:
 
     def sample(self, now_s: float) -> None:
         """Look at the end offsets between two ticks, where that is due. What cannot be read is left out."""
-        if self._samples.due(now_s):
+        if self._samples.due(now_s) and now_s - self._sampled_s >= self.partitions / ENDS_PER_S:
+            self._sampled_s = now_s
             with suppress(NotReadyError):
                 self._samples.note(*self._offsets.ends())
 

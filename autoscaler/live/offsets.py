@@ -25,6 +25,8 @@ RECONNECT_AFTER: Final = 3
 """Failed readings in a row before the client is made anew."""
 COUNT_EVERY_S: Final = 2.0
 """How often the number of partitions is looked at: topics grow rarely, and the question costs a millisecond."""
+BEGINNINGS_EVERY_S: Final = 10.0
+"""How often the beginnings of partitions are asked for: logs are cut rarely. Where one ends before it, at once."""
 MIN_WAIT_S: Final = 0.05
 NO_LEADER: Final = -1
 
@@ -71,6 +73,9 @@ class OffsetReader:
         """Broker → partitions that it leads."""
         self._answering: frozenset[int] = frozenset()
         """Leaders that answered when they were asked last."""
+        self._beginnings: dict[int, int | str] = {}
+        self._begun_s = -math.inf
+        """When all beginnings were asked for last."""
         self._deadline_s = deadline_s
         self._clock = clock
 
@@ -138,7 +143,7 @@ class OffsetReader:
 
     def _failed(self) -> None:
         """Something is unknown: see at the next reading who leads now, and after several with a new client."""
-        self._counted_s = -math.inf
+        self._counted_s = self._begun_s = -math.inf
         self._failures += 1
         if self._failures % RECONNECT_AFTER == 0:
             self.close()
@@ -152,7 +157,8 @@ class OffsetReader:
         except KafkaException as failed:
             why = f"committed offsets of {self._topic}: {failed.args[0].str()}"
             committed = dict.fromkeys(range(self.partitions), why)
-        beginnings: dict[int, int | str] = {}
+        if self._clock() - self._begun_s >= BEGINNINGS_EVERY_S:
+            self._beginnings, self._begun_s = {}, self._clock()
         ends: dict[int, int | str] = {}
         answering = set()
         for leader in sorted(self._leaders, key=lambda one: (one not in self._answering, one)):
@@ -160,7 +166,8 @@ class OffsetReader:
             known = leader in self._answering or not self._answering
             left_s = max(MIN_WAIT_S, give_up_s - self._clock()) / (1 if known else 4)
             try:
-                beginnings |= self._offsets_at(led, EARLIEST, "beginning", left_s)
+                if not self._beginnings.keys() >= set(led):
+                    self._beginnings |= self._offsets_at(led, EARLIEST, "beginning", left_s)
                 ends |= self._offsets_at(led, LATEST, "end", left_s)
                 answering.add(leader)
             except NotReadyError as missing:
@@ -168,7 +175,7 @@ class OffsetReader:
         self._answering = frozenset(answering)
         at_s = self._clock()
         return at_s, tuple(
-            self._partition(number, beginnings.get(number), ends.get(number), committed.get(number))
+            self._partition(number, self._beginnings.get(number), ends.get(number), committed.get(number))
             for number in range(self.partitions)
         )
 

@@ -81,6 +81,15 @@ def test_samples_between_two_readings_tell_how_the_events_lay() -> None:
     assert loads.recent().counts[:, 0].tolist() == [0] * 9 + [80]
 
 
+def test_many_thousand_partitions_are_sampled_more_rarely() -> None:
+    ends = (0,) * 10_000
+    readings = Readings([reading(0.0, *ends)], sampled=[(tenth / 10, ends) for tenth in range(1, 21)])
+    loads = LoadReader(readings)
+    for tenth in range(1, 21):
+        loads.sample(tenth / 10)
+    assert 20 - len(readings.sampled) == 4  # of 20 slots
+
+
 def test_slots_lie_on_the_beat_of_the_wall_clock_wherever_it_has_been_set_to():
     for ahead_s in (0.0, 1e9 + 0.05, -12345.678):
         burst_s = 100.0 - ahead_s % 1  # a whole second of the wall clock

@@ -7,6 +7,7 @@ from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, TopicPar
 from live_fakes import FakeClock
 
 from autoscaler.live.offsets import (
+    BEGINNINGS_EVERY_S,
     COUNT_EVERY_S,
     EARLIEST,
     RECONNECT_AFTER,
@@ -105,6 +106,22 @@ def test_lag_is_produced_minus_committed(reader: OffsetReader) -> None:
 def test_a_group_that_never_committed_lags_by_all_that_is_stored(reader: OffsetReader, consumer: FakeConsumer) -> None:
     consumer.committed_offsets = [Entry(OFFSET_INVALID), Entry(OFFSET_INVALID)]
     assert lags(reader) == [100, 190]
+
+
+def test_beginnings_are_asked_for_now_and_then_and_at_once_where_a_log_ends_before_its_own(
+    consumer: FakeConsumer,
+) -> None:
+    clock = FakeClock()
+    reader = reader_of(consumer, clock=clock)
+    consumer.committed_offsets = [Entry(OFFSET_INVALID), Entry(OFFSET_INVALID)]
+    assert lags(reader) == [100, 190]
+    consumer.beginnings = [Entry(50), Entry(10)]
+    assert lags(reader) == [100, 190]
+    clock.advance(BEGINNINGS_EVERY_S)
+    assert lags(reader) == [50, 190]
+    consumer.beginnings, consumer.ends = [Entry(0), Entry(10)], [Entry(3), Entry(200)]  # made anew
+    assert lags(reader) == [None, 190]
+    assert lags(reader) == [3, 190]
 
 
 @pytest.mark.parametrize(

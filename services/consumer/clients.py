@@ -20,6 +20,7 @@ from services.consumer.coordinator import FETCH_WAIT_MS, PlanCoordinator
 from services.consumer.interface import Options, ReplicaError, Topics
 from services.consumer.output import Output
 from services.consumer.plan_reader import PlanReader
+from services.consumer.record_sizes import RecordSizes
 from services.consumer.transaction import Transactions
 
 log = logging.getLogger(__name__)
@@ -72,6 +73,7 @@ class Clients:
             if options.guarantee is Guarantee.EXACTLY_ONCE
             else None
         )
+        self.sizes = RecordSizes(connection, self._limit_batches)
         self.assignor = PlanAssignor(
             replica, incarnation, lambda: self.plans.newest, eager=options.delivery is Delivery.EAGER
         )
@@ -117,7 +119,13 @@ class Clients:
         await together(
             patiently(self.plans.read_to_end, f"the plan topic on {where} cannot be read", deadline=deadline),
             patiently(self.coordinator.ensure_coordinator_known, f"no group coordinator on {where}", deadline=deadline),
+            self.sizes.learn(filter(None, (self._topics.dead_letters, *self._topics.others))),
         )
+
+    def _limit_batches(self, largest: int) -> None:
+        self.output.limit_batches(largest)
+        if self.transactions:
+            self.transactions.limit_batches(largest)
 
     async def _check_topics(self, deadline: float) -> None:
         topics = self._topics

@@ -80,6 +80,10 @@ class Output:
                 raise
             return future
 
+    def limit_batches(self, largest: int) -> None:
+        """Send no more than `largest` bytes together."""
+        limit_batches(self._producer, largest)
+
     async def drained(self) -> None:
         """Wait until everything sent so far is acknowledged."""
         await self._drained.wait()
@@ -107,6 +111,12 @@ class Output:
     def _fail(self, wrong: BaseException) -> None:
         if not self._failed.done():
             self._failed.set_exception(wrong)
+
+
+def limit_batches(producer: AIOKafkaProducer, largest: int) -> None:
+    """Have `producer` send no more than `largest` bytes together, but for a record that is larger by itself."""
+    accumulator = producer._message_accumulator
+    accumulator._batch_size = min(accumulator._batch_size, largest)
 
 
 class Committer:

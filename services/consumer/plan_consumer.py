@@ -129,7 +129,9 @@ class PlanConsumer:
         """Write a record with the replica's own producer; the future is done once all in-sync copies have it.
 
         With exactly_once, in handlers only: it is done at once, and the record is written when its event is committed.
+        Raises MessageSizeTooLargeError: the topic does not take it.
         """
+        await self._clients.sizes.check(topic, key, value)
         return await (self._outbox or self._clients.output).send(topic, key, value)
 
     def pause(self, partition: int) -> None:
@@ -148,8 +150,9 @@ class PlanConsumer:
     async def _bury(self, event: Event, wrong: Exception) -> None:
         """Write the dead letter of an event and wait until it is there."""
         topics = self._topics
-        key, value = letter(topics.stage or topics.group, event, wrong, now_us())
         try:
+            room = await self._clients.sizes.room(topics.dead_letters)
+            key, value = letter(topics.stage or topics.group, event, wrong, now_us(), room)
             await (await self.send(topics.dead_letters, key, value))
         except Exception as refused:
             what = f"the dead letter of {event.topic}, partition {event.partition}, offset {event.offset}"

@@ -192,6 +192,7 @@ ATTRIBUTES: Final = (
     Attribute(CONNECTION, "_request_timeout", "longer for JoinGroup and SyncGroup"),
     Attribute(PRODUCER, "_message_accumulator", "holds what was not sent yet"),
     Attribute(ACCUMULATOR, "_batch_ttl", "how long an output waits for a leader; else the time of a request"),
+    Attribute(ACCUMULATOR, "_batch_size", "a topic may take less"),
     Attribute(STATE, "subscription", "None when unsubscribed"),
     Attribute(SUBSCRIPTION, "active", "left meanwhile?"),
     Attribute(SUBSCRIPTION, "assignment", "None before the first round"),

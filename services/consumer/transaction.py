@@ -18,9 +18,10 @@ from aiokafka.protocol.transaction import InitProducerIdRequest
 from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
 from contracts.plan import Eviction
+from services.common.preflight import DEFAULT_LARGEST
 from services.consumer.connections import Client
 from services.consumer.outbox import Outbox, Record
-from services.consumer.output import Committer
+from services.consumer.output import Committer, limit_batches
 from services.consumer.partition_queue import PartitionQueue
 from services.consumer.requests import TxnOffsetCommit
 
@@ -89,6 +90,7 @@ class Transactions:
         self._group = group
         self._id = _transactional_id(group, replica, incarnation)
         self._timeout_ms = round(timeout_s * 1000)
+        self._largest_batch = DEFAULT_LARGEST
         self._producer: AIOKafkaProducer | None = None
 
     async def start(self) -> None:
@@ -98,12 +100,19 @@ class Transactions:
         )
         producer._sender.__class__ = MemberSender
         Client.adopt(producer.client)
+        limit_batches(producer, self._largest_batch)
         try:
             await producer.start()
         except BaseException:
             await _end(producer)
             raise
         self._producer = producer
+
+    def limit_batches(self, largest: int) -> None:
+        """Send no more than `largest` bytes together."""
+        self._largest_batch = largest
+        if self._producer is not None:
+            limit_batches(self._producer, largest)
 
     async def stop(self) -> None:
         """Disconnect."""

@@ -14,9 +14,10 @@ import pytest
 from confluent_kafka import Consumer
 from confluent_kafka.admin import NewTopic
 from kafka_helpers import read_all, wait_for
-from plan_consumers import Playground, running, until
+from plan_consumers import DEADLINE_S, Playground, running, until
 from prometheus_client import CollectorRegistry
 
+from contracts.delivery import Guarantee
 from contracts.events import DeadLetter
 from services.consumer import Event, Options, PlanConsumer, ReplicaError
 from services.consumer.interface import Later
@@ -322,3 +323,34 @@ def test_health_and_metrics_are_told_to_the_program_and_over_http(ground: Playgr
             await until(lambda: one.health().ok, "it is well again")
 
     asyncio.run(story())
+
+
+@pytest.mark.parametrize("guarantee", Guarantee)
+def test_an_output_that_its_topic_does_not_take_is_the_fate_of_its_event(ground: Playground, guarantee: str) -> None:
+    """Nor does it take a batch of several that are small. Its dead letter fits into a topic of small records."""
+    out, letters = f"{ground.name}.out", f"{ground.name}.dead.letters"
+    made = [NewTopic(name, 1, config={"max.message.bytes": size}) for name, size in ((out, "1500"), (letters, "3000"))]
+    for creation in ground.admin.create_topics(made).values():
+        creation.result(DEADLINE_S)
+
+    begun: set[int] = set()
+
+    async def copy(event: Event) -> Later:
+        begun.add(event.offset)
+        return await one.send(out, event.key, event.value or b"")
+
+    topics = replace(ground.topics, dead_letters=letters, stage="copy")
+    one = PlanConsumer("one", ground.connection, topics, copy, options=Options(attempts=2, guarantee=guarantee))
+    fitting = [f"{number:01000d}" for number in range(30)]
+
+    async def story() -> None:
+        ground.put(0, *fitting[:15], "x" * 5000, *fitting[15:])
+        async with running(one):
+            await until(lambda: len(begun) == 31, "the partition advances")
+            await until(lambda: ground.committed(0) == 31, "all is done")
+
+    asyncio.run(story())
+    assert [record.value().decode() for record in read_all(ground.kafka, "", out)] == fitting
+    (written,) = [msgspec.json.decode(each.value(), type=DeadLetter) for each in read_all(ground.kafka, "", letters)]
+    assert (written.offset, written.payload, written.payload_bytes) == (15, "", 5000)
+    assert "5000 bytes" in written.reasons[0]

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -123,7 +124,11 @@ def service(**fields: object) -> tuple[PaymentService, list[tuple[str, bytes | N
         written.append((topic, key, value))
         return asyncio.get_running_loop().create_future()
 
+    async def room(topic: str) -> int:
+        return 1_000_000
+
     one.consumer.send = send  # type: ignore[method-assign]
+    one.consumer._clients = SimpleNamespace(sizes=SimpleNamespace(room=room))  # type: ignore[assignment]
     return one, written
 
 

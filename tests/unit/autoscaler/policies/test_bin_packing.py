@@ -157,30 +157,6 @@ observations = st.integers(1, 8).flatmap(
 
 @both
 @given(observation=observations)
-def test_every_decision_is_complete_and_repeatable(policy, observation):
-    decision = policy.decide(observation)
-
-    now = observation.requested_replicas
-    assert policy.decide(observation) == decision
-    assert "nan" not in decision.reason
-    if decision.action is Action.HOLD:
-        assert decision.plan.replicas == observation.replica_names
-        assert dict(decision.plan.assignment) == dict(observation.assignment)
-        return
-    assert set(decision.plan.assignment) == set(range(len(observation.partitions)))
-    assert set(decision.plan.assignment.values()) <= set(decision.plan.replicas)
-    assert len(set(decision.plan.replicas)) == decision.plan.count
-    assert (decision.plan.count > now, decision.plan.count < now) == (
-        decision.action is Action.UP,
-        decision.action is Action.DOWN,
-    )
-    if decision.action is Action.REASSIGN:
-        assert dict(decision.plan.assignment) != dict(observation.assignment)
-        assert decision.plan.replicas == observation.replica_names
-
-
-@both
-@given(observation=observations)
 def test_a_plan_that_has_been_carried_out_is_not_asked_for_again(policy, observation):
     plan = policy.decide(observation).plan
     index = {name: position for position, name in enumerate(plan.replicas)}

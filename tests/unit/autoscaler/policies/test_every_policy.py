@@ -45,6 +45,7 @@ def test_every_answer_is_complete_and_repeatable(name, guards, history):
             assert plan.replicas == observation.replica_names
             continue
         assert plan.count >= 1
+        assert decision.action is not Action.REASSIGN or plan.replicas == observation.replica_names
         assert (plan.count > now, plan.count < now) == (decision.action is Action.UP, decision.action is Action.DOWN)
         if guards is not None:
             assert plan.count <= max(1, len(observation.partitions))

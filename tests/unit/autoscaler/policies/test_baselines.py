@@ -46,14 +46,6 @@ def test_linear_knows_that_no_replica_serves_more_than_its_rate_however_patient_
     assert patient.decide(seen([100, 81])).reason == "181 events/s at 180 for each replica (μ·0.9): up 1 → 2"
 
 
-def test_linear_makes_a_first_plan_when_nobody_owns_anything():
-    decision = LINEAR.decide(seen([30, 30], owned=[]))
-
-    assert decision.action is Action.REASSIGN
-    assert decision.plan.replicas == ("payment-0",)
-    assert decision.plan.assignment is None
-
-
 def test_static_over_time():
     static = Static(PolicySettings(static_replicas=2))
 

@@ -52,3 +52,11 @@ def test_every_answer_is_complete_and_repeatable(name, guards, history):
         if plan.assignment is not None:
             assert set(plan.assignment) == {load.partition for load in observation.partitions}
             assert set(plan.assignment.values()) <= set(plan.replicas)
+
+
+@pytest.mark.parametrize("name", ["linear", "keda-hpa", "flink-ds2"])
+def test_who_only_counts_makes_a_first_plan_when_nobody_owns_anything(name):
+    decision = make_policy(name).decide(seen([10, 10], replicas=1, owned=[]))
+
+    assert (decision.action, decision.plan.assignment) == (Action.REASSIGN, None)
+    assert decision.plan.replicas == ("payment-0",)

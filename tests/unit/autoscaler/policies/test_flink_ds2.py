@@ -1,7 +1,6 @@
 """Flink's autoscaler as timelines. Defaults: target 0.6 between 0.4 and 0.8, catch-up 5 s, first decision after 6 s."""
 
 import pytest
-from unit.autoscaler.builders import seen
 from unit.autoscaler.policies.timelines import Obedient
 
 from autoscaler.model import Action
@@ -117,12 +116,6 @@ def test_the_partitions_are_the_cap_and_one_replica_the_least():
     assert decided(group(), [500, 500]).plan.count == 2
     assert decided(group(), [500]).plan.count == 1, "above what one replica serves, and nothing can be done"
     assert group(replicas=0).at(0, [0]).reason == "no replica is requested: up 0 → 1"
-
-
-def test_a_first_plan_when_nobody_owns_anything():
-    decision = flink().decide(seen([10, 10], replicas=1, owned=[]))
-
-    assert (decision.action, decision.plan.assignment) == (Action.REASSIGN, None)
 
 
 def test_a_scale_up_that_did_not_help_is_not_repeated():

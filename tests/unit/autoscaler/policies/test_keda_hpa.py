@@ -1,10 +1,8 @@
 """KEDA's Kafka scaler and the HPA behind it, as timelines. μ·W = 100 events for each replica."""
 
 import pytest
-from unit.autoscaler.builders import seen
 from unit.autoscaler.policies.timelines import Obedient
 
-from autoscaler.model import Action
 from autoscaler.policies.keda_hpa import KedaHpa, KedaHpaSettings
 from autoscaler.policies.settings import PolicySettings
 
@@ -112,16 +110,6 @@ def test_no_more_replicas_than_partitions_with_lag():
     assert group(limit_to_partitions_with_lag=True).at(0, five, [400, 300, 0, 0, 0]).plan.count == 2
     silent = group(limit_to_partitions_with_lag=True, replicas=2, scale_down_stabilisation_s=0)
     assert silent.at(0, five, [0] * 5).plan.count == 1
-
-
-def test_a_first_plan_when_nobody_owns_anything():
-    decision = keda().decide(seen([10, 10], replicas=1, owned=[]))
-
-    assert (decision.action, decision.plan.replicas, decision.plan.assignment) == (
-        Action.REASSIGN,
-        ("payment-0",),
-        None,
-    )
 
 
 @pytest.mark.parametrize(("lag", "planned"), [(90, 1), (101, 2), (201, 3), (301, 6), (420, 6), (601, 6), (5000, 6)])

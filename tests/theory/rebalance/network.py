@@ -103,7 +103,9 @@ class Connection:
         self._request_timeout = timeout_s
         self._on_close = on_close
         self._is_open = True
-        self._asked: deque[Any] = deque()
+        self._requests: deque[tuple[Any]] = deque()
+        """What is to be answered, as one looks at aiokafka's: the future comes last."""
+        self._last_action = network.world.now_s
         self._queue: deque[tuple[Any, Any, float]] = deque()
         self._is_busy = False
         self._there_s = self._back_s = 0.0
@@ -117,7 +119,7 @@ class Connection:
         if not self._is_open:
             raise KafkaConnectionError("closed")
         future = self.process.create_future()
-        self._asked.append(future)
+        self._requests.append((future,))
         made = request.prepare({key: (version, version) for key, version in VERSIONS.items()})
         asked_s = self.network.world.now_s
         self._there_s = self.network.carry(self, made, self._there_s, self._arrived, made, future, asked_s)
@@ -131,7 +133,7 @@ class Connection:
             self._is_open = False
             self.is_dropped = True
             self.network.connections.remove(self)
-            for future in self._asked:
+            for (future,) in self._requests:
                 if not future.done():
                     future.set_exception(KafkaConnectionError("closed"))
             if self._on_close is not None:
@@ -163,7 +165,8 @@ class Connection:
         self.network.serve(self.node, self.process, request, reply)
 
     def _answered(self, request: Any, answer: Any, future: Any, asked_s: float) -> None:
-        self._asked.remove(future)
+        self._requests.remove((future,))
+        self._last_action = self.network.world.now_s
         if not future.done():
             future.set_result(answer)
             self.network.answered(self.process, request, answer, asked_s)

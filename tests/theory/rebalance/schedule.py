@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, Final
 from unittest.mock import patch
 
@@ -55,6 +56,7 @@ class Story:
             self.epoch = 0
             for what, value in {
                 "aiokafka.client.create_conn": self.cluster.network.connect,
+                "services.consumer.connections.time": SimpleNamespace(monotonic=lambda: self.world.now_s),
                 "services.consumer.clients.FETCH_WAIT_MS": 200,
                 "services.consumer.membership.FETCH_WAIT_MS": 200,
                 "services.consumer.clients.FETCHER_IDLE_MS": 200,

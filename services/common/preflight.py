@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
 from aiokafka.admin import AIOKafkaAdminClient
@@ -74,8 +74,8 @@ def mismatch(found: Mapping[str, int], topics: Mapping[str, int], may_grow: Coll
     return None
 
 
-async def largest_records(connection: Connection, topics: Collection[str]) -> dict[str, int]:
-    """Return topic → bytes of the largest record that it takes; Kafka's default where we may not ask."""
+async def largest_record(connection: Connection, topics: Iterable[str]) -> int:
+    """Return the bytes of the largest record that all `topics` take; Kafka's default where we may not ask."""
     admin = AIOKafkaAdminClient(**connection.aiokafka(), request_timeout_ms=5000)
     asked = [ConfigResource(ConfigResourceType.TOPIC, topic, {LARGEST: None}) for topic in topics]
     with quiet_aiokafka():
@@ -83,8 +83,8 @@ async def largest_records(connection: Connection, topics: Collection[str]) -> di
             await admin.start()
             answers = await admin.describe_configs(asked)
         except (KafkaError, OSError):
-            answers = []
+            return DEFAULT_LARGEST
         finally:
             await admin.close()
-    told = [(resource[3], entry) for answer in answers for resource in answer.resources for entry in resource[4]]
-    return dict.fromkeys(topics, DEFAULT_LARGEST) | {name: int(one[1]) for name, one in told if one[0] == LARGEST}
+    entries = [entry for answer in answers for resource in answer.resources for entry in resource[4]]
+    return min((int(entry[1]) for entry in entries if entry[0] == LARGEST), default=DEFAULT_LARGEST)

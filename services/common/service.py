@@ -130,7 +130,7 @@ class Service:
     async def fit_to_broker(self) -> None:
         """Learn how large a record the output topics take, and write nothing larger. Call before `start`."""
         topics = [*self._outputs, *([self.named(self._kept.topic)] if self._kept else [])]
-        largest = min((await preflight.largest_records(self.connection, topics)).values())
+        largest = await preflight.largest_record(self.connection, topics)
         if largest < SMALLEST_LIMIT:
             raise ServiceError(
                 f"a topic of {', '.join(topics)} takes records of {largest} bytes at most, fewer than the "

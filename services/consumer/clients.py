@@ -73,12 +73,12 @@ class Clients:
             if options.guarantee is Guarantee.EXACTLY_ONCE
             else None
         )
-        self.sizes = RecordSizes(connection, self._limit_batches)
         self.assignor = PlanAssignor(
             replica, incarnation, lambda: self.plans.newest, eager=options.delivery is Delivery.EAGER
         )
         self.assignor.learn = self.plans.learn
         self.consumer = self._new_consumer(shared)
+        self.sizes = RecordSizes(self.consumer._client, self._limit_batches)
         self.coordinator: PlanCoordinator
         """Known once started."""
 

@@ -149,6 +149,7 @@ CALLED: Final = (
     Method(
         f"{METADATA}.MetadataRequest", "__init__", "topics allow_auto_topic_creation", "see whether a broker answers"
     ),
+    Method(f"{ADMIN}.DescribeConfigsRequest", "__init__", "resources include_synonyms", "… asked for"),
     Method(
         f"{ADMIN}.DescribeGroupsRequest",
         "__init__",
@@ -247,6 +248,7 @@ IMPORTS: Final = (
     Import(PROTOCOL, "ConsumerProtocol", "decode an assignment"),
     Import(PROTOCOL, "ConsumerProtocolMemberAssignment", "what the leader answers"),
     Import(PROTOCOL, "ConsumerProtocolMemberMetadata", "what a member says"),
+    Import(ADMIN, "DescribeConfigsRequest", "how large a record a topic takes"),
     Import(ADMIN, "DescribeGroupsRequest", "see whether the group is empty"),
     Import(COMMIT, "OffsetCommitRequest", "its answer proves membership"),
     Import(GROUP, "HeartbeatRequest", "its answer proves membership; ask while JoinGroup waits"),

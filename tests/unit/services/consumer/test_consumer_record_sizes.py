@@ -1,27 +1,50 @@
 """What a topic takes is asked for once, and known before anything is sent there."""
 
-import pytest
-from aiokafka.errors import MessageSizeTooLargeError
+from types import SimpleNamespace
+from typing import Any
 
-from contracts.connection import Connection
-from services.consumer import record_sizes
+import pytest
+from aiokafka.errors import IncompatibleBrokerVersion, KafkaConnectionError, MessageSizeTooLargeError
+
+from services.common.preflight import DEFAULT_LARGEST, LARGEST
 from services.consumer.record_sizes import OVERHEAD, RecordSizes
 
 
-async def test_each_topic_is_asked_about_once_and_batches_fit_into_the_smallest(monkeypatch):
-    asked: list[list[str]] = []
+class Client:
+    """A broker that takes little in the topic `small`; errors come first."""
 
-    async def largest_records(_: Connection, topics: list[str]) -> dict[str, int]:
-        asked.append(topics)
-        return {topic: {"small": 1000}.get(topic, 50_000) for topic in topics}
+    def __init__(self, *errors: Exception) -> None:
+        self.errors = list(errors)
+        self.asked: list[list[str]] = []
 
-    monkeypatch.setattr(record_sizes, "largest_records", largest_records)
-    batches: list[int] = []
-    sizes = RecordSizes(Connection(bootstrap_servers="127.0.0.1:1"), batches.append)
+    def get_random_node(self) -> int:
+        return 1
+
+    async def send(self, node: int, request: Any) -> Any:
+        topics = [topic for _, topic, _ in request._resources]
+        self.asked.append(topics)
+        if self.errors:
+            raise self.errors.pop()
+        takes = {"small": "1000"}
+        return SimpleNamespace(resources=[(0, "", 2, one, [(LARGEST, takes.get(one, "50000"))]) for one in topics])
+
+
+async def test_each_topic_is_asked_about_once_and_batches_fit_into_the_smallest():
+    client, batches = Client(), []
+    sizes = RecordSizes(client, batches.append)
     await sizes.learn(["large"])
     await sizes.check("small", b"k", b"x" * (1000 - OVERHEAD - 1))
     with pytest.raises(MessageSizeTooLargeError, match="the record has 874 bytes; small takes 872"):
         await sizes.check("small", b"kk", b"x" * (1000 - OVERHEAD))
     await sizes.check("large", None, b"x" * 40_000)
-    assert asked == [["large"], ["small"]]
+    assert client.asked == [["large"], ["small"]]
     assert batches == [50_000, 1000]
+
+
+@pytest.mark.parametrize(("error", "asked"), [(KafkaConnectionError(), 2), (IncompatibleBrokerVersion(), 1)])
+async def test_without_an_answer_kafkas_default_is_taken_until_there_is_one(error, asked):
+    client = Client(error)
+    sizes = RecordSizes(client, lambda largest: None)
+    assert await sizes.room("small") == DEFAULT_LARGEST - OVERHEAD
+    await sizes.room("small")
+    assert len(client.asked) == asked

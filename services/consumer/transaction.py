@@ -103,6 +103,8 @@ class Transactions:
         limit_batches(producer, self._largest_batch)
         try:
             await producer.start()
+            # Found now, while nobody waits: the first transaction may be the last commit before a handover.
+            await producer._sender._find_coordinator(CoordinationType.GROUP, self._group)
         except BaseException:
             await _end(producer)
             raise

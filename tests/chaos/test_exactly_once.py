@@ -1,5 +1,6 @@
 """The output of a replica that was killed or frozen is seen once: aborted, or refused by who reads it."""
 
+import json
 import random
 import signal
 from collections.abc import Iterator
@@ -21,16 +22,24 @@ PARTITIONS = 6
 NAMES = ["payment-0", "payment-1", "payment-2"]
 SPREAD = {partition: NAMES[partition % 3] for partition in range(PARTITIONS)}
 SESSION_S = 3.0
+POISON = 30
+"""Events that nobody can settle, among 300: some in every transaction."""
 ATOMIC = {"TAILPACK_GUARANTEE": "exactly_once"}
 
 
-def assert_once(group: PaymentGroup, *, deadline_s: float = 60.0) -> None:
-    """Committed readers see each payment, and none twice, in order; all is committed, and no commit went back."""
+def assert_once(group: PaymentGroup, *, poison: int = 0, deadline_s: float = 60.0) -> None:
+    """Committed readers see each payment and each of `poison` dead letters, and none twice, the payments in order.
+
+    All is committed, and no commit went back.
+    """
     settled = group.wait_until_served(deadline_s=deadline_s)
     assert assert_effects(settled, group.produced) == 0, "no repeats, and nobody has dropped any"
     assert_in_order(settled)
-    wait_for(lambda: sum(group.committed().values()) == group.produced, "every event is committed")
+    wait_for(lambda: sum(group.committed().values()) == group.produced + poison, "every event is committed")
     assert len(group.settled()) == group.produced
+    letters = read_all(group.kafka, group.namespace, Topic.DEAD_LETTERS)
+    events = [(letter["partition"], letter["offset"]) for letter in (json.loads(each.value()) for each in letters)]
+    assert (len(events), len(set(events))) == (poison, poison), "one dead letter for each event that nobody can settle"
     assert_no_commit_goes_back(group.kafka, group.group)
 
 
@@ -87,7 +96,9 @@ def test_a_replica_killed_between_two_steps_of_a_transaction(
     ) as group:
         group.start("payment-0")
         group.wait_for_owners(dict.fromkeys(range(PARTITIONS), "payment-0"))
-        group.ask(300)
+        for number in range(POISON):
+            group.ask(300 // POISON)
+            group.write(Topic.PAYMENTS_REQUESTED, b'{"order_id":"\xe4"}', partition=number % PARTITIONS)
         dying = group.processes["payment-0"]
         wait_for(lambda: dying.poll() is not None, "the replica has been killed")
         assert dying.returncode == -signal.SIGKILL
@@ -99,7 +110,7 @@ def test_a_replica_killed_between_two_steps_of_a_transaction(
         evicted = Eviction(replica="payment-0", member_id=report.member_id, incarnation=report.incarnation)
         all_to_it = dict.fromkeys(range(PARTITIONS), "payment-1")
         group.plan(["payment-1"], all_to_it, evictions=(evicted,) if known else ())
-        assert_once(group)
+        assert_once(group, poison=POISON)
 
 
 def frozen_and_awake(group: PaymentGroup, name: str) -> None:

@@ -128,13 +128,15 @@ def live_scale(
 ) -> None:
     """The controller and light members, many in one process, against one broker: ticks, plans, requests, journal.
 
-    Exit status 1 when a plan was not taken in time. Two cores are enough for 50x1000; 200x10000 wants more.
+    Exit status 1 when a plan was not taken in time. What was measured before Ctrl-C is kept.
+    Two cores are enough for 50x1000; 200x10000 wants more.
     """
     from bench.live_scale.measure import measure  # noqa: PLC0415  aiokafka and the compiler only where needed
     from tailpack.local.topics import own_kafka  # noqa: PLC0415
 
     asked = [_size(text) for text in (sizes or ("10x100" if quick else "10x100,50x1000")).split(",")]
     rows: list[results.LiveScaleRow] = []
+    interrupted = False
     for members, partitions in asked:
         with progress(f"{members} × {partitions}") as tell, own_kafka("live-scale", partitions) as connection:
             broker = next(child.pid for child in psutil.Process().children() if "java" in child.name())
@@ -143,17 +145,18 @@ def live_scale(
                 announce=lambda said: tell(said=said),
             )  # fmt: skip
         if row is None:
-            raise typer.Exit(INTERRUPTED)
+            interrupted = True
+            break
         rows.append(row)
         if row.problem:
             Console(stderr=True).print(f"tailpack: {members} × {partitions}: {row.problem}", markup=False)
-    if into:
+    if into and rows:
         results.keep("live-scale", rows, origin(), into, lambda row: (row.members, row.partitions))
     if as_json:
         print_json(rows)
     else:
         _print(markdown.LIVE_SCALE, rows)
-    raise typer.Exit(1 if any(row.problem for row in rows) else 0)
+    raise typer.Exit(INTERRUPTED if interrupted else 1 if any(row.problem for row in rows) else 0)
 
 
 def targets(

@@ -1,13 +1,14 @@
 # `make` alone lists the targets. The environment (.venv) is made and kept up to date by whatever needs it.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long check env bench tables pictures clean
+.PHONY: help demo test test-long test-cluster test-containers check env sbom audit bench tables pictures clean
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
+TOOLS := $(VENV)/tools
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: ## two minutes of the whole pipeline, scaled live, then the report
 	@bash infra/bootstrap.sh $(VENV) demo
@@ -18,12 +19,31 @@ test: $(VENV)/.ready check ## what protects the promises: real brokers, services
 test-long: $(VENV)/.ready ## the rest: faults, every breakdown of the report, Spark clusters, streams, the protocol in a large scope
 	@$(PYTEST) -n 2 --dist loadfile tests -m long --durations=25
 
+test-cluster: $(VENV)/.ready ## on a real Kubernetes (KUBECONFIG, or ../shared/tools/cluster); skips where there is none
+	@$(PYTEST) tests/kubernetes --durations=15 -rs
+
+test-containers: $(VENV)/.ready ## images and containers, on a real Docker engine: the demo of docker-compose.yml (8 minutes on 2 cores)
+	@$(PYTEST) tests/containers -m containers -rs -rP --durations=5
+
 check: $(VENV)/.ready ## the fast part: format, lint, types, dependency rules, unit tests (no JVM)
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(PYTEST) -n 2 --dist worksteal tests/unit tests/theory -m "not long" --durations=5
+
+sbom: $(VENV)/.ready $(TOOLS)/.ready ## out/sbom.json: what is installed, as CycloneDX
+	@mkdir -p out
+	@$(TOOLS)/bin/cyclonedx-py environment $(BIN)/python --output-file out/sbom.json && echo out/sbom.json
+
+audit: $(VENV)/.ready $(TOOLS)/.ready ## known vulnerabilities of what is installed (asks pypi.org)
+	@$(BIN)/python -m pip freeze --exclude-editable >$(TOOLS)/installed.txt
+	@# Strict: a package that nobody knows advisories of is no package without any.
+	@$(TOOLS)/bin/pip-audit --strict --no-deps --disable-pip --requirement $(TOOLS)/installed.txt 2>$(TOOLS)/audit.log; \
+	  status=$$?; tail -n 1 $(TOOLS)/audit.log >&2; exit $$status
+
+$(TOOLS)/.ready:
+	@python3 -m venv $(TOOLS) && $(TOOLS)/bin/pip install --quiet 'cyclonedx-bom==7.*' 'pip-audit==2.*' && touch $@
 
 bench: $(VENV)/.ready ## measure this machine: μ_eff, start-up, processes, Spark (about 10 minutes, quiet machine)
 	@$(BIN)/tailpack bench all

@@ -1,6 +1,7 @@
 """The one module that knows the just-in-time compiler (Numba): loops over events and partitions at machine speed."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cached_property, update_wrapper
 from typing import Any, Generic, ParamSpec, TypeVar
 
@@ -11,8 +12,9 @@ R = TypeVar("R")
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
     """Return `function` as machine code. It may use numbers and numpy arrays only, and compiled functions.
 
-    The code is kept beside the module, so that only the first call on a machine waits for the compiler (seconds). The
-    compiler itself is imported by the first call of a process: whoever computes nothing does not wait for it.
+    The code is kept beside the module, so that only the first call on a machine waits for the compiler (seconds). An
+    image brings it along, and it is read also where nothing can be written. The compiler itself is imported by the
+    first call of a process: whoever computes nothing does not wait for it.
     """
     return _Compiled(function)
 
@@ -44,5 +46,28 @@ class _Compiled(Generic[P, R]):
 
         try:
             return njit(cache=True, nogil=True)(self._function)
-        except RuntimeError:  # no place to keep it, as in a container with a read-only file system: compiled each time
-            return njit(nogil=True)(self._function)
+        except RuntimeError:  # the file system cannot be written to, as in a container: nothing more can be kept there
+            code = njit(nogil=True)(self._function)
+            with suppress(RuntimeError):  # it is of no file
+                code._cache = _kept(self._function)
+            return code
+
+
+def _kept(function: Callable[..., Any]) -> Any:
+    """Return the machine code that was kept beside the module when that could be written to, as an image is built."""
+    from numba.core import caching  # noqa: PLC0415
+
+    class Beside(caching.InTreeCacheLocator):  # type: ignore[misc]
+        def ensure_cache_path(self) -> None:
+            """It is as it is."""
+
+    class Kept(caching.CompileResultCacheImpl):  # type: ignore[misc]
+        _locator_classes = (Beside,)
+
+    class Cache(caching.FunctionCache):  # type: ignore[misc]
+        _impl_class = Kept
+
+        def save_overload(self, sig: Any, data: Any) -> None:
+            """What is compiled now is compiled again by the next process."""
+
+    return Cache(function)

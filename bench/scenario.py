@@ -6,11 +6,14 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
-from autoscaler.policies.registry import POLICIES, make_policy
-from autoscaler.policies.settings import Guards, Scaling, Target
+import msgspec
+
+from autoscaler.policies.registry import make_policy, policy_factory
+from autoscaler.policies.settings import Guards, Scaling
 from bench.sections import OPTIONS, SECTIONS, Heading, Load, Payment, Simulation
 from contracts.delivery import RUNTIMES, Delivery
 from contracts.settings import Rule, Settings, Values, contradictions, told, unknown
+from contracts.target import Target
 from contracts.validation import InvalidSettingsError, well_formed
 from loadgen.schedule import Split
 from loadgen.spec import RULES, LoadSpec
@@ -60,6 +63,15 @@ class Scenario(Heading):
         if problems := _contradictions(live._values()) + self._only_simulated():
             raise InvalidSettingsError([f"{self.name}: {key}: {problem}" for key, problem in problems])
         return live
+
+    def autoscaler_settings(self) -> dict[str, str]:
+        """Return what the autoscaler and its replicas are told of it, as settings without TAILPACK_ in front."""
+        sections = (self.payment, self.target, self.autoscaler, self.guards)
+        merged = {key: str(value) for section in sections for key, value in msgspec.to_builtins(section).items()}
+        return {key.upper(): value for key, value in merged.items()} | {
+            "PAYMENT_PARTITIONS": str(self.payment.partitions),
+            "POLICY_OPTIONS": msgspec.json.encode(self.policy).decode() if self.policy else "",
+        }
 
     def _only_simulated(self) -> list[tuple[str, str]]:
         """Return what live processes cannot be told."""
@@ -205,8 +217,11 @@ def _contradictions(values: Values) -> list[tuple[str, str]]:
 
 
 def _known_policy(values: Values) -> str | None:
-    name = values["autoscaler.policy"]
-    return None if name in POLICIES else f"{name!r} is {unknown(name, POLICIES)}"
+    try:
+        policy_factory(values["autoscaler.policy"])
+    except ValueError as refused:
+        return str(refused)
+    return None
 
 
 def _enough_partitions(values: Values) -> str | None:

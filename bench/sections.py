@@ -4,12 +4,13 @@ import re
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from autoscaler.policies.settings import Guards, Scaling, Target
+from autoscaler.policies.settings import Guards, Scaling
 from autoscaler.simulator.settings import Observing, ServiceShape, ShareGroups
 from contracts.delivery import RUNTIMES, Delivery
 from contracts.events import Grouping
 from contracts.membership import Membership, Work, takes_some_time
 from contracts.settings import DAY_S, Rule, Settings, Values, required, setting
+from contracts.target import Target
 from loadgen.schedule import Spacing, Split
 from loadgen.spec import Topology
 

@@ -2,7 +2,7 @@
 
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -17,9 +17,9 @@ MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 """What librdkafka, aiokafka, Faust and Java's clients all know, spelt as all of them take it."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Security(Settings):
-    """Client security in librdkafka's property names. Empty text means unset."""
+    """Client security in librdkafka's property names. Empty text means unset. Its text shows no secret."""
 
     security_protocol: str = setting("PLAINTEXT", known=PROTOCOLS, key="security.protocol")
     """How clients and brokers talk."""
@@ -31,17 +31,35 @@ class Security(Settings):
     """File with its key …"""
     ssl_key_password: str = setting("", key="ssl.key.password")
     """… and the password of that file."""
+    ssl_key_password_file: str = setting("", key="ssl.key.password.file")
+    """File that holds that password and nothing else, in place of `ssl.key.password`."""
     sasl_mechanism: str = setting("", known=("", *MECHANISMS), key="sasl.mechanism")
     """How the client proves who it is."""
     sasl_username: str = setting("", key="sasl.username")
     """Who it is."""
     sasl_password: str = setting("", key="sasl.password")
     """Its secret."""
+    sasl_password_file: str = setting("", key="sasl.password.file")
+    """File that holds that secret and nothing else, in place of `sasl.password`."""
 
     @classmethod
     def rules(cls) -> tuple[tuple[str, Rule], ...]:
         """Return: SASL needs a mechanism, a name and a password."""
         return tuple((name, partial(_needed, name)) for name in ("sasl_mechanism", "sasl_username", "sasl_password"))
+
+    def with_secrets(self) -> "Security":
+        """Return the same with the passwords that files hold, without the line's end. Raises InvalidSettingsError."""
+        read: dict[str, str] = {}
+        problems = []
+        for name in ("ssl_key_password", "sasl_password"):
+            if path := getattr(self, f"{name}_file"):
+                try:
+                    read |= {name: Path(path).read_text(encoding="utf-8").rstrip("\r\n"), f"{name}_file": ""}
+                except OSError as missing:
+                    problems.append(f"{path}: cannot be read ({missing.strerror})")
+        if problems:
+            raise InvalidSettingsError(problems)
+        return replace(self, **read)
 
     def properties(self) -> dict[str, str]:
         """Return what is set, by librdkafka's names."""
@@ -73,7 +91,8 @@ class Connection(Settings):
         except OSError as missing:
             raise InvalidSettingsError([f"{path}: cannot be read ({missing.strerror})"]) from missing
         pairs = [line.partition("=") for line in map(str.strip, lines) if line and not line.startswith("#")]
-        return parse({key.strip(): value.strip() for key, _, value in pairs}, Security, where=f"{path}: ")
+        told = {key.strip(): value.strip() for key, _, value in pairs}
+        return parse(told, Security, where=f"{path}: ").with_secrets()
 
     def librdkafka(self) -> dict[str, str]:
         """Return the configuration that confluent-kafka clients take."""
@@ -130,5 +149,5 @@ def _ssl_context(security: Security) -> ssl.SSLContext:
 
 
 def _needed(name: str, values: Values) -> str | None:
-    protocol = values["security_protocol"]
-    return f"{protocol} needs it" if protocol.startswith("SASL") and not values[name] else None
+    protocol, told = values["security_protocol"], values[name] or values.get(f"{name}_file")
+    return f"{protocol} needs it" if protocol.startswith("SASL") and not told else None

@@ -8,7 +8,7 @@ import msgspec
 JOURNAL_VERSION: Final = 1
 
 
-class PartitionSeen(msgspec.Struct, frozen=True, kw_only=True):
+class PartitionSeen(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One partition as a tick saw it."""
 
     partition: int

@@ -5,6 +5,8 @@ from typing import Final
 import msgspec
 
 PLAN_VERSION: Final = 1
+ASSIGNOR: Final = "plan"
+"""By this name the members of a group agree that plans say who owns what."""
 
 
 class Eviction(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,4 +31,11 @@ class PlanRecord(msgspec.Struct, frozen=True, kw_only=True):
     evictions: tuple[Eviction, ...] = ()
     grace_s: float = 0.0
     """How long the partitions of a planned replica that is absent wait for its return before others take them."""
+    wanted: int = 0
+    """How many replicas there shall be, where more are awaited than `replicas` can name yet."""
     v: int = PLAN_VERSION
+
+    @property
+    def count(self) -> int:
+        """How many replicas there shall be."""
+        return max(self.wanted, len(self.replicas))

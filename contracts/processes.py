@@ -1,10 +1,10 @@
-"""Processes that one of ours starts: a Python module each, in a session of its own, its output in a log of its own."""
+"""Processes that one of ours starts: each in a session of its own, with its output in a log of its own."""
 
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -16,11 +16,16 @@ STOPPING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LOG_TAIL_BYTES: Final = 4096
 
 
-def start_module(module: str, environ: Mapping[str, str], log: Path) -> "subprocess.Popen[bytes]":
-    """Start `python -m module`. A Ctrl-C in the terminal reaches its starter alone. Raises OSError."""
+def python_module(module: str) -> list[str]:
+    """Return the command of a module in the Python that runs this one."""
+    return [sys.executable, "-m", module]
+
+
+def start(command: Sequence[str], environ: Mapping[str, str], log: Path) -> "subprocess.Popen[bytes]":
+    """Start a command. A Ctrl-C in the terminal reaches its starter alone. Raises OSError."""
     with log.open("ab") as out:
         return subprocess.Popen(
-            [sys.executable, "-m", module],
+            command,
             env=dict(environ),
             stdin=subprocess.DEVNULL,
             stdout=out,

@@ -98,4 +98,8 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """Rounds since the report before that changed what this replica owns, oldest first."""
     unwell: tuple[str, ...] = ()
     """The first reasons why the replica is not well, one sentence each: a partition is cut off, its lease is out."""
+    host: str = ""
+    """Name of the host it runs on: the short id of its container, the name of its pod. Empty: it did not say."""
+    pages: str = ""
+    """HOST:PORT of its `/healthz` and `/metrics`; empty where it has none."""
     v: int = PROGRESS_VERSION

@@ -1,7 +1,10 @@
 """Topics, groups and partition counts. Keys: see each topic."""
 
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+from contracts.settings import Settings, setting
 
 PIPELINE_PARTITIONS: Final = 4
 """Partitions of every topic keyed by order id."""
@@ -28,7 +31,7 @@ class Topic(StrEnum):
     """PlanRecord; key: group; compacted, one partition, transactional writer."""
     JOURNAL = "autoscaler.journal"
     """JournalEntry; one partition."""
-    PROGRESS = "payment.progress"
+    PROGRESS = "autoscaler.progress"
     """Progress; key: replica; one partition, short retention."""
 
 
@@ -41,6 +44,8 @@ class Group(StrEnum):
     NOTIFICATION = "notification"
 
 
+CONTROL: Final = (Topic.PLANS, Topic.JOURNAL, Topic.PROGRESS)
+"""Those between an autoscaler and the group that it scales, whatever service that is."""
 AUTO_OFFSET_RESET: Final = "earliest"
 """For all groups: with `latest` the first events of a new partition would be lost to the group."""
 
@@ -48,6 +53,24 @@ AUTO_OFFSET_RESET: Final = "earliest"
 def qualified(namespace: str, name: str) -> str:
     """Return `name` inside `namespace` ("run-1" + "orders.placed" → "run-1.orders.placed")."""
     return f"{namespace}.{name}" if namespace else str(name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScaledGroup(Settings):
+    """Which group is scaled. Its control topics are those of the namespace."""
+
+    topic: str = setting("")
+    """The topic that the scaled group reads, by its whole name; empty: `payments.requested` of the namespace."""
+    group: str = setting("")
+    """The consumer group that is scaled, by its whole name; empty: `payment` of the namespace."""
+
+    def topic_in(self, namespace: str) -> str:
+        """Return the topic by the name that brokers know."""
+        return self.topic or qualified(namespace, Topic.PAYMENTS_REQUESTED)
+
+    def group_in(self, namespace: str) -> str:
+        """Return the group by the name that brokers know."""
+        return self.group or qualified(namespace, Group.PAYMENT)
 
 
 def partitions_of(topic: Topic, payment_partitions: int) -> int:

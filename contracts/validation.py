@@ -83,15 +83,16 @@ def from_environment(environ: Mapping[str, str], into: type[T]) -> T:
 
     Raises InvalidSettingsError naming every bad or missing variable.
     """
-    names = set(map(_variable, fields(into)))
+    names = set(map(variable, fields(into)))
     values = {name: text for name, text in environ.items() if name in names and text != ""}
-    return parse(values, into, strict=False, spelt=_variable)
+    return parse(values, into, strict=False, spelt=variable)
 
 
 def as_environment(settings: Settings) -> dict[str, str]:
     """Return the variables from which a process reads these settings."""
-    return {_variable(one): str(getattr(settings, one.name)) for one in fields(settings)}
+    return {variable(one): str(getattr(settings, one.name)) for one in fields(settings)}
 
 
-def _variable(one: "Field[Any]") -> str:
+def variable(one: "Field[Any]") -> str:
+    """Return the name of a field in the environment."""
     return f"TAILPACK_{one.name.upper()}"

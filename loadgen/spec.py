@@ -75,6 +75,10 @@ class DriverSettings(Settings):
     """Port of Locust's web page; 0: none. The load starts by itself, and the page ends with it."""
     web_host: str = setting("127.0.0.1")
     """Address of that page."""
+    http_port: int = setting(0, least=0, most=65535)
+    """Port of `/metrics`; 0: none."""
+    http_host: str = setting("127.0.0.1")
+    """Address that it listens on."""
 
 
 def read_load(settings: DriverSettings) -> LoadSpec:

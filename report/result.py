@@ -128,6 +128,15 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     detail: str
 
 
+class Starts(msgspec.Struct, frozen=True, kw_only=True):
+    """How long replicas took from being asked for to ready, those of before the run, too. Nearest rank."""
+
+    replicas: int
+    p50_s: float
+    p99_s: float
+    max_s: float
+
+
 class Breakdown(msgspec.Struct, frozen=True, kw_only=True):
     """The SLA stage of the events of one partition, one replica or one plan epoch."""
 
@@ -274,6 +283,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     cost: Cost | None = None
     integrity: Integrity | None = None
     rebalances: Rebalances | None = None
+    starts: Starts | None = None
+    """None: no replica was seen to become ready."""
     """Null where nothing is known of plans, or partitions have no owner (share groups)."""
     otherwise: tuple[Otherwise, ...] | None = None
     """Null where this run's events were not replayed."""

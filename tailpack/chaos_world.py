@@ -189,7 +189,8 @@ class LiveWorld:
 
 def _kill(stack: Stack) -> None:
     """End everything of it at once: the autoscaler first, so that nobody starts what has ended."""
-    for _, pid in sorted(stack.processes().items()):
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    for _ in range(2):  # what the autoscaler started while the others were looked for is seen the second time
+        for _, pid in sorted(stack.processes().items()):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
     stack.stop()

@@ -46,12 +46,17 @@ def live_row(result: Result) -> LiveRow:
     return LiveRow(**known, lateness_p99_s=result.lateness.p99_s)
 
 
-def run_live(question: Question, out: Path) -> LiveRow:
-    """Run a scenario under a policy, simulate it again from its own events and times, and return the row."""
+def run_live(
+    question: Question, out: Path, run: Callable[[str, dict[str, object], Path], Path] = run_scenario
+) -> LiveRow:
+    """Run a scenario under a policy, simulate it again from its own events and times, and return the row.
+
+    run: how; returns the run's folder.
+    """
     from bench.replay.replay import replay  # noqa: PLC0415  compiled code
 
     scenario, policy, seed = question
-    folder = run_scenario(scenario, {"autoscaler.policy": policy, "seed": seed}, out)
+    folder = run(scenario, {"autoscaler.policy": policy, "seed": seed}, out)
     both, _, _ = replay(folder)
     again = SimulatedSide(
         in_sla=both.simulated.in_sla,
@@ -64,15 +69,22 @@ def run_live(question: Question, out: Path) -> LiveRow:
 
 
 def run_all(
-    questions: Sequence[Question], into: Path, run: Callable[[Question], LiveRow], announce: Callable[[str], None]
+    questions: Sequence[Question],
+    into: Path,
+    run: Callable[[Question], LiveRow],
+    announce: Callable[[str], None],
+    name: str = "live",
 ) -> None:
-    """Answer every question whose valid answer `into` does not hold yet; each is kept as soon as it is there."""
-    known = {asked(row.result) for row in results.load("live", LiveRow, into) if row.result.valid}
+    """Answer every question whose valid answer `into` does not hold yet; each is kept as soon as it is there.
+
+    name: of the file that holds the answers.
+    """
+    known = {asked(row.result) for row in results.load(name, LiveRow, into) if row.result.valid}
     still_open = [question for question in questions if question not in known]
     for number, question in enumerate(still_open, 1):
         scenario, policy, seed = question
         announce(f"{scenario}, {policy}, seed {seed}: {number} of {len(still_open)}")
-        results.keep("live", [run(question)], provenance.origin(), into, asked)
+        results.keep(name, [run(question)], provenance.origin(), into, asked)
 
 
 def shuffled(scenarios: Sequence[str], policies: Sequence[str], runs: int, order: int) -> list[Question]:

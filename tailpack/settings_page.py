@@ -4,23 +4,37 @@ from collections.abc import Iterable
 from dataclasses import fields
 from typing import Final
 
+from autoscaler.keda.settings import KedaSettings
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.policies.registry import POLICIES
+from autoscaler.shadow.settings import ShadowSettings
 from bench.sections import SECTIONS
 from contracts.connection import Connection
+from contracts.logs import LogSettings
 from contracts.settings import DAY_S, Settings, choices, declaration, is_required, kinds, sentences
 from loadgen.spec import DriverSettings
 from services.common.faust_app import ServiceSettings
+from services.common.traces import TraceSettings
 from services.consumer import Options
+from services.consumer.environment import ConsumerSettings
 from services.order.app import OrderSettings
 from services.payment.settings import ReplicaSettings
 
 HEADER: Final = ("setting", "default", "what it is")
 PROCESSES: Final[dict[str, tuple[type[Settings], type[Settings] | None]]] = {
     "every process: the way to Kafka": (Connection, None),
+    "every process: its log": (LogSettings, None),
     "the autoscaler (`python -m autoscaler.live`)": (AutoscalerSettings, None),
+    "KEDA's external scaler (`python -m autoscaler.keda`)": (KedaSettings, None),
+    "the shadow (`python -m autoscaler.shadow`), what it has beside the autoscaler's": (
+        ShadowSettings,
+        AutoscalerSettings,
+    ),
+    "the autoscaler (`tailpack autoscale`, `python -m autoscaler.live`)": (AutoscalerSettings, None),
+    "a replica of your own service": (ConsumerSettings, Options),
     "a Payment replica (`python -m services.payment`)": (ReplicaSettings, None),
     "Order, Shipment and Notification": (ServiceSettings, None),
+    "Order, Shipment, Notification and Payment replicas: traces": (TraceSettings, None),
     "Order alone": (OrderSettings, ServiceSettings),
     "the load generator (`python -m loadgen.drivers`)": (DriverSettings, None),
 }
@@ -67,7 +81,7 @@ def _listed(record: type[Settings], without: type[Settings] | None = None) -> st
         known = " or ".join(filter(None, (declared.range(), f"one of {', '.join(words)}" if words else "")))
         default = _default(None if is_required(one) else one.default, is_required(one), declared.unit)
         rows.append((f"`{one.name}`", default, _described(said[one.name], known)))
-    return _rows(rows)
+    return table(HEADER, rows)
 
 
 def _default(value: object, required: bool, unit: str) -> str:
@@ -92,6 +106,7 @@ def _described(sentence: str, limits: str) -> str:
     return f"{sentence} *{limits[0].upper()}{limits[1:]}.*" if limits else sentence
 
 
-def _rows(rows: Iterable[tuple[str, str, str]]) -> str:
-    lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in (HEADER, *rows)]
-    return "\n".join([lines[0], "|" + "---|" * len(HEADER), *lines[1:]])
+def table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    """Return a table as Markdown."""
+    lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in (header, *rows)]
+    return "\n".join([lines[0], "|" + "---|" * len(header), *lines[1:]])

@@ -9,7 +9,7 @@ import yaml
 
 ROOT = Path(__file__).parents[1]
 FILE = ROOT / "docker-compose.yml"
-OWN_IMAGE = "tailpack:0.1.0"
+OWN_IMAGES = ("tailpack:0.1.0", "tailpack-report:0.1.0")
 
 
 def compose() -> dict[str, Any]:

@@ -103,9 +103,6 @@ class FakeCoordinator:
     async def group_is_empty(self) -> bool:
         return self.empty
 
-    def set_fetch_wait(self, wait_ms: int) -> None:
-        """Not worth a note."""
-
     def since(self) -> list[str]:
         """Return what was asked for since the last call."""
         asked, self.asked = self.asked, []

@@ -16,7 +16,7 @@ import msgspec
 import psutil
 from kafka_helpers import DEADLINE_S, create_topics, read_all, wait_for
 
-from autoscaler.live.launcher import remembered
+from autoscaler.live.launchers.processes import remembered
 from contracts.clock import now_us
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
 from contracts.journal_records import entries

@@ -4,7 +4,7 @@ import signal
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from autoscaler.live.launcher import Exit, PidFile, ReplicaProcess
+from autoscaler.live.launcher import Exit, Left
 from autoscaler.live.plan_log import FencedError, PlanNotWrittenError
 from autoscaler.model import PartitionLoad
 from autoscaler.ports import NotReadyError
@@ -26,17 +26,26 @@ class FakeClock:
 @dataclass
 class FakeProcess:
     pid: int
-    who: str = "somebody"
+    pending: str = ""
     ended: Exit | None = None
     signals: list[signal.Signals] = field(default_factory=list)
 
     def exit(self) -> Exit | None:
         return self.ended
 
-    def signal(self, number: signal.Signals) -> None:
-        self.signals.append(number)
-        if number is signal.SIGKILL:
-            self.ended = Exit("killed by SIGKILL", clean=False)
+    @property
+    def where(self) -> str:
+        return f"pid {self.pid}"
+
+    def wrote(self, report: Progress) -> bool:
+        return report.pid == self.pid
+
+    def ask_to_stop(self) -> None:
+        self.signals.append(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.signals.append(signal.SIGKILL)
+        self.ended = Exit("killed by SIGKILL", clean=False)
 
     def finish(self, how: str = "exit status 0") -> None:
         self.ended = Exit(how, clean=how == "exit status 0")
@@ -48,31 +57,35 @@ class FakeLauncher:
     def __init__(self, clock: FakeClock) -> None:
         self._clock = clock
         self.processes: dict[str, list[FakeProcess]] = {}
-        self.files: dict[str, PidFile] = {}
-        self.behind: list[tuple[str, PidFile, ReplicaProcess | None]] = []
+        self.remembered: dict[str, str] = {}
+        """Name → incarnation of each that was started and not forgotten."""
+        self.behind: list[Left] = []
+        self.trouble = ""
         self.refuses: str | None = None
         self.log_line = ""
         self._pids = iter(range(100, 10_000))
 
-    def start(self, name: str) -> ReplicaProcess:
+    def start(self, name: str) -> FakeProcess:
         if self.refuses is not None:
             raise OSError(self.refuses)
         process = FakeProcess(next(self._pids))
         self.processes.setdefault(name, []).append(process)
-        self.remember(name, process)
+        self.remember(name, "")
         return process
 
-    def remember(self, name: str, process: ReplicaProcess, incarnation: str = "") -> None:
-        self.files[name] = PidFile(pid=process.pid, who=process.who, incarnation=incarnation)
+    def remember(self, name: str, incarnation: str) -> None:
+        self.remembered[name] = incarnation
 
     def forget(self, name: str) -> None:
-        self.files.pop(name, None)
+        self.remembered.pop(name, None)
 
-    def left_behind(self) -> Iterable[tuple[str, PidFile, ReplicaProcess | None]]:
+    def left_behind(self) -> Iterable[Left]:
         return iter(self.behind)
 
     def last_log_line(self, name: str) -> str:
         return self.log_line
+
+    def close(self) -> None: ...
 
     def newest(self, name: str) -> FakeProcess:
         return self.processes[name][-1]
@@ -109,7 +122,7 @@ class FakeReports:
     def tell(
         self,
         replica: str,
-        process: ReplicaProcess,
+        process: FakeProcess,
         state: ReplicaState = ReplicaState.MEMBER,
         *,
         partitions: tuple[int, ...] = (),

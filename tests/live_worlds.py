@@ -6,9 +6,9 @@ from live_fakes import FakeClock, FakeLauncher, FakeLoads, FakePlanLog, FakeProc
 
 from autoscaler.estimation.service_rates import ServiceRates
 from autoscaler.live.group import LiveGroup
-from autoscaler.live.processes import ProcessScaler
 from autoscaler.live.publisher import Publisher
 from autoscaler.live.rebalances import Rebalances
+from autoscaler.live.replicas import ReplicaScaler
 from autoscaler.live.troubles import Troubles
 from autoscaler.live.uptake import Uptake
 from autoscaler.model import Action, Decision, Plan
@@ -44,7 +44,7 @@ class GroupWorld:
         self.said: list[str] = []
         self.troubles = Troubles(self.said.append)
         self.took_s: list[float] = []
-        self.scaler = ProcessScaler(
+        self.scaler = ReplicaScaler(
             self.launcher,
             self.journal.append,
             joins_warm=joins_warm,
@@ -119,7 +119,7 @@ class ScalerWorld:
         self.launcher = FakeLauncher(self.clock)
         self.reports = FakeReports(self.clock)
         self.journal: list[ReplicaChanged] = []
-        self.scaler = ProcessScaler(
+        self.scaler = ReplicaScaler(
             self.launcher, self.journal.append, joins_warm=joins_warm, obeys_plans=obeys_plans, clock=self.clock
         )
 

@@ -51,6 +51,8 @@ class SecuredKafka:
     address: str
     ca: Path
     folder: Path
+    plain: str
+    """The administrator's address."""
 
     def client_properties(self, password: str = PASSWORD) -> Path:
         """Write a client's properties file and return its path."""
@@ -76,10 +78,11 @@ def secured_kafka(folder: Path, *, prefix: str) -> Iterator[SecuredKafka]:
     extra = SECURED.format(secured_port=port, mechanism=MECHANISM, keystore=keystore)
     broker = Broker(folder / "kafka", properties=PROPERTIES + extra)  # of a property named twice, Java takes the last
     try:
-        admin = AdminClient({"bootstrap.servers": broker.start()})
+        plain = broker.start()
+        admin = AdminClient({"bootstrap.servers": plain})
         _add_user(admin)
         _grant(admin, prefix)
-        yield SecuredKafka(f"127.0.0.1:{port}", ca, folder)
+        yield SecuredKafka(f"127.0.0.1:{port}", ca, folder, plain)
     finally:
         broker.stop()
 

@@ -21,6 +21,7 @@ from report.result import (
     Result,
     Series,
     Stage,
+    Starts,
     TopicRecords,
 )
 from report.run_info import RunInfo
@@ -118,6 +119,7 @@ def _result() -> Result:
             "incremental",
             [RebalanceRound(at_s=1.16, kind="plan", members=2, moved=1, pause_s=0.031, plan_to_ready_s=0.06)],
         ),
+        starts=Starts(replicas=2, p50_s=1.5, p99_s=2.1, max_s=2.1),
         provenance=Provenance(
             command="tailpack simulate w1 --out small", commit="0123abc", machine="2 cores",
             versions={"python": "3.11"}, started_us=0, peak_memory_mib=None,

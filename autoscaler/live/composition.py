@@ -1,6 +1,8 @@
 """Puts the live autoscaler together and takes it apart again."""
 
+import gc
 import math
+import shlex
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -15,29 +17,31 @@ from autoscaler.controller import Controller
 from autoscaler.estimation.service_rates import ServiceRates
 from autoscaler.live.clients import client
 from autoscaler.live.group import LiveGroup
-from autoscaler.live.journal import JournalTopic, LiveJournal, Metrics
-from autoscaler.live.launcher import ProcessLauncher
+from autoscaler.live.journal import JournalTopic, LiveJournal
+from autoscaler.live.launcher import Launcher, LauncherError
+from autoscaler.live.launchers.processes import ProcessLauncher
 from autoscaler.live.loads import LoadReader
 from autoscaler.live.loop import STEP_S, Loop, rehearse
+from autoscaler.live.metrics import Metrics
 from autoscaler.live.offsets import OffsetReader
 from autoscaler.live.plan_log import FencedError, PlanLog
-from autoscaler.live.processes import STOP_MARGIN_S, Patience, ProcessScaler
 from autoscaler.live.progress_reader import ProgressReader
 from autoscaler.live.publisher import Publisher
 from autoscaler.live.rebalances import Rebalances
+from autoscaler.live.replicas import STOP_MARGIN_S, Patience, ReplicaScaler
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.state_dir import LearnedTimes
 from autoscaler.live.troubles import LASTING, Troubles, Watched
 from autoscaler.live.uptake import Uptake
 from autoscaler.live.web import Source, WebServer
 from autoscaler.policies.registry import configured_policy
-from autoscaler.policies.settings import REPLICA_PREFIX
 from autoscaler.ports import NotReadyError, Policy
 from contracts.clock import steady_s
 from contracts.connection import Connection
 from contracts.delivery import Delivery
-from contracts.topics import Group, Topic, qualified
+from contracts.processes import python_module
 
+ANY_PORT: Final = "-1"
 STOP_SLACK_S: Final = 2.0
 """At a clean stop, beyond the longest that a replica has before SIGKILL."""
 TICKS_MISSED: Final = 3
@@ -53,19 +57,48 @@ def policy_from(settings: AutoscalerSettings) -> Policy:
     return configured_policy(settings, settings, settings, options, counts_only=bool(settings.runtime))
 
 
-def _launcher(settings: AutoscalerSettings, environ: Mapping[str, str]) -> ProcessLauncher:
-    """Return what starts replicas. They are not held to a number of partitions: the topic may have grown since."""
-    return ProcessLauncher(
-        Path(settings.state_dir),
-        settings.replica_module,
-        {**environ, "TAILPACK_PAYMENT_PARTITIONS": "0", "TAILPACK_HTTP_PORT": "0"},  # the port is this controller's
-    )
+def launcher_from(
+    settings: AutoscalerSettings, environ: Mapping[str, str], may_act: Callable[[], bool] = lambda: True
+) -> Launcher:
+    """Return what starts replicas. They are not held to a number of partitions: the topic may have grown since.
+
+    may_act: whether we still lead, where several could. Raises LauncherError.
+    """
+    if settings.launcher == "kubernetes":
+        try:
+            from autoscaler.live.launchers.api import api_from  # noqa: PLC0415  an extra
+            from autoscaler.live.launchers.kubernetes import KubernetesLauncher  # noqa: PLC0415
+        except ImportError as missing:
+            raise LauncherError(f"{missing.name} is not installed: pip install 'tailpack[kubernetes]'") from missing
+        return KubernetesLauncher(api_from(settings), may_act)
+    command = shlex.split(settings.replica_command) or python_module(settings.replica_module)
+    environ = {
+        **environ,
+        "TAILPACK_PAYMENT_PARTITIONS": "0",
+        "TAILPACK_HTTP_PORT": ANY_PORT if settings.http_port else "0",
+    }
+    if settings.launcher == "docker":
+        try:
+            from autoscaler.live.launchers.docker import ContainerSpec, DockerLauncher  # noqa: PLC0415  an extra
+        except ImportError as missing:
+            raise LauncherError(f"{missing.name} is not installed: pip install 'tailpack[docker]'") from missing
+        ours = {name: value for name, value in environ.items() if name.startswith("TAILPACK_")}
+        spec = ContainerSpec(
+            group=settings.group_in(environ.get("TAILPACK_NAMESPACE", "")),
+            image=settings.docker_image,
+            command=["python", *command[1:]] if not settings.replica_command else command,
+            environ=ours,
+            network=settings.docker_network,
+            memory=settings.docker_memory,
+        )
+        return DockerLauncher(spec)
+    return ProcessLauncher(Path(settings.state_dir), command, environ)
 
 
-def _scaler(settings: AutoscalerSettings, launcher: ProcessLauncher, journal: JournalTopic) -> ProcessScaler:
+def _scaler(settings: AutoscalerSettings, launcher: Launcher, journal: JournalTopic) -> ReplicaScaler:
     """Return the scaler of the replicas that the settings ask for."""
     ours = not settings.runtime
-    return ProcessScaler(
+    return ReplicaScaler(
         launcher,
         journal.record,
         patience=Patience(stop_s=settings.drain_s + STOP_MARGIN_S),
@@ -86,13 +119,14 @@ class LiveAutoscaler:
         stop: Event,
         *,
         warn: Callable[[str], None],
-        launcher: ProcessLauncher | None = None,
+        launcher: Launcher | None = None,
     ) -> None:
         """Bind the port, then take over the plan log; nothing is decided or started yet.
 
         In this order: what cannot run must not fence the one that runs.
-        warn: called with sentences that an operator should read. launcher: starts the replicas; None: as processes.
-        Raises PortTakenError, FencedError, PlanNotWrittenError and KafkaException (brokers).
+        warn: called with sentences that an operator should read. launcher: starts the replicas; None: as the settings
+        say.
+        Raises PortTakenError, FencedError, PlanNotWrittenError, NotReadyError, LauncherError and KafkaException.
         """
         self._settings = settings
         self._stop = stop
@@ -107,18 +141,23 @@ class LiveAutoscaler:
             tick_limit_s=TICKS_MISSED * settings.decision_interval_s,
             troubles=lambda: self._troubles.now,
             unwell=lambda: self._troubles.unwell,
+            targets=lambda: self._reports.pages(),  # noqa: PLW0108  the reader is made after it
         )
         self._web = WebServer(source, settings.http_port, settings.http_host) if settings.http_port else None
         self._journal = JournalTopic(connection, self._metrics, partial(self._troubles.tell, "journal"))
         self._reports = ProgressReader(connection)
-        self._scaler = _scaler(settings, launcher or _launcher(settings, environ), self._journal)
-        group = qualified(connection.namespace, Group.PAYMENT)
+        self._launcher = launcher or launcher_from(settings, environ)
+        self._scaler = _scaler(settings, self._launcher, self._journal)
+        group = settings.group_in(connection.namespace)
+        self._metrics.about(group, policy.name, settings)
         self._offsets = OffsetReader(
             lambda: Consumer(client(connection, group_id=group, enable_auto_commit=False)),
-            topic=qualified(connection.namespace, Topic.PAYMENTS_REQUESTED),
+            topic=settings.topic_in(connection.namespace),
             partitions=settings.payment_partitions,
             deadline_s=min(0.8, settings.decision_interval_s / 2),
         )
+        if not settings.payment_partitions:
+            self._offsets.count()
         self._learned = LearnedTimes(
             Path(settings.state_dir), group=f"{group}, {settings.runtime or settings.delivery}", say=warn
         )
@@ -134,7 +173,7 @@ class LiveAutoscaler:
             loads=LoadReader(self._offsets),
             reports=self._reports,
             publisher=Publisher(
-                PlanLog(connection),
+                PlanLog(connection, group),
                 self._scaler,
                 self._journal.record,
                 steady_s,
@@ -176,17 +215,20 @@ class LiveAutoscaler:
 
     def run(self) -> None:
         """Decide and act until told to stop. Raises FencedError when another controller has taken over."""
+        self._metrics.leading.set(1)
         if self._web is not None:
             self._web.start()  # from here on everything it asks for is there
-        self._group.start(tuple(f"{REPLICA_PREFIX}-{ordinal}" for ordinal in range(self._settings.initial_replicas)))
+        prefix = self._settings.replica_prefix
+        self._group.start(tuple(f"{prefix}-{ordinal}" for ordinal in range(self._settings.initial_replicas)))
         rehearse(  # while the first replicas start
             policy_from(self._settings),
-            partitions=self._settings.payment_partitions,
+            partitions=self._offsets.partitions,
             service_rate=1 / self._settings.service_time_s,
             interval_s=self._settings.decision_interval_s,
             done=self._stop.is_set,
             failed=lambda fault: self._warn(f"rehearsal: {fault}"),
         )
+        gc.freeze()  # what was imported and compiled stays: looking through it again takes longer than a decision
         self._loop.run()
 
     def stop_replicas(self) -> None:
@@ -202,6 +244,7 @@ class LiveAutoscaler:
         if self._web is not None:
             self._web.close()
         self._learned.save(self._rebalances.rounds, self._rebalances.remembered, at_once=True)
+        self._launcher.close()
         self._reports.close()
         self._offsets.close()
         return self._journal.close()

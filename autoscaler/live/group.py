@@ -5,10 +5,10 @@ from typing import Final
 
 from autoscaler.estimation.service_rates import ServiceRates, WorkCounters
 from autoscaler.live.loads import LoadReader
-from autoscaler.live.processes import ProcessScaler
 from autoscaler.live.progress_reader import STALE_AFTER_S, ProgressReader
 from autoscaler.live.publisher import REPAIR, Intent, Publisher, grown, round_robin
 from autoscaler.live.rebalances import Rebalances
+from autoscaler.live.replicas import ReplicaScaler
 from autoscaler.live.troubles import LASTING, first_few
 from autoscaler.model import Decision, GroupObservation, Plan, Replica
 from autoscaler.ports import NotReadyError
@@ -23,7 +23,7 @@ the group has long given its partitions away (session 6 s)."""
 
 
 class LiveGroup:
-    """A consumer group on Kafka whose replicas are processes. Implements autoscaler.ports.ConsumerGroup.
+    """A consumer group on Kafka whose replicas are ours to start and stop. Implements autoscaler.ports.ConsumerGroup.
 
     places_itself: the group obeys no plan but for the count; who owns what is known as far as its members report it.
     """
@@ -34,7 +34,7 @@ class LiveGroup:
         loads: LoadReader,
         reports: ProgressReader,
         publisher: Publisher,
-        scaler: ProcessScaler,
+        scaler: ReplicaScaler,
         service_rates: ServiceRates,
         rebalances: Rebalances,
         places_itself: bool = False,
@@ -166,6 +166,7 @@ class LiveGroup:
         self._listen()
         self._rebalances.observe(self._reports.take_rounds())
         self._tell_unwell()
+        self._trouble("launcher", self._scaler.trouble)
         self._kill_hung()
         if self.intent is None:
             return

@@ -1,21 +1,21 @@
-"""What the autoscaler saw, decided and did: on the journal topic, the newest in memory, and as Prometheus metrics."""
+"""What the autoscaler saw, decided and did: on the journal topic, the newest in memory, and counted as metrics."""
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
 import msgspec
 from confluent_kafka import KafkaError, KafkaException, Producer
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from autoscaler.live.clients import client
+from autoscaler.live.metrics import Metrics
 from autoscaler.model import Decision, GroupObservation
 from autoscaler.ports import NotReadyError
 from autoscaler.records import GroupStatus, decided, held
 from contracts.clock import stamp_us, steady_s
 from contracts.connection import Connection
-from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
+from contracts.journal import JournalEntry, TickRecord
 from contracts.journal_records import Folder
 from contracts.topics import Topic, qualified
 
@@ -27,76 +27,6 @@ SILENT_AFTER_S: Final = 5.0
 """When nothing that was written has arrived for so long, that is said."""
 QUEUE_KB: Final = 65_536
 """What may wait for brokers that do not answer; what comes then is lost."""
-
-
-class Metrics:
-    """The autoscaler's metrics in a registry of their own. λ, μ: of the last decision interval, as learned."""
-
-    def __init__(self) -> None:
-        self.registry = CollectorRegistry()
-        self._lag = self._gauge("partition_lag_events", "Events produced and not committed", ["partition"])
-        self._rate = self._gauge("partition_arrival_rate_events_per_second", "Events produced a second", ["partition"])
-        self._service_rate = self._gauge("service_rate_events_per_second", "Events/s of one busy replica")
-        self._replicas = self._gauge("replicas", "Payment replicas: requested, ready or planned", ["state"])
-        self._epoch = self._gauge("plan_epoch", "Epoch of the plan in force")
-        self._decisions = self._counter("decisions_total", "Decisions taken: up, down, reassign or hold", ["action"])
-        self._blind = self._counter("holds_for_want_of_data_total", "Ticks at which a number was unknown")
-        self._plans = self._counter(
-            "plans_total", "Plans written; `repair`: no policy asked for it, `repeat`: not taken", ["action"]
-        )
-        self._changes = self._counter("replica_changes_total", "Changes in the life of replicas", ["change"])
-        self.rebalance_time = self._gauge("rebalance_time_seconds", "Rebalance time (t_r) that the policy plans for")
-        self._troubles = self._gauge("trouble", "1 while it is in trouble; /healthz says why", ["what"])
-        self.journal_bytes = self._counter("journal_bytes_total", "Size of the journal's records, uncompressed")
-        self.journal_lost = self._counter("journal_lost_total", "Records that did not reach the journal")
-        self.plan_taken = Histogram(
-            "tailpack_plan_taken_seconds",
-            "From the write of a plan until every member serves by it",
-            buckets=(0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30),
-            registry=self.registry,
-        )
-        self.tick_seconds = Histogram(
-            "tailpack_tick_seconds",
-            "Wall time of one tick",
-            buckets=(0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1),
-            registry=self.registry,
-        )
-        self.clock_steps = self._counter("clock_steps_total", "How often the wall clock was set while this ran")
-        self.last_tick = self._gauge("last_tick_timestamp_seconds", "End of the last tick, seconds since the epoch")
-
-    def flag(self, what: str, is_in_trouble: bool) -> None:
-        """Show whether something is in trouble."""
-        self._troubles.labels(what).set(is_in_trouble)
-
-    def note(self, entry: JournalEntry) -> None:
-        """Count what the journal records."""
-        match entry:
-            case TickRecord():
-                self._tick(entry)
-            case PlanWritten():
-                self._plans.labels(entry.action).inc()
-                self._epoch.set(entry.epoch)
-            case ReplicaChanged():
-                self._changes.labels(entry.change.value).inc()
-
-    def _tick(self, tick: TickRecord) -> None:
-        self._decisions.labels(tick.action).inc()
-        if tick.missing is not None:
-            self._blind.inc()
-        for seen in tick.partitions:
-            self._lag.labels(str(seen.partition)).set(seen.lag)
-            self._rate.labels(str(seen.partition)).set(seen.arrival_rate)
-        self._service_rate.set(tick.service_rate)
-        self._replicas.labels("requested").set(tick.requested_replicas)
-        self._replicas.labels("ready").set(tick.ready_replicas)
-        self._replicas.labels("planned").set(tick.planned_replicas)
-        self._epoch.set(tick.epoch)
-
-    def _gauge(self, name: str, text: str, labels: Sequence[str] = ()) -> Gauge:
-        return Gauge(f"tailpack_{name}", text, labels, registry=self.registry)
-
-    def _counter(self, name: str, text: str, labels: Sequence[str] = ()) -> Counter:
-        return Counter(f"tailpack_{name}", text, labels, registry=self.registry)
 
 
 class JournalTopic:

@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from autoscaler.live.clients import client, reader
 from contracts.connection import Connection
 from contracts.plan import Eviction, PlanRecord
-from contracts.topics import Group, Topic, qualified
+from contracts.topics import Topic, qualified
 from contracts.validation import UNDECODABLE
 
 TRANSACTION_TIMEOUT_S: Final = 5.0
@@ -60,6 +60,7 @@ class PlanLog:
     def __init__(
         self,
         connection: Connection,
+        group: str,
         *,
         deadline_s: float = 15.0,
         write_deadline_s: float = 1.0,
@@ -67,18 +68,19 @@ class PlanLog:
     ) -> None:
         """Fence every earlier writer, then read the topic to its end. Raises PlanNotWrittenError or FencedError.
 
+        group: the one that is planned, by its whole name.
         deadline_s: how long each step of the start may take; a broker that has just started needs some of it.
         write_deadline_s: how long a write may wait; the loop stands still meanwhile.
         """
         self._topic = qualified(connection.namespace, Topic.PLANS)
-        self._key = qualified(connection.namespace, Group.PAYMENT)
+        self._key = group
         self._deadline_s = write_deadline_s
         self._clock = clock
         self._unfinished: _Unfinished | None = None
         self._producer = Producer(
             client(
                 connection,
-                transactional_id=qualified(connection.namespace, f"autoscaler.{Group.PAYMENT}"),
+                transactional_id=f"{group}-autoscaler",
                 transaction_timeout_ms=int(TRANSACTION_TIMEOUT_S * 1000),
                 message_timeout_ms=int(TRANSACTION_TIMEOUT_S * 1000),
                 linger_ms=0,
@@ -103,6 +105,8 @@ class PlanLog:
         reason: str,
         evictions: tuple[Eviction, ...] = (),
         grace_s: float = 0.0,
+        *,
+        wanted: int = 0,
     ) -> PlanRecord:
         """Commit the next plan and return it.
 
@@ -119,6 +123,7 @@ class PlanLog:
             reason=reason,
             evictions=evictions,
             grace_s=grace_s,
+            wanted=wanted,
         )
         what = f"write plan {record.epoch}"
         self._call(self._producer.begin_transaction, what)
@@ -184,7 +189,7 @@ def _newest_plan(connection: Connection, topic: str, deadline_s: float) -> PlanR
             if message is None:
                 continue
             if message.error() is None:
-                plan = _decode(message.value())
+                plan = decoded_plan(message.value())
                 newest = plan if plan is not None and (newest is None or plan.epoch > newest.epoch) else newest
             elif message.error().code() == KafkaError._PARTITION_EOF:
                 return newest
@@ -193,7 +198,8 @@ def _newest_plan(connection: Connection, topic: str, deadline_s: float) -> PlanR
         consumer.close()
 
 
-def _decode(value: bytes | None) -> PlanRecord | None:
+def decoded_plan(value: bytes | None) -> PlanRecord | None:
+    """Return the plan that a record of the topic holds; None where it is none."""
     try:
         return _decoder.decode(value or b"")
     except UNDECODABLE:

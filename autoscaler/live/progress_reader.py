@@ -97,6 +97,11 @@ class ProgressReader:
         fresh = (name for name in self._newest if self.age_s(name) <= STALE_AFTER_S)
         return {name: self._newest[name].assigned_epoch for name in fresh}
 
+    def pages(self) -> list[str]:
+        """Return HOST:PORT of the metrics of each replica that has reported lately. May be called by another thread."""
+        fresh = [report for name, report in dict(self._newest).items() if self.age_s(name) <= STALE_AFTER_S]
+        return sorted(report.pages for report in fresh if report.pages)
+
     def close(self) -> None:
         """Leave the brokers."""
         self._consumer.close()

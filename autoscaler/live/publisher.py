@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from autoscaler.live.plan_log import PlanLog, PlanNotWrittenError
-from autoscaler.live.processes import ProcessScaler
+from autoscaler.live.replicas import ReplicaScaler
 from autoscaler.live.uptake import Uptake
 from autoscaler.model import Plan
 from contracts.journal import JournalEntry, PlanWritten
@@ -55,7 +55,7 @@ class Publisher:
     def __init__(
         self,
         log: PlanLog,
-        scaler: ProcessScaler,
+        scaler: ReplicaScaler,
         record: Callable[[JournalEntry], None],
         clock: Callable[[], float],
         *,

@@ -2,25 +2,66 @@
 
 from dataclasses import dataclass
 
-from autoscaler.policies.settings import Guards, Scaling, Target
+from autoscaler.policies.settings import REPLICA_PREFIX, Guards, Scaling
 from contracts.delivery import RUNTIMES
 from contracts.membership import Membership, Work, obeys_plans, takes_some_time
-from contracts.settings import Rule, Values, required, setting
+from contracts.settings import Rule, Settings, Values, setting
+from contracts.target import Target
+from contracts.topics import ScaledGroup
 
 
 @dataclass(frozen=True, kw_only=True)
-class AutoscalerSettings(Scaling, Target, Guards, Membership, Work):
+class Pages(Settings):
+    """Where health, plan and metrics are shown."""
+
+    http_host: str = setting("127.0.0.1")
+    """Address of the pages; 0.0.0.0 inside a container."""
+    http_port: int = setting(0, least=0, most=65535)
+    """Port of the pages; 0: none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DockerSettings(Settings):
+    """Where replicas are containers. DOCKER_HOST names the engine, or the proxy before it."""
+
+    docker_image: str = setting("tailpack:0.1.0")
+    """Image of the replicas."""
+    docker_network: str = setting("")
+    """Network that they share with Kafka; empty: the engine's own."""
+    docker_memory: str = setting("")
+    """Limit of each, such as 144m; empty: none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KubernetesSettings(Settings):
+    """Where replicas are pods."""
+
+    kubernetes_deployment: str = setting("payment")
+    """The Deployment whose pods are the replicas; infra/k8s/base/payment.yaml shows what it must have."""
+    kubernetes_namespace: str = setting("")
+    """Its namespace; empty: the one that the autoscaler's own pod is in, or that the kubeconfig's context names."""
+    kubernetes_context: str = setting("")
+    """Context of the kubeconfig; empty: as a pod its own account, else the current one."""
+    kubernetes_lease: str = setting("")
+    """Lease by which one of several autoscalers leads and the others stand by; empty: whoever started last leads."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AutoscalerSettings(
+    Scaling, Target, Guards, Membership, Work, Pages, ScaledGroup, DockerSettings, KubernetesSettings
+):
     """Environment: TAILPACK_POLICY, TAILPACK_HTTP_PORT, … and the sections that a scenario has.
 
-    Replicas inherit the whole environment, so what Payment reads is set here too.
+    Or the same names in a TOML file. Replicas inherit the whole environment and these settings, so what they read is
+    set here too.
     """
 
-    payment_partitions: int = required(least=1)
-    """Partitions that the topic has at least; it may have more, and it may grow."""
+    payment_partitions: int = setting(0, "partitions", least=0)
+    """Partitions that the topic has at least; it may have more, and it may grow. 0: whatever the topic has."""
     state_dir: str
     """Folder for pid files and logs of the replicas. One autoscaler at a time."""
     policy_options: str = setting("")
-    """What the policy itself can be told, as a JSON object: {"patience_s": 5}."""
+    """What the policy itself can be told, as a JSON object: {"patience_s": 5}; in a file, a table."""
     overhead_s: float = setting(0.012, "s", least=0)
     """What an event's latency has beside waiting and being served. Twice what the way through the broker takes on one
     machine (6 ms at the 99th percentile when quiet, 7 ms in the middle beside other work): few are always quiet."""
@@ -34,12 +75,16 @@ class AutoscalerSettings(Scaling, Target, Guards, Membership, Work):
     the longest round may take."""
     runtime: str = setting("", known=("", *RUNTIMES))
     """Another runtime than ours carries out the work, and places the partitions itself: plans state a count only."""
-    http_host: str = setting("127.0.0.1")
-    """Address of the pages; 0.0.0.0 inside a container."""
-    http_port: int = setting(0, least=0, most=65535)
-    """Port of the pages; 0: none."""
+    launcher: str = setting("processes", known=("processes", "docker", "kubernetes"))
+    """What replicas are: processes of this machine, containers of a Docker engine, or pods of a Deployment."""
     replica_module: str = setting("services.payment")
     """Started with `python -m` for each replica."""
+    replica_command: str = setting("")
+    """Command line that is started for each replica instead, with its words as a shell would part them."""
+    replica_client_properties: str = setting("")
+    """Client properties of the replicas, so that they have rights of their own; empty: those of the autoscaler."""
+    replica_prefix: str = setting(REPLICA_PREFIX)
+    """Replicas are named prefix-0, prefix-1 and so on, as they are told in TAILPACK_REPLICA."""
 
     @classmethod
     def rules(cls) -> tuple[tuple[str, Rule], ...]:
@@ -54,4 +99,8 @@ class AutoscalerSettings(Scaling, Target, Guards, Membership, Work):
 
 def _enough_partitions(values: Values) -> str | None:
     partitions, first = values["payment_partitions"], values["initial_replicas"]
-    return None if first <= partitions else f"is more than the {partitions} partitions; the rest would own nothing"
+    return (
+        None
+        if not partitions or first <= partitions
+        else f"is more than the {partitions} partitions; the rest would own nothing"
+    )

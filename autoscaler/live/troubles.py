@@ -1,6 +1,6 @@
 """What an operator should know now: said as it begins and as it ends, and listed on the health page between."""
 
-import traceback
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from types import MappingProxyType
@@ -8,6 +8,8 @@ from typing import Final
 
 from autoscaler.model import Decision, GroupObservation
 from autoscaler.ports import Policy
+
+log = logging.getLogger(__name__)
 
 LASTING: Final = 3
 """So many ticks in a row are no accident."""
@@ -71,7 +73,7 @@ class Troubles:
     ) -> str:
         """Take a step; return what it failed with, else an empty text: one failure must not end the autoscaler.
 
-        The first in a row is printed with its traceback. Raises `fatal`, which does end it.
+        The first in a row is logged with its traceback. Raises `fatal`, which does end it.
         """
         failed = ""
         try:
@@ -80,7 +82,7 @@ class Troubles:
             raise
         except Exception as wrong:  # whatever it is: the group must be looked after
             if not self._calls.get(what):
-                traceback.print_exception(wrong)
+                log.error(f"{what} failed", exc_info=wrong)
             failed = f"failed: {type(wrong).__name__}: {wrong}"
         self.tell(what, failed, unwell_after=unwell_after)
         return failed

@@ -46,6 +46,8 @@ class Source:
     """What is in trouble → why."""
     unwell: Callable[[], str] = str
     """What of that keeps the autoscaler from its work; empty: nothing does."""
+    targets: Callable[[], list[str]] = list
+    """HOST:PORT of the replicas' metrics."""
 
 
 def health(source: Source) -> Answer:
@@ -88,6 +90,10 @@ PAGES: Final[dict[str, tuple[str, Callable[[Source, str], Answer]]]] = {
     ),
     "/plan": ("plan in force and plan wanted", lambda source, query: Answer(msgspec.json.encode(source.plan()))),
     "/decisions": ("the last decisions, newest first (?limit=)", decisions),
+    "/targets": (
+        "where the replicas' metrics are, as Prometheus' http_sd_configs wants it",
+        lambda source, query: Answer(msgspec.json.encode([{"targets": source.targets(), "labels": {}}])),
+    ),
     "/metrics": (
         "Prometheus metrics",
         lambda source, query: Answer(generate_latest(source.registry), content_type=CONTENT_TYPE_LATEST),

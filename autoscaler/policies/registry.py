@@ -1,7 +1,13 @@
-"""Policies by name, as scenarios and the command line know them."""
+"""Policies by name, as scenarios, the live autoscaler and the command line know them: ours, and those of packages.
+
+An installed package offers a policy by an entry point of the group `tailpack.policies`: name → a `PolicyFactory`. It is
+imported only where it is asked for by name, or all are listed.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
 
 from autoscaler.policies.baselines import FirstFit2022, FirstFit2022Settings, Linear, Static
@@ -25,12 +31,14 @@ from autoscaler.policies.settings import (
     PolicySettings,
     Scaling,
     StaticSettings,
-    Target,
 )
 from autoscaler.policies.tail_aware.policy import TailAware, TailAwareSettings
 from autoscaler.ports import Policy
 from contracts.settings import Settings, picked, unknown
+from contracts.target import Target
 from contracts.validation import parse
+
+GROUP: Final = "tailpack.policies"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +112,71 @@ POLICIES: Final[dict[str, PolicyFactory]] = {
 }
 
 
+def policy_names() -> list[str]:
+    """Return the names of our policies, then of those that packages offer. Nothing is imported for it."""
+    return list(dict.fromkeys([*POLICIES, *sorted(entry_points(group=GROUP).names)]))
+
+
+def policy_factory(name: str) -> PolicyFactory:
+    """Return how the policy called `name` is made; ours come before those of packages.
+
+    Raises ValueError that lists the policies there are, or says which package is wrong, and how.
+    """
+    if name in POLICIES:
+        return POLICIES[name]
+    offers = list(entry_points(group=GROUP, name=name))
+    if not offers:
+        raise ValueError(f"{name!r} is {unknown(name, policy_names())}")
+    if len(offers) > 1:
+        raise ValueError(f"{name!r} is offered by {' and '.join(map(_origin, offers))}; uninstall all but one")
+    try:
+        factory = offers[0].load()
+    except (Exception, SystemExit) as wrong:
+        raise _refused(offers[0], f"cannot be imported: {_in_short(wrong)}") from wrong
+    if not isinstance(factory, PolicyFactory):
+        raise _refused(offers[0], f"must be a PolicyFactory, not {type(factory).__name__}")
+    if not (isinstance(factory.options, type) and issubclass(factory.options, Settings)):
+        raise _refused(offers[0], "must have a class of Settings as its options")
+    return replace(factory, build=partial(_made, offers[0], factory.build))
+
+
+def all_policies() -> tuple[dict[str, PolicyFactory], list[str]]:
+    """Return name → factory of all that can be used, and a line for each policy of a package that cannot."""
+    usable, refused = dict(POLICIES), []
+    for offer in entry_points(group=GROUP):
+        if offer.name in POLICIES:
+            refused.append(str(_refused(offer, "is left out: it has the name of a policy of tailpack")))
+            continue
+        try:
+            usable[offer.name] = policy_factory(offer.name)
+        except ValueError as wrong:
+            refused.append(str(wrong))
+    return usable, list(dict.fromkeys(refused))
+
+
+def _made(offer: EntryPoint, build: Callable[[PolicySettings, Any], Policy], *told: Any) -> Policy:
+    try:
+        policy = build(*told)
+    except Exception as wrong:
+        raise ValueError(f"policy {_refused(offer, f'cannot be made: {_in_short(wrong)}')}") from wrong
+    if callable(getattr(policy, "decide", None)) and getattr(policy, "name", None) == offer.name:
+        return policy
+    lacks = f"must make an object with a method `decide` and the `name` {offer.name!r}, not {type(policy).__name__}"
+    raise ValueError(f"policy {_refused(offer, lacks)}")
+
+
+def _refused(offer: EntryPoint, why: str) -> ValueError:
+    return ValueError(f"{offer.name!r} of {_origin(offer)} {why}; mend that package or uninstall it")
+
+
+def _origin(offer: EntryPoint) -> str:
+    return f"package {offer.dist.name if offer.dist else '?'} ({offer.value})"
+
+
+def _in_short(wrong: BaseException) -> str:
+    return f"{type(wrong).__name__}: {' '.join(str(wrong).split())}"
+
+
 def make_policy(
     name: str,
     settings: PolicySettings | None = None,
@@ -113,11 +186,13 @@ def make_policy(
     """Return the policy called `name`, inside the guards if any are given.
 
     options: by name, over the defaults of the policy and over `settings`.
-    Raises ValueError that lists the policies there are, or names every option that is wrong or missing.
+    Raises ValueError as policy_factory, or naming every option that is wrong or missing.
     """
-    if name not in POLICIES:
-        raise ValueError(f"policy {name!r} is {unknown(name, POLICIES)}")
-    factory, settings = POLICIES[name], settings or PolicySettings()
+    try:
+        factory = policy_factory(name)
+    except ValueError as refused:
+        raise ValueError(f"policy {refused}") from refused
+    settings = settings or PolicySettings()
     try:
         told = parse({**picked(settings, factory.options), **(options or {})}, factory.options)
         settings = replace(settings, **picked(told, PolicySettings))

@@ -19,7 +19,7 @@ LOGS: Final = (
     "autoscaler.journal",
     "dead.letters",
 )
-CONTROL: Final = ("autoscaler.plans", "payment.progress")
+CONTROL: Final = ("autoscaler.plans", "autoscaler.progress")
 OFFSET_KEYS: Final = (0, 1)
 """Versions of a key in that topic that tell of an offset."""
 GROUP_KEY: Final = 2
@@ -106,7 +106,7 @@ class Reader:
             case "autoscaler.plans":
                 told["assignment"], told["replicas"], told["at_us"]
                 self.epoch = max(self.epoch, int(told["epoch"]))
-            case "payment.progress":
+            case "autoscaler.progress":
                 told["pid"], int(told["epoch"]), int(told["assigned_epoch"])
                 self.reports[str(told["replica"])] = told
 

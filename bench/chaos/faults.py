@@ -49,7 +49,7 @@ ON_TOPICS: Final = (Kind.DELETED, Kind.UNWRITABLE)
 LEADER, REPLICA, AUTOSCALER = "leader", "replica", "autoscaler"
 SERVICES: Final = ("order", "shipment", "notification")
 TARGETS: Final = (REPLICA, REPLICA, LEADER, AUTOSCALER, *SERVICES)
-CONTROL_TOPICS: Final = ("autoscaler.plans", "payment.progress")
+CONTROL_TOPICS: Final = ("autoscaler.plans", "autoscaler.progress")
 BROKERS: Final = 3
 
 

@@ -6,10 +6,10 @@ from typing import Any, Final
 
 import msgspec
 
-from autoscaler.policies.settings import Target
 from bench.experiments.campaign import Campaign, Outcomes
 from bench.experiments.experiment import Experiment, World, random_parts
 from bench.simulation.result import SimulationResult
+from contracts.target import Target
 from report.comparison import Contestant, RunComparison, ScenarioCompared, verdict
 from report.run_info import FORESEEING
 from report.statistics import Against, Interval, bootstrap_interval, paired_difference, pareto_front

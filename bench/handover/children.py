@@ -9,7 +9,7 @@ from typing import Final
 
 from bench.handover.setup import ExperimentError
 from contracts.clock import now_us
-from contracts.processes import how_it_ended, last_log_line, start_module, wait_for_end
+from contracts.processes import how_it_ended, last_log_line, python_module, start, wait_for_end
 
 STOP_DEADLINE_S: Final = 15.0
 
@@ -32,7 +32,8 @@ class Children:
     def start(self, name: str = "") -> str:
         """Start one more; return its name at once."""
         name = name or f"payment-{len(self._running) + len(self._stopping)}"
-        self._running[name] = start_module(self._module, {**self._environ, "TAILPACK_REPLICA": name}, self._log(name))
+        environ = {**self._environ, "TAILPACK_REPLICA": name}
+        self._running[name] = start(python_module(self._module), environ, self._log(name))
         return name
 
     def terminate(self, name: str) -> int:

@@ -1,19 +1,19 @@
 """The real controller over members that are there already: it times its ticks, and moves partitions when it may."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import median
 from threading import Event
-from typing import Any
+
+from prometheus_client.metrics import MetricWrapperBase
 
 from autoscaler.live.composition import LiveAutoscaler
-from autoscaler.live.launcher import Exit, ProcessLauncher, ReplicaProcess
+from autoscaler.live.launcher import Exit, Left
+from autoscaler.live.launchers.processes import ProcessLauncher, ReplicaProcess
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.model import Action, Decision, GroupObservation, Plan
 from contracts.connection import Connection
 from contracts.processes import identity
-
-TAKEN = "tailpack_plan_taken_seconds"
 
 
 class Seat(ReplicaProcess):
@@ -23,12 +23,15 @@ class Seat(ReplicaProcess):
         """It runs."""
         return None
 
-    def signal(self, number: int) -> None:
+    def ask_to_stop(self) -> None:
+        """Nobody is told anything."""
+
+    def kill(self) -> None:
         """Nobody is told anything."""
 
 
 class Seats(ProcessLauncher):
-    """Starts nothing: every member runs already. pids: member → process."""
+    """Starts nothing: every member runs already, and is adopted. pids: member → process."""
 
     def __init__(self, pids: Mapping[str, int]) -> None:
         self._pids = pids
@@ -37,15 +40,16 @@ class Seats(ProcessLauncher):
         """Return where the member sits."""
         return Seat(self._pids[name], identity(self._pids[name]))
 
-    def remember(self, name: str, process: ReplicaProcess, incarnation: str = "") -> None:
+    def remember(self, name: str, incarnation: str) -> None:
         """Keep no file."""
 
     def forget(self, name: str) -> None:
         """Keep no file."""
 
-    def left_behind(self) -> Any:
-        """Nobody was here before."""
-        return iter(())
+    def left_behind(self) -> Iterator[Left]:
+        """Yield every member."""
+        for name, pid in self._pids.items():
+            yield Left(name, Seat(pid, identity(pid)))
 
     def last_log_line(self, name: str) -> str:
         """Nothing is known of what it said."""
@@ -94,8 +98,8 @@ class Timed(LiveAutoscaler):
 
     def taken(self) -> tuple[int, float]:
         """Return how many plans every member has taken, and the seconds that they took together."""
-        value = self._metrics.registry.get_sample_value
-        return int(value(f"{TAKEN}_count") or 0), value(f"{TAKEN}_sum") or 0.0
+        told = _samples(self._metrics.plan_taken)
+        return int(told["_count"]), told["_sum"]
 
     def _tick(self) -> None:
         began_s, before = time.perf_counter(), self._journal_bytes()
@@ -104,7 +108,13 @@ class Timed(LiveAutoscaler):
         self.ticks_s.append(time.perf_counter() - began_s)
 
     def _journal_bytes(self) -> float:
-        return self._metrics.registry.get_sample_value("tailpack_journal_bytes_total") or 0.0
+        return _samples(self._metrics.journal_bytes)["_total"]
+
+
+def _samples(metric: MetricWrapperBase) -> dict[str, float]:
+    """Return suffix → value. Of one metric: to collect all of ten thousand partitions would cost more than a tick."""
+    (one,) = metric.collect()
+    return {sample.name.removeprefix(one.name): sample.value for sample in one.samples}
 
 
 def middle(values: Sequence[float]) -> float | None:

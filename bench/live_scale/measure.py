@@ -1,6 +1,7 @@
 """One size: members start, take plans that move a quarter of the partitions, and rest; what that costs whom."""
 
 import os
+import re
 import sys
 import tempfile
 import time
@@ -33,10 +34,13 @@ QUICK_PLANS: Final = 2
 QUICK_REST_S: Final = 6.0
 OPEN_S: Final = 10.0
 OPEN_EACH_S: Final = 0.02
+OPEN_LOOK_S: Final = 0.5
 ENDS: Final = -1
 """In place of a timestamp: the end of the partition."""
 START_S: Final = 60.0
-START_EACH_S: Final = 1.0
+START_EACH_S: Final = 0.05
+START_EACH_PARTITION_S: Final = 6e-5
+"""From the start of a member to that of the next in its process. It learns who leads what: 0.25 s for ten thousand."""
 PLAN_DEADLINE_S: Final = 60.0
 
 Announce = Callable[[str], None]
@@ -60,42 +64,54 @@ def measure(
             max_replicas=members,
         )
         announce("the broker opens its partitions")
-        _wait_for_leaders(connection, partitions)
+        try:
+            _wait_for_leaders(connection, partitions, asked)
+        except KeyboardInterrupt:
+            return None
         timed = Timed(settings, connection, mover, pids, stop=stop, warn=said.append)  # while the broker has no members
-        with _members(connection, members, Path(folder)) as hosts:
+        each_s = START_EACH_S + START_EACH_PARTITION_S * partitions
+        with _members(connection, members, Path(folder), each_s) as hosts:
             pids |= {f"{REPLICA_PREFIX}-{k}": hosts[k // MEMBERS_IN_A_PROCESS].pid for k in range(members)}
             course = _Course(timed, mover, broker_pid, hosts=hosts, folder=Path(folder), asked=asked)
             controller = Thread(target=timed.run, name="controller")
-            controller.start()
             try:
-                course.run(quick, START_S + START_EACH_S * members, announce)
+                course.start(members, START_S + 2 * each_s * min(members, MEMBERS_IN_A_PROCESS), announce)
+                controller.start()
+                course.run(quick, announce)
             except _OverdueError as overdue:
                 course.problem = "; ".join([str(overdue), *said[-1:]])
             except KeyboardInterrupt:
                 return None
             finally:
                 stop.set()
-                controller.join()
+                if controller.ident is not None:
+                    controller.join()
                 timed.close()
         return course.row(members, partitions, len(hosts))
 
 
-def _wait_for_leaders(connection: Connection, partitions: int) -> None:
-    """Wait until the broker answers for every partition: of ten thousand new ones it opens a few hundred a second."""
-    consumer = Consumer(connection.librdkafka() | {"group.id": "unused", "log_level": "0"})
+def _wait_for_leaders(connection: Connection, partitions: int, asked: list[int]) -> None:
+    """Wait until the broker answers for every partition: of ten thousand new ones it opens a few hundred a second.
+
+    Until a deadline: members wait for the rest. Raises KeyboardInterrupt after a signal.
+    """
     topic = qualified(connection.namespace, Topic.PAYMENTS_REQUESTED)
     places = [TopicPartition(qualified(connection.namespace, Topic.PROGRESS), 0, ENDS)]
     places += [TopicPartition(topic, number, ENDS) for number in range(partitions)]
     until_s = steady_s() + OPEN_S + OPEN_EACH_S * partitions
+    while not _all_answer(connection, places) and steady_s() < until_s:
+        if asked:
+            raise KeyboardInterrupt
+        time.sleep(OPEN_LOOK_S)  # no broker tells when its partitions are open
+
+
+def _all_answer(connection: Connection, places: list[TopicPartition]) -> bool:
+    """Return whether there is an end of each. A client of its own each time: none keeps what it was told too early."""
+    consumer = Consumer(connection.librdkafka() | {"group.id": "unused", "log_level": "0"})
     try:
-        while True:
-            try:
-                if all(one.error is None for one in consumer.offsets_for_times(places, timeout=OPEN_S)):
-                    return
-            except KafkaException:
-                if steady_s() > until_s:
-                    raise
-            time.sleep(STEP_S)  # no broker tells when its partitions are open
+        return all(one.error is None for one in consumer.offsets_for_times(places, timeout=OPEN_S))
+    except KafkaException:
+        return False
     finally:
         consumer.close()
 
@@ -125,11 +141,16 @@ class _Course:
         self._rest_ticks_s: list[float] = []
         self._rest_journal: list[float] = []
 
-    def run(self, quick: bool, start_deadline_s: float, announce: Announce) -> None:
-        """Start, move, rest. Raises _OverdueError and KeyboardInterrupt."""
+    def start(self, members: int, deadline_s: float, announce: Announce) -> None:
+        """Wait until all serve. Raises _OverdueError and KeyboardInterrupt."""
+        announce("members start")
+        self._until(lambda: self._counted()[1] == members, "members start", deadline_s)
+
+    def run(self, quick: bool, announce: Announce) -> None:
+        """Plan, move, rest. Raises _OverdueError and KeyboardInterrupt."""
         began_s = steady_s()
-        announce("members join")
-        self._until(lambda: self._timed.taken()[0] > 0 and self._mover.observed > 0, "the first plan", start_deadline_s)
+        announce("first plan")
+        self._until(lambda: self._timed.taken()[0] > 0 and self._mover.observed > 0, "the first plan", PLAN_DEADLINE_S)
         self._first_s = steady_s() - began_s
         before = len(self._timed.ticks_s)
         for number in range(QUICK_PLANS if quick else PLANS):
@@ -173,16 +194,28 @@ class _Course:
         while not condition():
             if self._asked:
                 raise KeyboardInterrupt
-            if ended := [host for host in self._hosts if host.poll() is not None]:
-                raise _OverdueError(f"{what}: members ended with status {ended[0].returncode}")
+            for number, host in enumerate(self._hosts):
+                if host.poll() is not None:
+                    said = self._last_words(number * MEMBERS_IN_A_PROCESS)
+                    raise _OverdueError(f"{what}: members ended with status {host.returncode}: {said}")
             if steady_s() > give_up_s:
                 raise _OverdueError(f"not within {deadline_s:.0f} s: {what}")
             time.sleep(STEP_S)  # members tell by files and reports
 
+    def _last_words(self, first: int) -> str:
+        """Return the last error that the process of member `first` wrote before it ended."""
+        said = (self._folder / f"members-{first}.log").read_text(encoding="utf-8")
+        errors = re.findall(r"^\S+Error: .+", said, re.MULTILINE)
+        return errors[-1] if errors else "without a word"
+
+    def _counted(self) -> tuple[int, int]:
+        """Return how many requests the members have sent, and how many of them serve."""
+        told = [file.read_text(encoding="ascii").split() for file in self._folder.glob("requests-*")]
+        return sum(int(requests) for requests, _ in told), sum(int(serving) for _, serving in told)
+
     def _counters(self) -> dict[str, float]:
-        counted = [file.read_text(encoding="ascii") for file in self._folder.glob("requests-*")]
         return {
-            "requests": float(sum(int(text or 0) for text in counted)),
+            "requests": float(self._counted()[0]),
             "broker": sum(self._broker.cpu_times()[:2]),
             "controller": time.process_time(),
             "members": float(sum(sum(one.cpu_times()[:2]) for one in self._members)),
@@ -190,7 +223,7 @@ class _Course:
 
 
 @contextmanager
-def _members(connection: Connection, members: int, folder: Path) -> Iterator[list["Popen[bytes]"]]:
+def _members(connection: Connection, members: int, folder: Path, each_s: float) -> Iterator[list["Popen[bytes]"]]:
     """Yield the processes that hold the members; they own nothing worth keeping, so they are killed at the end."""
     hosts: list[Popen[bytes]] = []
     try:
@@ -199,6 +232,7 @@ def _members(connection: Connection, members: int, folder: Path) -> Iterator[lis
                 "REPLICA": REPLICA_PREFIX,
                 "FIRST": first,
                 "COUNT": min(MEMBERS_IN_A_PROCESS, members - first),
+                "EACH_S": each_s,
                 "COUNTED": folder / f"requests-{first}",
             }
             own = {f"TAILPACK_{name}": str(value) for name, value in settings.items()}

@@ -1,10 +1,12 @@
 """`python -m loadgen.drivers`: send one load. Exit code 0 only if every scheduled event was acknowledged."""
 
+import logging
 import os
 import signal
 import sys
 from pathlib import Path
 
+from contracts import logs
 from contracts.connection import read_settings
 from contracts.validation import InvalidSettingsError
 from loadgen.spec import DriverSettings, read_load
@@ -13,13 +15,16 @@ from loadgen.spec import DriverSettings, read_load
 def main() -> int:
     """Return 0: all acknowledged; 1: not all, or interrupted, or could not start; 2: settings are wrong."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # quiet until Locust's job takes over
+    log = logging.getLogger("load generator")
     try:
+        logs.configure(log.name, os.environ)
         connection, settings = read_settings(os.environ, DriverSettings)
         if not Path(settings.out_dir).is_dir():
             raise InvalidSettingsError([f"TAILPACK_OUT_DIR: {settings.out_dir} is not a folder"])
         spec = read_load(settings)
     except InvalidSettingsError as wrong:
-        print(*wrong.problems, sep="\n", file=sys.stderr)  # noqa: T201
+        for problem in wrong.problems:
+            log.error(problem)
         return 2
     # Importing locust patches the process and takes a second: only for a load that can run.
     from loadgen.drivers import locust_job  # noqa: PLC0415
@@ -28,11 +33,11 @@ def main() -> int:
     try:
         result = locust_job.run(spec, connection, settings)
     except GeneratorError as refusal:
-        print(f"load generator: {refusal}", file=sys.stderr)  # noqa: T201
+        log.error(refusal)
         return 1
     result.save(Path(settings.out_dir))
     if result.first_error is not None:
-        print(f"load generator: {result.first_error}", file=sys.stderr)  # noqa: T201
+        log.error(result.first_error)
     return 0 if result.complete else 1
 
 

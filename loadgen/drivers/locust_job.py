@@ -10,14 +10,17 @@ from typing import Any, Final
 import gevent
 from confluent_kafka import KafkaError
 from gevent.event import AsyncResult, Event
+from gevent.pywsgi import WSGIServer
 from locust import User, events, task
 from locust.env import Environment
 from locust.exception import StopUser
+from prometheus_client import CollectorRegistry, make_wsgi_app
 
 from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.topics import qualified
 from loadgen import orders
+from loadgen.drivers.metrics import GeneratorMetrics
 from loadgen.drivers.sender import GeneratorError, Sender
 from loadgen.pacing import Pacer
 from loadgen.result import READY_FILE, GeneratorResult, lateness_limit_us, lateness_percentile_us
@@ -48,6 +51,13 @@ class Job:
         self._sender = Sender(connection, qualified(connection.namespace, topic), pause=pause, settled=settled)
         self._pacer: Pacer | None = None
         self._started_us: int | None = None
+
+    def metrics(self) -> CollectorRegistry:
+        """Return how far the load is and how late, as Prometheus metrics."""
+        registry = CollectorRegistry()
+        limit_us = lateness_limit_us(self._spec.latency_target_s)
+        registry.register(GeneratorMetrics(len(self._schedule), self._sender, lambda: self._pacer, limit_us))
+        return registry
 
     def run(self) -> None:
         """Connect, say so, wait for the start, send. Raises GeneratorError."""
@@ -141,12 +151,18 @@ def run(spec: LoadSpec, connection: Connection, settings: DriverSettings) -> Gen
         gevent.signal_handler(number, stopped.set)
     job = Job(spec, connection, settings, pause=gevent.sleep, settled=_statistics(environment, spec.workload))
     ScheduledLoad.job, ScheduledLoad.finished = job, finished
-    taken = _port_problem(settings)
+    taken = _port_problem(settings.web_host, settings.web_port, "web page", "WEB_PORT") or _port_problem(
+        settings.http_host, settings.http_port, "metrics", "TAILPACK_HTTP_PORT"
+    )
     if taken is not None:
         return job.result(interrupted=False, error=taken)
 
     runner = environment.create_local_runner()
     page = environment.create_web_ui(settings.web_host, settings.web_port) if settings.web_port else None
+    metrics = None
+    if settings.http_port:
+        metrics = WSGIServer((settings.http_host, settings.http_port), make_wsgi_app(job.metrics()), log=None)
+        metrics.start()
     runner.start(1, spawn_rate=1)
     gevent.wait([stopped, finished], count=1)
     interrupted = not finished.ready()
@@ -157,6 +173,8 @@ def run(spec: LoadSpec, connection: Connection, settings: DriverSettings) -> Gen
     runner.quit()
     if page is not None:
         page.stop()
+    if metrics is not None:
+        metrics.stop()
     if error is not None and not isinstance(error, GeneratorError):
         raise error
     return job.result(interrupted=interrupted, error=None if error is None else str(error))
@@ -178,15 +196,14 @@ def _statistics(environment: Environment, name: str) -> Any:
     return settled
 
 
-def _port_problem(settings: DriverSettings) -> str | None:
-    """Return why the web port cannot be had: Locust would report it only in its log."""
-    if not settings.web_port:
+def _port_problem(host: str, port: int, what: str, setting: str) -> str | None:
+    """Return why a port cannot be had: Locust would report it only in its log."""
+    if not port:
         return None
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((settings.web_host, settings.web_port))
+            probe.bind((host, port))
         except OSError as taken:
-            address = f"{settings.web_host}:{settings.web_port}"
-            return f"web page at {address}: {taken.strerror}; choose another WEB_PORT"
+            return f"{what} at {host}:{port}: {taken.strerror}; choose another {setting}"
     return None

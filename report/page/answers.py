@@ -39,6 +39,9 @@ def key_figures(result: Result) -> list[tuple[str, str, str]]:
     lost = f"{several(result.lost, 'event')} lost" if result.lost else "nothing lost"
     lost = "losses are not told by these events" if result.lost is None else lost
     promised = ("p99", result.p99_s) if result.percentile <= 0.99 else ("p99.9", result.p999_s)
+    started = f", starts took {duration(result.starts.p50_s)}" if result.starts else ""
+    pauses = [one.pause_s for one in result.rebalances.rounds if one.pause_s is not None] if result.rebalances else []
+    paused = f", pauses of {duration(max(pauses))} at most" if pauses else ""
     return [
         ("median", duration(result.p50_s), "half of the events were faster"),
         (promised[0], duration(promised[1]), f"promised {target} for {share(result.percentile)}"),
@@ -46,12 +49,12 @@ def key_figures(result: Result) -> list[tuple[str, str, str]]:
         (
             "replica-minutes",
             minutes(result.replica_minutes),
-            unknown or f"requested; ready {minutes(ready)}",
+            unknown or f"requested; ready {minutes(ready)}{started}",
         ),
         (
             "plans",
             f"{result.scale_ups} ▲ {result.scale_downs} ▼ {result.reassignments} ◆" if journaled else UNKNOWN,
-            unknown or f"{several(result.moved_partitions or 0, 'partition')} moved",
+            unknown or f"{several(result.moved_partitions or 0, 'partition')} moved{paused}",
         ),
         (
             "effects exactly once",

@@ -25,6 +25,7 @@ from report.result import (
     Provenance,
     Result,
     Stage,
+    Starts,
     TopicRecords,
 )
 from report.wording import UNKNOWN, count, duration, longer, minutes, moment, over, share
@@ -161,6 +162,7 @@ def sheets(result: Result) -> list[Sheet]:
         of_records("replicas", "By replica", Breakdown, of.replicas),
         of_records("epochs", "By plan", Breakdown, of.epochs),
         of_records("decisions", "Plans that were written", DecisionMade, result.decisions),
+        of_records("starts", "How long replicas took to start", Starts, [result.starts] if result.starts else ()),
         of_records("failures", "Replicas that failed", Failure, result.failures),
         of_records("rebalances", "How long rebalances took", RebalanceLengths, moved.lengths if moved else ()),
         of_records("rounds", "Rebalances, one by one", RebalanceRound, moved.rounds if moved else ()),

@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
-from report.measures import Bound, IntArray, bound
-from report.result import Cost
+from report.measures import Bound, IntArray, bound, percentile_us
+from report.result import Cost, Starts
 from report.run_info import RunInfo
 from report.spark import group_history as history
 from report.spark.terms import Usual
@@ -42,6 +42,16 @@ def cost(run: RunInfo, started_us: int, journal: Sequence[JournalEntry], least: 
         largest_up=max([0, *steps]) if journal else None,
         largest_down=max([0, *(-step for step in steps)]) if journal else None,
     )
+
+
+def starts(journal: Sequence[JournalEntry]) -> Starts | None:
+    """Return how long replicas took to start."""
+    took = history.started_us(history.only(journal, ReplicaChanged))
+    if not took:
+        return None
+    known = np.sort(np.array(took, np.int64))
+    p50, p99, longest = (percentile_us(known, share) / 1e6 for share in (0.5, 0.99, 1.0))
+    return Starts(replicas=len(took), p50_s=p50, p99_s=p99, max_s=longest)
 
 
 def bound_of(run: RunInfo, arrived: DataFrame, usual: Usual) -> Bound | None:

@@ -53,6 +53,19 @@ def starting(changes: Iterable[ReplicaChanged], until_us: int) -> list[Span]:
     return [span for span in closed if span.until_us is not None and span.until_us > span.from_us]
 
 
+def started_us(changes: Iterable[ReplicaChanged]) -> list[int]:
+    """Return how long each replica took from asked for to ready, of those that became ready."""
+    asked: dict[str, int] = {}
+    took = []
+    for one in sorted(changes, key=lambda change: change.at_us):
+        if one.change in STARTS_FROM:
+            asked[one.replica] = one.at_us
+        elif one.change in STARTS_UNTIL and one.replica in asked:
+            since = asked.pop(one.replica)
+            took += [one.at_us - since] if one.change in SERVES_FROM else []
+    return took
+
+
 def union(spans: Iterable[Span]) -> list[tuple[int, int]]:
     """Return the times that closed spans cover, disjoint, in order."""
     found: list[tuple[int, int]] = []

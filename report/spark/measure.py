@@ -10,7 +10,7 @@ from report.result import Effects, Lateness, Provenance, Result
 from report.run_info import RunInfo
 from report.spark import ReportError, percentiles, seconds
 from report.spark import group_history as history
-from report.spark.cost import bound_of, cost
+from report.spark.cost import bound_of, cost, starts
 from report.spark.explain import explain
 from report.spark.files import ASKED, COUNTED, LETTERS, SERVED, Events
 from report.spark.integrity import effects, integrity, topics, totals
@@ -93,6 +93,7 @@ def measure(run: RunInfo, events: Events, journal: Sequence[JournalEntry], *, no
         cost=spent,
         integrity=checked,
         rebalances=rebalances(run, started_us, rows, cells, journal, usual=pace),
+        starts=starts(journal),
         provenance=Provenance(started_us=started_us, **{name: getattr(run, name) for name in OF_ITS_MAKING}),
     )
     for table in (arrived, cells):

@@ -10,7 +10,7 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import KafkaError
 
 from contracts.connection import Connection
-from services.common.logs import quiet_aiokafka
+from contracts.logs import quiet_aiokafka
 from services.common.records import ServiceError
 
 PAUSE_S: Final = 0.25

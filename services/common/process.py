@@ -10,13 +10,16 @@ from collections.abc import Callable, Mapping
 from typing import Final, NoReturn, TypeVar
 
 from aiohttp import web
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
+from contracts import logs
 from contracts.catalogue import MAX_ORDER_BYTES
 from contracts.connection import Connection, read_settings
 from contracts.topics import Topic
 from contracts.validation import InvalidSettingsError
-from services.common import logs, preflight
+from services.common import preflight, traces
 from services.common.faust_app import ServiceSettings
+from services.common.metrics import StageMetrics
 from services.common.records import ServiceError
 from services.common.service import Service
 
@@ -33,24 +36,26 @@ WATCH_S: Final = 0.2
 
 def main(name: str, environ: Mapping[str, str], kind: type[S], build: Build[S]) -> NoReturn:
     """Run the service until SIGTERM or SIGINT and exit: 0 stopped, 1 failed, 2 bad settings."""
-    logs.configure()
+    log = logging.getLogger(name)
     try:
+        logs.configure(name, environ)
         connection, settings = read_settings(environ, kind)
+        traces.configure(name, environ)
     except InvalidSettingsError as wrong:
         for problem in wrong.problems:
-            print(f"{name}: {problem}", file=sys.stderr)  # noqa: T201 the user's terminal
+            log.error(problem)
         sys.exit(2)
     code = 0
     try:
         # Not asyncio.run: it waits for every task to end, and some of Faust's never do while the broker is away.
         asyncio.new_event_loop().run_until_complete(_run(connection, settings, build))
     except ServiceError as failed:
-        print(f"{name}: {failed}", file=sys.stderr)  # noqa: T201
+        log.error(failed)
         code = 1
-    except Exception as unforeseen:  # the supervisor restarts us; the log has the details
-        logging.getLogger(name).exception("ended")
-        print(f"{name}: ended by {type(unforeseen).__name__}: {unforeseen}", file=sys.stderr)  # noqa: T201
+    except Exception as unforeseen:  # the supervisor restarts us
+        log.exception(f"ended by {type(unforeseen).__name__}: {unforeseen}")
         code = 1
+    traces.stop()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)  # for the same reason: what there was to stop has been stopped, within its deadline
@@ -118,8 +123,18 @@ async def serve_http(service: Service, settings: ServiceSettings) -> web.AppRunn
         body = {"service": service.name, "status": problem or "consuming", **_counters(service)}
         return web.json_response(body, status=503 if problem else 200)
 
+    async def livez(_: web.Request) -> web.Response:
+        return web.json_response({"alive": True})  # the loop turns; what cannot go on ends by itself
+
+    registry = CollectorRegistry()
+    registry.register(StageMetrics(service))
+
+    async def metrics(_: web.Request) -> web.Response:
+        return web.Response(body=generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
     application = web.Application(client_max_size=MAX_ORDER_BYTES)
-    application.add_routes([web.get("/healthz", healthz), *service.routes])
+    pages = {"/healthz": healthz, "/livez": livez, "/metrics": metrics}
+    application.add_routes([*(web.get(path, page) for path, page in pages.items()), *service.routes])
     runner = web.AppRunner(application, access_log=None, handle_signals=False)
     await runner.setup()
     try:

@@ -12,7 +12,7 @@ from aiohttp import web
 from contracts.clock import steady_s
 from contracts.connection import Connection
 from contracts.topics import Group, Topic, partitions_of, qualified
-from services.common import preflight
+from services.common import preflight, traces
 from services.common.dead_letters import BARE_LETTER_LIMIT
 from services.common.faust_app import HEARTBEAT_S, SESSION_S, RawSchema, ServiceSettings, limit_batches, make_app
 from services.common.fence import Fence
@@ -99,7 +99,9 @@ class Service:
             async for event in stream.noack().events():
                 message = event.message
                 if await self._may_take(message):
-                    await self.stage.take(incoming(message), decide, event.ack)
+                    record = incoming(message)
+                    with traces.work(self.app.conf.id, (record,)):
+                        await self.stage.take(record, decide, event.ack)
 
         name = self.named(topic)
         source = self.app.topic(name, schema=RawSchema(allow_empty=True))
@@ -193,7 +195,7 @@ class Service:
         """Write straight to the producer, past Faust's topics and serialisers."""
         producer = self.app.producer
         sent: asyncio.Future[Any] = await producer.send(
-            effect.topic, effect.key, effect.value, effect.partition, None, None
+            effect.topic, effect.key, effect.value, effect.partition, None, traces.headers()
         )
         return sent
 

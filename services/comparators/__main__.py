@@ -1,6 +1,7 @@
 """`python -m services.comparators`: one Payment replica under TAILPACK_RUNTIME, until SIGTERM or SIGINT."""
 
 import asyncio
+import logging
 import os
 import sys
 from collections.abc import Callable
@@ -10,12 +11,13 @@ from typing import Final
 
 from confluent_kafka import KafkaException
 
+from contracts import logs
 from contracts.connection import Connection, read_settings
 from contracts.delivery import RUNTIMES, Delivery
 from contracts.settings import Rule, Values
 from contracts.topics import Topic, qualified
 from contracts.validation import InvalidSettingsError
-from services.common import logs, preflight
+from services.common import preflight
 from services.common.records import ServiceError
 from services.comparators.replica import Stop
 from services.payment.settings import ReplicaSettings
@@ -50,12 +52,15 @@ class ComparatorSettings(ReplicaSettings):
 def main() -> int:
     """Return the exit status: 0 stopped as asked, 1 could not go on, 2 bad settings."""
     stop = Stop()
+    name = os.environ.get("TAILPACK_REPLICA") or "payment"
+    log = logging.getLogger(name)
     try:
+        logs.configure(name, os.environ)
         connection, settings = read_settings(os.environ, ComparatorSettings)
     except InvalidSettingsError as wrong:
-        sys.stderr.write("".join(f"{problem}\n" for problem in wrong.problems))
+        for problem in wrong.problems:
+            log.error(problem)
         return 2
-    logs.configure()
     try:
         topics = {qualified(connection.namespace, topic): 0 for topic in NEEDED}
         topics[qualified(connection.namespace, Topic.PAYMENTS_REQUESTED)] = settings.payment_partitions
@@ -64,10 +69,10 @@ def main() -> int:
             run: Run = import_module(f"services.comparators.{MODULES[settings.runtime]}").run
             run(settings, connection, stop, settings.runtime)
     except ServiceError as ended:
-        sys.stderr.write(f"{settings.replica}: {ended}\n")
+        log.error(ended)
         return 1
     except KafkaException as refused:
-        sys.stderr.write(f"{settings.replica}: {settings.runtime} cannot run here ({refused.args[0].str()})\n")
+        log.error(f"{settings.runtime} cannot run here ({refused.args[0].str()})")
         return 1
     return 0
 

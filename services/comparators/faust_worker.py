@@ -1,8 +1,8 @@
 """Runtime `faust`: a stock Faust worker, with the settings its documentation offers for low latency."""
 
 import asyncio
+import logging
 import os
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -33,7 +33,8 @@ def run(settings: ReplicaSettings, connection: Connection, stop: Stop, runtime: 
         loop = asyncio.new_event_loop()
         stopped = loop.run_until_complete(FaustReplica(settings, connection, Path(folder)).run(stop))
     if not stopped:
-        sys.stderr.write(f"{settings.replica}: left without an answer from Kafka; what was not committed is repeated\n")
+        log = logging.getLogger(settings.replica)
+        log.error("left without an answer from Kafka; what was not committed is repeated")
         os._exit(0)  # for the same reason, with Faust's threads
 
 

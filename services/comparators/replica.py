@@ -6,6 +6,7 @@ Rules, records, timeline and pace are those of `services.payment`.
 import os
 import secrets
 import signal
+import socket
 import time
 from collections.abc import Iterable
 from typing import Final
@@ -115,4 +116,5 @@ class Replica:
             rebalances=self.rebalances,
             at_us=now_us(),
             service=service_times(service_s),
+            host=socket.gethostname(),
         )

@@ -3,11 +3,12 @@
 `PlanConsumer` is the library; docs/consumer.md shows a service of its own. `rounds` decides a rebalance, `handover`
 carries it out in a replica, `membership` says when. `poller` polls events into the queues of `partition_queue`,
 `server` serves them, `dead_letters` tells of what failed; `output` writes what comes of them and commits what is done.
-`log_watch` sees that the log is still the one that was read; `vitals` is what a replica tells of itself. What is used
-of aiokafka beyond its documentation is listed in `private_surface`.
+`log_watch` sees that the log is still the one that was read; `vitals` is what a replica tells of itself; `environment`
+makes a consumer of variables. What is used of aiokafka beyond its documentation is listed in `private_surface`.
 """
 
 from contracts.delivery import Delivery
+from services.consumer.environment import from_environment
 from services.consumer.interface import (
     BatchHandler,
     Event,
@@ -35,4 +36,5 @@ __all__ = [
     "Refused",
     "ReplicaError",
     "Topics",
+    "from_environment",
 ]

@@ -8,7 +8,7 @@ from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment, ConsumerProtocolMemberMetadata
 
 from contracts.clock import steady_s
-from contracts.plan import PlanRecord
+from contracts.plan import ASSIGNOR, PlanRecord
 from contracts.validation import UNDECODABLE
 from services.consumer.rounds import NEW, Given, Introduction, Origin, decide
 
@@ -22,7 +22,7 @@ moment, and plans are large."""
 class PlanAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka ships no types
     """One instance for each consumer; aiokafka calls it synchronously inside a rebalance, so it never waits."""
 
-    name = "plan"
+    name = ASSIGNOR
 
     def __init__(
         self,

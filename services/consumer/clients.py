@@ -15,11 +15,12 @@ from contracts.delivery import Delivery, Guarantee
 from contracts.topics import AUTO_OFFSET_RESET
 from services.common.header_names import read_any_header_name
 from services.consumer.assignor import PlanAssignor
-from services.consumer.connections import Client
-from services.consumer.coordinator import FETCH_WAIT_MS, PlanCoordinator
+from services.consumer.coordinator import PlanCoordinator
+from services.consumer.fetching import WAIT_MS
 from services.consumer.interface import Options, ReplicaError, Topics
 from services.consumer.output import Output
 from services.consumer.plan_reader import PlanReader
+from services.consumer.recall import RecallingClient
 from services.consumer.record_sizes import RecordSizes
 from services.consumer.transaction import Transactions
 
@@ -36,11 +37,7 @@ START_DEADLINE_S: Final = 30.0
 RETRY_S: Final = 0.2
 RETRY_BACKOFF_MS: Final = 20
 """aiokafka sleeps this long after each failed join, sync or produce; its default, 100, would be felt in a rebalance."""
-FETCHER_IDLE_MS: Final = 20
-"""aiokafka's fetcher can miss an assignment and sleep this long; its default is 200."""
 PARTITION_FETCH_BYTES: Final = 64 * 1024
-METADATA_MAX_AGE_MS: Final = 5_000
-"""How long partitions that were added to the topic stay unseen, unless a plan names them."""
 POLL_INTERVAL_MS: Final = 24 * 3600 * 1000
 """Slow service may keep every partition paused; heartbeats tell whether the replica lives."""
 CLOSE_DEADLINE_S: Final = 2.0
@@ -95,12 +92,11 @@ class Clients:
             heartbeat_interval_ms=int(options.heartbeat_s * 1000),
             rebalance_timeout_ms=int(options.rebalance_timeout_s * 1000),
             max_poll_interval_ms=POLL_INTERVAL_MS,
-            metadata_max_age_ms=METADATA_MAX_AGE_MS,
-            fetch_max_wait_ms=FETCH_WAIT_MS,
-            consumer_timeout_ms=FETCHER_IDLE_MS,
+            fetch_max_wait_ms=WAIT_MS,
             max_partition_fetch_bytes=PARTITION_FETCH_BYTES,
         )
-        Client.adopt(consumer._client)
+        RecallingClient.adopt(consumer._client)
+        consumer._client.set_topics([self._topics.events])  # without any it would be told of all topics there are
         return consumer
 
     async def start(self) -> None:
@@ -132,9 +128,15 @@ class Clients:
         own = filter(None, (topics.events, topics.progress, topics.plans, topics.dead_letters))
         for name, least in (dict.fromkeys(own, 1) | dict(topics.others)).items():
             missing = f"topic {name} is not on {self._where}; create the run's topics first"
-            count = await patiently(partial(self.output.partitions_of, name), missing, deadline=deadline)
+            count = await patiently(partial(self._partitions_of, name), missing, deadline=deadline)
             if count < least:
                 raise ReplicaError(f"topic {name} has {count} partitions, the settings say {least}; let them agree")
+
+    async def _partitions_of(self, topic: str) -> int:
+        """Return how many partitions `topic` has. What may be large is known to one client, the one that needs it."""
+        if topic == self._topics.events:
+            return len(await self.consumer._client._wait_on_metadata(topic))
+        return await self.output.partitions_of(topic)
 
     async def close(self, deadline_s: float = CLOSE_DEADLINE_S) -> None:
         """Disconnect; the group is left first where that has not happened."""

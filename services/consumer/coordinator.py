@@ -22,7 +22,7 @@ from aiokafka.protocol.group import HeartbeatRequest, JoinGroupRequest, LeaveGro
 from aiokafka.protocol.metadata import MetadataRequest
 from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
-from services.consumer.fetching import change
+from services.consumer.fetching import change, recall
 from services.consumer.lease import Lease
 from services.consumer.requests import StableOffsetFetch, stable_offsets
 
@@ -31,10 +31,6 @@ log = logging.getLogger(__name__)
 LEAVE_DEADLINE_S: Final = 2.0
 """A leave that is not answered is left to the session time-out."""
 POLL_S: Final = 0.005
-FETCH_WAIT_MS: Final = 25
-"""How long the broker may keep an empty fetch waiting. A partition that is taken waits for the fetch under way …"""
-ROUND_FETCH_WAIT_MS: Final = 5
-"""… which is why fetches are kept short while a round is on."""
 NO_MEMBERS: Final = ("Empty", "Dead")
 """Group states in which nobody is a member; Kafka calls a group that does not exist Dead."""
 
@@ -80,7 +76,6 @@ class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships
 
     async def _on_join_prepare(self, previous_assignment: Any) -> None:
         self._group_subscription = None
-        self.set_fetch_wait(ROUND_FETCH_WAIT_MS)
         await self.conduct.before_round()
 
     async def _do_rejoin_group(self, subscription: Any) -> bool:
@@ -158,9 +153,12 @@ class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships
         """Fetch exactly `partitions`, those in `positions` from there."""
         at = {TopicPartition(self._topic, partition): offset for partition, offset in positions.items()}
         wanted = {TopicPartition(self._topic, partition) for partition in partitions}
+        is_more = not self.fetched.issuperset(partitions)
         if change(self._consumer, wanted, at, self.out_of_range):
             await self._stop_commit_offsets_refresh_task()
             self.start_commit_offsets_refresh_task(self._subscription.subscription.assignment)
+        elif is_more:
+            recall(self._consumer)
 
     async def committed(self, partitions: Collection[int]) -> tuple[dict[int, int], set[int]]:
         """Return the group's offsets of `partitions`, where there are any, and those whose offsets are of another log.
@@ -214,10 +212,6 @@ class PlanCoordinator(GroupCoordinator):  # type: ignore[misc]  # aiokafka ships
     async def ask(self, node: int) -> None:
         """Return when the broker answers. Raises KafkaError where it is not there."""
         await self._client.send(node, MetadataRequest([]))
-
-    def set_fetch_wait(self, wait_ms: int) -> None:
-        """Let the broker keep the following fetches waiting that long."""
-        self._consumer._fetcher._fetch_max_wait_ms = wait_ms
 
     def look_for_partitions(self) -> None:
         """Ask for the topic's metadata: there are more partitions than this client knows."""

@@ -5,9 +5,17 @@ from typing import Any, Final
 
 from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
+from contracts.clock import steady_s
 from services.consumer.log_watch import Position
 from services.consumer.requests import UNKNOWN_OFFSET
 
+WAIT_MS: Final = 25
+"""How long the broker may keep an empty fetch. What is not part of it, as its partition had enough waiting here or was
+not polled yet, waits for its end …"""
+IDLE_WAIT_MS: Final = 500
+"""… which is nothing where nothing comes: there hundreds of members shall not keep a broker busy."""
+QUIET_S: Final = 1.0
+"""A fetch that was called back is surely answered by then, and the next one can be called back, too."""
 NOWHERE: Final = -1
 """Position of a partition that was let go. No fetch has it, so no response fits. Without any position the fetcher's
 search for positions, if it is under way, would wait for ever for one that nobody looks up any more."""
@@ -45,6 +53,18 @@ def change(
     state._notify_assignment_waiters()
     fetcher._notify(fetcher._wait_consume_future)
     return fresh
+
+
+def recall(consumer: Any) -> None:
+    """Fetch at once what was taken."""
+    consumer._client.recall()
+    consumer._fetcher._fetch_max_wait_ms = WAIT_MS
+
+
+def wait(consumer: Any, *, idle: bool) -> None:
+    """Have empty fetches kept for long or briefly. idle: a whole poll has found nothing, and nothing is held back."""
+    is_quiet = idle and steady_s() - consumer._client.recalled_s > QUIET_S
+    consumer._fetcher._fetch_max_wait_ms = IDLE_WAIT_MS if is_quiet else WAIT_MS
 
 
 def _replace(assignment: Any, partition: TopicPartition, out_of_range: Callable[[int], None]) -> None:

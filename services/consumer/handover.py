@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from contracts.clock import now_us
+from contracts.metrics import Buckets
 from contracts.plan import PlanRecord
 from contracts.progress import Round, RoundKind
 from services.consumer.assignor import PlanAssignor
 from services.consumer.coordinator import PlanCoordinator
 from services.consumer.listeners import Calls
 from services.consumer.log_watch import FOREIGN
+from services.consumer.metrics import PAUSE
 from services.consumer.output import Committer
 from services.consumer.partition_queue import PartitionQueues
 from services.consumer.rounds import Given
@@ -49,6 +51,8 @@ class Handover:
     released: int = 0
     timings: list[Round] = field(default_factory=list)
     """Of rounds that changed something; whoever reports them empties it."""
+    pauses: Buckets = field(default_factory=lambda: Buckets(PAUSE.bounds))
+    """Of partitions taken over from another replica (s)."""
     _watched: "set[asyncio.Future[None]]" = field(default_factory=set)
     _member: tuple[str, int] = ("", -1)
 
@@ -147,8 +151,11 @@ class Handover:
         fetched = self.coordinator.fetched
         again = {p: self.queues[p].expected for p in partitions if p not in fetched} | offsets
         await self.coordinator.fetch(partitions, {p: at for p, at in again.items() if at is not None})
-        stopped = [given[p].at_us for p in offsets if p in given]
-        return max(0, now_us() - min(stopped)) if stopped else 0
+        at_us = now_us()
+        pauses_us = [max(0, at_us - given[p].at_us) for p in offsets if p in given]
+        for pause_us in pauses_us:
+            self.pauses.observe(pause_us / 1e6)
+        return max(pauses_us, default=0)
 
     async def _release(self, partitions: frozenset[int]) -> None:
         patience_s = min(self.release_s, FIRST_RELEASE_S * 2**self.assignor.last.follow_ups)

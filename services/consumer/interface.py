@@ -8,6 +8,7 @@ from typing import Any
 from contracts.membership import Membership, obeys_plans
 from contracts.progress import ReplicaState
 from contracts.settings import Rule, Values, setting
+from contracts.target import Target
 
 
 class ReplicaError(Exception):
@@ -52,7 +53,7 @@ class Topics:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Membership):
+class Options(Membership, Target):
     """What a consumer can be told. Raises ValueError naming everything that is wrong."""
 
     rebalance_timeout_s: float = setting(10.0, "s", above=0)
@@ -73,8 +74,9 @@ class Options(Membership):
     """A handler at work for longer is cancelled, and the attempt has failed; so has one whose awaitable is not done
     within it. Longer than an output waits for its broker, so that an outage is no failure of events. 0: no limit."""
 
-    http_port: int = setting(0, least=0, most=65535)
-    """Port of `/healthz` and `/metrics`; 0: none. Each process needs its own."""
+    http_port: int = setting(0, least=-1, most=65535)
+    """Port of `/healthz` and `/metrics`; 0: none; -1: any free one, which the replica's reports tell. Each process
+    needs its own."""
     http_host: str = setting("127.0.0.1")
     """Address that they listen on."""
     on_log_reset: OnLogReset = setting(OnLogReset.FAIL)

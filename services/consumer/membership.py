@@ -9,7 +9,7 @@ from typing import Any, Final
 from contracts.plan import Eviction, PlanRecord
 from contracts.progress import ReplicaState
 from services.consumer.assignor import PlanAssignor
-from services.consumer.coordinator import FETCH_WAIT_MS, PlanCoordinator
+from services.consumer.coordinator import PlanCoordinator
 from services.consumer.handover import Handover
 from services.consumer.plan_reader import PlanReader
 
@@ -135,7 +135,6 @@ class Membership:
         if again:
             self.coordinator.request_rejoin()
             return
-        self.coordinator.set_fetch_wait(FETCH_WAIT_MS)
         if self.assignor.last.asks:  # without waiting: the leader has waited long enough
             self.coordinator.request_rejoin()
             return

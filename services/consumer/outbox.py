@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from aiokafka.errors import MessageSizeTooLargeError
 
+from services.common import traces
 from services.consumer.interface import BatchHandler, Event, Later
 
 MOST_BYTES: Final = 1_000_000
@@ -23,6 +24,7 @@ class Record(NamedTuple):
     topic: str
     key: bytes | None
     value: bytes
+    headers: traces.Headers | None = None
 
 
 _written: ContextVar[list[Record]] = ContextVar("written")
@@ -55,7 +57,7 @@ class Outbox:
         if (size := len(key or b"") + len(value)) > MOST_BYTES:
             raise MessageSizeTooLargeError(f"the record for {topic} has {size} bytes; at most {MOST_BYTES} are taken")
         await self._has_room.wait()
-        written.append(Record(topic, key, value))
+        written.append(Record(topic, key, value, traces.headers()))
         noted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         noted.set_result(None)
         return noted
@@ -122,7 +124,7 @@ class Outbox:
         self._weigh(records, -1)
 
     def _weigh(self, records: list[Record], sign: int) -> None:
-        self._bytes += sign * sum(len(key or b"") + len(value) for _, key, value in records)
+        self._bytes += sign * sum(len(key or b"") + len(value) for _, key, value, _ in records)
         for flag, is_set in ((self.is_early, self._bytes >= EARLY_BYTES), (self._has_room, self._bytes < FULL_BYTES)):
             flag.set() if is_set else flag.clear()
 

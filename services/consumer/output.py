@@ -11,6 +11,7 @@ from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
 from contracts.clock import steady_s
 from contracts.progress import PROGRESS_INTERVAL_S, Progress
+from services.common import traces
 from services.consumer.connections import Client
 from services.consumer.partition_queue import PartitionQueue, PartitionQueues
 
@@ -70,7 +71,9 @@ class Output:
         give_up_s = clock() + LEADERLESS_S
         while True:
             try:
-                future: asyncio.Future[None] = await self._producer.send(topic, value=value, key=key)
+                future: asyncio.Future[None] = await self._producer.send(
+                    topic, value=value, key=key, headers=traces.headers()
+                )
             except errors.MessageSizeTooLargeError:
                 raise  # the client refuses it: the fault of this record alone
             except errors.KafkaError as wrong:

@@ -47,6 +47,8 @@ class Taken:
     records: list[Polled]
     failures: int = 0
     """Attempts that failed so far."""
+    traced: Any = None
+    """Context of the span of the last attempt."""
 
 
 class PartitionQueue(Offsets):
@@ -208,7 +210,8 @@ class PartitionQueues:
         self._startable = asyncio.Event()
         self.on_full: Callable[[int, bool], None] = lambda partition, full: None
         """Told when a partition has enough records waiting (True), and when it can do with more (False)."""
-        self._full: set[int] = set()
+        self.full: set[int] = set()
+        """Partitions that have enough."""
 
     @property
     def held(self) -> frozenset[int]:
@@ -271,12 +274,12 @@ class PartitionQueues:
         for partition in partitions:
             queue = self._queues.pop(partition)
             queue.is_open, queue.is_dropped = False, True
-            self._full.discard(partition)
+            self.full.discard(partition)
 
     def cut_off(self, partition: int, reason: str, *, for_good: bool = False) -> None:
         """Take nothing more in: what would come does not follow what was read, or (for good) cannot be read at all."""
         self[partition].cut_off, self[partition].cut_off_for_good = reason, for_good
-        self._full.discard(partition)
+        self.full.discard(partition)
 
     def put(self, partition: int, records: Sequence[Any], received_us: int) -> None:
         """Add what was polled; what is not held is left to its owner."""
@@ -326,9 +329,9 @@ class PartitionQueues:
 
     def _weigh(self, queue: PartitionQueue) -> None:
         partition, waiting = queue.partition, len(queue.waiting)
-        if waiting >= ENOUGH and partition not in self._full:
-            self._full.add(partition)
+        if waiting >= ENOUGH and partition not in self.full:
+            self.full.add(partition)
             self.on_full(partition, True)
-        elif waiting <= WANTING and partition in self._full:
-            self._full.discard(partition)
+        elif waiting <= WANTING and partition in self.full:
+            self.full.discard(partition)
             self.on_full(partition, False)

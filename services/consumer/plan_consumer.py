@@ -13,8 +13,8 @@ from prometheus_client import Metric
 from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.delivery import Delivery, Guarantee
+from contracts.logs import quiet_aiokafka
 from contracts.progress import Progress
-from services.common.logs import quiet_aiokafka
 from services.consumer.clients import CLOSE_DEADLINE_S, FORLORN_S, Clients
 from services.consumer.dead_letters import letter, told
 from services.consumer.handover import Handover
@@ -33,6 +33,7 @@ from services.consumer.lease import Lease, Prober
 from services.consumer.listeners import Calls, Listeners
 from services.consumer.log_watch import LogWatch
 from services.consumer.membership import Membership
+from services.consumer.metrics import Latencies
 from services.consumer.outbox import Outbox
 from services.consumer.output import Committer, ProgressReporter
 from services.consumer.partition_queue import PartitionQueues
@@ -61,6 +62,7 @@ class PlanConsumer:
         the event is served again by whoever comes next.
     listeners: whom to tell when partitions come and go.
     busy_s: total seconds of work so far, where the handler knows that better than a clock around it.
+    latencies: where the handler tells how late each event was; None: the consumer does, by the event's timestamp.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class PlanConsumer:
         listeners: Listeners | None = None,
         on_error: OnError | None = None,
         busy_s: Callable[[], float] | None = None,
+        latencies: Latencies | None = None,
     ) -> None:
         if not replica:
             raise ValueError("replica must not be empty")
@@ -96,6 +99,8 @@ class PlanConsumer:
             self._handle = self._outbox.handler(self._handle)
             self._on_error = self._outbox.on_error(self._on_error) if self._on_error else None
         self._busy_s = busy_s
+        self._latencies = latencies or Latencies(self._options)
+        self._measures_itself = latencies is not None
         self._close_s = CLOSE_DEADLINE_S
         self._vitals: Vitals | None = None
         self._incarnation = f"{now_us():016d}-{secrets.token_hex(4)}"
@@ -173,7 +178,10 @@ class PlanConsumer:
         clients, options, queues = self._clients, self._options, self._queues
         self._lease = Lease(options.session_s, options.rebalance_timeout_s)
         self._progress = ProgressReporter(clients.output, self._topics.progress, self._report)
-        self._server = Server(queues, self._lease, self._handle, self._on_error, options)
+        observed = None if self._measures_itself else self._latencies
+        self._server = Server(
+            queues, self._lease, self._handle, self._on_error, options, latencies=observed, group=self._topics.group
+        )
         what = (clients.coordinator, queues, self._topics.events, options.commit_interval_s)
         self._committer = Committer(*what)
         if self._outbox and clients.transactions:
@@ -218,6 +226,7 @@ class PlanConsumer:
             handover=self._handover,
             membership=self._membership,
             busy_s=self._busy_s or (lambda: self._server.busy_s),
+            latencies=self._latencies,
         )
         clients.assignor.claims = lambda: queues.held
         clients.coordinator.conduct, clients.coordinator.lease = self._membership, self._lease
@@ -225,7 +234,7 @@ class PlanConsumer:
     async def _serve(self, stop: asyncio.Event) -> None:
         assert self._vitals is not None
         pages = Pages(self._options.http_host, self._options.http_port, self._vitals)
-        await pages.start()
+        self._vitals.pages = await pages.start(self._connection.bootstrap_servers)
         await self._log_watch.look_at_id()
         await self._progress.report()
         duties: list[Coroutine[Any, Any, Any]] = [

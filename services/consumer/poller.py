@@ -11,6 +11,7 @@ from aiokafka.structs import TopicPartition
 
 from contracts.clock import now_us, steady_s
 from services.consumer.dead_letters import told
+from services.consumer.fetching import wait
 from services.consumer.interface import ReplicaError
 from services.consumer.partition_queue import PartitionQueues
 
@@ -75,6 +76,7 @@ class Poller:
                     raise ReplicaError(f"the Kafka client has failed ({told(unforeseen)}); restart me") from unforeseen
                 continue
             self._trouble_since_s = None
+            wait(self._consumer, idle=not batches and not self._queues.full)
             received_us = now_us()
             for at, records in batches.items():
                 self._queues.put(at.partition, records, received_us)

@@ -130,7 +130,11 @@ CALLED: Final = (
     Method(CLIENT, "coordinator_lookup", "coordinator_type coordinator_key", "end what a dead replica left open"),
     Method(BATCH, "_maybe_uncompress", "", "what it reads are the records"),
     Method(FETCHER, "_notify", "future", "wake the fetcher"),
-    Method(CLIENT, "send", "node_id request group", "leave for another, describe the group"),
+    Method(
+        CLIENT, "send", "node_id request group", "leave for another, describe the group; a fetch can be called back"
+    ),
+    Method(CLIENT, "set_topics", "topics", "be told of one topic only"),
+    Method(CLIENT, "_wait_on_metadata", "topic", "how many partitions it has"),
     Method(CONNECTION, "close", "reason exc", "do not wait on for a coordinator that is gone"),
     Method(CLIENT, "ready", "node_id group", "the connection of JoinGroup is there"),
     Method(CLUSTER, "brokers", "", "all are asked whether they are there"),
@@ -207,7 +211,7 @@ ATTRIBUTES: Final = (
     Attribute(MEMORY, "_next_slice", "the batch that comes next, as it was sent"),
     Attribute(BATCH, "_buffer", "replaced by one whose names can all be decoded"),
     Attribute(FETCHER, "_wait_consume_future", "done: the fetcher looks again at what to fetch"),
-    Attribute(FETCHER, "_fetch_max_wait_ms", "read at every fetch; shorter while a round is on"),
+    Attribute(FETCHER, "_fetch_max_wait_ms", "read at every fetch; longer where nothing comes"),
 )
 
 IMPORTS: Final = (
@@ -223,6 +227,8 @@ IMPORTS: Final = (
         Import(TYPES, name, "fields of these")
         for name in ("Boolean", "CompactArray", "CompactString", "Int16", "Int32", "Int64", "Schema", "TaggedFields")
     ),
+    Import("aiokafka.protocol.fetch", "FetchRequest", "it can be called back"),
+    Import("aiokafka.protocol.offset", "OffsetRequest", "its answer may say that another broker leads"),
     Import("aiokafka.client", "ConnectionGroup", "a JoinGroup under way blocks its connection"),
     Import("aiokafka.conn", "CloseReason", "why a connection is cut off"),
     Import("aiokafka.consumer", "fetcher", "its MemoryRecords is replaced"),
@@ -285,7 +291,8 @@ FETCH_FACTS: Final = (
     Fact("a response for an earlier position is thrown away", "a kept queue is fetched from where it ended"),
     Fact("fetched records of another position are thrown away", "nothing is handled twice after a seek"),
     Fact("fetched records of an assignment changed in place are handed out", "partitions that stay do not pause"),
-    Fact("each fetch reads the wait anew", "it is shortened for a round"),
+    Fact("each fetch reads the wait anew", "it is long where nothing comes"),
+    Fact("a fetch that is called back is asked again at once", "what was taken does not wait for it"),
     Fact("a partition without a position begins at the committed offset", "where no offset was handed on"),
     Fact("an offset that the broker does not have is told, and not left", "nothing jumps to the log's start"),
     Fact("a header may have any name", "nobody may stop a partition by one"),

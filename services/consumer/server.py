@@ -5,27 +5,43 @@ import logging
 from collections.abc import Awaitable, Sequence
 from typing import Any
 
-from contracts.clock import steady_s
+from contracts.clock import now_us, steady_s
 from contracts.progress import ServiceTimes
+from services.common import traces
 from services.consumer.dead_letters import told
 from services.consumer.interface import BatchHandler, Event, OnError, Options, Refused
 from services.consumer.lease import Lease
+from services.consumer.metrics import Latencies
 from services.consumer.partition_queue import PartitionQueue, PartitionQueues, Taken
 
 log = logging.getLogger(__name__)
 
 
 class Server:
-    """`run` it as often as events may be handled side by side."""
+    """`run` it as often as events may be handled side by side.
+
+    group: as traces name it.
+    latencies: told how long after its timestamp each event was handled; None: the handler tells them itself.
+    """
 
     def __init__(
-        self, queues: PartitionQueues, lease: Lease, handle: BatchHandler, on_error: OnError | None, options: Options
+        self,
+        queues: PartitionQueues,
+        lease: Lease,
+        handle: BatchHandler,
+        on_error: OnError | None,
+        options: Options,
+        *,
+        latencies: Latencies | None = None,
+        group: str = "",
     ) -> None:
+        self._group = group
         self._queues = queues
         self._lease = lease
         self._handle = handle
         self._on_error = on_error
         self._options = options
+        self._latencies = latencies
         self._timeout_s = options.handler_timeout_s or None
         self._unfinished: set[asyncio.Future[object]] = set()
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -69,7 +85,8 @@ class Server:
         later: Awaitable[object] | None = None
         try:
             async with asyncio.timeout(self._timeout_s) as limit:
-                later = await self._handle(events)
+                with traces.work(self._group, events, taken.traced) as taken.traced:
+                    later = await self._handle(events)
         except TimeoutError as late:
             wrong = self._overdue("the handler") if limit.expired() else late
         except asyncio.CancelledError:
@@ -88,6 +105,10 @@ class Server:
             await self._failed_attempt(queue, taken, events, wrong)
             return
         self.processed += len(events)
+        if self._latencies is not None:
+            done_us = now_us()
+            for event in events:
+                self._latencies.observe((done_us - event.timestamp_us) / 1e6)
         if later is None:
             queue.finished(taken)
         else:
@@ -99,7 +120,8 @@ class Server:
         """Have it tried again, or, after the last attempt, hand it over to `on_error`."""
         if queue.is_dropped or self._try_again(queue, taken, wrong):  # dropped: others judge it
             return
-        await self._refuse(events, wrong)
+        with traces.under(taken.traced):
+            await self._refuse(events, wrong)
         self.processed += len(events)
         queue.finished(taken)
 

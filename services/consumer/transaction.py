@@ -134,18 +134,27 @@ class Transactions:
         producer = self._producer
         producer._sender.member = member
         try:
-            await producer.begin_transaction()
-            sent = [await producer.send(topic, value=value, key=key) for topic, key, value in records]
-            for each in sent:
-                each.add_done_callback(_retrieve)
-            await producer.send_offsets_to_transaction(dict(offsets), self._group)
-            for each in sent:
-                await each
-            await producer.commit_transaction()
+            async with asyncio.timeout(self._timeout_ms / 1000):
+                await self._write(producer, records, offsets)
+        except TimeoutError as unanswered:
+            await self._forget(producer)
+            raise TransactionLostError(f"not ended within {self._timeout_ms / 1000:g} s") from unanswered
         except errors.KafkaError as wrong:
             if await self._abort(producer) or isinstance(wrong, NO_RIGHTS):
                 raise
             raise TransactionLostError(str(wrong) or type(wrong).__name__) from wrong
+
+    async def _write(
+        self, producer: AIOKafkaProducer, records: Sequence[Record], offsets: Mapping[TopicPartition, OffsetAndMetadata]
+    ) -> None:
+        await producer.begin_transaction()
+        sent = [await producer.send(one.topic, value=one.value, key=one.key, headers=one.headers) for one in records]
+        for each in sent:
+            each.add_done_callback(_retrieve)
+        await producer.send_offsets_to_transaction(dict(offsets), self._group)
+        for each in sent:
+            await each
+        await producer.commit_transaction()
 
     async def end(self, dead: Eviction) -> None:
         """End what a dead replica may have left open, so that nobody has to wait until it times out."""
@@ -162,12 +171,17 @@ class Transactions:
         """End the transaction with nothing written; return False where that, and all, is left to the broker."""
         _retrieve(producer._txn_manager.wait_for_transaction_end())
         if not producer._txn_manager.is_fatal_error():
-            with suppress(errors.KafkaError):
-                await producer.abort_transaction()
+            with suppress(errors.KafkaError, TimeoutError):
+                async with asyncio.timeout(self._timeout_ms / 1000):
+                    await producer.abort_transaction()
                 return True
+        await self._forget(producer)
+        return False
+
+    async def _forget(self, producer: AIOKafkaProducer) -> None:
+        """Leave its transaction to the next producer of this id, or to the broker."""
         self._producer = None
         await _end(producer)
-        return False
 
 
 class AtomicCommitter(Committer):

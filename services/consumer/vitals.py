@@ -1,7 +1,9 @@
 """What a replica tells of itself: its progress to the autoscaler, its health and its metrics to whoever asks."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+import socket
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,17 +12,20 @@ from aiohttp import web
 from aiokafka.errors import KafkaError
 from aiokafka.structs import TopicPartition
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import Metric
 
 from contracts.clock import now_us, steady_s
+from contracts.metrics import Declared
 from contracts.progress import Progress, ReplicaState
+from services.consumer import metrics
 from services.consumer.clients import Clients
 from services.consumer.handover import Handover
 from services.consumer.interface import Health, Options, ReplicaError, Topics
 from services.consumer.lease import Lease
 from services.consumer.membership import Membership
+from services.consumer.metrics import Latencies
 from services.consumer.output import Committer
-from services.consumer.partition_queue import PartitionQueues
+from services.consumer.partition_queue import PartitionQueue, PartitionQueues
 from services.consumer.server import Server
 
 OVERDUE_S: Final = 1.0
@@ -28,7 +33,6 @@ OVERDUE_S: Final = 1.0
 MOST_TOLD: Final = 5
 LONGEST_TOLD: Final = 300
 """Reasons in a report, and characters of each: all partitions may be cut off, and four reports a second go out."""
-PREFIX: Final = "tailpack_consumer_"
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -47,6 +51,9 @@ class Vitals:
     handover: Handover
     membership: Membership
     busy_s: Callable[[], float]
+    latencies: Latencies
+    pages: str = ""
+    """Where `Pages` are, HOST:PORT."""
 
     def progress(self) -> Progress:
         """Return the report of this moment; service times and rounds begin anew with the next one."""
@@ -71,6 +78,8 @@ class Vitals:
             service=self.server.service_times(),
             rounds=rounds,
             unwell=first_few(self.health().reasons),
+            host=socket.gethostname(),
+            pages=self.pages,
         )
 
     def health(self) -> Health:
@@ -97,35 +106,42 @@ class Vitals:
 
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics of this moment, as a collector of prometheus-client does."""
-        health, server, handover = self.health(), self.server, self.handover
-        counters = {
-            "events": (server.processed, "Events that are done, failed ones included"),
-            "events_failed": (server.failed, "Events handed over after their last attempt"),
-            "attempts_retried": (server.retried, "Attempts that failed and were followed by another"),
-            "busy_seconds": (self.busy_s(), "Time spent handling events"),
-            "rounds": (handover.rounds, "Rebalances taken part in"),
-            "partitions_taken": (handover.taken, "Partitions taken over"),
-            "partitions_released": (handover.released, "Partitions given up"),
+        health, server, handover, latencies = self.health(), self.server, self.handover, self.latencies
+        labels = dict(zip(metrics.LABELS, (self.topics.group, self.replica), strict=True))
+        queues = list(self.queues.items())
+        lags = {str(partition): self._lag(partition) for partition in health.partitions}
+        served = [(str(partition), queue) for partition, queue in queues if queue.is_open]
+        values: dict[Declared, float | Mapping[tuple[str, ...], float]] = {
+            metrics.IN_SLA: latencies.in_time,
+            metrics.TARGET: latencies.target.latency_target_s,
+            metrics.BUDGET: 1 - latencies.target.percentile,
+            metrics.BURN: latencies.burn,
+            metrics.EVENTS: server.processed,
+            metrics.FAILED: server.failed,
+            metrics.RETRIED: server.retried,
+            metrics.BUSY: self.busy_s(),
+            metrics.ROUNDS: handover.rounds,
+            metrics.TAKEN: handover.taken,
+            metrics.RELEASED: handover.released,
+            metrics.WELL: health.ok,
+            metrics.PARTITIONS: len(health.partitions),
+            metrics.CUT_OFF: sum(bool(queue.cut_off) for _, queue in queues),
+            metrics.WAITING: sum(len(queue.waiting) for _, queue in queues),
+            metrics.IN_FLIGHT: sum(len(queue.unfinished) for _, queue in queues),
+            metrics.LAG: sum(lags.values()),
+            metrics.LEASE_OUT: self.lease.is_out,
+            metrics.LEASE_AGE: health.lease_age_s,
+            metrics.COMMIT_AGE: health.commit_age_s,
+            metrics.HANDLER: server.longest_s(),
+            metrics.EPOCH: self.clients.assignor.last.epoch,
+            metrics.PARTITION_LAG: {(name,): lag for name, lag in lags.items()},
+            metrics.PARTITION_AGE: {(name,): _oldest_s(queue) for name, queue in served},
+            metrics.POSITION: {(name,): queue.position for name, queue in served if queue.position is not None},
         }
-        queues = [queue for _, queue in self.queues.items()]
-        gauges = {
-            "well": (health.ok, "1: the replica is well"),
-            "partitions": (len(health.partitions), "Partitions that are served"),
-            "partitions_cut_off": (sum(bool(queue.cut_off) for queue in queues), "Partitions whose log is another one"),
-            "events_waiting": (sum(len(queue.waiting) for queue in queues), "Events fetched and not begun"),
-            "events_in_flight": (sum(len(queue.unfinished) for queue in queues), "Events begun and not done"),
-            "lag": (sum(map(self._lag, health.partitions)), "Events of the partitions served that are not done"),
-            "lease_out": (self.lease.is_out, "1: nothing is begun before the group has confirmed the membership"),
-            "lease_age_seconds": (health.lease_age_s, "Since the group confirmed the membership"),
-            "commit_age_seconds": (health.commit_age_s, "Since all that was done was committed"),
-            "handler_seconds": (server.longest_s(), "How long the longest handler has been at work"),
-        }
-        labels = {"group": self.topics.group, "replica": self.replica}
-        for kind, metrics in ((CounterMetricFamily, counters), (GaugeMetricFamily, gauges)):
-            for name, (value, text) in metrics.items():
-                metric = kind(PREFIX + name, text, labels=list(labels))
-                metric.add_metric(list(labels.values()), float(value))
-                yield metric
+        yield metrics.LATENCY.observed(latencies.buckets, labels)
+        yield metrics.PAUSE.observed(handover.pauses, labels)
+        for declared, value in values.items():
+            yield declared.of(value, labels)
 
     def _lag(self, partition: int) -> int:
         position = self.queues[partition].position
@@ -136,6 +152,11 @@ class Vitals:
         return 0 if end is None or position is None else max(0, end - position)
 
 
+def _oldest_s(queue: PartitionQueue) -> float:
+    """Return the age of the oldest event that waits, seconds."""
+    return max(0.0, now_us() / 1e6 - queue.waiting[0].record.timestamp / 1e3) if queue.waiting else 0.0
+
+
 def first_few(reasons: Sequence[str]) -> tuple[str, ...]:
     """Return those that fit into a report, and how many more there are."""
     more = len(reasons) - MOST_TOLD
@@ -143,8 +164,17 @@ def first_few(reasons: Sequence[str]) -> tuple[str, ...]:
     return (*cut, f"{more} more of the kind") if more > 0 else cut
 
 
+async def alive(_: web.Request) -> web.Response:
+    """Answer 200: the event loop turns."""
+    return web.json_response({"alive": True})
+
+
 class Pages:
-    """`/healthz` (200, or 503 with the reasons) and `/metrics` over HTTP, from the replica's own event loop."""
+    """`/healthz` (200, or 503 with the reasons) and `/metrics` over HTTP, from the replica's own event loop.
+
+    For Kubernetes: `/readyz` is `/healthz` of one that is in its group, and `/livez` says that the loop turns; while
+    Kafka is away no replica is well, and to start one anew would mend nothing.
+    """
 
     def __init__(self, host: str, port: int, vitals: Vitals) -> None:
         self._host = host
@@ -154,18 +184,25 @@ class Pages:
         self._registry.register(vitals)
         self._runner: web.AppRunner | None = None
 
-    async def start(self) -> None:
-        """Listen, where there is a port. Raises ReplicaError: it cannot be had."""
+    async def start(self, brokers: str) -> str:
+        """Listen, where there is a port; return HOST:PORT at which others can ask. Raises ReplicaError: no such port.
+
+        brokers: HOST:PORT,…; where all addresses are listened on, others reach the one that faces the first broker.
+        """
         if not self._port:
-            return
+            return ""
         app = web.Application()
-        app.add_routes([web.get("/healthz", self._healthz), web.get("/metrics", self._metrics)])
+        pages = {"/healthz": self._healthz, "/readyz": self._readyz, "/livez": alive, "/metrics": self._metrics}
+        app.add_routes([web.get(path, page) for path, page in pages.items()])
         self._runner = web.AppRunner(app, access_log=None)
         await self._runner.setup()
         try:
-            await web.TCPSite(self._runner, self._host, self._port).start()
+            await web.TCPSite(self._runner, self._host, max(0, self._port)).start()
         except OSError as taken:
             raise ReplicaError(f"{self._host}:{self._port} cannot be listened on ({taken}); set http_port") from taken
+        port = self._runner.addresses[0][1]
+        host = facing(brokers) if self._host in ("", "0.0.0.0", "::") else self._host  # noqa: S104  what it is told
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
     async def stop(self) -> None:
         """Listen no more."""
@@ -177,5 +214,21 @@ class Pages:
         body = msgspec.json.encode(health)
         return web.Response(body=body, status=200 if health.ok else 503, content_type="application/json")
 
+    async def _readyz(self, request: web.Request) -> web.Response:
+        if self._vitals.membership.member_id:
+            return await self._healthz(request)
+        return web.json_response({"ok": False, "reasons": ["not in the group"]}, status=503)
+
     async def _metrics(self, _: web.Request) -> web.Response:
         return web.Response(body=generate_latest(self._registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+
+def facing(brokers: str) -> str:
+    """Return our own address on the way to the first of `brokers`; nothing is sent."""
+    host, _, port = brokers.split(",", maxsplit=1)[0].rpartition(":")
+    with suppress(OSError, ValueError):
+        family, kind, _, _, address = socket.getaddrinfo(host.strip("[] "), int(port), type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, kind) as probe:
+            probe.connect(address)
+            return str(probe.getsockname()[0])
+    return socket.gethostname()

@@ -14,6 +14,7 @@ from contracts.clock import now_us
 from contracts.events import INTENDED_AT_HEADER, PLACED_AT_HEADER, OrderPlaced, Status
 from contracts.topics import Topic
 from contracts.validation import UNDECODABLE
+from services.common import traces
 from services.common.records import effect_id, encode
 from services.common.service import Service
 from services.order.domain import fingerprint, problems_in
@@ -107,10 +108,11 @@ class OrdersApi:
 
     async def _send(self, order: OrderPlaced) -> None:
         at = str(now_us()).encode()
-        headers = [(INTENDED_AT_HEADER, at), (PLACED_AT_HEADER, at)]
         producer = self._service.app.producer
         key = order.order_id.encode()
-        await producer.send_and_wait(self._topic, key, encode(order), None, None, headers)
+        with traces.begin("place order"):
+            headers = [(INTENDED_AT_HEADER, at), (PLACED_AT_HEADER, at), *(traces.headers() or ())]
+            await producer.send_and_wait(self._topic, key, encode(order), None, None, headers)
 
     def _require_board(self) -> None:
         """Raise _RefusalError while what is known of orders cannot be trusted."""

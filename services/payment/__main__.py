@@ -1,12 +1,14 @@
 """`python -m services.payment`: one Payment replica, until SIGTERM or SIGINT."""
 
 import asyncio
+import logging
 import os
 import sys
 
+from contracts import logs
 from contracts.connection import read_settings
 from contracts.validation import InvalidSettingsError
-from services.common import logs
+from services.common import traces
 from services.consumer import ReplicaError
 from services.payment.app import PaymentService
 from services.payment.settings import ReplicaSettings
@@ -14,17 +16,23 @@ from services.payment.settings import ReplicaSettings
 
 def main() -> int:
     """Return the exit status: 0 stopped as asked, 1 could not go on, 2 bad settings."""
+    name = os.environ.get("TAILPACK_REPLICA") or "payment"
+    log = logging.getLogger(name)
     try:
+        logs.configure(name, os.environ)
         connection, settings = read_settings(os.environ, ReplicaSettings)
+        traces.configure(name, os.environ)
     except InvalidSettingsError as wrong:
-        sys.stderr.write("".join(f"{problem}\n" for problem in wrong.problems))
+        for problem in wrong.problems:
+            log.error(problem)
         return 2
-    logs.configure()
     try:
         asyncio.run(PaymentService(settings, connection).consumer.run())
     except ReplicaError as ended:
-        sys.stderr.write(f"{ended}\n")
+        log.error(ended)
         return 1
+    finally:
+        traces.stop()
     return 0
 
 

@@ -15,7 +15,9 @@ from contracts.connection import Connection
 from contracts.events import PaymentRequested, PaymentSettled
 from contracts.topics import Group, Topic, qualified
 from services.common.records import Refusal, decoder, encode
-from services.consumer import Event, PlanConsumer, Refused, Topics
+from services.consumer import Event, PlanConsumer, Refused
+from services.consumer.environment import topics_of
+from services.consumer.metrics import Latencies
 from services.payment.domain import authorise, payment_id
 from services.payment.pace import Pace
 from services.payment.settings import ReplicaSettings, options_of
@@ -34,25 +36,25 @@ class PaymentService:
         self._settled = qualified(connection.namespace, Topic.PAYMENTS_SETTLED)
         self._pace = Pace()
         self._last_done_us = 0
-        named = {topic: qualified(connection.namespace, topic) for topic in Topic}
+        options = options_of(settings)
+        self._latencies = Latencies(options)
         self.consumer = PlanConsumer(
             settings.replica,
             connection,
-            Topics(
-                group=qualified(connection.namespace, Group.PAYMENT),
-                events=named[Topic.PAYMENTS_REQUESTED],
-                plans=named[Topic.PLANS],
-                progress=named[Topic.PROGRESS],
-                dead_letters=named[Topic.DEAD_LETTERS],
+            topics_of(
+                connection,
+                settings,
+                dead_letters=qualified(connection.namespace, Topic.DEAD_LETTERS),
                 stage=Group.PAYMENT,
                 others={
-                    named[Topic.PAYMENTS_REQUESTED]: max(1, settings.payment_partitions),
+                    settings.topic_in(connection.namespace): max(1, settings.payment_partitions),
                     self._settled: 1,
                 },
             ),
             self.handle,
-            options=options_of(settings),
+            options=options,
             busy_s=lambda: self._pace.busy_s,
+            latencies=self._latencies,
         )
 
     async def handle(self, event: Event) -> "asyncio.Future[None]":
@@ -62,8 +64,9 @@ class PaymentService:
         finish_s = self._pace.begin(clock(), self._settings.service_time_of(event.key), idle=is_idle)
         await asyncio.sleep(max(0.0, finish_s - clock()))
         self._last_done_us = now_us()
-        key, value = settle(event, self._settings.replica, self._last_done_us)
-        return await self.consumer.send(self._settled, key, value)
+        settled = settled_payment(requested_payment(event.value), event, self._settings.replica, self._last_done_us)
+        self._latencies.observe((self._last_done_us - settled.timeline.intended_us) / 1e6)
+        return await self.consumer.send(self._settled, settled.order_id.encode(), encode(settled))
 
 
 def settle(event: Event, replica: str, done_us: int) -> tuple[bytes, bytes]:

@@ -1,6 +1,8 @@
 """`tailpack bench`: measure this machine, and keep the figures that docs/results.md shows."""
 
+import tempfile
 from collections.abc import Iterable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -10,8 +12,21 @@ from rich.console import Console
 from rich.table import Table
 
 from bench import markdown, results
+from contracts.validation import InvalidSettingsError
 from report.wording import minutes, share
-from tailpack.cli.options import AsJson, Into, IntoDocs, Out, Processes, Seeds, check_folder, print_json, several
+from tailpack.cli.cluster import IMAGE, Context, Image
+from tailpack.cli.options import (
+    AsJson,
+    Into,
+    IntoDocs,
+    Out,
+    Processes,
+    Seeds,
+    check_folder,
+    print_json,
+    several,
+    several_policies,
+)
 from tailpack.cli.progress import campaign, finish, progress
 from tailpack.errors import INTERRUPTED, TailpackError
 from tailpack.provenance import origin
@@ -32,11 +47,49 @@ def processes(
             results.keep("processes", rows, origin(), into)
 
 
-def startup(out: Out = Path("out"), into: Into = results.FOLDER) -> None:
-    """Time each step of a (second) start, from the command to the report of a short run."""
+def startup(
+    *,
+    launcher: Annotated[
+        str, typer.Option(help="Time starts of single replicas instead: as processes, on docker, or on kubernetes.")
+    ] = "",
+    context: Context = "",
+    image: Image = IMAGE,
+    as_json: AsJson = False,
+    out: Out = Path("out"),
+    into: Into = results.FOLDER,
+) -> None:
+    """Time each step of a (second) start, from the command to the report of a short run; or the start of a replica."""
+    if launcher:
+        return _startup_of_replicas(launcher, context, image, as_json)
     from tailpack.measured_runs import run_scenario, startup_rows  # noqa: PLC0415
 
     results.keep("startup", startup_rows(run_scenario("smoke", {}, out)), origin(), into)
+    return None
+
+
+def _startup_of_replicas(launcher: str, context: str, image: str, as_json: bool) -> None:
+    from autoscaler.live.launcher import LauncherError  # noqa: PLC0415
+    from bench.cluster import Cluster, ClusterError, startup_there  # noqa: PLC0415
+    from bench.startup import StartError, measure  # noqa: PLC0415
+    from tailpack.local.topics import own_kafka  # noqa: PLC0415
+
+    try:
+        with progress("startup") as tell, ExitStack() as stack:
+            if launcher == "kubernetes":
+                found = startup_there(
+                    Cluster(context=context, images={"tailpack": image}), lambda said: tell(said=said)
+                )
+            else:
+                connection = stack.enter_context(own_kafka("startup", 4))
+                folder = stack.enter_context(tempfile.TemporaryDirectory())
+                found = measure(connection, launcher, Path(folder), lambda said: tell(said=said))
+    except (StartError, LauncherError, ClusterError, InvalidSettingsError) as wrong:
+        raise TailpackError(str(wrong)) from wrong
+    if as_json:
+        print_json(found)
+    else:
+        said = f"{found.n} starts: from asked for to ready {found.asked_to_ready_p50_s:.2f} s, p99 {found.p99_s:.2f} s"
+        Console().print(said, highlight=False, soft_wrap=True)
 
 
 def service_rate(
@@ -68,12 +121,11 @@ def live(
     Each run is then simulated again from its own events and times. What `--into` has already is not measured again,
     unless it was invalid: the same command goes on where it was interrupted.
     """
-    from autoscaler.policies.registry import POLICIES  # noqa: PLC0415
     from bench.scenario import scenario_names  # noqa: PLC0415
     from tailpack.measured_runs import run_all, run_live, shuffled  # noqa: PLC0415
 
     worlds = several(scenarios, scenario_names(), what="scenario")
-    playing = several(policies, POLICIES, what="policy")
+    playing = several_policies(policies)
     questions = shuffled(worlds, playing, runs, order)
     run_all(questions, into, lambda question: run_live(question, out), Console().rule)
 
@@ -138,12 +190,15 @@ def live_scale(
     rows: list[results.LiveScaleRow] = []
     interrupted = False
     for members, partitions in asked:
-        with progress(f"{members} × {partitions}") as tell, own_kafka("live-scale", partitions) as connection:
-            broker = next(child.pid for child in psutil.Process().children() if "java" in child.name())
-            row = measure(
-                connection, broker, members=members, partitions=partitions, quick=quick,
-                announce=lambda said: tell(said=said),
-            )  # fmt: skip
+        try:
+            with progress(f"{members} × {partitions}") as tell, own_kafka("live-scale", partitions) as connection:
+                broker = next(child.pid for child in psutil.Process().children() if "java" in child.name())
+                row = measure(
+                    connection, broker, members=members, partitions=partitions, quick=quick,
+                    announce=lambda said: tell(said=said),
+                )  # fmt: skip
+        except KeyboardInterrupt:  # while Kafka starts or stops
+            row = None
         if row is None:
             interrupted = True
             break

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from contracts.settings import declaration, is_required, sentences
-from tailpack.cli.options import AsJson, complete_policy, known, print_json
+from tailpack.cli.options import AsJson, complete_policy, print_json, several_policies
 
 
 def scenarios(as_json: AsJson = False) -> None:
@@ -35,23 +35,27 @@ def policies(
     as_json: AsJson = False,
 ) -> None:
     """List the policies and how they decide; of one, its options and their defaults, for --set policy.OPTION=VALUE."""
-    from autoscaler.policies.registry import POLICIES  # noqa: PLC0415
+    from autoscaler.policies.registry import all_policies, policy_factory  # noqa: PLC0415
 
     if not name:
+        usable, refused = all_policies()
+        for line in refused:
+            sys.stderr.write(f"tailpack: policy {line}\n")
         if as_json:
-            print_json({one: factory.description for one, factory in POLICIES.items()})
+            print_json({one: factory.description for one, factory in usable.items()})
             return
         table = Table("policy", "how it decides", box=None)
-        for one, factory in POLICIES.items():
+        for one, factory in usable.items():
             table.add_row(one, factory.description)
         Console().print(table)
         return
-    record = POLICIES[known(name, POLICIES, what="policy")].options
+    factory = policy_factory(several_policies(name)[0])
+    record = factory.options
     defaults = {one.name: None if is_required(one) else one.default for one in fields(record)}
     if as_json:
         print_json(defaults)
         return
-    table = Table(box=None, title=POLICIES[name].description)
+    table = Table(box=None, title=factory.description)
     for heading in ("option", "default", "unit", "what it is"):
         table.add_column(heading, overflow="fold")
     said = sentences(record)
@@ -67,3 +71,10 @@ def settings() -> None:
     from tailpack.settings_page import settings_page  # noqa: PLC0415
 
     sys.stdout.write(settings_page())
+
+
+def metrics() -> None:
+    """Print all metrics with their types, labels, units and sentences, as Markdown."""
+    from tailpack.metrics_page import metrics_page  # noqa: PLC0415
+
+    sys.stdout.write(metrics_page())

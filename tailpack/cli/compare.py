@@ -18,6 +18,7 @@ from tailpack.cli.options import (
     known,
     parse_changes,
     several,
+    several_policies,
 )
 from tailpack.cli.progress import campaign, deliver
 from tailpack.provenance import origin
@@ -29,7 +30,7 @@ SCENARIOS = "w1,w1-skew9,taxi,taxi-skew9,w3,w4"
 def compare(
     *,
     scenarios: Annotated[str, typer.Option(help="Names or paths of TOML files, separated by commas.")] = SCENARIOS,
-    policies: Annotated[str, typer.Option(help="Names, separated by commas; none: all but `static`.")] = "",
+    policies: Annotated[str, typer.Option(help="Names, separated by commas; none: all of tailpack but `static`.")] = "",
     seeds: Seeds = 20,
     changes: Changes = None,
     out: Out = Path("out/compare"),
@@ -51,7 +52,7 @@ def compare(
     from report.page.comparison_page import COMPARISON_PAGE, write_comparison  # noqa: PLC0415
 
     asked = several(scenarios, scenario_names(), what="scenario")
-    playing = several(policies or ",".join(one for one in POLICIES if one != "static"), POLICIES, what="policy")
+    playing = several_policies(policies or ",".join(one for one in POLICIES if one != "static"))
     chosen = parse_changes(changes)
     with campaign("simulated runs", out, processes) as running:
         worlds = [world(scenario, chosen) for scenario in asked]
@@ -84,7 +85,6 @@ def sweep(
     What is finished is kept in --out: after an interruption the same command goes on there. Exit status 1 when a run
     failed.
     """
-    from autoscaler.policies.registry import POLICIES  # noqa: PLC0415  numpy only where it is needed
     from bench.experiments.sweeps import SWEEPS, run  # noqa: PLC0415
     from bench.experiments.tables import draw_sweep, sweep_page  # noqa: PLC0415
     from bench.scenario import scenario_names  # noqa: PLC0415
@@ -92,7 +92,7 @@ def sweep(
     chosen = SWEEPS[known(name, SWEEPS, what="sweep")]
     chosen = replace(
         chosen,
-        policies=tuple(several(policies or ",".join(chosen.policies), POLICIES, what="policy")),
+        policies=tuple(several_policies(policies or ",".join(chosen.policies))),
         scenarios=tuple(several(scenarios or ",".join(chosen.scenarios), scenario_names(), what="scenario")),
     )
     folder = out or Path("out") / f"sweep-{chosen.name}"

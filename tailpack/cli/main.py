@@ -1,9 +1,12 @@
 """The command line: `tailpack --help`. Every command stands here, with its group and an example."""
 
+import os
 import signal
 import sys
+import threading
 from collections.abc import Callable
-from typing import Annotated, Any, Never
+from types import FrameType
+from typing import Annotated, Any, Final, Never
 
 import typer
 from confluent_kafka import KafkaException
@@ -11,8 +14,27 @@ from rich.console import Console
 
 from contracts.processes import STOPPING
 from contracts.validation import InvalidSettingsError
-from tailpack.cli import bench, catalogue, chaos, compare, handover, kafka, report, run, simulate, sla, studies, taxi
+from tailpack.cli import (
+    autoscale,
+    bench,
+    catalogue,
+    chaos,
+    cluster,
+    compare,
+    handover,
+    kafka,
+    keda,
+    report,
+    run,
+    simulate,
+    sla,
+    studies,
+    taxi,
+    topics,
+)
 from tailpack.errors import INTERRUPTED, STOPPED, TailpackError, explain
+
+FINALISED_S: Final = 0.05
 
 LIVE, SIMULATED, REPORTS, CHOICE, STUDIES = (
     "Run on Kafka",
@@ -62,6 +84,7 @@ def _add(into: typer.Typer, name: str, command: Callable[..., None], example: st
 
 _add(app, "demo", run.demo, "tailpack demo --policy keda-hpa", LIVE)
 _add(app, "run", run.run, "tailpack run w1 --set payment.delivery=eager", LIVE)
+_add(app, "autoscale", autoscale.autoscale, "tailpack autoscale greeter.toml", LIVE)
 KAFKA = _group(
     "kafka", LIVE, "An embedded Apache Kafka for your own experiments; `tailpack run` uses it.", "tailpack kafka start"
 )
@@ -71,8 +94,10 @@ _add(KAFKA, "status", kafka.status, "tailpack kafka status")
 _add(KAFKA, "consumer-groups", kafka.consumer_groups, "tailpack kafka consumer-groups --describe --all-groups")
 REACH = "--bootstrap-servers kafka:9092 --namespace mine"
 CREATE = f"tailpack topics create demo {REACH}"
-TOPICS = _group("topics", LIVE, "Topics of a run that is put together by hand.", CREATE)
-_add(TOPICS, "create", run.create_topics, CREATE)
+TOPICS = _group(
+    "topics", LIVE, "Topics, and the rights on them: of a run put together by hand, or of a group of your own.", CREATE
+)
+_add(TOPICS, "create", topics.create, CREATE)
 _add(app, "load", run.load, f"tailpack load demo {REACH}", LIVE)
 _add(app, "jars", run.jars, "tailpack jars kafka", LIVE)
 
@@ -96,6 +121,7 @@ _add(app, "sla", sla.sla, "tailpack sla out/demo-20260105-101500 --window 10", R
 _add(app, "scenarios", catalogue.scenarios, "tailpack scenarios --json", CHOICE)
 _add(app, "policies", catalogue.policies, "tailpack policies tail-aware", CHOICE)
 _add(app, "settings", catalogue.settings, "tailpack settings > settings.md", CHOICE)
+_add(app, "metrics", catalogue.metrics, "tailpack metrics > metrics.md", CHOICE)
 
 _add(app, "paper", studies.paper, "tailpack paper --quick", STUDIES)
 PACKING = _group(
@@ -124,6 +150,8 @@ _add(BENCH, "live-scale", bench.live_scale, "tailpack bench live-scale --quick")
 _add(BENCH, "targets", bench.targets, "tailpack bench targets --scenarios w1 --seeds 5")
 _add(BENCH, "handover", handover.handover, "tailpack bench handover --quick")
 _add(BENCH, "failover", handover.failover, "tailpack bench failover --quick")
+_add(BENCH, "cluster", cluster.cluster, "tailpack bench cluster --scenarios w1 --policies tail-aware,linear")
+_add(BENCH, "keda", keda.keda, "tailpack bench keda --json")
 _add(BENCH, "guarantees", handover.guarantees, "tailpack bench guarantees --json")
 _add(BENCH, "delivery", handover.delivery, "tailpack bench delivery w1 --runtimes eager,incremental")
 _add(BENCH, "tables", bench.tables, "tailpack bench tables docs/results.md")
@@ -164,5 +192,11 @@ def _fail(message: str, status: int) -> Never:
     sys.exit(status)
 
 
-def _interrupt(*_: object) -> None:
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Raise KeyboardInterrupt; a moment later where an object is being finalised: Python drops what that raises."""
+    while frame is not None:
+        if frame.f_code.co_name == "__del__":
+            threading.Timer(FINALISED_S, os.kill, (os.getpid(), number)).start()
+            return
+        frame = frame.f_back
     raise KeyboardInterrupt

@@ -23,9 +23,9 @@ def complete_scenario(incomplete: str) -> list[str]:
 
 def complete_policy(incomplete: str) -> list[str]:
     """Return the policies that begin so, for the shell."""
-    from autoscaler.policies.registry import POLICIES  # noqa: PLC0415
+    from autoscaler.policies.registry import policy_names  # noqa: PLC0415
 
-    return [name for name in POLICIES if name.startswith(incomplete)]
+    return [name for name in policy_names() if name.startswith(incomplete)]
 
 
 def _folder(folder: Path | None) -> Path | None:
@@ -99,6 +99,19 @@ def several(text: str, names: Iterable[str], *, what: str) -> list[str]:
         raise TailpackError(f"name at least one {what}")
     choices = list(names)
     return [one if one.endswith(".toml") else known(one, choices, what=what) for one in found]
+
+
+def several_policies(text: str) -> list[str]:
+    """Return the policies in a list separated by commas, as `several`, but only such as can be used."""
+    from autoscaler.policies.registry import policy_factory, policy_names  # noqa: PLC0415  numpy only where needed
+
+    names = several(text, policy_names(), what="policy")
+    for name in names:
+        try:
+            policy_factory(name)
+        except ValueError as refused:
+            raise TailpackError(f"policy {refused}") from refused
+    return names
 
 
 def parse_changes(texts: Iterable[str] | None, **named: Any) -> dict[str, Any]:

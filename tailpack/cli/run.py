@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from contracts.connection import Connection
 from tailpack.cli.options import (
     AsJson,
     Changes,
@@ -24,7 +23,7 @@ from tailpack.cli.options import (
 from tailpack.local.jars import Bundle, ensure
 
 
-def _name(value: str) -> str:
+def checked_name(value: str) -> str:
     """Let through what can be both a folder and the first part of a topic's name."""
     if not re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}", value):
         raise typer.BadParameter(f"{value!r}: use letters, digits, '.', '_' and '-', at most 100, no '.' in front")
@@ -35,7 +34,9 @@ Address = Annotated[str, typer.Option("--bootstrap-servers", help="Kafka's addre
 Namespace = Annotated[
     str,
     typer.Option(
-        "--namespace", callback=_name, help="Name of the run: prefix of its topics and groups. A new one for each run."
+        "--namespace",
+        callback=checked_name,
+        help="Name of the run: prefix of its topics and groups. A new one for each run.",
     ),
 ]
 
@@ -111,21 +112,6 @@ def load(
         web_port=web_ui, name=namespace,
     ).replay()  # fmt: skip
     console.print(f"its report: tailpack report {folder}", highlight=False, soft_wrap=True)
-
-
-def create_topics(
-    scenario: Scenario, *, bootstrap_servers: Address, namespace: Namespace, client_properties: Properties = ""
-) -> None:
-    """Create the topics of a run; those that exist stay as they are."""
-    from bench.scenario import load_scenario  # noqa: PLC0415
-    from tailpack.local import topics  # noqa: PLC0415
-
-    partitions = load_scenario(scenario).payment.partitions
-    connection = Connection(
-        bootstrap_servers=bootstrap_servers, client_properties=client_properties, namespace=namespace
-    )
-    topics.create_topics(connection, partitions)
-    Console().print(f"topics {namespace}.* are there, payments.requested with {partitions} partitions", highlight=False)
 
 
 def jars(bundle: Annotated[Bundle, typer.Argument(help="What they are for.")]) -> None:

@@ -9,7 +9,7 @@ from typing import Final
 
 import psutil
 
-from contracts.processes import how_it_ended, last_log_line, start_module, uninterrupted, wait_for_end
+from contracts.processes import how_it_ended, last_log_line, python_module, start, uninterrupted, wait_for_end
 
 STOP_DEADLINE_S: Final = 10.0
 RESTART_BACKOFF_S: Final = (0.5, 1.0, 2.0, 4.0, 8.0)
@@ -32,7 +32,7 @@ class Child:
     def start(self) -> None:
         """Start `python -m module`; it is known to us before a Ctrl-C is heard."""
         with uninterrupted():
-            self._process = start_module(self.module, self.environ, self.log)
+            self._process = start(python_module(self.module), self.environ, self.log)
 
     @property
     def pid(self) -> int | None:

@@ -13,7 +13,8 @@ from typing import Final
 import msgspec
 import psutil
 
-from autoscaler.live.launcher import remembered, stop_remembered
+from autoscaler.live.launcher import stop_left_behind
+from autoscaler.live.launchers.processes import ProcessLauncher, remembered
 from bench.scenario import Scenario
 from contracts.connection import Connection
 from contracts.validation import as_environment
@@ -112,7 +113,8 @@ class Stack:
         until_s = time.monotonic() + STOP_DEADLINE_S
         for child in self.children:
             child.wait(until_s - time.monotonic())
-        stop_remembered(self.replica_folder, REPLICA_DEADLINE_S)  # replicas outlive an autoscaler that was killed
+        # Replicas outlive an autoscaler that was killed.
+        stop_left_behind(ProcessLauncher(self.replica_folder), REPLICA_DEADLINE_S)
 
     def _start(
         self, name: str, module: str, settings: dict[str, str], stop_signal: signal.Signals = signal.SIGTERM
@@ -139,15 +141,10 @@ class Stack:
 
     def _autoscaler_settings(self) -> dict[str, str]:
         self.ports["autoscaler"] = free_port()
-        scenario = self.scenario
-        sections = (scenario.payment, scenario.target, scenario.autoscaler, scenario.guards)
-        merged = {key: str(value) for section in sections for key, value in msgspec.to_builtins(section).items()}
-        return {key.upper(): value for key, value in merged.items()} | {
-            "PAYMENT_PARTITIONS": str(scenario.payment.partitions),
-            "POLICY_OPTIONS": msgspec.json.encode(scenario.policy).decode() if scenario.policy else "",
+        return self.scenario.autoscaler_settings() | {
             "HTTP_PORT": str(self.ports["autoscaler"]),
             "STATE_DIR": str(self.replica_folder),
-            "REPLICA_MODULE": "services.comparators" if scenario.payment.runtime else "services.payment",
+            "REPLICA_MODULE": "services.comparators" if self.scenario.payment.runtime else "services.payment",
         }
 
     def _replicas(self) -> dict[str, psutil.Process]:

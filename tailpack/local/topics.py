@@ -1,4 +1,4 @@
-"""Create a run's topics. The first thing a run does on a Kafka, so what keeps it out is found and told here."""
+"""Create topics. The first thing a run does on a Kafka, so what keeps it out is found and told here."""
 
 import tempfile
 import time
@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from contracts.connection import Connection
-from contracts.topics import Topic, partitions_of, qualified
+from contracts.topics import CONTROL, ScaledGroup, Topic, partitions_of, qualified
 from tailpack.errors import TailpackError
 from tailpack.local.broker import Broker
 
@@ -46,21 +46,37 @@ def own_kafka(purpose: str, payment_partitions: int) -> Iterator[Connection]:
 
 
 def create_topics(connection: Connection, payment_partitions: int) -> None:
-    """Create every topic under the connection's namespace; one that exists already is left as it is.
+    """Create every topic of a run under the connection's namespace; one that exists already is left as it is.
 
     Raises TailpackError when the broker refuses or does not answer.
     """
+    topics = [_new(connection.namespace, topic, partitions_of(topic, payment_partitions)) for topic in Topic]
+    _grow(_create(connection, topics), qualified(connection.namespace, Topic.PAYMENTS_REQUESTED), payment_partitions)
+
+
+def create_control_topics(connection: Connection, scaled: ScaledGroup, partitions: int) -> None:
+    """Create the topics between an autoscaler and the group that it scales, as `create_topics`.
+
+    partitions: of the topic that the group reads, where that shall be created, too; 0: it is left alone.
+    """
+    topics = [_new(connection.namespace, topic, 1) for topic in CONTROL]
+    if partitions:
+        topics.append(NewTopic(scaled.topic_in(connection.namespace), partitions, replication_factor=-1))
+    _create(connection, topics)
+
+
+def _new(namespace: str, topic: Topic, partitions: int) -> NewTopic:
+    return NewTopic(
+        qualified(namespace, topic),
+        num_partitions=min(AT_ONCE, partitions),
+        replication_factor=-1,  # the broker's default
+        config=SETTINGS.get(topic, {}),
+    )
+
+
+def _create(connection: Connection, topics: list[NewTopic]) -> AdminClient:
     errors: list[KafkaError] = []
     admin = _admin(connection, errors)
-    topics = [
-        NewTopic(
-            qualified(connection.namespace, topic),
-            num_partitions=min(AT_ONCE, partitions_of(topic, payment_partitions)),
-            replication_factor=-1,  # the broker's default
-            config=SETTINGS.get(topic, {}),
-        )
-        for topic in Topic
-    ]
     creations = admin.create_topics(topics, request_timeout=DEADLINE_S)
     deadline = time.monotonic() + DEADLINE_S
     while not all(creation.done() for creation in creations.values()) and time.monotonic() < deadline:
@@ -81,7 +97,7 @@ def create_topics(connection: Connection, payment_partitions: int) -> None:
             if reason.code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 said = f"topic {name} could not be created on {connection.bootstrap_servers}: {reason.str()}"
                 raise TailpackError(said) from refused
-    _grow(admin, qualified(connection.namespace, Topic.PAYMENTS_REQUESTED), payment_partitions)
+    return admin
 
 
 def _grow(admin: AdminClient, topic: str, partitions: int) -> None:

@@ -100,6 +100,27 @@ async def wait_anew() -> None:
         assert waits == [25, 5]
 
 
+@CHECKS.of("a fetch that is called back is asked again at once")
+async def called_back() -> None:
+    async with Fetching() as f:
+
+        async def recalled(*_: Any, **__: Any) -> Any:
+            asked.append(asyncio.get_running_loop().time())
+            if len(asked) == 1:
+                raise asyncio.CancelledError
+            return await asyncio.get_running_loop().create_future()
+
+        asked: list[float] = []
+        f.wire.send = recalled  # type: ignore[method-assign]
+        f.change(ZERO, positions={ZERO: 0})
+        routine = asyncio.ensure_future(f.fetcher._fetch_requests_routine())
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert len(asked) == 2
+        assert not routine.done()
+        routine.cancel()
+
+
 @CHECKS.of("a partition without a position begins at the committed offset")
 async def begins_at_committed() -> None:
     async with Fetching() as f:

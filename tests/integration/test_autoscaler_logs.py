@@ -11,7 +11,8 @@ from kafka_helpers import admin, create_topics, produce, read_all, wait_for
 from odd_headers import produce_odd
 
 from autoscaler.live.clients import client
-from autoscaler.live.journal import JournalTopic, Metrics
+from autoscaler.live.journal import JournalTopic
+from autoscaler.live.metrics import Metrics
 from autoscaler.live.offsets import OffsetReader
 from autoscaler.live.plan_log import TRANSACTION_TIMEOUT_S, FencedError, PlanLog, PlanNotWrittenError
 from autoscaler.live.progress_reader import ProgressReader
@@ -37,17 +38,17 @@ def connection(kafka: str, namespace: str) -> Connection:
 
 class TestPlanLog:
     def test_a_new_controller_reads_the_plan_in_force_and_goes_on_above_it(self, connection: Connection) -> None:
-        first = PlanLog(connection)
+        first = PlanLog(connection, connection.namespace)
         assert first.newest is None
         for count in (1, 2):
             first.write(tuple(f"payment-{n}" for n in range(count)), {0: "payment-0"}, f"plan {count}")
-        second = PlanLog(connection)
+        second = PlanLog(connection, connection.namespace)
         assert second.newest is not None
         assert (second.newest.epoch, second.newest.reason) == (2, "plan 2")
         assert second.write(("payment-0",), None, "next").epoch == 3
 
     def test_the_second_controller_fences_the_first(self, connection: Connection) -> None:
-        first, second = PlanLog(connection), PlanLog(connection)
+        first, second = PlanLog(connection, connection.namespace), PlanLog(connection, connection.namespace)
         with pytest.raises(FencedError, match="another controller"):
             first.write(("payment-0",), None, "too late")
         second.write(("payment-1",), None, "in force")
@@ -55,13 +56,13 @@ class TestPlanLog:
             first.write(("payment-0",), None, "still too late")
         assert [(plan.epoch, plan.reason) for plan in self.stored(connection)] == [(1, "in force")]
         records = read_all(connection.bootstrap_servers, connection.namespace, Topic.PLANS)
-        assert records[0].key() == qualified(connection.namespace, Group.PAYMENT).encode()
+        assert records[0].key() == connection.namespace.encode()
 
     @pytest.mark.parametrize("size", [6_000_000, 1_000_000], ids=["beyond the client's limit", "beyond the brokers'"])
     def test_a_plan_that_is_too_large_is_not_in_force_and_the_next_one_is(
         self, connection: Connection, size: int
     ) -> None:
-        log = PlanLog(connection, write_deadline_s=10)
+        log = PlanLog(connection, connection.namespace, write_deadline_s=10)
         log.write(("payment-0",), None, "good")
         noise = random.Random(1).randbytes(size).hex()
         for _ in range(3):
@@ -73,13 +74,13 @@ class TestPlanLog:
         assert log.newest == self.stored(connection)[-1]
 
     def test_a_plan_of_a_hundred_thousand_partitions_fits(self, connection: Connection) -> None:
-        log = PlanLog(connection, write_deadline_s=10)
+        log = PlanLog(connection, connection.namespace, write_deadline_s=10)
         owners = {partition: f"payment-{partition % 200}" for partition in range(100_000)}
         log.write(tuple(f"payment-{ordinal}" for ordinal in range(200)), owners, "large")
         assert self.stored(connection)[-1].assignment == owners
 
     def test_without_its_topic_no_plan_is_in_force(self, connection: Connection) -> None:
-        log = PlanLog(connection)
+        log = PlanLog(connection, connection.namespace)
         log.write(("payment-0",), None, "good")
         topic = qualified(connection.namespace, Topic.PLANS)
         client = admin(connection.bootstrap_servers)
@@ -98,7 +99,7 @@ class TestPlanLog:
         self, private_broker: Broker, namespace: str, away_s: float
     ) -> None:
         create_topics(private_broker.address(), namespace, PARTITIONS)
-        log = PlanLog(Connection(bootstrap_servers=private_broker.address(), namespace=namespace))
+        log = PlanLog(Connection(bootstrap_servers=private_broker.address(), namespace=namespace), namespace)
         log.write(("payment-0",), None, "good")
         broker = psutil.Process(private_broker.nodes[1].pid)
         broker.suspend()
@@ -112,7 +113,7 @@ class TestPlanLog:
             wait_for(lambda: self.written(log, "again"), "a plan, once the broker answers")
         except FencedError:
             assert away_s > TRANSACTION_TIMEOUT_S, "the brokers had no reason to give the transaction up"
-            log = PlanLog(Connection(bootstrap_servers=private_broker.address(), namespace=namespace))
+            log = PlanLog(Connection(bootstrap_servers=private_broker.address(), namespace=namespace), namespace)
             assert self.written(log, "again"), "by its successor"
         assert log.newest is not None
         assert log.newest.reason == "again"
@@ -129,10 +130,10 @@ class TestPlanLog:
         return [msgspec.json.decode(record.value(), type=PlanRecord) for record in records]
 
     def test_what_is_no_plan_is_passed_over(self, connection: Connection) -> None:
-        PlanLog(connection).write(("payment-0",), None, "good")
+        PlanLog(connection, connection.namespace).write(("payment-0",), None, "good")
         produce(connection.bootstrap_servers, connection.namespace, Topic.PLANS, [b"{}", b"not json", b"", FOREIGN])
         produce_odd(connection.bootstrap_servers, connection.namespace, Topic.PLANS, b"{", b"}")
-        newest = PlanLog(connection).newest
+        newest = PlanLog(connection, connection.namespace).newest
         assert newest is not None
         assert newest.reason == "good"
 

@@ -158,5 +158,5 @@ def test_no_broker_is_one_line(tmp_path: Path) -> None:
     alone.start()
     code, said = alone.ended()
     assert code == 4
-    assert said.startswith("autoscaler: cannot start on 127.0.0.1:1: ")
+    assert said.startswith("autoscaler: Kafka at 127.0.0.1:1 cannot be reached (")
     assert len(said.splitlines()) == 1

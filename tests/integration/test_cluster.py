@@ -1,5 +1,6 @@
 """Three brokers: each event has three copies, one node may die, and the folder remembers that they are three."""
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -7,10 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from aiokafka import AIOKafkaConsumer, TopicPartition
 from cluster_helpers import bootstrap, wait_until_whole
 from confluent_kafka import Consumer
 from confluent_kafka.admin import ConfigResource, NewTopic, ResourceType
-from kafka_helpers import admin, create_topics, produce, read_all, wait_for
+from kafka_helpers import DEADLINE_S, admin, create_topics, produce, read_all, wait_for
 
 from autoscaler.live.loads import LoadReader
 from autoscaler.live.offsets import OffsetReader
@@ -18,6 +20,7 @@ from autoscaler.model import PartitionLoad
 from autoscaler.ports import NotReadyError
 from contracts.connection import Connection
 from contracts.topics import Group, Topic, qualified
+from services.consumer.connections import Client
 from tailpack.local.broker import Broker
 
 pytestmark = pytest.mark.kafka
@@ -39,6 +42,31 @@ def test_every_topic_has_three_copies_and_needs_two(cluster: Broker, namespace: 
     copies = {(name, len(each.replicas)) for name, topic in topics.items() for each in topic.partitions.values()}
     assert copies == {(name, 3) for name in topics}
     assert {minimum_in_sync(kafka, name) for name in topics} == {"2"}
+
+
+def test_a_position_is_found_although_another_broker_leads_than_the_client_believes(
+    cluster: Broker, namespace: str
+) -> None:
+    kafka = bootstrap(cluster)
+    create_topics(kafka, namespace, 1)
+    produce(kafka, namespace, Topic.PAYMENTS_REQUESTED, [b"one"])
+    at = TopicPartition(qualified(namespace, Topic.PAYMENTS_REQUESTED), 0)
+
+    async def first_value() -> bytes | None:
+        consumer = AIOKafkaConsumer(bootstrap_servers=kafka, auto_offset_reset="earliest")
+        Client.adopt(consumer._client)
+        await consumer.start()
+        try:
+            await consumer._client._wait_on_metadata(at.topic)
+            brokers = consumer._client.cluster
+            led = brokers._partitions[at.topic]
+            led[0] = led[0]._replace(leader=led[0].leader % 3 + 1)
+            consumer.assign([at])
+            return (await asyncio.wait_for(consumer.getone(), DEADLINE_S)).value
+        finally:
+            await consumer.stop()
+
+    assert asyncio.run(first_value()) == b"one"
 
 
 @pytest.mark.parametrize("node", [1, 2, 3])

@@ -13,7 +13,7 @@ from contracts.delivery import Guarantee
 from services.consumer import Event, Options, PlanConsumer
 from services.consumer.connections import Client
 from services.consumer.outbox import Record
-from services.consumer.transaction import Transactions
+from services.consumer.transaction import TransactionLostError, Transactions
 
 pytestmark = pytest.mark.kafka
 
@@ -138,6 +138,23 @@ def test_the_first_transaction_has_nothing_left_to_look_up(shop: Shop, monkeypat
     asyncio.run(story())
     assert "EndTxnRequest" in asked
     assert not {"FindCoordinatorRequest", "InitProducerIdRequest"} & set(asked)
+
+
+def test_a_transaction_that_no_broker_ends_is_given_up_and_nothing_of_it_is_seen(shop: Shop) -> None:
+    async def story() -> None:
+        group = shop.ground.topics.group
+        transactions = Transactions({"bootstrap_servers": shop.ground.kafka}, group, "one", "1", timeout_s=2.0)
+        known, deleted = structs.TopicPartition(shop.ground.topics.events, 0), structs.TopicPartition("deleted", 0)
+        record, offset = Record(shop.out, b"k", b"v"), structs.OffsetAndMetadata(1, "")
+        try:
+            with pytest.raises(TransactionLostError, match="not ended within 2 s"):
+                await transactions.write([record], {deleted: offset}, (-1, ""))  # answered: unknown topic, try again
+            await transactions.write([record._replace(value=b"next")], {known: offset}, (-1, ""))
+        finally:
+            await transactions.stop()
+
+    asyncio.run(asyncio.wait_for(story(), DEADLINE_S))
+    assert shop.seen() == ["next"]
 
 
 def test_partitions_that_move_are_committed_first_and_seen_once_and_in_order(shop: Shop) -> None:

@@ -57,9 +57,8 @@ class Story:
             for what, value in {
                 "aiokafka.client.create_conn": self.cluster.network.connect,
                 "services.consumer.connections.time": SimpleNamespace(monotonic=lambda: self.world.now_s),
-                "services.consumer.clients.FETCH_WAIT_MS": 200,
-                "services.consumer.membership.FETCH_WAIT_MS": 200,
-                "services.consumer.clients.FETCHER_IDLE_MS": 200,
+                "services.consumer.fetching.WAIT_MS": 200,
+                "services.consumer.clients.WAIT_MS": 200,
                 "services.consumer.clients.LEAST_ANSWER_S": SESSION_S / 3,
                 "services.consumer.output.PROGRESS_INTERVAL_S": 2.0,
             }.items():

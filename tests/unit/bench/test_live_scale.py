@@ -1,13 +1,18 @@
 """What the bench of the controller does beside measuring: it moves what it says, and counts what it should."""
 
 import json
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
 
+import psutil
 import pytest
+from kafka_helpers import wait_for
 from live_fakes import FakeClock
 
-from autoscaler.live.launcher import ReplicaProcess
+from autoscaler.live.launchers.processes import ReplicaProcess
 from autoscaler.model import Action, GroupObservation, PartitionLoad, Replica
 from bench.live_scale.controller import Mover, Seats
 
@@ -38,17 +43,40 @@ def test_a_quarter_of_the_partitions_moves_when_it_is_asked_for() -> None:
 def test_seats_are_in_processes_that_run_and_stay() -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as host:
         seat: ReplicaProcess = Seats({"payment-7": host.pid}).start("payment-7")
-        seat.signal(15)
+        seat.ask_to_stop()
         assert (seat.pid, seat.exit(), host.poll()) == (host.pid, None, None)
         host.kill()
 
 
 @pytest.mark.kafka
 @pytest.mark.long
-def test_a_small_size_is_measured_whole() -> None:
-    command = [sys.executable, "-m", "tailpack", "bench", "live-scale", "--quick", "--sizes", "4x8", "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
-    assert done.returncode == 0, done.stderr
-    (row,) = json.loads(done.stdout)
+@pytest.mark.usefixtures("_as_in_a_terminal")
+def test_a_small_size_is_measured_whole_and_kept_when_the_next_one_is_interrupted() -> None:
+    command = [sys.executable, "-m", "tailpack", "bench", "live-scale", "--quick", "--sizes", "4x8,4x9", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as bench:
+        first = wait_for(lambda: _broker_of(bench.pid), "a broker for the first size", deadline_s=60)
+        wait_for(lambda: _broker_of(bench.pid) not in (None, first), "one for the second", deadline_s=120)
+        left = psutil.Process(bench.pid).children(recursive=True)
+        bench.send_signal(signal.SIGINT)
+        said, _ = bench.communicate(timeout=60)
+    assert bench.returncode == 130
+    (row,) = json.loads(said)
     assert (row["members"], row["partitions"], row["problem"]) == (4, 8, "")
     assert all(row[name] > 0 for name in row if name.endswith(("_s", "_cores", "_day")))
+    assert not [child for child in left if child.is_running()]
+
+
+@pytest.fixture
+def _as_in_a_terminal() -> Iterator[None]:
+    """Jobs in the background ignore SIGINT, and so do their children."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def _broker_of(pid: int) -> int | None:
+    for child in psutil.Process(pid).children():
+        with suppress(psutil.Error):
+            if "kafka.Kafka" in child.cmdline():
+                return child.pid
+    return None

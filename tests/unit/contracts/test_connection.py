@@ -109,3 +109,17 @@ def test_problems_of_settings_connection_and_certificates_are_told_together(tmp_
     with pytest.raises(InvalidSettingsError) as wrong:
         read_settings(environ | {"TAILPACK_SECURITY_PROTOCOL": "none"}, Connection)
     assert f"{properties}: certificates cannot be loaded" in wrong.value.problems[0]
+
+
+def test_a_secret_may_have_a_file_of_its_own(tmp_path: Path) -> None:
+    secret, properties = tmp_path / "secret", tmp_path / "client.properties"
+    secret.write_text("hush \n")
+    login = "security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nsasl.username=me\n"
+    properties.write_text(f"{login}sasl.password.file={secret}\n")
+    connection = Connection(bootstrap_servers="somewhere:1", client_properties=str(properties))
+    assert connection.librdkafka()["sasl.password"] == "hush "
+    assert not [key for key in connection.librdkafka() if key.endswith(".file")]
+    assert "hush" not in repr(connection.security())
+    secret.unlink()
+    with pytest.raises(InvalidSettingsError, match="secret: cannot be read"):
+        connection.security()

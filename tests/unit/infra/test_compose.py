@@ -14,13 +14,13 @@ from pathlib import Path
 import jsonschema
 import pytest
 import typer
-from compose_file import FILE, OWN_IMAGE, ROOT, command_of, compose, services
+from compose_file import FILE, OWN_IMAGES, ROOT, command_of, compose, services
 
 from tailpack.cli.main import app
 
 SCHEMA = Path(__file__).with_name("compose-spec.json")
 """The Compose specification's JSON schema (Apache-2.0), as github.com/compose-spec/compose-go v2.16.2 holds it."""
-OURS = [name for name, service in services().items() if service["image"] == OWN_IMAGE]
+OURS = [name for name, service in services().items() if service["image"] in OWN_IMAGES]
 
 
 def test_it_obeys_the_compose_specification():
@@ -75,9 +75,9 @@ def test_the_load_starts_last_and_the_report_after_it():
     assert waits_for["report"] == {"load"}
 
 
-def test_our_image_is_built_once_never_pulled_and_hears_signals():
-    builders = [name for name in OURS if "build" in services()[name]]
-    assert len(builders) == 1
+def test_each_of_our_images_is_built_once_never_pulled_and_hears_signals():
+    built = [services()[name]["image"] for name in OURS if "build" in services()[name]]
+    assert sorted(built) == sorted(OWN_IMAGES)
     assert all(services()[name]["pull_policy"] == "never" for name in OURS)
     assert all(services()[name]["init"] is True for name in OURS), "signals reach our processes"
 

@@ -10,7 +10,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
-from compose_file import ROOT
+from compose_file import ROOT, services
 
 DOCKERFILE = (ROOT / "infra" / "docker" / "Dockerfile").read_text(encoding="utf-8")
 IGNORED = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
@@ -36,10 +36,12 @@ def test_base_images_are_pinned_to_a_version():
     assert any(base not in stages for base in bases)
 
 
-def test_the_last_stage_runs_as_a_user_without_rights():
-    last = DOCKERFILE[DOCKERFILE.rindex("\nFROM ") :]
-    variables = dict(re.findall(r"^ARG (\w+)=(\w+)$", last, flags=re.MULTILINE))
-    users = re.findall(r"^USER (\S+)$", last, flags=re.MULTILINE)
+@pytest.mark.parametrize("service", [name for name, one in services().items() if "build" in one])
+def test_an_image_runs_as_a_user_without_rights(service):
+    target = services()[service]["build"]["target"]
+    stage = re.search(rf"^FROM \S+ AS {target}$(.+?)(?=^FROM |\Z)", DOCKERFILE, flags=re.MULTILINE | re.DOTALL)[1]
+    variables = dict(re.findall(r"^ARG (\w+)=(\w+)$", stage, flags=re.MULTILINE))
+    users = re.findall(r"^USER (\S+)$", stage, flags=re.MULTILINE)
     user = re.sub(r"\$\{(\w+)\}", lambda found: variables[found[1]], users[-1])
     assert user.isdecimal(), "Kubernetes can only tell from a number that it is not root"
     assert int(user) > 0

@@ -5,6 +5,7 @@ import re
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -234,4 +235,17 @@ def test_ctrl_c_is_one_line_and_status_130(
         raise how
 
     monkeypatch.setattr("bench.scenario.scenario_names", interrupted)
+    assert tailpack("scenarios") == Ended(130, "", "tailpack: stopped\n")
+
+
+def test_ctrl_c_is_not_lost_while_an_object_is_finalised(tailpack: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Pressed:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGINT)
+
+    def slowly() -> None:
+        Pressed()
+        threading.Event().wait(30)
+
+    monkeypatch.setattr("bench.scenario.scenario_names", slowly)
     assert tailpack("scenarios") == Ended(130, "", "tailpack: stopped\n")

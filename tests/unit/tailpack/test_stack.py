@@ -8,11 +8,12 @@ import msgspec
 import pytest
 
 from autoscaler.live.settings import AutoscalerSettings
-from autoscaler.policies.settings import Guards, Scaling, Target
+from autoscaler.policies.settings import Guards, Scaling
 from bench.scenario import Scenario, load_scenario
 from bench.sections import Payment
 from contracts.connection import Connection
 from contracts.delivery import RUNTIMES, Delivery
+from contracts.target import Target
 from contracts.validation import from_environment
 from loadgen.spec import DriverSettings as GeneratorSettings
 from loadgen.spec import read_load
@@ -30,8 +31,8 @@ READ_BY: dict[str, tuple[type[msgspec.Struct], ...]] = {
     "autoscaler": (AutoscalerSettings, ReplicaSettings),  # replicas inherit its environment
     "locust": (GeneratorSettings,),
 }
-NOT_READ = {"TAILPACK_PARTITIONS", "TAILPACK_PERCENTILE"}
-"""Told with the section they stand in: PAYMENT_PARTITIONS repeats the first; policies do not plan for the second."""
+NOT_READ = {"TAILPACK_PARTITIONS"}
+"""Told with the section it stands in: PAYMENT_PARTITIONS repeats it."""
 
 
 @pytest.fixture(autouse=True)
@@ -95,6 +96,8 @@ def test_the_autoscaler_and_its_replicas_are_told_what_the_scenario_says(unusual
     its_own = {"TAILPACK_REPLICA": "payment-0", "TAILPACK_HTTP_PORT": "0"}  # the autoscaler's port is not for them
     replica = from_environment(environ | its_own, ReplicaSettings)
     assert replica == ReplicaSettings(
+        latency_target_s=unusual.target.latency_target_s,
+        percentile=unusual.target.percentile,
         replica="payment-0",
         payment_partitions=payment.partitions,
         service_time_s=payment.service_time_s,

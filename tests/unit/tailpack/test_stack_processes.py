@@ -5,7 +5,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import msgspec
 import pytest
 from kafka_helpers import wait_for
 
-from autoscaler.live.launcher import ProcessLauncher
+from autoscaler.live.launchers.processes import PidFile
 from bench.scenario import load_scenario
 from contracts.connection import Connection
 from contracts.processes import identity
@@ -37,18 +36,10 @@ def sleeper() -> Iterator["subprocess.Popen[bytes]"]:
 
 
 def pid_file_of(stack: Stack, name: str, process: "subprocess.Popen[bytes]") -> Path:
-    """Have the autoscaler's launcher remember `process` as a replica; return the pid file."""
-
-    @dataclass
-    class Known:
-        pid: int
-        who: str
-
-    ProcessLauncher(stack.replica_folder, "services.payment", {}).remember(
-        name,
-        Known(process.pid, identity(process.pid)),  # type: ignore[arg-type]
-    )
-    (path,) = stack.replica_folder.glob(f"**/{name}.json")
+    """Write down `process` as a replica, as the autoscaler's launcher does; return the pid file."""
+    path = stack.replica_folder / "replicas" / f"{name}.json"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(msgspec.json.encode(PidFile(pid=process.pid, who=identity(process.pid))))
     return path
 
 

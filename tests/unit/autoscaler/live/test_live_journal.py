@@ -6,7 +6,8 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from autoscaler.live import journal
-from autoscaler.live.journal import JournalTopic, LiveJournal, Metrics
+from autoscaler.live.journal import JournalTopic, LiveJournal
+from autoscaler.live.metrics import Metrics
 from autoscaler.live.troubles import Troubles
 from autoscaler.model import Action, Decision, GroupObservation, PartitionLoad, Plan, Replica
 from autoscaler.ports import NotReadyError

@@ -54,7 +54,7 @@ class FakeProducer:
 def log(monkeypatch: pytest.MonkeyPatch) -> PlanLog:
     monkeypatch.setattr(plan_log, "Producer", FakeProducer)
     monkeypatch.setattr(plan_log, "_newest_plan", lambda *_: None)
-    return PlanLog(Connection(bootstrap_servers="nowhere:1"))
+    return PlanLog(Connection(bootstrap_servers="nowhere:1"), "payment")
 
 
 def producer(log: PlanLog) -> FakeProducer:

@@ -5,7 +5,7 @@ from live_fakes import FakeProcess
 from live_worlds import ALL_ON_0, HALVES, GroupWorld, started
 
 from autoscaler.live.group import HUNG_AFTER_S
-from autoscaler.live.launcher import PidFile
+from autoscaler.live.launcher import Left
 from autoscaler.model import Action
 from autoscaler.ports import NotReadyError
 from contracts.plan import PlanRecord
@@ -62,7 +62,7 @@ def test_a_restart_keeps_the_plan_and_the_replicas() -> None:
     world = GroupWorld(plan)
     for ordinal in (0, 1):
         process = FakeProcess(40 + ordinal)
-        world.launcher.behind.append((f"payment-{ordinal}", PidFile(pid=process.pid, who="somebody"), process))
+        world.launcher.behind.append(Left(f"payment-{ordinal}", process))
         world.reports.tell(f"payment-{ordinal}", process, epoch=7)
     world.group.start(("payment-0",))
     assert world.log.written == []
@@ -74,13 +74,14 @@ def test_a_restart_keeps_the_plan_and_the_replicas() -> None:
 def test_a_restart_replaces_who_died_meanwhile() -> None:
     plan = PlanRecord(epoch=7, at_us=0, replicas=("payment-0", "payment-1"), assignment=HALVES, reason="")
     world = GroupWorld(plan)
-    alive = FakeProcess(40)
+    alive, dead = FakeProcess(40), FakeProcess(41)
+    dead.finish("killed by SIGKILL")
     world.launcher.behind = [
-        ("payment-0", PidFile(pid=40, who="somebody"), alive),
-        ("payment-1", PidFile(pid=41, who="somebody"), None),
+        Left("payment-0", alive),
+        Left("payment-1", dead),
     ]
     world.reports.tell("payment-0", alive, epoch=9)
-    world.reports.tell("payment-1", FakeProcess(41))
+    world.reports.tell("payment-1", dead)
     world.group.start(("payment-0",))
     assert [eviction.replica for eviction in world.log.written[-1].evictions] == ["payment-1"]
     assert world.log.written[-1].epoch == 10, "above every epoch that a replica has read"

@@ -6,8 +6,8 @@ import pytest
 from live_fakes import FakeProcess
 from live_worlds import ScalerWorld
 
-from autoscaler.live.launcher import Exit, PidFile
-from autoscaler.live.processes import Patience
+from autoscaler.live.launcher import Exit, Left
+from autoscaler.live.replicas import Patience
 from contracts.journal import ReplicaChange
 from contracts.progress import ReplicaState
 
@@ -24,7 +24,7 @@ def test_a_requested_replica_starts_at_once_and_is_ready_with_its_first_report(w
     world.warm("payment-0")
     assert world.scaler.ready("payment-0")
     assert world.changes() == ["requested", "started", "ready"]
-    assert world.launcher.files["payment-0"].incarnation == "life-100", "a later autoscaler must be able to evict it"
+    assert world.launcher.remembered["payment-0"] == "life-100", "a later autoscaler must be able to evict it"
 
 
 @pytest.mark.parametrize("pid", [7, 100])
@@ -41,7 +41,7 @@ def test_reports_of_an_earlier_process_make_nobody_ready_even_where_its_pid_is_g
 
 def test_who_was_adopted_is_known_by_the_incarnation_that_was_written_down(world: ScalerWorld) -> None:
     adopted = FakeProcess(41)
-    world.launcher.behind = [("payment-0", PidFile(pid=41, who=adopted.who, incarnation="another"), adopted)]
+    world.launcher.behind = [Left("payment-0", adopted, "another")]
     world.reports.tell("payment-0", adopted)
     world.scaler.adopt(world.reports.reports)
     assert not world.scaler.ready("payment-0")
@@ -62,7 +62,7 @@ def test_a_released_member_is_stopped_only_after_it_has_given_everything_back(wo
     world.step()
     assert world.changes() == ["requested", "started", "ready", "drained", "left"]
     assert world.scaler.running == ()
-    assert world.launcher.files == {}
+    assert world.launcher.remembered == {}
     assert world.scaler.evictions == []
 
 
@@ -128,17 +128,17 @@ def test_a_later_decision_takes_a_draining_replica_back(world: ScalerWorld) -> N
 
 
 def test_after_a_restart_the_living_are_adopted_and_the_dead_evicted(world: ScalerWorld) -> None:
-    alive = FakeProcess(41)
-    world.launcher.behind = [
-        ("payment-0", PidFile(pid=41, who="somebody", incarnation="life-41"), alive),
-        ("payment-1", PidFile(pid=42, who="somebody", incarnation="life-42"), None),
-    ]
-    world.reports.tell("payment-0", alive)
-    world.reports.tell("payment-1", FakeProcess(42))
+    alive, dead, stopped = FakeProcess(41), FakeProcess(42), FakeProcess(43)
+    dead.finish("killed by SIGKILL")
+    stopped.finish()
+    for number, (process, incarnation) in enumerate(((alive, "life-41"), (dead, "life-42"), (stopped, ""))):
+        world.launcher.behind.append(Left(f"payment-{number}", process, incarnation))
+        world.reports.tell(f"payment-{number}", process)
     world.scaler.adopt(world.reports.reports)
     assert world.scaler.ready("payment-0")
     assert world.changes("payment-0") == ["adopted", "ready"]
     assert world.changes("payment-1") == ["died"]
+    assert world.changes("payment-2") == ["left"], "its exit status says that it left in order"
     assert world.scaler.requested == ("payment-0",)
     assert [eviction.member_id for eviction in world.scaler.evictions] == ["member-42"]
 
@@ -154,3 +154,15 @@ def test_stopping_all_signals_all_and_ends_with_nobody(world: ScalerWorld) -> No
     world.step()
     assert world.scaler.running == ()
     assert world.changes("payment-2") == ["requested", "started", "left"]
+
+
+def test_a_replica_that_is_pending_has_not_failed_however_long_it_takes(world: ScalerWorld) -> None:
+    world.scaler.request(["payment-0"])
+    instance = world.launcher.newest("payment-0")
+    instance.pending = "its image is being pulled"
+    world.step(600)
+    assert instance.signals == []
+    instance.pending = ""
+    world.step(Patience().start_s - 1)
+    world.warm("payment-0")
+    assert world.changes() == ["requested", "started", "ready"]

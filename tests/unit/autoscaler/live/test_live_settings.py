@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.live.composition import _launcher, policy_from
+from autoscaler.live.composition import launcher_from, policy_from
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.state_dir import StateDirTakenError, only_one
 from contracts.validation import InvalidSettingsError, from_environment
@@ -16,7 +16,7 @@ GOOD = {"TAILPACK_POLICY": "algorithm-2", "TAILPACK_PAYMENT_PARTITIONS": "5", "T
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("PAYMENT_PARTITIONS", "0"),
+        ("PAYMENT_PARTITIONS", "-1"),
         ("TICK_OFFSET_S", "1.0"),
         ("INITIAL_REPLICAS", "6"),
         ("ABSENCE_GRACE_S", "-1"),
@@ -68,5 +68,5 @@ def test_a_state_folder_belongs_to_one_autoscaler_at_a_time(tmp_path: Path) -> N
 
 def test_replicas_are_not_told_the_port_of_their_autoscaler(tmp_path: Path) -> None:
     told = GOOD | {"TAILPACK_STATE_DIR": str(tmp_path), "TAILPACK_HTTP_PORT": "8080"}
-    launcher = _launcher(from_environment(told, AutoscalerSettings), told)
-    assert launcher._environ["TAILPACK_HTTP_PORT"] == "0"
+    launcher = launcher_from(from_environment(told, AutoscalerSettings), told)
+    assert launcher._environ["TAILPACK_HTTP_PORT"] == "-1", "any free one"

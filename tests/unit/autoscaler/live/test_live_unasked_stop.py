@@ -2,7 +2,7 @@
 
 from live_worlds import ALL_ON_0, HALVES, GroupWorld, ScalerWorld, started
 
-from autoscaler.live.launcher import Exit, PidFile
+from autoscaler.live.launcher import Exit, Left
 from contracts.progress import ReplicaState
 
 
@@ -78,7 +78,7 @@ def test_an_adopted_member_that_is_gone_is_evicted_because_nobody_saw_how_it_end
     world = ScalerWorld()
     world.scaler.request(["payment-1"])
     adopted = world.launcher.newest("payment-1")
-    world.launcher.behind = [("payment-0", PidFile(pid=adopted.pid, who=adopted.who), adopted)]
+    world.launcher.behind = [Left("payment-0", adopted)]
     world.reports.tell("payment-0", adopted)
     world.scaler.adopt(world.reports.reports)
     adopted.ended = Exit("gone; exit status unknown", clean=True, known=False)

@@ -3,7 +3,7 @@
 import pytest
 from live_worlds import ALL_ON_0, HALVES, GroupWorld, started
 
-from autoscaler.live.journal import Metrics
+from autoscaler.live.metrics import Metrics
 from autoscaler.live.plan_log import PlanNotWrittenError
 from autoscaler.live.troubles import Troubles
 from autoscaler.live.uptake import LONGEST_PAUSE_S

@@ -7,6 +7,7 @@ from report.spark.group_history import (
     paid,
     replica_minutes,
     serving,
+    started_us,
 )
 
 REQUESTED, READY, DRAINED = ReplicaChange.REQUESTED, ReplicaChange.READY, ReplicaChange.DRAINED
@@ -29,6 +30,12 @@ def cost(*changes: ReplicaChanged, duration_s: int = 60) -> float:
 def test_a_replica_costs_from_its_request_until_it_has_left() -> None:
     life = [at(10, "a", REQUESTED), at(13, "a", READY), at(38, "a", DRAINED), at(40, "a", LEFT)]
     assert cost(*life) == 0.5
+
+
+def test_a_start_takes_from_the_request_until_it_is_ready_and_one_that_failed_is_none() -> None:
+    first = [at(10, "a", REQUESTED), at(13, "a", READY), at(40, "a", LEFT)]
+    again = [at(50, "a", REQUESTED), at(51, "a", DIED), at(52, "a", REQUESTED), at(54, "a", READY)]
+    assert started_us([*first, *again, at(0, "b", ADOPTED), at(60, "c", REQUESTED)]) == [3_000_000, 2_000_000]
 
 
 def test_what_came_and_went_before_the_run_costs_nothing() -> None:

@@ -1,7 +1,6 @@
 """A service process that cannot start says why in one line, and its log is one line for each complaint."""
 
 import asyncio
-import logging
 import os
 import socket
 import subprocess
@@ -11,7 +10,6 @@ import pytest
 
 from contracts.connection import Connection
 from services.common import preflight
-from services.common.logs import OneLine, Repeats
 from services.common.records import ServiceError
 
 NOWHERE = Connection(bootstrap_servers="127.0.0.1:1")
@@ -76,24 +74,3 @@ def test_a_topic_may_have_grown_where_that_is_allowed_and_nowhere_else() -> None
 
 def test_who_is_told_to_stop_stops_waiting_for_kafka() -> None:
     asyncio.run(preflight.check(NOWHERE, {"t": 1}, 3600.0, lambda: True))
-
-
-def complaint(message: str, failure: Exception | None = None) -> logging.LogRecord:
-    failed = (type(failure), failure, None) if failure else None
-    return logging.LogRecord("aiokafka", logging.ERROR, __file__, 1, message, None, failed)
-
-
-def test_an_exception_takes_one_line() -> None:
-    line = OneLine().format(complaint("Fetch\n failed", OSError("broker\naway")))
-    assert line.endswith("ERROR aiokafka: Fetch failed (OSError: broker away)")
-
-
-def test_the_same_complaint_is_held_back_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    now_s = 1000.0
-    monkeypatch.setattr("services.common.logs.time.monotonic", lambda: now_s)
-    repeats = Repeats()
-    assert repeats.filter(complaint("away"))
-    assert not repeats.filter(complaint("away"))
-    assert repeats.filter(complaint("another"))
-    now_s += 11.0
-    assert repeats.filter(complaint("away"))

@@ -36,7 +36,10 @@ def test_a_process_with_bad_settings_says_each_problem_on_its_line_and_exits_wit
     command = [sys.executable, "-m", "services.comparators"]
     done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=30, check=False)
     assert done.returncode == 2
-    named = {line.split(" ")[0].rstrip(":").removeprefix("TAILPACK_") for line in done.stderr.splitlines()}
+    named = {
+        line.removeprefix("payment: ").split(" ")[0].rstrip(":").removeprefix("TAILPACK_")
+        for line in done.stderr.splitlines()
+    }
     assert named == {"BOOTSTRAP_SERVERS", "RUNTIME", "REPLICA", "SERVICE_TIME_S"}
 
 

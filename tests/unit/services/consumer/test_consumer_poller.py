@@ -22,6 +22,7 @@ class Consumer:
         self.polls = 0
         task = asyncio.get_running_loop().create_future()
         self._fetcher = SimpleNamespace(_records={})
+        self._client = SimpleNamespace(recalled_s=0.0)
         self._coordinator = SimpleNamespace(_coordination_task=task)
 
     async def getmany(self, *, timeout_ms: int) -> Any:

@@ -4,11 +4,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from consumer_fakes import TOPIC
+from consumer_fakes import TOPIC, Record
 
+from contracts.clock import now_us
+from contracts.metrics import Buckets, declared_in
 from contracts.progress import ReplicaState, ServiceTimes
+from contracts.target import Target
+from services.consumer import metrics
 from services.consumer.interface import Options, Topics
 from services.consumer.lease import Lease
+from services.consumer.metrics import PAUSE, Latencies
 from services.consumer.partition_queue import PartitionQueues
 from services.consumer.vitals import LONGEST_TOLD, MOST_TOLD, Vitals
 
@@ -24,16 +29,21 @@ class Replica:
             confirmed_s=float("inf"), longest_s=lambda: 0.0, service_times=ServiceTimes, processed=0, failed=0,
             retried=0, rounds=0, taken=0, released=0, timings=[], state=state, member_id="", generation=1,
             plans=SimpleNamespace(newest=None), assignor=SimpleNamespace(last=SimpleNamespace(epoch=0)),
-            consumer=SimpleNamespace(highwater=lambda at: None),
+            consumer=SimpleNamespace(highwater=lambda at: 12), pauses=Buckets(PAUSE.bounds),
         )  # fmt: skip
         self.vitals = Vitals(
             replica="one", incarnation="1", topics=Topics(group="g", events=TOPIC, plans="", progress=""),
             options=Options(), clients=none, queues=self.queues, server=none, lease=self.lease, committer=none,
-            handover=none, membership=none, busy_s=lambda: 0.0,
+            handover=none, membership=none, busy_s=lambda: 0.0, latencies=Latencies(Target(percentile=0.9)),
         )  # fmt: skip
 
-    def metric(self, name: str) -> float:
-        return next(one.samples[0].value for one in self.vitals.collect() if one.name == f"tailpack_consumer_{name}")
+    def metric(self, name: str, **labels: str) -> float:
+        found = (one for family in self.vitals.collect() for one in family.samples)
+        return next(
+            one.value
+            for one in found
+            if one.name == f"tailpack_consumer_{name}" and labels.items() <= one.labels.items()
+        )
 
 
 @pytest.mark.parametrize("partitions", [1, 0])
@@ -69,3 +79,39 @@ def test_partitions_that_are_cut_off_are_reported_in_few_words_however_many():
     assert (len(told), told[-1]) == (MOST_TOLD + 1, f"{1000 - MOST_TOLD} more of the kind")
     assert max(map(len, told)) == LONGEST_TOLD
     assert len(one.vitals.health().reasons) == 1000
+
+
+def test_every_metric_that_is_declared_is_shown_and_no_other():
+    shown = {(one.name, one.type): one.documentation for one in Replica().vitals.collect()}
+    declared = declared_in(metrics)
+    assert shown == {(one.name.removesuffix("_total"), one.kind): one.meaning for one in declared}
+
+
+def test_the_share_in_time_counts_what_took_exactly_w():
+    one = Replica()
+    for latency_s in (0.004, 0.2, 0.5, 0.5001, 70.0, -3.0):
+        one.vitals.latencies.observe(latency_s)
+    assert (one.metric("latency_seconds_count"), one.metric("in_sla_total")) == (6, 4)
+    assert one.metric("latency_seconds_bucket", le="0.5") == 4
+    assert one.metric("latency_seconds_sum") == pytest.approx(71.2041)
+    assert one.metric("sla_budget_burn_ratio") == pytest.approx(2 / 6 / 0.1)
+
+
+@pytest.mark.parametrize(("late", "burn"), [(0, 0.0), (1, float("inf"))])
+def test_a_promise_without_a_budget_is_kept_or_broken(late, burn):
+    latencies = Latencies(Target(percentile=1.0))
+    assert latencies.burn == 0.0, "nothing was done yet"
+    latencies.observe(0.1)
+    for _ in range(late):
+        latencies.observe(9.0)
+    assert latencies.burn == burn
+
+
+def test_lag_of_a_partition_is_told_in_events_and_in_seconds():
+    one = Replica()
+    one.queues.open({3: 10, 4: 12}, epoch=1)
+    one.queues.put(3, [Record(10, now_us() // 1000 - 7_000), Record(11, now_us() // 1000)], now_us())
+    assert one.metric("partition_lag_events", partition="3") == 2
+    assert one.metric("partition_lag_seconds", partition="3") == pytest.approx(7.0, abs=5.0)
+    assert one.metric("partition_lag_seconds", partition="4") == 0
+    assert one.metric("partition_position", partition="4") == 12

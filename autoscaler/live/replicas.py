@@ -1,16 +1,15 @@
-"""The process scaler: makes the replicas that run equal to the replicas that are requested.
+"""The replica scaler: makes the replicas that run equal to the replicas that are requested.
 
 A small state machine for each replica. `reconcile` advances all of them and never waits.
 """
 
-import signal
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from autoscaler.live.launcher import Exit, ProcessLauncher, ReplicaProcess
+from autoscaler.live.launcher import Exit, Instance, Launcher
 from contracts.clock import now_us, steady_s
 from contracts.journal import ReplicaChange, ReplicaChanged
 from contracts.plan import Eviction
@@ -29,7 +28,8 @@ class Patience:
     """How long the scaler waits for what, in seconds."""
 
     start_s: float = 20.0
-    """From the start of a process until it reports itself warm; then it is killed and started again."""
+    """From the moment at which a replica runs until it reports itself warm; then it is killed and started again. While
+    it is pending it does not run yet."""
     drain_s: float = 12.0
     """From its release until a replica has given everything back; then it is stopped all the same. A little more than
     the group's rebalance time-out, which a round may take that has to wait for a slow member."""
@@ -72,13 +72,13 @@ class Requested:
     phase: Phase
     due_s: float
     """When the next step happens if nothing else does."""
-    process: ReplicaProcess | None = None
+    instance: Instance | None = None
     report: Progress | None = None
-    """Newest report of this very process."""
+    """Newest report of this very instance."""
     incarnation: str = ""
     """How it reports itself, where that is known already: an earlier autoscaler has written it down."""
     before: str = ""
-    """Incarnation that had reported under this name when the process was started: not this one, be its pid the same."""
+    """Incarnation that had reported under this name when this instance was started: not it, be its pid the same."""
     ready_s: float = 0.0
     failures: int = 0
     """Starts in a row that led to nothing."""
@@ -86,9 +86,9 @@ class Requested:
     """Why it was killed."""
     wanted_again: bool = False
     replaces: bool = False
-    """It shall follow a process of this name that has ended unasked."""
+    """It shall follow one of this name that has ended unasked."""
     died_s: float | None = None
-    """When that process died; None where it stopped in order."""
+    """When that one died; None where it stopped in order."""
 
     @property
     def absent(self) -> bool:
@@ -98,7 +98,7 @@ class Requested:
         return self.phase in (Phase.WAITING, Phase.STARTING) and (self.failures > 0 or self.replaces)
 
 
-class ProcessScaler:
+class ReplicaScaler:
     """Starts, drains, stops, replaces and adopts replicas.
 
     joins_warm: a replica is in the group, owning nothing, before a plan names it; until then it is not ready.
@@ -107,7 +107,7 @@ class ProcessScaler:
 
     def __init__(
         self,
-        launcher: ProcessLauncher,
+        launcher: Launcher,
         record: Callable[[ReplicaChanged], None],
         *,
         patience: Patience | None = None,
@@ -134,8 +134,13 @@ class ProcessScaler:
 
     @property
     def running(self) -> tuple[str, ...]:
-        """Replicas that have a process, those on their way out included."""
-        return tuple(one.name for one in self._replicas.values() if one.process is not None)
+        """Replicas that run or are being started, those on their way out included."""
+        return tuple(one.name for one in self._replicas.values() if one.instance is not None)
+
+    @property
+    def trouble(self) -> str:
+        """What keeps replicas from being looked after; empty where nothing does."""
+        return self._launcher.trouble
 
     def ready(self, name: str) -> bool:
         """Return whether `name` could serve at once, were it given partitions."""
@@ -152,16 +157,19 @@ class ProcessScaler:
 
     def adopt(self, reports: Mapping[str, Progress]) -> None:
         """Take over what an earlier autoscaler left running, and declare dead what is not there any more."""
-        for name, entry, process in self._launcher.left_behind():
-            report = reports.get(name)
-            if process is not None:
+        for left in self._launcher.left_behind():
+            name, instance = left.name, left.instance
+            report, ended = reports.get(name), instance.exit()
+            if ended is None:
                 due_s = self._clock() + self._patience.start_s
-                self._replicas[name] = Requested(name, Phase.STARTING, due_s, process, incarnation=entry.incarnation)
-                self._tell(name, ReplicaChange.ADOPTED, f"pid {entry.pid}")
+                self._replicas[name] = Requested(name, Phase.STARTING, due_s, instance, incarnation=left.incarnation)
+                self._tell(name, ReplicaChange.ADOPTED, instance.where)
                 continue
+            in_order = ended.clean and ended.known
+            how = f"{instance.where} ended while no autoscaler watched: {ended.how}"
+            self._tell(name, ReplicaChange.LEFT if in_order else ReplicaChange.DIED, self._with_last_words(name, how))
             self._launcher.forget(name)
-            self._tell(name, ReplicaChange.DIED, f"pid {entry.pid} ended while no autoscaler watched")
-            self._evict(report if report is not None and report.pid == entry.pid else None)
+            self._evict(report if report is not None and not in_order and instance.wrote(report) else None)
         self.reconcile(reports)
 
     def request(self, names: Iterable[str]) -> None:
@@ -178,12 +186,12 @@ class ProcessScaler:
                 one.wanted_again = True
 
     def release(self, name: str) -> None:
-        """Let `name` go: once it has left the group, or at a deadline, its process is stopped."""
+        """Let `name` go: once it has left the group, or at a deadline, it is stopped."""
         one = self._replicas.get(name)
         if one is None:
             return
         one.wanted_again = False
-        if one.process is None:
+        if one.instance is None:
             self._gone(one, ReplicaChange.LEFT, "had not started")
         elif one.phase in (Phase.STARTING, Phase.LEAVING) or (one.phase is Phase.READY and not self._obeys_plans):
             self._stop(one)
@@ -195,13 +203,14 @@ class ProcessScaler:
         one = self._replicas.get(name)
         if one is not None and not one.verdict:
             one.verdict = why
-            self._signal(one, signal.SIGKILL)
+            if one.instance is not None:
+                one.instance.kill()
 
     def stop_all(self) -> None:
         """Stop every replica; each gives back what it owns as it leaves."""
         for one in list(self._replicas.values()):
             one.wanted_again = False
-            if one.process is None:
+            if one.instance is None:
                 self._gone(one, ReplicaChange.LEFT, "had not started")
             elif one.phase is not Phase.STOPPING:
                 self._stop(one)
@@ -214,28 +223,30 @@ class ProcessScaler:
         self._reports = reports
         for one in list(self._replicas.values()):
             self._notice(one, reports.get(one.name))
-            ended = one.process.exit() if one.process is not None else None
+            ended = one.instance.exit() if one.instance is not None else None
             if ended is not None:
                 self._ended(one, ended)
+            elif one.phase is Phase.STARTING and one.instance is not None and one.instance.pending:
+                one.due_s = self._clock() + self._patience.start_s  # that it waits is not its failure
             elif unheard and one.phase is Phase.STARTING and self._clock() >= self._believed_s(one):
                 self._take_for_ready(one, "lives; its reports cannot be read")
             elif self._clock() >= one.due_s:
                 self._overdue(one)
 
     def _notice(self, one: Requested, report: Progress | None) -> None:
-        """Take in what the process says of itself; old reports, and those of other processes, say nothing."""
-        process = one.process
-        if process is None or report is None or report.pid != process.pid:
+        """Take in what the instance says of itself; old reports, and those of other instances, say nothing."""
+        instance = one.instance
+        if instance is None or report is None or not instance.wrote(report):
             return
         if report.incarnation == one.before or one.incarnation not in ("", report.incarnation):
             return
         if one.report is None:
             one.incarnation = report.incarnation
             with suppress(OSError):  # a full disk: the file of its start tells enough to find it again
-                self._launcher.remember(one.name, process, report.incarnation)
+                self._launcher.remember(one.name, report.incarnation)
         one.report = report
         if one.phase is Phase.STARTING and not one.verdict and self._able(report):
-            self._take_for_ready(one, f"pid {process.pid}")
+            self._take_for_ready(one, instance.where)
         elif one.phase is Phase.READY and report.state in UNASKED:
             one.phase, one.due_s = Phase.LEAVING, self._clock() + self._patience.stop_s
         elif one.phase is Phase.DRAINING and report.state in (*EMPTY, ReplicaState.DRAINING):
@@ -271,27 +282,28 @@ class ProcessScaler:
 
     def _put_down(self, one: Requested, verdict: str) -> None:
         one.due_s, one.verdict = float("inf"), verdict
-        self._signal(one, signal.SIGKILL)
+        if one.instance is not None:
+            one.instance.kill()
 
     def _start(self, one: Requested) -> None:
         last = self._reports.get(one.name)
         one.report, one.verdict, one.incarnation, one.before = None, "", "", last.incarnation if last else ""
         try:
-            one.process = self._launcher.start(one.name)
+            one.instance = self._launcher.start(one.name)
         except OSError as failed:
             self._failed(one, str(failed))
             return
         one.phase, one.due_s = Phase.STARTING, self._clock() + self._patience.start_s
-        self._tell(one.name, ReplicaChange.STARTED, f"pid {one.process.pid}")
+        self._tell(one.name, ReplicaChange.STARTED, one.instance.where)
 
     def _stop(self, one: Requested) -> None:
         """Tell it to stop, unless it says that it was told already: a second signal could cut its drain short."""
         one.phase, one.due_s = Phase.STOPPING, self._clock() + self._patience.stop_s
-        if one.report is None or one.report.state not in UNASKED:
-            self._signal(one, signal.SIGTERM)
+        if one.instance is not None and (one.report is None or one.report.state not in UNASKED):
+            one.instance.ask_to_stop()
 
     def _ended(self, one: Requested, end: Exit) -> None:
-        """A process is no more: expected, a start that failed, a death, or an end that somebody else asked for."""
+        """An instance is no more: expected, a start that failed, a death, or an end that somebody else asked for."""
         how = one.verdict or end.how
         if one.phase is Phase.STARTING:
             self._failed(one, how)
@@ -320,9 +332,9 @@ class ProcessScaler:
     def _failed(self, one: Requested, how: str) -> None:
         one.failures += 1
         wait_s = self._patience.backoff(one.failures)
-        one.process, one.phase, one.due_s = None, Phase.WAITING, self._clock() + wait_s
-        self._launcher.forget(one.name)
+        one.instance, one.phase, one.due_s = None, Phase.WAITING, self._clock() + wait_s
         detail = f"{self._with_last_words(one.name, how)}; attempt {one.failures + 1} in {wait_s:g} s"
+        self._launcher.forget(one.name)
         self._tell(one.name, ReplicaChange.START_FAILED, detail)
 
     def _gone(self, one: Requested, change: ReplicaChange, detail: str) -> None:
@@ -336,7 +348,7 @@ class ProcessScaler:
         self._record(ReplicaChanged(at_us=now_us(), replica=name, change=change, detail=detail))
 
     def _evict(self, report: Progress | None) -> None:
-        """Note that the process of `report` is dead; of one that never was in the group there is nothing to say."""
+        """Note that the member of `report` is dead; of one that never was in the group there is nothing to say."""
         if report is not None and report.member_id:
             self.evictions.append(
                 Eviction(replica=report.replica, member_id=report.member_id, incarnation=report.incarnation)
@@ -346,7 +358,3 @@ class ProcessScaler:
         """Return `how` it ended, with the last line of its log."""
         last = self._launcher.last_log_line(name)
         return f"{how}; last log line: {last}" if last else how
-
-    def _signal(self, one: Requested, number: signal.Signals) -> None:
-        if one.process is not None:
-            one.process.signal(number)

@@ -1,0 +1,1 @@
+"""What replicas are: TAILPACK_LAUNCHER chooses."""

@@ -1,0 +1,273 @@
+"""Replicas as pods of one Deployment.
+
+The Deployment's pods wait behind a scheduling gate: a pod that is created is given its name in plans, and the gate is
+opened, in one step. To stop one replica its pod is made the cheapest to delete, and only then fewer are asked for.
+
+What shall be is kept here and made so by a thread of its own, again and again from what is; another thread watches the
+pods. Neither lets anybody wait.
+"""
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from autoscaler.live.launcher import Left
+from autoscaler.live.launchers.api import Api, ApiError
+from autoscaler.live.launchers.pods import CHEAPEST, COST, REPLICA, REPORTS_AS, Pod, PodInstance, Raw, pod_of
+from contracts.clock import steady_s
+
+LOOK_S: Final = 1.0
+"""What shall be is compared with what is so often, even if nothing has happened."""
+READ_AGAIN_S: Final = 5.0
+"""The Deployment is read again so often: others may have changed its count, and it tells why pods are not created."""
+RESERVED_S: Final = 1.0
+"""A replica that was forgotten keeps its pod for so long: mostly it is started again at once."""
+GOES_WITHIN_S: Final = 5.0
+"""After fewer were asked for, the ReplicaSet has so long to delete the one that was meant."""
+PAUSE_S: Final = 0.2
+LONGEST_PAUSE_S: Final = 5.0
+
+
+class KubernetesLauncher:
+    """Names pods of the Deployment, and keeps their number right.
+
+    may_act: asked before each change whether we still lead. Raises LauncherError: there is no such Deployment.
+    """
+
+    def __init__(self, api: Api, may_act: Callable[[], bool] = lambda: True) -> None:
+        self._api = api
+        self._may_act = may_act
+        self._lock = threading.Condition(threading.RLock())
+        self._pods: dict[str, Pod] = {}
+        self._wanted: dict[str, PodInstance] = {}
+        self._going: list[PodInstance] = []
+        self._reserved: dict[str, float] = {}
+        """Replica that was forgotten → until when its pod is kept (s)."""
+        self._adopted = False
+        """Until then pods whose names nobody asked for are an earlier autoscaler's, and stay."""
+        self._changed = False
+        self._closed = threading.Event()
+        self._troubles = {"watch": "", "act": "", "pods": ""}
+        self._asked_for, self._read_s = self._read()
+        self._version = self._list()
+        self._threads = [
+            threading.Thread(target=run, name=name, daemon=True)
+            for name, run in (("watch pods", self._watch), ("scale pods", self._act))
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def trouble(self) -> str:
+        """What the API server refuses, that it is silent, or why a pod does not come."""
+        return "; ".join(filter(None, dict.fromkeys(self._troubles.values())))
+
+    def start(self, name: str) -> PodInstance:
+        """Have one pod more, under `name`; a pod of that name whose container has been restarted is taken as it is."""
+        with self._lock:
+            self._adopted = True
+            self._reserved.pop(name, None)
+            here = next((pod for pod in self._living() if pod.replica == name and not self._taken(pod)), None)
+            instance = self._wanted[name] = PodInstance(name, self._tell, here)
+            self._tell()
+            return instance
+
+    def remember(self, name: str, incarnation: str) -> None:
+        """Have its pod annotated."""
+        with self._lock:
+            if name in self._wanted:
+                self._wanted[name].incarnation = incarnation
+                self._tell()
+
+    def forget(self, name: str) -> None:
+        """Keep its pod for a moment, unless it was asked to stop."""
+        with self._lock:
+            instance = self._wanted.pop(name, None)
+            if instance is not None and not instance.asked and not instance.killed:
+                self._reserved[name] = steady_s() + RESERVED_S
+            self._tell()
+
+    def left_behind(self) -> Iterator[Left]:
+        """Return the pods that have names."""
+        with self._lock:
+            self._adopted = True
+            for pod in list(self._living()):
+                if pod.replica and pod.replica not in self._wanted:
+                    instance = self._wanted[pod.replica] = PodInstance(pod.replica, self._tell, pod)
+                    started, _, instance.incarnation = pod.notes.get(REPORTS_AS, "").partition(" ")
+                    instance.started = int(started) if started.isdigit() else pod.started
+                    instance.see(pod, gone=False)
+                    yield Left(pod.replica, instance, instance.incarnation)
+
+    def last_log_line(self, name: str) -> str:
+        """Return what the kubelet kept of its log."""
+        instance = self._wanted.get(name)
+        return instance.last_words if instance else ""
+
+    def close(self) -> None:
+        """Do what is left to do once more, and end the threads. Pods stay."""
+        self._closed.set()
+        self._tell()
+        self._threads[1].join(PAUSE_S)
+        with contextlib.suppress(ApiError):
+            self._step()
+
+    # what is known ------------------------------------------------------------------------------------
+
+    def _tell(self) -> None:
+        with self._lock:
+            self._changed = True
+            self._lock.notify_all()
+
+    def _living(self) -> Iterator[Pod]:
+        return (pod for pod in self._pods.values() if not pod.leaves)
+
+    def _instances(self) -> list[PodInstance]:
+        with self._lock:
+            return [*self._wanted.values(), *self._going]
+
+    def _taken(self, pod: Pod) -> bool:
+        return any(one.pod and one.pod.uid == pod.uid and one.exit() is None for one in self._instances())
+
+    def _see(self, raw: Raw, *, gone: bool = False) -> Pod:
+        pod = pod_of(raw)
+        with self._lock:
+            if gone:
+                self._pods.pop(pod.uid, None)
+            else:
+                self._pods[pod.uid] = pod
+            for one in self._instances():
+                if one.pod and one.pod.uid == pod.uid:
+                    one.see(pod, gone=gone)
+            self._tell()
+        return pod
+
+    def _list(self) -> str:
+        """Look at all pods; return the version from which to watch."""
+        found, version = self._api.pods()
+        with self._lock:
+            there = {self._see(raw).uid for raw in found}
+            for pod in [one for uid, one in self._pods.items() if uid not in there]:
+                del self._pods[pod.uid]
+                for one in self._instances():
+                    if one.pod and one.pod.uid == pod.uid:
+                        one.see(pod, gone=True)
+        return version
+
+    def _watch(self) -> None:
+        pause_s = PAUSE_S
+        while not self._closed.is_set():
+            try:
+                for kind, raw in self._api.changes(self._version):
+                    self._version = raw["metadata"]["resourceVersion"]
+                    if kind != "BOOKMARK":
+                        self._see(raw, gone=kind == "DELETED")
+                self._troubles["watch"], pause_s = "", PAUSE_S
+            except ApiError as failed:
+                pause_s = self._failed("watch", failed, pause_s)
+                with contextlib.suppress(ApiError):
+                    self._version = self._list()
+            except Exception as unforeseen:
+                pause_s = self._failed("watch", ApiError(f"{type(unforeseen).__name__}: {unforeseen}"), pause_s)
+
+    def _failed(self, what: str, failed: ApiError, pause_s: float) -> float:
+        """Tell it, unless it is of those that the next look mends; wait, and return how long to wait next time."""
+        if failed.status in (409, 410):  # a pod has changed meanwhile, a watch began too far back
+            self._closed.wait(PAUSE_S)
+            return pause_s
+        self._troubles[what] = str(failed)
+        self._closed.wait(max(pause_s, failed.wait_s))
+        return min(LONGEST_PAUSE_S, 2 * pause_s)
+
+    # what is done about it ----------------------------------------------------------------------------
+
+    def _act(self) -> None:
+        pause_s = PAUSE_S
+        while not self._closed.is_set():
+            with self._lock:
+                self._lock.wait_for(lambda: self._changed or self._closed.is_set(), timeout=LOOK_S)
+                self._changed = False
+            try:
+                self._step()
+                self._troubles["act"], pause_s = "", PAUSE_S
+            except ApiError as failed:
+                pause_s = self._failed("act", failed, pause_s)
+            except Exception as unforeseen:
+                pause_s = self._failed("act", ApiError(f"{type(unforeseen).__name__}: {unforeseen}"), pause_s)
+
+    def _step(self) -> None:
+        """Make what is more like what shall be. Raises ApiError."""
+        if not self._adopted or not self._may_act():
+            return
+        if steady_s() - self._read_s > READ_AGAIN_S:
+            self._asked_for, self._read_s = self._read()
+        self._sort_out()
+        for one in [one for one in self._instances() if one.killed and one.pod and one.exit() is None]:
+            self._api.delete(one.pod)  # type: ignore[arg-type]
+        self._name_pods()
+        for one in self._instances():
+            note = {REPORTS_AS: f"{one.started} {one.incarnation}"}
+            if one.incarnation and one.pod and one.exit() is None and one.pod.notes.get(REPORTS_AS) != note[REPORTS_AS]:
+                self._see(self._api.annotate(one.pod, note))
+        for one in self._going:
+            if one.pod and not one.pod.leaves and one.pod.notes.get(COST) != CHEAPEST:
+                self._see(self._api.annotate(one.pod, {COST: CHEAPEST}))
+        self._scale()
+
+    def _sort_out(self) -> None:
+        """Part those that are wanted from those that shall go, and from those that have gone."""
+        with self._lock:
+            now_s = steady_s()
+            self._reserved = {name: until_s for name, until_s in self._reserved.items() if until_s > now_s}
+            for one in self._wanted.values():
+                if one.pod is None and (one.asked or one.killed):
+                    one.never_ran()
+                if one.asked and one.exit() is None:
+                    self._going += [] if one in self._going else [one]
+            self._going = [one for one in self._going if one.exit() is None or (one.pod and one.pod.uid in self._pods)]
+            known = {one.pod.uid for one in self._instances() if one.pod}
+            for pod in self._living():  # named for somebody who is not wanted any more
+                if pod.replica and pod.uid not in known and pod.replica not in self._reserved:
+                    self._going.append(PodInstance(pod.replica, self._tell, pod))
+
+    def _name_pods(self) -> None:
+        with self._lock:
+            nameless = sorted((pod for pod in self._living() if pod.gated), key=lambda pod: pod.created)
+            waiting = [one for one in self._wanted.values() if one.pod is None and one.exit() is None]
+        for one, pod in zip(waiting, nameless, strict=False):
+            named = pod_of(self._api.annotate(pod, {REPLICA: one.replica}, open_gate=True))
+            with self._lock:
+                one.pod, one.started = named, named.started
+                self._pods[named.uid] = named
+        self._troubles["pods"] = next((one.stuck for one in self._instances() if one.stuck), "")
+
+    def _scale(self) -> None:
+        """Ask for as many pods as shall be. Who goes is left out once the ReplicaSet will choose that very pod."""
+        with self._lock:
+            alive = list(self._living())
+            going = [one for one in self._going if one.pod and not one.pod.leaves]
+            uids = {one.pod.uid for one in going if one.pod}
+            others_ready = all(pod.ready for pod in alive if pod.uid not in uids)
+            out = [
+                one
+                for one in going
+                if one.pod and one.pod.notes.get(COST) == CHEAPEST and (others_ready or not one.pod.ready)
+            ]
+            staying = [one for one in self._wanted.values() if not one.asked]
+            count = len(staying) + len(self._reserved) + len(going) - len(out)
+            if count > self._asked_for and any(0 < steady_s() - one.released_s < GOES_WITHIN_S for one in going):
+                return  # else the one that is about to go would be counted as the one more
+        if count != self._asked_for:
+            self._api.scale(count)
+            self._asked_for = count
+            for one in out:
+                one.released_s = one.released_s or steady_s()
+
+    def _read(self) -> tuple[int, float]:
+        """Return how many pods are asked for, and when that was read; learn why there are fewer."""
+        found = self._api.look()
+        failures = [one for one in found.get("status", {}).get("conditions", []) if one["type"] == "ReplicaFailure"]
+        for one in self._instances():
+            one.why_none = failures[0]["message"] if failures else ""
+        return found["spec"]["replicas"], steady_s()

@@ -1,0 +1,162 @@
+"""One pod of ours: what the API server tells of it, and the instance of a replica that it is."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from autoscaler.live.launcher import Exit
+from contracts.processes import how_it_ended
+from contracts.progress import Progress
+
+Raw = dict[str, Any]
+
+REPLICA: Final = "tailpack/replica"
+"""Annotation: the name under which plans know the pod. The container reads it as it starts."""
+REPORTS_AS: Final = "tailpack/reports-as"
+"""Annotation: restarts of the container until the incarnation that follows, by which it reports itself."""
+COST: Final = "controller.kubernetes.io/pod-deletion-cost"
+CHEAPEST: Final = "-1000"
+GATE: Final = "tailpack/unnamed"
+"""Scheduling gate of the pod template: no container starts before its pod has a name."""
+STUCK: Final = ("ErrImage", "ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError", "Unschedulable")
+"""What does not come right by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """What concerns us of one pod."""
+
+    name: str
+    uid: str
+    version: str
+    created: str
+    notes: Mapping[str, str]
+    gated: bool
+    """Its scheduling gate is closed."""
+    leaves: bool
+    """It is being deleted, or has failed: the ReplicaSet does not count it any more."""
+    ready: bool
+    started: int
+    """How many times its container has ended: the number of the container that runs, or shall run next."""
+    running: bool
+    waits: str
+    """Why its container does not run."""
+    exit: Exit | None
+    """How its container ended last."""
+    last_words: str
+
+    @property
+    def replica(self) -> str:
+        """Its name in plans; empty before it has one."""
+        return "" if self.gated else self.notes.get(REPLICA, "")
+
+
+def pod_of(raw: Raw) -> Pod:
+    """Return the pod that the API server has described."""
+    about, status = raw["metadata"], raw.get("status", {})
+    conditions = {one["type"]: one for one in status.get("conditions", [])}
+    container: Raw = next(iter(status.get("containerStatuses", [])), {})
+    state = container.get("state", {})
+    ended = state.get("terminated") or container.get("lastState", {}).get("terminated")
+    scheduled = conditions.get("PodScheduled", {})
+    waiting = state.get("waiting") or (scheduled if scheduled.get("status") == "False" else {})
+    failed = status.get("phase") == "Failed"
+    return Pod(
+        name=about["name"],
+        uid=about["uid"],
+        version=about["resourceVersion"],
+        created=about["creationTimestamp"],
+        notes=about.get("annotations", {}),
+        gated=any(one["name"] == GATE for one in raw["spec"].get("schedulingGates", [])),
+        leaves=failed or "deletionTimestamp" in about,
+        ready=conditions.get("Ready", {}).get("status") == "True",
+        started=container.get("restartCount", 0) + ("terminated" in state or failed),
+        running="running" in state,
+        waits=": ".join(filter(None, (waiting.get("reason", "no container yet"), waiting.get("message", "")))),
+        exit=_exit_of(ended or {}, status) if ended or failed else None,
+        last_words=((ended or {}).get("message") or status.get("message", "")).strip().rpartition("\n")[2],
+    )
+
+
+def _exit_of(ended: Raw, status: Raw) -> Exit:
+    """Return how a container ended; reasons that its status does not tell, such as an eviction, are told, too."""
+    code = ended.get("exitCode", 1)
+    why = status.get("reason") or (ended.get("reason") if ended.get("reason") not in ("Error", "Completed") else "")
+    how = how_it_ended(code if code < 128 else 128 - code)
+    return Exit(f"{how}: {why}" if why else how, clean=code == 0 and not why)
+
+
+class PodInstance:
+    """One container that ran, runs or shall run in a pod of ours. Changed under its launcher's lock alone."""
+
+    def __init__(self, replica: str, told: Callable[[], None], pod: Pod | None = None) -> None:
+        self.replica = replica
+        self.pod = pod
+        """Newest known state; None: none was created yet."""
+        self.started = pod.started if pod else 0
+        """Which start of that pod's container it is."""
+        self.incarnation = ""
+        self.why_none = ""
+        """Why there is no pod for it."""
+        self.asked = self.killed = False
+        self.released_s = 0.0
+        """When fewer pods were asked for, on its account; 0: not yet."""
+        self._told = told
+        self._ended: Exit | None = None
+
+    @property
+    def where(self) -> str:
+        """The pod's name."""
+        return f"pod {self.pod.name}" if self.pod else "a pod to come"
+
+    @property
+    def pending(self) -> str:
+        """Why it does not run: there is no pod, no node for it, no image yet."""
+        if self._ended is not None or (self.pod is not None and self.pod.running):
+            return ""
+        return (
+            f"{self.where}: {self.pod.waits}"
+            if self.pod
+            else f"no pod yet{f': {why}' if (why := self.why_none) else ''}"
+        )
+
+    @property
+    def last_words(self) -> str:
+        """The last line that it wrote, once it has ended."""
+        return self.pod.last_words if self.pod and self._ended else ""
+
+    def exit(self) -> Exit | None:
+        """Return how its container ended, or that its pod has gone."""
+        return self._ended
+
+    def wrote(self, report: Progress) -> bool:
+        """Tell it by the name of the pod; of what ended in a pod that lives on, by the incarnation that is known."""
+        if self.pod is None or report.host != self.pod.name[:63]:
+            return False
+        return self._ended is None or report.incarnation == self.incarnation
+
+    def ask_to_stop(self) -> None:
+        """Have its pod deleted with the grace that it needs."""
+        self.asked = True
+        self._told()
+
+    def kill(self) -> None:
+        """Have its pod deleted at once."""
+        self.killed = True
+        self._told()
+
+    def see(self, pod: Pod, *, gone: bool) -> None:
+        """Take in a newer state of its pod."""
+        self.pod = pod
+        if self._ended is None and (gone or pod.started > self.started):
+            self._ended = (pod.exit if pod.started > self.started else None) or Exit("its pod was deleted", clean=False)
+
+    def never_ran(self) -> None:
+        """Take in that it is not wanted any more, and there is no pod for it."""
+        self._ended = Exit("had no pod yet", clean=True)
+
+    @property
+    def stuck(self) -> str:
+        """Why it will not run unless somebody does something; empty where that is not so."""
+        stuck = self.pod.waits.startswith(STUCK) if self.pod else bool(self.why_none)
+        return self.pending if stuck else ""

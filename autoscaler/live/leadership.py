@@ -1,0 +1,106 @@
+"""One of several autoscalers leads, by a Lease of Kubernetes; the others stand by. Plans are fenced by their log
+anyway.
+
+Nobody's clock is compared with anybody else's: who stands by takes over once it has seen the Lease stay the same for
+longer than it lasts. A leader that cannot reach the API server goes on: then nobody else can take over by it either.
+"""
+
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, Final, Protocol
+
+from autoscaler.live.launcher import LauncherError
+from contracts.clock import steady_s
+
+LASTS_S: Final = 1.5
+RENEWED_S: Final = 0.4
+LOOK_S: Final = 0.25
+"""How often who stands by looks."""
+
+
+class Leases(Protocol):
+    """Where the Lease is; raises LauncherError."""
+
+    def lease(self, name: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Return it, changed by `body` unless somebody else has changed it meanwhile."""
+
+
+class Leadership:
+    """Our part in it. `lost` is called, from another thread, when somebody else leads."""
+
+    def __init__(
+        self, leases: Leases, name: str, me: str, lost: Callable[[str], None], clock: Callable[[], float] = steady_s
+    ) -> None:
+        self._leases = leases
+        self._name = name
+        self._me = me
+        self._lost = lost
+        self._clock = clock
+        self._seen: tuple[str, float] = "", clock()
+        """Version of the Lease, and since when it has been that."""
+        self._renewed_s = -LASTS_S
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._renew, name="leadership", daemon=True)
+        self.holder = ""
+        """Who leads, as far as is known."""
+        self.trouble = ""
+
+    @property
+    def leads(self) -> bool:
+        """Whether nobody else can have taken over: not after a pause that was longer than the Lease lasts."""
+        return self._clock() - self._renewed_s < LASTS_S
+
+    def win(self, stop: threading.Event) -> bool:
+        """Stand by until we lead (True), or `stop` is set."""
+        while not self.take():
+            if stop.wait(LOOK_S):
+                return False
+        self._thread.start()
+        return True
+
+    def take(self) -> bool:
+        """Take or keep the Lease if it is ours, nobody's, or has been left; return whether we have it."""
+        asked_s = self._clock()
+        try:
+            found = self._leases.lease(self._name)
+            spec, version = found.get("spec") or {}, found["metadata"]["resourceVersion"]
+            self.holder = spec.get("holderIdentity") or ""
+            if version != self._seen[0]:
+                self._seen = version, asked_s
+            left = asked_s - self._seen[1] > LASTS_S
+            if self.holder in ("", self._me) or left:
+                self._leases.lease(self._name, self._body(spec, version, self._me))
+                self.holder, self._renewed_s = self._me, asked_s
+            self.trouble = ""
+        except LauncherError as failed:  # what was seen before says nothing now: the leader could not renew either
+            self.trouble = str(failed)
+            self._seen = "", asked_s
+        return self.holder == self._me and self.leads
+
+    def end(self) -> None:
+        """Give it back, so that the next one need not wait."""
+        self._ended.set()
+        if self._thread.is_alive():
+            self._thread.join(LASTS_S)
+        if self.leads:
+            try:
+                found = self._leases.lease(self._name)
+                if found["spec"].get("holderIdentity") == self._me:
+                    self._leases.lease(self._name, self._body(found["spec"], found["metadata"]["resourceVersion"], ""))
+            except LauncherError:
+                pass  # the next one waits until it has run out
+
+    def _renew(self) -> None:
+        while not self._ended.wait(RENEWED_S):
+            self.take()
+            if self.holder not in ("", self._me):
+                self._lost(f"{self.holder} leads now, by Lease {self._name}")
+                return
+
+    def _body(self, spec: dict[str, Any], version: str, holder: str) -> dict[str, Any]:
+        now = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+        changed: dict[str, Any] = {"holderIdentity": holder, "renewTime": now, "leaseDurationSeconds": round(LASTS_S)}
+        if spec.get("holderIdentity") != holder:
+            changed |= {"acquireTime": now, "leaseTransitions": spec.get("leaseTransitions", 0) + 1}
+        return {"metadata": {"resourceVersion": version}, "spec": changed}

@@ -1,0 +1,162 @@
+"""The autoscaler's metrics: what each is, and how the journal's entries become them."""
+
+import re
+from typing import Final
+
+from prometheus_client import CollectorRegistry
+
+from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
+from contracts.metrics import counter, gauge, histogram
+from contracts.target import Target
+
+INFO: Final = gauge("tailpack_autoscaler_info", "", "1: what is scaled, and who decides", "group", "policy")
+LEADING: Final = gauge("tailpack_leading", "", "1: this autoscaler writes the group's plans; 0: it stands by")
+TARGET: Final = gauge("tailpack_latency_target_seconds", "seconds", "W")
+BUDGET: Final = gauge("tailpack_sla_budget_ratio", "ratio", "Share of events that may be late: 1 − q")
+LAG: Final = gauge("tailpack_partition_lag_events", "events", "Events produced and not committed", "partition")
+RATE: Final = gauge(
+    "tailpack_partition_arrival_rate_events_per_second",
+    "events/s",
+    "Events produced a second, over the last decision interval",
+    "partition",
+)
+OWNER: Final = gauge(
+    "tailpack_partition_owner", "", "1: who owns the partition, or will by the plan in force", "partition", "replica"
+)
+SERVICE_RATE: Final = gauge(
+    "tailpack_service_rate_events_per_second", "events/s", "μ: events/s of one busy replica, as learned"
+)
+REPLICAS: Final = gauge("tailpack_replicas", "replicas", "Payment replicas: planned, requested or ready", "state")
+EPOCH: Final = gauge("tailpack_plan_epoch", "", "Epoch of the plan in force")
+DECISIONS: Final = counter(
+    "tailpack_decisions_total", "decisions", "Decisions taken: up, down, reassign or hold", "action"
+)
+REASONS: Final = counter(
+    "tailpack_decision_reasons_total",
+    "decisions",
+    "Decisions that change something, by their reason with # for its numbers; /decisions has the numbers",
+    "action",
+    "reason",
+)
+PREDICTED: Final = gauge(
+    "tailpack_predicted_in_sla_ratio",
+    "ratio",
+    "Share of the events looked at that the last decision expects in time; NaN: its policy does not predict",
+)
+BLIND: Final = counter("tailpack_holds_for_want_of_data_total", "ticks", "Ticks at which a number was unknown")
+PLANS: Final = counter(
+    "tailpack_plans_total", "plans", "Plans written; `repair`: no policy asked for it, `repeat`: not taken", "action"
+)
+CHANGES: Final = counter(
+    "tailpack_replica_changes_total", "changes", "Changes in the life of replicas, as the journal names them", "change"
+)
+REBALANCE_TIME: Final = gauge(
+    "tailpack_rebalance_time_seconds", "seconds", "Rebalance time (t_r) that the policy plans for"
+)
+TROUBLE: Final = gauge("tailpack_trouble", "", "1 while it is in trouble; /healthz says why", "what")
+JOURNAL_BYTES: Final = counter("tailpack_journal_bytes_total", "bytes", "Size of the journal's records, uncompressed")
+JOURNAL_LOST: Final = counter("tailpack_journal_lost_total", "records", "Records that did not reach the journal")
+PLAN_TAKEN: Final = histogram(
+    "tailpack_plan_taken_seconds",
+    "seconds",
+    "From the write of a plan until every member serves by it",
+    (0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30),
+)
+TICK: Final = histogram(
+    "tailpack_tick_seconds", "seconds", "Wall time of one tick", (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1)
+)
+CLOCK_STEPS: Final = counter("tailpack_clock_steps_total", "steps", "How often the wall clock was set while this ran")
+LAST_TICK: Final = gauge("tailpack_last_tick_timestamp_seconds", "seconds", "End of the last tick, since the epoch")
+
+TROUBLES: Final = ("policy", "plans", "offsets", "reports", "replicas", "journal", "tick", "advance", "clock")
+"""What may be in trouble; each is shown from the start, for a query sees no change from nothing to 1."""
+MOST_REASONS: Final = 100
+LONGEST_REASON: Final = 160
+_NUMBERS: Final = re.compile(r"\d+(?:[.,]\d+)*(?:e[+-]?\d+)?(?:, (?:…|#|\d+))*")
+
+
+class Metrics:
+    """The autoscaler's metrics in a registry of their own."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        made = self.registry
+        self._info, self.leading = INFO.gauge(made), LEADING.gauge(made)
+        self._target, self._budget = TARGET.gauge(made), BUDGET.gauge(made)
+        self._lag, self._rate, self._owner = LAG.gauge(made), RATE.gauge(made), OWNER.gauge(made)
+        self._shown: dict[int, tuple[int, float, str | None]] = {}
+        """What is said of each partition: to say it again costs ten times as much as to see that it is the same."""
+        self._service_rate, self._replicas, self._epoch = (
+            SERVICE_RATE.gauge(made),
+            REPLICAS.gauge(made),
+            EPOCH.gauge(made),
+        )
+        self._decisions, self._reasons = DECISIONS.counter(made), REASONS.counter(made)
+        self._known_reasons: set[str] = set()
+        self._predicted = PREDICTED.gauge(made)
+        self._predicted.set(float("nan"))
+        self._blind, self._plans, self._changes = BLIND.counter(made), PLANS.counter(made), CHANGES.counter(made)
+        self.rebalance_time, self._troubles = REBALANCE_TIME.gauge(made), TROUBLE.gauge(made)
+        for what in TROUBLES:
+            self.flag(what, False)
+        self.journal_bytes, self.journal_lost = JOURNAL_BYTES.counter(made), JOURNAL_LOST.counter(made)
+        self.plan_taken, self.tick_seconds = PLAN_TAKEN.histogram(made), TICK.histogram(made)
+        self.clock_steps, self.last_tick = CLOCK_STEPS.counter(made), LAST_TICK.gauge(made)
+
+    def about(self, group: str, policy: str, target: Target) -> None:
+        """Say what is scaled, by whom and for what."""
+        self._info.labels(group, policy).set(1)
+        self._target.set(target.latency_target_s)
+        self._budget.set(1 - target.percentile)
+
+    def flag(self, what: str, is_in_trouble: bool) -> None:
+        """Show whether something is in trouble."""
+        self._troubles.labels(what).set(is_in_trouble)
+
+    def note(self, entry: JournalEntry) -> None:
+        """Count what the journal records."""
+        match entry:
+            case TickRecord():
+                self._tick(entry)
+            case PlanWritten():
+                self._plans.labels(entry.action).inc()
+                self._epoch.set(entry.epoch)
+            case ReplicaChanged():
+                self._changes.labels(entry.change.value).inc()
+
+    def _tick(self, tick: TickRecord) -> None:
+        self._decisions.labels(tick.action).inc()
+        if tick.action != "hold":
+            self._reasons.labels(tick.action, self._kind_of(tick.reason)).inc()
+        if tick.missing is not None:
+            self._blind.inc()
+        for seen in tick.partitions:
+            before = self._shown.get(seen.partition, (None, None, None))
+            if before != (now := (seen.lag, seen.arrival_rate, seen.owner)):
+                self._shown[seen.partition] = now
+                name = str(seen.partition)
+                self._lag.labels(name).set(seen.lag)
+                self._rate.labels(name).set(seen.arrival_rate)
+                self._owned(name, before[2], seen.owner)
+        self._service_rate.set(tick.service_rate)
+        self._predicted.set(tick.alternatives[0].in_sla if tick.alternatives else float("nan"))
+        self._replicas.labels("requested").set(tick.requested_replicas)
+        self._replicas.labels("ready").set(tick.ready_replicas)
+        self._replicas.labels("planned").set(tick.planned_replicas)
+        self._epoch.set(tick.epoch)
+
+    def _owned(self, partition: str, before: str | None, now: str | None) -> None:
+        if before == now:
+            return
+        if before is not None:
+            self._owner.remove(partition, before)
+        if now is not None:
+            self._owner.labels(partition, now).set(1)
+
+    def _kind_of(self, reason: str) -> str:
+        """Return the reason without its numbers; of policies that never say the same twice, only the first hundred."""
+        kind = _NUMBERS.sub("#", reason)[:LONGEST_REASON]
+        if len(self._known_reasons) >= MOST_REASONS and kind not in self._known_reasons:
+            return "other"
+        self._known_reasons.add(kind)
+        return kind

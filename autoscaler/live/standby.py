@@ -1,0 +1,38 @@
+"""Standing by: everything is loaded and compiled, and the pages say who leads."""
+
+from threading import Event
+
+from prometheus_client import CollectorRegistry
+
+from autoscaler.live.composition import policy_from
+from autoscaler.live.leadership import Leadership
+from autoscaler.live.loop import rehearse
+from autoscaler.live.settings import AutoscalerSettings
+from autoscaler.live.web import Source, WebServer
+
+
+def stand_by(leadership: Leadership, settings: AutoscalerSettings, stop: Event) -> bool:
+    """Wait until we lead (True), or `stop` is set. Raises PortTakenError."""
+    rehearse(  # before the pages: who is Ready can lead at once
+        policy_from(settings),
+        partitions=max(1, settings.payment_partitions),
+        service_rate=1 / settings.service_time_s,
+        interval_s=settings.decision_interval_s,
+        done=stop.is_set,
+    )
+    source = Source(
+        last_tick=lambda: (1, 0.0),  # there is none to wait for
+        plan=dict,
+        decisions=lambda _: [],
+        registry=CollectorRegistry(),
+        tick_limit_s=1.0,
+        troubles=lambda: {"leadership": leadership.trouble or f"stands by; {leadership.holder or 'nobody'} leads"},
+    )
+    pages = WebServer(source, settings.http_port, settings.http_host) if settings.http_port else None
+    if pages is not None:
+        pages.start()
+    try:
+        return leadership.win(stop)
+    finally:
+        if pages is not None:
+            pages.close()

@@ -1,0 +1,174 @@
+"""python -m autoscaler.shadow: watch a group that somebody else scales, and say what the autoscaler would have done.
+
+It reads offsets and members, writes no record, joins no group and commits nothing. SIGTERM or SIGINT ends it; then the
+last line on standard output says what would have been saved.
+"""
+
+import logging
+import os
+import signal
+import sys
+from collections import deque
+from threading import Event
+from typing import Any
+
+import msgspec
+from confluent_kafka import Consumer, KafkaException
+
+from autoscaler.controller import Controller
+from autoscaler.live.clients import client
+from autoscaler.live.composition import TICKS_MISSED
+from autoscaler.live.journal import KEPT, LiveJournal
+from autoscaler.live.loads import LoadReader
+from autoscaler.live.loop import Loop
+from autoscaler.live.offsets import OffsetReader
+from autoscaler.live.troubles import LASTING, Troubles, Watched
+from autoscaler.live.web import PortTakenError, Source, WebServer
+from autoscaler.policies.registry import configured_policy
+from autoscaler.policies.settings import REPLICA_PREFIX
+from autoscaler.ports import Policy
+from autoscaler.shadow.members import MemberReader
+from autoscaler.shadow.metrics import ShadowMetrics
+from autoscaler.shadow.seen import CommittedRates
+from autoscaler.shadow.settings import ShadowSettings
+from autoscaler.shadow.would_be import WouldBeGroup
+from contracts import logs
+from contracts.clock import steady_s
+from contracts.connection import Connection, read_settings
+from contracts.journal import JournalEntry, TickRecord
+from contracts.validation import InvalidSettingsError
+
+log = logging.getLogger("shadow")
+EXIT_SETTINGS = 2
+
+
+def main() -> int:
+    """Run until told to stop. Returns the exit code."""
+    try:
+        logs.configure(log.name, os.environ)
+        connection, settings = read_settings(os.environ, ShadowSettings)
+        shadow = Shadow(connection, settings, _policy(settings))
+    except InvalidSettingsError as wrong:
+        return _refuse(*wrong.problems)
+    except (PortTakenError, ValueError) as wrong:
+        return _refuse(str(wrong))
+    except KafkaException as wrong:  # of the client's own settings; brokers that are away are waited for
+        return _refuse(wrong.args[0].str())
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: shadow.stop.set())
+    shadow.run()
+    sys.stdout.write(f"{shadow.summary()}\n")
+    return 0
+
+
+def _policy(settings: ShadowSettings) -> Policy:
+    """Return the policy inside its guards. Raises ValueError."""
+    try:
+        options = msgspec.json.decode(settings.policy_options or "{}", type=dict[str, Any])
+    except msgspec.DecodeError as wrong:
+        raise ValueError(f"TAILPACK_POLICY_OPTIONS: must be a JSON object: {wrong}") from wrong
+    return configured_policy(settings, settings, settings, options, counts_only=False)
+
+
+class Shadow:
+    """One shadow with everything around it."""
+
+    def __init__(self, connection: Connection, settings: ShadowSettings, policy: Policy) -> None:
+        """Bind the port; nothing is asked yet. Raises PortTakenError and KafkaException (the client's settings)."""
+        self.stop = Event()
+        self._settings = settings
+        topic, name = settings.topic_in(connection.namespace), settings.group_in(connection.namespace)
+        self._name = f"{name} on {topic}"
+        self._metrics = ShadowMetrics()
+        self._troubles = Troubles(log.warning, self._metrics.flag)
+        self._offsets = OffsetReader(
+            lambda: Consumer(client(connection, group_id=name, enable_auto_commit=False)),
+            topic=topic,
+            partitions=0,
+            deadline_s=min(0.8, settings.decision_interval_s / 2),
+        )
+        self._loads = LoadReader(self._offsets)
+        self._members = MemberReader(connection, name, topic)
+        self._group = WouldBeGroup(
+            self._loads,
+            self._members.look,
+            CommittedRates(settings.member_rate),
+            prefix=REPLICA_PREFIX,
+            startup_s=settings.member_startup_s,
+            rebalance_time_s=settings.rebalance_time_s,
+            latency_target_s=settings.latency_target_s,
+        )
+        self._recent: deque[TickRecord] = deque(maxlen=KEPT)
+        journal = LiveJournal(self._record, self._group.status, policy.name, troubles=lambda: self._troubles.now)
+        self._controller = Controller(self._group, Watched(policy, self._troubles), journal)
+        self._loop = Loop(
+            self._tick,
+            lambda: self._loads.sample(steady_s()),
+            interval_s=settings.decision_interval_s,
+            offset_s=settings.tick_offset_s,
+            stop=self.stop,
+        )
+        source = Source(
+            last_tick=lambda: self._loop.last_tick(),  # noqa: PLW0108  as everywhere: asked of another thread
+            plan=self._page,
+            decisions=lambda limit: list(self._recent)[: -limit - 1 : -1],
+            registry=self._metrics.registry,
+            tick_limit_s=TICKS_MISSED * settings.decision_interval_s,
+            troubles=lambda: self._troubles.now,
+            unwell=lambda: self._troubles.unwell,
+        )
+        self._web = WebServer(source, settings.http_port, settings.http_host) if settings.http_port else None
+
+    def run(self) -> None:
+        """Watch until told to stop."""
+        try:
+            if self._web is not None:
+                self._web.start()
+            self._loop.run()
+        finally:
+            if self._web is not None:
+                self._web.close()
+            self._offsets.close()
+
+    def summary(self) -> str:
+        """Say in one line what was and what would have been."""
+        minutes = self._group.watched_s / 60
+        if not minutes:
+            why = "; ".join(self._troubles.now.values()) or "too short"
+            return f"{self._name}: nothing was compared: {why}"
+        was, would = self._group.actual, self._group.would_be
+        saved = (was.replica_s - would.replica_s) / 60
+        share = f", {saved / (was.replica_s / 60):+.0%}" if was.replica_s else ""
+        return (
+            f"{self._name}, {minutes:.1f} minutes: {was.replica_s / 60:.1f} replica-minutes were used, "
+            f"{would.replica_s / 60:.1f} would have been (saved {saved:.1f}{share}); events waited longer than "
+            f"{self._settings.latency_target_s:g} s for {was.late_s:.0f} s, and would have for {would.late_s:.0f} s"
+        )
+
+    def _tick(self) -> None:
+        self._troubles.survived("tick", self._controller.tick, fatal=MemoryError, unwell_after=LASTING)
+        self._troubles.tell("members", self._members.trouble)
+        self._metrics.take(self._group)
+
+    def _record(self, entry: JournalEntry) -> None:
+        assert isinstance(entry, TickRecord)
+        self._recent.append(entry)
+        self._metrics.decisions.labels(entry.action).inc()
+        self._troubles.tell("comparison", f"waits for the {entry.missing}" if entry.missing else "", after=LASTING)
+
+    def _page(self) -> dict[str, Any]:
+        plan = self._group.plan
+        return {
+            "summary": self.summary(),
+            "would_be": {"replicas": plan.replicas, "assignment": plan.assignment and dict(plan.assignment)},
+        }
+
+
+def _refuse(*problems: str) -> int:
+    for problem in problems:
+        log.error(problem)
+    return EXIT_SETTINGS
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,85 @@
+"""What a stranger's group shows from outside: how far behind it is in seconds, and what its members can serve."""
+
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Mapping
+from statistics import median
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+KEPT: Final = 900
+"""Readings that are remembered: a quarter of an hour of them."""
+BUSY_S: Final = 2.0
+"""A member whose lag, just after its commit, is worth more than so many seconds of its own pace was not idle before."""
+SAMPLES: Final = 50
+ENOUGH: Final = 3
+
+
+class LagClock:
+    """Since when the oldest event waits that the group has not committed, by when the topic was so long."""
+
+    def __init__(self) -> None:
+        self._at_s: deque[float] = deque(maxlen=KEPT)
+        self._ends: deque[Floats] = deque(maxlen=KEPT)
+
+    def note(self, at_s: float, ends: Floats) -> None:
+        """Take in where the partitions end now. Where there are more of them than before, it begins anew."""
+        if self._ends and len(self._ends[-1]) != len(ends):
+            self._at_s.clear()
+            self._ends.clear()
+        self._at_s.append(at_s)
+        self._ends.append(ends.copy())
+
+    def worst_s(self, done: Floats) -> float:
+        """Return the age of the oldest waiting event in seconds; at least so much where that is before all readings."""
+        return max((self._age_s(partition, at) for partition, at in enumerate(done)), default=0.0)
+
+    def _age_s(self, partition: int, done: float) -> float:
+        ends = [float(reading[partition]) for reading in self._ends]
+        if not ends or done >= ends[-1] - 0.5:
+            return 0.0
+        after = bisect_right(ends, done)
+        if after == 0:
+            return self._at_s[-1] - self._at_s[0]
+        share = (done - ends[after - 1]) / (ends[after] - ends[after - 1])
+        came_s = self._at_s[after - 1] + share * (self._at_s[after] - self._at_s[after - 1])
+        return self._at_s[-1] - came_s
+
+
+class CommittedRates:
+    """μ of one member, learned from commits alone: what it commits between two commits while it is never idle.
+
+    Who is idle commits what arrives, and that says nothing. told: events/s that an operator says; 0: learn.
+    """
+
+    def __init__(self, told: float) -> None:
+        self._told = told
+        self._last: dict[str, tuple[frozenset[int], float, float]] = {}
+        """Member → its partitions, and when it was last seen to commit, and up to where in sum, while it was behind."""
+        self._samples: deque[float] = deque(maxlen=SAMPLES)
+
+    @property
+    def service_rate(self) -> float | None:
+        """Events/s of a typical member; None before enough was seen."""
+        if self._told:
+            return self._told
+        return median(self._samples) if len(self._samples) >= ENOUGH else None
+
+    def note(self, at_s: float, owned: Mapping[str, frozenset[int]], done: Floats, lags: Floats) -> None:
+        """Take in one reading. owned: member → its partitions. done: committed, of each partition. lags: of each."""
+        for member, partitions in owned.items():
+            places = [one for one in partitions if one < len(done)]
+            up_to, behind = float(done[places].sum()), float(lags[places].sum())
+            before = self._last.get(member)
+            if before is None or before[0] != partitions or up_to < before[2]:
+                self._last[member] = (partitions, at_s, up_to)  # its first commit says only from when on to count
+            elif up_to > before[2]:
+                pace = (up_to - before[2]) / (at_s - before[1])
+                self._last[member] = (partitions, at_s, up_to)
+                if behind > BUSY_S * pace:
+                    self._samples.append(pace)
+        self._last = {member: known for member, known in self._last.items() if member in owned}

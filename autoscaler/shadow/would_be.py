@@ -1,0 +1,159 @@
+"""The group as it would be: the same events arrive, and replicas that nobody starts serve them, as a fluid."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from autoscaler.live.loads import LoadReader
+from autoscaler.model import Decision, GroupObservation, PartitionLoad, Plan, Replica
+from autoscaler.ports import NotReadyError
+from autoscaler.records import GroupStatus
+from autoscaler.shadow.seen import CommittedRates, Floats, LagClock
+
+
+@dataclass(slots=True)
+class Account:
+    """What one of both ways has cost so far."""
+
+    replicas: int = 0
+    replica_s: float = 0.0
+    lag_s: float = 0.0
+    """Age of the oldest event that waits."""
+    late_s: float = 0.0
+    """For how long that was beyond the target."""
+
+    def book(self, passed_s: float, target_s: float) -> None:
+        """Count what has passed as it is now."""
+        self.replica_s += self.replicas * passed_s
+        self.late_s += passed_s if self.lag_s > target_s else 0.0
+
+
+class WouldBeGroup:
+    """Implements autoscaler.ports.ConsumerGroup without a group: plans are carried out on paper.
+
+    A plan comes into force once all its replicas have been there for their start-up time. loads: of the real group;
+    members: its members and what each owns, None where that is not known.
+    """
+
+    def __init__(
+        self,
+        loads: LoadReader,
+        members: Callable[[], Mapping[str, frozenset[int]] | None],
+        rates: CommittedRates,
+        *,
+        prefix: str,
+        startup_s: float,
+        rebalance_time_s: float,
+        latency_target_s: float,
+    ) -> None:
+        self._loads = loads
+        self._members = members
+        self._rates = rates
+        self._startup_s = startup_s
+        self._rebalance_time_s = rebalance_time_s
+        self._target_s = latency_target_s
+        self._prefix = prefix
+        self._plan = self._in_force = Plan((), None)
+        """As many as the group has, once both its members and their rate are known."""
+        self._ready_s: dict[str, float] = {}
+        self._at_s: float | None = None
+        self._began_s = 0.0
+        self._ends: Floats = np.zeros(0)
+        """Where partitions end, counted from the first reading's commits on."""
+        self._waiting: Floats = np.zeros(0)
+        """Lag of each partition, were it ours."""
+        self._clock = LagClock()
+        self.actual, self.would_be = Account(), Account()
+
+    @property
+    def watched_s(self) -> float:
+        """For how long both were compared, seconds."""
+        return self._at_s - self._began_s if self._at_s is not None and self._plan.count else 0.0
+
+    @property
+    def plan(self) -> Plan:
+        """What is wanted."""
+        return self._plan
+
+    def observe(self) -> GroupObservation:
+        """Read the real group, let the other one serve what has arrived, and return that one. Raises NotReadyError."""
+        at_s, partitions = self._loads.read()
+        owned, lags = self._members(), np.array([float(one.lag) for one in partitions])
+        if len(self._ends) != len(partitions):
+            self._ends, self._waiting = lags.copy(), lags.copy()
+        passed_s = at_s - (at_s if self._at_s is None else self._at_s)
+        arrived = np.array([one.arrival_rate for one in partitions]) * passed_s
+        self._ends, self._at_s = self._ends + arrived, at_s
+        self._clock.note(at_s, self._ends)
+        if owned is not None and not self._loads.unknown:
+            self._rates.note(at_s, owned, self._ends - lags, lags)
+        rate = self._rates.service_rate
+        if not owned or rate is None:
+            self._waiting = lags  # until both are known, the one group is the other
+            raise NotReadyError(
+                "members of the group: there are none, or the brokers have not told them"
+                if not owned
+                else "service rate of a member: none was seen to be behind; TAILPACK_MEMBER_RATE tells it"
+            )
+        if not self._plan.count:
+            self._plan = Plan(tuple(f"{self._prefix}-{number}" for number in range(len(owned))), None)
+            self._ready_s, self._began_s, passed_s = dict.fromkeys(self._plan.replicas, at_s), at_s, 0.0
+        self._serve(at_s, passed_s, arrived, rate)
+        self._book(passed_s, owned, lags)
+        return self._observed(at_s, partitions, rate)
+
+    def apply(self, decision: Decision) -> None:
+        """Note the plan; its new replicas begin to start."""
+        assert self._at_s is not None
+        self._plan = decision.plan
+        known = self._ready_s
+        self._ready_s = {name: known.get(name, self._at_s + self._startup_s) for name in decision.plan.replicas}
+
+    def status(self) -> GroupStatus:
+        """Return what is known without asking anybody."""
+        at_s = self._at_s or 0.0
+        ready = sum(ready_s <= at_s for ready_s in self._ready_s.values())
+        return GroupStatus(self._plan.count, ready, self._plan.count, 0, self._rates.service_rate or 0.0)
+
+    def _serve(self, at_s: float, passed_s: float, arrived: Floats, rate: float) -> None:
+        """Let each replica of the plan in force serve its partitions, in proportion to what waits there."""
+        if all(ready_s <= at_s for ready_s in self._ready_s.values()):
+            self._in_force = self._plan
+        self._waiting += arrived
+        owners = self._owners(self._in_force, len(arrived))
+        for name in self._in_force.replicas:
+            own = [partition for partition, owner in owners.items() if owner == name]
+            waits = self._waiting[own].sum()
+            if waits > 0:
+                self._waiting[own] *= max(0.0, 1 - rate * passed_s / waits)
+
+    def _book(self, passed_s: float, owned: Mapping[str, frozenset[int]], lags: Floats) -> None:
+        self.actual.replicas, self.would_be.replicas = len(owned), self._plan.count
+        self.actual.lag_s = self._clock.worst_s(self._ends - lags)
+        self.would_be.lag_s = self._clock.worst_s(self._ends - self._waiting)
+        for one in (self.actual, self.would_be):
+            one.book(passed_s, self._target_s)
+
+    def _observed(self, at_s: float, partitions: tuple[PartitionLoad, ...], rate: float) -> GroupObservation:
+        waiting = np.ceil(self._waiting - 1e-6).astype(int)
+        return GroupObservation(
+            at_s=at_s,
+            partitions=tuple(
+                PartitionLoad(one.partition, one.arrival_rate, int(waits))
+                for one, waits in zip(partitions, waiting, strict=True)
+            ),
+            replicas=tuple(Replica(name, self._ready_s[name] <= at_s) for name in self._plan.replicas),
+            assignment=self._owners(self._plan, len(partitions)),
+            service_rate=rate,
+            rebalance_time_s=self._rebalance_time_s,
+            startup_s=self._startup_s,
+            recent=self._loads.recent(),
+        )
+
+    @staticmethod
+    def _owners(plan: Plan, partitions: int) -> Mapping[int, str]:
+        """Return who owns what; where the plan leaves that to the group, in turn."""
+        if plan.assignment is not None and len(plan.assignment) == partitions:
+            return plan.assignment
+        return {partition: plan.replicas[partition % plan.count] for partition in range(partitions)}

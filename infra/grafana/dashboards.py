@@ -1,0 +1,285 @@
+"""The Grafana dashboards, as lists of panels. `python infra/grafana/dashboards.py` writes them beside this file."""
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from grafanalib._gen import DashboardEncoder
+from grafanalib.core import Annotations, Dashboard, GridPos, Table, Target, Time, TimeSeries
+
+HERE: Final = Path(__file__).parent
+SOURCE: Final = {"type": "prometheus", "uid": "tailpack"}
+"""As provisioning/datasources/prometheus.yml names it."""
+WIDE, HIGH = 12, 8
+Query = tuple[str, str]
+"""(Legend, PromQL)."""
+
+CONSUMED: Final = "tailpack_consumer_latency_seconds"
+
+
+def rate(metric: str, by: str = "group", window: str = "1m") -> str:
+    """Return the sum of a counter's growth a second."""
+    return f"sum by ({by}) (rate({metric}[{window}]))"
+
+
+def late_over_budget(window: str) -> str:
+    """Return how many times faster than allowed the budget is used."""
+    in_time, all_of_them = (
+        rate("tailpack_consumer_in_sla_total", window=window),
+        rate(f"{CONSUMED}_count", window=window),
+    )
+    return f"(1 - {in_time} / {all_of_them}) / max by (group) (tailpack_consumer_sla_budget_ratio)"
+
+
+def quantile(share: float, metric: str, by: str = "") -> str:
+    """Return a percentile of a histogram over the last minute."""
+    labels = f"le, {by}" if by else "le"
+    return f"histogram_quantile({share}, sum by ({labels}) (rate({metric}_bucket[1m])))"
+
+
+IN_SLA: Final = f"{rate('tailpack_consumer_in_sla_total')} / {rate(f'{CONSUMED}_count')}"
+
+
+def panel(title: str, unit: str, *queries: Query, description: str = "") -> TimeSeries:
+    """Return curves over time."""
+    return TimeSeries(title=title, unit=unit, description=description, dataSource=SOURCE, targets=_targets(queries))
+
+
+def now(title: str, *queries: Query, description: str = "") -> Table:
+    """Return the values of this moment as a table."""
+    return Table(
+        title=title, description=description, dataSource=SOURCE, targets=_targets(queries, format="table", instant=True)
+    )
+
+
+def _targets(queries: tuple[Query, ...], **how: Any) -> list[Target]:
+    letters = "ABCDEFGH"
+    return [
+        Target(expr=expr, legendFormat=legend, refId=letter, datasource=SOURCE, **how)
+        for letter, (legend, expr) in zip(letters, queries, strict=False)
+    ]
+
+
+def _mark(name: str, colour: str, expr: str, text: str) -> dict[str, Any]:
+    return {
+        "name": name, "datasource": SOURCE, "enable": True, "iconColor": colour,
+        "expr": expr, "step": "1s", "titleFormat": name, "textFormat": text,
+    }  # fmt: skip
+
+
+MARKS: Final = (
+    _mark("plan", "blue", "changes(tailpack_plan_epoch[5s]) > 0", "a new plan was written"),
+    _mark(
+        "handover",
+        "orange",
+        "changes(tailpack_consumer_partitions_taken_total[5s]) > 0"
+        " or changes(tailpack_consumer_partitions_released_total[5s]) > 0",
+        "{{replica}} has taken partitions over, or given some up",
+    ),
+)
+
+DASHBOARDS: Final[dict[str, tuple[str, tuple[TimeSeries | Table, ...]]]] = {
+    "sla": (
+        "tailpack: the promise",
+        (
+            panel(
+                "Share in time, last minute",
+                "percentunit",
+                ("{{group}}", IN_SLA),
+                ("promised", "1 - max by (group) (tailpack_consumer_sla_budget_ratio)"),
+            ),
+            panel(
+                "Latency, intended to done",
+                "s",
+                ("p50", quantile(0.5, CONSUMED)),
+                ("p99", quantile(0.99, CONSUMED)),
+                ("p99.9", quantile(0.999, CONSUMED)),
+                ("W", "max(tailpack_consumer_latency_target_seconds)"),
+                description="Percentiles are as fine as the histogram's bounds, of which W is one",
+            ),
+            panel(
+                "Burn rate: above 1 the budget does not last",
+                "short",
+                ("1 min", late_over_budget("1m")),
+                ("5 min", late_over_budget("5m")),
+                ("1 h", late_over_budget("1h")),
+            ),
+            panel(
+                "Budget used since each replica's start",
+                "short",
+                ("{{replica}}", "tailpack_consumer_sla_budget_burn_ratio"),
+            ),
+            panel(
+                "Events done",
+                "ops",
+                ("{{group}}", rate("tailpack_consumer_events_total")),
+                ("failed, {{group}}", rate("tailpack_consumer_events_failed_total")),
+            ),
+            panel(
+                "Longest waiting event",
+                "s",
+                ("{{group}}", "max by (group) (tailpack_consumer_partition_lag_seconds)"),
+            ),
+        ),
+    ),
+    "group": (
+        "tailpack: the group",
+        (
+            panel("Lag in events", "short", ("{{partition}}", "tailpack_partition_lag_events")),
+            panel(
+                "Lag in seconds: age of the oldest event that waits",
+                "s",
+                ("{{partition}}", "max by (partition) (tailpack_consumer_partition_lag_seconds)"),
+            ),
+            panel("Replicas", "short", ("{{state}}", "tailpack_replicas")),
+            panel("Partitions served", "short", ("{{replica}}", "tailpack_consumer_partitions")),
+            now(
+                "Who owns what",
+                ("", "sum by (partition, replica) (tailpack_partition_owner)"),
+                description="By the plan; that a replica serves what it owns shows in the panel before",
+            ),
+            panel(
+                "Events arriving, against μ of one replica",
+                "ops",
+                ("{{partition}}", "tailpack_partition_arrival_rate_events_per_second"),
+                ("μ", "tailpack_service_rate_events_per_second"),
+            ),
+            panel(
+                "Pause of partitions handed over",
+                "s",
+                ("p50", quantile(0.5, "tailpack_consumer_handover_pause_seconds")),
+                ("p99", quantile(0.99, "tailpack_consumer_handover_pause_seconds")),
+            ),
+            panel(
+                "Partitions handed over",
+                "short",
+                ("taken by {{replica}}", "tailpack_consumer_partitions_taken_total"),
+                ("given up by {{replica}}", "tailpack_consumer_partitions_released_total"),
+            ),
+            panel(
+                "Busy share", "percentunit", ("{{replica}}", rate("tailpack_consumer_busy_seconds_total", "replica"))
+            ),
+            panel(
+                "Well: 1, and since when the group confirmed the membership",
+                "short",
+                ("{{replica}}", "tailpack_consumer_well"),
+                ("age of {{replica}}'s lease, s", "tailpack_consumer_lease_age_seconds"),
+            ),
+        ),
+    ),
+    "controller": (
+        "tailpack: the controller",
+        (
+            panel("Decisions", "ops", ("{{action}}", rate("tailpack_decisions_total", "action"))),
+            now(
+                "Why it changed something",
+                ("", "sum by (action, reason) (tailpack_decision_reasons_total)"),
+                description="Numbers are left out; /decisions of the autoscaler has the last hundred with them",
+            ),
+            panel(
+                "Forecast against truth: share in time",
+                "percentunit",
+                ("expected by the decision", "tailpack_predicted_in_sla_ratio"),
+                ("measured by {{group}}", IN_SLA),
+            ),
+            panel(
+                "Forecast against truth: handover",
+                "s",
+                ("planned for (t_r)", "tailpack_rebalance_time_seconds"),
+                ("measured pause, p99", quantile(0.99, "tailpack_consumer_handover_pause_seconds")),
+            ),
+            panel(
+                "Plan taken by all",
+                "s",
+                ("p50", quantile(0.5, "tailpack_plan_taken_seconds")),
+                ("p99", quantile(0.99, "tailpack_plan_taken_seconds")),
+            ),
+            panel("Plans written", "short", ("{{action}}", "tailpack_plans_total")),
+            panel("In trouble", "short", ("{{what}}", "tailpack_trouble")),
+            panel("Leading", "short", ("{{instance}}", "tailpack_leading")),
+            panel(
+                "Ticks",
+                "s",
+                ("p99 of a tick", quantile(0.99, "tailpack_tick_seconds")),
+                ("age of the last one", "time() - tailpack_last_tick_timestamp_seconds"),
+            ),
+            panel("Changes of replicas", "short", ("{{change}}", "tailpack_replica_changes_total")),
+            panel(
+                "Blind ticks and lost records",
+                "short",
+                ("ticks without data", "tailpack_holds_for_want_of_data_total"),
+                ("journal records lost", "tailpack_journal_lost_total"),
+                ("wall clock set", "tailpack_clock_steps_total"),
+            ),
+            now("Who decides what", ("", "tailpack_autoscaler_info")),
+        ),
+    ),
+    "services": (
+        "tailpack: the services",
+        (
+            panel("Effects written", "ops", ("{{service}}", rate("tailpack_service_written_total", "service"))),
+            panel(
+                "Dropped and refused",
+                "ops",
+                ("{{service}}: repeats", rate("tailpack_service_duplicates_dropped_total", "service")),
+                ("{{service}}: dead letters", rate("tailpack_service_refused_total", "service")),
+                ("{{service}}: fenced payments", rate("tailpack_service_fenced_total", "service")),
+            ),
+            panel("Not acknowledged", "short", ("{{service}}", "tailpack_service_unacknowledged")),
+            panel("Oldest of them", "s", ("{{service}}", "tailpack_service_oldest_unacknowledged_seconds")),
+            panel("Well", "short", ("{{service}}", "tailpack_service_well")),
+            panel(
+                "Events sent",
+                "ops",
+                ("sent", "sum(rate(tailpack_generator_sent_total[1m]))"),
+                ("acknowledged", "sum(rate(tailpack_generator_acknowledged_total[1m]))"),
+                ("failed", "sum(rate(tailpack_generator_failed_total[1m]))"),
+            ),
+            panel(
+                "Lateness of the generator",
+                "s",
+                ("p99", "tailpack_generator_lateness_p99_seconds"),
+                ("a run above is invalid", "tailpack_generator_lateness_limit_seconds"),
+            ),
+        ),
+    ),
+}
+
+
+def queries() -> dict[str, str]:
+    """Return every query of every dashboard, its marks included, by where it stands."""
+    panels = {
+        f"{name}: {one.title}, {target.refId}": target.expr
+        for name, (_, shown) in DASHBOARDS.items()
+        for one in shown
+        for target in one.targets
+    }
+    return panels | {f"mark {mark['name']}": mark["expr"] for mark in MARKS}
+
+
+def rendered() -> dict[Path, str]:
+    """Return the files, by path."""
+    return {HERE / f"{name}.json": _file(name, *what) for name, what in DASHBOARDS.items()}
+
+
+def _file(name: str, title: str, panels: tuple[TimeSeries | Table, ...]) -> str:
+    for number, one in enumerate(panels):
+        one.id = number + 1
+        one.gridPos = GridPos(h=HIGH, w=WIDE, x=WIDE * (number % 2), y=HIGH * (number // 2))
+    dashboard = Dashboard(
+        title=title,
+        uid=f"tailpack-{name}",
+        tags=["tailpack"],
+        panels=list(panels),
+        annotations=Annotations(list=list(MARKS)),
+        time=Time("now-15m", "now"),
+        refresh="5s",
+        graphTooltip=1,
+        timezone="browser",
+    )
+    return json.dumps(dashboard.to_json_data(), cls=DashboardEncoder, indent=1, sort_keys=True) + "\n"
+
+
+if __name__ == "__main__":
+    for path, text in rendered().items():
+        path.write_text(text, encoding="utf-8")

@@ -1,0 +1,91 @@
+"""The metrics of a replica; every one has the labels `group` and `replica`. Where values come from: `vitals`."""
+
+from typing import Final
+
+from contracts.metrics import Buckets, counter, gauge, histogram
+from contracts.target import Target
+
+LABELS: Final = ("group", "replica")
+
+LATENCY: Final = histogram(
+    "tailpack_consumer_latency_seconds",
+    "seconds",
+    "From the moment an event was intended to be sent (own handlers: from its timestamp) until it was done; "
+    "one of the bounds is W. What was served twice counts twice",
+    (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+)
+IN_SLA: Final = counter("tailpack_consumer_in_sla_total", "events", "Events done within W; of those in the histogram")
+TARGET: Final = gauge("tailpack_consumer_latency_target_seconds", "seconds", "W")
+BUDGET: Final = gauge("tailpack_consumer_sla_budget_ratio", "ratio", "Share of events that may be late: 1 − q")
+BURN: Final = gauge(
+    "tailpack_consumer_sla_budget_burn_ratio",
+    "ratio",
+    "Share of late events since the start, over the share that may be late: above 1 the promise is broken",
+)
+PAUSE: Final = histogram(
+    "tailpack_consumer_handover_pause_seconds",
+    "seconds",
+    "Of each partition taken over from another replica: from the moment that one stopped until this one could start",
+    (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5),
+)
+EVENTS: Final = counter("tailpack_consumer_events_total", "events", "Events that are done, failed ones included")
+FAILED: Final = counter("tailpack_consumer_events_failed_total", "events", "Events given up after their last attempt")
+RETRIED: Final = counter(
+    "tailpack_consumer_attempts_retried_total", "attempts", "Attempts that failed and were followed by another"
+)
+BUSY: Final = counter("tailpack_consumer_busy_seconds_total", "seconds", "Time spent handling events")
+ROUNDS: Final = counter("tailpack_consumer_rounds_total", "rounds", "Rebalances taken part in")
+TAKEN: Final = counter("tailpack_consumer_partitions_taken_total", "partitions", "Partitions taken over")
+RELEASED: Final = counter("tailpack_consumer_partitions_released_total", "partitions", "Partitions given up")
+WELL: Final = gauge("tailpack_consumer_well", "", "1: the replica is well")
+PARTITIONS: Final = gauge("tailpack_consumer_partitions", "partitions", "Partitions that are served")
+CUT_OFF: Final = gauge("tailpack_consumer_partitions_cut_off", "partitions", "Partitions whose log is another one")
+WAITING: Final = gauge("tailpack_consumer_events_waiting", "events", "Events fetched and not begun")
+IN_FLIGHT: Final = gauge("tailpack_consumer_events_in_flight", "events", "Events begun and not done")
+LAG: Final = gauge("tailpack_consumer_lag", "events", "Events of the partitions served that are not done")
+LEASE_OUT: Final = gauge(
+    "tailpack_consumer_lease_out", "", "1: nothing is begun before the group has confirmed the membership"
+)
+LEASE_AGE: Final = gauge("tailpack_consumer_lease_age_seconds", "seconds", "Since the group confirmed the membership")
+COMMIT_AGE: Final = gauge("tailpack_consumer_commit_age_seconds", "seconds", "Since all that was done was committed")
+HANDLER: Final = gauge("tailpack_consumer_handler_seconds", "seconds", "How long the longest handler has been at work")
+EPOCH: Final = gauge("tailpack_consumer_plan_epoch", "", "Plan that the present assignment was made from")
+PARTITION_LAG: Final = gauge(
+    "tailpack_consumer_partition_lag_events",
+    "events",
+    "Events of a partition served here, not done",
+    "partition",
+)
+PARTITION_AGE: Final = gauge(
+    "tailpack_consumer_partition_lag_seconds",
+    "seconds",
+    "Age of the oldest event of a partition served here that waits; 0: none does",
+    "partition",
+)
+POSITION: Final = gauge(
+    "tailpack_consumer_partition_position", "", "Next offset to be done of a partition served here", "partition"
+)
+
+
+class Latencies:
+    """How late events are done, measured by a promise."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.buckets = Buckets((*LATENCY.bounds, target.latency_target_s))
+
+    def observe(self, latency_s: float) -> None:
+        """One event is done; clocks of two machines may make it look as if it had been before it was sent."""
+        self.buckets.observe(max(0.0, latency_s))
+
+    @property
+    def in_time(self) -> int:
+        """Events that were done within W."""
+        return self.buckets.up_to(self.target.latency_target_s)
+
+    @property
+    def burn(self) -> float:
+        """Share of late events over the share that may be late."""
+        events, budget = self.buckets.count, 1 - self.target.percentile
+        late = (events - self.in_time) / events if events else 0.0
+        return late / budget if budget else float("inf") * late if late else 0.0

@@ -1,0 +1,92 @@
+"""The demo in containers, as docs/docker.md tells it: from the build to a report without a complaint."""
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from compose_file import ROOT, services
+
+pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
+
+PROJECT = "tailpack-test"
+ANY_PORTS = dict.fromkeys(("ORDER_PORT", "AUTOSCALER_PORT", "LOCUST_PORT", "PROMETHEUS_PORT"), "0")
+RUN_S = 600
+
+
+def docker(*words: str, **named: Any) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(["docker", *words], text=True, check=False, **named)
+
+
+@pytest.fixture
+def project(images: None, tmp_path: Path) -> Iterator[Path]:
+    """The checkout's compose file under a name of its own, in a folder whose out/ anybody may write."""
+    for name in ("docker-compose.yml", "infra"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out").chmod(0o777)
+    try:
+        yield tmp_path
+    finally:
+        compose(tmp_path, "down", "--volumes", "--timeout", "5", timeout=120)
+
+
+REPLICAS = ("--file", "docker-compose.yml", "--file", "infra/docker/replicas.yml")
+
+
+def compose(folder: Path, *words: str, **named: Any) -> "subprocess.CompletedProcess[str]":
+    host = os.environ.get("DOCKER_HOST", "")
+    socket = {"DOCKER_SOCKET": host.removeprefix("unix://")} if host.startswith("unix:") else {}
+    environ = os.environ | ANY_PORTS | socket
+    return docker("compose", "--project-name", PROJECT, *words, cwd=folder, env=environ, **named)
+
+
+@pytest.mark.parametrize("files", [(), REPLICAS], ids=["replicas are processes", "replicas are containers"])
+def test_two_commands_end_in_a_report_that_finds_every_order_done_once_and_in_time(
+    project: Path, files: tuple[str, ...]
+) -> None:
+    try:
+        done = compose(project, *files, "run", "--rm", "report", capture_output=True, timeout=RUN_S)
+        logs = compose(project, *files, "logs", "--no-color", capture_output=True, timeout=60).stdout
+    finally:
+        compose(project, *files, "down", "--timeout", "20", timeout=120)
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}\n{logs[-20_000:]}"
+    result = json.loads((project / "out" / "demo" / "result.json").read_text(encoding="utf-8"))
+    assert result["scale_ups"] > 0
+    print(f"in SLA {result['in_sla']:.2%}, late by {result['tail']['causes']}")  # noqa: T201  measured, not promised
+    assert "Traceback" not in logs
+    left = docker("ps", "--all", "--quiet", "--filter", "label=tailpack.group=demo.payment", capture_output=True)
+    assert left.stdout == "", "the autoscaler stops and removes its replicas"
+
+
+@pytest.mark.parametrize("service", ["autoscaler", "report"])
+def test_decisions_find_their_machine_code_where_nothing_can_be_written(images: None, service: str) -> None:
+    image = services()[service]["image"]
+    count = (
+        "import sys; from autoscaler.policies.tail_aware import prediction; from autoscaler.jit import _Compiled\n"
+        "from tailpack.__main__ import main; sys.argv = ['tailpack', 'simulate', 'demo', '--json']\n"
+        "try: main()\n"
+        "except SystemExit as end: assert not end.code\n"
+        "made = [one._machine_code.stats for one in vars(prediction).values() if isinstance(one, _Compiled)]\n"
+        "print(sum(sum(one.cache_hits.values()) for one in made), sum(sum(one.cache_misses.values()) for one in made))"
+    )
+    done = docker("run", "--rm", "--read-only", image, "python", "-c", count, capture_output=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    hits, misses = map(int, done.stdout.split()[-2:])
+    assert hits > 0
+    assert misses == 0
+
+
+def test_services_and_autoscaler_have_neither_java_nor_spark(images: None) -> None:
+    looked = "import importlib.util, shutil; print(importlib.util.find_spec('pyspark'), shutil.which('java'))"
+    done = docker("run", "--rm", services()["order"]["image"], "python", "-c", looked, capture_output=True, timeout=60)
+    assert done.stdout.strip() == "None None", done.stderr
+
+
+@pytest.mark.parametrize("service", ["order", "report"])
+def test_an_image_runs_as_nobody_special(images: None, service: str) -> None:
+    done = docker("run", "--rm", services()[service]["image"], "id", "-u", capture_output=True, timeout=60)
+    assert int(done.stdout) > 0

@@ -1,0 +1,132 @@
+"""A live demo scraped by a real Prometheus: each declared metric is there, each query of a dashboard has series."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from compose_file import ROOT
+from dashboard_queries import dashboards, metrics_in
+from kafka_helpers import wait_for
+from prometheus_client.parser import text_string_to_metric_families
+
+from bench.scenario import load_scenario
+from contracts.clock import now_us
+from contracts.connection import Connection
+from loadgen.result import READY_FILE
+from tailpack.local.ports import free_port
+from tailpack.local.stack import Stack
+from tailpack.local.topics import create_topics
+from tailpack.metrics_page import metrics
+
+LOAD_S = 30
+REFRESH = "1s"
+
+
+@pytest.fixture(scope="module")
+def demo(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Stack, dict[str, str]]]:
+    """The demo while its load runs, and job → address of its metrics."""
+    folder = tmp_path_factory.mktemp("demo")
+    scenario = load_scenario("demo", {"duration_s": LOAD_S}).for_live()
+    connection = Connection(bootstrap_servers=kafka, namespace="observed")
+    create_topics(connection, scenario.payment.partitions)
+    load_port = free_port()
+    stack = Stack(scenario, connection, folder, {**os.environ, "TAILPACK_HTTP_PORT": str(load_port)})
+    try:
+        stack.start(scenario.load_spec())
+        wait_for(lambda: not stack.unhealthy() and (folder / READY_FILE).exists(), "the demo is ready", deadline_s=120)
+        yield stack, {name: f"127.0.0.1:{port}" for name, port in (stack.ports | {"load": load_port}).items()}
+    finally:
+        stack.stop()
+
+
+def begin(stack: Stack) -> None:
+    stack.start_file.write_text(str(now_us() + 1_000_000))
+
+
+def scraped(address: str) -> dict[str, str]:
+    """Return name → type of all that has samples there."""
+    with urllib.request.urlopen(f"http://{address}/metrics", timeout=20) as answer:
+        families = list(text_string_to_metric_families(answer.read().decode()))
+    return {f"{one.name}_total" if one.type == "counter" else one.name: one.type for one in families}
+
+
+@contextmanager
+def prometheus(addresses: dict[str, str], folder: Path) -> Iterator[str]:
+    """Run one by our configuration, with the addresses of this machine in place of the containers' names."""
+    text = (ROOT / "infra/prometheus/prometheus.yml").read_text()
+    for name, address in addresses.items():
+        text = text.replace(f"{name}:8080", address)
+    configuration = yaml.safe_load(text)
+    configuration["rule_files"] = [str(ROOT / "infra/prometheus/alerts.yml")]
+    (folder / "prometheus.yml").write_text(yaml.safe_dump(configuration))
+    address = f"127.0.0.1:{free_port()}"
+    command = [
+        "prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data",
+        f"--web.listen-address={address}",
+    ]  # fmt: skip
+    with (folder / "prometheus.log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+    try:
+        yield f"http://{address}/api/v1"
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def asked(api: str, path: str, **query: object) -> Any:
+    url = f"{api}/{path}?{urllib.parse.urlencode(query)}"
+    with urllib.request.urlopen(url, timeout=20) as answer:  # noqa: S310 loopback
+        return json.load(answer)["data"]
+
+
+def test_what_is_declared_is_scraped_and_what_dashboards_ask_for_has_series(
+    demo: tuple[Stack, dict[str, str]], tmp_path: Path
+) -> None:
+    if shutil.which("prometheus") is None:
+        pytest.skip("no prometheus here: apt-get install prometheus")
+    stack, addresses = demo
+    with prometheus(addresses, tmp_path) as api:
+
+        def up() -> int:
+            try:
+                return sum(one["health"] == "up" for one in asked(api, "targets")["activeTargets"])
+            except OSError:
+                return 0
+
+        wait_for(lambda: up() >= 6, "all are scraped: autoscaler, three services, generator and a replica")
+        began = time.time()
+        begin(stack)
+        assert stack.load is not None
+        wait_for(lambda: stack.load.exit_status is None and time.time() > began + LOAD_S, "the load", deadline_s=90)
+        (replica, *_) = json.loads(_read(addresses["autoscaler"], "/targets"))[0]["targets"]
+        found = {name: kind for each in (*addresses.values(), replica) for name, kind in scraped(each).items()}
+        ours = {name: kind for name, kind in found.items() if re.match(r"tailpack_(?!.*_created$)", name)}
+        of_others = re.compile("tailpack_(shadow|keda)_")  # processes that a demo has not
+        assert ours == {name: one.kind for name, one in metrics().items() if not of_others.match(name)}
+        queries = dashboards().queries()
+        assert set().union(*map(metrics_in, queries.values())) <= set(ours)
+        empty = {
+            where: query
+            for where, query in queries.items()
+            if not asked(api, "query_range", query=query, start=began, end=time.time(), step=REFRESH)["result"]
+        }
+        assert not empty
+        assert all(group["rules"] for group in asked(api, "rules")["groups"])
+        failing = [rule for group in asked(api, "rules")["groups"] for rule in group["rules"] if rule.get("lastError")]
+        assert not failing
+
+
+def _read(address: str, path: str) -> bytes:
+    with urllib.request.urlopen(f"http://{address}{path}", timeout=20) as answer:
+        return bytes(answer.read())

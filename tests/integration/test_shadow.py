@@ -1,0 +1,188 @@
+"""The shadow beside a plain confluent-kafka group on a real Kafka: it sees it right, and leaves it as it was."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+
+import pytest
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from kafka_helpers import DEADLINE_S, admin, wait_for
+
+from tailpack.local.ports import free_port
+
+pytestmark = pytest.mark.kafka
+SERVICE_TIME_S = 0.01
+PARTITIONS = 4
+
+
+class PlainMember:
+    """A consumer that knows nothing of us: subscribe, poll, work, commit by itself each second."""
+
+    def __init__(self, kafka: str, topic: str, group: str) -> None:
+        self.served, self._stop = 0, Event()
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": kafka,
+                "group.id": group,
+                "auto.offset.reset": "earliest",
+                "auto.commit.interval.ms": 1000,
+            }
+        )
+        self._consumer.subscribe([topic])
+        self._thread = Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        due = time.monotonic()
+        while not self._stop.is_set():
+            message = self._consumer.poll(0.1)
+            if message is not None and message.error() is None:
+                due = max(due, time.monotonic() - SERVICE_TIME_S) + SERVICE_TIME_S
+                time.sleep(max(0.0, due - time.monotonic()))
+                self.served += 1
+
+    def close(self) -> None:
+        if not self._stop.is_set():
+            self._stop.set()
+            self._thread.join()
+            self._consumer.close()
+
+
+class Load:
+    """More than two members can serve, for as long as it is open."""
+
+    def __init__(self, kafka: str, topic: str) -> None:
+        self._producer, self._topic, self._stop = Producer({"bootstrap.servers": kafka}), topic, Event()
+        self._thread = Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stop.wait(0.1):
+            for number in range(8 * PARTITIONS):  # 320 a second
+                self._producer.produce(self._topic, b"order", partition=number % PARTITIONS)
+            self._producer.poll(0)
+
+    def close(self) -> None:
+        self._stop.set()
+        self._thread.join()
+        assert self._producer.flush(DEADLINE_S) == 0
+
+
+class Shadow:
+    """The process, and its metrics."""
+
+    def __init__(self, process: "subprocess.Popen[str]", port: int) -> None:
+        self.process, self._port = process, port
+
+    def metrics(self) -> dict[str, float]:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self._port}/metrics", timeout=DEADLINE_S) as answer:
+            found = re.findall(r"^tailpack_shadow_(\S+) (\S+)$", answer.read().decode(), re.MULTILINE)
+        return {name: float(value) for name, value in found}
+
+    def when(self, name: str, least: float) -> dict[str, float]:
+        return wait_for(lambda: (seen := self.metrics()).get(name, 0) >= least and seen, f"{name} of {least}")
+
+
+@contextmanager
+def shadow(kafka: str, topic: str, group: str, said: list[str]) -> Iterator[Shadow]:
+    port = free_port()
+    settings = {
+        "BOOTSTRAP_SERVERS": kafka, "TOPIC": topic, "GROUP": group, "HTTP_PORT": str(port), "POLICY": "tail-aware",
+        "MEMBER_STARTUP_S": "1",
+    }  # fmt: skip
+    process = subprocess.Popen(
+        [sys.executable, "-m", "autoscaler.shadow"],
+        env=os.environ | {f"TAILPACK_{name}": value for name, value in settings.items()},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    running = Shadow(process, port)
+    try:
+        wait_for(lambda: _serves(running), "the shadow's pages")
+        yield running
+    finally:
+        process.send_signal(signal.SIGTERM)
+        said += process.communicate(timeout=DEADLINE_S)
+
+
+def _serves(running: Shadow) -> bool:
+    assert running.process.poll() is None, running.process.communicate()
+    try:
+        return bool(running.metrics())
+    except OSError:
+        return False
+
+
+def committed(client: AdminClient, group: str) -> dict[int, int]:
+    answer = client.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])[group].result(DEADLINE_S)
+    return {place.partition: place.offset for place in answer.topic_partitions}
+
+
+def members(client: AdminClient, group: str) -> set[str]:
+    described = client.describe_consumer_groups([group])[group].result(DEADLINE_S)
+    return {one.member_id for one in described.members}
+
+
+def test_a_plain_group_is_seen_right_and_left_as_it_was(kafka: str, namespace: str) -> None:
+    topic, group, said = f"{namespace}-orders", f"{namespace}-shipping", list[str]()
+    client = admin(kafka)
+    client.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(DEADLINE_S)
+    plain = [PlainMember(kafka, topic, group) for _ in range(2)]
+    load = Load(kafka, topic)
+    try:
+        wait_for(lambda: all(one.served for one in plain), "both members at work")
+        there = members(client, group)
+        topics = set(client.list_topics(timeout=DEADLINE_S).topics)
+        with shadow(kafka, topic, group, said) as running:
+            began_s, began = time.monotonic(), sum(one.served for one in plain)
+            seen = running.when("watched_seconds", 3)
+            each = (sum(one.served for one in plain) - began) / (time.monotonic() - began_s) / 2
+            assert seen["service_rate_events_per_second"] == pytest.approx(each, rel=0.3)
+            assert seen['replicas{of="group"}'] == 2
+            ahead = running.when('replicas{of="would_be"}', 3)
+            assert running.when('lag_seconds{of="group"}', 1), "two do not keep up"
+            assert ahead['replica_minutes{of="group"}'] == pytest.approx(2 * ahead["watched_seconds"] / 60)
+            load.close()
+            for one in plain:
+                one.close()
+            left = committed(client, group)
+            assert members(client, group) == set()
+            ticks = sum(value for name, value in running.metrics().items() if name.startswith("decisions_total"))
+            wait_for(
+                lambda: sum(v for n, v in running.metrics().items() if n.startswith("decisions_total")) > ticks + 2,
+                "more ticks",
+            )
+            assert committed(client, group) == left
+            assert members(client, group) == set()
+        assert len(there) == 2
+        assert set(client.list_topics(timeout=DEADLINE_S).topics) == topics, "no topic of ours was made"
+        summary, errors = said
+        assert running.process.returncode == 0, errors
+        assert f"{group} on {topic}, " in summary
+        assert "replica-minutes were used" in summary
+        assert "Traceback" not in errors
+    finally:
+        load.close()
+        for one in plain:
+            one.close()
+
+
+def test_what_it_cannot_run_with_is_one_line_each() -> None:
+    environ = os.environ | {"TAILPACK_BOOTSTRAP_SERVERS": "127.0.0.1:1", "TAILPACK_POLICY": "tail-awre"}
+    done = subprocess.run(
+        [sys.executable, "-m", "autoscaler.shadow"],
+        env=environ, capture_output=True, text=True, timeout=DEADLINE_S, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("shadow: ")
+    assert "did you mean tail-aware?" in line

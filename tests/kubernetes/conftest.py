@@ -1,0 +1,83 @@
+"""A Kubernetes for the tests of this folder: the one that KUBECONFIG names, or the shared tool's; else they skip."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pods import ROOT, Deployed, kubectl
+
+IMAGES = (os.environ.get("TAILPACK_IMAGE", "tailpack:0.1.0"), "apache/kafka:4.3.1")
+HOW = "no Kubernetes: set KUBECONFIG to a cluster that has the images and KEDA, or have ../shared/tools/cluster"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What lies here needs a cluster."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.kubernetes)
+
+
+@pytest.fixture(scope="session")
+def kubernetes() -> str:
+    """An image name; KUBECONFIG and PATH lead to a cluster that answers and has that image."""
+    if os.environ.get("KUBECONFIG") and shutil.which("kubectl") and _answers():
+        return IMAGES[0]
+    tools = _tools()
+    if tools is None:
+        pytest.skip(HOW)
+    for tool in ("containers", "cluster"):
+        up = subprocess.run([str(tools / tool), "up"], capture_output=True, text=True, check=False, timeout=900)
+        if up.returncode:
+            pytest.skip(f"{HOW}; {tool} up: {up.stderr.strip()[-300:]}")
+        for line in up.stdout.splitlines():
+            for name, _, value in (one.partition("=") for one in line.removeprefix("export ").split()):
+                os.environ[name] = os.path.expandvars(value)
+    if "TAILPACK_IMAGE" not in os.environ:  # layers are kept: a second time takes seconds
+        _built("tailpack", IMAGES[0])
+    _said([str(tools / "cluster"), "load", *IMAGES])
+    _said([str(tools / "cluster"), "keda"])
+    return IMAGES[0]
+
+
+@pytest.fixture(scope="session")
+def report_image(kubernetes: str) -> str:
+    """Name of the report's image, which the cluster has."""
+    image = os.environ.get("TAILPACK_REPORT_IMAGE", "tailpack-report:0.1.0")
+    if tools := _tools():
+        if "TAILPACK_REPORT_IMAGE" not in os.environ:
+            _built("report", image)
+        _said([str(tools / "cluster"), "load", image])
+    return image
+
+
+@pytest.fixture(scope="module")
+def deployed(kubernetes: str) -> Iterator[Deployed]:
+    """A namespace of the module's own; deleted afterwards."""
+    place = Deployed(kubernetes)
+    try:
+        yield place
+    finally:
+        kubectl("delete", "namespace", place.name, "--wait=false", "--ignore-not-found")
+
+
+def _tools() -> Path | None:
+    return next((each / "shared/tools" for each in ROOT.parents if (each / "shared/tools/cluster").exists()), None)
+
+
+def _built(target: str, image: str) -> None:
+    dockerfile = str(ROOT / "infra/docker/Dockerfile")
+    _said(["docker", "build", "-q", "--target", target, "-f", dockerfile, "-t", image, str(ROOT)])
+
+
+def _answers() -> bool:
+    asked = ["kubectl", "version", "--request-timeout=10s"]
+    return subprocess.run(asked, capture_output=True, check=False).returncode == 0
+
+
+def _said(command: list[str]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
+    assert done.returncode == 0, f"{' '.join(command)}: {done.stderr[-2000:]}"
+    return done.stdout

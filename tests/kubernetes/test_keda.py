@@ -1,0 +1,44 @@
+"""The external scaler under real KEDA and a real HPA, and what a cluster that is not as it must be says."""
+
+from collections.abc import Iterator
+
+import pytest
+
+keda = pytest.importorskip("bench.keda", reason="packages are missing: pip install 'tailpack[keda]'")
+
+from bench.cluster import ClusterError  # noqa: E402
+from contracts.connection import Connection  # noqa: E402
+from tailpack.local.topics import own_kafka  # noqa: E402
+
+NOBODY = Connection(bootstrap_servers="127.0.0.1:1")
+pytestmark = pytest.mark.usefixtures("kubernetes")
+
+
+@pytest.fixture
+def api() -> Iterator["keda.client.ApiClient"]:
+    with keda.connect(None) as made:
+        yield made
+
+
+def test_pods_follow_the_plan_within_a_sync_of_the_hpa(api: "keda.client.ApiClient") -> None:
+    with own_kafka("keda", 4) as kafka:
+        found = keda.measure(api, kafka, announce=lambda _: None)
+    assert found.n == keda.TARGETS
+    assert 0 < found.direct_reaction_p50_s < found.reaction_p50_s <= found.reaction_max_s < keda.DEADLINE_S
+
+
+def test_a_context_that_is_not_there_is_named() -> None:
+    with pytest.raises(ClusterError, match="nowhere"):
+        keda.connect("nowhere")
+
+
+def test_what_a_user_may_not_do_is_named_with_its_verb(api: "keda.client.ApiClient") -> None:
+    api.set_default_header("Impersonate-User", "nobody")
+    with pytest.raises(ClusterError, match=r"\(403\).*cannot (get|create) .*; give the Role that verb"):
+        keda.measure(api, NOBODY, announce=lambda _: None)
+
+
+def test_a_cluster_without_keda_is_told(api: "keda.client.ApiClient", monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keda, "GROUP", "nowhere.example")
+    with pytest.raises(ClusterError, match="KEDA is not installed in this cluster"):
+        keda.measure(api, NOBODY, announce=lambda _: None)

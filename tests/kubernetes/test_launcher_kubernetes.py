@@ -1,0 +1,227 @@
+"""Pods keep the launchers' contract on a real control plane."""
+
+import json
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psutil
+import pytest
+import yaml
+from kafka_helpers import wait_for
+from launcher_contract import LauncherContract, World
+from pods import kubectl
+
+from autoscaler.live.launchers.api import Api
+from autoscaler.live.launchers.kubernetes import KubernetesLauncher
+from contracts.journal import ReplicaChange
+from contracts.progress import ReplicaState
+
+REPLICA_CODE = (Path(__file__).parents[1] / "reporting_replica.py").read_text(encoding="utf-8")
+DEPLOYMENT = "payment"
+
+
+class Pods:
+    """Replicas as pods of a Deployment in a namespace of the test's own."""
+
+    killed = "its pod was deleted"
+    keeps_the_dead = False
+
+    def __init__(self, image: str) -> None:
+        self.namespace = f"launch-{uuid.uuid4().hex[:8]}"
+        self.image = image
+        self._launchers: list[KubernetesLauncher] = []
+        self._environ: dict[str, str] | None = None
+        kubectl("create", "namespace", self.namespace)
+
+    def launcher(self, **environ: str) -> KubernetesLauncher:
+        if self._environ is None:
+            self.apply(environ)
+        api = Api(namespace=self.namespace, deployment=DEPLOYMENT)
+        self._launchers.append(KubernetesLauncher(api))
+        return self._launchers[-1]
+
+    def apply(self, environ: dict[str, str]) -> None:
+        self._environ = environ
+        told = [{"name": name, "value": value} for name, value in environ.items()]
+        named = {"fieldRef": {"fieldPath": "metadata.annotations['tailpack/replica']"}}
+        labels = {"app": DEPLOYMENT}
+        container = {
+            "name": "replica",
+            "image": self.image,
+            "imagePullPolicy": "Never",
+            "command": ["python", "-c", REPLICA_CODE],
+            "env": [{"name": "TAILPACK_REPLICA", "valueFrom": named}, *told],
+            "terminationMessagePolicy": "FallbackToLogsOnError",
+        }
+        pod = {
+            "schedulingGates": [{"name": "tailpack/unnamed"}],
+            "terminationGracePeriodSeconds": 10,
+            "automountServiceAccountToken": False,
+            "containers": [container],
+        }
+        self.kubectl(
+            "apply",
+            "-f",
+            "-",
+            given=yaml.safe_dump(
+                {
+                    "apiVersion": "apps/v1",
+                    "kind": "Deployment",
+                    "metadata": {"name": DEPLOYMENT},
+                    "spec": {
+                        "replicas": 0,
+                        "selector": {"matchLabels": labels},
+                        "template": {"metadata": {"labels": labels}, "spec": pod},
+                    },
+                }
+            ),
+        )
+
+    def kubectl(self, *words: str, given: str | None = None) -> str:
+        return kubectl("--namespace", self.namespace, *words, given=given)
+
+    def pods(self) -> list[dict]:
+        return json.loads(self.kubectl("get", "pods", "-o", "json"))["items"]
+
+    def named(self, name: str) -> list[dict]:
+        notes = [(one, one["metadata"].get("annotations", {})) for one in self.pods()]
+        return [one for one, note in notes if note.get("tailpack/replica") == name]
+
+    def said(self, name: str) -> str:
+        running = [one for one in self.named(name) if one["status"]["phase"] == "Running"]
+        alive = [one for one in running if "deletionTimestamp" not in one["metadata"]]
+        return self.kubectl("logs", alive[0]["metadata"]["name"]) if alive else ""
+
+    def close(self) -> None:
+        for launcher in self._launchers:
+            launcher.close()
+        kubectl("delete", "namespace", self.namespace, "--wait=false")
+
+
+@pytest.fixture
+def nursery(kubernetes: str) -> Iterator[Pods]:
+    nursery = Pods(kubernetes)
+    yield nursery
+    nursery.close()
+
+
+class TestKubernetes(LauncherContract): ...
+
+
+def test_exactly_the_replica_that_is_released_goes(nursery: Pods) -> None:
+    world = World(nursery, nursery.launcher())
+    names = [f"payment-{number}" for number in range(3)]
+    world.scaler.request(names)
+    for name in names:
+        world.hear(name)
+        world.until(ReplicaChange.READY, name)
+    before = {name: nursery.named(name)[0]["metadata"]["uid"] for name in names}
+    world.scaler.release("payment-1")
+    world.hear("payment-1", state=ReplicaState.DRAINED)
+    world.until(ReplicaChange.LEFT, "payment-1")
+    wait_for(lambda: len(nursery.pods()) == 2, "one pod less")
+    assert {name: nursery.named(name)[0]["metadata"]["uid"] for name in ("payment-0", "payment-2")} == {
+        name: before[name] for name in ("payment-0", "payment-2")
+    }
+
+
+def test_an_image_that_is_not_there_is_told_and_waited_for(nursery: Pods) -> None:
+    nursery.image = "tailpack:never-built"
+    launcher = nursery.launcher()
+    instance = launcher.start("payment-0")
+    wait_for(lambda: "ErrImageNeverPull" in instance.pending, "what keeps it")
+    assert "ErrImageNeverPull" in wait_for(lambda: launcher.trouble, "that it is told")
+    assert instance.exit() is None
+
+
+def test_a_quota_that_is_used_up_is_told(nursery: Pods) -> None:
+    nursery.kubectl("create", "quota", "few", "--hard=pods=1")
+    launcher = nursery.launcher()
+    launcher.start("payment-0")
+    instance = launcher.start("payment-1")
+    wait_for(lambda: "exceeded quota" in instance.pending or "exceeded quota" in launcher.trouble, "that it is told")
+
+
+def test_a_role_that_is_too_small_names_the_verb(
+    nursery: Pods, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launcher = nursery.launcher()
+    launcher.close()
+    nursery.kubectl("create", "serviceaccount", "small")
+    nursery.kubectl("create", "role", "small", "--verb=get", "--resource=deployments.apps")
+    nursery.kubectl("create", "rolebinding", "small", "--role=small", f"--serviceaccount={nursery.namespace}:small")
+    ended = _tried(nursery, token=nursery.kubectl("create", "token", "small").strip(), folder=tmp_path)
+    assert 'cannot list resource "pods"' in ended
+    assert "give its Role that verb" in ended
+
+
+@pytest.mark.parametrize(
+    ("environ", "said"),
+    [
+        ({"KUBECONFIG": "/nowhere/config"}, "no way to Kubernetes by /nowhere/config"),
+        ({"TAILPACK_KUBERNETES_CONTEXT": "elsewhere"}, "set KUBECONFIG or TAILPACK_KUBERNETES_CONTEXT"),
+        ({}, 'deployments.apps "payment" not found; apply infra/k8s to namespace'),
+    ],
+    ids=["no kubeconfig", "wrong context", "no Deployment"],
+)
+def test_what_is_not_there_is_one_sentence(nursery: Pods, environ: dict[str, str], said: str) -> None:
+    assert said in _tried(nursery, environ)
+
+
+def _tried(nursery: Pods, environ: dict[str, str] | None = None, *, token: str = "", folder: Path | None = None) -> str:
+    """Return what a launcher says that cannot be made, in a process that reads `environ`."""
+    if folder:
+        admin = yaml.safe_load(Path(os.environ["KUBECONFIG"]).read_text())
+        admin["users"][0]["user"] = {"token": token}
+        (folder / "config").write_text(yaml.safe_dump(admin))
+        environ = {"KUBECONFIG": str(folder / "config")}
+    code = (
+        "import os\n"
+        "from autoscaler.live.launcher import LauncherError\n"
+        "from autoscaler.live.launchers.api import Api\n"
+        "from autoscaler.live.launchers.kubernetes import KubernetesLauncher\n"
+        "context = os.environ.get('TAILPACK_KUBERNETES_CONTEXT', '')\n"
+        f"try: KubernetesLauncher(Api(namespace={nursery.namespace!r}, deployment='payment', context=context))\n"
+        "except LauncherError as failed: print(failed)\n"
+    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(
+        command, env=os.environ | (environ or {}), capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 1
+    return done.stdout
+
+
+def test_while_the_api_server_is_silent_replicas_live_and_it_is_told(
+    nursery: Pods, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(nursery, nursery.launcher())
+    world.scaler.request(["payment-0"])
+    world.hear()
+    world.until(ReplicaChange.READY)
+    server = _api_server()
+    server.suspend()
+    try:
+        world.scaler.request(["payment-0", "payment-1"])
+        wait_for(lambda: "does not answer within" in world.launcher.trouble, "that it is told")
+        world.scaler.reconcile(world.reports)
+        assert world.scaler.ready("payment-0")
+    finally:
+        server.resume()
+    world.hear("payment-1")
+    world.until(ReplicaChange.READY, "payment-1")
+    wait_for(lambda: not world.launcher.trouble, "that it is over")
+
+
+def _api_server() -> psutil.Process:
+    port = urlsplit(yaml.safe_load(Path(os.environ["KUBECONFIG"]).read_text())["clusters"][0]["cluster"]["server"]).port
+    for one in psutil.net_connections("tcp"):
+        if one.status == psutil.CONN_LISTEN and one.laddr.port == port and one.pid:
+            return psutil.Process(one.pid)
+    pytest.skip("the API server does not run on this machine")

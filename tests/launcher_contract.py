@@ -1,0 +1,193 @@
+"""What every launcher promises, as a suite: tests/contract runs it on processes, tests/containers on Docker,
+tests/kubernetes on a cluster.
+
+A subclass brings the fixture `nursery`.
+"""
+
+import os
+import re
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+from kafka_helpers import wait_for
+
+from autoscaler.live.launcher import Launcher, stop_left_behind
+from autoscaler.live.launchers.processes import ProcessLauncher, ReplicaProcess
+from autoscaler.live.replicas import ReplicaScaler
+from contracts.journal import ReplicaChange, ReplicaChanged
+from contracts.processes import python_module
+from contracts.progress import Progress, ReplicaState
+
+
+class Nursery(Protocol):
+    """Where replicas of tests/reporting_replica.py grow up."""
+
+    killed: str
+    """How the end of one is told that was killed."""
+    keeps_the_dead: bool
+    """What died while no autoscaler ran is there for the next one to see; else the group's session tells of it."""
+
+    def launcher(self, **environ: str) -> Launcher:
+        """Return a launcher; environ: beside what its replicas need. A second one is an autoscaler started again."""
+
+    def said(self, name: str) -> str:
+        """Return the log of the replica that runs under `name`, empty before it has begun."""
+
+
+class Processes:
+    """Replicas as processes."""
+
+    killed = "killed by SIGKILL"
+    keeps_the_dead = True
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.started: list[ReplicaProcess] = []
+        self._environ = dict(os.environ) | {"PYTHONPATH": str(Path(__file__).parent)}
+
+    def launcher(self, **environ: str) -> ProcessLauncher:
+        started = self.started
+
+        class Noted(ProcessLauncher):
+            def start(self, name: str) -> ReplicaProcess:
+                started.append(super().start(name))
+                return started[-1]
+
+        return Noted(self.folder, python_module("reporting_replica"), self._environ | environ)
+
+    def close(self) -> None:
+        """Kill and collect every child."""
+        for process in self.started:
+            process.kill()
+            wait_for(process.exit, "its end")
+
+    def said(self, name: str) -> str:
+        log = self.folder / "logs" / f"{name}.log"
+        return log.read_text() if log.exists() else ""
+
+
+class World:
+    """A scaler over a launcher; what replicas report is read from their logs."""
+
+    def __init__(self, nursery: Nursery, launcher: Launcher) -> None:
+        self.launcher = launcher
+        self.changes: list[ReplicaChanged] = []
+        self.reports: dict[str, Progress] = {}
+        self.scaler = ReplicaScaler(launcher, self.changes.append)
+        self._nursery = nursery
+
+    def until(self, change: ReplicaChange, name: str = "payment-0") -> ReplicaChanged:
+        """Step until the journal has the change; return it."""
+
+        def step() -> ReplicaChanged | None:
+            self.scaler.reconcile(self.reports)
+            found = [one for one in self.changes if one.change is change and one.replica == name]
+            return found[-1] if found else None
+
+        return wait_for(step, f"{change} of {name}; so far {self.changes}")
+
+    def hear(self, name: str = "payment-0", **changes: object) -> Progress:
+        """Return the report of the replica under `name`, once it has written it."""
+        line = wait_for(lambda: re.findall(r"^{.*}$", self._nursery.said(name), re.MULTILINE), f"a report of {name}")
+        report = msgspec.json.decode(line[-1], type=Progress)
+        self.reports[name] = msgspec.structs.replace(report, **changes)
+        return self.reports[name]
+
+
+class LauncherContract:
+    """Subclass it in a test module."""
+
+    def test_a_replica_has_the_name_it_was_started_under_and_its_reports_are_its_own(self, nursery: Nursery) -> None:
+        world = World(nursery, nursery.launcher())
+        world.scaler.request(["payment-0", "payment-1"])
+        reports = [world.hear(name) for name in ("payment-0", "payment-1")]
+        for report in reports:
+            world.until(ReplicaChange.READY, report.replica)
+        assert [report.replica for report in reports] == ["payment-0", "payment-1"]
+        world.reports["payment-2"] = reports[0]
+        world.scaler.request(["payment-2"])
+        world.scaler.reconcile(world.reports)
+        assert not world.scaler.ready("payment-2"), "that report is another one's"
+
+    def test_it_is_told_to_stop_once_it_gave_everything_back_and_ends_in_order(self, nursery: Nursery) -> None:
+        world = World(nursery, nursery.launcher())
+        world.scaler.request(["payment-0"])
+        world.hear()
+        world.until(ReplicaChange.READY)
+        world.scaler.release("payment-0")
+        world.scaler.reconcile(world.reports)
+        assert "gave everything back" not in nursery.said("payment-0")
+        world.hear(state=ReplicaState.DRAINED)
+        world.until(ReplicaChange.DRAINED)
+        assert world.until(ReplicaChange.LEFT).detail == "exit status 0"
+        assert world.scaler.evictions == []
+        world.launcher.close()
+        assert list(nursery.launcher().left_behind()) == [], "nothing is left of it"
+
+    def test_a_death_shows_its_exit_status_and_is_replaced(self, nursery: Nursery) -> None:
+        world = World(nursery, nursery.launcher())
+        world.scaler.request(["payment-0"])
+        first = world.hear()
+        world.until(ReplicaChange.READY)
+        killed = next(iter(nursery.launcher().left_behind())).instance
+        killed.kill()
+        assert nursery.killed in world.until(ReplicaChange.DIED).detail
+        assert [one.incarnation for one in world.scaler.evictions] == [first.incarnation]
+        world.changes.clear()
+        world.until(ReplicaChange.STARTED)
+        wait_for(lambda: world.hear().incarnation != first.incarnation, "the report of its successor")
+        world.until(ReplicaChange.READY)
+
+    def test_a_failed_start_leaves_status_and_last_words_and_is_repeated(self, nursery: Nursery) -> None:
+        world = World(nursery, nursery.launcher(REPLICA_ENDS="3"))
+        world.scaler.request(["payment-0"])
+        detail = world.until(ReplicaChange.START_FAILED).detail
+        assert detail == "exit status 3; last log line: the disk is full; attempt 2 in 0.5 s"
+        world.changes.clear()
+        world.until(ReplicaChange.STARTED)
+        assert "attempt 3 in 1 s" in world.until(ReplicaChange.START_FAILED).detail
+
+    def test_the_next_autoscaler_adopts_who_runs_and_knows_who_died(self, nursery: Nursery) -> None:
+        first = World(nursery, nursery.launcher())
+        first.scaler.request(["payment-0", "payment-1"])
+        for name in ("payment-0", "payment-1"):
+            first.hear(name)
+            first.until(ReplicaChange.READY, name)
+        first.launcher.close()  # and nobody reconciles any more
+        left = {one.name: one.instance for one in nursery.launcher().left_behind()}
+        left["payment-1"].kill()
+        wait_for(left["payment-1"].exit, "its end")
+
+        again = World(nursery, nursery.launcher())
+        again.scaler.adopt(first.reports)
+        assert again.scaler.requested == ("payment-0",)
+        again.until(ReplicaChange.ADOPTED)
+        again.until(ReplicaChange.READY)
+        if nursery.keeps_the_dead:
+            again.until(ReplicaChange.DIED, "payment-1")
+            assert [one.replica for one in again.scaler.evictions] == ["payment-1"]
+        again.scaler.stop_all()
+        again.until(ReplicaChange.LEFT)
+
+    def test_stopping_what_was_left_behind_waits_for_each_and_kills_in_the_end(self, nursery: Nursery) -> None:
+        for patience_s, as_expected in ((20.0, (["payment-0"], [])), (0.0, ([], ["payment-0"]))):
+            world = World(nursery, nursery.launcher())
+            world.scaler.request(["payment-0"])
+            world.hear()
+            world.launcher.close()
+            assert stop_left_behind(nursery.launcher(), patience_s) == as_expected
+            wait_for(lambda: nursery_is_quiet(nursery), "the end of all")
+
+    def test_a_start_that_is_not_wanted_any_more_runs_nothing(self, nursery: Nursery) -> None:
+        world = World(nursery, nursery.launcher())
+        world.scaler.request(["payment-0"])
+        world.scaler.release("payment-0")
+        world.until(ReplicaChange.LEFT)
+        world.launcher.close()
+        assert nursery_is_quiet(nursery)
+
+
+def nursery_is_quiet(nursery: Nursery) -> bool:
+    """Whether nothing of it runs."""
+    return all(one.instance.exit() is not None for one in nursery.launcher().left_behind())

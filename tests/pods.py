@@ -1,0 +1,73 @@
+"""tailpack in a namespace of a Kubernetes, as tests see it: applied by kustomize, asked by kubectl."""
+
+import json
+import re
+import subprocess
+import urllib.error
+import urllib.request
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from kafka_helpers import wait_for
+
+from bench.cluster import Cluster, Namespace
+
+ROOT = Path(__file__).parents[1]
+READY_S = 180.0
+
+
+def kubectl(*words: str, given: str | None = None) -> str:
+    """Return what kubectl prints; fail with what it complains of."""
+    done = subprocess.run(
+        ["kubectl", *words], input=given, capture_output=True, text=True, check=False, timeout=READY_S
+    )
+    assert done.returncode == 0, f"kubectl {' '.join(words)}: {done.stderr}"
+    return done.stdout
+
+
+class Deployed(Namespace):
+    """A namespace with what was applied there."""
+
+    def __init__(self, image: str) -> None:
+        super().__init__(Cluster(images={"tailpack": image}), f"k8s-{uuid.uuid4().hex[:8]}")
+
+    def wait_ready(self, **counts: int) -> None:
+        """Wait until each app has so many pods, all Ready."""
+        for app, count in counts.items():
+            wait_for(
+                lambda app=app, count=count: self.ready(app) == len(self.pods(app)) == count,
+                f"{count} of {app} Ready in {self.name}",
+                deadline_s=READY_S,
+                every_s=0.5,
+            )
+
+    @contextmanager
+    def forwarded(self, target: str, port: int = 8080) -> Iterator[Callable[..., tuple[int, Any]]]:
+        """Yield a function (path, body) → status code and JSON of a pod's or a Service's HTTP interface."""
+        command = ["kubectl", "--namespace", self.name, "port-forward", target, f":{port}"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as forward:
+            try:
+                assert forward.stdout is not None
+                found = re.search(r"127\.0\.0\.1:(\d+)", forward.stdout.readline())
+                assert found, f"{target} is not forwarded"
+                yield lambda path, body=None: _asked(f"http://127.0.0.1:{found[1]}{path}", body)
+            finally:
+                forward.terminate()
+
+    @property
+    def broker(self) -> str:
+        """Address of the throw-away broker, as this machine reaches it."""
+        return f"{self.pods('kafka')[0]['status']['podIP']}:9092"
+
+
+def _asked(url: str, body: bytes | None) -> tuple[int, Any]:
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, body), timeout=10) as answer:  # noqa: S310 loopback
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as refused:
+        return refused.code, json.load(refused)
+    except OSError:
+        return 0, None

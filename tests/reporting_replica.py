@@ -1,0 +1,34 @@
+"""A replica without Kafka, for the contract of launchers: it prints its report; at SIGTERM it drains for a moment.
+
+REPLICA_ENDS: it ends at once with this status instead.
+"""
+
+import json
+import os
+import signal
+import socket
+import sys
+import time
+
+
+def main() -> int:
+    if "REPLICA_ENDS" in os.environ:
+        print("a\nthe disk is full\n", flush=True)  # noqa: T201  its log
+        return int(os.environ["REPLICA_ENDS"])
+    told: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _: told.append(number))
+    report = {
+        "replica": os.environ["TAILPACK_REPLICA"], "incarnation": str(time.time_ns()), "pid": os.getpid(),
+        "host": socket.gethostname(), "member_id": "member", "generation": 1, "epoch": 1, "assigned_epoch": 1,
+        "state": "member", "partitions": [], "positions": {}, "processed": 0, "busy_us": 0, "rebalances": 0, "at_us": 0,
+    }  # fmt: skip
+    print(json.dumps(report), flush=True)  # noqa: T201
+    while not told:
+        time.sleep(0.02)
+    time.sleep(0.3)
+    print("gave everything back", flush=True)  # noqa: T201
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,92 @@
+"""Policies that other packages offer by entry point, broken ones included."""
+
+import re
+import sys
+
+import pytest
+
+from autoscaler.policies.registry import POLICIES, all_policies, make_policy, policy_factory, policy_names
+
+MODULE = """
+from autoscaler.policies.registry import POLICIES, PolicyFactory
+from contracts.settings import Settings
+
+class Good:
+    name = "good"
+    decide = print
+
+def fails(settings, options):
+    raise RuntimeError("no\\nlicence")
+
+GOOD = PolicyFactory("does well", lambda *_: Good(), Settings)
+FAILS = PolicyFactory("fails", fails, Settings)
+IDLE = PolicyFactory("decides nothing", lambda *_: object(), Settings)
+OTHER = PolicyFactory("bears another name", lambda *_: Good(), Settings)
+"""
+OFFERS = {
+    "good": "stranger:GOOD",
+    "fails": "stranger:FAILS",
+    "idle": "stranger:IDLE",
+    "other": "stranger:OTHER",
+    "absent": "no_such_module_here:POLICY",
+    "lacking": "stranger:NOTHING",
+    "plain": "stranger:Good",
+    "linear": "stranger:GOOD",
+    "twice": "stranger:GOOD",
+}
+
+
+@pytest.fixture(autouse=True)
+def installed(tmp_path, monkeypatch):
+    (tmp_path / "stranger.py").write_text(MODULE)
+    for package, offers in (("stranger", OFFERS), ("second", {"twice": "stranger:GOOD"})):
+        folder = tmp_path / f"{package}-1.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1\n")
+        lines = [f"{name} = {value}" for name, value in offers.items()]
+        (folder / "entry_points.txt").write_text("\n".join(["[tailpack.policies]", *lines]))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "stranger", raising=False)
+
+
+def refusal(name):
+    with pytest.raises(ValueError, match="policy") as refused:
+        make_policy(name)
+    return str(refused.value)
+
+
+def test_a_policy_of_a_package_is_made_as_ours_are():
+    assert make_policy("good").name == "good"
+    assert policy_names()[: len(POLICIES)] == list(POLICIES)
+    assert set(policy_names()) == {*POLICIES, *OFFERS}
+    assert policy_factory("linear") is POLICIES["linear"], "ours come first"
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("absent", "cannot be imported: ModuleNotFoundError: No module named 'no_such_module_here'"),
+        ("lacking", "cannot be imported: AttributeError: module 'stranger' has no attribute 'NOTHING'"),
+        ("plain", "must be a PolicyFactory, not type"),
+        ("fails", "cannot be made: RuntimeError: no licence"),
+        ("idle", "must make an object with a method `decide` and the `name` 'idle', not object"),
+        ("other", "must make an object with a method `decide` and the `name` 'other', not Good"),
+    ],
+)
+def test_one_that_cannot_be_used_is_named_with_its_package(name, why):
+    of = f"policy {name!r} of package stranger ({OFFERS[name]}) "
+    assert refusal(name) == f"{of}{why}; mend that package or uninstall it"
+
+
+def test_a_name_that_two_packages_offer_is_nobodys():
+    of = r"package (stranger|second) \(stranger:GOOD\)"
+    assert re.fullmatch(f"policy 'twice' is offered by {of} and {of}; uninstall all but one", refusal("twice"))
+
+
+def test_broken_ones_leave_the_others_and_are_all_named():
+    usable, refused = all_policies()
+
+    assert set(usable) == {*POLICIES, "good", "fails", "idle", "other"}, "the rest shows when it is made"
+    assert usable["linear"] is POLICIES["linear"]
+    assert sorted(line.split("'")[1] for line in refused) == ["absent", "lacking", "linear", "plain", "twice"]
+    assert "is left out: it has the name of a policy of tailpack" in next(one for one in refused if "'linear'" in one)

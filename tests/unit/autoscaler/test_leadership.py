@@ -1,0 +1,86 @@
+"""Who leads by a Lease: one at a time, without comparing clocks."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from autoscaler.live.launcher import LauncherError
+from autoscaler.live.leadership import LASTS_S, LOOK_S, RENEWED_S, Leadership
+
+
+@dataclass
+class Server:
+    """A Lease, which refuses a change of what is not its newest version."""
+
+    spec: dict[str, Any] = field(default_factory=dict)
+    version: int = 0
+    silent: bool = False
+
+    def lease(self, name: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        if self.silent:
+            raise LauncherError("the API server does not answer")
+        if body is not None:
+            if body["metadata"]["resourceVersion"] != str(self.version):
+                raise LauncherError("refused (409)")
+            self.spec, self.version = self.spec | body["spec"], self.version + 1
+        return {"metadata": {"name": name, "resourceVersion": str(self.version)}, "spec": self.spec}
+
+
+class Two:
+    """Two controllers at one Lease, on one fake clock."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.server = Server()
+        self.a, self.b = (
+            Leadership(self.server, "autoscaler", who, lambda _: None, lambda: self.now_s) for who in ("a", "b")
+        )
+
+
+def test_the_other_takes_over_within_three_seconds_of_the_last_renewal() -> None:
+    two = Two()
+    assert two.a.take()
+    assert not two.b.take()
+    dead_s = two.now_s
+    while not two.b.take():
+        two.now_s += LOOK_S
+    assert LASTS_S < two.now_s - dead_s < 3.0
+    assert not two.a.leads, "who was stopped for so long may not act when it goes on"
+    assert not two.a.take()
+    assert two.a.holder == "b"
+
+
+def test_nobody_takes_over_from_one_who_renews() -> None:
+    two = Two()
+    two.a.take()
+    for _ in range(50):
+        two.now_s += RENEWED_S
+        assert two.a.take()
+        assert not two.b.take()
+
+
+def test_a_server_that_was_silent_lets_the_leader_renew_first() -> None:
+    two = Two()
+    two.a.take()
+    two.b.take()
+    two.server.silent = True
+    two.now_s += 60.0
+    assert not two.b.take()
+    assert two.b.trouble == "the API server does not answer"
+    two.server.silent = False
+    assert not two.b.take(), "silence is no evidence that the leader has gone"
+    assert two.a.take()
+
+
+def test_two_who_take_it_at_once_are_not_both_leaders() -> None:
+    two = Two()
+    seen = two.server.lease("autoscaler")
+    two.server.lease = lambda name, body=None: seen if body is None else Server.lease(two.server, name, body)  # type: ignore[method-assign]
+    assert [two.a.take(), two.b.take()] == [True, False]
+
+
+def test_it_is_given_back_so_that_the_next_one_need_not_wait() -> None:
+    two = Two()
+    two.a.take()
+    two.a.end()
+    assert two.b.take()
+    assert two.server.spec["leaseTransitions"] == 3

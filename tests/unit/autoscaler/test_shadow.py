@@ -1,0 +1,98 @@
+"""The shadow's arithmetic: what a stranger's group shows from outside, and the group as it would be."""
+
+import numpy as np
+import pytest
+
+from autoscaler.live.loads import LoadReader
+from autoscaler.model import Action, Decision, PartitionLoad, Plan, RecentArrivals
+from autoscaler.ports import NotReadyError
+from autoscaler.shadow.seen import CommittedRates, LagClock
+from autoscaler.shadow.would_be import WouldBeGroup
+
+BOTH = {"a": frozenset({0}), "b": frozenset({1})}
+
+
+def test_lag_in_seconds_is_the_age_of_the_oldest_waiting_event() -> None:
+    clock = LagClock()
+    for second in range(11):
+        clock.note(float(second), np.array([100.0 * second, 50.0 * second]))
+    assert clock.worst_s(np.array([1000.0, 500.0])) == 0
+    assert clock.worst_s(np.array([750.0, 500.0])) == pytest.approx(2.5)
+    assert clock.worst_s(np.array([900.0, 0.0])) == pytest.approx(10)
+
+
+def test_only_a_member_that_stays_behind_shows_what_it_can_serve() -> None:
+    rates, lag = CommittedRates(0.0), np.zeros(2)
+    done = np.zeros(2)
+    for second in range(40):  # a serves 200/s without a pause and b what arrives, 30/s; both commit every 5 s
+        if second % 5 == 0:
+            done = np.array([200.0 * second, 30.0 * second])
+        lag = np.array([20_000.0 - done[0], 30.0 * second - done[1]])
+        rates.note(float(second), BOTH, done, lag)
+    assert rates.service_rate == pytest.approx(200, rel=0.05)
+
+
+def test_what_an_operator_says_is_not_learned() -> None:
+    assert CommittedRates(0.0).service_rate is None
+    assert CommittedRates(120.0).service_rate == 120
+
+
+class Loads(LoadReader):
+    """A steady load whose events the real group commits at once, or never."""
+
+    def __init__(self, rate: float, commits: bool) -> None:
+        self.at_s, self._rate, self._commits, self._lag = 0.0, rate, commits, 0.0
+        self.unknown = ""
+
+    def read(self) -> tuple[float, tuple[PartitionLoad, ...]]:
+        self.at_s += 1
+        self._lag += 0 if self._commits or self.at_s == 1 else self._rate
+        return self.at_s, tuple(PartitionLoad(one, self._rate, int(self._lag)) for one in range(2))
+
+    def recent(self) -> RecentArrivals | None:
+        return None
+
+
+def group(loads: Loads, members: dict[str, frozenset[int]] | None = None, rate: float = 100.0) -> WouldBeGroup:
+    return WouldBeGroup(
+        loads,
+        lambda: BOTH if members is None else members,
+        CommittedRates(rate),
+        prefix="payment",
+        startup_s=3.0,
+        rebalance_time_s=0.05,
+        latency_target_s=0.5,
+    )
+
+
+def test_it_begins_with_as_many_as_the_group_has_and_counts_both_ways() -> None:
+    shadow = group(Loads(40.0, commits=True))
+    assert shadow.observe().replica_names == ("payment-0", "payment-1")
+    shadow.apply(Decision(Action.DOWN, Plan(("payment-0",), {0: "payment-0", 1: "payment-0"}), ""))
+    for _ in range(60):
+        seen = shadow.observe()
+    assert [load.lag for load in seen.partitions] == [0, 0], "80 events/s are within the 100 of one"
+    assert (shadow.actual.replica_s, shadow.would_be.replica_s, shadow.watched_s) == (120, 60, 60)
+    assert shadow.actual.late_s == shadow.would_be.late_s == 0
+
+
+def test_a_plan_on_paper_waits_for_its_start_up_and_then_serves_what_the_group_leaves() -> None:
+    shadow = group(Loads(90.0, commits=False), {"a": frozenset({0, 1})})
+    shadow.observe()
+    shadow.apply(Decision(Action.UP, Plan(("payment-0", "payment-1"), {0: "payment-0", 1: "payment-1"}), ""))
+    lags = [[load.lag for load in shadow.observe().partitions] for _ in range(40)]
+    assert lags[1] == [80, 80], "one serves 100 of 180 each second"
+    assert lags[-1] == [0, 0]
+    assert [one.ready for one in shadow.observe().replicas] == [True, True]
+    assert shadow.actual.lag_s > 30
+    assert shadow.would_be.lag_s < 0.5
+
+
+def test_without_members_or_a_rate_nothing_is_compared() -> None:
+    with pytest.raises(NotReadyError, match="members of the group"):
+        group(Loads(40.0, commits=True), {}).observe()
+    idle = group(Loads(40.0, commits=True), rate=0.0)
+    for _ in range(20):
+        with pytest.raises(NotReadyError, match="service rate of a member"):
+            idle.observe()
+    assert idle.watched_s == 0

@@ -1,0 +1,13 @@
+"""The ScaledObject in docs/keda.md is the one that was run."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+
+def test_the_example_is_what_the_bench_applies() -> None:
+    keda = pytest.importorskip("bench.keda", reason="packages are missing: pip install 'tailpack[keda]'")
+    page = (Path(__file__).parents[3] / "docs/keda.md").read_text()
+    (block,) = (text.split("```")[0] for text in page.split("```yaml\n")[1:])
+    assert yaml.safe_load(block) == keda.scaled_object("payment", "tailpack-keda.tailpack:9090")

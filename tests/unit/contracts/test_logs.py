@@ -1,0 +1,90 @@
+"""The log of a process: lines for people, or one JSON object a line; every process has it."""
+
+import json
+import logging
+import os
+import subprocess
+import sys
+
+import pytest
+
+from contracts.logs import JsonLines, Repeats, TextLines
+
+PROCESSES = (
+    "autoscaler.live",
+    "autoscaler.keda",
+    "autoscaler.shadow",
+    "loadgen.drivers",
+    "services.comparators",
+    "services.notification",
+    "services.order",
+    "services.payment",
+    "services.shipment",
+)
+
+
+def complaint(message: str, failure: Exception | None = None, logger: str = "aiokafka") -> logging.LogRecord:
+    failed = (type(failure), failure, None) if failure else None
+    return logging.LogRecord(logger, logging.ERROR, __file__, 1, message, None, failed)
+
+
+def test_an_exception_takes_one_line() -> None:
+    line = TextLines("order").format(complaint("Fetch\n failed", OSError("broker\naway")))
+    assert line.endswith("ERROR aiokafka: Fetch failed (OSError: broker away)")
+
+
+def test_a_fault_of_the_program_shows_where_it_was() -> None:
+    lines = TextLines("autoscaler").format(complaint("tick failed", KeyError("p"), "autoscaler.live.troubles"))
+    assert lines.splitlines()[-1] == "KeyError: 'p'"
+
+
+def test_what_the_process_itself_says_stands_behind_its_name() -> None:
+    assert TextLines("order").format(complaint("ends", logger="order")) == "order: ends"
+
+
+def test_as_json_an_exception_with_its_traceback_takes_one_line() -> None:
+    line = JsonLines("order").format(complaint("Fetch\n failed", OSError("broker\naway")))
+    told = json.loads(line)
+    assert "\n" not in line
+    assert told["message"] == "Fetch\n failed"
+    assert (told["level"], told["process"], told["logger"]) == ("error", "order", "aiokafka")
+    assert told["error"] == "OSError: broker\naway"
+    assert told["time"].endswith("+00:00")
+
+
+def test_the_same_complaint_is_held_back_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = 1000.0
+    monkeypatch.setattr("contracts.logs.time.monotonic", lambda: now_s)
+    repeats = Repeats("order")
+    assert repeats.filter(complaint("away"))
+    assert not repeats.filter(complaint("away"))
+    assert repeats.filter(complaint("another"))
+    assert [repeats.filter(complaint("ends", logger="order")) for _ in range(2)] == [True, True]
+    now_s += 11.0
+    assert repeats.filter(complaint("away"))
+
+
+@pytest.mark.parametrize("module", PROCESSES)
+def test_every_process_logs_as_it_is_told(module: str) -> None:
+    ended = subprocess.run(  # without the way to Kafka: each refuses to start, and says so
+        [sys.executable, "-m", module],
+        env={name: text for name, text in os.environ.items() if not name.startswith("TAILPACK_")}
+        | {"TAILPACK_LOG_FORMAT": "json"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    told = [json.loads(line) for line in ended.stderr.splitlines()]
+    assert ended.returncode == 2
+    assert any("TAILPACK_BOOTSTRAP_SERVERS" in one["message"] for one in told)
+    assert all(one["level"] == "error" for one in told)
+
+
+def test_another_format_is_refused_in_words() -> None:
+    environ = {**os.environ, "TAILPACK_LOG_FORMAT": "xml"}
+    command = [sys.executable, "-m", "services.order"]
+    ended = subprocess.run(command, env=environ, capture_output=True, text=True, check=False, timeout=60)
+    assert ended.returncode == 2
+    (line,) = ended.stderr.splitlines()
+    assert line.startswith("order: TAILPACK_LOG_FORMAT = 'xml': ")

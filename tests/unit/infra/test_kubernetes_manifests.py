@@ -1,0 +1,98 @@
+"""infra/k8s: valid for Kubernetes, closed, bounded, and in agreement with the settings that the code declares."""
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from autoscaler.live.settings import AutoscalerSettings
+from contracts.connection import Connection
+from services.common.faust_app import ServiceSettings
+from services.order.app import OrderSettings
+from services.payment.settings import ReplicaSettings
+
+BASE = Path(__file__).parents[3] / "infra" / "k8s" / "base"
+READ_BY = {
+    "order": OrderSettings,
+    "shipment": ServiceSettings,
+    "notification": ServiceSettings,
+    "payment": ReplicaSettings,
+    "autoscaler": AutoscalerSettings,
+    "topics": Connection,
+}
+LONGEST_STOP_S = {"order": 13, "shipment": 10, "notification": 10, "payment": 12, "autoscaler": 5}
+
+
+def documents(path: Path) -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
+
+
+def patched(document: dict[str, Any]) -> dict[str, Any]:
+    """Return a workload with what kustomization.yaml adds to each."""
+    if document["kind"] in ("Deployment", "Job"):
+        for step in documents(BASE / "pods.yaml")[0]:
+            *way, last = step["path"].strip("/").split("/")
+            place: Any = document
+            for name in way:
+                place = place[int(name) if name.isdigit() else name]
+            place[last] = step["value"]
+    return document
+
+
+def all_of() -> list[dict[str, Any]]:
+    listed = documents(BASE / "kustomization.yaml")[0]["resources"]
+    kind = BASE.parent / "overlays" / "kind" / "kafka.yaml"
+    jobs = [one for path in (BASE.parent / "components").glob("*/job.yaml") for one in documents(path)]
+    return jobs + [patched(one) for path in [*(BASE / name for name in listed), kind] for one in documents(path)]
+
+
+WORKLOADS = {
+    one["metadata"]["name"]: one["spec"]["template"]["spec"] for one in all_of() if one["kind"] in ("Deployment", "Job")
+}
+
+
+@pytest.mark.parametrize("document", all_of(), ids=lambda one: f"{one['kind']}-{one['metadata']['name']}")
+def test_it_is_valid(document):
+    kubernetes_validate.validate(document, "1.34", strict=True)
+
+
+@pytest.mark.parametrize("app", READ_BY)
+def test_each_variable_is_a_setting_of_its_process(app):
+    own = {one.name for kind in (READ_BY[app], Connection) for one in fields(kind)}
+    told = [one["name"] for one in WORKLOADS[app]["containers"][0].get("env", [])]
+    assert {name.removeprefix("TAILPACK_").lower() for name in told} <= own
+
+
+def test_each_common_setting_is_one_that_somebody_declares():
+    known = {one.name for kind in (*READ_BY.values(), Connection) for one in fields(kind)}
+    for path in BASE.parent.rglob("kustomization.yaml"):
+        for generator in documents(path)[0].get("configMapGenerator", []):
+            names = [literal.partition("=")[0] for literal in generator["literals"]]
+            assert {name.removeprefix("TAILPACK_").lower() for name in names} <= known, path
+
+
+@pytest.mark.parametrize("app", WORKLOADS)
+def test_a_pod_is_closed_and_bounded(app):
+    """What pod security refuses is tried on a cluster; here is what it does not ask for."""
+    pod = WORKLOADS[app]
+    (container,) = pod["containers"]
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    assert pod["enableServiceLinks"] is False
+    assert pod.get("automountServiceAccountToken", False) is (pod.get("serviceAccountName") == "autoscaler")
+    assert set(container["resources"]) == {"requests", "limits"}
+    assert container["resources"]["requests"].keys() == {"cpu", "memory"}
+
+
+@pytest.mark.parametrize("app", LONGEST_STOP_S)
+def test_a_pod_has_longer_than_its_stop_takes(app):
+    assert WORKLOADS[app]["terminationGracePeriodSeconds"] > LONGEST_STOP_S[app]
+    assert {"startupProbe", "readinessProbe", "livenessProbe"} <= WORKLOADS[app]["containers"][0].keys()
+
+
+def test_accounts_cannot_reach_the_api_server_unless_their_pod_asks():
+    accounts = [one for one in all_of() if one["kind"] == "ServiceAccount"]
+    assert {one["metadata"]["name"] for one in accounts} == set(READ_BY)
+    assert not any(one["automountServiceAccountToken"] for one in accounts)

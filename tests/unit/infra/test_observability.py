@@ -1,0 +1,46 @@
+"""Dashboards and alerts: what is checked in is what is generated, and asks for metrics that are declared."""
+
+import re
+import shutil
+import subprocess
+
+import pytest
+import yaml
+from compose_file import ROOT
+from dashboard_queries import dashboards, metrics_in
+
+from tailpack.metrics_page import metrics
+
+PROMETHEUS = ROOT / "infra" / "prometheus"
+RULES = [rule for group in yaml.safe_load((PROMETHEUS / "alerts.yml").read_text())["groups"] for rule in group["rules"]]
+
+
+def test_the_dashboards_are_what_the_program_writes():
+    for path, text in dashboards().rendered().items():
+        assert path.read_text(encoding="utf-8") == text, "python infra/grafana/dashboards.py"
+
+
+def test_every_query_asks_for_declared_metrics():
+    asked = dashboards().queries() | {rule.get("alert", rule.get("record")): rule["expr"] for rule in RULES}
+    for where, query in asked.items():
+        assert metrics_in(query) <= set(metrics()), where
+        assert re.search("tailpack[_:]", query), where
+
+
+def test_every_alert_is_described():
+    page = (ROOT / "docs" / "observability.md").read_text(encoding="utf-8")
+    alerts = {rule["alert"] for rule in RULES if "alert" in rule}
+    assert set(re.findall(r"`(Tailpack\w+)`", page)) == alerts
+
+
+def test_the_datasource_is_the_one_that_the_dashboards_name():
+    provisioned = yaml.safe_load((ROOT / "infra/grafana/provisioning/datasources/prometheus.yml").read_text())
+    assert provisioned["datasources"][0]["uid"] == dashboards().SOURCE["uid"]
+
+
+@pytest.mark.parametrize("command", [["check", "config", "prometheus.yml"], ["test", "rules", "alerts_test.yml"]])
+def test_prometheus_takes_the_configuration_and_the_alerts_fire_when_they_should(command: list[str]):
+    if shutil.which("promtool") is None:
+        pytest.skip("no promtool here: apt-get install prometheus")
+    done = subprocess.run(["promtool", *command], cwd=PROMETHEUS, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,56 @@
+"""The shell scripts: what shellcheck finds, and what the steps to GKE would run."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+SCRIPTS = sorted([*(ROOT / "infra").glob("*.sh"), ROOT / ".ci" / "run"])
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
+def test_shellcheck_finds_nothing(script: Path) -> None:
+    shellcheck = Path(sys.executable).with_name("shellcheck")
+    done = subprocess.run([shellcheck, script], capture_output=True, text=True, check=False, timeout=30)
+    assert done.returncode == 0, done.stdout
+
+
+def dry(*words: str, **environ: str) -> "subprocess.CompletedProcess[str]":
+    there = {"PATH": os.environ["PATH"], "DRY_RUN": "1"} | environ
+    return subprocess.run(
+        [ROOT / "infra/gke.sh", *words], env=there, capture_output=True, text=True, check=False, timeout=30
+    )
+
+
+@pytest.mark.parametrize(
+    ("step", "runs"),
+    [
+        ("create", "gcloud container clusters create tailpack --project mine --zone us-central1-a --num-nodes 5"),
+        ("images", "docker push us-central1-docker.pkg.dev/mine/tailpack/tailpack-report:0.1.0"),
+        ("kafka", "kubectl --context gke_mine_us-central1-a_tailpack apply -f infra/k8s/overlays/gke/strimzi.yaml"),
+        ("run", ".venv/bin/tailpack bench cluster --context gke_mine_us-central1-a_tailpack"),
+        ("delete", "gcloud container clusters delete tailpack --project mine"),
+    ],
+)
+def test_a_dry_run_prints_the_commands_of_a_step(step: str, runs: str) -> None:
+    done = dry(step, PROJECT="mine")
+    assert done.returncode == 0, done.stderr
+    assert any(line.startswith(runs) for line in done.stdout.splitlines()), done.stdout
+
+
+def test_arguments_of_a_run_are_passed_on() -> None:
+    assert "--scenarios w1 --runs 3" in dry("run", "--scenarios", "w1", "--runs", "3", PROJECT="mine").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "environ", "said"),
+    [((), {}, "name a step"), (("create",), {}, "set PROJECT"), (("creat",), {"PROJECT": "mine"}, "is none of create")],
+)
+def test_a_mistake_is_one_line(words: tuple[str, ...], environ: dict[str, str], said: str) -> None:
+    done = dry(*words, **environ)
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1

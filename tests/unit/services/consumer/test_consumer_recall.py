@@ -1,0 +1,113 @@
+"""A fetch can be called back: the next one goes out at once, over the other of two connections."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from aiokafka.client import AIOKafkaClient, ConnectionGroup
+from aiokafka.protocol.fetch import FetchRequest
+from aiokafka.protocol.metadata import MetadataRequest
+
+from services.consumer import fetching
+from services.consumer.recall import WAYS, RecallingClient
+
+NODE = 0
+FIRST, SECOND = WAYS
+
+
+class Broker:
+    """Keeps every request until it is told to answer the oldest of a connection."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.kept: dict[Any, list[asyncio.Future[str]]] = {}
+        self.opened: list[Any] = []
+        monkeypatch.setattr(AIOKafkaClient, "send", self._send)
+        self.client = AIOKafkaClient()
+        RecallingClient.adopt(self.client)
+        monkeypatch.setattr(RecallingClient, "connect", lambda _, node, way: self.opened.append(way))
+
+    async def _send(self, node_id: int, request: Any, *, group: Any = ConnectionGroup.DEFAULT) -> str:
+        answer = asyncio.get_running_loop().create_future()
+        self.kept.setdefault(group, []).append(answer)
+        return await answer
+
+    async def fetch(self) -> "asyncio.Future[str]":
+        """Have a fetch under way."""
+        asked = asyncio.ensure_future(self.client.send(NODE, FetchRequest(500, 1, 1, 0, [])))
+        await asyncio.sleep(0.001)
+        return asked
+
+    def busy(self) -> dict[Any, int]:
+        """Return connection → requests that it has not answered."""
+        return {way: len(kept) for way, kept in self.kept.items() if kept}
+
+    def answer(self, way: Any, said: str) -> None:
+        self.kept[way].pop(0).set_result(said)
+
+
+async def test_a_fetch_is_answered_as_ever_and_the_other_connection_is_made_ready(monkeypatch):
+    broker = Broker(monkeypatch)
+    fetch = await broker.fetch()
+    broker.answer(FIRST, "records")
+    assert await fetch == "records"
+    assert broker.opened == [SECOND]
+    broker.client.recall()  # nothing is under way
+    await broker.fetch()
+    assert broker.busy() == {FIRST: 1}
+
+
+async def test_what_is_called_back_ends_at_once_and_the_next_takes_the_other_connection(monkeypatch):
+    broker = Broker(monkeypatch)
+    first = await broker.fetch()
+    broker.client.recall()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    second = await broker.fetch()
+    assert broker.busy() == {FIRST: 1, SECOND: 1}
+    broker.client.recall()  # the first is still kept: a third would wait behind it
+    await asyncio.sleep(0.001)
+    assert not second.done()
+    broker.answer(FIRST, "too late")
+    broker.client.recall()
+    with pytest.raises(asyncio.CancelledError):
+        await second
+    third = await broker.fetch()
+    broker.answer(FIRST, "now")
+    assert await third == "now"
+
+
+async def test_whoever_gives_a_fetch_up_does_not_wait_for_it_either(monkeypatch):
+    broker = Broker(monkeypatch)
+    given_up = await broker.fetch()
+    given_up.cancel()
+    await asyncio.sleep(0.001)
+    await broker.fetch()
+    assert broker.busy() == {FIRST: 1, SECOND: 1}
+
+
+async def test_other_requests_go_their_way(monkeypatch):
+    broker = Broker(monkeypatch)
+    await broker.fetch()
+    asked = asyncio.ensure_future(broker.client.send(NODE, MetadataRequest([])))
+    await asyncio.sleep(0.001)
+    broker.answer(ConnectionGroup.DEFAULT, "topics")
+    assert await asked == "topics"
+
+
+def test_empty_fetches_are_kept_for_long_only_where_nothing_has_come_and_nothing_was_taken():
+    now_s = fetching.steady_s()
+    consumer = SimpleNamespace(
+        _fetcher=SimpleNamespace(_fetch_max_wait_ms=0),
+        _client=SimpleNamespace(recalled_s=now_s - 2, recall=lambda: None),
+    )
+
+    def kept(**how: bool) -> int:
+        fetching.wait(consumer, **how)
+        return consumer._fetcher._fetch_max_wait_ms
+
+    assert (kept(idle=False), kept(idle=True)) == (fetching.WAIT_MS, fetching.IDLE_WAIT_MS)
+    fetching.recall(consumer)
+    assert consumer._fetcher._fetch_max_wait_ms == fetching.WAIT_MS
+    consumer._client.recalled_s = now_s
+    assert kept(idle=True) == fetching.WAIT_MS, "the one called back may still be kept"

@@ -140,14 +140,17 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-class _Server(ThreadingHTTPServer):
+class ThreadedServer(ThreadingHTTPServer):
+    """A thread for each connection; quiet about clients that leave."""
+
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Print what went wrong, but for a client that has given up: nobody is left to be told."""
         if not isinstance(sys.exc_info()[1], ConnectionError):
             super().handle_error(request, client_address)
 
     def server_bind(self) -> None:
-        socketserver.TCPServer.server_bind(self)  # without the name look-up of HTTPServer, which may take seconds
+        """Bind without the name look-up of HTTPServer, which may take seconds."""
+        socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = self.server_address[:2]  # type: ignore[assignment]
 
 
@@ -157,7 +160,7 @@ class WebServer:
     def __init__(self, source: Source, port: int, host: str = "127.0.0.1") -> None:
         """Bind. Raises PortTakenError."""
         try:
-            self._server = _Server((host, port), partial(_Handler, source))
+            self._server = ThreadedServer((host, port), partial(_Handler, source))
         except OSError as refused:
             if refused.errno == errno.EADDRINUSE:
                 raise PortTakenError(f"port {port} is taken; set TAILPACK_HTTP_PORT to a free one") from refused

@@ -15,12 +15,13 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any, Final
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from autoscaler.live.launchers.docker import GROUP, REPLICA
 from autoscaler.live.settings import DockerSettings
+from autoscaler.live.web import ThreadedServer
 from contracts.connection import read_settings
 from contracts.settings import setting
 from contracts.topics import ScaledGroup
@@ -75,11 +76,12 @@ class SocketProxy:
             protocol_version = "HTTP/1.1"
 
             def handle_any(self) -> None:
-                length = min(int(self.headers.get("Content-Length") or 0), LONGEST_BODY)
                 try:
-                    status, body = proxy.answer(self.command, self.path, self.rfile.read(length))
+                    body = self.rfile.read(_length(self.headers.get("Content-Length") or "0"))
+                    status, body = proxy.answer(self.command, self.path, body)
                 except RefusedError as refused:
                     status, body = 403, _message(f"refused by the proxy: {refused}")
+                    self.close_connection = True  # its body may not have been read
                 except (OSError, HTTPException) as away:
                     status, body = 502, _message(f"the engine at {settings.engine_socket} does not answer: {away}")
                 self.send_response(status)
@@ -93,7 +95,7 @@ class SocketProxy:
             def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
                 """Refusals are told to who asked."""
 
-        self._server = ThreadingHTTPServer((settings.http_host, settings.http_port), Handler)
+        self._server = ThreadedServer((settings.http_host, settings.http_port), Handler)
         self.port = self._server.server_address[1]
 
     def serve(self) -> None:
@@ -168,6 +170,12 @@ class SocketProxy:
 def _pairs(found: re.Match[str]) -> list[tuple[str | None, str | None]]:
     groups = found.groups()
     return list(zip(groups[::2], groups[1::2], strict=True))
+
+
+def _length(stated: str) -> int:
+    if not (stated.isascii() and stated.isdigit() and int(stated) <= LONGEST_BODY):
+        raise RefusedError(f"a body of {stated[:20]} bytes; at most {LONGEST_BODY}")
+    return int(stated)
 
 
 def _decoded(body: bytes) -> dict[str, Any]:

@@ -81,12 +81,13 @@ class SocketProxy:
                     status, body = proxy.answer(self.command, self.path, body)
                 except RefusedError as refused:
                     status, body = 403, _message(f"refused by the proxy: {refused}")
-                    self.close_connection = True  # its body may not have been read
                 except (OSError, HTTPException) as away:
                     status, body = 502, _message(f"the engine at {settings.engine_socket} does not answer: {away}")
                 self.send_response(status)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(body)))
+                if status == 403:
+                    self.send_header("Connection", "close")  # the body of what is refused may not have been read
                 self.end_headers()
                 self.wfile.write(b"" if self.command == "HEAD" else body)
 

@@ -54,9 +54,9 @@ class Security(Settings):
         for name in ("ssl_key_password", "sasl_password"):
             if path := getattr(self, f"{name}_file"):
                 try:
-                    read |= {name: Path(path).read_text(encoding="utf-8").rstrip("\r\n"), f"{name}_file": ""}
-                except OSError as missing:
-                    problems.append(f"{path}: cannot be read ({missing.strerror})")
+                    read |= {name: secret_in(path), f"{name}_file": ""}
+                except InvalidSettingsError as wrong:
+                    problems += wrong.problems
         if problems:
             raise InvalidSettingsError(problems)
         return replace(self, **read)
@@ -85,12 +85,9 @@ class Connection(Settings):
         """
         if not self.client_properties:
             return Security()
-        path = Path(self.client_properties)
-        try:
-            lines = path.read_text(encoding="utf-8").splitlines()
-        except OSError as missing:
-            raise InvalidSettingsError([f"{path}: cannot be read ({missing.strerror})"]) from missing
-        pairs = [line.partition("=") for line in map(str.strip, lines) if line and not line.startswith("#")]
+        path = self.client_properties
+        lines = map(str.strip, _text_in(path).splitlines())
+        pairs = [line.partition("=") for line in lines if line and not line.startswith("#")]
         told = {key.strip(): value.strip() for key, _, value in pairs}
         return parse(told, Security, where=f"{path}: ").with_secrets()
 
@@ -138,6 +135,25 @@ def read_settings(environ: Mapping[str, str], kind: type[T]) -> tuple[Connection
         raise InvalidSettingsError(problems)
     connection, settings = read
     return connection, settings
+
+
+def secret_in(path: str) -> str:
+    """Return what a file holds that holds a secret and nothing else, without the line's end.
+
+    Raises InvalidSettingsError for one that cannot be read or is empty.
+    """
+    if secret := _text_in(path).rstrip("\r\n"):
+        return secret
+    raise InvalidSettingsError([f"{path}: is empty"])
+
+
+def _text_in(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as missing:
+        raise InvalidSettingsError([f"{path}: cannot be read ({missing.strerror})"]) from missing
+    except UnicodeDecodeError as wrong:
+        raise InvalidSettingsError([f"{path}: is no text in UTF-8"]) from wrong
 
 
 def _ssl_context(security: Security) -> ssl.SSLContext:

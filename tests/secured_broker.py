@@ -54,15 +54,19 @@ class SecuredKafka:
     plain: str
     """The administrator's address."""
 
-    def client_properties(self, password: str = PASSWORD) -> Path:
+    def add_user(self, user: str) -> None:
+        """Let a further one log in, with PASSWORD and without a right."""
+        _add_user(AdminClient({"bootstrap.servers": self.plain}), user)
+
+    def client_properties(self, password: str = PASSWORD, user: str = USER) -> Path:
         """Write a client's properties file and return its path."""
-        path = self.folder / "client.properties"
+        path = self.folder / f"{user}.properties"
         path.write_text(
-            f"# {USER}'s login\n"
+            f"# {user}'s login\n"
             "security.protocol=SASL_SSL\n"
             f"ssl.ca.location={self.ca}\n"
             f"sasl.mechanism={MECHANISM}\n"
-            f"sasl.username={USER}\n"
+            f"sasl.username={user}\n"
             f"sasl.password={password}\n",
             encoding="utf-8",
         )
@@ -80,16 +84,16 @@ def secured_kafka(folder: Path, *, prefix: str) -> Iterator[SecuredKafka]:
     try:
         plain = broker.start()
         admin = AdminClient({"bootstrap.servers": plain})
-        _add_user(admin)
+        _add_user(admin, USER)
         _grant(admin, prefix)
         yield SecuredKafka(f"127.0.0.1:{port}", ca, folder, plain)
     finally:
         broker.stop()
 
 
-def _add_user(admin: AdminClient) -> None:
+def _add_user(admin: AdminClient, user: str) -> None:
     login = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
-    changes = [UserScramCredentialUpsertion(USER, login, PASSWORD.encode())]
+    changes = [UserScramCredentialUpsertion(user, login, PASSWORD.encode())]
     for done in admin.alter_user_scram_credentials(changes).values():
         done.result(30)
 

@@ -64,6 +64,8 @@ class Stack:
     folder: Path
     settings: dict[str, str] = field(default_factory=dict)
     """TAILPACK_… of every service, without the prefix, besides those that the stack sets."""
+    of_service: dict[str, dict[str, str]] = field(default_factory=dict)
+    """The same of one service."""
     processes: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
     ports: dict[str, int] = field(default_factory=dict)
 
@@ -79,6 +81,7 @@ class Stack:
                 "GROUPING": "explicit",
                 "DEMO": "true",
                 **self.settings,
+                **self.of_service.get(service, {}),
             }
             environ = os.environ | {f"TAILPACK_{name}": value for name, value in settings.items()}
             command = [sys.executable, "-m", f"services.{service}"]

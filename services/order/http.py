@@ -1,6 +1,7 @@
 """POST /orders and GET /orders/{id}: an order goes on the topic once per idempotency key."""
 
 import asyncio
+import hmac
 import uuid
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -29,10 +30,11 @@ RECENT: Final = 10_000
 class OrdersApi:
     """The handlers. What they tell is JSON, errors included: {"reasons": [...]}."""
 
-    def __init__(self, service: Service, board: StatusBoard, token_key: str) -> None:
+    def __init__(self, service: Service, board: StatusBoard, token_key: str, api_token: str = "") -> None:
         self._service = service
         self._board = board
         self._token_key = token_key
+        self._api_token = api_token.encode()
         self._topic = service.named(Topic.ORDERS_PLACED)
         self._recent: OrderedDict[str, tuple[str, asyncio.Task[None]]] = OrderedDict()
         """Order id → fingerprint and the send under way or done."""
@@ -42,8 +44,9 @@ class OrdersApi:
         return (web.post("/orders", self.post), web.get("/orders/{order_id}", self.get))
 
     async def get(self, request: web.Request) -> web.Response:
-        """Return the order's status; 404 for an unknown order, 503 while the board is read back."""
+        """Return the order's status; 401 without the token, 404 for an unknown order, 503 while the board is read."""
         try:
+            self._require_token(request)
             self._require_board()
             status = self._board[request.match_info["order_id"]]
         except _RefusalError as refusal:
@@ -56,6 +59,7 @@ class OrdersApi:
     async def post(self, request: web.Request) -> web.Response:
         """Place an order: 202 once the broker has it, with its id and where to ask for its status."""
         try:
+            self._require_token(request)
             self._require_board()
             key = request.headers.get("Idempotency-Key")
             order = _order_in(await request.read(), key)
@@ -114,6 +118,13 @@ class OrdersApi:
             headers = [(INTENDED_AT_HEADER, at), (PLACED_AT_HEADER, at), *(traces.headers() or ())]
             await producer.send_and_wait(self._topic, key, encode(order), None, None, headers)
 
+    def _require_token(self, request: web.Request) -> None:
+        """Raise _RefusalError for who does not send the token, where there is one."""
+        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+        sent = token.strip().encode(errors="surrogateescape") if scheme.lower() == "bearer" else b""
+        if self._api_token and not hmac.compare_digest(sent, self._api_token):
+            raise _RefusalError(401, "Authorization: must be Bearer and the token of this service")
+
     def _require_board(self) -> None:
         """Raise _RefusalError while what is known of orders cannot be trusted."""
         if self._service.app.rebalancing or not self._service.stage.may_run.is_set():
@@ -130,7 +141,7 @@ class _RefusalError(Exception):
 
     def response(self) -> web.Response:
         """Return it as JSON."""
-        headers = {"Retry-After": "1"} if self.code == 503 else None
+        headers = {503: {"Retry-After": "1"}, 401: {"WWW-Authenticate": "Bearer"}}.get(self.code)
         return web.json_response({"reasons": self.reasons}, status=self.code, headers=headers)
 
 

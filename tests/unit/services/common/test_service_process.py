@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -36,7 +37,8 @@ def test_without_a_secret_for_card_tokens_order_does_not_start(key: str) -> None
     ended = run("order", **settings, TAILPACK_CARD_TOKEN_KEY=key)
     (line,) = ended.stderr.splitlines()
     assert ended.returncode == 2
-    assert "set TAILPACK_CARD_TOKEN_KEY to 16 random characters or more, or TAILPACK_DEMO=true" in line
+    assert "set TAILPACK_CARD_TOKEN_KEY to 16 random characters or more, " in line
+    assert "or TAILPACK_DEMO=true" in line
     assert not key or key not in line
 
 
@@ -45,6 +47,33 @@ def test_a_secret_for_card_tokens_is_not_told() -> None:
     ended = run("order", TAILPACK_CARD_TOKEN_KEY=key, TAILPACK_HTTP_PORT="seventy", TAILPACK_DEMO="perhaps")
     assert ended.returncode == 2
     assert key not in ended.stderr + ended.stdout
+
+
+@pytest.mark.parametrize(
+    ("held", "said"),
+    [
+        (None, "cannot be read (No such file or directory)"),
+        (b"", "is empty"),
+        (b"short", "16 char"),
+        (b"\xff" * 20, "is no text in UTF-8"),
+    ],
+)
+@pytest.mark.parametrize("name", ["CARD_TOKEN_KEY_FILE", "API_TOKEN_FILE"])
+def test_a_file_of_a_secret_that_holds_none_is_named(name: str, held: bytes | None, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "secret"
+    if held is not None:
+        file.write_bytes(held)
+    settings = {
+        "TAILPACK_BOOTSTRAP_SERVERS": "127.0.0.1:1",
+        "TAILPACK_PAYMENT_PARTITIONS": "3",
+        "TAILPACK_DEMO": "true",
+    }
+    ended = run("order", **settings, **{f"TAILPACK_{name}": str(file)})
+    (line,) = ended.stderr.splitlines()
+    assert ended.returncode == 2
+    assert line.startswith(f"order: TAILPACK_{name} = '{file}': ")
+    assert said in line
+    assert "short" not in line
 
 
 def test_a_taken_port_is_named_before_anything_else_is_tried() -> None:

@@ -18,6 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from autoscaler.live.launchers.pods import STUCK, pod_of
+from autoscaler.live.settings import kubeconfig
 from bench.scenario import Scenario, scenario_names
 from bench.startup import Startup
 from contracts.clock import steady_s
@@ -65,8 +66,7 @@ class Cluster:
             raise ClusterError(f"the cluster does not answer within {ASK_S:.0f} s: kubectl {words[0]}") from silent
         if done.returncode:
             said = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-            by = os.environ.get("KUBECONFIG", "~/.kube/config")
-            raise ClusterError(f"kubectl {words[0]}: {said or 'failed'} (kubeconfig {by})")
+            raise ClusterError(f"kubectl {words[0]}: {said or 'failed'} (kubeconfig {kubeconfig()})")
         return bytes(done.stdout)
 
 

@@ -16,6 +16,7 @@ from kubernetes import client, config
 from kubernetes.client import ApiException
 
 from autoscaler.live.plan_log import PlanLog
+from autoscaler.live.settings import kubeconfig
 from autoscaler.policies.keda_hpa import KedaHpaSettings
 from bench.cluster import ClusterError
 from contracts.clock import steady_s
@@ -51,10 +52,11 @@ class KedaReaction(msgspec.Struct, frozen=True, kw_only=True):
 def connect(context: str | None) -> client.ApiClient:
     """Return the way to the cluster of a kubeconfig's context; None: its current one. Raises ClusterError."""
     try:
-        return config.new_client_from_config(context=context)
+        return config.new_client_from_config(kubeconfig(), context)
     except config.ConfigException as wrong:
-        where = os.environ.get("KUBECONFIG", "~/.kube/config")
-        raise ClusterError(f"{where} cannot be used: {wrong}; set KUBECONFIG, or name a context that it has") from wrong
+        raise ClusterError(
+            f"{kubeconfig()} cannot be used: {wrong}; set KUBECONFIG, or name a context that it has"
+        ) from wrong
 
 
 def measure(

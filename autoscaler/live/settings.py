@@ -1,5 +1,6 @@
 """What the live autoscaler is told by its environment."""
 
+import os
 from dataclasses import dataclass
 
 from autoscaler.policies.settings import REPLICA_PREFIX, Guards, Scaling
@@ -44,6 +45,11 @@ class KubernetesSettings(Settings):
     """Context of the kubeconfig; empty: as a pod its own account, else the current one."""
     kubernetes_lease: str = setting("")
     """Lease by which one of several autoscalers leads and the others stand by; empty: whoever started last leads."""
+
+
+def kubeconfig() -> str:
+    """Return the path as the environment has it now; Kubernetes' own client looks only once, when it is imported."""
+    return os.environ.get("KUBECONFIG") or "~/.kube/config"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,8 +16,9 @@ from kafka_helpers import wait_for
 from launcher_contract import LauncherContract, World
 from pods import kubectl
 
-from autoscaler.live.launchers.api import Api
+from autoscaler.live.launchers.api import Api, ApiError
 from autoscaler.live.launchers.kubernetes import KubernetesLauncher
+from autoscaler.live.launchers.pods import Pod
 from contracts.journal import ReplicaChange
 from contracts.progress import ReplicaState
 
@@ -49,7 +50,7 @@ class Pods:
         self._environ = environ
         told = [{"name": name, "value": value} for name, value in environ.items()]
         named = {"fieldRef": {"fieldPath": "metadata.annotations['tailpack/replica']"}}
-        labels = {"app": DEPLOYMENT}
+        labels = {"app": DEPLOYMENT, "of": self.namespace}
         container = {
             "name": "replica",
             "image": self.image,
@@ -176,10 +177,7 @@ def test_what_is_not_there_is_one_sentence(nursery: Pods, environ: dict[str, str
 def _tried(nursery: Pods, environ: dict[str, str] | None = None, *, token: str = "", folder: Path | None = None) -> str:
     """Return what a launcher says that cannot be made, in a process that reads `environ`."""
     if folder:
-        admin = yaml.safe_load(Path(os.environ["KUBECONFIG"]).read_text())
-        admin["users"][0]["user"] = {"token": token}
-        (folder / "config").write_text(yaml.safe_dump(admin))
-        environ = {"KUBECONFIG": str(folder / "config")}
+        environ = {"KUBECONFIG": str(_as(token, folder))}
     code = (
         "import os\n"
         "from autoscaler.live.launcher import LauncherError\n"
@@ -217,6 +215,113 @@ def test_while_the_api_server_is_silent_replicas_live_and_it_is_told(
     world.hear("payment-1")
     world.until(ReplicaChange.READY, "payment-1")
     wait_for(lambda: not world.launcher.trouble, "that it is over")
+
+
+def test_a_replica_on_a_node_that_is_drained_is_replaced_where_there_is_room_again(nursery: Pods) -> None:
+    world = World(nursery, nursery.launcher())
+    world.scaler.request(["payment-0"])
+    first = world.hear()
+    world.until(ReplicaChange.READY)
+    node = nursery.named("payment-0")[0]["spec"]["nodeName"]
+    try:
+        kubectl("drain", node, f"--pod-selector=of={nursery.namespace}", "--timeout=60s")
+        world.until(ReplicaChange.DIED)
+        assert [one.incarnation for one in world.scaler.evictions] == [first.incarnation]
+        world.changes.clear()
+        world.until(ReplicaChange.STARTED)
+        if len(json.loads(kubectl("get", "nodes", "-o", "json"))["items"]) == 1:
+            wait_for(lambda: "unschedulable" in world.launcher.trouble, "why it does not start")
+    finally:
+        kubectl("uncordon", node)
+    wait_for(lambda: world.hear().incarnation != first.incarnation, "the report of its successor")
+    world.until(ReplicaChange.READY)
+    wait_for(lambda: not world.launcher.trouble, "that it is over")
+
+
+def test_a_pod_that_others_have_changed_meanwhile_is_looked_at_again(
+    nursery: Pods, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first name is given to a version of the pod that is not the newest any more."""
+    launcher = nursery.launcher()
+    api, answers = launcher._api, []
+    annotate = api.annotate
+
+    def raced(pod: Pod, notes: dict[str, str], **more: bool) -> dict:
+        if not answers:
+            nursery.kubectl("annotate", "pod", pod.name, "another=hand")
+        try:
+            answers.append(200)
+            return annotate(pod, notes, **more)
+        except ApiError as refused:
+            answers[-1] = refused.status
+            raise
+
+    monkeypatch.setattr(api, "annotate", raced)
+    world = World(nursery, launcher)
+    world.scaler.request(["payment-0"])
+    world.hear()
+    world.until(ReplicaChange.READY)
+    assert answers[0] == 409
+    assert not launcher.trouble
+
+
+def test_a_server_that_has_too_much_to_do_is_told_and_asked_again(
+    nursery: Pods, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own priority and fairness answers 429 to this one account, which has no seat."""
+    nursery.launcher().close()
+    account = f"system:serviceaccount:{nursery.namespace}:scaler"
+    nursery.kubectl("create", "serviceaccount", "scaler")
+    nursery.kubectl("create", "rolebinding", "scaler", "--clusterrole=edit", f"--serviceaccount={account[22:]}")
+    config = _as(nursery.kubectl("create", "token", "scaler").strip(), tmp_path)
+    with monkeypatch.context() as ours:
+        ours.setenv("KUBECONFIG", str(config))
+        world = World(nursery, nursery.launcher())
+    world.scaler.request(["payment-0"])
+    world.hear()
+    world.until(ReplicaChange.READY)
+    no_seat = {
+        "type": "Limited",
+        "limited": {
+            "nominalConcurrencyShares": 0,
+            "borrowingLimitPercent": 0,
+            "limitResponse": {"type": "Reject"},
+        },
+    }
+    everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "namespaces": ["*"]}
+    matched = {
+        "matchingPrecedence": 100,
+        "priorityLevelConfiguration": {"name": nursery.namespace},
+        "rules": [{"subjects": [{"kind": "User", "user": {"name": account}}], "resourceRules": [everything]}],
+    }
+    kinds = {"PriorityLevelConfiguration": no_seat, "FlowSchema": matched}
+    try:
+        for kind, spec in kinds.items():
+            about = {"apiVersion": "flowcontrol.apiserver.k8s.io/v1", "kind": kind}
+            kubectl(
+                "apply",
+                "-f",
+                "-",
+                given=yaml.safe_dump(about | {"metadata": {"name": nursery.namespace}, "spec": spec}),
+            )
+        world.scaler.request(["payment-0", "payment-1"])
+        wait_for(lambda: "Kubernetes refuses (429)" in world.launcher.trouble, "that it is told")
+        world.scaler.reconcile(world.reports)
+        assert world.scaler.ready("payment-0")
+    finally:
+        for kind in reversed(kinds):
+            kubectl("delete", kind, nursery.namespace)
+    world.hear("payment-1")
+    world.until(ReplicaChange.READY, "payment-1")
+    wait_for(lambda: not world.launcher.trouble, "that it is over")
+
+
+def _as(token: str, folder: Path) -> Path:
+    """Write a kubeconfig like ours with another account; return its path."""
+    config = yaml.safe_load(Path(os.environ["KUBECONFIG"]).read_text())
+    config["users"][0]["user"] = {"token": token}
+    (folder / "config").write_text(yaml.safe_dump(config))
+    return folder / "config"
 
 
 def _api_server() -> psutil.Process:

@@ -1,7 +1,6 @@
 """A Deployment, its pods and a Lease at the API server. Each call has a deadline, each failure is one sentence."""
 
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -12,7 +11,7 @@ from urllib3.exceptions import HTTPError
 
 from autoscaler.live.launcher import LauncherError
 from autoscaler.live.launchers.pods import Pod, Raw
-from autoscaler.live.settings import KubernetesSettings
+from autoscaler.live.settings import KubernetesSettings, kubeconfig
 
 CONNECT_S: Final = 1.0
 ANSWER_S: Final = 3.0
@@ -43,11 +42,10 @@ class Api:
             if not context and IN_CLUSTER.exists():
                 config.load_incluster_config(configuration)
             else:
-                config.load_kube_config(context=context or None, client_configuration=configuration)
+                config.load_kube_config(kubeconfig(), context or None, configuration)
         except config.ConfigException as wrong:
-            where = os.environ.get("KUBECONFIG", "~/.kube/config")
             raise LauncherError(
-                f"no way to Kubernetes by {where}: {wrong}; set KUBECONFIG or TAILPACK_KUBERNETES_CONTEXT"
+                f"no way to Kubernetes by {kubeconfig()}: {wrong}; set KUBECONFIG or TAILPACK_KUBERNETES_CONTEXT"
             ) from wrong
         configuration.retries = False  # whoever calls knows when to try again
         self.namespace = namespace or _own_namespace(context)
@@ -182,6 +180,6 @@ def _own_namespace(context: str) -> str:
     """Return the namespace that we are in, or that the kubeconfig's context names."""
     if not context and IN_CLUSTER.exists():
         return IN_CLUSTER.read_text(encoding="utf-8").strip()
-    contexts, active = config.list_kube_config_contexts()
+    contexts, active = config.list_kube_config_contexts(kubeconfig())
     chosen = next((one for one in contexts if one["name"] == context), active)
     return str(chosen["context"].get("namespace", "default"))

@@ -34,6 +34,7 @@ def project(images: None, tmp_path: Path) -> Iterator[Path]:
         compose(tmp_path, "down", "--volumes", "--timeout", "5", timeout=120)
 
 
+TLS = ("--file", "docker-compose.yml", "--file", "infra/docker/tls.yml")
 REPLICAS = ("--file", "docker-compose.yml", "--file", "infra/docker/replicas.yml")
 
 
@@ -60,6 +61,36 @@ def test_two_commands_end_in_a_report_that_finds_every_order_done_once_and_in_ti
     assert "Traceback" not in logs
     left = docker("ps", "--all", "--quiet", "--filter", "label=tailpack.group=demo.payment", capture_output=True)
     assert left.stdout == "", "the autoscaler stops and removes its replicas"
+
+
+def test_with_tls_and_a_login_every_client_enters_and_nobody_else(project: Path) -> None:
+    """Twenty seconds of load; then a client without the certificate's authority, and one without the password."""
+    load = "tailpack load demo --duration-s 20 --bootstrap-servers kafka:9092 --namespace demo --out /out"
+    login = ("--client-properties", "/tls/client.properties")
+    stranger = ["tailpack", "topics", "create", "demo", "--bootstrap-servers", "kafka:9092", "--namespace", "other"]
+    wrong = 'sed "s|^sasl.password.file=.*|sasl.password=wrong|" /tls/client.properties >/tmp/p && exec "$@"'
+    try:
+        done = compose(project, *TLS, "run", "--rm", "load", *load.split(), *login, capture_output=True, timeout=RUN_S)
+        assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+        in_run = ("run", "--rm", "--no-deps")
+        report = compose(project, *TLS, *in_run, "report", capture_output=True, timeout=RUN_S)
+        refused = [
+            compose(project, *TLS, *in_run, "topics", *words, capture_output=True, timeout=120)
+            for words in (stranger, ["sh", "-c", wrong, "sh", *stranger, "--client-properties", "/tmp/p"])  # noqa: S108  in a container
+        ]
+        logs = compose(project, *TLS, "logs", "--no-color", capture_output=True, timeout=60).stdout
+        secret = compose(project, *TLS, *in_run, "topics", "cat", "/tls/password", capture_output=True).stdout.strip()
+    finally:
+        compose(project, *TLS, "down", "--volumes", "--timeout", "20", timeout=120)
+    assert report.returncode == 0, f"{report.stdout}\n{report.stderr}\n{logs[-20_000:]}"
+    result = json.loads((project / "out" / "demo" / "result.json").read_text(encoding="utf-8"))
+    assert 0 < result["effects"]["orders"] == result["effects"]["exactly_once"]
+    assert "Traceback" not in logs
+    assert len(secret) == 32
+    assert secret not in logs
+    for one in refused:
+        assert one.returncode == 2
+        assert "Kafka at kafka:9092 " in one.stderr
 
 
 @pytest.mark.parametrize("service", ["autoscaler", "report"])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-SCRIPTS = sorted([*(ROOT / "infra").glob("*.sh"), ROOT / ".ci" / "run"])
+SCRIPTS = sorted([*(ROOT / "infra").rglob("*.sh"), ROOT / ".ci" / "run"])
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)

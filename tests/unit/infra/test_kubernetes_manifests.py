@@ -10,6 +10,7 @@ import yaml
 
 from autoscaler.live.settings import AutoscalerSettings
 from contracts.connection import Connection
+from contracts.logs import LogSettings
 from services.common.faust_app import ServiceSettings
 from services.order.app import OrderSettings
 from services.payment.settings import ReplicaSettings
@@ -67,7 +68,7 @@ def test_each_variable_is_a_setting_of_its_process(app):
 
 
 def test_each_common_setting_is_one_that_somebody_declares():
-    known = {one.name for kind in (*READ_BY.values(), Connection) for one in fields(kind)}
+    known = {one.name for kind in (*READ_BY.values(), Connection, LogSettings) for one in fields(kind)}
     for path in BASE.parent.rglob("kustomization.yaml"):
         for generator in documents(path)[0].get("configMapGenerator", []):
             names = [literal.partition("=")[0] for literal in generator["literals"]]

@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -34,13 +37,32 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
         return load_scenario(self.scenario, {**dict(self.changes), "autoscaler.policy": self.policy, "seed": self.seed})
 
     def key(self, version: str) -> str:
-        """Return what stands for the result as long as `version`, that of the code, and its scenario stay."""
-        return sha256(msgspec.json.encode((version, self.way, self.question()))).hexdigest()[:24]
+        """Return what stands for the result as long as `version`, that of the code, and its scenario stay.
+
+        And the code of the package that brings the policy, where it is not ours.
+        """
+        told = (version, package_version(self.policy), self.way, self.question())
+        return sha256(msgspec.json.encode(told)).hexdigest()[:24]
 
     def __str__(self) -> str:
         changes = "".join(f", {key}={value}" for key, value in self.changes)
         way = f" ({self.way})" if self.way else ""
         return f"{self.scenario}, {self.policy}{way}, seed {self.seed}{changes}"
+
+
+def package_version(policy: str) -> str:
+    """Return a fingerprint of the code that a package's policy comes with; empty for ours and for unknown ones."""
+    from autoscaler.policies.registry import GROUP, POLICIES  # noqa: PLC0415  as in `question`
+
+    offer = next(iter(entry_points(group=GROUP, name=policy)), None)
+    spec = find_spec(offer.module.partition(".")[0]) if offer and policy not in POLICIES else None
+    if spec is None or spec.origin is None:
+        return ""
+    files = (path for folder in spec.submodule_search_locations or () for path in Path(folder).rglob("*.py"))
+    digest = sha256()
+    for path in sorted({Path(spec.origin), *files}):
+        digest.update(str(path).encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
 
 
 def experiment(scenario: str, policy: str, *, seed: int = 1, changes: Mapping[str, Any] | None = None) -> Experiment:

@@ -5,7 +5,14 @@ import sys
 
 import pytest
 
-from autoscaler.policies.registry import POLICIES, all_policies, make_policy, policy_factory, policy_names
+from autoscaler.policies.registry import (
+    POLICIES,
+    all_policies,
+    make_policy,
+    policy_factory,
+    policy_names,
+)
+from bench.experiments.experiment import experiment, package_version
 
 MODULE = """
 from autoscaler.policies.registry import POLICIES, PolicyFactory
@@ -60,6 +67,15 @@ def test_a_policy_of_a_package_is_made_as_ours_are():
     assert policy_names()[: len(POLICIES)] == list(POLICIES)
     assert set(policy_names()) == {*POLICIES, *OFFERS}
     assert policy_factory("linear") is POLICIES["linear"], "ours come first"
+
+
+def test_a_kept_result_follows_the_code_of_the_package(tmp_path):
+    keys = [experiment("smoke", "good").key("1")]
+    assert experiment("smoke", "good").key("1") == keys[0]
+    (tmp_path / "stranger.py").write_text(MODULE + "\n# another version\n")
+    keys.append(experiment("smoke", "good").key("1"))
+    assert keys[0] != keys[1]
+    assert package_version("linear") == package_version("absent") == ""
 
 
 @pytest.mark.parametrize(

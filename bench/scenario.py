@@ -12,10 +12,10 @@ from autoscaler.policies.registry import make_policy, policy_factory
 from autoscaler.policies.settings import Guards, Scaling
 from bench.sections import OPTIONS, SECTIONS, Heading, Load, Payment, Simulation
 from contracts.delivery import RUNTIMES, Delivery
-from contracts.settings import Rule, Settings, Values, contradictions, told, unknown
+from contracts.settings import Rule, Settings, Values, contradictions, picked, told, unknown
 from contracts.target import Target
 from contracts.validation import InvalidSettingsError, well_formed
-from loadgen.schedule import Split
+from loadgen.schedule import Bursts, Split
 from loadgen.spec import RULES, LoadSpec
 from loadgen.workloads import WORKLOADS
 
@@ -49,6 +49,7 @@ class Scenario(Heading):
             partitions=self.payment.partitions,
             latency_target_s=self.target.latency_target_s,
             invalid_share=self.load.invalid_share,
+            **picked(self.load, Bursts),
         )
 
     def for_live(self) -> "Scenario":

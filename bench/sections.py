@@ -11,7 +11,7 @@ from contracts.events import Grouping
 from contracts.membership import Membership, Work, takes_some_time
 from contracts.settings import DAY_S, Rule, Settings, Values, required, setting
 from contracts.target import Target
-from loadgen.schedule import Spacing, Split
+from loadgen.schedule import Bursts, Spacing, Split
 from loadgen.spec import Topology
 
 NAME: Final = re.compile("[a-z0-9][a-z0-9-]{0,40}")
@@ -39,7 +39,7 @@ class Heading(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Load(Settings):
+class Load(Bursts):
     """What is sent."""
 
     workload: str

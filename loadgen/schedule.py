@@ -1,13 +1,16 @@
 """A schedule: each event of a workload with its intended time and its partition. Pure and seeded."""
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import Final
+from functools import partial
+from typing import Final, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from contracts.settings import Rule, Settings, Values, setting
 from loadgen.shapes import IntArray
 
 SECOND_US: Final = 1_000_000
@@ -17,7 +20,7 @@ class Spacing(StrEnum):
     """Where the events of a second lie inside it."""
 
     BURST = "burst"
-    """All at its start."""
+    """All at its start, or as `Bursts` says."""
     SMOOTH = "smooth"
     """Evenly."""
     POISSON = "poisson"
@@ -35,6 +38,51 @@ class Split(StrEnum):
     """As the workload's own table says."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Bursts(Settings):
+    """When bursts come, where the spacing is `burst`."""
+
+    burst_period_s: float = setting(1.0, "s", least=0.1, most=600)
+    """From one burst to the next. Each carries what the rate brings within its period."""
+    burst_phase_s: float | Literal["random"] = setting(0.0, "s", least=0)
+    """When the first one comes, within its period; `random`: drawn by the seed."""
+    burst_jitter_s: float = setting(0.0, "s", least=0)
+    """Each one comes later by a random time up to this, the period at most."""
+
+    @classmethod
+    def rules(cls) -> tuple[tuple[str, Rule], ...]:
+        """Return the base's rules and: bursts stay in their order."""
+        return (*super().rules(), *BURST_RULES)
+
+    def phase_s(self, seed: int) -> float:
+        """Return the phase; where it is random, what the seed draws."""
+        told = self.burst_phase_s
+        return _chance(seed)[2].uniform(0, self.burst_period_s) if isinstance(told, str) else told
+
+
+def _within_period(most: bool, name: str, values: Values) -> str | None:
+    value, period_s = values[name], values["burst_period_s"]
+    if isinstance(value, str) or value < period_s or (most and value == period_s):
+        return None
+    return f"must be {'at most' if most else 'less than'} burst_period_s, {period_s:g} s"
+
+
+def _bursts_come(values: Values) -> str | None:
+    changed = [one.name for one in fields(Bursts) if values[one.name] != one.default]
+    if not changed or values["spacing"] is Spacing.BURST:
+        return None
+    return f"has no bursts: leave out {', '.join(changed)}, or take 'burst'"
+
+
+BURST_RULES: Final[tuple[tuple[str, Rule], ...]] = (
+    ("burst_phase_s", partial(_within_period, False, "burst_phase_s")),
+    ("burst_jitter_s", partial(_within_period, True, "burst_jitter_s")),
+    ("spacing", _bursts_come),
+)
+"""(Setting that is blamed, rule). The last concerns a record with a `spacing`."""
+EACH_SECOND: Final = Bursts()
+
+
 @dataclass(frozen=True, slots=True)
 class Schedule:
     """Row k is event number k. Both arrays have one entry per event."""
@@ -47,33 +95,49 @@ class Schedule:
         return len(self.offset_us)
 
 
-def build_schedule(counts: IntArray, *, spacing: Spacing, split: Split, partitions: int, seed: int) -> Schedule:
+def build_schedule(
+    counts: IntArray, *, spacing: Spacing, split: Split, partitions: int, seed: int, bursts: Bursts = EACH_SECOND
+) -> Schedule:
     """Turn events per second into events.
 
     counts: shape (seconds,), or (seconds, partitions) with `Split.TABLE`.
     Raises ValueError where the shape of `counts` does not fit the split.
     """
     everything = int(counts.sum()) + 1
-    chunks = list(schedule_chunks(counts, everything, spacing=spacing, split=split, partitions=partitions, seed=seed))
+    chunks = list(
+        schedule_chunks(
+            counts, everything, spacing=spacing, split=split, partitions=partitions, seed=seed, bursts=bursts
+        )
+    )
     return chunks[0] if chunks else Schedule(np.zeros(0, np.int64), np.zeros(0, np.int32))
 
 
 def schedule_chunks(
-    counts: IntArray, chunk_events: int, *, spacing: Spacing, split: Split, partitions: int, seed: int
+    counts: IntArray,
+    chunk_events: int,
+    *,
+    spacing: Spacing,
+    split: Split,
+    partitions: int,
+    seed: int,
+    bursts: Bursts = EACH_SECOND,
 ) -> Iterator[Schedule]:
-    """Yield the very events of `build_schedule` in parts of whole seconds, so that a run may exceed the memory.
+    """Yield the very events of `build_schedule` in parts of whole seconds (bursts): a run may exceed the memory.
 
     chunk_events: a part ends with the second in which it reaches so many events; events/s should be far below it.
     Raises ValueError where the shape of `counts` does not fit the split.
     """
     if counts.shape[1:] != ((partitions,) if split is Split.TABLE else ()):
         raise ValueError(f"split {split} over {partitions} partitions does not fit counts of shape {counts.shape}")
-    inside, among = (np.random.default_rng(one) for one in np.random.SeedSequence(seed).spawn(2))
-    per_second = counts.sum(axis=1) if split is Split.TABLE else counts
+    inside, among, _, late = _chance(seed)
+    begin_us = np.arange(len(counts)) * SECOND_US
+    if spacing is Spacing.BURST and bursts != EACH_SECOND:
+        begin_us, counts = _bursts(counts, bursts, bursts.phase_s(seed), late)
+    sizes = counts.sum(axis=1) if split is Split.TABLE else counts
     first = 0
-    for begin, end in _parts(per_second, chunk_events):
-        total = per_second[begin:end]
-        offset_us = np.repeat(np.arange(begin, end), total) * SECOND_US + _inside_us(total, spacing, inside)
+    for begin, end in _parts(sizes, chunk_events):
+        total = sizes[begin:end]
+        offset_us = np.repeat(begin_us[begin:end], total) + _inside_us(total, spacing, inside)
         if split is Split.TABLE:
             labels = _interleaved(counts[begin:end])
         elif split is Split.RANDOM:
@@ -88,9 +152,28 @@ def schedule_chunks(
         yield Schedule(offset_us, labels.astype(np.int32))
 
 
-def _parts(per_second: IntArray, chunk_events: int) -> Iterator[tuple[int, int]]:
-    """Yield [begin, end) of successive seconds, as few as hold `chunk_events`."""
-    reached = np.cumsum(per_second)
+def _chance(seed: int) -> list[np.random.Generator]:
+    """Return where chance comes from: times inside a second, partitions, the phase of bursts, their jitter."""
+    return [np.random.default_rng(one) for one in np.random.SeedSequence(seed).spawn(4)]
+
+
+def _bursts(counts: IntArray, bursts: Bursts, phase_s: float, random: np.random.Generator) -> tuple[IntArray, IntArray]:
+    """Return when each burst comes (µs, never after the last second), and its events, shaped as the counts."""
+    seconds, period_s = len(counts), bursts.burst_period_s
+    number = math.ceil(round(seconds / period_s, 9))
+    edges_s = np.minimum(np.round(np.arange(number + 1) * period_s, 9), seconds)
+    reached = np.concatenate([np.zeros_like(counts[:1]), np.cumsum(counts, axis=0)])
+    second = edges_s.astype(np.int64)
+    share = (edges_s - second).reshape(-1, *[1] * (counts.ndim - 1))
+    rest = reached[np.minimum(second + 1, seconds)] - reached[second]
+    carried = np.diff(reached[second] + np.floor(rest * share).astype(np.int64), axis=0)
+    begin_s = edges_s[:-1] + phase_s + random.uniform(0, bursts.burst_jitter_s, number)
+    return np.minimum((begin_s * SECOND_US).astype(np.int64), seconds * SECOND_US - 1), carried
+
+
+def _parts(sizes: IntArray, chunk_events: int) -> Iterator[tuple[int, int]]:
+    """Yield [begin, end) of successive seconds or bursts, as few as hold `chunk_events`."""
+    reached = np.cumsum(sizes)
     begin, before = 0, 0
     while begin < len(reached):
         end = min(int(np.searchsorted(reached, before + chunk_events)) + 1, len(reached))

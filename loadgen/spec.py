@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import msgspec
 
 from contracts.events import Grouping
-from contracts.settings import Rule, Settings, Values, contradictions, setting
+from contracts.settings import Rule, Settings, Values, contradictions, picked, setting
 from contracts.validation import InvalidSettingsError
-from loadgen.schedule import Schedule, Spacing, Split, build_schedule
+from loadgen.schedule import BURST_RULES, Bursts, Schedule, Spacing, Split, build_schedule
 from loadgen.workloads import WORKLOADS
 
 
@@ -39,6 +39,10 @@ class LoadSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Partitions of `payments.requested`."""
     latency_target_s: Annotated[float, msgspec.Meta(gt=0)]
     """W: a generator whose p99 lateness exceeds 5 % of it makes the run invalid."""
+    burst_period_s: Annotated[float, msgspec.Meta(gt=0)] = 1.0
+    burst_phase_s: float | Literal["random"] = 0.0
+    burst_jitter_s: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    """When bursts come, as `Bursts` has it."""
     invalid_share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
     """Share of orders that Order must refuse. Pipeline only."""
 
@@ -51,7 +55,12 @@ class LoadSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         """Return the events to send, with their times and partitions."""
         counts = WORKLOADS[self.workload].events(self.duration_s)
         return build_schedule(
-            counts, spacing=self.spacing, split=self.split, partitions=self.partitions, seed=self.seed
+            counts,
+            spacing=self.spacing,
+            split=self.split,
+            partitions=self.partitions,
+            seed=self.seed,
+            bursts=Bursts(**picked(self, Bursts)),
         )
 
 
@@ -136,5 +145,6 @@ RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("partitions", _partitions_fit_table),
     ("grouping", _grouping_keeps_table),
     ("invalid_share", _somebody_validates),
+    *BURST_RULES,
 )
 """(Field of LoadSpec that is blamed, rule) for what cannot be true together."""

@@ -30,6 +30,8 @@ class SimulationResult(msgspec.Struct, frozen=True, kw_only=True):
     """Of it, spent in the policy."""
     lost: int = 0
     duplicates: int = 0
+    phase_s: float = 0.0
+    """When the first burst comes after the full second."""
 
     @property
     def regret(self) -> float:

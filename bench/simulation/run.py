@@ -71,6 +71,7 @@ def analyse(scenario: Scenario, sent: Sent, run: Run, *, wall_s: float) -> Simul
         policy_s=run.policy_s,
         lost=lost,
         duplicates=run.duplicates,
+        phase_s=sent.bursts.phase_s(sent.seed),
     )
 
 

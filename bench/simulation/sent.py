@@ -9,8 +9,9 @@ import numpy as np
 
 from autoscaler.simulator.arrivals import Arrivals, Workload
 from bench.scenario import Scenario
+from contracts.settings import picked
 from contracts.validation import InvalidSettingsError
-from loadgen.schedule import SECOND_US, Schedule, Spacing, Split, schedule_chunks
+from loadgen.schedule import EACH_SECOND, SECOND_US, Bursts, Schedule, Spacing, Split, schedule_chunks
 from loadgen.shapes import IntArray
 from loadgen.trace import Trace, parse_trace
 from loadgen.workloads import WORKLOADS
@@ -29,6 +30,7 @@ class Sent:
     split: Split
     partitions: int
     seed: int
+    bursts: Bursts = EACH_SECOND
 
     @property
     def duration_s(self) -> int:
@@ -59,13 +61,15 @@ class Sent:
             split=self.split,
             partitions=self.partitions,
             seed=self.seed,
+            bursts=self.bursts,
         )
 
     def table(self) -> IntArray:
         """Return the events of each second and partition, shape (seconds, partitions)."""
-        if self.split is Split.TABLE:
+        in_their_second = self.bursts == EACH_SECOND
+        if self.split is Split.TABLE and in_their_second:
             return self.counts
-        if self.split is Split.EVEN:
+        if self.split is Split.EVEN and in_their_second:
             reached = np.concatenate([[0], np.cumsum(self.counts)])[:, None]
             return np.diff((reached - np.arange(self.partitions) + self.partitions - 1) // self.partitions, axis=0)
         table = np.zeros((self.duration_s, self.partitions), dtype=np.int64)
@@ -93,7 +97,8 @@ def sent_by(scenario: Scenario, trace: Trace | None = None) -> Sent:
         _fits(scenario, trace.name, partitions)
     else:
         counts = workload.spread(trace.counts) if split is Split.TABLE else trace.counts
-    return Sent(counts, scenario.load.spacing, split, partitions, scenario.seed)
+    bursts = Bursts(**picked(scenario.load, Bursts))
+    return Sent(counts, scenario.load.spacing, split, partitions, scenario.seed, bursts)
 
 
 def _fits(scenario: Scenario, name: str, partitions: int) -> None:

@@ -6,12 +6,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from loadgen.schedule import SECOND_US, Schedule, Spacing, Split, build_schedule, schedule_chunks
+from loadgen.schedule import SECOND_US, Bursts, Schedule, Spacing, Split, build_schedule, schedule_chunks
 
 counts_1d = arrays(np.int64, st.integers(1, 8), elements=st.integers(0, 40))
 counts_2d = arrays(np.int64, st.tuples(st.integers(1, 6), st.integers(1, 5)), elements=st.integers(0, 20))
 spacings = st.sampled_from(Spacing)
 seeds = st.integers(0, 2**32)
+
+
+@st.composite
+def all_bursts(draw: st.DrawFn) -> Bursts:
+    period_s = draw(st.sampled_from([0.1, 0.7, 0.95, 1.0, 1.3, 7.0]))
+    shares = st.floats(0, 1, exclude_max=True)
+    phase_s = draw(st.one_of(st.just("random"), shares.map(lambda share: share * period_s)))
+    return Bursts(burst_period_s=period_s, burst_phase_s=phase_s, burst_jitter_s=draw(shares) * period_s)
 
 
 def table_of(schedule: Schedule, seconds: int, partitions: int) -> np.ndarray:
@@ -50,6 +58,48 @@ def test_the_parts_of_a_schedule_are_the_schedule(table, spacing, split, chunk_e
     assert np.concatenate([part.offset_us for part in parts]).tolist() == whole.offset_us.tolist()
     assert np.concatenate([part.partition for part in parts]).tolist() == whole.partition.tolist()
     assert all(len(part) >= chunk_events for part in parts[:-1])
+
+
+@given(counts_2d, all_bursts(), st.sampled_from(Split), st.integers(1, 60), seeds)
+def test_bursts_at_other_times_carry_the_same_events_in_order(table, bursts, split, chunk_events, seed) -> None:
+    counts = table if split is Split.TABLE else table.sum(axis=1)
+    how = {"spacing": Spacing.BURST, "split": split, "partitions": table.shape[1], "seed": seed, "bursts": bursts}
+    whole, parts = build_schedule(counts, **how), list(schedule_chunks(counts, chunk_events, **how))
+    assert len(whole) == counts.sum()
+    assert (np.diff(whole.offset_us) >= 0).all()
+    assert ((whole.offset_us >= 0) & (whole.offset_us < len(counts) * SECOND_US)).all()
+    assert np.concatenate([part.offset_us for part in parts]).tolist() == whole.offset_us.tolist()
+    assert np.concatenate([part.partition for part in parts]).tolist() == whole.partition.tolist()
+    if split is Split.TABLE:
+        assert np.bincount(whole.partition, minlength=table.shape[1]).tolist() == table.sum(axis=0).tolist()
+
+
+def test_a_burst_carries_what_the_rate_brings_within_its_period() -> None:
+    bursts = Bursts(burst_period_s=0.5, burst_phase_s=0.25)
+    counts = np.array([4, 2])
+    schedule = build_schedule(counts, spacing=Spacing.BURST, split=Split.EVEN, partitions=1, seed=0, bursts=bursts)
+    assert schedule.offset_us.tolist() == [250_000] * 2 + [750_000] * 2 + [1_250_000, 1_750_000]
+
+
+def test_a_random_phase_is_the_seed_s_and_jitter_is_within_its_bounds() -> None:
+    random = Bursts(burst_phase_s="random", burst_jitter_s=0.2)
+    phases = {random.phase_s(seed) for seed in range(20)}
+    assert len(phases) == 20
+    assert max(phases) - min(phases) > 0.5
+    begin_us = build_schedule(
+        np.ones(50, np.int64), spacing=Spacing.BURST, split=Split.EVEN, partitions=1, seed=3, bursts=random
+    ).offset_us[:-1]
+    late_s = begin_us / SECOND_US - np.arange(49) - random.phase_s(3)
+    assert late_s.min() >= -1e-6
+    assert 0.15 < late_s.max() <= 0.2
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"burst_phase_s": 1.0}, {"burst_period_s": 0.5, "burst_jitter_s": 0.6}, {"burst_period_s": 0.0}]
+)
+def test_bursts_that_would_pass_each_other_are_refused(wrong) -> None:
+    with pytest.raises(ValueError, match=f"{list(wrong)[-1]} = "):
+        Bursts(**wrong)
 
 
 def test_a_burst_is_intended_at_the_start_of_its_second() -> None:

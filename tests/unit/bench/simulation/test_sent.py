@@ -19,8 +19,11 @@ def table_of(chunks, seconds, partitions):
     return table
 
 
-def test_the_events_are_those_that_a_live_run_would_send() -> None:
-    scenario = load_scenario("w1", {"split": "random", "seed": 3})
+@pytest.mark.parametrize(
+    "bursts", [{}, {"burst_phase_s": "random", "burst_jitter_s": 0.3}, {"burst_period_s": 1.3, "burst_phase_s": 0.4}]
+)
+def test_the_events_are_those_that_a_live_run_would_send(bursts) -> None:
+    scenario = load_scenario("w1", {"split": "random", "seed": 3, **bursts})
     (chunk,) = sent_by(scenario).workload()
     live = scenario.load_spec().schedule()
     assert np.array_equal(chunk.intended_us, live.offset_us)
@@ -37,7 +40,14 @@ def test_w1_is_spread_evenly_in_simulation_and_at_random_live_unless_something_e
 
 @pytest.mark.parametrize(
     ("name", "changes"),
-    [("w1", {}), ("w1", {"split": "random"}), ("w1", {"spacing": "poisson", "split": "random"}), ("w1-skew9", {})],
+    [
+        ("w1", {}),
+        ("w1", {"split": "random"}),
+        ("w1", {"spacing": "poisson", "split": "random"}),
+        ("w1-skew9", {}),
+        ("w1", {"burst_period_s": 0.7}),
+        ("w1-skew9", {"burst_phase_s": 0.9, "burst_jitter_s": 0.5}),
+    ],
 )
 def test_the_table_counts_the_events_of_each_second_and_partition(name, changes) -> None:
     sent = sent_by(load_scenario(name, changes))

@@ -7,7 +7,7 @@ errors are kept for two distances, the next interval and the lead that a change 
 
 from collections import deque
 from math import ceil
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,8 @@ from autoscaler.model import GroupObservation
 Floats = NDArray[np.float64]
 
 SHAPES: Final = 8
-"""Intervals whose shapes are averaged: enough for a pattern to show, few enough to follow when it changes."""
+"""Intervals whose shapes are looked at: enough for a pattern to show, few enough to follow when it changes."""
+ALIKE: Final = 1e-9
 SLOT_S: Final = 0.1
 """Of a world that does not say how events lay: all of an interval are taken to be one burst in its last slot."""
 SMOOTHING: Final = ((1.0, 0.0), (1.0, 1.0), (0.7, 0.2), (0.3, 0.06), (0.1, 0.01))
@@ -33,6 +34,23 @@ MEMORY: Final = 0.95
 """Weight of an error after one more interval: errors of the last 20 or so decide."""
 REMEMBERED: Final = 20
 """Intervals in which a fall is looked for."""
+
+
+class Shape(NamedTuple):
+    """The share of an interval's events that each slot gets."""
+
+    own: Floats
+    """By partition, shape (slots, partitions). One that was silent is taken to be like all."""
+    together: Floats
+    """Of all events, shape (slots,)."""
+
+    @classmethod
+    def of(cls, slots: Floats) -> "Shape":
+        """Return the shape of events by slot and partition; evenly where there are none."""
+        by_slot, events = slots.sum(axis=1), slots.sum(axis=0)
+        total = by_slot.sum()
+        together = by_slot / total if total > 0 else np.full(len(slots), 1.0 / len(slots))
+        return cls(np.where(events > 0, slots / np.maximum(events, 1.0), together[:, None]), together)
 
 
 class ArrivalHistory:
@@ -64,17 +82,20 @@ class ArrivalHistory:
         self._intervals.append(slots)
         return np.asarray(slots.sum(axis=0))
 
-    def shape(self) -> Floats:
-        """Return the share of all events of an interval that each slot gets, shape (slots,)."""
-        together = np.sum(self._intervals, axis=0).sum(axis=1)
-        events = together.sum()
-        return np.asarray(together / events if events > 0 else np.full(len(together), 1.0 / len(together)))
+    @property
+    def last(self) -> Floats:
+        """The last interval, shape (slots, partitions)."""
+        return self._intervals[-1]
 
-    def shapes(self) -> Floats:
-        """Return the same by partition, shape (slots, partitions). One that was silent is taken to be like all."""
-        total = np.sum(self._intervals, axis=0)
-        events = total.sum(axis=0)
-        return np.asarray(np.where(events > 0, total / np.maximum(events, 1.0), self.shape()[:, None]))
+    def shapes(self) -> list[Shape]:
+        """Return how events may lie in an interval: as in each of the last ones; one shape where they lay alike.
+
+        They are not averaged: a burst that drifts through the interval would look like a stream.
+        """
+        average = Shape.of(np.sum(self._intervals, axis=0))
+        each = [Shape.of(slots) if slots.any() else average for slots in self._intervals]
+        alike = all(np.allclose(one.own, average.own, rtol=0, atol=ALIKE) for one in each)
+        return [average] if alike else each
 
     def waiting(self, lag: Floats, reach_s: float) -> Floats:
         """Return which events wait, by age: the newest `lag` events of each partition, shape (slots, partitions).

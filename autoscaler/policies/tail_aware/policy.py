@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from math import ceil
+from statistics import fmean
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from autoscaler.policies.planning import change, hold, number
 from autoscaler.policies.settings import PolicySettings
 from autoscaler.policies.tail_aware.forecast import ArrivalHistory, Demand, uncommitted_left_out
 from autoscaler.policies.tail_aware.memory import Budget, Handovers, Patience, StartUps
-from autoscaler.policies.tail_aware.prediction import capacity_of, late_for_certain, predicted
+from autoscaler.policies.tail_aware.prediction import capacity_of, late_already, late_for_certain, predicted
 from autoscaler.policies.tail_aware.proposals import needed, proposals
 from autoscaler.policies.tail_aware.situation import Candidate, Situation, outlook
 from contracts.settings import Settings, setting
@@ -58,6 +59,8 @@ class TailAware:
         self._handovers = Handovers()
         self._startups = StartUps()
         self._patience = Patience(self.options.patience_s)
+        self._before: tuple[Situation, Candidate] | None = None
+        """The tick before, and what was chosen then."""
 
     def decide(self, observation: GroupObservation) -> Decision:
         """Return the cheapest plan; a hold where that is the present one."""
@@ -66,8 +69,17 @@ class TailAware:
         now = self._forecast(observation)
         found = [predicted(now, plan) for plan in proposals(now)]
         chosen = self._choose(observation, now, found)
-        self._budget.book(late_for_certain(now, chosen), now.arrived)
+        self._book(now, chosen)
         return self._decision(observation, now, chosen, found)
+
+    def _book(self, now: Situation, chosen: Candidate) -> None:
+        """Book the late ones of the last interval: those that were served since, and those that still wait."""
+        arrived = self._history.last
+        late = late_for_certain(now, chosen, arrived)
+        if self._before is not None and len(self._before[0].owners) == len(now.owners):
+            late += late_already(*self._before, arrived)
+        self._before = now, chosen
+        self._budget.book(late, now.arrived)
 
     def _forecast(self, observation: GroupObservation) -> Situation:
         """Learn from the tick; return what waits, what is expected, and what plans are compared by."""
@@ -82,7 +94,8 @@ class TailAware:
         self._demand.observe(counts, lead=ahead.intervals[-1])
         target_s = max(history.slot_s, self.settings.latency_target_s - observation.overhead_s)
         demand = [self._demand.ahead(intervals) for intervals in ahead.intervals]
-        shapes, shape = history.shapes(), history.shape()
+        shapes = history.shapes()
+        slots = ceil(ahead.until_s / history.slot_s - 1e-9)
         index = {name: number for number, name in enumerate(observation.replica_names)}
         owners = np.array(
             [index.get(observation.assignment.get(load.partition, ""), -1) for load in observation.partitions], np.int64
@@ -94,18 +107,17 @@ class TailAware:
             waiting=history.waiting(
                 uncommitted_left_out(lag, owners, rates * observation.commit_age_s), self.settings.latency_target_s
             ),
-            expected=np.concatenate([shapes * events for events in demand])[
-                : ceil(ahead.until_s / history.slot_s - 1e-9)
-            ],
+            expected=tuple(np.concatenate([one.own * events for events in demand])[:slots] for one in shapes),
             paid_s=ahead.near_s,
             variance=self._demand.variance(),
             sizes=np.maximum(demand[0], demand[-1]),
-            shape=shape,
             owners=owners,
             in_handover_s=self._handovers.remaining_s(observation),
             rates=rates,
             typical_rate=observation.service_rate,
-            capacity=capacity_of(shape, observation.service_rate, history.slot_s, target_s),
+            capacity=fmean(
+                capacity_of(one.together, observation.service_rate, history.slot_s, target_s) for one in shapes
+            ),
             slot_s=history.slot_s,
             target_s=target_s,
             pause_s=observation.rebalance_time_s,
@@ -167,7 +179,7 @@ def _weighed(now: Situation, chosen: Candidate, found: list[Candidate]) -> Itera
 
 def _in_sla(now: Situation, one: Candidate) -> float:
     """Return the share of the events looked at that would be in time."""
-    events = max(1.0, float(now.waiting.sum() + now.expected.sum()))
+    events = max(1.0, float(now.waiting.sum() + now.expected[0].sum()))
     return min(1.0, max(0.0, 1 - one.late / events))
 
 

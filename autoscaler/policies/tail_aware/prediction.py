@@ -5,7 +5,7 @@ can do), each is due W later, and those that a full queue pushes beyond that are
 """
 
 from collections.abc import Sequence
-from math import erf, exp, pi, sqrt
+from math import erf, exp, inf, pi, sqrt
 from typing import Final
 
 import numpy as np
@@ -46,17 +46,28 @@ def predicted(now: Situation, plan: Proposal) -> Candidate:
 
 def late_under(now: Situation, plan: Proposal) -> float:
     """Return how many events would be late, of those that wait and those that are looked ahead to."""
-    return _late(now, plan, now.waiting, now.expected, now.variance)
+    return sum(_late(now, plan, now.waiting, one, now.variance) for one in now.expected) / len(now.expected)
 
 
-def late_for_certain(now: Situation, chosen: Proposal) -> float:
-    """Return how many of the events that arrived in the last interval will be late under `chosen`."""
-    slots = len(now.shape)
+def late_for_certain(now: Situation, chosen: Proposal, arrived: Floats) -> float:
+    """Return how many of the events that wait and arrived in the last interval will be late under `chosen`.
+
+    arrived: all events of that interval, shape (slots, partitions).
+    """
     before = now.waiting.copy()
-    before[-slots:] = 0.0
-    with_them = _late(now, chosen, now.waiting, now.expected[:0], 0 * now.variance)
-    without = _late(now, chosen, before, now.expected[:0], 0 * now.variance)
-    return max(0.0, with_them - without)
+    before[-len(arrived) :] = 0.0
+    with_them = _late(now, chosen, now.waiting, arrived[:0], 0 * now.variance)
+    return max(0.0, with_them - _late(now, chosen, before, arrived[:0], 0 * now.variance))
+
+
+def late_already(then: Situation, chosen: Proposal, arrived: Floats) -> float:
+    """Return how many of the events that arrived after `then` were served since, too late, under what was chosen then.
+
+    arrived: events by slot and partition of the interval that begins there.
+    """
+    until_s, none = len(arrived) * then.slot_s, 0 * then.variance
+    with_them = _late(then, chosen, then.waiting, arrived, none, until_s)
+    return max(0.0, with_them - _late(then, chosen, then.waiting, arrived[:0], none, until_s))
 
 
 def capacity_of(shape: Floats, service_rate: float, slot_s: float, target_s: float) -> float:
@@ -69,7 +80,7 @@ def capacity_of(shape: Floats, service_rate: float, slot_s: float, target_s: flo
     rate = np.array([service_rate])
 
     def in_time(size: float) -> bool:
-        late = late_events(none, thrice * size, zero, first, first, zero, zero, rate, slot_s, target_s)
+        late = late_events(none, thrice * size, zero, first, first, zero, zero, rate, slot_s, target_s, inf)
         return float(late[0]) <= NEGLIGIBLE
 
     low, high = 0.0, service_rate * (len(shape) * slot_s)
@@ -89,15 +100,17 @@ def _lasts(now: Situation, plan: Proposal) -> bool:
     return bool((load <= now.capacity * rates / now.typical_rate * (1 + ROUNDING))[shared].all())
 
 
-def _late(now: Situation, plan: Proposal, waiting: Floats, expected: Floats, variance: Floats) -> float:
+def _late(
+    now: Situation, plan: Proposal, waiting: Floats, expected: Floats, variance: Floats, until_s: float = inf
+) -> float:
     owners = plan.owners
     switch_s = np.where(owners >= len(now.rates), now.start_s, 0.0)
     ready_s = np.where(owners == now.owners, now.in_handover_s, switch_s + now.pause_s)
     rates = rates_of(now, plan.replicas)
-    slot_s, target_s = now.slot_s, now.target_s
-    return float(
-        late_events(waiting, expected, variance, now.owners, owners, switch_s, ready_s, rates, slot_s, target_s).sum()
+    late = late_events(
+        waiting, expected, variance, now.owners, owners, switch_s, ready_s, rates, now.slot_s, now.target_s, until_s
     )
+    return float(late.sum())
 
 
 def rates_of(now: Situation, replicas: Sequence[int]) -> Floats:
@@ -119,6 +132,7 @@ def late_events(
     service_rate: Floats,
     slot_s: float,
     target_s: float,
+    until_s: float,
 ) -> Floats:
     """Return the expected number of late events of each replica, shape (replicas,).
 
@@ -128,7 +142,7 @@ def late_events(
     before, owners: replica of each partition now and under the plan, −1 for none. switch_s: until then the one before
     serves what arrives, for its successor has yet to start; 0 where it has not. ready_s: from when the successor serves
     the partition, 0 if it does already; of several that a replica waits for, the last counts. Events are due as before.
-    service_rate: μ of each replica.
+    service_rate: μ of each replica. until_s: events that are served later are not counted.
     """
     replicas = len(service_rate)
     past, partitions = waiting.shape
@@ -170,7 +184,7 @@ def late_events(
         pause_s = pause[replica]
         free_s = 0.0
         for slot in range(past):
-            free_s, more = _serve(free_s, 0.0, kept[replica, slot], (slot - past) * slot_s + target_s, rate)
+            free_s, more = _serve(free_s, 0.0, kept[replica, slot], (slot - past) * slot_s + target_s, rate, until_s)
             late[replica] += more
         # what moved is there after the pause, in front of what arrives later
         released = False
@@ -179,13 +193,13 @@ def late_events(
             at_s = slot * slot_s
             if not released and at_s >= pause_s:
                 released = True
-                free_s, more = _release(free_s, pause_s, moved[replica], held[replica], slot_s, target_s, rate)
+                free_s, more = _release(free_s, pause_s, moved[replica], held[replica], slot_s, target_s, rate, until_s)
                 late[replica] += more
-            free_s, more = _serve(free_s, at_s, coming[replica, slot], at_s + target_s, rate)
+            free_s, more = _serve(free_s, at_s, coming[replica, slot], at_s + target_s, rate, until_s)
             late[replica] += more
             peak = max(peak, (free_s - at_s) * rate)
         if not released:
-            free_s, more = _release(free_s, pause_s, moved[replica], held[replica], slot_s, target_s, rate)
+            free_s, more = _release(free_s, pause_s, moved[replica], held[replica], slot_s, target_s, rate, until_s)
             late[replica] += more
             peak = max(peak, (free_s - pause_s) * rate)
         if spread[replica] > 0.0:
@@ -196,26 +210,33 @@ def late_events(
 
 
 @compiled
-def _serve(free_s: float, at_s: float, events: float, due_s: float, rate: float) -> tuple[float, float]:
-    """Serve events that arrive at `at_s`; return when the replica is free again, and how many of them are late."""
+def _serve(free_s: float, at_s: float, events: float, due_s: float, rate: float, until_s: float) -> tuple[float, float]:
+    """Serve events that arrive at `at_s`; return when the replica is free again, and how many are late by `until_s`."""
     if events <= 0.0:
         return free_s, 0.0
     done_s = max(free_s, at_s) + events / rate
-    return done_s, min(events, max(0.0, (done_s - due_s) * rate))
+    return done_s, min(events, max(0.0, (min(done_s, until_s) - due_s) * rate))
 
 
 @compiled
 def _release(
-    free_s: float, at_s: float, moved: Floats, held: Floats, slot_s: float, target_s: float, rate: float
+    free_s: float,
+    at_s: float,
+    moved: Floats,
+    held: Floats,
+    slot_s: float,
+    target_s: float,
+    rate: float,
+    until_s: float,
 ) -> tuple[float, float]:
     """Serve what waited for the end of a handover, oldest first."""
     late = 0.0
     past = len(moved)
     for slot in range(past):
-        free_s, more = _serve(free_s, at_s, moved[slot], (slot - past) * slot_s + target_s, rate)
+        free_s, more = _serve(free_s, at_s, moved[slot], (slot - past) * slot_s + target_s, rate, until_s)
         late += more
     for slot in range(len(held)):
-        free_s, more = _serve(free_s, max(at_s, slot * slot_s), held[slot], slot * slot_s + target_s, rate)
+        free_s, more = _serve(free_s, max(at_s, slot * slot_s), held[slot], slot * slot_s + target_s, rate, until_s)
         late += more
     return free_s, late
 

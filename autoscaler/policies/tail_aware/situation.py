@@ -21,16 +21,14 @@ class Situation:
     """Events of the last interval."""
     waiting: Floats
     """Events that wait, by age and partition, shape (slots, partitions), the newest slot last."""
-    expected: Floats
-    """Events that will arrive, by slot and partition."""
+    expected: tuple[Floats, ...]
+    """Events that will arrive, by slot and partition: one array for each way in which they may lie, all as likely."""
     paid_s: float
     """For so long the replicas of a plan are paid, when plans are compared."""
     variance: Floats
     """Of the events of one interval, by partition."""
     sizes: Floats
     """Events of one interval to plan for, by partition."""
-    shape: Floats
-    """Share of an interval's events by slot, shape (slots,)."""
     owners: Ints
     """Replica of each partition, −1 for none."""
     in_handover_s: Floats
@@ -40,7 +38,7 @@ class Situation:
     typical_rate: float
     """μ of a replica that is new."""
     capacity: float
-    """Events per interval, in their shape, that a typical replica serves in time, interval after interval."""
+    """Events per interval, as they may lie, that a typical replica serves in time, interval after interval."""
     slot_s: float
     target_s: float
     """W less what is lost to anything but waiting and serving."""

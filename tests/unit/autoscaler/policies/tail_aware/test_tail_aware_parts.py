@@ -1,6 +1,7 @@
 """The parts of tail-aware, each against something that can be counted by hand."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -19,18 +20,25 @@ MU, W, SLOT = 200.0, 0.5, 0.1
 NOTHING = np.zeros((1, 1))
 
 
-def late(waiting=None, expected=None, *, variance=0.0, ready_s=0.0, switch_s=0.0):
+def late(waiting=None, expected=None, *, variance=0.0, ready_s=0.0, switch_s=0.0, until_s=math.inf):
     """One partition on one replica. waiting, expected: events by slot."""
     past = NOTHING if waiting is None else np.array(waiting, float)[:, None]
     future = NOTHING if expected is None else np.array(expected, float)[:, None]
     before, owner = np.zeros(1, np.int64), np.array([1 if switch_s else 0])
     spread, switch, ready = np.array([variance]), np.array([switch_s]), np.array([ready_s])
-    return float(late_events(past, future, spread, before, owner, switch, ready, np.array([MU, MU]), SLOT, W).sum())
+    rates = np.array([MU, MU])
+    return float(late_events(past, future, spread, before, owner, switch, ready, rates, SLOT, W, until_s).sum())
 
 
 def test_a_burst_is_in_time_up_to_what_is_served_within_the_target():
     assert late(expected=[100]) == 0
     assert late(expected=[130]) == pytest.approx(30)
+
+
+def test_what_is_served_later_is_not_counted_yet():
+    assert late(expected=[130], until_s=0.5) == 0
+    assert late(expected=[130], until_s=0.6) == pytest.approx(20)
+    assert late(expected=[130], until_s=1.0) == pytest.approx(30)
 
 
 def test_an_even_stream_is_in_time_up_to_the_service_rate():

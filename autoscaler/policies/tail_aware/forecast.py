@@ -43,6 +43,8 @@ class Shape(NamedTuple):
     """By partition, shape (slots, partitions). One that was silent is taken to be like all."""
     together: Floats
     """Of all events, shape (slots,)."""
+    weight: float
+    """How likely it is to be the next one: as many events as lay so."""
 
     @classmethod
     def of(cls, slots: Floats) -> "Shape":
@@ -50,7 +52,8 @@ class Shape(NamedTuple):
         by_slot, events = slots.sum(axis=1), slots.sum(axis=0)
         total = by_slot.sum()
         together = by_slot / total if total > 0 else np.full(len(slots), 1.0 / len(slots))
-        return cls(np.where(events > 0, slots / np.maximum(events, 1.0), together[:, None]), together)
+        own = np.where(events > 0, slots / np.maximum(events, 1.0), together[:, None])
+        return cls(own, together, float(total))
 
 
 class ArrivalHistory:
@@ -93,9 +96,13 @@ class ArrivalHistory:
         They are not averaged: a burst that drifts through the interval would look like a stream.
         """
         average = Shape.of(np.sum(self._intervals, axis=0))
-        each = [Shape.of(slots) if slots.any() else average for slots in self._intervals]
+        each = [Shape.of(slots) for slots in self._intervals if slots.any()]
         alike = all(np.allclose(one.own, average.own, rtol=0, atol=ALIKE) for one in each)
-        return [average] if alike else each
+        return (
+            [average._replace(weight=1.0)]
+            if alike
+            else [one._replace(weight=one.weight / average.weight) for one in each]
+        )
 
     def waiting(self, lag: Floats, reach_s: float) -> Floats:
         """Return which events wait, by age: the newest `lag` events of each partition, shape (slots, partitions).

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from math import ceil
-from statistics import fmean
 
 import numpy as np
 
@@ -107,7 +106,9 @@ class TailAware:
             waiting=history.waiting(
                 uncommitted_left_out(lag, owners, rates * observation.commit_age_s), self.settings.latency_target_s
             ),
-            expected=tuple(np.concatenate([one.own * events for events in demand])[:slots] for one in shapes),
+            expected=tuple(
+                (one.weight, np.concatenate([one.own * events for events in demand])[:slots]) for one in shapes
+            ),
             paid_s=ahead.near_s,
             variance=self._demand.variance(),
             sizes=np.maximum(demand[0], demand[-1]),
@@ -115,8 +116,9 @@ class TailAware:
             in_handover_s=self._handovers.remaining_s(observation),
             rates=rates,
             typical_rate=observation.service_rate,
-            capacity=fmean(
-                capacity_of(one.together, observation.service_rate, history.slot_s, target_s) for one in shapes
+            capacity=sum(
+                one.weight * capacity_of(one.together, observation.service_rate, history.slot_s, target_s)
+                for one in shapes
             ),
             slot_s=history.slot_s,
             target_s=target_s,
@@ -179,7 +181,7 @@ def _weighed(now: Situation, chosen: Candidate, found: list[Candidate]) -> Itera
 
 def _in_sla(now: Situation, one: Candidate) -> float:
     """Return the share of the events looked at that would be in time."""
-    events = max(1.0, float(now.waiting.sum() + now.expected[0].sum()))
+    events = max(1.0, float(now.waiting.sum() + now.expected[0][1].sum()))
     return min(1.0, max(0.0, 1 - one.late / events))
 
 

@@ -46,7 +46,7 @@ def predicted(now: Situation, plan: Proposal) -> Candidate:
 
 def late_under(now: Situation, plan: Proposal) -> float:
     """Return how many events would be late, of those that wait and those that are looked ahead to."""
-    return sum(_late(now, plan, now.waiting, one, now.variance) for one in now.expected) / len(now.expected)
+    return sum(weight * _late(now, plan, now.waiting, events, now.variance) for weight, events in now.expected)
 
 
 def late_for_certain(now: Situation, chosen: Proposal, arrived: Floats) -> float:

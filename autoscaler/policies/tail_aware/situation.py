@@ -21,8 +21,9 @@ class Situation:
     """Events of the last interval."""
     waiting: Floats
     """Events that wait, by age and partition, shape (slots, partitions), the newest slot last."""
-    expected: tuple[Floats, ...]
-    """Events that will arrive, by slot and partition: one array for each way in which they may lie, all as likely."""
+    expected: tuple[tuple[float, Floats], ...]
+    """How likely it is, and the events that will arrive then, by slot and partition: for each way in which they may
+    lie."""
     paid_s: float
     """For so long the replicas of a plan are paid, when plans are compared."""
     variance: Floats

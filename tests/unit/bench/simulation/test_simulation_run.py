@@ -61,3 +61,19 @@ def test_options_reach_the_policy_and_wrong_ones_are_one_line() -> None:
     assert wrong.value.problems == [
         "w1: policy static: replicas: unknown; did you mean static_replicas? Known are static_replicas"
     ]
+
+
+@pytest.mark.parametrize(
+    "bursts",
+    [
+        {"burst_phase_s": 0.2},
+        {"burst_phase_s": 0.5},
+        {"burst_period_s": 0.95},
+        {"burst_period_s": 1.1, "burst_phase_s": 0.3},
+        {"burst_phase_s": "random", "burst_jitter_s": 0.3, "seed": 3},
+    ],
+    ids=str,
+)
+def test_the_promise_does_not_hang_on_when_bursts_come(bursts: dict[str, object]) -> None:
+    _, result = run_scenario(load_scenario("w1", {"autoscaler.policy": "tail-aware", **bursts}), keep_events=False)
+    assert result.in_sla >= 0.999

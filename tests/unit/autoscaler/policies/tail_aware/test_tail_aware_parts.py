@@ -153,6 +153,27 @@ def test_what_waits_are_the_newest_events():
     assert history.waiting(np.array([500.0]), W)[:, 0].sum() == 500  # those older than the history stand first
 
 
+def test_ways_in_which_events_lay_stay_apart_and_weigh_their_events():
+    history = ArrivalHistory()
+    for second, slot in enumerate((0, 5, 5)):
+        counts = [[0]] * 10
+        counts[slot] = [30 + 30 * second]
+        history.observe(observed(counts, at_s=second + 0.1))
+    history.observe(observed([[0]] * 10, at_s=3.1))
+    shapes = history.shapes()
+    assert [int(one.together.argmax()) for one in shapes] == [0, 5, 5], "a silent interval shows none"
+    assert [one.together.max() for one in shapes] == [1, 1, 1]
+    assert [one.weight for one in shapes] == pytest.approx([1 / 6, 2 / 6, 3 / 6])
+
+
+def test_intervals_that_are_alike_are_one():
+    history = ArrivalHistory()
+    for second in range(4):
+        history.observe(observed([[0]] * 9 + [[10 * second]], at_s=second + 0.1))
+    (shape,) = history.shapes()
+    assert (shape.weight, shape.together[-1]) == (1, 1)
+
+
 def test_a_late_event_grows_dearer_as_the_budget_is_used_up_but_not_without_end():
     budget = Budget(0.999)
     budget.book(0, 100_000)

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import docker
 import pytest
 from docker.errors import APIError
+from docker.models.containers import ContainerCollection
 from launcher_contract import LauncherContract
 
 from autoscaler.live.launcher import LauncherError
@@ -89,6 +90,18 @@ def test_an_image_that_is_not_there_is_a_failed_start_in_one_line(nursery: Conta
     assert ended is not None
     assert not ended.clean
     assert ended.how == "image tailpack:never-built is not there: build it, or pull it"
+
+
+def test_a_container_that_is_being_removed_is_nobody_to_adopt(
+    nursery: Containers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instance = nursery.launcher().start("payment-0")
+    assert instance.begun.wait(30)
+    (container,) = nursery._found()
+    container.attrs["State"]["Status"] = "removing"
+    with monkeypatch.context() as while_it_goes:
+        while_it_goes.setattr(ContainerCollection, "list", lambda *_, **__: [container])
+        assert list(nursery.launcher().left_behind()) == []
 
 
 class Proxied(Containers):

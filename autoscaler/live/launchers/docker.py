@@ -247,6 +247,8 @@ class DockerLauncher:
             if container.status == "created":  # its autoscaler ended before it started it
                 self.do(container.remove)
                 continue
+            if container.status == "removing":  # it has ended, and whoever knew how has taken that in
+                continue
             incarnation = container.name.rpartition(".")[2]
             instance = self._watched(ReplicaContainer(self, name, container))
             if container.status in {"exited", "dead"}:

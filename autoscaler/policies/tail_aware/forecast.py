@@ -73,7 +73,7 @@ class ArrivalHistory:
         """Take in one more interval; return its events by partition."""
         recent = observation.recent
         if recent is not None and len(recent.counts):
-            slots, self.slot_s = recent.counts.astype(np.float64), recent.slot_s
+            slots, self.slot_s = np.ascontiguousarray(recent.counts, np.float64), recent.slot_s
         else:
             elapsed_s = 1.0 if self._last_s is None else observation.at_s - self._last_s
             rates = np.array([load.arrival_rate for load in observation.partitions])

@@ -22,7 +22,7 @@ test-long: $(VENV)/.ready ## the rest: faults, every breakdown of the report, Sp
 test-cluster: $(VENV)/.ready ## on a real Kubernetes (KUBECONFIG, or ../shared/tools/cluster); skips where there is none
 	@$(PYTEST) tests/kubernetes --durations=15 -rs
 
-test-containers: $(VENV)/.ready ## images and containers, on a real Docker engine: the demo of docker-compose.yml (8 minutes on 2 cores)
+test-containers: $(VENV)/.ready ## images and containers, on a real Docker engine: the demo of docker-compose.yml (10 minutes on 2 cores)
 	@$(PYTEST) tests/containers -m containers -rs -rP --durations=5
 
 check: $(VENV)/.ready ## the fast part: format, lint, types, dependency rules, unit tests (no JVM)

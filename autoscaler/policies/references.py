@@ -5,19 +5,16 @@ the peak once.
 """
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from autoscaler.model import Decision, GroupObservation
+from autoscaler.model import Decision, GroupObservation, Plan
 from autoscaler.packing.bins import Bin, Capacity, Item
 from autoscaler.packing.least_loaded import least_loaded, spread
 from autoscaler.policies.planning import change, hold, items_of, number, plan_for, unowned
 from autoscaler.policies.settings import PolicySettings
 from contracts.settings import Rule, Settings, Values, setting
-
-Packing = tuple[tuple[int, ...], ...]
-"""The partitions of each replica. Partitions that it leaves out hold nothing in that second."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class PaperOptimalSettings(Settings):
@@ -117,64 +114,33 @@ def _told_once(values: Values) -> str | None:
     return None if told else "the peak must be told, as peak_rates or as replicas"
 
 
+Planned = tuple[int, tuple[str, ...], tuple[str, ...]]
+"""µs since the start of the run, replicas from then on, and the owner of each partition."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ClairvoyantSettings(Settings):
     """What it is told."""
 
-    schedule: tuple[Packing, ...]
-    """The packing of second 0, 1, … of the run; the last one holds from then on. Told with the bound."""
-
-    @classmethod
-    def rules(cls) -> tuple[tuple[str, Rule], ...]:
-        """Return that there is a packing for second 0."""
-        return (("schedule", _no_schedule),)
-
-
-def _no_schedule(values: Values) -> str | None:
-    return None if values["schedule"] else "must hold a packing for second 0 at least"
+    schedule: tuple[Planned, ...]
+    """In order of time; told with the optimum."""
 
 
 class Clairvoyant:
-    """Each second's packing with few moves. Meant for a world where start-up and handover are free.
-
-    Deterministic and without memory: the packing follows from the time of the observation, which counts from the start
-    of the run.
-    """
+    """Carries out the schedule of the optimum, found with the whole future known. Without memory."""
 
     name = "clairvoyant"
 
     def __init__(self, settings: PolicySettings, options: ClairvoyantSettings) -> None:
         self.settings = settings
         self.options = options
+        self._times_us = [at_us for at_us, _, _ in options.schedule]
 
     def decide(self, observation: GroupObservation) -> Decision:
-        """Ask for the packing of the second that the tick is in."""
-        now = observation.requested_replicas
-        second = min(max(0, math.floor(observation.at_s)), len(self.options.schedule) - 1)
-        packing = self.options.schedule[second] or ((),)
-        why = f"second {second} needs {len(packing)}"
-        if len(packing) == now and not unowned(observation) and _in_force(observation, packing):
-            return hold(observation, f"{why}: hold {now}")
-        bins = _bins(observation, packing)
-        return change(observation, plan_for(observation, bins, self.settings.replica_prefix), why)
-
-
-def _in_force(observation: GroupObservation, packing: Packing) -> bool:
-    """Tell whether each group has a replica of its own already."""
-    known = {load.partition for load in observation.partitions}
-    owners = [{observation.assignment[partition] for partition in group if partition in known} for group in packing]
-    return all(len(names) <= 1 for names in owners) and sum(map(len, owners)) == len(set().union(*owners))
-
-
-def _bins(observation: GroupObservation, packing: Packing) -> tuple[Bin, ...]:
-    """Return the packing as bins; partitions that it leaves out stay with a neighbour, or join the smallest bin."""
-    items = {item.partition: item for item in items_of(observation)}
-    bins = [[items.pop(partition) for partition in group if partition in items] for group in packing]
-    where = {
-        observation.assignment.get(item.partition): index for index, content in enumerate(bins) for item in content
-    }
-    for item in items.values():
-        owner = observation.assignment.get(item.partition)
-        smallest = min(range(len(bins)), key=lambda index: (len(bins[index]), index))
-        bins[where.get(owner, smallest) if owner is not None else smallest].append(item)
-    return tuple(Bin(tuple(sorted(content, key=lambda item: item.partition))) for content in bins)
+        """Ask for what the schedule has now."""
+        reached = bisect_right(self._times_us, round(observation.at_s * 1e6))
+        if not reached:
+            return hold(observation, "the schedule has not begun: hold")
+        _, replicas, owners = self.options.schedule[reached - 1]
+        plan = Plan(replicas, {load.partition: owners[load.partition] for load in observation.partitions})
+        return change(observation, plan, f"step {reached} of {len(self._times_us)}")

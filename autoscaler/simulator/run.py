@@ -131,7 +131,7 @@ def simulate(
     timed = _Timed(policy, clock)
     journal = SimulatedJournal(world.group, policy.name, keep=keep_events)
     controller = Controller(world.group, timed, journal)
-    ticks = _ticks(settings, workload.duration_s) if ticks is None else ticks
+    ticks = ticks_of(settings, workload.duration_s) if ticks is None else ticks
     for tick in ticks:
         world.look_for(tick)
     for tick in ticks:
@@ -161,7 +161,7 @@ def simulate(
     )
 
 
-def _ticks(settings: SimulationSettings, duration_s: float) -> list[Tick]:
+def ticks_of(settings: SimulationSettings, duration_s: float) -> list[Tick]:
     """Return ticks at i·interval + offset for i = 0, 1, … below `duration_s`."""
     count = max(0, ceil((duration_s - settings.tick_offset_s) / settings.decision_interval_s) + 1)
     ticks = (round((i * settings.decision_interval_s + settings.tick_offset_s) * 1e6) for i in range(count))

@@ -14,7 +14,8 @@ from bench.replay.measured import Measured, ticks_of
 from bench.replay.recorded import Recorded, Served, Times
 from bench.scenario import SIMULATION, Scenario, load_scenario, scenario_names
 from bench.sections import OPTIONS, SECTIONS
-from bench.simulation.build import CLAIRVOYANT, delivery_of, policy_of, settings_of
+from bench.simulation.build import CLAIRVOYANT, delivery_of, settings_of
+from bench.simulation.policy import policy_of
 from bench.simulation.sent import Sent
 from contracts.delivery import OUR_DELIVERIES, Delivery
 from contracts.validation import InvalidSettingsError

@@ -7,7 +7,8 @@ from autoscaler.jit import load_compiler
 from autoscaler.model import Action
 from autoscaler.simulator.run import Run, simulate
 from bench.scenario import Scenario
-from bench.simulation.build import bound_capacity, policy_of, settings_of, true_service_rate
+from bench.simulation.build import bound_capacity, settings_of, true_service_rate
+from bench.simulation.policy import policy_of
 from bench.simulation.result import SimulationResult
 from bench.simulation.sent import Sent, sent_by
 from loadgen.schedule import Spacing

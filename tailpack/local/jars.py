@@ -47,11 +47,6 @@ class Jar:
         return f"{self.artifact}-{self.version}.jar"
 
 
-def cache_folder() -> Path:
-    """Return ${XDG_CACHE_HOME:-~/.cache}/tailpack."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tailpack"
-
-
 def locked(bundle: Bundle) -> list[Jar]:
     """Return the jars that the lock file of `bundle` names."""
     lines = (Path(__file__).parent / "locks" / f"{bundle}.lock").read_text(encoding="utf-8").splitlines()

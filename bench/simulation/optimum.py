@@ -1,0 +1,109 @@
+"""The optimum of a scenario's own events, kept on this machine: it follows from the load and the world, not the policy."""
+
+import os
+from contextlib import suppress
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from autoscaler.optimum.optimum import Optimum, Question, Schedule, optimum
+from autoscaler.simulator.chance import ServiceTimes
+from autoscaler.simulator.placement import assign
+from autoscaler.simulator.run import ticks_of
+from autoscaler.simulator.settings import SimulationSettings
+from bench.scenario import Scenario
+from bench.simulation.build import CLAIRVOYANT, settings_of
+from bench.simulation.sent import Sent
+from contracts.cache import cache_folder
+from contracts.delivery import Delivery
+from contracts.validation import InvalidSettingsError
+
+CODE: Final = ("autoscaler/optimum/search.py", "autoscaler/optimum/optimum.py")
+ROOT: Final = Path(__file__).parents[2]
+MOST_EVENTS: Final = 20_000_000
+"""They are in memory all at once, 60 bytes each."""
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """As it is kept."""
+
+    optimum: Optimum
+    schedule: Schedule
+
+
+def why_not(scenario: Scenario, sent: Sent) -> str:
+    """Return why this world's optimum is not known, one sentence; empty where it can be looked for."""
+    settings = settings_of(scenario)
+    alike = len(set(settings.service.speeds)) == 1 and settings.service.slow_factor == 1
+    for hindered, why in (
+        (settings.delivery.delivery is Delivery.SHARE, "a share group has no owners whose placement could be best"),
+        (settings.startup_s is None, "start-ups are random, and a schedule cannot wait for what it does not know"),
+        (not alike, "replicas differ, and each placement would have as many costs as orders of them"),
+        (bool(settings.failures), "replicas die"),
+        (sent.events > MOST_EVENTS, f"{sent.events:,} events do not fit into memory, {MOST_EVENTS:,} do"),
+    ):
+        if hindered:
+            return why
+    return ""
+
+
+def question_of(scenario: Scenario, sent: Sent) -> Question:
+    """Return what the optimum is asked. Raises InvalidSettingsError where `why_not` has something to say."""
+    if said := why_not(scenario, sent):
+        raise InvalidSettingsError([f"{scenario.name}: no optimum is known: {said}"])
+    settings = settings_of(replace(scenario, autoscaler=replace(scenario.autoscaler, policy=CLAIRVOYANT)))
+    chunks = list(sent.chunks())
+    times_us = np.concatenate([one.offset_us for one in chunks]) if chunks else np.zeros(0, np.int64)
+    partition = np.concatenate([one.partition for one in chunks]) if chunks else np.zeros(0, np.int64)
+    demands_us = ServiceTimes(settings.service, settings.seed).demands_us(0, len(times_us))
+    owners, names = _first_owners(settings, sent.partitions)
+    return Question(
+        times_us=times_us,
+        partition=partition.astype(np.int64),
+        takes_us=np.maximum(1, (demands_us / settings.service.speeds[0] + 0.5).astype(np.int64)),
+        partitions=sent.partitions,
+        ticks_us=np.array([tick.at_us for tick in ticks_of(settings, sent.duration_s)], np.int64),
+        duration_us=round(sent.duration_s * 1e6),
+        target_us=round(scenario.target.latency_target_s * 1e6),
+        late_share=1 - scenario.target.percentile,
+        pause_us=round(settings.delivery.pause_s * 1e6),
+        startup_us=round((settings.startup_s or 0.0) * 1e6),
+        owners=owners,
+        replicas=names,
+        least_replicas=scenario.autoscaler.min_replicas,
+        most_replicas=min(scenario.autoscaler.max_replicas or sent.partitions, sent.partitions),
+    )
+
+
+def find_optimum(scenario: Scenario, sent: Sent) -> tuple[Optimum, Schedule]:
+    """Return the optimum of what `sent` has, in the scenario's world. Raises InvalidSettingsError, see `why_not`."""
+    question = question_of(scenario, sent)
+    path = cache_folder() / "optima" / f"{_key(question)}.json"
+    with suppress(OSError, msgspec.DecodeError):
+        kept = msgspec.json.decode(path.read_bytes(), type=Answer)
+        return kept.optimum, kept.schedule
+    found, schedule = optimum(question)
+    with suppress(OSError):  # what cannot be kept is looked for again
+        path.parent.mkdir(parents=True, exist_ok=True)
+        whole = path.with_suffix(f".{os.getpid()}")
+        whole.write_bytes(msgspec.json.encode(Answer(optimum=found, schedule=schedule)))
+        whole.replace(path)
+    return found, schedule
+
+
+def _first_owners(settings: SimulationSettings, partitions: int) -> tuple[tuple[int, ...], int]:
+    """Return who has which partition before the first tick, and how many replicas there are."""
+    names = [f"{settings.replica_prefix}-{number}" for number in range(settings.initial_replicas)]
+    owners = assign(settings.assignor, partitions, names, {})
+    return tuple(names.index(owners[partition]) for partition in range(partitions)), len(names)
+
+
+def _key(question: Question) -> str:
+    digest = sha256(b"".join((ROOT / name).read_bytes() for name in CODE))
+    for name, value in vars(question).items():
+        digest.update(name.encode() + (value.tobytes() if isinstance(value, np.ndarray) else repr(value).encode()))
+    return digest.hexdigest()[:24]

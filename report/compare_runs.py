@@ -168,7 +168,7 @@ def _compared(contestants: Contestants) -> ScenarioCompared:
         latency_target_s=first[0].result.latency_target_s,
         percentile=first[0].result.percentile,
         reference=reference,
-        bound_replica_minutes=first[0].result.cost.bound_replica_minutes if first[0].result.cost else None,
+        packing_replica_minutes=first[0].result.cost.packing_replica_minutes if first[0].result.cost else None,
         contestants=tuple(
             Contestant(
                 label=label,

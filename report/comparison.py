@@ -55,7 +55,7 @@ class ScenarioCompared(msgspec.Struct, frozen=True, kw_only=True):
     percentile: float
     reference: str
     """Label of the contestant of the run that was named first."""
-    bound_replica_minutes: float | None
+    packing_replica_minutes: float | None
     contestants: tuple[Contestant, ...]
 
     @property

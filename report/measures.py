@@ -58,8 +58,8 @@ def replica_minutes(changes: Sequence[tuple[int, int]], started_us: int, duratio
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Bound:
-    """Bins that each second's own events need at least, shape (seconds,)."""
+class PerSecondPacking:
+    """Bins that each second's own events need at least, shape (seconds,). What waits longer may need fewer."""
 
     replicas: IntArray
     """The least, at least 1; fewer are impossible."""
@@ -68,7 +68,7 @@ class Bound:
 
     @property
     def minutes(self) -> float:
-        """Replica-minutes below which nothing holds every second's events."""
+        """Replica-minutes of the least bins."""
         return int(self.replicas.sum()) / 60
 
     @property
@@ -77,12 +77,16 @@ class Bound:
         return int((self.enough - self.replicas).sum()) / 60
 
 
-def bound_replica_minutes(counts: IntArray, *, service_rate: float, latency_target_s: float, bursts: bool) -> float:
-    """Return the least replica-minutes that hold each second's own events: the yardstick beside every result."""
-    return bound(counts, service_rate=service_rate, latency_target_s=latency_target_s, bursts=bursts).minutes
+def packing_replica_minutes(counts: IntArray, *, service_rate: float, latency_target_s: float, bursts: bool) -> float:
+    """Return the replica-minutes of the least bins that hold each second's own events."""
+    return per_second_packing(
+        counts, service_rate=service_rate, latency_target_s=latency_target_s, bursts=bursts
+    ).minutes
 
 
-def bound(counts: IntArray, *, service_rate: float, latency_target_s: float, bursts: bool) -> Bound:
+def per_second_packing(
+    counts: IntArray, *, service_rate: float, latency_target_s: float, bursts: bool
+) -> PerSecondPacking:
     """Return the least number of bins, at least 1, that hold each second's own events.
 
     With bursts and W ≤ 1 s a bin holds μ·W events, else μ; a partition above that has a bin of its own. Nothing is lost
@@ -91,11 +95,11 @@ def bound(counts: IntArray, *, service_rate: float, latency_target_s: float, bur
     capacity = bin_capacity(service_rate=service_rate, latency_target_s=latency_target_s, bursts=bursts)
     rows, kind = np.unique(np.sort(counts, axis=1)[:, ::-1], axis=0, return_inverse=True)
     enough, least = least_bins(np.ascontiguousarray(rows, np.int64), capacity)
-    return Bound(*(np.maximum(bins, 1)[kind.reshape(-1)] for bins in (least, enough)))
+    return PerSecondPacking(*(np.maximum(bins, 1)[kind.reshape(-1)] for bins in (least, enough)))
 
 
 def bin_capacity(*, service_rate: float, latency_target_s: float, bursts: bool) -> int:
-    """Return the events of one second that the bound lets a replica hold; see `bound`.
+    """Return the events of one second that a bin of the per-second packing holds; see `per_second_packing`.
 
     Raises ValueError where that is not a single one.
     """

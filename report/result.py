@@ -93,7 +93,7 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
     ready_replicas: tuple[int | None, ...]
     lag: tuple[int | None, ...]
     """Events, at the last tick that saw them in this second; null where none did."""
-    bound_replicas: tuple[int | None, ...] = ()
+    packing_replicas: tuple[int | None, ...] = ()
     """Replicas of the clairvoyant bound in this second; empty where it is not known."""
 
 
@@ -173,11 +173,11 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
 
     requested_replica_minutes: float | None
     ready_replica_minutes: float | None
-    bound_replica_minutes: float | None
+    packing_replica_minutes: float | None
     """Of the clairvoyant bound, from the events of this very run: no less is possible."""
-    bound_gap_replica_minutes: float | None = None
+    packing_gap_replica_minutes: float | None = None
     """By how much the bound may be too low: seconds in which the search for the least was given up; 0: it is exact."""
-    regret: float | None
+    over_packing: float | None
     """requested / bound − 1."""
     moved_partitions: int | None
     rebalance_score: float | None

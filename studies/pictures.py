@@ -22,7 +22,7 @@ from autoscaler.simulator.settings import SimulationSettings
 from bench.handover.show import draw_runtimes
 from bench.picture import COLORS, picture
 from bench.scenario import load_scenario
-from bench.simulation.build import bound_capacity, bound_schedule
+from bench.simulation.optimum import find_optimum
 from bench.simulation.run import run_scenario
 from bench.simulation.sent import sent_by
 from report.wording import minutes, share
@@ -45,14 +45,15 @@ def draw_w1(path: Path) -> None:
     """Write the picture of W1 as an SVG file."""
     scenario = load_scenario(SCENARIO)
     sent = sent_by(scenario, None)
-    table = sent.table()
-    least = np.array([max(1, len(bins)) for bins in bound_schedule(table, bound_capacity(scenario, sent))])
+    table, seconds = sent.table(), sent.duration_s
+    found, schedule = find_optimum(scenario, sent)
+    begins_s, best = np.array([(at_us / 1e6, len(names)) for at_us, names, _ in schedule] + [(seconds, 0)]).T
     with picture(path, 8, 4.4) as figure:
         above, below = figure.subplots(2, 1, sharex=True, height_ratios=(1, 1.6))
         above.fill_between(np.arange(len(table)), table.sum(axis=1), step="post", color="#bbbbbb")
         above.set_ylabel("events/s")
-        bound = f"the least that holds each second's events: {least.sum() / 60:.2f} replica-minutes"
-        below.fill_between(np.arange(len(least)), least, step="post", color="#dddddd", label=bound)
+        least = f"the optimum, with all events known before: {found.optimum_replica_minutes:.2f} replica-minutes"
+        below.fill_between(begins_s, best, step="post", color="#dddddd", label=least)
         for offset, (policy, color) in enumerate(zip(POLICIES, COLORS, strict=False)):
             label, at_s, replicas = requested(policy)
             below.step(at_s, replicas + 0.04 * (offset - 1), where="post", color=color, linewidth=1.3, label=label)

@@ -20,8 +20,8 @@ from autoscaler.simulator.timeline import timeline
 from bench.results import SparkRow
 from bench.scenario import Scenario, load_scenario
 from bench.simulation.build import settings_of
-from bench.simulation.policy import policy_of
 from bench.simulation.folder import write_run
+from bench.simulation.policy import policy_of
 from bench.simulation.sent import Sent, sent_by
 from loadgen.shapes import IntArray, w1
 from loadgen.trace import Trace

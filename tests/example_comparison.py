@@ -39,7 +39,7 @@ def example_comparison() -> RunComparison:
         latency_target_s=0.5,
         percentile=0.999,
         reference=REFERENCE,
-        bound_replica_minutes=20.4,
+        packing_replica_minutes=20.4,
         contestants=tuple(
             Contestant(
                 label=label, policy=label, world="simulated", runs=SEEDS, in_sla=bootstrap_interval(share.tolist()),

@@ -92,7 +92,7 @@ def example() -> Result:
             p50_s=(*map(float, p99[:120] / 2), *nothing), p99_s=(*map(float, p99[:120]), *nothing),
             max_s=(*map(float, p99[:120] * 1.6), *nothing), requested_replicas=tuple(map(int, requested)),
             ready_replicas=tuple(map(int, np.minimum(requested, np.roll(requested, 1)))), lag=tuple(map(int, lag)),
-            bound_replicas=tuple(map(int, np.where(arrivals > 0, np.ceil(arrivals / 105), 0))),
+            packing_replicas=tuple(map(int, np.where(arrivals > 0, np.ceil(arrivals / 105), 0))),
         ),
         decisions=tuple(made),
         failures=(Failure(at_s=61.2, replica="payment-1", change="died", detail="killed by signal 9"),),

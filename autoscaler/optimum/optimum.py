@@ -1,14 +1,15 @@
-"""The least replica-minutes that known events can be served for: a schedule that does it, and a proof that bounds it.
+"""The least replica-minutes that known events can be served for: a schedule that does it, and a bound that is proven.
 
-Exact for up to five partitions, whose placements are few enough to try them all. More are put into five groups that move
-together: that gives a schedule still, and what bounds it from below is one queue that all replicas serve.
+Exact for up to five partitions, whose placements are few enough to try them all. More are put into five groups that
+move together: that gives a schedule still, and what bounds it from below is one queue that all replicas serve.
 """
 
 import time
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import chain, count, islice, takewhile
+from itertools import chain, count, islice
 from typing import Final
 
 import msgspec
@@ -20,7 +21,7 @@ PREFIX: Final = "payment"
 GROUPS: Final = 5
 """Partitions whose placements are all tried: 52 of them."""
 KEEP: Final = 3
-"""Ways to have come to a placement, where queues outlive a tick; of W3, W4 and smooth W1 more change less than 0.1 %."""
+"""Ways to have come to a placement, where queues outlive a tick; more than these gain W3 and W4 < 0.1 %."""
 POOLED_KEEP: Final = 64
 LATE_S: Final = 0.15
 """First price of a late event, replica-seconds; W1 and taxi are bounded best there."""
@@ -62,8 +63,8 @@ class Question:
 class Optimum(msgspec.Struct, frozen=True, kw_only=True):
     """The answer."""
 
-    optimum_replica_minutes: float | None
-    """Of the cheapest schedule found in which no event is late, or as few as can be; None: none was looked for."""
+    optimum_replica_minutes: float
+    """Of the cheapest schedule found in which no event is late, or as few as can be."""
     late: int
     """Events of it that are late nevertheless."""
     lower: float
@@ -79,7 +80,7 @@ Schedule = tuple[tuple[int, tuple[str, ...], tuple[str, ...]], ...]
 """(µs, replicas from then on, the owner of each partition), at ticks, where it changes."""
 
 
-def optimum(question: Question, *, prices: int = 4, keep: int = KEEP) -> tuple[Optimum, Schedule]:
+def optimum(question: Question, *, prices: int = 2, keep: int = KEEP) -> tuple[Optimum, Schedule]:
     """Return the least cost and the schedule that has it. prices: how many are tried for the lower end."""
     began_s = time.perf_counter()
     if not len(question.times_us) or not len(question.ticks_us):
@@ -116,6 +117,7 @@ class Groups:
     def of(cls, question: Question) -> "Groups":
         """Return a group for each partition, or the lightest ones put together until there are few enough."""
         work = np.bincount(question.partition, weights=question.takes_us, minlength=question.partitions)
+        groups: list[tuple[float, tuple[int, ...]]]
         groups = sorted(((float(of), (one,)) for one, of in enumerate(work)), reverse=True)
         while len(groups) > GROUPS:
             (light, some), (lighter, others) = groups[-2:]
@@ -145,11 +147,11 @@ def _cheapest(question: Question, groups: Groups, keep: int) -> tuple[int, int, 
         prices = prices._replace(late_us=RATHER_LATE_US)
         best = search(load, states, question.ticks_us, prices, initial, 1)
     value, late, path, kept = best
-    return value - prices.late_us * late, late, _plans(question, groups, states, initial, path, kept)
+    return value - prices.late_us * late, late, _plans(question, groups, states, path, kept)
 
 
 def _bounded(question: Question, groups: Groups | None, prices: int) -> int:
-    """Return a lower bound of all schedules that keep the promise: its late events, each at a price, pay for themselves.
+    """Return a lower bound of all schedules that keep the promise.
 
     For any price the cheapest schedule with late events paid costs at most what one that keeps the promise costs, its
     late events paid (Lagrange).
@@ -229,7 +231,7 @@ def _initial(question: Question, groups: Groups, states: States) -> int:
     return int(np.flatnonzero(here)[0])
 
 
-def _plans(question: Question, groups: Groups, states: States, initial: int, path: Ints, kept: Ints) -> Schedule:
+def _plans(question: Question, groups: Groups, states: States, path: Ints, kept: Ints) -> Schedule:
     """Return the path as plans of named replicas; who needs a start-up is in them so long before."""
     names = [f"{PREFIX}-{number}" for number in range(question.replicas)]
     first = [question.owners[content[0]] for content in groups.content]
@@ -253,9 +255,10 @@ def _plans(question: Question, groups: Groups, states: States, initial: int, pat
 def _requested_ahead(steps: Sequence[tuple[int, tuple[str, ...], tuple[str, ...]]], startup_us: int) -> Schedule:
     """Return the plans, each with the replicas that a later one needs within a start-up; without those that repeat."""
     plans: list[tuple[int, tuple[str, ...], tuple[str, ...]]] = []
+    times_us = [at_us for at_us, _, _ in steps]
     for index, (at_us, names, owners) in enumerate(steps):
-        soon = takewhile(lambda step, until_us=at_us + startup_us: step[0] <= until_us, steps[index + 1 :])
-        replicas = tuple(dict.fromkeys(chain(names, *(more for _, more, _ in soon)))) if startup_us else names
+        soon = bisect_right(times_us, at_us + startup_us)
+        replicas = tuple(dict.fromkeys(chain(names, *(more for _, more, _ in steps[index + 1 : soon]))))
         if not plans or plans[-1][1:] != (replicas, owners):
             plans.append((at_us, replicas, owners))
     return tuple(plans)

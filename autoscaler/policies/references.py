@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from autoscaler.model import Decision, GroupObservation, Plan
 from autoscaler.packing.bins import Bin, Capacity, Item
 from autoscaler.packing.least_loaded import least_loaded, spread
-from autoscaler.policies.planning import change, hold, items_of, number, plan_for, unowned
+from autoscaler.policies.planning import change, hold, number, plan_for, unowned
 from autoscaler.policies.settings import PolicySettings
 from contracts.settings import Rule, Settings, Values, setting
+
 
 @dataclass(frozen=True, kw_only=True)
 class PaperOptimalSettings(Settings):

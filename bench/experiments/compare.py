@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
+from autoscaler.optimum.optimum import Optimum
 from bench.experiments.campaign import Campaign, Outcomes
 from bench.experiments.experiment import Experiment, World, random_parts
 from bench.simulation.result import SimulationResult
@@ -35,10 +36,14 @@ class PolicyFigures(msgspec.Struct, frozen=True, kw_only=True):
     p999_s: Interval | None
     max_s: Interval | None
     replica_minutes: Interval
-    bound_ratio: Interval
-    """Replica-minutes over the bound of the very events."""
-    regret: Interval
-    """bound_ratio − 1."""
+    packing_ratio: Interval
+    """Replica-minutes over those of the per-second packing of the very events."""
+    optimum_replica_minutes: float | None = None
+    """Mean over seeds; None where it is not known."""
+    optimum_lower: float | None = None
+    """Likewise."""
+    regret: Interval | None = None
+    """Replica-minutes over the optimum of the very events − 1; None where that is not known."""
     scale_ups: Interval
     scale_downs: Interval
     reassignments: Interval
@@ -56,7 +61,7 @@ class PolicyFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 MEANS: Final = (
-    *("in_sla", "p50_s", "p99_s", "p999_s", "max_s", "replica_minutes", "regret"),
+    *("in_sla", "p50_s", "p99_s", "p999_s", "max_s", "replica_minutes"),
     *("scale_ups", "scale_downs", "reassignments", "moved_partitions"),
 )
 """Figures of a result of which a row has the mean, under the same name."""
@@ -113,6 +118,7 @@ def _rows(one: World, asked: Mapping[str, Sequence[Experiment]], outcomes: Outco
     rows = []
     for policy, results in complete.items():
         random = random_parts(asked[policy][0].question())
+        least = [_optimum(each) for each in asked[policy]]
         known = not random or len(results) > 1
         others = [] if policy == reference else complete.get(reference, [])
         figures: dict[str, Any] = {name: _mean([getattr(result, name) for result in results]) for name in MEANS}
@@ -126,7 +132,8 @@ def _rows(one: World, asked: Mapping[str, Sequence[Experiment]], outcomes: Outco
             random=random,
             seeds=len(results),
             events=sum(result.events for result in results) / len(results),
-            bound_ratio=bootstrap_interval([result.regret + 1 for result in results]),
+            packing_ratio=bootstrap_interval([one.replica_minutes / one.packing_replica_minutes for one in results]),
+            **_beside(results, [best for best in least if best]),
             lost=sum(result.lost for result in results),
             reference=reference,
             on_front=policy in front,
@@ -134,6 +141,28 @@ def _rows(one: World, asked: Mapping[str, Sequence[Experiment]], outcomes: Outco
         )
         rows.append(row)
     return rows
+
+
+def _beside(results: Sequence[SimulationResult], least: Sequence[Optimum]) -> dict[str, Any]:
+    """Return what a row says of the optimum; nothing unless it is known for every seed."""
+    if len(least) < len(results):
+        return {}
+    over = [one.replica_minutes / best.optimum_replica_minutes - 1 for one, best in zip(results, least, strict=True)]
+    return {
+        "optimum_replica_minutes": sum(best.optimum_replica_minutes for best in least) / len(least),
+        "optimum_lower": sum(best.lower for best in least) / len(least),
+        "regret": bootstrap_interval(over),
+    }
+
+
+def _optimum(one: Experiment) -> Optimum | None:
+    """Return the optimum of the experiment's events; None where it is not known."""
+    from bench.simulation.optimum import find_optimum, why_not  # noqa: PLC0415  compiled code only where it is needed
+    from bench.simulation.sent import sent_by  # noqa: PLC0415
+
+    scenario = one.question()
+    sent = sent_by(scenario)
+    return None if why_not(scenario, sent) else find_optimum(scenario, sent)[0]
 
 
 def _mean(values: Sequence[float | None]) -> Interval | None:
@@ -193,14 +222,14 @@ def policies_compared(
 
 def _scenario(rows: Sequence[PolicyFigures], target: Target) -> ScenarioCompared:
     first = rows[0]
-    bounds = [row.replica_minutes.mean / row.bound_ratio.mean for row in rows if row.bound_ratio.mean > 0]
+    bounds = [row.replica_minutes.mean / row.packing_ratio.mean for row in rows if row.packing_ratio.mean > 0]
     return ScenarioCompared(
         scenario=first.scenario,
         settings=first.settings,
         latency_target_s=target.latency_target_s,
         percentile=target.percentile,
         reference=first.reference,
-        bound_replica_minutes=sum(bounds) / len(bounds) if bounds else None,
+        packing_replica_minutes=sum(bounds) / len(bounds) if bounds else None,
         contestants=tuple(
             Contestant(
                 label=row.policy,

@@ -18,25 +18,25 @@ class Goal:
 
     world: World
     in_sla: float
-    bound_ratio: float | None = None
+    packing_ratio: float | None = None
     replica_minutes: float | None = None
 
-    def reached(self, in_sla: float, bound_ratio: float, replica_minutes: float) -> bool:
+    def reached(self, in_sla: float, packing_ratio: float, replica_minutes: float) -> bool:
         """Tell whether these means keep it."""
         return (
             in_sla >= self.in_sla
-            and bound_ratio <= (self.bound_ratio or float("inf"))
+            and packing_ratio <= (self.packing_ratio or float("inf"))
             and replica_minutes <= (self.replica_minutes or float("inf"))
         )
 
     def __str__(self) -> str:
-        cost = f" at ≤ {self.bound_ratio:g} ×" if self.bound_ratio else ""
+        cost = f" at ≤ {self.packing_ratio:g} ×" if self.packing_ratio else ""
         cost += f" at ≤ {self.replica_minutes:g} r-m" if self.replica_minutes else ""
         return f"≥ {100 * self.in_sla:g} %{cost}"
 
 
-def _goal(scenario: str, in_sla: float, bound_ratio: float | None = None, /, **changes: Any) -> Goal:
-    return Goal(world(scenario, changes), in_sla, bound_ratio)
+def _goal(scenario: str, in_sla: float, packing_ratio: float | None = None, /, **changes: Any) -> Goal:
+    return Goal(world(scenario, changes), in_sla, packing_ratio)
 
 
 GOALS: Final = (
@@ -67,5 +67,5 @@ def checked(goals: Iterable[Goal], rows: Iterable[PolicyFigures]) -> Iterator[tu
     ours = {(row.scenario, row.settings): row for row in rows if row.policy == POLICY}
     for goal in goals:
         row = ours.get((goal.world.scenario, goal.world.settings))
-        figures = () if row is None else (row.in_sla.mean, row.bound_ratio.mean, row.replica_minutes.mean)
+        figures = () if row is None else (row.in_sla.mean, row.packing_ratio.mean, row.replica_minutes.mean)
         yield goal, row, bool(figures) and goal.reached(*figures)

@@ -98,7 +98,8 @@ ABSOLUTE: Final[Columns] = {
     "p99.9, ms": _milliseconds("p999_s"),
     "max, ms": _milliseconds("max_s"),
     "r-m": lambda row: estimate(row.replica_minutes, 1, ".2f"),
-    "× bound": lambda row: estimate(row.bound_ratio, 1, ".3f"),
+    "× packing": lambda row: estimate(row.packing_ratio, 1, ".3f"),
+    "over the optimum": lambda row: estimate(row.regret, 1, "+.1%"),
     "ups / downs / reassigns": lambda row: " / ".join(
         f"{one.mean:.4g}" for one in (row.scale_ups, row.scale_downs, row.reassignments)
     ),
@@ -135,7 +136,7 @@ def sweep_tables(sweep: Sweep, rows: Sequence[SweepFigures], origins: Iterable[O
         places = list(dict.fromkeys(row.point for row in found))
         body = [(place, *(cells.get((place, one), "–") for one in lines)) for place in places]
         parts += [
-            f"**{scenario}** ({_chance(found)}): in SLA, r-m (× bound)",
+            f"**{scenario}** ({_chance(found)}): in SLA, r-m (× packing)",
             "",
             table((sweep.axis, *lines), body),
         ]
@@ -148,7 +149,7 @@ def _line(row: SweepFigures) -> str:
 
 
 def _sweep_cell(row: SweepFigures) -> str:
-    return f"{in_sla(row.in_sla)}, {row.replica_minutes.mean:.1f} ({row.bound_ratio.mean:.2f} ×)"
+    return f"{in_sla(row.in_sla)}, {row.replica_minutes.mean:.1f} ({row.packing_ratio.mean:.2f} ×)"
 
 
 def draw_sweep(sweep: Sweep, rows: Sequence[SweepFigures], path: Path) -> None:
@@ -177,10 +178,10 @@ def _sweep_panel(shares: Any, costs: Any, sweep: Sweep, rows: Sequence[SweepFigu
         shares.plot(x, [_late(row.in_sla.mean) for row in found], **style)
         low, high = [_late(row.in_sla.high) for row in found], [_late(row.in_sla.low) for row in found]
         shares.vlines(x, low, high, color=color, linewidth=2, alpha=0.5)
-        costs.plot(x, [row.bound_ratio.mean for row in found], **style)
+        costs.plot(x, [row.packing_ratio.mean for row in found], **style)
     shares.set_yscale("log")
     shares.set_title(f"{rows[0].scenario}: share of late events ({NONE_LATE:.0e}: none)", loc="left")
-    costs.set_title("replica-minutes, × bound", loc="left")
+    costs.set_title("replica-minutes, × per-second packing", loc="left")
     for axes in (shares, costs):
         axes.set_xticks(range(len(places)), [place.replace(", ", ",\n") for place in places])
         axes.set_xlabel(sweep.axis)
@@ -221,14 +222,14 @@ def _cheapest_other(goal: Goal, rows: Sequence[PolicyFigures]) -> str:
 
 
 def _cost(row: PolicyFigures) -> str:
-    return f"{row.replica_minutes.mean:.2f} ({estimate(row.bound_ratio, 1, '.3f')})"
+    return f"{row.replica_minutes.mean:.2f} ({estimate(row.packing_ratio, 1, '.3f')})"
 
 
 TARGETS: Final[Columns] = {
     "scenario": lambda one: _world(one[0], one[1]),
     "goal": lambda one: str(one[0]),
     "in SLA": lambda one: in_sla(one[1].in_sla),
-    "r-m (× bound)": lambda one: _cost(one[1]),
+    "r-m (× packing)": lambda one: _cost(one[1]),
     "reached": lambda one: "yes" if one[2] else "**no**",
     "cheapest other that keeps that promise": lambda one: _cheapest_other(one[0], one[3]),
 }

@@ -54,8 +54,8 @@ def true_service_rate(scenario: Scenario) -> float:
     return 1 / (scenario.payment.service_time_s + scenario.simulation.overhead_s)
 
 
-def bound_capacity(scenario: Scenario, sent: Sent) -> int:
-    """Return the size of a bin of the bound, in events of one second. Raises InvalidSettingsError where it is 0."""
+def packing_capacity(scenario: Scenario, sent: Sent) -> int:
+    """Return the events that a bin of the per-second packing holds. Raises InvalidSettingsError where that is none."""
     try:
         return bin_capacity(
             service_rate=true_service_rate(scenario),

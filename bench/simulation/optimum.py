@@ -1,4 +1,4 @@
-"""The optimum of a scenario's own events, kept on this machine: it follows from the load and the world, not the policy."""
+"""The optimum of a scenario's events, kept on this machine: it follows from load and world, whatever the policy."""
 
 import os
 from contextlib import suppress

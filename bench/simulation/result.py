@@ -17,8 +17,12 @@ class SimulationResult(msgspec.Struct, frozen=True, kw_only=True):
     p999_s: float | None
     max_s: float | None
     replica_minutes: float
-    bound_replica_minutes: float
-    """Least replica-minutes that hold each second's own events (report.measures.bound_replica_minutes)."""
+    packing_replica_minutes: float
+    """Least replica-minutes that hold each second's own events (report.measures.packing_replica_minutes)."""
+    optimum_replica_minutes: float | None = None
+    """Of the cheapest schedule of counts and owners for these events (autoscaler.optimum); None: not looked for."""
+    optimum_lower: float | None = None
+    """Below which no schedule keeps the promise; None likewise."""
     scale_ups: int
     scale_downs: int
     reassignments: int
@@ -34,6 +38,11 @@ class SimulationResult(msgspec.Struct, frozen=True, kw_only=True):
     """When the first burst comes after the full second."""
 
     @property
-    def regret(self) -> float:
-        """Cost above the bound, as a share of it; below 0 where the slack of W across seconds was used."""
-        return self.replica_minutes / self.bound_replica_minutes - 1
+    def regret(self) -> float | None:
+        """Cost above the optimum, as a share of it; None where that is not known."""
+        return self.replica_minutes / self.optimum_replica_minutes - 1 if self.optimum_replica_minutes else None
+
+    @property
+    def plan_changes(self) -> int:
+        """Decisions that changed the count or an owner."""
+        return self.scale_ups + self.scale_downs + self.reassignments

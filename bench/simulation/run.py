@@ -7,12 +7,12 @@ from autoscaler.jit import load_compiler
 from autoscaler.model import Action
 from autoscaler.simulator.run import Run, simulate
 from bench.scenario import Scenario
-from bench.simulation.build import bound_capacity, settings_of, true_service_rate
+from bench.simulation.build import packing_capacity, settings_of, true_service_rate
 from bench.simulation.policy import policy_of
 from bench.simulation.result import SimulationResult
 from bench.simulation.sent import Sent, sent_by
 from loadgen.schedule import Spacing
-from report.measures import bound_replica_minutes, in_sla_share, percentile_us, replica_minutes
+from report.measures import in_sla_share, packing_replica_minutes, percentile_us, replica_minutes
 
 
 def run_scenario(
@@ -31,7 +31,7 @@ def run_scenario(
     load_compiler()  # its import is not the simulation's time
     began_s = time.perf_counter()
     sent = sent_by(scenario) if sent is None else sent
-    bound_capacity(scenario, sent)  # a question without a bound is refused before it takes time
+    packing_capacity(scenario, sent)  # a question without a bin is refused before it takes time
     run = simulate(
         sent.workload(passed),
         policy_of(scenario, sent),
@@ -58,7 +58,7 @@ def analyse(scenario: Scenario, sent: Sent, run: Run, *, wall_s: float) -> Simul
         p999_s=_percentile_s(run, 0.999),
         max_s=_percentile_s(run, 1.0),
         replica_minutes=replica_minutes(run.requested, 0, sent.duration_s),
-        bound_replica_minutes=bound_replica_minutes(
+        packing_replica_minutes=packing_replica_minutes(
             sent.table(),
             service_rate=true_service_rate(scenario),
             latency_target_s=target.latency_target_s,

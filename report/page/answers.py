@@ -128,10 +128,10 @@ def _otherwise(result: Result) -> Answer:
         for name, cost, kept in costs
     ]
     told = "" if result.otherwise else "Other policies were not replayed on these events."
-    least = result.cost.bound_replica_minutes if result.cost else None
+    least = result.cost.packing_replica_minutes if result.cost else None
     if least is not None and result.cost is not None:
         bars.append(("the least, with foresight", minutes(least), 100 * least / most, ""))
-        told = f"{over(result.cost.regret)} over that least. {told}".strip()
+        told = f"{over(result.cost.over_packing)} over that least. {told}".strip()
     return Answer(question, f"{minutes(result.replica_minutes)} replica-minutes", told, tuple(bars))
 
 

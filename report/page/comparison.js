@@ -34,7 +34,7 @@ function mark(u, at, spans, colour, full, name) {
   ctx.fillText(name, box.x, box.y);
 }
 
-page.forEach(({ contestants, percentile, bound_replica_minutes: bound }, number) => {
+page.forEach(({ contestants, percentile, packing_replica_minutes: bound }, number) => {
   const costs = contestants.flatMap(({ replica_minutes: cost }) => [cost.low, cost.high]).concat(bound ?? []);
   const lates = contestants.flatMap(({ in_sla: kept }) => [kept.low, kept.high]).concat(percentile).map(lateOf);
   const margin = Math.max(.1 * (Math.max(...costs) - Math.min(...costs)), .02 * Math.max(...costs), .01);

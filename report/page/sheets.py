@@ -133,7 +133,7 @@ def _number(column: str, value: float) -> str:
         return longer(value) if column.endswith("difference_s") else duration(value)
     if column in SHARES or column.endswith("_share"):
         return share(value)
-    if column == "regret":
+    if column == "over_packing":
         return over(value)
     if isinstance(value, int):
         return str(value) if column in NUMBERED or column.endswith("_us") else count(value)

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
-from report.measures import Bound, IntArray, bound, percentile_us
+from report.measures import IntArray, PerSecondPacking, per_second_packing, percentile_us
 from report.result import Cost, Starts
 from report.run_info import RunInfo
 from report.spark import group_history as history
@@ -20,13 +20,13 @@ SLICE_S: Final = 20_000
 """Seconds of which the counts of all partitions are in memory at once."""
 
 
-def cost(run: RunInfo, started_us: int, journal: Sequence[JournalEntry], least: Bound | None) -> Cost:
+def cost(run: RunInfo, started_us: int, journal: Sequence[JournalEntry], least: PerSecondPacking | None) -> Cost:
     """Return requested and ready replica-minutes, the bound in all, and the moves of the run's plans."""
     until_us = started_us + round(run.duration_s * 1e6)
     changes = history.only(journal, ReplicaChanged)
     paid, ready = history.paid(changes), history.serving(changes)
     requested = history.replica_minutes(paid, started_us, until_us) if paid else None
-    bound_minutes = None if least is None else least.minutes
+    packing_minutes = None if least is None else least.minutes
     plans = history.only(journal, PlanWritten)
     after = zip([None, *plans], plans, strict=False)
     in_run = [(before, plan) for before, plan in after if started_us <= plan.at_us < until_us]
@@ -34,9 +34,9 @@ def cost(run: RunInfo, started_us: int, journal: Sequence[JournalEntry], least: 
     return Cost(
         requested_replica_minutes=requested,
         ready_replica_minutes=history.replica_minutes(ready, started_us, until_us) if ready else None,
-        bound_replica_minutes=bound_minutes,
-        bound_gap_replica_minutes=None if least is None else least.gap_minutes,
-        regret=requested / bound_minutes - 1 if requested is not None and bound_minutes else None,
+        packing_replica_minutes=packing_minutes,
+        packing_gap_replica_minutes=None if least is None else least.gap_minutes,
+        over_packing=requested / packing_minutes - 1 if requested is not None and packing_minutes else None,
         moved_partitions=sum(plan.moved for _, plan in in_run) if journal else None,
         rebalance_score=rebalance_score(in_run, history.only(journal, TickRecord)),
         largest_up=max([0, *steps]) if journal else None,
@@ -54,7 +54,7 @@ def starts(journal: Sequence[JournalEntry]) -> Starts | None:
     return Starts(replicas=len(took), p50_s=p50, p99_s=p99, max_s=longest)
 
 
-def bound_of(run: RunInfo, arrived: DataFrame, usual: Usual) -> Bound | None:
+def packing_of(run: RunInfo, arrived: DataFrame, usual: Usual) -> PerSecondPacking | None:
     """Return the least replicas that hold each second's own events, by second; None: no μ, or too long.
 
     μ is the scenario's, else what services usually took. Bursts: where the scenario says so.
@@ -66,7 +66,7 @@ def bound_of(run: RunInfo, arrived: DataFrame, usual: Usual) -> Bound | None:
     spacing = run.section("load").get("spacing")
     try:
         parts = [
-            bound(
+            per_second_packing(
                 _counts(arrived, begin, min(begin + SLICE_S, seconds)),
                 service_rate=service_rate,
                 latency_target_s=run.latency_target_s,
@@ -76,7 +76,9 @@ def bound_of(run: RunInfo, arrived: DataFrame, usual: Usual) -> Bound | None:
         ]
     except ValueError:
         return None  # a replica that cannot serve one event within the target holds no bin
-    return Bound(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("replicas", "enough")))
+    return PerSecondPacking(
+        *(np.concatenate([getattr(part, name) for part in parts]) for name in ("replicas", "enough"))
+    )
 
 
 def _counts(arrived: DataFrame, begin: int, end: int) -> IntArray:

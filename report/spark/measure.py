@@ -10,7 +10,7 @@ from report.result import Effects, Lateness, Provenance, Result
 from report.run_info import RunInfo
 from report.spark import ReportError, percentiles, seconds
 from report.spark import group_history as history
-from report.spark.cost import bound_of, cost, starts
+from report.spark.cost import cost, packing_of, starts
 from report.spark.explain import explain
 from report.spark.files import ASKED, COUNTED, LETTERS, SERVED, Events
 from report.spark.integrity import effects, integrity, topics, totals
@@ -50,7 +50,7 @@ def measure(run: RunInfo, events: Events, journal: Sequence[JournalEntry], *, no
     orders = effects(counts) if events.tell(COUNTED) else None
     ranks = percentiles.measured(rows)
     late_s = percentiles.lateness(ranks)
-    bound = bound_of(run, arrived, pace)
+    bound = packing_of(run, arrived, pace)
     spent = cost(run, started_us, journal, bound)
     in_sla = shares.in_sla / shares.events if shares.events else 1.0
     problems = invalid_because(run, shares.events, shares.refused, late_s)

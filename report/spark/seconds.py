@@ -150,11 +150,11 @@ def series(
     done: Mapping[int, int],
     journal: Sequence[JournalEntry],
     terms: Terms,
-    bound_replicas: NDArray[np.int64] | None = None,
+    packing_replicas: NDArray[np.int64] | None = None,
 ) -> Series:
     """Return one entry for each second shown. done: second → events done.
 
-    bound_replicas: of the bound, by second of the workload; None: not known.
+    packing_replicas: of the bound, by second of the workload; None: not known.
     """
     rows = {row["second"]: row.asDict() for row in by_second(events, terms).collect()}
     shown = range(terms.shown_s)
@@ -178,7 +178,7 @@ def series(
         requested_replicas=replicas(history.paid(changes)),
         ready_replicas=replicas(history.serving(changes)),
         lag=history.lag_each_second(history.only(journal, TickRecord), terms.started_us, terms.shown_s),
-        bound_replicas=() if bound_replicas is None else _filled(bound_replicas.tolist(), terms.shown_s),
+        packing_replicas=() if packing_replicas is None else _filled(packing_replicas.tolist(), terms.shown_s),
     )
 
 

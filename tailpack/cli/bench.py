@@ -242,7 +242,9 @@ def targets(
     every = list(checked(goals, found.rows))
     for goal, row, reached in every:
         if row is not None:
-            said = f"{share(row.in_sla.mean)} at {minutes(row.replica_minutes.mean)} r-m, {row.bound_ratio.mean:.3f} ×"
+            said = (
+                f"{share(row.in_sla.mean)} at {minutes(row.replica_minutes.mean)} r-m, {row.packing_ratio.mean:.3f} ×"
+            )
             name = ", ".join((goal.world.scenario, *goal.world.settings))
             typer.echo(f"{'reached' if reached else 'missed '}  {name}: {goal}: {said}", err=as_json)
     finish(found.missing, out)

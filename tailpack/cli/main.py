@@ -104,6 +104,7 @@ _add(app, "jars", run.jars, "tailpack jars kafka", LIVE)
 _add(app, "simulate", simulate.simulate, "tailpack simulate w1 --policy keda-hpa", SIMULATED)
 _add(app, "compare", compare.compare, "tailpack compare --scenarios w1,taxi --policies tail-aware,linear", SIMULATED)
 _add(app, "sweep", compare.sweep, "tailpack sweep startup --scenarios taxi", SIMULATED)
+_add(app, "optimum", simulate.optimum, "tailpack optimum w1", SIMULATED)
 _add(app, "replay", simulate.replay, "tailpack replay out/demo-20260105-101500 --policy linear", SIMULATED)
 
 REPORT = _group(

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from bench.replay.replay import Replayed
     from bench.scenario import Scenario as Question
     from bench.simulation.result import SimulationResult
+    from bench.simulation.sent import Sent
 
 LONG_RUN_EVENTS: Final = 500_000
 """About from where on a run takes a second."""
@@ -48,6 +49,13 @@ def simulate(
     ] = None,
     seed: Seed = None,
     changes: Changes = None,
+    best: Annotated[
+        bool,
+        typer.Option(
+            "--optimum/--no-optimum",
+            help="Say beside it what the cheapest schedule of all would have cost; seconds, kept for the next time.",
+        ),
+    ] = True,
     as_json: AsJson = False,
     out: Annotated[
         Path | None,
@@ -66,6 +74,8 @@ def simulate(
     sent = sent_by(chosen, read_trace(trace) if trace else None)
     with _progress(sent.events) as passed:
         run, result = run_scenario(chosen, sent, keep_events=out is not None, passed=passed)
+    if best:
+        result = _with_optimum(result, chosen, sent)
     if trace:
         result = msgspec.structs.replace(result, scenario=trace.name)
         said = f"{trace.name}: events {chosen.load.spacing} within each second; --set spacing=… changes that"
@@ -78,9 +88,78 @@ def simulate(
         said = f"written: {written}; its report: tailpack report {shlex.quote(str(written))}"
         Console(stderr=True).print(said, highlight=False, soft_wrap=True)
     if as_json:
-        print_json(msgspec.to_builtins(result) | {"regret": result.regret})
+        more = {"regret": result.regret, "plan_changes": result.plan_changes, "moved": result.moved_partitions}
+        print_json(msgspec.to_builtins(result) | more)
     else:
         Console().print(figures_of(result, chosen))
+
+
+def optimum(
+    scenario: Scenario,
+    *,
+    trace: Annotated[
+        Path | None, typer.Option(help="CSV file that replaces the scenario's load, as of simulate.")
+    ] = None,
+    seed: Seed = None,
+    changes: Changes = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find what a scenario's events cost at least, by any schedule of counts and owners, with all of them known before.
+
+    The schedule is carried out in the simulator, which judges it; the lower end is proven.
+    """
+    from bench.scenario import load_scenario  # noqa: PLC0415  compiled code only where something is simulated
+    from bench.simulation.optimum import find_optimum  # noqa: PLC0415
+    from bench.simulation.run import run_scenario  # noqa: PLC0415
+    from bench.simulation.sent import read_trace, sent_by  # noqa: PLC0415
+
+    asked = parse_changes(changes, policy="clairvoyant", seed=seed)
+    chosen = load_scenario(scenario, ({"load.spacing": "smooth"} if trace else {}) | asked)
+    sent = sent_by(chosen, read_trace(trace) if trace else None)
+    with _looking(sent.events):
+        found, _ = find_optimum(chosen, sent)
+    judged = run_scenario(chosen, sent, keep_events=False)[1]
+    said = msgspec.to_builtins(found) | {
+        "scenario": trace.name if trace else chosen.name,
+        "seed": chosen.seed,
+        "events": sent.events,
+        "simulated_replica_minutes": judged.replica_minutes,
+        "simulated_in_sla": judged.in_sla,
+        "packing_replica_minutes": judged.packing_replica_minutes,
+    }
+    if as_json:
+        print_json(said)
+        return
+    table = Table(
+        box=None, show_header=False, title=f"{said['scenario']}, seed {chosen.seed}: {count(sent.events)} events"
+    )
+    table.add_column(style="dim")
+    table.add_column()
+    for name, value in {
+        "optimum": f"{minutes(found.optimum_replica_minutes)} replica-minutes, {count(found.late)} events late",
+        "its schedule simulated": f"{minutes(judged.replica_minutes)}, {share(judged.in_sla)} in time",
+        "no schedule keeps the promise below": minutes(found.lower),
+        "or keeps every event in time below": minutes(found.lower_none_late),
+        "per-second packing": minutes(judged.packing_replica_minutes),
+        "by": found.method,
+        "found in": duration(found.wall_s),
+    }.items():
+        table.add_row(name, value)
+    Console().print(table)
+
+
+def _with_optimum(result: "SimulationResult", scenario: "Question", sent: "Sent") -> "SimulationResult":
+    """Return the result with the optimum of its events beside it, where that is known."""
+    from bench.simulation.optimum import find_optimum, why_not  # noqa: PLC0415  as above
+
+    if said := why_not(scenario, sent):
+        Console(stderr=True).print(f"no optimum beside it: {said}", highlight=False, soft_wrap=True)
+        return result
+    with _looking(sent.events):
+        found, _ = find_optimum(scenario, sent)
+    return msgspec.structs.replace(
+        result, optimum_replica_minutes=found.optimum_replica_minutes, optimum_lower=found.lower
+    )
 
 
 def replay(
@@ -158,7 +237,8 @@ def figures_of(result: "SimulationResult", scenario: "Question") -> Table:
         f"within {scenario.target.latency_target_s:g} s": share(result.in_sla),
         **{name: duration(getattr(result, key)) for name, key in LATENCIES.items()},
         "replica-minutes": minutes(result.replica_minutes),
-        "bound": minutes(result.bound_replica_minutes),
+        "per-second packing": minutes(result.packing_replica_minutes),
+        "optimum": _optimum_in_words(result),
         "regret": over(result.regret),
         **{name: count(getattr(result, key)) for name, key in COUNTS.items()},
         "simulated in": f"{duration(result.wall_s)}, {duration(result.policy_s)} of it the policy",
@@ -168,6 +248,22 @@ def figures_of(result: "SimulationResult", scenario: "Question") -> Table:
     for name, value in rows.items():
         table.add_row(name, value)
     return table
+
+
+def _optimum_in_words(result: "SimulationResult") -> str:
+    best, least = result.optimum_replica_minutes, result.optimum_lower
+    return UNKNOWN if best is None or least is None else f"{minutes(best)}, at least {minutes(least)}"
+
+
+@contextmanager
+def _looking(events: int) -> Iterator[None]:
+    """Say what takes so long."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(f"looking for the optimum of {count(events)} events; known ones are kept"):
+        yield
 
 
 @contextmanager

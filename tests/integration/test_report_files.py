@@ -97,7 +97,7 @@ def test_a_stranger_needs_an_id_and_two_times(session: Any, tmp_path: Path) -> N
     assert round((1 - found.in_sla) * 200) == late
     assert (found.world, found.tail, found.effects, found.topics) == ("unknown", None, None, ()), "nobody can know"
     assert found.cost is not None
-    assert found.cost.bound_replica_minutes is None
+    assert found.cost.packing_replica_minutes is None
     unknown = ("scale_ups", "scale_downs", "reassignments", "moved_partitions", "refused", "duplicates")
     assert [getattr(found, name) for name in (*unknown, "dead_letters")] == [None] * 7
     assert found.integrity is not None

@@ -157,7 +157,7 @@ def test_a_run_without_journal_has_no_cost(tmp_path: Path) -> None:
     assert (result.events, result.in_sla, result.replica_minutes) == (200, 1.0, None)
     assert result.cost is not None
     assert result.cost.requested_replica_minutes is None
-    assert result.cost.bound_replica_minutes == pytest.approx(4 / 60), "one replica holds 50 events a second"
+    assert result.cost.packing_replica_minutes == pytest.approx(4 / 60), "one replica holds 50 events a second"
     assert result.integrity is not None
     assert result.integrity.suspect == ()
     assert result.tail is not None

@@ -66,7 +66,7 @@ def test_five_questions_are_answered(executed: Any, folder: Path) -> None:
     assert result.verdict in first
     assert re.search(r"95 % interval 9\d[.\d]* % to 9\d[.\d]* %", first)
     assert all(f"| {one.cause} | {one.events:,} |" in answers(executed, "2. Why") for one in result.tail.causes)
-    assert "| regret |" in answers(executed, "3. What did it cost")
+    assert "| over packing |" in answers(executed, "3. What did it cost")
     assert re.search(r"partition \d had most late events", answers(executed, "4. Which partition"))
     last = answers(executed, "5. What would another policy")
     assert "algorithm-2" in last

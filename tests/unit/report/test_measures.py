@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from loadgen.schedule import SECOND_US, Spacing, Split, build_schedule
 from loadgen.workloads import WORKLOADS
 from report.measures import (
-    bound,
-    bound_replica_minutes,
     in_sla_share,
     nearest_rank,
+    packing_replica_minutes,
+    per_second_packing,
     percentile_us,
     replica_minutes,
 )
@@ -76,28 +76,30 @@ def test_the_bounds_that_measuring_prints(
     name: str, split: Split, partitions: int, bursts: bool, printed: float
 ) -> None:
     table = table_of(name, split, partitions)
-    minutes = bound_replica_minutes(table, service_rate=200, latency_target_s=0.5, bursts=bursts)
+    minutes = packing_replica_minutes(table, service_rate=200, latency_target_s=0.5, bursts=bursts)
     assert minutes == pytest.approx(printed, abs=0.005 if printed < 100 else 0.051)
 
 
 @pytest.mark.parametrize(("name", "printed"), [("w3", 20.92), ("w4", 26.02)])
 def test_the_bounds_of_the_older_paper(name: str, printed: float) -> None:
-    minutes = bound_replica_minutes(WORKLOADS[name].counts(), service_rate=100, latency_target_s=5.0, bursts=True)
+    minutes = packing_replica_minutes(WORKLOADS[name].counts(), service_rate=100, latency_target_s=5.0, bursts=True)
     assert minutes == pytest.approx(printed, abs=0.005)
 
 
 def test_with_a_long_target_bursts_may_use_the_whole_second() -> None:
     table = np.full((60, 2), 100)
-    short, long = (bound_replica_minutes(table, service_rate=200, latency_target_s=w, bursts=True) for w in (0.5, 5.0))
+    short, long = (
+        packing_replica_minutes(table, service_rate=200, latency_target_s=w, bursts=True) for w in (0.5, 5.0)
+    )
     assert (short, long) == (2, 1)
 
 
 def test_a_rate_that_serves_nothing_in_time_has_no_bound() -> None:
     with pytest.raises(ValueError, match="no room for one event"):
-        bound_replica_minutes(np.ones((1, 1), dtype=np.int64), service_rate=1, latency_target_s=0.5, bursts=True)
+        packing_replica_minutes(np.ones((1, 1), dtype=np.int64), service_rate=1, latency_target_s=0.5, bursts=True)
 
 
 def test_the_bound_of_each_second_stands_in_the_order_of_the_seconds() -> None:
     table = np.array([[60, 60], [0, 0], [40, 60], [60, 60], [150, 10]])
-    found = bound(table, service_rate=200, latency_target_s=0.5, bursts=True)
+    found = per_second_packing(table, service_rate=200, latency_target_s=0.5, bursts=True)
     assert found.replicas.tolist() == [2, 1, 1, 2, 2]

@@ -22,7 +22,7 @@ def test_as_json_it_prints_one_object_and_nothing_else():
     found = json.loads(result.stdout)
     assert result.exit_code == 0
     assert list(found)[:9] == ["scenario", "policy", "seed", "events", "in_sla", "p50_s", "p99_s", "p999_s", "max_s"]
-    assert {"replica_minutes", "bound_replica_minutes", "scale_ups", "scale_downs", "wall_s", "regret"} <= set(found)
+    assert {"replica_minutes", "packing_replica_minutes", "scale_ups", "scale_downs", "wall_s", "regret"} <= set(found)
     assert {"reassignments", "moved_partitions", "policy_s", "lost", "duplicates"} <= set(found)
     assert (found["scenario"], found["policy"], found["seed"]) == ("w1", "algorithm-2", 7)
 

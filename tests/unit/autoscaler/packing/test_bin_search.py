@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from autoscaler.packing import least_bins as search
 from autoscaler.packing.least_bins import least_bins, packed
-from report.measures import bound
+from report.measures import per_second_packing
 
 
 def rows_of(*rows: list[int]) -> np.ndarray:
@@ -55,7 +55,7 @@ def test_long_rows_of_alike_items_have_the_least_bins_too(each: int, capacity: i
 @pytest.mark.parametrize("bursts", [True, False])
 def test_the_bound_of_a_load_is_the_least_of_each_second(bursts: bool) -> None:
     counts = np.random.default_rng(3).poisson(60, (40, 12))
-    found = bound(counts, service_rate=400, latency_target_s=0.5, bursts=bursts)
+    found = per_second_packing(counts, service_rate=400, latency_target_s=0.5, bursts=bursts)
     capacity = 200 if bursts else 400
     solved = [least_by_trying(row, capacity) for row in counts.tolist()]
     assert found.replicas.tolist() == solved
@@ -65,10 +65,10 @@ def test_the_bound_of_a_load_is_the_least_of_each_second(bursts: bool) -> None:
 
 def test_a_search_that_is_given_up_says_between_what_the_least_lies(monkeypatch: pytest.MonkeyPatch) -> None:
     counts = np.random.default_rng(5).poisson(33, (10, 100))
-    exactly = bound(counts, service_rate=100, latency_target_s=1.0, bursts=False)
+    exactly = per_second_packing(counts, service_rate=100, latency_target_s=1.0, bursts=False)
     monkeypatch.setattr(search, "FIRST_STEPS", 1)
     monkeypatch.setattr(search, "ALL_STEPS", 1)
-    hasty = bound(counts, service_rate=100, latency_target_s=1.0, bursts=False)
+    hasty = per_second_packing(counts, service_rate=100, latency_target_s=1.0, bursts=False)
     assert hasty.gap_minutes > exactly.gap_minutes
     assert (hasty.replicas <= exactly.replicas).all()
     assert (exactly.replicas <= exactly.enough).all()

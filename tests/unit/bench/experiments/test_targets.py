@@ -17,7 +17,7 @@ from tailpack.cli.main import app
     [(0.9995, 1.01, 40, True), (0.9985, 1.01, 40, False), (0.9995, 1.03, 40, False)],
 )
 def test_a_goal_asks_for_events_in_time_and_for_their_cost(in_sla, ratio, minutes, reached):
-    goal = Goal(world("w1"), 0.999, bound_ratio=1.02)
+    goal = Goal(world("w1"), 0.999, packing_ratio=1.02)
     assert goal.reached(in_sla, ratio, minutes) is reached
 
 

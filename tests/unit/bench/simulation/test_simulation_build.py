@@ -7,7 +7,7 @@ from bench.scenario import load_scenario
 from bench.simulation.build import bound_schedule, settings_of
 from bench.simulation.sent import sent_by
 from contracts.delivery import Delivery
-from report.measures import bound_replica_minutes
+from report.measures import packing_replica_minutes
 
 
 def world(**changes: object):
@@ -52,7 +52,7 @@ def test_the_schedule_of_the_bound_costs_the_bound(name) -> None:
     table = sent_by(load_scenario(name)).table()
     schedule = bound_schedule(table, 100)
     needed = sum(max(1, len(packing)) for packing in schedule) / 60
-    assert needed == bound_replica_minutes(table, service_rate=200, latency_target_s=0.5, bursts=True)
+    assert needed == packing_replica_minutes(table, service_rate=200, latency_target_s=0.5, bursts=True)
     for row, packing in zip(table.tolist(), schedule, strict=True):
         placed = sorted(partition for content in packing for partition in content)
         assert placed == [partition for partition, events in enumerate(row) if events]

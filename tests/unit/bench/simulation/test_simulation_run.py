@@ -22,14 +22,14 @@ def test_two_bursts_on_one_replica_by_hand() -> None:
     assert result.in_sla == (80 + 100) / 200
     assert (result.p50_s, result.max_s) == (0.25, 0.6)
     assert result.replica_minutes == 2 / 60
-    assert result.bound_replica_minutes == (1 + 2) / 60
+    assert result.packing_replica_minutes == (1 + 2) / 60
     assert result.regret == pytest.approx(-1 / 3)
 
 
 def test_equal_questions_have_equal_answers_and_another_seed_another() -> None:
     def figures(seed):
         found = simulated("w1", split="random", seed=seed, duration_s=100)
-        return found.in_sla, found.p999_s, found.replica_minutes, found.bound_replica_minutes
+        return found.in_sla, found.p999_s, found.replica_minutes, found.packing_replica_minutes
 
     assert figures(1) == figures(1)
     assert figures(1) != figures(2)

@@ -22,7 +22,7 @@ def figures(policy: str, *, in_sla: float, cost: float, against: Against | None 
     return PolicyFigures(
         scenario="w1", policy=policy, settings=("payment.partitions=9",), random=(), seeds=1, events=100.0,
         in_sla=exactly(in_sla), p50_s=None, p99_s=None, p999_s=exactly(0.5), max_s=None,
-        replica_minutes=exactly(cost), bound_ratio=exactly(cost / 20), regret=exactly(cost / 20 - 1),
+        replica_minutes=exactly(cost), packing_ratio=exactly(cost / 20), regret=exactly(cost / 20 - 1),
         scale_ups=exactly(1), scale_downs=exactly(1), reassignments=exactly(0), moved_partitions=exactly(3), lost=0,
         reference="b", in_sla_difference=against, p999_difference_s=None, replica_minutes_difference=against,
         on_front=True,
@@ -75,6 +75,6 @@ def test_simulated_policies_become_a_comparison(tmp_path: Path) -> None:
         "a against b: −1.000 pp in time, −0.01 replica-minutes."
     )
     assert found.problems == ("w1 c: it broke",)
-    assert found.scenarios[0].bound_replica_minutes == pytest.approx(20)
+    assert found.scenarios[0].packing_replica_minutes == pytest.approx(20)
     assert "−1.000 pp" in written(found, tmp_path)
     assert [place.name for place in tmp_path.iterdir()] == ["comparison.html"]

@@ -143,7 +143,7 @@ def ten_hours() -> Result:
         series=Series(
             arrivals=whole(500), done=whole(500), p50_s=times(), p99_s=times(),
             max_s=(*times()[:-7], 77.7, *times()[:6]), requested_replicas=whole(9), ready_replicas=whole(9),
-            lag=whole(5_000), bound_replicas=whole(9),
+            lag=whole(5_000), packing_replicas=whole(9),
         ),
         decisions=tuple(
             DecisionMade(at_s=float(k * 9), epoch=k, action="up", replicas=2, moved=k % 7, reason=why)

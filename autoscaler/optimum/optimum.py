@@ -5,7 +5,7 @@ move together: that gives a schedule still, and what bounds it from below is one
 """
 
 import time
-from bisect import bisect_right
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -192,10 +192,11 @@ def _load(question: Question, groups: Groups) -> Load:
 
 
 def _prices(question: Question) -> Prices:
+    interval_us = int(np.diff(question.ticks_us).min(initial=question.duration_us))
     return Prices(
         until_us=question.duration_us,
         pause_us=question.pause_us,
-        startup_us=question.startup_us,
+        startup_us=-(-question.startup_us // interval_us) * interval_us,  # replicas are asked for at ticks
         target_us=question.target_us,
         late_us=0,
         drop=False,
@@ -257,7 +258,8 @@ def _requested_ahead(steps: Sequence[tuple[int, tuple[str, ...], tuple[str, ...]
     plans: list[tuple[int, tuple[str, ...], tuple[str, ...]]] = []
     times_us = [at_us for at_us, _, _ in steps]
     for index, (at_us, names, owners) in enumerate(steps):
-        soon = bisect_right(times_us, at_us + startup_us)
+        following_us = times_us[index + 1] if index + 1 < len(steps) else at_us
+        soon = bisect_left(times_us, following_us + startup_us) if startup_us else index + 1
         replicas = tuple(dict.fromkeys(chain(names, *(more for _, more, _ in steps[index + 1 : soon]))))
         if not plans or plans[-1][1:] != (replicas, owners):
             plans.append((at_us, replicas, owners))

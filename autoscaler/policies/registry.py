@@ -100,7 +100,7 @@ POLICIES: Final[dict[str, PolicyFactory]] = {
         StaticSettings,
     ),
     "clairvoyant": PolicyFactory(
-        "the schedule of the bound, which it must be told",
+        "the schedule of the optimum, which it must be told",
         Clairvoyant,
         ClairvoyantSettings,
     ),

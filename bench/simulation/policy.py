@@ -1,4 +1,4 @@
-"""From a scenario to its policy inside its guards.
+"""From a scenario to its policy.
 
 Reference policies are told beforehand what others must find out: the size of a bin, the peak, the optimum's schedule.
 """
@@ -6,7 +6,7 @@ Reference policies are told beforehand what others must find out: the size of a 
 from collections.abc import Callable
 from typing import Any, Final
 
-from autoscaler.policies.registry import configured_policy
+from autoscaler.policies.registry import configured_policy, make_policy
 from autoscaler.ports import Policy
 from bench.scenario import Scenario
 from bench.simulation.build import CLAIRVOYANT, delivery_of, true_service_rate
@@ -22,9 +22,11 @@ BIN_SHARE: Final = 0.85
 def policy_of(scenario: Scenario, sent: Sent) -> Policy:
     """Return the scenario's policy inside its guards, as a live run has it. Raises InvalidSettingsError.
 
-    sent: the reference policies are told about it beforehand.
+    sent: the reference policies are told about it beforehand. A clairvoyant has no guards: its schedule is judged.
     """
     try:
+        if scenario.autoscaler.policy == CLAIRVOYANT:
+            return make_policy(CLAIRVOYANT, options=told(scenario, sent) | scenario.policy)
         return configured_policy(
             scenario.autoscaler,
             scenario.target,

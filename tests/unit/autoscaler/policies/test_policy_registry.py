@@ -65,7 +65,6 @@ def test_every_mistake_is_named_at_once():
         ("linear", {"f_up": 0.3}, "f_down = 0.4: is more than f_up = 0.3: the group would shrink and grow in turn"),
         ("clairvoyant", {}, "schedule: missing"),
         ("clairvoyant", {"schedule": 3}, "schedule = 3: Expected `array`, got `int`"),
-        ("clairvoyant", {"schedule": []}, "schedule = (): must hold a packing for second 0 at least"),
         ("overprovisioned", {}, "replicas = 0: the peak must be told, as peak_rates or as replicas"),
     ],
 )

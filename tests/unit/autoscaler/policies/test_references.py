@@ -85,34 +85,21 @@ def clairvoyant(schedule):
     return Clairvoyant(PolicySettings(), ClairvoyantSettings(schedule=schedule))
 
 
-SCHEDULE = (((0, 1, 2),), ((0, 1), (2,)), ((0, 1), (2,)), ((0,), (1,), (2,)), ())
+BOTH, ALONE = ("a", "b"), ("b",)
+SCHEDULE = ((100_000, BOTH, ("a", "b", "a")), (1_100_000, BOTH, ("b", "b", "a")), (3_100_000, ALONE, ("b",) * 3))
 
 
-def test_each_second_has_its_packing():
-    held = Obedient(clairvoyant(SCHEDULE))
-
-    changes = held.during([0.1, 1.1, 2.1, 3.1, 4.1, 99.1], [50, 50, 50], owned=[0, 0, 0])
-
-    assert changes == [(1.1, 2), (3.1, 3), (4.1, 1)], "the last packing, of silence, needs one"
-
-
-def test_few_partitions_move():
+def test_the_schedule_is_carried_out_as_it_was_found():
     policy = clairvoyant(SCHEDULE)
 
-    alone = policy.decide(seen([50, 50, 50], replicas=1, owned=[0, 0, 0], at_s=1.1))
-    assert dict(alone.plan.assignment) == {0: "payment-0", 1: "payment-0", 2: "payment-1"}
-    assert alone.reason == "second 1 needs 2: up 1 → 2"
-    kept = policy.decide(seen([50, 50, 50], replicas=2, owned=[1, 1, 0], at_s=2.1))
-    assert kept.action is Action.HOLD, "the same groups, whoever has them"
-    moved = policy.decide(seen([50, 50, 50], replicas=2, owned=[0, 1, 1], at_s=2.1))
-    assert (moved.action, moved.reason) == (Action.REASSIGN, "second 2 needs 2: reassign 1 of 3 partitions")
+    plans = [policy.decide(seen([50] * 3, replicas=1, at_s=at_s)).plan for at_s in (0.1, 1.099, 1.1, 2.1, 99.1)]
+
+    assert [(plan.replicas, tuple(plan.assignment.values())) for plan in plans] == [
+        SCHEDULE[0][1:], SCHEDULE[0][1:], SCHEDULE[1][1:], SCHEDULE[1][1:], SCHEDULE[2][1:],
+    ]  # fmt: skip
 
 
-def test_partitions_that_hold_nothing_stay_with_a_neighbour():
-    policy = clairvoyant((((0,), (1,)),))
+def test_before_its_beginning_nothing_changes():
+    decision = clairvoyant(SCHEDULE).decide(seen([50] * 3, replicas=2, owned=[0, 1, 1], at_s=0.05))
 
-    decision = policy.decide(seen([50, 50, 0, 0, 0], replicas=3, owned=[0, 1, 1, 2, 2]))
-
-    assert decision.plan.assignment[2] == "payment-1", "where it was, beside partition 1"
-    assert set(decision.plan.assignment) == set(range(5))
-    assert len(set(decision.plan.assignment.values())) == 2
+    assert (decision.action, decision.reason) == (Action.HOLD, "the schedule has not begun: hold")

@@ -4,7 +4,10 @@ from unit.autoscaler.builders import seen
 
 from autoscaler.model import Action
 
-TOLD = {"clairvoyant": {"schedule": [[[0], [1], [2], [3]]]}, "overprovisioned": {"replicas": 4}}
+TOLD = {
+    "clairvoyant": {"schedule": [[0, [f"payment-{i}" for i in range(4)], [f"payment-{i}" for i in range(4)]]]},
+    "overprovisioned": {"replicas": 4},
+}
 """Options by policy, for groups of four partitions."""
 
 

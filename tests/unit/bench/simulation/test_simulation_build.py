@@ -4,10 +4,8 @@ import pytest
 
 from autoscaler.simulator.settings import Assignor, Distribution
 from bench.scenario import load_scenario
-from bench.simulation.build import bound_schedule, settings_of
-from bench.simulation.sent import sent_by
+from bench.simulation.build import settings_of
 from contracts.delivery import Delivery
-from report.measures import packing_replica_minutes
 
 
 def world(**changes: object):
@@ -45,15 +43,3 @@ def test_the_section_of_the_simulated_world() -> None:
     assert (told_world.commit_age_s, told_world.planned_overhead_s) == (0.05, 0.015)
     assert told_world.assignor is Assignor.RANGE
     assert [(one.at_s, one.known) for one in told_world.failures] == [(10.0, True), (20.0, True)]
-
-
-@pytest.mark.parametrize("name", ["w1", "w1-skew9", "w4", "hot-key"])
-def test_the_schedule_of_the_bound_costs_the_bound(name) -> None:
-    table = sent_by(load_scenario(name)).table()
-    schedule = bound_schedule(table, 100)
-    needed = sum(max(1, len(packing)) for packing in schedule) / 60
-    assert needed == packing_replica_minutes(table, service_rate=200, latency_target_s=0.5, bursts=True)
-    for row, packing in zip(table.tolist(), schedule, strict=True):
-        placed = sorted(partition for content in packing for partition in content)
-        assert placed == [partition for partition, events in enumerate(row) if events]
-        assert all(sum(row[partition] for partition in content) <= 100 for content in packing)

@@ -23,7 +23,7 @@ def test_two_bursts_on_one_replica_by_hand() -> None:
     assert (result.p50_s, result.max_s) == (0.25, 0.6)
     assert result.replica_minutes == 2 / 60
     assert result.packing_replica_minutes == (1 + 2) / 60
-    assert result.regret == pytest.approx(-1 / 3)
+    assert result.regret is None, "nobody looked for the optimum"
 
 
 def test_equal_questions_have_equal_answers_and_another_seed_another() -> None:
@@ -35,13 +35,6 @@ def test_equal_questions_have_equal_answers_and_another_seed_another() -> None:
     assert figures(1) != figures(2)
 
 
-@pytest.mark.parametrize("name", ["w1", "w1-skew9", "w3", "demo", "hot-key", "silence"])
-def test_the_clairvoyant_keeps_the_promise_at_the_price_of_the_bound(name) -> None:
-    result = simulated(name, policy="clairvoyant")
-    assert result.in_sla == 1.0
-    assert result.regret == pytest.approx(0, abs=1e-4)
-
-
 def test_the_references_of_the_paper_cost_what_it_prints() -> None:
     assert simulated("w1", policy="overprovisioned").replica_minutes == pytest.approx(50, abs=0.02)
     assert simulated("w1", policy="paper-optimal").replica_minutes == pytest.approx(32.72, abs=0.1)
@@ -50,7 +43,7 @@ def test_the_references_of_the_paper_cost_what_it_prints() -> None:
 def test_algorithm_2_is_near_the_bound_and_a_count_alone_is_late_under_skew() -> None:
     aware, counted = simulated("w1-skew9", policy="algorithm-2"), simulated("w1-skew9", policy="linear")
     assert aware.in_sla > 0.99
-    assert aware.regret < 0.1
+    assert aware.replica_minutes < 1.1 * aware.packing_replica_minutes
     assert counted.in_sla < 0.9
 
 

@@ -94,7 +94,7 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
     lag: tuple[int | None, ...]
     """Events, at the last tick that saw them in this second; null where none did."""
     packing_replicas: tuple[int | None, ...] = ()
-    """Replicas of the clairvoyant bound in this second; empty where it is not known."""
+    """Replicas of the per-second packing in this second; empty where it is not known."""
 
 
 class Distribution(msgspec.Struct, frozen=True, kw_only=True):
@@ -174,11 +174,11 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
     requested_replica_minutes: float | None
     ready_replica_minutes: float | None
     packing_replica_minutes: float | None
-    """Of the clairvoyant bound, from the events of this very run: no less is possible."""
+    """Of the least bins that hold each second's own events; more slack than a second is not used."""
     packing_gap_replica_minutes: float | None = None
-    """By how much the bound may be too low: seconds in which the search for the least was given up; 0: it is exact."""
+    """By how much it may be too low: seconds in which the search for the least was given up; 0: it is exact."""
     over_packing: float | None
-    """requested / bound − 1."""
+    """requested / packing − 1."""
     moved_partitions: int | None
     rebalance_score: float | None
     """Rscore: work (in replica-seconds of arrivals at its time) that moved, summed over plans, per plan written."""

@@ -143,5 +143,6 @@ class Clairvoyant:
         if not reached:
             return hold(observation, "the schedule has not begun: hold")
         _, replicas, owners = self.options.schedule[reached - 1]
-        plan = Plan(replicas, {load.partition: owners[load.partition] for load in observation.partitions})
+        planned = {load.partition for load in observation.partitions if load.partition < len(owners)}
+        plan = Plan(replicas, dict(observation.assignment) | {one: owners[one] for one in sorted(planned)})
         return change(observation, plan, f"step {reached} of {len(self._times_us)}")

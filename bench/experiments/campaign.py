@@ -22,6 +22,7 @@ DECIDING: Final = (
     "contracts/*.py",
     "autoscaler/*.py",
     "autoscaler/estimation/**/*.py",
+    "autoscaler/optimum/*.py",
     "autoscaler/packing/**/*.py",
     "autoscaler/policies/**/*.py",
     "autoscaler/simulator/**/*.py",
@@ -31,7 +32,7 @@ DECIDING: Final = (
     "bench/simulation/**/*.py",
     "loadgen/*.py",
 )
-"""What a simulated result follows from besides its scenario, the bound that it is compared with included."""
+"""What a simulated result follows from besides its scenario, the packing that it is compared with included."""
 
 
 @cache

@@ -116,7 +116,7 @@ def _causes(result: Result, tail: Tail | None) -> Answer:
 
 
 def _otherwise(result: Result) -> Answer:
-    """Return what this run cost beside the bound and what other policies cost on the same events."""
+    """Return what this run cost beside the per-second packing and what other policies cost on the same events."""
     question = "What would it have cost otherwise?"
     if result.replica_minutes is None:
         return Answer(question, UNKNOWN, "What was requested is not known: these events came without a journal.")

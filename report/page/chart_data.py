@@ -34,7 +34,7 @@ def panels(result: Result) -> dict[str, dict[str, Values]]:
     of = result.series
     found: dict[str, dict[str, Values]] = {
         "Events per second": {"arrivals": of.arrivals, "done": of.done},
-        "Replicas": {"bound": of.packing_replicas, "requested": of.requested_replicas, "ready": of.ready_replicas},
+        "Replicas": {"packing": of.packing_replicas, "requested": of.requested_replicas, "ready": of.ready_replicas},
         "Lag, events": {"lag": of.lag},
         "Latency, ms": {
             name: [None if value is None else round(value * 1000, 1) for value in values]

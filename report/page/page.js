@@ -1,7 +1,7 @@
 // The report: the curve of nines, the panels over time and the map of partitions, which zoom and point together.
 const { seconds, step, target, curve, late, heat, episodes } = page;
 const time = document.getElementById("time"), row = id => document.getElementById(id);
-const COLOURS = { arrivals: "a", done: "b", requested: "a", ready: "b", bound: "c", lag: "a", max: "c", p99: "a" };
+const COLOURS = { arrivals: "a", done: "b", requested: "a", ready: "b", packing: "c", lag: "a", max: "c", p99: "a" };
 const FILLED = new Set(["arrivals", "requested", "lag"]), SMOOTH = new Set(["max", "p99"]);
 const LANES = { up: 0, down: 0, reassign: 0, other: 0, handover: 1, failure: 2 };
 const MARKS = { up: "b", down: "a", reassign: "c", other: "muted", handover: "muted", failure: "bad" };
@@ -73,8 +73,8 @@ function panel(title, place) {
   const lines = keys.map(name => ({
     stroke: () => name === "requested" ? `${css("a")}99` : css(COLOURS[name]),
     fill: FILLED.has(name) ? () => pale(COLOURS[name]) : undefined,
-    width: { requested: 4, bound: 1 }[name] ?? 1.5,
-    dash: name === "bound" ? [4, 3] : undefined,
+    width: { requested: 4, packing: 1 }[name] ?? 1.5,
+    dash: name === "packing" ? [4, 3] : undefined,
     points: { show: false },
     paths: SMOOTH.has(name) ? uPlot.paths.linear() : uPlot.paths.stepped({ align: 1 }),
   }));

@@ -23,8 +23,8 @@ SHARED: Final[dict[str, str]] = {
     "group that stands still hides nothing",
     "p99.9": "the latency that 99.9 % of the events do not exceed",
     "replica-minutes": "replicas paid for, added up over time: two replicas for 30 seconds are one replica-minute",
-    "bound": "the fewest replicas that hold the events of each second, had all of them been known before, and started, "
-    "moved and stopped for nothing; regret is what was paid over it",
+    "packing": "the fewest replicas that hold the events of each second, had all been known before, and were starts, "
+    "moves and stops for nothing",
 }
 OF_A_RUN: Final = SHARED | {
     "requested, ready": "replicas that are paid for, from when they were asked for; and those that can serve",

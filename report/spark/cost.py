@@ -21,7 +21,7 @@ SLICE_S: Final = 20_000
 
 
 def cost(run: RunInfo, started_us: int, journal: Sequence[JournalEntry], least: PerSecondPacking | None) -> Cost:
-    """Return requested and ready replica-minutes, the bound in all, and the moves of the run's plans."""
+    """Return requested and ready replica-minutes, the per-second packing in all, and the moves of the run's plans."""
     until_us = started_us + round(run.duration_s * 1e6)
     changes = history.only(journal, ReplicaChanged)
     paid, ready = history.paid(changes), history.serving(changes)

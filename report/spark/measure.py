@@ -50,8 +50,8 @@ def measure(run: RunInfo, events: Events, journal: Sequence[JournalEntry], *, no
     orders = effects(counts) if events.tell(COUNTED) else None
     ranks = percentiles.measured(rows)
     late_s = percentiles.lateness(ranks)
-    bound = packing_of(run, arrived, pace)
-    spent = cost(run, started_us, journal, bound)
+    packing = packing_of(run, arrived, pace)
+    spent = cost(run, started_us, journal, packing)
     in_sla = shares.in_sla / shares.events if shares.events else 1.0
     problems = invalid_because(run, shares.events, shares.refused, late_s)
     plans = history.only(journal, PlanWritten)
@@ -84,7 +84,7 @@ def measure(run: RunInfo, events: Events, journal: Sequence[JournalEntry], *, no
         topics=topics(counts) if orders else (),
         stages=percentiles.stages(ranks),
         distribution=percentiles.distribution(rows, shares.events),
-        series=seconds.series(rows, shares.done, journal, terms, None if bound is None else bound.replicas),
+        series=seconds.series(rows, shares.done, journal, terms, None if packing is None else packing.replicas),
         decisions=history.decisions(journal, started_us),
         failures=history.failures(history.only(journal, ReplicaChanged), started_us),
         breakdowns=percentiles.breakdowns(rows, cells),

@@ -1,4 +1,4 @@
-"""Event rows → tables by second of the run: small ones, from which series, heat map, bound and owners are read."""
+"""Event rows → tables by second of the run: small ones, from which series, heat map, packing and owners are read."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -154,7 +154,7 @@ def series(
 ) -> Series:
     """Return one entry for each second shown. done: second → events done.
 
-    packing_replicas: of the bound, by second of the workload; None: not known.
+    packing_replicas: of the packing, by second of the workload; None: not known.
     """
     rows = {row["second"]: row.asDict() for row in by_second(events, terms).collect()}
     shown = range(terms.shown_s)
@@ -209,7 +209,7 @@ def heat_map(arrived: DataFrame, terms: Terms) -> HeatMap:
 
 
 def _filled(values: Sequence[int], length: int) -> tuple[int | None, ...]:
-    """Return `values` and nothing after them: the drain needs no replicas of the bound."""
+    """Return `values` and nothing after them: the drain needs no replicas of the packing."""
     return (*values[:length], *[None] * (length - len(values)))
 
 

@@ -27,7 +27,7 @@ def test_a_missed_promise_names_the_fewest_causes_without_which_it_is_kept() -> 
     assert needed.words.endswith("On these events overprovisioned keeps it, for 6.00 replica-minutes.")
 
 
-def test_other_policies_stand_beside_the_run_and_the_bound() -> None:
+def test_other_policies_stand_beside_the_run_and_the_packing() -> None:
     _, _, cost = answers(changed(otherwise=(Otherwise(policy="keda-hpa", in_sla=0.99, replica_minutes=6.0),)))
     assert [(label, text, round(width), kind) for label, text, width, kind in cost.bars] == [
         ("this run, 99.921 %", "3.00", 50, "kept"),

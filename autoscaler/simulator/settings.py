@@ -121,6 +121,8 @@ class Observing(Settings):
     lag. Where replicas commit at intervals: half of one, on average. Policies are told."""
     service_rate_error: float = setting(0.0, "share", above=-1)
     """The μ that policies are told is so much too high; negative: too low."""
+    planned_startup_s: float | None = setting(None, "s", least=0)
+    """Start-up that policies are told; None: the true one, 0 where that is sampled."""
     planned_overhead_s: float = setting(0.0, "s", least=0)
     """What policies are told of an event's latency beside waiting and being served; it costs no event anything."""
     poll_events: int = setting(1, "events", least=1)
@@ -157,8 +159,6 @@ class SimulationSettings(Observing):
     """Replicas are named prefix-<ordinal>."""
     planned_rebalance_time_s: float | None = setting(None, "s", least=0)
     """t_r that policies are told; None: the delivery's own (pause_s under incremental, else rebalance_time_s)."""
-    planned_startup_s: float | None = setting(None, "s", least=0)
-    """Start-up that policies are told; None: the true one, 0 where that is sampled."""
     planned_commit_age_s: float | None = setting(None, "s", least=0)
     """Age of commits that policies are told; None: the true one."""
     failures: tuple[Failure, ...] = ()

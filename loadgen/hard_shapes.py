@@ -15,13 +15,13 @@ CROWDS_S: Final = (240, 600)
 STAY_S: Final = 60
 FADE_S: Final = 45
 """A crowd stays whole for STAY_S; then e-fold of it leaves in so long."""
-HIGH, LOW = 270, 130
-"""Events/s of the square waves: in bursts a replica holds 100, so three are needed, then two."""
+HIGH, LOW = 280, 60
+"""Events/s of the square waves: in bursts a replica holds 100, so three are needed, then one."""
 TOOTH_S: Final = 60
 HEAVY_MEAN: Final = 130
-HEAVY_SHAPE: Final = 1.5
+HEAVY_SHAPE: Final = 2.0
 """Tail index of Pareto: the mean exists, the variance does not."""
-HEAVY_MOST: Final = 1000
+HEAVY_MOST: Final = 800
 HEAVY_SEED: Final = 15
 ZIPF_PARTITIONS: Final = 100
 ZIPF_SEED: Final = 100
@@ -50,7 +50,7 @@ def sawtooth() -> IntArray:
 
 
 def heavy() -> IntArray:
-    """Return independent seconds whose events are Pareto with mean 130, at most 1,000."""
+    """Return independent seconds whose events are Pareto with mean 130, at most 800."""
     drawn = np.random.default_rng(HEAVY_SEED).pareto(HEAVY_SHAPE, HARD_S) + 1
     return np.minimum(whole_events(drawn * HEAVY_MEAN * (HEAVY_SHAPE - 1) / HEAVY_SHAPE), HEAVY_MOST)
 
@@ -76,5 +76,5 @@ def zero_then_load() -> IntArray:
 
 
 def behind_a_limit() -> IntArray:
-    """Return 160 events/s, and every 150 s fifty seconds of 330."""
-    return np.where(np.arange(HARD_S) % 150 < 100, 160, 330)
+    """Return 160 events/s, and every 150 s twenty seconds of 310."""
+    return np.where(np.arange(HARD_S) % 150 < 130, 160, 310)

@@ -52,9 +52,7 @@ def test_everybody_may_be_told_a_wrong_service_rate():
 
 
 def test_a_replica_that_becomes_slow_says_so_by_its_work():
-    service = ServiceSettings(
-        service_time_s=0.001, slow_replicas=(1,), slow_factor=2.0, slow_from_s=4, slow_until_s=10
-    )
+    service = ServiceSettings(service_time_s=0.001, slow_replicas=(1,), slow_factor=2.0, slow_from_s=4, slow_until_s=10)
     story = Story([(2 * k, k % 2) for k in range(5000)], service=service).plan([0, 1])
     seen = [[one.service_rate for one in story.at(1000 * second).observe().replicas] for second in range(1, 10)]
     assert seen[3] == [None, None], "until 4 s they are alike"

@@ -88,6 +88,13 @@ class Engine(EventServer):
         committed: NDArray[np.int64] = self._partitions["committed"].copy()
         return committed
 
+    def busy_us(self) -> list[int] | None:
+        """Under a shared limit: what the events that each replica has begun take it, by its number.
+
+        The wait for their turn counts, but for what was before the last command that concerns the replica.
+        """
+        return self._replicas["busy_us"].tolist() if self._limited else None
+
     def kill(self, replica: int) -> None:
         """End `replica` now: what it served and had not committed is to be served again. Its partitions are detached.
 

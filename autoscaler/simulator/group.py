@@ -100,7 +100,8 @@ class SimulatedGroup:
             raise NotReadyError("offsets: the brokers did not answer")
         if not self._rates.alike:
             planned, at_s = self.members.planned, self._engine.now_us / 1e6
-            self._rates.observe(planned, self._placement.now, self._engine.committed(), at_s)
+            committed, busy_us = self._engine.committed(), self._engine.busy_us()
+            self._rates.observe(planned, self._placement.now, committed, at_s, busy_us)
             self._replicas = None
         return GroupObservation(
             at_s=self._engine.now_us / 1e6,

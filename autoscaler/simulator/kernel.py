@@ -98,6 +98,7 @@ def begin(events: Rows, base: int, replicas: Rows, service: Rows, now_us: int, u
         row = event - base
         events[row].started_us = started_us
         events[row].done_us = started_us + service_us(service, events[row].demand_us, replicas, owner, started_us)
+        replicas[owner].busy_us += events[row].done_us - max(replicas[owner].free_us, events[row].intended_us)
         replicas[owner].free_us = events[row].done_us
         replicas[owner].waiting = events[row].next
         close_gate(service, started_us)
@@ -163,7 +164,7 @@ def _take_back(events: Rows, base: int, replicas: Rows, partitions: Rows, replic
         replicas[replica].first = NONE
     else:
         events[last - base].next = NONE
-        replicas[replica].free_us = events[last - base].done_us  # not before now, or it were committed
+        replicas[replica].free_us = max(now_us, events[last - base].done_us)
     return unstarted
 
 

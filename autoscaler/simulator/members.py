@@ -100,8 +100,9 @@ class LearnedRates:
 
     An engine counts events by partition. Those of a partition that changed its owner since the last reading are
     nobody's. Busy time is what so many events take that replica on average: neither chance nor a slow-down of all
-    replicas shows in it. Where the settings make all replicas alike there is nothing to learn, and μ is known from the
-    start. told: everybody is told so many times the μ that is known.
+    replicas shows in it. Under a shared limit it is what they took, the wait for their turn included. Where the settings
+    make all replicas alike there is nothing to learn, and μ is known from the start. told: everybody is told so many
+    times the μ that is known.
     """
 
     def __init__(self, service: ServiceSettings, partitions: int, told: float = 1.0) -> None:
@@ -110,7 +111,7 @@ class LearnedRates:
         self._told = told
         self._at_speed_1 = 1 / (service.service_time_s + service.overhead_s)
         self._rates = ServiceRates(self._at_speed_1)
-        self.alike = len(set(service.speeds)) == 1 and not service.slow_replicas
+        self.alike = len(set(service.speeds)) == 1 and not (service.slow_replicas or service.shared_limits)
         """All replicas are, and always will be."""
         self._committed = np.zeros(partitions, np.int64)
         self._owners = np.full(partitions, -1)
@@ -120,9 +121,17 @@ class LearnedRates:
         """By replica number: seconds that its events took longer because it alone was slow."""
 
     def observe(
-        self, members: Sequence[Member], owners: Sequence[int], committed: NDArray[np.int64], at_s: float
+        self,
+        members: Sequence[Member],
+        owners: Sequence[int],
+        committed: NDArray[np.int64],
+        at_s: float,
+        busy_us: Sequence[int] | None,
     ) -> None:
-        """Take in one reading: who is planned, and owner (replica number) and events committed by partition."""
+        """Take in one reading: who is planned, and owner (replica number) and events committed by partition.
+
+        busy_us: by replica number, where the engine counts it.
+        """
         now = np.array(owners)
         slow = self._service.slow_from_s <= at_s < self._service.slow_until_s
         stayed = np.flatnonzero(now == self._owners)
@@ -138,6 +147,8 @@ class LearnedRates:
             if member.ready:
                 served = self._served.get(member.number, 0)
                 busy_s = served / self._at_speed(member.number) + self._lost_s.get(member.number, 0.0)
+                if busy_us is not None:
+                    busy_s = busy_us[member.number] / 1e6
                 self._rates.observe(WorkCounters(member.name, str(member.number), served, round(busy_s * 1e6)))
 
     @property

@@ -63,6 +63,9 @@ class Pool(EventServer):
         """Return when `replica` has finished what it acquired."""
         return int(self._replicas["free_us"][replica])
 
+    def busy_us(self) -> None:
+        """Return that nothing is known of it."""
+
     def kill(self, replica: int) -> None:
         """End `replica` now. What it acquired and did not finish waits until it is given back."""
         self.leave(replica)

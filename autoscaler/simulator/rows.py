@@ -44,6 +44,7 @@ REPLICA: Final = np.dtype(
         ("first", np.int64),  # chain of events that are not committed; in a pool of those that it acquired
         ("last", np.int64),
         ("waiting", np.int64),  # under a shared limit, the first event of the chain that has not begun
+        ("busy_us", np.int64),  # and what its events took, the wait for their turn included
         ("polled_us", np.int64),  # when the newest batch was polled
         ("room", np.int64),  # events that it can still hold; 0: it is closed
         ("done_us", np.int64),  # end of the newest committed batch; in a pool, event

@@ -46,6 +46,9 @@ class _Replica:
     """The event that it began last."""
     free_us: int = 0
     """When that one is finished."""
+    since_us: int = 0
+    """Then, or at the last command after that: what it begins next keeps it busy from there at the earliest."""
+    busy_us: int = 0
     polled: int = 0
     """Events of the batch that are still to begin."""
     uncommitted: list[int] = field(default_factory=list)
@@ -119,14 +122,14 @@ class ReferenceEngine:
         self.detach(partition)
         self._owner[partition] = replica
         owner.attached.add(partition)
-        owner.polled = 0
+        self._interrupt(owner)
 
     def detach(self, partition: int) -> None:
         """See `Engine`."""
         if self._owner[partition] != NOBODY:
             owner = self._replicas[self._owner[partition]]
             owner.attached.discard(partition)
-            owner.polled = 0
+            self._interrupt(owner)
             self._owner[partition] = NOBODY
 
     def owner(self, partition: int) -> int:
@@ -151,6 +154,10 @@ class ReferenceEngine:
             self._commit_finished_batch(replica)
         return self._committed.copy()
 
+    def busy_us(self) -> list[int] | None:
+        """See `Engine`."""
+        return [replica.busy_us for replica in self._replicas] if self._service.limit_gaps_us else None
+
     def kill(self, replica: int) -> None:
         """See `Engine`. Raises ValueError for a replica that does not exist or was killed."""
         dead = self._living(replica)
@@ -162,6 +169,8 @@ class ReferenceEngine:
             self._waiting[self._partition[event]] = deque(sorted([event, *waiting]))
             if self._outcomes[event].done_us > self._now_us:
                 del self._outcomes[event]
+            if (owner := self._owner[self._partition[event]]) != NOBODY:
+                self._interrupt(self._replicas[owner])
         dead.uncommitted.clear()
         dead.serving = NOBODY
         dead.alive = False
@@ -194,6 +203,11 @@ class ReferenceEngine:
             raise ValueError(f"replica {replica} does not live")
         return self._replicas[replica]
 
+    def _interrupt(self, replica: _Replica) -> None:
+        """A command concerns it."""
+        replica.polled = 0
+        replica.since_us = max(replica.since_us, self._now_us)
+
     def _serve(self, until_us: int | None) -> None:
         """Let begin whatever begins before `until_us`; None: everything."""
         while following := [one for replica in self._replicas if (one := self._next(replica))]:
@@ -209,6 +223,8 @@ class ReferenceEngine:
             replica.uncommitted.append(event)
             replica.serving = event
             replica.free_us = started_us + service_us(self._service, event, number, started_us)
+            replica.busy_us += replica.free_us - max(replica.since_us, self._intended_us[event])
+            replica.since_us = replica.free_us
             self._open_us = started_us + gap_us(self._service, started_us)
             self._outcomes.setdefault(event, _Outcome(started_us, replica.free_us, number))
 

@@ -59,6 +59,14 @@ def test_a_replica_that_becomes_slow_says_so_by_its_work():
     assert seen[8] == [None, pytest.approx(500, rel=0.3)], "of 1,000; what was before counts less and less"
 
 
+def test_behind_a_shared_limit_replicas_say_that_events_take_longer():
+    service = ServiceSettings(service_time_s=0.001, shared_limits=(500,))
+    events = [(at_ms, partition) for at_ms in range(0, 9000, 3) for partition in (0, 1)]
+    story = Story(events, service=service).plan([0, 1])
+    rates = [story.at(1000 * second).observe().service_rate for second in range(1, 10)]
+    assert rates[-1] == pytest.approx(250, rel=0.2), "1,000 without the limit, half of it for each of two"
+
+
 def test_counts_are_the_arrivals_and_nothing_is_lost_between_pieces(monkeypatch):
     monkeypatch.setattr("autoscaler.simulator.arrivals.PIECE", 3)
     chance = np.random.default_rng(3)

@@ -100,9 +100,9 @@ class LearnedRates:
 
     An engine counts events by partition. Those of a partition that changed its owner since the last reading are
     nobody's. Busy time is what so many events take that replica on average: neither chance nor a slow-down of all
-    replicas shows in it. Under a shared limit it is what they took, the wait for their turn included. Where the settings
-    make all replicas alike there is nothing to learn, and μ is known from the start. told: everybody is told so many
-    times the μ that is known.
+    replicas shows in it. Under a shared limit it is what they took, the wait for their turn included. Where the
+    settings make all replicas alike there is nothing to learn, and μ is known from the start. told: everybody is told
+    so many times the μ that is known.
     """
 
     def __init__(self, service: ServiceSettings, partitions: int, told: float = 1.0) -> None:

@@ -54,7 +54,8 @@ class ServiceShape(Settings):
     say of their work tells policies."""
     shared_limits: tuple[float, ...] = setting((), "events/s", above=0)
     """All replicas together begin no more, for a resource behind them allows no more; one limit after the other, each
-    for shared_limit_s, the last one to the end. None named: no limit. Policies know what replicas say: that events take longer."""
+    for shared_limit_s, the last one to the end. None named: no limit. Policies know what replicas say: that events take
+    longer."""
     shared_limit_s: float = setting(300.0, "s", above=0)
     """How long each of them holds."""
 

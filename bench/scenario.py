@@ -20,6 +20,8 @@ from loadgen.spec import RULES, LoadSpec
 from loadgen.workloads import WORKLOADS
 
 FOLDER: Final = Path(__file__).parent / "scenarios"
+WORLDS: Final = "worlds"
+"""Folder in it."""
 SIMULATION: Final = "simulation"
 
 
@@ -91,8 +93,13 @@ class Scenario(Heading):
 
 
 def scenario_names() -> list[str]:
-    """Return the names of the scenarios that are delivered."""
-    return sorted(path.stem for path in FOLDER.glob("*.toml"))
+    """Return the names of the scenarios that are delivered, the hard worlds last."""
+    return sorted(path.stem for path in FOLDER.glob("*.toml")) + world_names()
+
+
+def world_names() -> list[str]:
+    """Return the names of the hard worlds: scenarios that are made to break policies, each in a way of its own."""
+    return sorted(path.stem for path in (FOLDER / WORLDS).glob("*.toml"))
 
 
 def load_scenario(name_or_path: str, overrides: Mapping[str, Any] | None = None) -> Scenario:
@@ -133,7 +140,7 @@ def _path(name_or_path: str) -> Path:
     if name_or_path not in scenario_names():
         said = unknown(name_or_path, scenario_names())
         raise InvalidSettingsError([f"scenario {name_or_path!r} is {said}; or name a .toml file"])
-    return FOLDER / f"{name_or_path}.toml"
+    return FOLDER / (WORLDS if name_or_path in world_names() else "") / f"{name_or_path}.toml"
 
 
 def _read(path: Path) -> dict[str, Any]:

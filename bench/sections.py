@@ -85,6 +85,11 @@ class Simulation(ServiceShape, Observing, ShareGroups):
     failures_known: bool = setting(True)
     """The scaler sees it at once; else the session must expire."""
 
+    @classmethod
+    def rules(cls) -> tuple[tuple[str, Rule], ...]:
+        """Return the base's rules and: a shared limit is one of single events."""
+        return (*super().rules(), ("shared_limits", _single_events))
+
 
 SECTIONS: Final[dict[str, type[Settings]]] = {
     "": Heading,
@@ -103,6 +108,11 @@ OPTIONS: Final = "policy"
 def _usable_name(values: Values) -> str | None:
     good = NAME.fullmatch(values["name"])
     return None if good else "must be small letters, digits and dashes, 41 at most, and begin with no dash"
+
+
+def _single_events(values: Values) -> str | None:
+    contradicts = values["shared_limits"] and values["whole_batches"]
+    return "cannot be had with whole_batches: what is acquired in batches begins in batches" if contradicts else None
 
 
 def _own_delivery(values: Values) -> str | None:

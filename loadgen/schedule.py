@@ -48,6 +48,8 @@ class Bursts(Settings):
     """When the first one comes, within its period; `random`: drawn by the seed."""
     burst_jitter_s: float = setting(0.0, "s", least=0)
     """Each one comes later by a random time up to this, the period at most."""
+    burst_drift_s: float = setting(0.0, "s", least=0, most=600)
+    """The period grows by so much from the start of the workload to its end, evenly."""
 
     @classmethod
     def rules(cls) -> tuple[tuple[str, Rule], ...]:
@@ -159,9 +161,13 @@ def _chance(seed: int) -> list[np.random.Generator]:
 
 def _bursts(counts: IntArray, bursts: Bursts, phase_s: float, random: np.random.Generator) -> tuple[IntArray, IntArray]:
     """Return when each burst comes (µs, never after the last second), and its events, shaped as the counts."""
-    seconds, period_s = len(counts), bursts.burst_period_s
-    number = math.ceil(round(seconds / period_s, 9))
-    edges_s = np.minimum(np.round(np.arange(number + 1) * period_s, 9), seconds)
+    seconds, period_s, drift = len(counts), bursts.burst_period_s, bursts.burst_drift_s / len(counts)
+    if drift:  # dt = (period + drift·t) dk
+        number = math.ceil(round(math.log1p(seconds * drift / period_s) / drift, 9))
+        edges_s = np.minimum(np.round(period_s / drift * np.expm1(drift * np.arange(number + 1)), 9), seconds)
+    else:
+        number = math.ceil(round(seconds / period_s, 9))
+        edges_s = np.minimum(np.round(np.arange(number + 1) * period_s, 9), seconds)
     reached = np.concatenate([np.zeros_like(counts[:1]), np.cumsum(counts, axis=0)])
     second = edges_s.astype(np.int64)
     share = (edges_s - second).reshape(-1, *[1] * (counts.ndim - 1))

@@ -42,6 +42,7 @@ class LoadSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     burst_period_s: Annotated[float, msgspec.Meta(gt=0)] = 1.0
     burst_phase_s: float | Literal["random"] = 0.0
     burst_jitter_s: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    burst_drift_s: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     """When bursts come, as `Bursts` has it."""
     invalid_share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
     """Share of orders that Order must refuse. Pipeline only."""

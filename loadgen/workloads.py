@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
 
-from loadgen import shapes
+from loadgen import hard_shapes, shapes
 from loadgen.shapes import IntArray, half_cosine, skew_9, whole_events
 
 
@@ -85,6 +86,10 @@ def _shape(name: str, description: str, counts: Callable[[], IntArray]) -> Workl
     return Workload(name, description, shapes.SHAPE_S, None, counts)
 
 
+def _hard(name: str, description: str, counts: Callable[[], IntArray], partitions: int | None = None) -> Workload:
+    return Workload(name, description, hard_shapes.HARD_S, partitions, counts)
+
+
 def _ruled(
     name: str, description: str, duration_s: int, counts: Callable[[], IntArray], rule: Callable[[IntArray], IntArray]
 ) -> Workload:
@@ -119,5 +124,15 @@ WORKLOADS: Final[dict[str, Workload]] = {
             shapes.HOT_PARTITIONS,
             shapes.hot_key,
         ),
+        _hard("flash-crowd", "40 events/s, twice 800 from one second to the next", hard_shapes.flash_crowd),
+        _hard("square-30", "60 and 280 events/s, 30 s each", partial(hard_shapes.square, 30)),
+        _hard("square-5", "60 and 280 events/s, 5 s each", partial(hard_shapes.square, 5)),
+        _hard("square-1", "60 and 280 events/s, second by second", partial(hard_shapes.square, 1)),
+        _hard("sawtooth", "46 to 400 events/s in a minute, and down at once", hard_shapes.sawtooth),
+        _hard("heavy-tails", "seconds of 65 to 800 events, Pareto, mean 130", hard_shapes.heavy),
+        _hard("zipf-100", "waves to 450 events/s, Zipf over partitions", hard_shapes.zipf_100, 100),
+        _hard("hot-partition", "one of nine partitions has more than μ", hard_shapes.hot_partition, 9),
+        _hard("zero-then-load", "nothing for minutes, then 400 events/s at once", hard_shapes.zero_then_load),
+        _hard("behind-a-limit", "160 events/s, 310 for 20 s of each 150", hard_shapes.behind_a_limit),
     )
 }

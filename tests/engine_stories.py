@@ -58,6 +58,7 @@ class Story:
     def ask(self):
         in_service = [self.engine.in_service_until_us(partition) for partition in range(PARTITIONS)]
         self.answers += [in_service, self.engine.produced().tolist(), self.engine.committed().tolist()]
+        self.answers.append(self.engine.busy_us())
 
     def take(self):
         self.answers += outcome(self.engine)

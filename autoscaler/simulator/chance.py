@@ -46,12 +46,20 @@ class ServiceTimes:
         self._seed = seed
         self.slow_from_us: Final = round(settings.slow_from_s * _US)
         self.slow_until_us: Final = round(settings.slow_until_s * _US)
-        self.slow_factor: Final = float(settings.slow_factor)
+        self.limit_gaps_us: Final = tuple(max(1, round(_US / limit)) for limit in settings.shared_limits)
+        """Between the beginnings of two events, all replicas together, in one stretch of limit_each_us after the other;
+        none: no limit."""
+        self.limit_each_us: Final = max(1, round(settings.shared_limit_s * _US))
 
     def speed(self, replica: int) -> float:
         """Return the speed that the settings give to a replica's number."""
         speeds = self._settings.speeds
         return float(speeds[replica % len(speeds)])
+
+    def slow_factor(self, replica: int) -> float:
+        """Return how many times as long the replica of that number takes while it is slow."""
+        concerned = self._settings.slow_replicas
+        return float(self._settings.slow_factor) if replica in concerned or not concerned else 1.0
 
     def demands_us(self, first: int, count: int) -> NDArray[np.float64]:
         """Return the demands of events first … first + count − 1, µs, not rounded."""
@@ -76,6 +84,9 @@ class ServiceTimes:
                 return np.full(BLOCK, self._mean_us())
             case Distribution.EXPONENTIAL:
                 return chance.standard_exponential(BLOCK) * mean_us + overhead_us
+            case Distribution.LOGNORMAL:
+                sigma = self._settings.lognormal_sigma
+                return np.exp(chance.standard_normal(BLOCK) * sigma - sigma**2 / 2) * mean_us + overhead_us
             case Distribution.PARETO:
                 shape = self._settings.pareto_shape
                 smallest_us = mean_us * (shape - 1) / shape

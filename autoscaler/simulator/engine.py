@@ -10,7 +10,9 @@ The rules, which `tests/oracles/reference_engine.py` carries out in plain Python
   commits them all when the last of them is finished. A command that gives a replica a partition or takes one from it
   closes its batch: what was polled and has not begun is polled again. poll_events = 1: each event is committed when it
   is finished.
-- Service of event k by replica r, started at s, takes its demand × the slow-down at s / the speed of r, at least 1 µs.
+- Service of event k by replica r, started at s, takes its demand × the slow-down of r at s / its speed, at least 1 µs.
+- Under a shared limit the next event, of any replica, starts after the gap at least; of those that wait for their turn
+  it is the one with the smallest number.
 """
 
 from typing import Final
@@ -34,6 +36,7 @@ class Engine(EventServer):
         if partitions < 1 or poll_events < 1:
             raise ValueError(f"{partitions} partitions and polls of {poll_events} events: both must be at least 1")
         super().__init__(partitions, service, poll_events)
+        self._limited = bool(service.limit_gaps_us)
         self._commanded = False
         """Commands were given that have not been carried out: that is done once for all of one moment."""
         self._repeated: dict[int, Served] = {}
@@ -85,6 +88,13 @@ class Engine(EventServer):
         committed: NDArray[np.int64] = self._partitions["committed"].copy()
         return committed
 
+    def busy_us(self) -> list[int] | None:
+        """Under a shared limit: what the events that each replica has begun take it, by its number.
+
+        The wait for their turn counts, but for what was before the last command that concerns the replica.
+        """
+        return self._replicas["busy_us"].tolist() if self._limited else None
+
     def kill(self, replica: int) -> None:
         """End `replica` now: what it served and had not committed is to be served again. Its partitions are detached.
 
@@ -126,6 +136,9 @@ class Engine(EventServer):
         if self._arrived < self._events.loaded:
             left = kernel.arrive(*self._state(), self._service, self._arrived, until_us)
             self._arrived = self._events.loaded if left == NONE else left
+        if self._limited:
+            events, known_us = self._events, min(until_us, self._events.next_us)
+            kernel.begin(events.rows, events.base, self._replicas, self._service, self._now_us, known_us)
 
     def _collect(self) -> None:
         first = end = self._collected_until

@@ -46,7 +46,7 @@ class SimulatedGroup:
         self._start_up = StartUp(settings.startup_s, settings.seed)
         self._stop_us = round(settings.stop_s * 1e6)
         self._loss = chance_of(Cause.LOSS, settings.seed)
-        self._rates = LearnedRates(settings.service, partitions)
+        self._rates = LearnedRates(settings.service, partitions, 1 + settings.service_rate_error)
         self._dying: frozenset[int] = frozenset()
         self._dead: frozenset[int] = frozenset()
         self.members = Members(keep=keep)
@@ -99,7 +99,9 @@ class SimulatedGroup:
         if self._settings.observation_loss and self._loss.random() < self._settings.observation_loss:
             raise NotReadyError("offsets: the brokers did not answer")
         if not self._rates.alike:
-            self._rates.observe(self.members.planned, self._placement.now, self._engine.committed())
+            planned, at_s = self.members.planned, self._engine.now_us / 1e6
+            committed, busy_us = self._engine.committed(), self._engine.busy_us()
+            self._rates.observe(planned, self._placement.now, committed, at_s, busy_us)
             self._replicas = None
         return GroupObservation(
             at_s=self._engine.now_us / 1e6,

@@ -16,12 +16,12 @@ from autoscaler.simulator.rows import NEVER, NONE, Rows
 
 
 @compiled
-def service_us(service: Rows, demand_us: float, speed: float, started_us: int) -> int:
-    """Return what an event with that demand takes at a replica of that speed from `started_us` on, µs."""
+def service_us(service: Rows, demand_us: float, replicas: Rows, replica: int, started_us: int) -> int:
+    """Return what an event with that demand takes at a replica from `started_us` on, µs."""
     slow = 1.0
     if service[0].slow_from_us <= started_us < service[0].slow_until_us:
-        slow = service[0].slow_factor
-    return max(1, int(demand_us * slow / speed + 0.5))
+        slow = replicas[replica].slow_factor
+    return max(1, int(demand_us * slow / replicas[replica].speed + 0.5))
 
 
 @compiled
@@ -45,24 +45,70 @@ def assign(events: Rows, base: int, replicas: Rows, partitions: Rows, service: R
                 events[partitions[partition].last - base].next = event
             partitions[partition].last = event
         else:
-            started_us = max(replicas[owner].free_us, events[row].intended_us)
-            done_us = started_us + service_us(service, events[row].demand_us, replicas[owner].speed, started_us)
-            events[row].started_us = started_us
-            events[row].done_us = done_us
             events[row].replica = owner
-            replicas[owner].free_us = done_us
-            polls = replicas[owner].room == 0 or events[row].intended_us > replicas[owner].polled_us
-            if polls:
-                replicas[owner].polled_us = started_us
-                replicas[owner].room = service[0].poll_events
-            replicas[owner].room -= 1
-            events[row].polls = polls
+            if service[0].gap_us:
+                events[row].started_us = events[row].done_us = NEVER
+                events[row].polls = True
+                if replicas[owner].waiting == NONE:
+                    replicas[owner].waiting = event
+            else:
+                started_us = max(replicas[owner].free_us, events[row].intended_us)
+                done_us = started_us + service_us(service, events[row].demand_us, replicas, owner, started_us)
+                events[row].started_us = started_us
+                events[row].done_us = done_us
+                replicas[owner].free_us = done_us
+                polls = replicas[owner].room == 0 or events[row].intended_us > replicas[owner].polled_us
+                if polls:
+                    replicas[owner].polled_us = started_us
+                    replicas[owner].room = service[0].poll_events
+                replicas[owner].room -= 1
+                events[row].polls = polls
             if replicas[owner].first == NONE:
                 replicas[owner].first = event
             else:
                 events[replicas[owner].last - base].next = event
             replicas[owner].last = event
         event = following
+
+
+@compiled
+def close_gate(service: Rows, at_us: int) -> None:
+    """Under a shared limit: an event has begun, so the next one must wait."""
+    stretch = min(at_us // service[0].each_us, len(service) - 1)
+    service[0].open_us = at_us + service[stretch].gap_us
+
+
+@compiled
+def begin(events: Rows, base: int, replicas: Rows, service: Rows, now_us: int, until_us: int) -> None:
+    """Under a shared limit: let begin what begins before `until_us`; every event that arrives before has its owner.
+
+    Whose turn it is depends on all replicas, so outcomes are known one by one, in order of time.
+    """
+    while True:
+        open_us = max(service[0].open_us, now_us)
+        event, owner, started_us = NONE, NONE, until_us
+        for replica in range(len(replicas)):
+            candidate = replicas[replica].waiting
+            if candidate != NONE:
+                ready_us = max(replicas[replica].free_us, events[candidate - base].intended_us, open_us)
+                if ready_us < started_us or (ready_us == started_us and candidate < event):
+                    event, owner, started_us = candidate, replica, ready_us
+        if event == NONE:
+            return
+        row = event - base
+        events[row].started_us = started_us
+        events[row].done_us = started_us + service_us(service, events[row].demand_us, replicas, owner, started_us)
+        replicas[owner].busy_us += events[row].done_us - max(replicas[owner].free_us, events[row].intended_us)
+        replicas[owner].free_us = events[row].done_us
+        replicas[owner].waiting = events[row].next
+        close_gate(service, started_us)
+        if events[row].polls:
+            replicas[owner].room = service[0].poll_events
+            following = events[row].next
+            while replicas[owner].room > 1 and following != NONE and events[following - base].intended_us <= started_us:
+                events[following - base].polls = False
+                replicas[owner].room -= 1
+                following = events[following - base].next
 
 
 @compiled
@@ -112,12 +158,13 @@ def _take_back(events: Rows, base: int, replicas: Rows, partitions: Rows, replic
         unstarted = events[unstarted - base].next
     replicas[replica].free_us = now_us
     replicas[replica].room = 0
+    replicas[replica].waiting = NONE
     replicas[replica].last = last
     if last == NONE:
         replicas[replica].first = NONE
     else:
         events[last - base].next = NONE
-        replicas[replica].free_us = events[last - base].done_us  # not before now, or it were committed
+        replicas[replica].free_us = max(now_us, events[last - base].done_us)
     return unstarted
 
 

@@ -99,43 +99,70 @@ class LearnedRates:
     """μ of each replica, events/s, learned from how many events it has served and how long it was busy with them.
 
     An engine counts events by partition. Those of a partition that changed its owner since the last reading are
-    nobody's. Busy time is what so many events take that replica on average: neither chance nor a slow-down shows in it.
-    Where the settings make all replicas alike there is nothing to learn, and μ is known from the start.
+    nobody's. Busy time is what so many events take that replica on average: neither chance nor a slow-down of all
+    replicas shows in it. Under a shared limit it is what they took, the wait for their turn included. Where the
+    settings make all replicas alike there is nothing to learn, and μ is known from the start. told: everybody is told
+    so many times the μ that is known.
     """
 
-    def __init__(self, service: ServiceSettings, partitions: int) -> None:
+    def __init__(self, service: ServiceSettings, partitions: int, told: float = 1.0) -> None:
+        self._service = service
         self._speeds = service.speeds
+        self._told = told
         self._at_speed_1 = 1 / (service.service_time_s + service.overhead_s)
         self._rates = ServiceRates(self._at_speed_1)
-        self.alike = len(set(service.speeds)) == 1
+        self.alike = len(set(service.speeds)) == 1 and not (service.slow_replicas or service.shared_limits)
         """All replicas are, and always will be."""
         self._committed = np.zeros(partitions, np.int64)
         self._owners = np.full(partitions, -1)
         self._served: dict[int, int] = {}
         """Events by replica number."""
+        self._lost_s: dict[int, float] = {}
+        """By replica number: seconds that its events took longer because it alone was slow."""
 
-    def observe(self, members: Sequence[Member], owners: Sequence[int], committed: NDArray[np.int64]) -> None:
-        """Take in one reading: who is planned, and owner (replica number) and events committed by partition."""
+    def observe(
+        self,
+        members: Sequence[Member],
+        owners: Sequence[int],
+        committed: NDArray[np.int64],
+        at_s: float,
+        busy_us: Sequence[int] | None,
+    ) -> None:
+        """Take in one reading: who is planned, and owner (replica number) and events committed by partition.
+
+        busy_us: by replica number, where the engine counts it.
+        """
         now = np.array(owners)
+        slow = self._service.slow_from_s <= at_s < self._service.slow_until_s
         stayed = np.flatnonzero(now == self._owners)
         for partition, events in zip(stayed, (committed - self._committed)[stayed], strict=True):
             owner = int(now[partition])
             self._served[owner] = self._served.get(owner, 0) + int(events)
+            if slow and owner in self._service.slow_replicas:
+                longer_s = int(events) * (self._service.slow_factor - 1) / self._at_speed(owner)
+                self._lost_s[owner] = self._lost_s.get(owner, 0.0) + longer_s
         self._owners, self._committed = now, committed
         self._rates.keep([member.name for member in members])
         for member in members:
             if member.ready:
                 served = self._served.get(member.number, 0)
-                busy_s = served / (self._at_speed_1 * self._speeds[member.number % len(self._speeds)])
+                busy_s = served / self._at_speed(member.number) + self._lost_s.get(member.number, 0.0)
+                if busy_us is not None:
+                    busy_s = busy_us[member.number] / 1e6
                 self._rates.observe(WorkCounters(member.name, str(member.number), served, round(busy_s * 1e6)))
 
     @property
     def group(self) -> float:
         """Of the typical replica, events/s."""
         if self.alike:
-            return self._at_speed_1 * sum(self._speeds) / len(self._speeds)
-        return self._rates.service_rate
+            return self._told * self._at_speed_1 * sum(self._speeds) / len(self._speeds)
+        return self._told * self._rates.service_rate
 
     def of(self, member: Member) -> float | None:
         """Of a replica that is known to differ, events/s; None: as the typical one, or not known."""
-        return None if self.alike else self._rates.own(member.name)
+        own = None if self.alike else self._rates.own(member.name)
+        return None if own is None else self._told * own
+
+    def _at_speed(self, number: int) -> float:
+        """Return what a replica serves in a second while it is not slow."""
+        return self._at_speed_1 * self._speeds[number % len(self._speeds)]

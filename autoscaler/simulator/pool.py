@@ -6,6 +6,7 @@ carries out in plain Python, equal to the last event:
 - Of several free members the one that has been free longest takes the unit, then the one with the smallest number.
 - What was acquired is served to its end, and each event is acknowledged when it is finished.
 - What a killed replica had acquired comes before all that waits, once it is given back.
+- Under a shared limit the next unit is acquired after the gap at least; there are no whole batches then.
 - The order of a partition is not kept.
 
 All members take from one queue, so an event's outcome is known when its unit is acquired: by the first of a heap of
@@ -23,7 +24,7 @@ from autoscaler.jit import compiled
 from autoscaler.simulator.arrivals import Arrivals
 from autoscaler.simulator.chance import ServiceTimes
 from autoscaler.simulator.engine import NOBODY
-from autoscaler.simulator.kernel import first_unfinished, service_us
+from autoscaler.simulator.kernel import close_gate, first_unfinished, service_us
 from autoscaler.simulator.rows import NEVER, NONE, EventServer, Rows
 
 Heap = NDArray[np.int64]
@@ -61,6 +62,9 @@ class Pool(EventServer):
     def busy_until_us(self, replica: int) -> int:
         """Return when `replica` has finished what it acquired."""
         return int(self._replicas["free_us"][replica])
+
+    def busy_us(self) -> None:
+        """Return that nothing is known of it."""
 
     def kill(self, replica: int) -> None:
         """End `replica` now. What it acquired and did not finish waits until it is given back."""
@@ -197,16 +201,18 @@ def acquire(
 ) -> bool:
     """Let the next free member serve the unit that begins with event `unit`; tell whether one can before `until_us`."""
     member = heap[0]
-    at_us = max(members[member].free_us, events[unit - base].intended_us, now_us)
+    at_us = max(members[member].free_us, events[unit - base].intended_us, now_us, service[0].open_us)
     if at_us >= until_us:
         return False
+    if service[0].gap_us:
+        close_gate(service, at_us)
     commit(events, base, members, partitions, member, at_us)
     members[member].first = unit
     event = unit
     while event != NONE:
         row = event - base
         events[row].started_us = at_us
-        at_us += service_us(service, events[row].demand_us, members[member].speed, at_us)
+        at_us += service_us(service, events[row].demand_us, members, member, at_us)
         events[row].done_us = at_us
         events[row].replica = member
         event = events[row].next

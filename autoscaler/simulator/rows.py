@@ -39,9 +39,12 @@ EVENT: Final = np.dtype(
 REPLICA: Final = np.dtype(
     [
         ("speed", np.float64),
+        ("slow_factor", np.float64),  # its own, of the slow time
         ("free_us", np.int64),  # nothing more starts before
         ("first", np.int64),  # chain of events that are not committed; in a pool of those that it acquired
         ("last", np.int64),
+        ("waiting", np.int64),  # under a shared limit, the first event of the chain that has not begun
+        ("busy_us", np.int64),  # and what its events took, the wait for their turn included
         ("polled_us", np.int64),  # when the newest batch was polled
         ("room", np.int64),  # events that it can still hold; 0: it is closed
         ("done_us", np.int64),  # end of the newest committed batch; in a pool, event
@@ -66,16 +69,18 @@ SERVICE: Final = np.dtype(
         ("poll_events", np.int64),
         ("slow_from_us", np.int64),
         ("slow_until_us", np.int64),
-        ("slow_factor", np.float64),
+        ("open_us", np.int64),  # under a shared limit, nothing begins before
+        ("each_us", np.int64),
+        ("gap_us", np.int64),  # from one beginning to the next in this row's stretch of each_us; 0: no limit
     ],
     align=True,
 )
 
 
-def service_row(service: ServiceTimes, poll_events: int = 1) -> Rows:
-    """Return what loops need to know of how work is done."""
-    slow = (service.slow_from_us, service.slow_until_us, service.slow_factor)
-    return np.array([(poll_events, *slow)], SERVICE)
+def service_rows(service: ServiceTimes, poll_events: int = 1) -> Rows:
+    """Return what loops need to know of how work is done: in the first row all, in others the later shared limits."""
+    common = (poll_events, service.slow_from_us, service.slow_until_us, 0, service.limit_each_us)
+    return np.array([(*common, gap_us) for gap_us in service.limit_gaps_us or (0,)], SERVICE)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -165,8 +170,8 @@ class EventServer(ABC):
     """
 
     def __init__(self, partitions: int, service: ServiceTimes, poll_events: int = 1) -> None:
-        self._speed = service.speed
-        self._service = service_row(service, poll_events)
+        self._times = service
+        self._service = service_rows(service, poll_events)
         self._partitions: Rows = np.zeros(partitions, PARTITION)
         for name in ("owner", "first", "last"):
             self._partitions[name] = NONE
@@ -188,8 +193,9 @@ class EventServer(ABC):
         """Return the number of a new replica; numbers grow from 0. It serves nothing yet."""
         number = len(self._replicas)
         added = np.zeros(1, REPLICA)
-        added["speed"], added["free_us"], added["alive"] = self._speed(number), self._now_us, True
-        added["first"] = added["last"] = NONE
+        added["speed"], added["slow_factor"] = self._times.speed(number), self._times.slow_factor(number)
+        added["free_us"], added["alive"] = self._now_us, True
+        added["first"] = added["last"] = added["waiting"] = NONE
         self._replicas = np.concatenate([self._replicas, added])
         return number
 

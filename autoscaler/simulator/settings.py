@@ -25,6 +25,7 @@ class Distribution(StrEnum):
 
     DETERMINISTIC = "deterministic"
     EXPONENTIAL = "exponential"
+    LOGNORMAL = "lognormal"
     PARETO = "pareto"
 
 
@@ -36,6 +37,8 @@ class ServiceShape(Settings):
     """Of the time to serve an event."""
     overhead_s: float = setting(0.0, "s", least=0)
     """Added to each event's time; the replicas of CLOSER 2024 had 0.0007 (μ about 174)."""
+    lognormal_sigma: float = setting(1.0, above=0)
+    """Standard deviation of the logarithm."""
     pareto_shape: float = setting(2.5, above=2)
     """Tail index; above 2, so that the variance exists."""
     speeds: tuple[float, ...] = setting((1.0,), above=0)
@@ -46,6 +49,15 @@ class ServiceShape(Settings):
     """… until here an event that is begun takes slow_factor times as long."""
     slow_factor: float = setting(1.0, above=0)
     """How many times as long serving takes in [slow_from_s, slow_until_s)."""
+    slow_replicas: tuple[int, ...] = setting((), least=0)
+    """Numbers of those that become slow then, from 0 in the order of their requests; none named: all do. What replicas
+    say of their work tells policies."""
+    shared_limits: tuple[float, ...] = setting((), "events/s", above=0)
+    """All replicas together begin no more, for a resource behind them allows no more; one limit after the other, each
+    for shared_limit_s, the last one to the end. None named: no limit. Policies know what replicas say: that events take
+    longer."""
+    shared_limit_s: float = setting(300.0, "s", above=0)
+    """How long each of them holds."""
 
     @classmethod
     def rules(cls) -> tuple[tuple[str, Rule], ...]:
@@ -108,6 +120,10 @@ class Observing(Settings):
     commit_age_s: float = setting(0.0, "s", least=0)
     """Commits are seen as they were so long before the offsets beside them, so what was finished since still counts as
     lag. Where replicas commit at intervals: half of one, on average. Policies are told."""
+    service_rate_error: float = setting(0.0, "share", above=-1)
+    """The μ that policies are told is so much too high; negative: too low."""
+    planned_startup_s: float | None = setting(None, "s", least=0)
+    """Start-up that policies are told; None: the true one, 0 where that is sampled."""
     planned_overhead_s: float = setting(0.0, "s", least=0)
     """What policies are told of an event's latency beside waiting and being served; it costs no event anything."""
     poll_events: int = setting(1, "events", least=1)
@@ -144,8 +160,6 @@ class SimulationSettings(Observing):
     """Replicas are named prefix-<ordinal>."""
     planned_rebalance_time_s: float | None = setting(None, "s", least=0)
     """t_r that policies are told; None: the delivery's own (pause_s under incremental, else rebalance_time_s)."""
-    planned_startup_s: float | None = setting(None, "s", least=0)
-    """Start-up that policies are told; None: the true one, 0 where that is sampled."""
     planned_commit_age_s: float | None = setting(None, "s", least=0)
     """Age of commits that policies are told; None: the true one."""
     failures: tuple[Failure, ...] = ()

@@ -13,8 +13,8 @@ from tailpack.cli.options import AsJson, complete_policy, print_json, several_po
 
 
 def scenarios(as_json: AsJson = False) -> None:
-    """List the scenarios: what they ask, for how long, of which policy."""
-    from bench.scenario import load_scenario, scenario_names  # noqa: PLC0415
+    """List the scenarios: what they ask, for how long, of which policy; the hard worlds apart."""
+    from bench.scenario import load_scenario, scenario_names, world_names  # noqa: PLC0415
 
     found = [load_scenario(name) for name in scenario_names()]
     if as_json:
@@ -22,6 +22,9 @@ def scenarios(as_json: AsJson = False) -> None:
         return
     table = Table("scenario", "topology", "seconds", "partitions", "policy", "what it asks", box=None)
     for one in found:
+        if one.name == world_names()[0]:
+            table.add_section()
+            table.add_row("[bold]hard worlds[/bold]")
         heading = (one.name, one.topology, str(one.duration_s), str(one.payment.partitions), one.autoscaler.policy)
         table.add_row(*heading, one.description)
     Console().print(table)

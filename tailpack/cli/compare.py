@@ -23,7 +23,10 @@ from tailpack.cli.options import (
 from tailpack.cli.progress import campaign, deliver
 from tailpack.provenance import origin
 
-SWEEP_NAMES = "f, decision-interval, rebalance-time, startup, burstiness, partitions"
+SWEEP_NAMES = (
+    "f, decision-interval, rebalance-time, startup, burstiness, burst-phase, burst-period, burst-jitter, "
+    "service-rate-error, observation-delay, partitions"
+)
 SCENARIOS = "w1,w1-skew9,taxi,taxi-skew9,w3,w4"
 
 

@@ -26,9 +26,15 @@ def _drawn(service: ServiceTimes, block: int) -> list[float]:
 
 def service_us(service: ServiceTimes, event: int, replica: int, started_us: int) -> int:
     """Return what `event` takes on `replica` from `started_us` on."""
-    slow = service.slow_factor if service.slow_from_us <= started_us < service.slow_until_us else 1.0
+    slow = service.slow_factor(replica) if service.slow_from_us <= started_us < service.slow_until_us else 1.0
     demand_us = _drawn(service, event // BLOCK)[event % BLOCK]
     return max(1, int(demand_us * slow / service.speed(replica) + 0.5))
+
+
+def gap_us(service: ServiceTimes, started_us: int) -> int:
+    """Return how long nothing begins after an event that began at `started_us`, for there may be a shared limit."""
+    gaps_us = service.limit_gaps_us or (0,)
+    return gaps_us[min(started_us // service.limit_each_us, len(gaps_us) - 1)]
 
 
 @dataclass(slots=True)
@@ -40,6 +46,9 @@ class _Replica:
     """The event that it began last."""
     free_us: int = 0
     """When that one is finished."""
+    since_us: int = 0
+    """Then, or at the last command after that: what it begins next keeps it busy from there at the earliest."""
+    busy_us: int = 0
     polled: int = 0
     """Events of the batch that are still to begin."""
     uncommitted: list[int] = field(default_factory=list)
@@ -56,7 +65,7 @@ class _Outcome:
 
 
 class ReferenceEngine:
-    """`Engine`, written for the reader: between two commands each replica is a loop over its events."""
+    """`Engine`, written for the reader: between two commands events begin one after the other, whoever is first."""
 
     def __init__(self, partitions: int, service: ServiceTimes, *, poll_events: int = 1) -> None:
         if partitions < 1 or poll_events < 1:
@@ -76,6 +85,8 @@ class ReferenceEngine:
         self._produced = np.zeros(partitions, np.int64)
         self._committed = np.zeros(partitions, np.int64)
         self._last_done_us = 0
+        self._open_us = 0
+        """Nothing begins before, under a shared limit."""
 
     @property
     def now_us(self) -> int:
@@ -100,8 +111,7 @@ class ReferenceEngine:
         """See `Engine`. Raises ValueError for a moment before `now_us`."""
         if until_us < self._now_us:
             raise ValueError(f"time does not go back from {self._now_us} to {until_us} µs")
-        for replica in self._replicas:
-            self._serve(replica, until_us)
+        self._serve(until_us)
         self._now_us = until_us
 
     def attach(self, partition: int, replica: int) -> None:
@@ -112,14 +122,14 @@ class ReferenceEngine:
         self.detach(partition)
         self._owner[partition] = replica
         owner.attached.add(partition)
-        owner.polled = 0
+        self._interrupt(owner)
 
     def detach(self, partition: int) -> None:
         """See `Engine`."""
         if self._owner[partition] != NOBODY:
             owner = self._replicas[self._owner[partition]]
             owner.attached.discard(partition)
-            owner.polled = 0
+            self._interrupt(owner)
             self._owner[partition] = NOBODY
 
     def owner(self, partition: int) -> int:
@@ -144,6 +154,10 @@ class ReferenceEngine:
             self._commit_finished_batch(replica)
         return self._committed.copy()
 
+    def busy_us(self) -> list[int] | None:
+        """See `Engine`."""
+        return [replica.busy_us for replica in self._replicas] if self._service.limit_gaps_us else None
+
     def kill(self, replica: int) -> None:
         """See `Engine`. Raises ValueError for a replica that does not exist or was killed."""
         dead = self._living(replica)
@@ -155,6 +169,8 @@ class ReferenceEngine:
             self._waiting[self._partition[event]] = deque(sorted([event, *waiting]))
             if self._outcomes[event].done_us > self._now_us:
                 del self._outcomes[event]
+            if (owner := self._owner[self._partition[event]]) != NOBODY:
+                self._interrupt(self._replicas[owner])
         dead.uncommitted.clear()
         dead.serving = NOBODY
         dead.alive = False
@@ -164,8 +180,7 @@ class ReferenceEngine:
         forgotten = [p for p, waiting in enumerate(self._waiting) if waiting and self._owner[p] == NOBODY]
         if forgotten:
             raise ValueError(f"nobody serves what is left in partitions {forgotten}")
-        for replica in self._replicas:
-            self._serve(replica, None)
+        self._serve(None)
         self._now_us = max([self._now_us, *(replica.free_us for replica in self._replicas if replica.alive)])
         self.committed()
         return self._last_done_us
@@ -188,23 +203,41 @@ class ReferenceEngine:
             raise ValueError(f"replica {replica} does not live")
         return self._replicas[replica]
 
-    def _serve(self, replica: _Replica, until_us: int | None) -> None:
-        """Let `replica` begin whatever begins before `until_us`; None: everything."""
-        while waiting := [self._waiting[p] for p in replica.attached if self._waiting[p]]:
-            queue = min(waiting, key=lambda events: events[0])
-            event = queue[0]
-            started_us = max(replica.free_us, self._intended_us[event], self._now_us)
+    def _interrupt(self, replica: _Replica) -> None:
+        """A command concerns it."""
+        replica.polled = 0
+        replica.since_us = max(replica.since_us, self._now_us)
+
+    def _serve(self, until_us: int | None) -> None:
+        """Let begin whatever begins before `until_us`; None: everything."""
+        while following := [one for replica in self._replicas if (one := self._next(replica))]:
+            started_us, event, number = min(following)
             if until_us is not None and started_us >= until_us:
                 return
+            replica = self._replicas[number]
             if replica.polled == 0:
                 self._commit(replica)
-                replica.polled = self._poll(waiting, started_us)
-            queue.popleft()
+                replica.polled = self._poll(self._for(replica), started_us)
+            self._waiting[self._partition[event]].popleft()
             replica.polled -= 1
             replica.uncommitted.append(event)
             replica.serving = event
-            replica.free_us = started_us + service_us(self._service, event, replica.number, started_us)
-            self._outcomes.setdefault(event, _Outcome(started_us, replica.free_us, replica.number))
+            replica.free_us = started_us + service_us(self._service, event, number, started_us)
+            replica.busy_us += replica.free_us - max(replica.since_us, self._intended_us[event])
+            replica.since_us = replica.free_us
+            self._open_us = started_us + gap_us(self._service, started_us)
+            self._outcomes.setdefault(event, _Outcome(started_us, replica.free_us, number))
+
+    def _next(self, replica: _Replica) -> tuple[int, int, int] | None:
+        """Return when `replica` could begin which event, and its number; None where nothing waits for it."""
+        if not (waiting := self._for(replica)):
+            return None
+        event = min(events[0] for events in waiting)
+        return max(replica.free_us, self._intended_us[event], self._now_us, self._open_us), event, replica.number
+
+    def _for(self, replica: _Replica) -> list[deque[int]]:
+        """Return what waits for `replica`, by partition, where anything does."""
+        return [self._waiting[p] for p in replica.attached if self._waiting[p]]
 
     def _poll(self, waiting: list[deque[int]], at_us: int) -> int:
         """Return how many events a poll finds then."""

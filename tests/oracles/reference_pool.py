@@ -5,7 +5,7 @@ from heapq import heapify, heappop, heappush
 
 import numpy as np
 from numpy.typing import NDArray
-from oracles.reference_engine import service_us
+from oracles.reference_engine import gap_us, service_us
 
 from autoscaler.simulator.arrivals import Arrivals, check_next
 from autoscaler.simulator.chance import ServiceTimes
@@ -44,6 +44,8 @@ class ReferencePool:
         self._arrived = 0
         self._in_flight: list[int] = []
         self._last_done_us = 0
+        self._open_us = 0
+        """Nothing is acquired before, under a shared limit."""
 
     @property
     def now_us(self) -> int:
@@ -175,9 +177,10 @@ class ReferencePool:
         while self._free and (self._returned or self._waiting):
             unit = self._returned[0] if self._returned else self._waiting[0]
             free_us, replica = self._free[0]
-            at_us = max(free_us, self._intended_us[unit[0] - self._first], self._now_us)
+            at_us = max(free_us, self._intended_us[unit[0] - self._first], self._now_us, self._open_us)
             if until_us is not None and at_us >= until_us:
                 return
+            self._open_us = at_us + gap_us(self._service, at_us)
             heappop(self._free)
             if self._returned:
                 heappop(self._returned)

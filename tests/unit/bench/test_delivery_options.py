@@ -17,7 +17,7 @@ def problems_of(overrides: dict[str, object]) -> list[str]:
 def test_only_what_was_published_keeps_a_fixed_rebalance_time(name: str) -> None:
     scaling = load_scenario(name).autoscaler
     assert scaling.learn_rebalance_time is not name.startswith(("w1", "taxi", "w3", "w4"))
-    assert scaling.rebalance_time_s == 0.05
+    assert scaling.rebalance_time_s == {"stops-500ms": 0.5, "stops-3s": 3.0}.get(name, 0.05)
 
 
 def test_what_only_our_replicas_can_do_is_not_asked_of_others() -> None:

@@ -81,7 +81,7 @@ def test_five_mistakes_are_five_problems_each_with_file_and_key(tmp_path: Path) 
     problems = problems_of(write(tmp_path, text))
     assert problems == [
         "own.toml: load.speed: unknown; known are burst_period_s, burst_phase_s, "
-        "burst_jitter_s, workload, spacing, split, grouping, invalid_share",
+        "burst_jitter_s, burst_drift_s, workload, spacing, split, grouping, invalid_share",
         "own.toml: load.spacing = 'bursts': unknown; did you mean burst? Known are burst, smooth, poisson",
         "own.toml: payment.partitions = 'five': Expected `int`, got `str`",
         "own.toml: duration_s: 601 is too long: w1 ends at 600 s",
@@ -148,6 +148,10 @@ def test_what_is_asked_for_holds_in_the_simulated_world_too() -> None:
         ({"startup_s": "soon"}, "w1.toml: simulation.startup_s = 'soon'"),
         ({"observation_loss": 2}, "w1.toml: simulation.observation_loss = 2"),
         ({"slow_from_s": 9, "slow_until_s": 5}, "w1.toml: simulation.slow_until_s = 5.0: is before slow_from_s = 9"),
+        (
+            {"shared_limits": [250], "whole_batches": True},
+            "w1.toml: simulation.shared_limits = (250.0,): cannot be had",
+        ),
         ({"failures_s": [600]}, "w1.toml: simulation.failures_s: 600 is not before the end at 600 s"),
         ({"assignor": "luck"}, "w1.toml: simulation.assignor = 'luck': unknown; known are sticky"),
     ],

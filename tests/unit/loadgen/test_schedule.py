@@ -19,7 +19,10 @@ def all_bursts(draw: st.DrawFn) -> Bursts:
     period_s = draw(st.sampled_from([0.1, 0.7, 0.95, 1.0, 1.3, 7.0]))
     shares = st.floats(0, 1, exclude_max=True)
     phase_s = draw(st.one_of(st.just("random"), shares.map(lambda share: share * period_s)))
-    return Bursts(burst_period_s=period_s, burst_phase_s=phase_s, burst_jitter_s=draw(shares) * period_s)
+    drift_s = draw(st.sampled_from([0.0, 0.6]))
+    return Bursts(
+        burst_period_s=period_s, burst_phase_s=phase_s, burst_jitter_s=draw(shares) * period_s, burst_drift_s=drift_s
+    )
 
 
 def table_of(schedule: Schedule, seconds: int, partitions: int) -> np.ndarray:
@@ -79,6 +82,18 @@ def test_a_burst_carries_what_the_rate_brings_within_its_period() -> None:
     counts = np.array([4, 2])
     schedule = build_schedule(counts, spacing=Spacing.BURST, split=Split.EVEN, partitions=1, seed=0, bursts=bursts)
     assert schedule.offset_us.tolist() == [250_000] * 2 + [750_000] * 2 + [1_250_000, 1_750_000]
+
+
+def test_a_period_drifts_evenly_from_the_start_to_the_end() -> None:
+    bursts = Bursts(burst_period_s=0.7, burst_drift_s=0.6)
+    schedule = build_schedule(
+        np.full(600, 100), spacing=Spacing.BURST, split=Split.EVEN, partitions=1, seed=0, bursts=bursts
+    )
+    begin_s, sizes = np.unique(schedule.offset_us, return_counts=True)
+    gaps_s = np.diff(begin_s / SECOND_US)
+    assert gaps_s[[0, -1]] == pytest.approx([0.7, 1.3], abs=0.002)
+    assert gaps_s[np.searchsorted(begin_s, 300 * SECOND_US)] == pytest.approx(1.0, abs=0.002)
+    assert sizes[:-1] == pytest.approx(100 * gaps_s, abs=1), "each carries what its own period brings"
 
 
 def test_a_random_phase_is_the_seed_s_and_jitter_is_within_its_bounds() -> None:

@@ -21,6 +21,10 @@ def demands_s(**settings):
             {"distribution": Distribution.PARETO, "pareto_shape": 6.0},
             0.005 / np.sqrt(24),
         ),  # mean / √(shape (shape − 2))
+        (
+            {"distribution": Distribution.LOGNORMAL, "lognormal_sigma": 0.5},
+            0.005 * np.sqrt(np.exp(0.25) - 1),
+        ),  # mean · √(e^σ² − 1)
     ],
 )
 def test_mean_and_deviation_are_those_of_the_distribution(settings, sd_s):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from engine_stories import PARTITIONS, REPLICAS, US, PoolStory, Story, outcome
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from oracles.reference_engine import ReferenceEngine
 from oracles.reference_pool import ReferencePool
@@ -42,6 +42,9 @@ SERVICE = st.builds(
     slow_from_s=st.just(20 * US),
     slow_until_s=st.just(60 * US),
     slow_factor=st.sampled_from([1.0, 2.5]),
+    slow_replicas=st.sampled_from([(), (0, 3)]),
+    shared_limits=st.sampled_from([(), (1e6,), (0.15e6, 0.4e6)]),
+    shared_limit_s=st.just(50 * US),
 )
 
 
@@ -70,6 +73,7 @@ def test_the_engine_is_its_reference(steps, service, poll_events):
 @given(st.lists(POOL_STEP, max_size=60), SERVICE, st.booleans())
 @pytest.mark.usefixtures("_windows")
 def test_the_pool_is_its_reference(steps, service, whole_batches):
+    assume(not (whole_batches and service.shared_limits))
     compiled, reference = (
         PoolStory(make(PARTITIONS, ServiceTimes(service, seed=3), whole_batches=whole_batches)).tell(steps)
         for make in POOLS
@@ -85,7 +89,8 @@ def crowd(chance):
 @pytest.mark.usefixtures("_windows")
 @pytest.mark.parametrize("poll_events", [1, 7])
 @pytest.mark.parametrize("distribution", Distribution)
-def test_backlogs_that_change_hands_all_the_time(distribution, poll_events):
+@pytest.mark.parametrize("limits", [(), (0.3e6, 0.9e6)])
+def test_backlogs_that_change_hands_all_the_time(distribution, poll_events, limits):
     """Overload, then commands at every moment, several of them at once: revocation is where errors would live."""
     chance = np.random.default_rng(5)
     steps = []
@@ -98,7 +103,10 @@ def test_backlogs_that_change_hands_all_the_time(distribution, poll_events):
         if round_ % 9 == 5:
             steps.append(("replace", int(chance.integers(REPLICAS))))
         steps += [("advance", int(chance.integers(0, 45))), ("ask",), ("take",)]
-    service = ServiceTimes(ServiceSettings(service_time_s=3 * US, distribution=distribution), seed=8)
+    work = ServiceSettings(
+        service_time_s=3 * US, distribution=distribution, shared_limits=limits, shared_limit_s=700 * US
+    )
+    service = ServiceTimes(work, seed=8)
     compiled, reference = (
         Story(engine(PARTITIONS, service, poll_events=poll_events)).tell(steps) for engine in (Engine, ReferenceEngine)
     )

@@ -42,6 +42,31 @@ def test_where_replicas_are_alike_the_service_rate_is_known_from_the_start():
     assert plain.replicas[0].service_rate is None
 
 
+def test_everybody_may_be_told_a_wrong_service_rate():
+    service = ServiceSettings(service_time_s=0.01, speeds=(1.0, 0.5))
+    rates = []
+    for error in (0.0, 0.15):
+        story = Story([(ms, 0) for ms in range(0, 9000, 15)], service=service, service_rate_error=error).plan([0, 1])
+        rates += [one.at(at).observe().service_rate for one, at in [(story, 100), (story, 8000)]]
+    assert rates[2:] == [pytest.approx(1.15 * rate) for rate in rates[:2]]
+
+
+def test_a_replica_that_becomes_slow_says_so_by_its_work():
+    service = ServiceSettings(service_time_s=0.001, slow_replicas=(1,), slow_factor=2.0, slow_from_s=4, slow_until_s=10)
+    story = Story([(2 * k, k % 2) for k in range(5000)], service=service).plan([0, 1])
+    seen = [[one.service_rate for one in story.at(1000 * second).observe().replicas] for second in range(1, 10)]
+    assert seen[3] == [None, None], "until 4 s they are alike"
+    assert seen[8] == [None, pytest.approx(500, rel=0.3)], "of 1,000; what was before counts less and less"
+
+
+def test_behind_a_shared_limit_replicas_say_that_events_take_longer():
+    service = ServiceSettings(service_time_s=0.001, shared_limits=(500,))
+    events = [(at_ms, partition) for at_ms in range(0, 9000, 3) for partition in (0, 1)]
+    story = Story(events, service=service).plan([0, 1])
+    rates = [story.at(1000 * second).observe().service_rate for second in range(1, 10)]
+    assert rates[-1] == pytest.approx(250, rel=0.2), "1,000 without the limit, half of it for each of two"
+
+
 def test_counts_are_the_arrivals_and_nothing_is_lost_between_pieces(monkeypatch):
     monkeypatch.setattr("autoscaler.simulator.arrivals.PIECE", 3)
     chance = np.random.default_rng(3)

@@ -48,6 +48,8 @@ class Load(Bursts):
     """How the events of a second lie in it."""
     split: Split
     """How they are shared out among partitions."""
+    burst_phase_s: float | Literal["random"] = setting("random", "s", least=0)
+    """When the first burst comes, within its period; `random`: drawn by the seed."""
     grouping: Grouping = setting(Grouping.EXPLICIT)
     """Who chooses the payment partition of an event."""
     invalid_share: float = setting(0.0, "share", least=0, most=1)

@@ -70,7 +70,7 @@ def _within_period(most: bool, name: str, values: Values) -> str | None:
 
 
 def _bursts_come(values: Values) -> str | None:
-    changed = [one.name for one in fields(Bursts) if values[one.name] != one.default]
+    changed = [one.name for one in fields(Bursts) if values[one.name] not in (one.default, "random")]
     if not changed or values["spacing"] is Spacing.BURST:
         return None
     return f"has no bursts: leave out {', '.join(changed)}, or take 'burst'"

@@ -89,7 +89,8 @@ def random_parts(question: "Scenario") -> tuple[str, ...]:
     drawn = {
         "split": (world.split or question.load.split) is Split.RANDOM,
         "spacing": question.load.spacing is Spacing.POISSON,
-        "bursts": question.load.burst_phase_s == "random" or question.load.burst_jitter_s > 0,
+        "bursts": question.load.spacing is Spacing.BURST
+        and (question.load.burst_phase_s == "random" or question.load.burst_jitter_s > 0),
         "heartbeats": delivery in AT_HEARTBEATS and question.payment.heartbeat_s > 0,
         "start-up": isinstance(world.startup_s, str),
         "service times": world.distribution != "deterministic",

@@ -35,7 +35,7 @@ class SimulationResult(msgspec.Struct, frozen=True, kw_only=True):
     lost: int = 0
     duplicates: int = 0
     phase_s: float = 0.0
-    """When the first burst comes after the full second."""
+    """From the first burst, or a whole second of the workload, to the next tick."""
 
     @property
     def regret(self) -> float | None:

@@ -47,6 +47,7 @@ def analyse(scenario: Scenario, sent: Sent, run: Run, *, wall_s: float) -> Simul
     target = scenario.target
     lost = sent.events - len(run.latency_us)
     taken = [change.action for change in run.changes]
+    began_s = sent.bursts.phase_s(sent.seed) if sent.spacing is Spacing.BURST else 0.0
     return SimulationResult(
         scenario=scenario.name,
         policy=run.policy,
@@ -72,7 +73,7 @@ def analyse(scenario: Scenario, sent: Sent, run: Run, *, wall_s: float) -> Simul
         policy_s=run.policy_s,
         lost=lost,
         duplicates=run.duplicates,
-        phase_s=sent.bursts.phase_s(sent.seed),
+        phase_s=round((scenario.autoscaler.tick_offset_s - began_s) % scenario.autoscaler.decision_interval_s, 6),
     )
 
 

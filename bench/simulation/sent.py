@@ -66,7 +66,7 @@ class Sent:
 
     def table(self) -> IntArray:
         """Return the events of each second and partition, shape (seconds, partitions)."""
-        in_their_second = self.bursts == EACH_SECOND
+        in_their_second = self.spacing is not Spacing.BURST or self.bursts == EACH_SECOND
         if self.split is Split.TABLE and in_their_second:
             return self.counts
         if self.split is Split.EVEN and in_their_second:

@@ -143,6 +143,7 @@ class Clairvoyant:
         if not reached:
             return hold(observation, "the schedule has not begun: hold")
         _, replicas, owners = self.options.schedule[reached - 1]
-        planned = {load.partition for load in observation.partitions if load.partition < len(owners)}
-        plan = Plan(replicas, dict(observation.assignment) | {one: owners[one] for one in sorted(planned)})
+        known = dict(enumerate(owners))
+        partitions = sorted(load.partition for load in observation.partitions)
+        plan = Plan(replicas, {one: known.get(one, replicas[one % len(replicas)]) for one in partitions})
         return change(observation, plan, f"step {reached} of {len(self._times_us)}")

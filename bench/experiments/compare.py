@@ -89,14 +89,21 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     missing: tuple[Missing, ...]
 
 
-def compare(campaign: Campaign, *, worlds: Sequence[World], policies: Sequence[str], seeds: int) -> Comparison:
+def compare(
+    campaign: Campaign, *, worlds: Sequence[World], policies: Sequence[str], seeds: int, optima: bool = False
+) -> Comparison:
     """Run every policy in every world, with seeds 1 … `seeds` where a seed makes a difference.
 
+    optima: look for the optimum of every world and seed, too, which takes longer than all policies.
     Raises InvalidSettingsError before anything is computed.
     """
     asked = {(one, policy): one.experiments(policy, seeds) for one in worlds for policy in policies}
     outcomes = campaign.run(one for some in asked.values() for one in some)
-    rows = [row for one in worlds for row in _rows(one, {policy: asked[one, policy] for policy in policies}, outcomes)]
+    rows = [
+        row
+        for one in worlds
+        for row in _rows(one, {policy: asked[one, policy] for policy in policies}, outcomes, optima)
+    ]
     missing = [Missing(run=str(one), why=why) for one, why in outcomes.failed.items()]
     return Comparison(rows=tuple(rows), missing=tuple(missing))
 
@@ -106,7 +113,9 @@ def reference_of(policies: Sequence[str]) -> str:
     return next((name for name in REFERENCES if name in policies), policies[0])
 
 
-def _rows(one: World, asked: Mapping[str, Sequence[Experiment]], outcomes: Outcomes) -> list[PolicyFigures]:
+def _rows(
+    one: World, asked: Mapping[str, Sequence[Experiment]], outcomes: Outcomes, optima: bool
+) -> list[PolicyFigures]:
     """Return the rows of one world; a policy that failed with any seed has none: half of it would mislead."""
     complete: dict[str, list[SimulationResult]] = {
         policy: [outcomes.results[each] for each in some]
@@ -118,7 +127,7 @@ def _rows(one: World, asked: Mapping[str, Sequence[Experiment]], outcomes: Outco
     rows = []
     for policy, results in complete.items():
         random = random_parts(asked[policy][0].question())
-        least = [_optimum(each) for each in asked[policy]]
+        least = [_optimum(each) for each in asked[policy]] if optima else []
         known = not random or len(results) > 1
         others = [] if policy == reference else complete.get(reference, [])
         figures: dict[str, Any] = {name: _mean([getattr(result, name) for result in results]) for name in MEANS}

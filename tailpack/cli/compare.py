@@ -30,12 +30,21 @@ SWEEP_NAMES = (
 SCENARIOS = "w1,w1-skew9,taxi,taxi-skew9,w3,w4"
 
 
+Optima = Annotated[
+    bool,
+    typer.Option(
+        "--optima", help="Look for the optimum of every world and seed, too: seconds each for w1, a minute for taxi."
+    ),
+]
+
+
 def compare(
     *,
     scenarios: Annotated[str, typer.Option(help="Names or paths of TOML files, separated by commas.")] = SCENARIOS,
     policies: Annotated[str, typer.Option(help="Names, separated by commas; none: all of tailpack but `static`.")] = "",
     seeds: Seeds = 20,
     changes: Changes = None,
+    best: Optima = False,
     out: Out = Path("out/compare"),
     processes: Processes = 0,
     into: IntoDocs = None,
@@ -59,7 +68,7 @@ def compare(
     chosen = parse_changes(changes)
     with campaign("simulated runs", out, processes) as running:
         worlds = [world(scenario, chosen) for scenario in asked]
-        found = compare_in(running, worlds=worlds, policies=playing, seeds=seeds)
+        found = compare_in(running, worlds=worlds, policies=playing, seeds=seeds, optima=best)
     made = origin()
     if into:
         results.keep("comparison", found.rows, made, into)

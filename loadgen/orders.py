@@ -60,10 +60,10 @@ class Orders:
         """Return the id of event `number`."""
         return str(uuid.uuid5(self._run_id, str(number)))
 
-    def order(self, number: int) -> OrderPlaced:
-        """Return event `number`; flawed where `flaw(number)` says so."""
+    def order(self, number: int, key: int | None = None) -> OrderPlaced:
+        """Return event `number`; flawed where `flaw(number)` says so. key: stands for the customer."""
         chance = self._chance(number)
-        customer = int.from_bytes(chance[0:4], "big") % CUSTOMERS
+        customer = (int.from_bytes(chance[0:4], "big") if key is None else key) % CUSTOMERS
         valid = OrderPlaced(
             order_id=self.order_id(number),
             customer=f"customer-{customer:05d}",
@@ -167,7 +167,8 @@ def events(spec: LoadSpec, schedule: Schedule, orders: Orders, started_us: int) 
     for number in range(len(schedule)):
         intended_us = started_us + int(schedule.offset_us[number])
         partition = int(schedule.partition[number]) if explicit else None
-        yield make(orders.order(number), intended_us, partition)
+        key = None if schedule.key is None else int(schedule.key[number])
+        yield make(orders.order(number, key), intended_us, partition)
 
 
 def input_topic(spec: LoadSpec) -> tuple[Topic, int]:

@@ -13,7 +13,17 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from report.wording import UNKNOWN, count, duration, minutes, over, share
-from tailpack.cli.options import AsJson, Changes, Policy, Scenario, Seed, parse_changes, print_json
+from tailpack.cli.options import (
+    AsJson,
+    Changes,
+    Policy,
+    Scenario,
+    Seed,
+    Trace,
+    load_scenario_with,
+    parse_changes,
+    print_json,
+)
 from tailpack.local.places import free_for_run
 
 if TYPE_CHECKING:
@@ -38,14 +48,7 @@ def simulate(
     scenario: Scenario,
     *,
     policy: Policy = None,
-    trace: Annotated[
-        Path | None,
-        typer.Option(
-            help="CSV file, `second,events` or `second,p0,p1,…`, that replaces the scenario's rate and duration; its "
-            "columns p0, p1, … also partitions and split. Events lie evenly in their second, or by --set "
-            "spacing=poisson."
-        ),
-    ] = None,
+    trace: Trace = None,
     seed: Seed = None,
     changes: Changes = None,
     as_json: AsJson = False,
@@ -55,20 +58,20 @@ def simulate(
     ] = None,
 ) -> None:
     """Run a scenario in the simulator and show what came of it: seconds instead of minutes, nothing is started."""
-    from bench.scenario import load_scenario  # noqa: PLC0415  compiled code only where something is simulated
-    from bench.simulation.run import run_scenario  # noqa: PLC0415
-    from bench.simulation.sent import read_trace, sent_by  # noqa: PLC0415
+    from bench.simulation.run import run_scenario  # noqa: PLC0415  compiled code only where something is simulated
+    from bench.simulation.sent import sent_by  # noqa: PLC0415
 
-    asked = parse_changes(changes, policy=policy, seed=seed)
-    chosen = load_scenario(scenario, ({"load.spacing": "smooth"} if trace else {}) | asked)
+    chosen, played = load_scenario_with(scenario, trace, parse_changes(changes, policy=policy, seed=seed))
     if out is not None:
         free_for_run(out)
-    sent = sent_by(chosen, read_trace(trace) if trace else None)
+    sent = sent_by(chosen, played)
     with _progress(sent.events) as passed:
         run, result = run_scenario(chosen, sent, keep_events=out is not None, passed=passed)
-    if trace:
-        result = msgspec.structs.replace(result, scenario=trace.name)
-        said = f"{trace.name}: events {chosen.load.spacing} within each second; --set spacing=… changes that"
+    if played is not None:
+        result = msgspec.structs.replace(result, scenario=played.name)
+        said = f"{played.name}: events {chosen.load.spacing} within each second; --set spacing=… changes that"
+        if sent.trace is not None:
+            said = f"{played.name}: {sent.events:,} events at times of their own, {sent.partitions} partitions"
         Console(stderr=True).print(said, highlight=False, soft_wrap=True)
     if out is not None:
         from bench.simulation.folder import write_run  # noqa: PLC0415

@@ -24,6 +24,7 @@ from tailpack.cli import (
     handover,
     kafka,
     keda,
+    record,
     report,
     run,
     simulate,
@@ -99,6 +100,13 @@ TOPICS = _group(
 )
 _add(TOPICS, "create", topics.create, CREATE)
 _add(app, "load", run.load, f"tailpack load demo {REACH}", LIVE)
+_add(
+    app,
+    "record",
+    record.record,
+    "tailpack record --bootstrap-servers kafka:9092 --topic orders --out orders.parquet",
+    LIVE,
+)
 _add(app, "jars", run.jars, "tailpack jars kafka", LIVE)
 
 _add(app, "simulate", simulate.simulate, "tailpack simulate w1 --policy keda-hpa", SIMULATED)

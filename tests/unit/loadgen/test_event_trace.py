@@ -1,5 +1,6 @@
 """A trace of single events is streamed as it stands, or its first mistake is named by file and row."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -90,7 +91,7 @@ def test_parts_hold_every_event_once_and_never_cut_a_moment(tmp_path: Path, monk
     assert events_of(trace) == list(zip((at_s * 1e6).astype(int).tolist(), partition.tolist(), strict=True))
     edges = [(int(chunk.offset_us[0]), int(chunk.offset_us[-1])) for chunk in trace.chunks()]
     assert len(edges) > 3
-    assert all(end < begin for (_, end), (begin, _) in zip(edges, edges[1:], strict=False))
+    assert all(end < begin for (_, end), (begin, _) in pairwise(edges))
 
 
 def test_a_scenario_sends_them_at_their_own_times_live_and_simulated(tmp_path: Path) -> None:

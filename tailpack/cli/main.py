@@ -155,6 +155,7 @@ _add(BENCH, "live", bench.live, "tailpack bench live --scenarios demo --policies
 _add(BENCH, "report", bench.report, "tailpack bench report --events 100000 --json")
 _add(BENCH, "simulator", bench.simulator, "tailpack bench simulator --quick")
 _add(BENCH, "live-scale", bench.live_scale, "tailpack bench live-scale --quick")
+_add(BENCH, "loadgen", bench.loadgen, "tailpack bench loadgen --quick --json")
 _add(BENCH, "targets", bench.targets, "tailpack bench targets --scenarios w1 --seeds 5")
 _add(BENCH, "handover", handover.handover, "tailpack bench handover --quick")
 _add(BENCH, "failover", handover.failover, "tailpack bench failover --quick")

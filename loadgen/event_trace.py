@@ -90,7 +90,7 @@ def parquet_file(path: Path) -> Any:
     except ImportError as missing:
         raise InvalidSettingsError([f"reading {path.name} takes pyarrow: pip install 'tailpack[load]'"]) from missing
     try:
-        return parquet.ParquetFile(path, buffer_size=BLOCK_BYTES)
+        return parquet.ParquetFile(path, buffer_size=BLOCK_BYTES, pre_buffer=False)
     except (OSError, ArrowException) as wrong:
         raise InvalidSettingsError([f"{path.name}: cannot be read as Parquet ({_first_line(wrong)})"]) from wrong
 
@@ -155,7 +155,7 @@ class _Checked:
         """Return rows as events. first: number of the first row. Raises InvalidSettingsError."""
         at_s, partition = (self._numbers(first, name, columns[name]) for name in NEEDED)
         offset_us = np.round(np.clip(at_s, 0, LONGEST_S) * SECOND_US).astype(np.int64)
-        topic = f"the topic has {self.partitions} partitions, from 0 on"
+        topic = f"the topic has {self.partitions} partitions, from 0 on; --set partitions=…"
         for name, values, wrong, why in (
             ("at_s", at_s, at_s < 0, "is negative"),
             ("at_s", at_s, at_s >= LONGEST_S, f"is {LONGEST_S:,} or more; seconds count from the start of the run"),
@@ -241,10 +241,12 @@ def _parquet_parts(path: Path, keys: bool) -> Iterator[tuple[int, dict[str, Any]
     file = parquet_file(path)
     wanted = _wanted(path.name, file.schema_arrow.names, keys)
     first = 1
-    for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=list(wanted.values()), use_threads=False):
-        if batch.num_rows:
-            yield first, {name: batch.column(said) for name, said in wanted.items()}
-        first += batch.num_rows
+    for group in range(file.num_row_groups):  # asked for all at once, what has been read would stay in memory
+        batches = file.iter_batches(BATCH_ROWS, row_groups=[group], columns=list(wanted.values()), use_threads=False)
+        for batch in batches:
+            if batch.num_rows:
+                yield first, {name: batch.column(said) for name, said in wanted.items()}
+            first += batch.num_rows
 
 
 def _csv_parts(path: Path, keys: bool) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -72,6 +72,8 @@ class Recording:
             rows: list[Row] = []
             for message in self._consumer.consume(BATCH, 0.2):
                 partition, error = message.partition(), message.error()
+                if error is not None and error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+                    continue  # no group is needed; librdkafka looks for one all the same
                 if error is not None and error.code() != KafkaError._PARTITION_EOF:
                     raise RecordingError(f"topic {self._topic} at {self._address}: {error.str()}")
                 if error is None and (seconds or message.offset() < self._ends[partition]):
@@ -131,6 +133,8 @@ class Recording:
             raise RecordingError(f"Kafka at {self._address} does not answer ({told}){self._why()}") from silent
 
     def _why(self) -> str:
-        """Return what the client has to say, where it gives a reason."""
+        """Return the client's reason, where it gives one, and what to do."""
+        self._consumer.poll(0)  # errors are told in here
         telling = [error.str() for error in self._errors if error.code() != KafkaError._ALL_BROKERS_DOWN]
-        return f": {telling[-1]}" if telling else "; start it, or correct --bootstrap-servers and --client-properties"
+        reason = f": {telling[-1]}" if telling else ""
+        return f"{reason}; start it, or correct --bootstrap-servers and --client-properties"

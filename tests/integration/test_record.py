@@ -92,12 +92,18 @@ def test_holes_aborted_transactions_and_what_a_group_has_read_are_left_out(
 
 def test_what_is_not_there_is_one_line_and_leaves_nothing(kafka: str, namespace: str, tmp_path: Path) -> None:
     create(kafka, namespace, 1)
+    timeless = f"{namespace}-timeless"
+    create(kafka, timeless, 1)
+    producer = Producer({"bootstrap.servers": kafka})
+    producer.produce(timeless, b"", timestamp=-1)
+    assert producer.flush(DEADLINE_S) == 0
     away = ["--bootstrap-servers", "127.0.0.1:1"]
     here = ["--bootstrap-servers", kafka]
     for reach, problem in (
         ([*here, "--topic", "nobody"], "topic nobody at .*; name one that exists"),
         ([*here, "--topic", namespace, "--group", "nobody"], "group nobody at .* has committed nothing of topic"),
         ([*here, "--topic", namespace], "there was no record to be recorded"),
+        ([*here, "--topic", timeless], f"topic {timeless}, partition 0, offset 0: the record has no timestamp; set"),
         ([*away, "--topic", namespace], "Kafka at 127.0.0.1:1 does not answer"),
     ):
         with pytest.raises(TailpackError, match=problem):

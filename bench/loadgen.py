@@ -20,9 +20,9 @@ PARTITIONS: Final = 5
 TARGET_S: Final = 0.5
 """W; a load is on time while the p99 lateness is at most 5 % of it."""
 PUNCTUAL_RATE: Final = 350
-FLOOD: Final = 80_000
+FLOOD: Final = 60_000
 """Events that are due at once."""
-TRIED: Final = (0.9, 0.75, 0.5)
+TRIED: Final = (0.85, 0.6)
 """Shares of what is sent when everything is due at once."""
 DEADLINE_S: Final = 60.0
 
@@ -51,7 +51,7 @@ class GeneratorSpeed(msgspec.Struct, frozen=True, kw_only=True):
 def measure(connection: Connection, folder: Path, *, quick: bool, announce: Callable[[str], None]) -> GeneratorSpeed:
     """Send steady loads through the generator's own process. Raises GeneratorError."""
     loads = _Loads(connection, folder, announce)
-    seconds = 6 if quick else 60
+    seconds = 5 if quick else 60
     even = loads.send(PUNCTUAL_RATE, seconds, Spacing.SMOOTH)
     bursts = loads.send(PUNCTUAL_RATE, seconds // 2, Spacing.BURST)
     flood = loads.send(FLOOD, 1, Spacing.BURST)

@@ -15,8 +15,10 @@ from contracts.delivery import RUNTIMES, Delivery
 from contracts.settings import Rule, Settings, Values, contradictions, picked, told, unknown
 from contracts.target import Target
 from contracts.validation import InvalidSettingsError, well_formed
-from loadgen.schedule import Bursts, Split
+from loadgen.event_trace import EventTrace
+from loadgen.schedule import EACH_SECOND, Bursts, Spacing, Split
 from loadgen.spec import RULES, LoadSpec
+from loadgen.trace import Trace
 from loadgen.workloads import WORKLOADS
 
 FOLDER: Final = Path(__file__).parent / "scenarios"
@@ -43,6 +45,7 @@ class Scenario(Heading):
         return LoadSpec(
             topology=self.topology,
             workload=self.load.workload,
+            trace=self.load.trace,
             spacing=self.load.spacing,
             split=self.load.split,
             grouping=self.load.grouping,
@@ -52,6 +55,34 @@ class Scenario(Heading):
             latency_target_s=self.target.latency_target_s,
             invalid_share=self.load.invalid_share,
             **picked(self.load, Bursts),
+        )
+
+    def playing(self, trace: Trace | EventTrace) -> "Scenario":
+        """Return the scenario with a trace in place of its rate and duration.
+
+        Partitions and split stay as they are, so that a workload with a table of its own spreads the trace's events as
+        its own. A trace that states partitions sets both itself; one of single events their times, too.
+        Raises InvalidSettingsError where more replicas are asked for than it has partitions.
+        """
+        scenario = replace(self, duration_s=trace.duration_s)
+        if (partitions := trace.partitions) is None:
+            return scenario
+        limits = {key: getattr(self.autoscaler, key) for key in ("min_replicas", "max_replicas", "initial_replicas")}
+        problems = [
+            f"{trace.name}: it has {partitions} partitions, and autoscaler.{key} = {value} is more; --set {key}=…"
+            for key, value in limits.items()
+            if value > partitions
+        ]
+        if problems:
+            raise InvalidSettingsError(problems)
+        load = replace(self.load, split=Split.TABLE)
+        if isinstance(trace, EventTrace):
+            load = replace(load, spacing=Spacing.SMOOTH, **picked(EACH_SECOND, Bursts))
+        return replace(
+            scenario,
+            load=load,
+            payment=replace(self.payment, partitions=partitions),
+            simulation=replace(self.simulation, split=None),
         )
 
     def for_live(self) -> "Scenario":
@@ -209,6 +240,7 @@ _LOAD_KEYS: Final = {
     "topology": "topology",
     "duration_s": "duration_s",
     "workload": "load.workload",
+    "trace": "load.trace",
     "split": "load.split",
     "grouping": "load.grouping",
     "invalid_share": "load.invalid_share",

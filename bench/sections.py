@@ -44,6 +44,8 @@ class Load(Bursts):
 
     workload: str
     """A name in loadgen.workloads."""
+    trace: str = setting("")
+    """CSV or Parquet file whose events are sent in place of the workload's; as `--trace`."""
     spacing: Spacing
     """How the events of a second lie in it."""
     split: Split

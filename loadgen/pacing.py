@@ -18,6 +18,8 @@ HURRY_US: Final = 2_000
 """Nothing is prepared when the next event is due within this time."""
 LONGEST_PAUSE_S: Final = 0.02
 """Pauses are cut to this, so that delivery reports are taken in and a stop is noticed."""
+SHORTEST_PAUSE_S: Final = 0.0003
+"""What is due sooner than that is sent with what follows: at 20,000 events/s nobody sleeps between two of them."""
 YIELD_EVERY: Final = 500
 """Events sent in one go before others may run: more than any burst, so it matters only when catching up."""
 
@@ -59,14 +61,14 @@ class Pacer:
 
     def _send_due(self) -> None:
         stop = min(self.sent + YIELD_EVERY, len(self._offset_us))
-        while self.sent < stop:
-            now_us = self._now_us()
-            late_us = now_us - self._intended_us(self.sent)
-            if late_us < 0:
+        ready, source, clock, send = self._ready, self._source, self._now_us, self._send
+        for intended_us in (self._offset_us[self.sent : stop] + self._started_us).tolist():
+            now_us = clock()
+            if now_us < intended_us:
                 return
-            event = self._ready.popleft() if self._ready else next(self._source)
-            self._send(event(now_us))
-            self._lateness_us[self.sent] = late_us
+            event = ready.popleft() if ready else next(source)
+            send(event(now_us))
+            self._lateness_us[self.sent] = now_us - intended_us
             self.sent += 1
 
     def _prepare(self) -> None:
@@ -84,4 +86,4 @@ class Pacer:
         if self.sent == len(self._offset_us):
             return 0.0
         until_next_us = self._intended_us(self.sent) - self._now_us()
-        return min(max(until_next_us / 1e6, 0.0), LONGEST_PAUSE_S)
+        return 0.0 if until_next_us <= 0 else min(max(until_next_us / 1e6, SHORTEST_PAUSE_S), LONGEST_PAUSE_S)

@@ -35,6 +35,8 @@ class GeneratorResult(msgspec.Struct, frozen=True, kw_only=True):
     lateness_p50_us: int | None
     lateness_p99_us: int | None
     lateness_max_us: int | None
+    within_2ms: float | None = None
+    """Share of them sent at most 2 ms late."""
     lateness_limit_us: int
     """5 % of W."""
     valid: bool
@@ -43,6 +45,11 @@ class GeneratorResult(msgspec.Struct, frozen=True, kw_only=True):
     """Processor time of the generator's process."""
     first_error: str | None = None
     """First reason why an event failed or the run ended early."""
+
+    @property
+    def on_time(self) -> bool:
+        """Every scheduled event was acknowledged, and the lateness is within its limit."""
+        return self.complete and self.valid
 
     @property
     def complete(self) -> bool:

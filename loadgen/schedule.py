@@ -92,9 +92,14 @@ class Schedule:
     offset_us: IntArray
     """Intended time, µs after the start of the run; never falling."""
     partition: npt.NDArray[np.int32]
+    key: IntArray | None = None
+    """What the events of a recorded trace belong to; None: nobody says."""
 
     def __len__(self) -> int:
         return len(self.offset_us)
+
+    def __getitem__(self, part: slice) -> "Schedule":
+        return Schedule(self.offset_us[part], self.partition[part], None if self.key is None else self.key[part])
 
 
 def build_schedule(

@@ -10,8 +10,11 @@ import msgspec
 from contracts.events import Grouping
 from contracts.settings import Rule, Settings, Values, contradictions, picked, setting
 from contracts.validation import InvalidSettingsError
+from loadgen.event_trace import EventTrace, joined
 from loadgen.schedule import BURST_RULES, Bursts, Schedule, Spacing, Split, build_schedule
-from loadgen.workloads import WORKLOADS
+from loadgen.shapes import IntArray
+from loadgen.trace import Trace, read_trace
+from loadgen.workloads import WORKLOADS, Workload
 
 
 class Topology(StrEnum):
@@ -29,6 +32,8 @@ class LoadSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     topology: Topology
     workload: str
     """A name in WORKLOADS."""
+    trace: str = ""
+    """Path of a file whose events are sent in place of the workload's."""
     spacing: Spacing
     split: Split
     grouping: Grouping = Grouping.EXPLICIT
@@ -53,10 +58,13 @@ class LoadSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             raise ValueError("; ".join(f"{field}: {problem}" for field, problem in found))
 
     def schedule(self) -> Schedule:
-        """Return the events to send, with their times and partitions."""
-        counts = WORKLOADS[self.workload].events(self.duration_s)
+        """Return the events to send, with their times and partitions. Raises InvalidSettingsError for a wrong trace."""
+        workload = WORKLOADS[self.workload]
+        trace = read_trace(Path(self.trace), self.partitions, first_s=self.duration_s) if self.trace else None
+        if isinstance(trace, EventTrace):
+            return joined(list(trace.chunks(keys=True)))
         return build_schedule(
-            counts,
+            counts_of(trace, workload, self.split) if trace else workload.events(self.duration_s),
             spacing=self.spacing,
             split=self.split,
             partitions=self.partitions,
@@ -91,6 +99,14 @@ class DriverSettings(Settings):
     """Address that it listens on."""
 
 
+def counts_of(trace: Trace, workload: Workload, split: Split) -> IntArray:
+    """Return the events of a trace per second, over partitions where the split is a table: its own or the workload's.
+
+    The workload's table spreads them as its own.
+    """
+    return workload.spread(trace.counts) if split is Split.TABLE and trace.partitions is None else trace.counts
+
+
 def read_load(settings: DriverSettings) -> LoadSpec:
     """Read the load file. Raises InvalidSettingsError, which names the file."""
     path = Path(settings.load_file)
@@ -109,12 +125,16 @@ def _known_workload(values: Values) -> str | None:
 
 def _long_enough(values: Values) -> str | None:
     workload = WORKLOADS[values["workload"]]
+    if values["trace"]:
+        return None  # which lasts as long as it does
     fits = values["duration_s"] <= workload.duration_s
     return None if fits else f"{values['duration_s']} is too long: {workload.name} ends at {workload.duration_s} s"
 
 
 def _split_fits_table(values: Values) -> str | None:
     workload, split = WORKLOADS[values["workload"]], values["split"]
+    if values["trace"]:
+        return None  # which may bring a table of its own
     if workload.partitions is None and split is Split.TABLE:
         return f"'table' needs a workload with a partition table of its own; {workload.name} has none"
     if workload.partitions is not None and split is not Split.TABLE:
@@ -124,14 +144,14 @@ def _split_fits_table(values: Values) -> str | None:
 
 def _partitions_fit_table(values: Values) -> str | None:
     workload, partitions = WORKLOADS[values["workload"]], values["partitions"]
-    fits = workload.partitions in (None, partitions)
+    fits = workload.partitions in (None, partitions) or values["trace"]
     return None if fits else f"{partitions} contradicts {workload.name}, which is made for {workload.partitions}"
 
 
 def _grouping_keeps_table(values: Values) -> str | None:
-    workload = WORKLOADS[values["workload"]]
-    ignored = workload.partitions is not None and values["grouping"] is Grouping.KEY
-    return f"'key' would ignore the partition table of {workload.name}; use 'explicit'" if ignored else None
+    ignored = values["split"] is Split.TABLE and values["grouping"] is Grouping.KEY
+    owner = "the trace" if values["trace"] else values["workload"]
+    return f"'key' would ignore the partition table of {owner}; use 'explicit'" if ignored else None
 
 
 def _somebody_validates(values: Values) -> str | None:

@@ -1,19 +1,21 @@
-"""A trace: somebody's own events per second, as comma-separated text. Every mistake is named by its line."""
+"""A trace: somebody's own events per second, as a table. Every mistake is named by its line."""
 
 import csv
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from contracts.validation import InvalidSettingsError
+from loadgen.event_trace import EventTrace, is_event_trace, is_parquet, parquet_file, read_event_trace
 from loadgen.shapes import IntArray
 
 MOST_EVENTS: Final = 10_000_000
 """In one second of one column; more is taken for a mistake."""
 NAMED_PROBLEMS: Final = 5
-FORM: Final = "second,events or second,p0,p1,…"
+FORM: Final = "second,events or second,p0,p1,… or at_s,partition"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -137,3 +139,36 @@ def _whole(what: str, text: str) -> int:
     if what.lower() != "second" and value > MOST_EVENTS:
         raise ValueError(f"{what} = {text}: more than {MOST_EVENTS:,} in a second")
     return int(value)
+
+
+def read_trace(path: Path, partitions: int | None = None, *, first_s: int | None = None) -> Trace | EventTrace:
+    """Read a file of either kind, CSV or Parquet.
+
+    partitions: of the topic, where events name theirs. first_s: only so many seconds.
+    Raises InvalidSettingsError with one message that names the first mistakes by file and row.
+    """
+    try:
+        if is_event_trace(path):
+            return read_event_trace(path, partitions, first_s=first_s)
+        trace = parse_trace(path.name, _lines(path))
+    except OSError as missing:
+        raise InvalidSettingsError([f"{path}: cannot be read ({missing.strerror})"]) from missing
+    except UnicodeDecodeError as wrong:
+        raise InvalidSettingsError([f"{path}: is not UTF-8 text"]) from wrong
+    except InvalidSettingsError as wrong:
+        said = str(wrong)
+        raise InvalidSettingsError([said if said.startswith(path.name) else f"{path.name}: {said}"]) from wrong
+    trace = replace(trace, counts=trace.counts[:first_s])
+    if not trace.counts.any():
+        raise InvalidSettingsError([f"{path.name}: it has no event"])
+    return trace
+
+
+def _lines(path: Path) -> Iterator[str]:
+    if is_parquet(path):
+        table = parquet_file(path).read()
+        yield ",".join(table.column_names)
+        yield from (",".join(map(str, row)) for row in zip(*(one.to_pylist() for one in table.columns), strict=True))
+        return
+    with path.open(encoding="utf-8-sig") as lines:  # spreadsheets begin with a byte order mark
+        yield from lines

@@ -10,10 +10,11 @@ import numpy as np
 from autoscaler.simulator.arrivals import Arrivals, Workload
 from bench.scenario import Scenario
 from contracts.settings import picked
-from contracts.validation import InvalidSettingsError
+from loadgen.event_trace import EventTrace
 from loadgen.schedule import EACH_SECOND, SECOND_US, Bursts, Schedule, Spacing, Split, schedule_chunks
 from loadgen.shapes import IntArray
-from loadgen.trace import Trace, parse_trace
+from loadgen.spec import counts_of
+from loadgen.trace import Trace, read_trace
 from loadgen.workloads import WORKLOADS
 
 CHUNK_EVENTS: Final = 200_000
@@ -31,6 +32,8 @@ class Sent:
     partitions: int
     seed: int
     bursts: Bursts = EACH_SECOND
+    trace: EventTrace | None = None
+    """Single events, which lie where they lie."""
 
     @property
     def duration_s(self) -> int:
@@ -53,7 +56,9 @@ class Sent:
                 passed(len(chunk))
 
     def chunks(self) -> Iterator[Schedule]:
-        """Yield the events in parts of whole seconds."""
+        """Yield the events in parts of whole seconds; those of a trace as they are read."""
+        if self.trace is not None:
+            return self.trace.chunks()
         return schedule_chunks(
             self.counts,
             CHUNK_EVENTS,
@@ -81,50 +86,19 @@ class Sent:
         return table
 
 
-def sent_by(scenario: Scenario, trace: Trace | None = None) -> Sent:
-    """Return what the scenario sends; a trace replaces its rate and duration.
+def sent_by(scenario: Scenario, trace: Trace | EventTrace | None = None) -> Sent:
+    """Return what the scenario sends; a trace replaces its rate and duration, as `Scenario.playing` says.
 
-    Partitions and split stay the scenario's: a workload with a table of its own spreads the trace's events as it does
-    its own. A trace with a column for each partition sets partitions and split itself.
-    Raises InvalidSettingsError where the scenario's replicas do not fit the columns.
+    Raises InvalidSettingsError where its trace is wrong.
     """
+    if trace is None and scenario.load.trace:
+        trace = read_trace(Path(scenario.load.trace), scenario.payment.partitions)
+    if trace is not None:
+        scenario = scenario.playing(trace)
     workload = WORKLOADS[scenario.load.workload]
     split, partitions = scenario.simulation.split or scenario.load.split, scenario.payment.partitions
-    if trace is None:
-        counts = workload.events(scenario.duration_s)
-    elif trace.partitions is not None:
-        counts, split, partitions = trace.counts, Split.TABLE, trace.partitions
-        _fits(scenario, trace.name, partitions)
-    else:
-        counts = workload.spread(trace.counts) if split is Split.TABLE else trace.counts
     bursts = Bursts(**picked(scenario.load, Bursts))
+    if isinstance(trace, EventTrace):
+        return Sent(trace.counts, scenario.load.spacing, split, partitions, scenario.seed, bursts, trace)
+    counts = workload.events(scenario.duration_s) if trace is None else counts_of(trace, workload, split)
     return Sent(counts, scenario.load.spacing, split, partitions, scenario.seed, bursts)
-
-
-def _fits(scenario: Scenario, name: str, partitions: int) -> None:
-    """Raise InvalidSettingsError where limits of the scenario exceed the trace's partitions."""
-    scaling = scenario.autoscaler
-    limits = {key: getattr(scaling, key) for key in ("min_replicas", "max_replicas", "initial_replicas")}
-    problems = [
-        f"{name}: its {partitions} columns are the partitions, and autoscaler.{key} = {value} is more"
-        for key, value in limits.items()
-        if value > partitions
-    ]
-    if problems:
-        raise InvalidSettingsError(problems)
-
-
-def read_trace(path: Path) -> Trace:
-    """Read a CSV file. Raises InvalidSettingsError with one message that names the first mistakes by their lines."""
-    try:
-        with path.open(encoding="utf-8-sig") as lines:  # spreadsheets begin with a byte order mark
-            trace = parse_trace(path.name, lines)
-    except OSError as missing:
-        raise InvalidSettingsError([f"{path}: cannot be read ({missing.strerror})"]) from missing
-    except UnicodeDecodeError as wrong:
-        raise InvalidSettingsError([f"{path}: is not UTF-8 text"]) from wrong
-    except InvalidSettingsError as wrong:
-        raise InvalidSettingsError([f"{path.name}: {wrong}"]) from wrong
-    if not trace.counts.any():
-        raise InvalidSettingsError([f"{path.name}: it has no event"])
-    return trace

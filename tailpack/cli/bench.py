@@ -214,6 +214,35 @@ def live_scale(
     raise typer.Exit(INTERRUPTED if interrupted else 1 if any(row.problem for row in rows) else 0)
 
 
+def loadgen(
+    *,
+    quick: Annotated[bool, typer.Option("--quick", help="Seconds for each load, not a minute: within 50 s.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """How punctual the load generator is, and what one process of it sends on time, to a broker of its own."""
+    from bench.loadgen import GeneratorError, measure  # noqa: PLC0415
+    from tailpack.local.topics import own_kafka  # noqa: PLC0415
+
+    try:
+        with (
+            progress("load generator") as tell,
+            own_kafka("loadgen", 5) as connection,
+            tempfile.TemporaryDirectory() as folder,
+        ):
+            found = measure(connection, Path(folder), quick=quick, announce=lambda said: tell(said=said))
+    except GeneratorError as wrong:
+        raise TailpackError(str(wrong)) from wrong
+    if as_json:
+        print_json(found)
+        return
+    said = (
+        f"{found.rate_per_s} events/s: {share(found.within_2ms)} within 2 ms, p99 {1000 * found.lateness_p99_s:.1f} ms "
+        f"late; in bursts {share(found.bursts_within_2ms)}. One process: {found.max_rate_per_s:,} events/s on time, "
+        f"{found.flood_per_s:,.0f} when all are due at once"
+    )
+    Console().print(said, highlight=False, soft_wrap=True)
+
+
 def targets(
     *,
     scenarios: Annotated[str, typer.Option(help="Names, separated by commas; none: all that have a goal.")] = "",

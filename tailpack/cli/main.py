@@ -24,6 +24,7 @@ from tailpack.cli import (
     handover,
     kafka,
     keda,
+    record,
     report,
     run,
     simulate,
@@ -99,6 +100,13 @@ TOPICS = _group(
 )
 _add(TOPICS, "create", topics.create, CREATE)
 _add(app, "load", run.load, f"tailpack load demo {REACH}", LIVE)
+_add(
+    app,
+    "record",
+    record.record,
+    "tailpack record --bootstrap-servers kafka:9092 --topic orders --out orders.parquet",
+    LIVE,
+)
 _add(app, "jars", run.jars, "tailpack jars kafka", LIVE)
 
 _add(app, "simulate", simulate.simulate, "tailpack simulate w1 --policy keda-hpa", SIMULATED)
@@ -148,6 +156,7 @@ _add(BENCH, "live", bench.live, "tailpack bench live --scenarios demo --policies
 _add(BENCH, "report", bench.report, "tailpack bench report --events 100000 --json")
 _add(BENCH, "simulator", bench.simulator, "tailpack bench simulator --quick")
 _add(BENCH, "live-scale", bench.live_scale, "tailpack bench live-scale --quick")
+_add(BENCH, "loadgen", bench.loadgen, "tailpack bench loadgen --quick --json")
 _add(BENCH, "targets", bench.targets, "tailpack bench targets --scenarios w1 --seeds 5")
 _add(BENCH, "handover", handover.handover, "tailpack bench handover --quick")
 _add(BENCH, "failover", handover.failover, "tailpack bench failover --quick")

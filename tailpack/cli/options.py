@@ -5,13 +5,18 @@ import sys
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
 
 from contracts.settings import unknown
 from tailpack.errors import TailpackError
+
+if TYPE_CHECKING:
+    from bench.scenario import Scenario as ScenarioFile
+    from loadgen.event_trace import EventTrace
+    from loadgen.trace import Trace as TraceFile
 
 
 def complete_scenario(incomplete: str) -> list[str]:
@@ -53,6 +58,14 @@ Changes = Annotated[
 ]
 Seed = Annotated[int | None, typer.Option(help="Of the load and of all that is random; equal seeds, equal runs.")]
 Duration = Annotated[int | None, typer.Option(help="Send only the first seconds of the workload.")]
+Trace = Annotated[
+    Path | None,
+    typer.Option(
+        help="CSV or Parquet file in place of the scenario's rate and duration: `second,events`, `second,p0,p1,…` or, "
+        "event by event, `at_s,partition[,key]`. Columns p0, p1, … also set partitions and split. Events per second "
+        "lie evenly in their second, or by --set spacing=poisson."
+    ),
+]
 Seeds = Annotated[int, typer.Option(min=1, max=10_000, help="Runs of each where anything is random.")]
 Out = Annotated[Path, typer.Option("--out", help="Folder that takes a folder for each run.", callback=_folder)]
 Into = Annotated[Path, typer.Option("--into", help="Folder that takes the figures.", callback=_folder)]
@@ -112,6 +125,24 @@ def several_policies(text: str) -> list[str]:
         except ValueError as refused:
             raise TailpackError(f"policy {refused}") from refused
     return names
+
+
+def load_scenario_with(
+    name: str, trace: Path | None, asked: dict[str, Any]
+) -> "tuple[ScenarioFile, TraceFile | EventTrace | None]":
+    """Return a scenario with what is asked for, and its trace, which it plays: `trace`, or that of its own.
+
+    Raises InvalidSettingsError for either.
+    """
+    from bench.scenario import load_scenario  # noqa: PLC0415  numpy only where it is needed
+    from loadgen.trace import read_trace  # noqa: PLC0415
+
+    given = {"load.trace": str(trace.absolute()), "load.spacing": "smooth"} if trace else {}
+    chosen = load_scenario(name, given | asked)
+    if not chosen.load.trace:
+        return chosen, None
+    found = read_trace(Path(chosen.load.trace), chosen.payment.partitions, first_s=asked.get("duration_s"))
+    return chosen.playing(found), found
 
 
 def parse_changes(texts: Iterable[str] | None, **named: Any) -> dict[str, Any]:

@@ -17,7 +17,9 @@ from tailpack.cli.options import (
     Scenario,
     Seed,
     Servers,
+    Trace,
     WebUi,
+    load_scenario_with,
     parse_changes,
 )
 from tailpack.local.jars import Bundle, ensure
@@ -42,19 +44,26 @@ Namespace = Annotated[
 
 
 def demo(
-    out: Out = Path("out"), policy: Policy = None, as_json: AsJson = False, web_ui: WebUi = None, seed: Seed = None
+    *,
+    out: Out = Path("out"),
+    policy: Policy = None,
+    trace: Trace = None,
+    as_json: AsJson = False,
+    web_ui: WebUi = None,
+    seed: Seed = None,
 ) -> None:
     """Two minutes of the whole pipeline under a skewed, surging load, scaled live; then the report.
 
     Exit status 0 only if every order had each of its effects exactly once.
     """
-    run("demo", policy=policy, out=out, as_json=as_json, web_ui=web_ui, seed=seed)
+    run("demo", policy=policy, trace=trace, out=out, as_json=as_json, web_ui=web_ui, seed=seed)
 
 
 def run(
     scenario: Scenario,
     *,
     policy: Policy = None,
+    trace: Trace = None,
     changes: Changes = None,
     out: Out = Path("out"),
     as_json: AsJson = False,
@@ -69,12 +78,12 @@ def run(
     A broker started by `tailpack kafka start` is used; otherwise one is started for this run alone. Topics are fresh
     for each run. Exit status 0 only if every event had each of its effects exactly once.
     """
-    from bench.scenario import load_scenario  # noqa: PLC0415  modules that measure only where they are needed
-    from report.result import Result  # noqa: PLC0415
+    from report.result import Result  # noqa: PLC0415  modules that measure only where they are needed
     from tailpack.reporting import show, whole  # noqa: PLC0415
     from tailpack.run import Run  # noqa: PLC0415
 
-    chosen = load_scenario(scenario, parse_changes(changes, policy=policy, seed=seed, duration_s=duration_s))
+    asked = parse_changes(changes, policy=policy, seed=seed, duration_s=duration_s)
+    chosen, _ = load_scenario_with(scenario, trace, asked)
     console = Console(stderr=as_json)
     folder = Run(
         chosen, console, out, bootstrap_servers=bootstrap_servers, client_properties=client_properties, web_port=web_ui

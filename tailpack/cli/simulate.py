@@ -13,7 +13,17 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from report.wording import UNKNOWN, count, duration, minutes, over, share
-from tailpack.cli.options import AsJson, Changes, Policy, Scenario, Seed, parse_changes, print_json
+from tailpack.cli.options import (
+    AsJson,
+    Changes,
+    Policy,
+    Scenario,
+    Seed,
+    Trace,
+    load_scenario_with,
+    parse_changes,
+    print_json,
+)
 from tailpack.local.places import free_for_run
 
 if TYPE_CHECKING:
@@ -25,6 +35,8 @@ if TYPE_CHECKING:
 
 LONG_RUN_EVENTS: Final = 500_000
 """About from where on a run takes a second."""
+TRACES: Final = (".csv", ".parquet")
+WORLD: Final = "w1"
 LATENCIES: Final = {"p50": "p50_s", "p99": "p99_s", "p99.9": "p999_s", "worst": "max_s"}
 COUNTS: Final = {
     "scaled up": "scale_ups",
@@ -39,14 +51,7 @@ def simulate(
     scenario: Scenario,
     *,
     policy: Policy = None,
-    trace: Annotated[
-        Path | None,
-        typer.Option(
-            help="CSV file, `second,events` or `second,p0,p1,…`, that replaces the scenario's rate and duration; its "
-            "columns p0, p1, … also partitions and split. Events lie evenly in their second, or by --set "
-            "spacing=poisson."
-        ),
-    ] = None,
+    trace: Trace = None,
     seed: Seed = None,
     changes: Changes = None,
     best: Annotated[
@@ -63,22 +68,22 @@ def simulate(
     ] = None,
 ) -> None:
     """Run a scenario in the simulator and show what came of it: seconds instead of minutes, nothing is started."""
-    from bench.scenario import load_scenario  # noqa: PLC0415  compiled code only where something is simulated
-    from bench.simulation.run import run_scenario  # noqa: PLC0415
-    from bench.simulation.sent import read_trace, sent_by  # noqa: PLC0415
+    from bench.simulation.run import run_scenario  # noqa: PLC0415  compiled code only where something is simulated
+    from bench.simulation.sent import sent_by  # noqa: PLC0415
 
-    asked = parse_changes(changes, policy=policy, seed=seed)
-    chosen = load_scenario(scenario, ({"load.spacing": "smooth"} if trace else {}) | asked)
+    chosen, played = load_scenario_with(scenario, trace, parse_changes(changes, policy=policy, seed=seed))
     if out is not None:
         free_for_run(out)
-    sent = sent_by(chosen, read_trace(trace) if trace else None)
+    sent = sent_by(chosen, played)
     with _progress(sent.events) as passed:
         run, result = run_scenario(chosen, sent, keep_events=out is not None, passed=passed)
     if best:
         result = _with_optimum(result, chosen, sent)
-    if trace:
-        result = msgspec.structs.replace(result, scenario=trace.name)
-        said = f"{trace.name}: events {chosen.load.spacing} within each second; --set spacing=… changes that"
+    if played is not None:
+        result = msgspec.structs.replace(result, scenario=played.name)
+        said = f"{played.name}: events {chosen.load.spacing} within each second; --set spacing=… changes that"
+        if sent.trace is not None:
+            said = f"{played.name}: {sent.events:,} events at times of their own, {sent.partitions} partitions"
         Console(stderr=True).print(said, highlight=False, soft_wrap=True)
     if out is not None:
         from bench.simulation.folder import write_run  # noqa: PLC0415
@@ -97,30 +102,29 @@ def simulate(
 def optimum(
     scenario: Scenario,
     *,
-    trace: Annotated[
-        Path | None, typer.Option(help="CSV file that replaces the scenario's load, as of simulate.")
-    ] = None,
+    trace: Trace = None,
     seed: Seed = None,
     changes: Changes = None,
     as_json: AsJson = False,
 ) -> None:
     """Find what a scenario's events cost at least, by any schedule of counts and owners, with all of them known before.
 
-    The schedule is carried out in the simulator, which judges it; the lower end is proven.
+    The schedule is carried out in the simulator, which judges it; the lower end is proven. SCENARIO may be a trace, too:
+    its events are then served in the world of w1.
     """
-    from bench.scenario import load_scenario  # noqa: PLC0415  compiled code only where something is simulated
-    from bench.simulation.optimum import find_optimum  # noqa: PLC0415
+    from bench.simulation.optimum import find_optimum  # noqa: PLC0415  compiled code only where something is simulated
     from bench.simulation.run import run_scenario  # noqa: PLC0415
-    from bench.simulation.sent import read_trace, sent_by  # noqa: PLC0415
+    from bench.simulation.sent import sent_by  # noqa: PLC0415
 
-    asked = parse_changes(changes, policy="clairvoyant", seed=seed)
-    chosen = load_scenario(scenario, ({"load.spacing": "smooth"} if trace else {}) | asked)
-    sent = sent_by(chosen, read_trace(trace) if trace else None)
+    if Path(scenario).suffix in TRACES and trace is None:
+        scenario, trace = WORLD, Path(scenario)
+    chosen, played = load_scenario_with(scenario, trace, parse_changes(changes, policy="clairvoyant", seed=seed))
+    sent = sent_by(chosen, played)
     with _looking(sent.events):
         found, _ = find_optimum(chosen, sent)
     judged = run_scenario(chosen, sent, keep_events=False)[1]
     said = msgspec.to_builtins(found) | {
-        "scenario": trace.name if trace else chosen.name,
+        "scenario": played.name if played else chosen.name,
         "seed": chosen.seed,
         "events": sent.events,
         "simulated_replica_minutes": judged.replica_minutes,

@@ -9,15 +9,18 @@ import urllib.request
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
-from kafka_helpers import create_topics, read_all, wait_for
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
+from kafka_helpers import DEADLINE_S, admin, create_topics, read_all, wait_for
 
 from contracts.events import OrderPlaced, PaymentRequested
-from contracts.topics import PIPELINE_PARTITIONS, Topic
+from contracts.topics import PIPELINE_PARTITIONS, Topic, qualified
 from loadgen.orders import Orders
 from loadgen.result import READY_FILE, GeneratorResult
 from loadgen.schedule import Spacing, Split
 from loadgen.spec import LoadSpec, Topology
+from report.measures import percentile_us
 from tailpack.local.broker import Broker
 from tailpack.local.ports import free_port
 
@@ -199,3 +202,43 @@ def test_without_a_broker_it_says_so(tmp_path: Path, namespace: str) -> None:
         said = generator.said()
     assert f"no Kafka broker answers at {nowhere}" in said
     assert len(said.splitlines()) == 1
+
+
+def test_a_broker_that_stands_still_for_two_seconds_is_in_the_percentiles(
+    private_broker: Broker, namespace: str, tmp_path: Path
+) -> None:
+    """No coordinated omission: what is due while nobody answers is sent all the same, and timed from when it was due.
+
+    A client that waited for each answer would have one slow event of 600, and a p99 of milliseconds.
+    """
+    kafka = private_broker.address()
+    assert kafka is not None
+    create_topics(kafka, namespace, 3)
+    asked = admin(kafka)
+    stamped = ConfigEntry("message.timestamp.type", "LogAppendTime", incremental_operation=AlterConfigOpType.SET)
+    topic = ConfigResource(ConfigResource.Type.TOPIC, qualified(namespace, Topic.PAYMENTS_REQUESTED))
+    topic.add_incremental_config(stamped)
+    asked.incremental_alter_configs([topic])[topic].result(DEADLINE_S)
+    (tmp_path / "even.csv").write_text("second,events\n" + "".join(f"{second},100\n" for second in range(6)))
+    spec = msgspec.structs.replace(
+        load(Topology.PAYMENT_ONLY, duration_s=6, partitions=3),
+        trace=str(tmp_path / "even.csv"), spacing=Spacing.SMOOTH,
+    )  # fmt: skip
+    with Generator(tmp_path, kafka, namespace, spec) as generator:
+        started_us = generator.start()
+        wait_for(lambda: time.time() * 1e6 > started_us + 2e6, "a third is sent", every_s=0.01)
+        os.kill(private_broker.nodes[1].pid, signal.SIGSTOP)
+        frozen_us = time.time() * 1e6
+        wait_for(lambda: time.time() * 1e6 > frozen_us + 2e6, "two seconds", every_s=0.01)
+        awake_us = time.time() * 1e6
+        os.kill(private_broker.nodes[1].pid, signal.SIGCONT)
+        assert generator.wait() == 0
+    records = read_all(kafka, namespace, Topic.PAYMENTS_REQUESTED)
+    stamps = [values(record.headers()) for record in records]
+    assert sorted(one["intended_at"] - started_us for one in stamps) == [10_000 * number for number in range(600)]
+    meanwhile = [one for one in stamps if frozen_us < one["intended_at"] < awake_us]
+    assert sum(one["placed_at"] < awake_us for one in meanwhile) > len(meanwhile) / 2, "it went on sending"
+    pairs = zip(records, stamps, strict=True)
+    latency_us = np.array([1000 * record.timestamp()[1] - stamp["intended_at"] for record, stamp in pairs])
+    assert percentile_us(latency_us, 0.99) > 1_800_000
+    assert percentile_us(latency_us, 0.9) > 1_200_000

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 from spark_helpers import SPARK, spark
 
-from bench.simulation.sent import read_trace
 from bench.taxi.trace import Outcome, Request, build, partitions_of_zones
 from bench.taxi.trips import Month
+from loadgen.trace import read_trace
 from report.spark import ReportError
 
 pytestmark = [*SPARK, pytest.mark.long]

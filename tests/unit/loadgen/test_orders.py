@@ -1,5 +1,7 @@
 """Orders: valid unless asked otherwise, the same whenever asked for, in records that carry what the services expect."""
 
+import uuid
+
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,6 +41,8 @@ def test_orders_do_not_depend_on_the_order_of_asking() -> None:
 
 
 def test_no_two_orders_share_an_id_in_one_run_or_two() -> None:
+    run_id = uuid.uuid5(uuid.uuid5(uuid.NAMESPACE_URL, "tailpack:orders"), "a:1")
+    assert Orders("a", 1).order_id(7) == str(uuid.uuid5(run_id, "7"))
     ids = {Orders(run, seed).order_id(number) for run in ("a", "b") for seed in (1, 2) for number in range(500)}
     assert len(ids) == 2000
 

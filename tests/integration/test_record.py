@@ -1,0 +1,133 @@
+"""A stranger's topic, recorded: every record once, at its time, in its partition; then played."""
+
+import json
+from collections import Counter
+from contextlib import nullcontext
+from pathlib import Path
+
+import command_line
+import numpy as np
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import NewTopic
+from kafka_helpers import DEADLINE_S, admin
+from pyarrow import parquet
+
+from tailpack.cli import record
+from tailpack.errors import TailpackError
+
+pytestmark = pytest.mark.kafka
+
+PARTITIONS = 4
+BEGAN_MS = 1_767_225_600_250
+
+
+def create(kafka: str, topic: str, partitions: int) -> None:
+    asked = admin(kafka)  # it must live until it has the answer
+    asked.create_topics([NewTopic(topic, partitions, 1)])[topic].result(DEADLINE_S)
+
+
+def foreign(kafka: str, topic: str, events: int) -> list[tuple[int, int, int]]:
+    """Let somebody else's producer write; return time (ms), partition and key of each, times out of order."""
+    create(kafka, topic, PARTITIONS)
+    random = np.random.default_rng(3)
+    rows = list(
+        zip(
+            (BEGAN_MS + random.integers(0, 30_000, events)).tolist(),
+            random.choice(PARTITIONS, events, p=[0.5, 0.3, 0.2, 0.0]).tolist(),
+            random.integers(0, 50, events).tolist(),
+            strict=True,
+        )
+    )
+    producer = Producer({"bootstrap.servers": kafka, "compression.type": "lz4", "linger.ms": 20})
+    for at_ms, partition, key in rows:
+        producer.produce(topic, b"x" * (key + 1), f"k{key}".encode(), partition, timestamp=at_ms)
+    assert producer.flush(DEADLINE_S) == 0
+    return rows
+
+
+def test_a_foreign_topic_is_recorded_simulated_and_sorted(kafka: str, namespace: str, tmp_path: Path) -> None:
+    rows = sorted(foreign(kafka, namespace, 3000))
+    trace = tmp_path / "mine.parquet"
+    printed = command_line.run(
+        "record", "--bootstrap-servers", kafka, "--topic", namespace, "--out", trace, "--json"
+    ).stdout
+    assert (json.loads(printed)["events"], json.loads(printed)["partitions"]) == (3000, PARTITIONS)
+    found = parquet.read_table(trace)
+    begin_s = rows[0][0] // 1000
+    assert [round(at_s * 1000) for at_s in found["at_s"].to_pylist()] == [row[0] - begin_s * 1000 for row in rows]
+    assert Counter(found["partition"].to_pylist()) == Counter(row[1] for row in rows)
+    assert Counter(Counter(found["key"].to_pylist()).values()) == Counter(Counter(row[2] for row in rows).values())
+    assert sum(found["size"].to_pylist()) == sum(row[2] + 1 + len(f"k{row[2]}") for row in rows)
+    assert list(tmp_path.iterdir()) == [trace]
+
+    few = ["--set", "max_replicas=4", "--out", tmp_path / "run"]
+    assert command_line.run("simulate", "w1", "--trace", trace, *few).exit_code == 0
+    played = parquet.read_table(tmp_path / "run" / "events.parquet")["partition"].to_pylist()
+    assert Counter(played) == Counter(row[1] for row in rows)
+
+
+def test_holes_aborted_transactions_and_what_a_group_has_read_are_left_out(
+    kafka: str, namespace: str, tmp_path: Path
+) -> None:
+    rows = foreign(kafka, namespace, 500)
+    asked = admin(kafka)
+    asked.delete_records([TopicPartition(namespace, 1, 40)])[TopicPartition(namespace, 1)].result(DEADLINE_S)
+    transactional = Producer({"bootstrap.servers": kafka, "transactional.id": namespace})
+    transactional.init_transactions(DEADLINE_S)
+    for end in (transactional.commit_transaction, transactional.abort_transaction):
+        transactional.begin_transaction()
+        for _ in range(5):
+            transactional.produce(namespace, None, partition=3)  # a tombstone without a key
+        end(DEADLINE_S)  # leaves a marker where the partition ends
+    reader = Consumer({"bootstrap.servers": kafka, "group.id": namespace})
+    reader.commit(offsets=[TopicPartition(namespace, 0, 100)], asynchronous=False)
+    reach = ["--bootstrap-servers", kafka, "--topic", namespace, "--group", namespace]
+    command_line.run("record", *reach, "--out", tmp_path / "rest.parquet")
+    found = Counter(parquet.read_table(tmp_path / "rest.parquet")["partition"].to_pylist())
+    assert found == Counter(row[1] for row in rows) - Counter({0: 100, 1: 40}) + Counter({3: 5})
+    assert reader.committed([TopicPartition(namespace, 0)], DEADLINE_S)[0].offset == 100, "it is only read"
+    reader.close()
+
+
+def test_what_is_not_there_is_one_line_and_leaves_nothing(kafka: str, namespace: str, tmp_path: Path) -> None:
+    create(kafka, namespace, 1)
+    timeless = f"{namespace}-timeless"
+    create(kafka, timeless, 1)
+    producer = Producer({"bootstrap.servers": kafka})
+    producer.produce(timeless, b"", timestamp=-1)
+    assert producer.flush(DEADLINE_S) == 0
+    away = ["--bootstrap-servers", "127.0.0.1:1"]
+    here = ["--bootstrap-servers", kafka]
+    for reach, problem in (
+        ([*here, "--topic", "nobody"], "topic nobody at .*; name one that exists"),
+        ([*here, "--topic", namespace, "--group", "nobody"], "group nobody at .* has committed nothing of topic"),
+        ([*here, "--topic", namespace], "there was no record to be recorded"),
+        ([*here, "--topic", timeless], f"topic {timeless}, partition 0, offset 0: the record has no timestamp; set"),
+        ([*away, "--topic", namespace], "Kafka at 127.0.0.1:1 does not answer"),
+    ):
+        with pytest.raises(TailpackError, match=problem):
+            command_line.run("record", *reach, "--out", tmp_path / "none" / "mine.parquet")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_growing_topic_is_followed_until_ctrl_c_which_keeps_what_came(
+    kafka: str, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    foreign(kafka, namespace, 200)
+    producer = Producer({"bootstrap.servers": kafka})
+
+    def tell(*, completed: int) -> None:
+        if completed > 200:
+            raise KeyboardInterrupt
+        producer.produce(namespace, b"late", partition=3)
+        assert producer.flush(DEADLINE_S) == 0
+
+    monkeypatch.setattr(record, "progress", lambda _: nullcontext(tell))
+    reach = ["--bootstrap-servers", kafka, "--topic", namespace, "--seconds", "600"]
+    done = command_line.run("record", *reach, "--out", tmp_path / "mine.parquet", "--json")
+    found = json.loads(done.stdout)
+    assert (done.exit_code, found["interrupted"]) == (130, True)
+    partitions = parquet.read_table(tmp_path / "mine.parquet")["partition"].to_pylist()
+    assert len(partitions) == found["events"] > 200, "where it ended at the start is no end here"
+    assert 3 in partitions

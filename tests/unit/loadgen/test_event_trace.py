@@ -1,0 +1,126 @@
+"""A trace of single events is streamed as it stands, or its first mistake is named by file and row."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import csv, parquet
+
+from bench.scenario import load_scenario
+from bench.simulation.sent import sent_by
+from contracts.validation import InvalidSettingsError
+from loadgen import event_trace
+from loadgen.event_trace import EventTrace, joined
+from loadgen.trace import read_trace
+
+
+def written(folder: Path, text: str | bytes) -> Path:
+    path = folder / "mine.csv"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def events_of(trace: EventTrace) -> list[tuple[int, int]]:
+    whole = joined(list(trace.chunks()))
+    return list(zip(whole.offset_us.tolist(), whole.partition.tolist(), strict=True))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "at_s,partition\n0.1,1\n0.5,0\n2.25,1\n",
+        "\ufeffAt_s , partition\r\n 0.1 , 1\r\n0.5,0.0\r\n2.25,1\r\n\r\n\r\n",
+        'key,partition,at_s\n"a, b",1,0.1\n,0,5e-1\nc,1,"2.25"\n',
+    ],
+)
+def test_what_other_programs_write_is_read(tmp_path: Path, text: str) -> None:
+    trace = read_trace(written(tmp_path, text), 3)
+    assert isinstance(trace, EventTrace)
+    assert events_of(trace) == [(100_000, 1), (500_000, 0), (2_250_000, 1)]
+    assert (trace.duration_s, trace.partitions) == (3, 3)
+    assert trace.counts.tolist() == [[1, 1, 0], [0, 0, 0], [0, 1, 0]]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("at_s,partition\n-0.1,1\n", "line 2: at_s = -0.1: is negative"),
+        ("at_s,partition\n0,1\nsoon,1\n", "line 3: at_s = 'soon': is not a number"),
+        ("at_s,partition\nnan,1\n", "line 2: at_s = 'nan': is not a number"),
+        ("at_s,partition\n0.1,\n", "line 2: partition is empty"),
+        ("at_s,partition\n0.1,1\n\n0.2,1\n", "line 3: at_s is empty"),
+        ("at_s,partition\n0.1,1.5\n", "line 2: partition = 1.5: is a fraction"),
+        ("at_s,partition\n0.1,-1\n", "line 2: partition = -1: is negative"),
+        ("at_s,partition\n0.1,2\n0.2,3\n", "line 3: partition = 3: the topic has 3 partitions, from 0 on"),
+        ("at_s,partition\n0.5,1\n0.1,1\n", "line 3: at_s = 0.1: is before the event above; sort them by at_s"),
+        ("at_s,partition\n1700000000,1\n", "line 2: at_s = 1700000000: is 2,678,400 or more; seconds count from"),
+        ("at_s,partition\n0.1,1\n0.2\n", "line 3: Expected 2 columns, got 1: 0.2"),
+        ("at_s,partition\n", "it has no event"),
+        ("at_s,abschnitt\n0,1\n", "line 1: 'at_s,abschnitt' are not the columns; must be at_s,partition[,key][,size]"),
+        ("zeit,partition\n0,1\n", "line 1: 'zeit,partition' is not the header; must be second,events or"),
+        (b"at_s,partition\n0.1,\xff\n", "line 2: invalid UTF8 data"),
+    ],
+)
+def test_the_first_mistake_is_named_by_file_and_row(tmp_path: Path, text: str | bytes, problem: str) -> None:
+    with pytest.raises(InvalidSettingsError) as wrong:
+        read_trace(written(tmp_path, text), 3)
+    assert str(wrong.value).startswith(f"mine.csv: {problem}")
+
+
+def test_a_mistake_far_below_has_its_row_and_parquet_says_the_same(tmp_path: Path) -> None:
+    rows = event_trace.BATCH_ROWS + 100
+    at_s = np.arange(rows) / 1000
+    at_s[-1] = 0.5
+    table = pa.table({"at_s": at_s, "partition": np.zeros(rows, np.int32)})
+    csv.write_csv(table, tmp_path / "long.csv")
+    parquet.write_table(table, tmp_path / "long.parquet")
+    for name, row in (("long.csv", f"line {rows + 1}"), ("long.parquet", f"row {rows}")):
+        with pytest.raises(InvalidSettingsError, match=f"{name}: {row}: at_s = 0.5: is before the event above"):
+            read_trace(tmp_path / name)
+
+
+def test_parts_hold_every_event_once_and_never_cut_a_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_trace, "BATCH_ROWS", 7)
+    random = np.random.default_rng(5)
+    at_s, partition = np.sort(random.integers(0, 20, 200)) / 4, random.integers(0, 6, 200)
+    parquet.write_table(pa.table({"at_s": at_s, "partition": partition}), tmp_path / "mine.parquet")
+    trace = read_trace(tmp_path / "mine.parquet", 6)
+    assert isinstance(trace, EventTrace)
+    assert events_of(trace) == list(zip((at_s * 1e6).astype(int).tolist(), partition.tolist(), strict=True))
+    edges = [(int(chunk.offset_us[0]), int(chunk.offset_us[-1])) for chunk in trace.chunks()]
+    assert len(edges) > 3
+    assert all(end < begin for (_, end), (begin, _) in pairwise(edges))
+
+
+def test_a_scenario_sends_them_at_their_own_times_live_and_simulated(tmp_path: Path) -> None:
+    path = written(tmp_path, "at_s,partition,key\n0.1,1,a\n0.5,4,b\n2.25,1,a\n")
+    scenario = load_scenario("w1", {"load.trace": str(path), "load.spacing": "smooth"})
+    trace = read_trace(path, scenario.payment.partitions)
+    sent = sent_by(scenario, trace)
+    assert (sent.events, sent.duration_s, sent.partitions) == (3, 3, 5)
+    live = scenario.playing(trace).for_live().load_spec().schedule()
+    (one,) = [chunk for chunk in sent.workload() if len(chunk) == 2]
+    assert one.intended_us.tolist() == live.offset_us[:2].tolist() == [100_000, 500_000]
+    assert live.partition.tolist() == [1, 4, 1]
+    assert live.key is not None
+    assert live.key[0] == live.key[2] != live.key[1]
+
+
+@pytest.mark.parametrize("text", ["second,events\n0,10\n1,3\n", "second,p0,p1\n0,4,1\n1,0,3\n"])
+def test_events_per_second_are_sent_live_as_they_are_simulated(tmp_path: Path, text: str) -> None:
+    path = written(tmp_path, text)
+    changes = {"load.trace": str(path), "spacing": "poisson", "split": "random", "max_replicas": 2}
+    scenario = load_scenario("w1", changes).playing(read_trace(path))
+    live = scenario.for_live().load_spec().schedule()
+    (simulated,) = sent_by(scenario).workload()
+    assert np.array_equal(simulated.intended_us, live.offset_us)
+    assert np.array_equal(simulated.partition, live.partition)
+    assert len(live) == read_trace(path).counts.sum()
+
+
+def test_of_a_trace_only_the_first_seconds(tmp_path: Path) -> None:
+    trace = read_trace(written(tmp_path, "at_s,partition\n0.1,1\n0.5,0\n2.25,1\n"), first_s=2)
+    assert trace.duration_s == 1
+    assert read_trace(written(tmp_path, "second,events\n0,1\n1,2\n2,3\n"), first_s=2).counts.tolist() == [1, 2]

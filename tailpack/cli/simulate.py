@@ -109,8 +109,8 @@ def optimum(
 ) -> None:
     """Find what a scenario's events cost at least, by any schedule of counts and owners, with all of them known before.
 
-    The schedule is carried out in the simulator, which judges it; the lower end is proven. SCENARIO may be a trace, too:
-    its events are then served in the world of w1.
+    The schedule is carried out in the simulator, which judges it; the lower end is proven. SCENARIO may be a trace,
+    too: its events are then served in the world of w1.
     """
     from bench.simulation.optimum import find_optimum  # noqa: PLC0415  compiled code only where something is simulated
     from bench.simulation.run import run_scenario  # noqa: PLC0415

@@ -237,8 +237,8 @@ def loadgen(
         return
     said = (
         f"{found.rate_per_s} events/s: {share(found.within_2ms)} within 2 ms, p99 {1000 * found.lateness_p99_s:.1f} ms "
-        f"late; in bursts {share(found.bursts_within_2ms)}. One process: {found.max_rate_per_s:,} events/s on time, "
-        f"{found.flood_per_s:,.0f} when all are due at once"
+        f"late; in bursts {share(found.bursts_within_2ms)}. One process: {found.max_rate_per_s:,} events/s, "
+        f"{found.on_time_per_s:,} on time"
     )
     Console().print(said, highlight=False, soft_wrap=True)
 

@@ -1,8 +1,9 @@
-"""The autoscaler decides, KEDA and the HPA bring the pods: the overlay `keda` as it is, under load that comes and goes."""
+"""The autoscaler decides, KEDA and the HPA bring the pods: the overlay `keda`, under load that comes and goes."""
 
 import json
 import statistics
 from collections.abc import Iterator
+from itertools import pairwise
 
 import msgspec
 import pytest
@@ -45,7 +46,8 @@ def test_pods_follow_the_plan_and_only_who_has_drained_goes(tailpack: Deployed) 
 
     def serving() -> int:
         """Return how many replicas the newest plan names, if it wants no others and every partition has an owner."""
-        seen.update({one["metadata"]["name"]: one["metadata"].get("annotations", {}) for one in tailpack.pods("payment")})
+        for one in tailpack.pods("payment"):
+            seen[one["metadata"]["name"]] = one["metadata"].get("annotations", {})
         newest = plans(kafka)[-1]
         assert newest.assignment is not None
         assert set(newest.assignment) == set(range(PARTITIONS))
@@ -54,11 +56,11 @@ def test_pods_follow_the_plan_and_only_who_has_drained_goes(tailpack: Deployed) 
 
     wait_for(serving, "a plan is in force", deadline_s=60)
     first = {one["metadata"]["name"] for one in tailpack.pods("payment")}
-    with PaymentLoad(kafka, SPACE, rate=BUSY, partitions=PARTITIONS):
+    with PaymentLoad(kafka, SPACE, rate=BUSY, partitions=PARTITIONS) as load:
         wait_for(lambda: serving() >= 3, "three serve", deadline_s=120, every_s=0.2)
         high = {one["metadata"]["name"] for one in tailpack.pods("payment")}
-    assert first < high
-    with PaymentLoad(kafka, SPACE, rate=CALM, partitions=PARTITIONS) as load:
+        assert first < high
+        load.interval_s = 1 / CALM
         wait_for(lambda: serving() == len(tailpack.pods("payment")) == 1, "one is enough", deadline_s=180, every_s=0.1)
         (left,) = {one["metadata"]["name"] for one in tailpack.pods("payment")}
     gone = high - {left}
@@ -88,9 +90,11 @@ def journal(kafka: str) -> list[ReplicaChanged]:
 def tell_times(written: list[PlanRecord], changes: list[ReplicaChanged]) -> None:
     """Print how long pods took; measured, not promised."""
     up, down = list[float](), list[float]()
-    for before, plan in zip(written, written[1:], strict=False):
+    for before, plan in pairwise(written):
         if plan.count > before.count:
-            there = next((one.at_us for one in written if one.at_us > plan.at_us and len(one.replicas) >= plan.count), 0)
+            there = next(
+                (one.at_us for one in written if one.at_us > plan.at_us and len(one.replicas) >= plan.count), 0
+            )
             up += [(there - plan.at_us) / 1e6] if there else []
         if plan.count < before.count:
             gone = [one.at_us for one in changes if one.change is ReplicaChange.LEFT and one.at_us > plan.at_us]

@@ -36,7 +36,7 @@ LONGEST_PAUSE_S: Final = 5.0
 class KubernetesLauncher:
     """Names pods of the Deployment, and keeps their number right.
 
-    may_act: asked before each change whether we still lead. by_plan: the count is told in `wanted`, and others bring it.
+    may_act: asked before each change whether we still lead. by_plan: the count is told in `wanted`; others bring it.
     Raises LauncherError: there is no such Deployment.
     """
 

@@ -1,6 +1,5 @@
 """The autoscaler decides, KEDA and the HPA bring the pods: the overlay `keda`, under load that comes and goes."""
 
-import json
 import statistics
 from collections.abc import Iterator
 from itertools import pairwise
@@ -12,6 +11,7 @@ from payment_load import PaymentLoad, repeats
 from pods import Deployed, kubectl
 
 from autoscaler.live.launchers.pods import CHEAPEST, COST, REPLICA
+from bench.cluster import MANIFESTS
 from contracts.journal import JournalRecord, ReplicaChange, ReplicaChanged
 from contracts.plan import PlanRecord
 from contracts.topics import Topic
@@ -26,13 +26,11 @@ CALM, BUSY = 20, 110
 def tailpack(kubernetes: str) -> Iterator[Deployed]:
     """Payment alone, scaled by KEDA."""
     place = Deployed(kubernetes, "keda")
-    address = [{"op": "replace", "path": "/spec/triggers/0/metadata/scalerAddress"}]
-    address[0]["value"] = f"tailpack-keda.{place.name}:9090"
-    place.apply(
-        replicas={"order": 0, "shipment": 0, "notification": 0},
-        patches=[{"target": {"kind": "ScaledObject", "name": "payment"}, "patch": json.dumps(address)}],
-    )
+    place.apply(replicas={"order": 0, "shipment": 0, "notification": 0})
     try:
+        place.kubectl("rollout", "status", "deployment/tailpack-keda", "--timeout=50s")
+        followed = (MANIFESTS / "overlays/keda/scaledobject.yaml").read_text()
+        place.kubectl("apply", "-f", "-", given=followed.replace(".tailpack:", f".{place.name}:"))
         place.wait_ready(**{"kafka": 1, "tailpack-keda": 1, "autoscaler": 2, "payment": 1})
         yield place
     finally:

@@ -73,6 +73,7 @@ def test_pods_follow_the_plan_and_only_who_has_drained_goes(tailpack: Deployed) 
         assert seen[pod][REPLICA] in drained
     asked = {(one["verb"], one["objectRef"].get("subresource", "")) for one in tailpack.asked_of_api()}
     assert ("patch", "scale") not in asked
+    assert "deployments/scale" not in str(tailpack.get("role", "autoscaler"))
     tell_times(plans(kafka), changes)
 
 

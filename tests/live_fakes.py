@@ -61,6 +61,7 @@ class FakeLauncher:
         """Name → incarnation of each that was started and not forgotten."""
         self.behind: list[Left] = []
         self.trouble = ""
+        self.wanted = 0
         self.refuses: str | None = None
         self.log_line = ""
         self._pids = iter(range(100, 10_000))
@@ -165,6 +166,8 @@ class FakePlanLog:
         reason: str,
         evictions: tuple[Eviction, ...] = (),
         grace_s: float = 0.0,
+        *,
+        wanted: int = 0,
     ) -> PlanRecord:
         if self.troubles:
             raise self.troubles.pop(0)
@@ -172,7 +175,7 @@ class FakePlanLog:
         self.newest = PlanRecord(
             epoch=self._epoch, at_us=0, replicas=replicas,
             assignment=None if assignment is None else dict(assignment), reason=reason, evictions=evictions,
-            grace_s=grace_s,
+            grace_s=grace_s, wanted=wanted,
         )  # fmt: skip
         self.written.append(self.newest)
         return self.newest

@@ -22,7 +22,8 @@ class PaymentLoad:
     def __init__(self, kafka: str, namespace: str, *, rate: float, partitions: int) -> None:
         self._kafka = kafka
         self._namespace = namespace
-        self._interval_s = 1 / rate
+        self.interval_s = 1 / rate
+        """May be changed meanwhile."""
         self._partitions = partitions
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="payment-load")
@@ -56,7 +57,7 @@ class PaymentLoad:
             producer.produce(topic, value, key=payment.order_id, partition=partition, on_delivery=told)
             producer.poll(0)
             self.orders.append(payment.order_id)
-            due_s += self._interval_s
+            due_s += self.interval_s
         assert producer.flush(80) == 0
 
     def _acknowledged(self, order: str, error: object, record: object) -> None:

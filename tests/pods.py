@@ -1,6 +1,7 @@
 """tailpack in a namespace of a Kubernetes, as tests see it: applied by kustomize, asked by kubectl."""
 
 import json
+import os
 import re
 import subprocess
 import urllib.error
@@ -11,12 +12,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from kafka_helpers import wait_for
 
-from bench.cluster import Cluster, Namespace
+from bench.cluster import MANIFESTS, Cluster, Namespace
 
 ROOT = Path(__file__).parents[1]
 READY_S = 180.0
+AUDIT = "log/audit.log"
+"""Below the folder of the kubeconfig, where this machine runs the API server."""
 
 
 def kubectl(*words: str, given: str | None = None) -> str:
@@ -31,8 +35,9 @@ def kubectl(*words: str, given: str | None = None) -> str:
 class Deployed(Namespace):
     """A namespace with what was applied there."""
 
-    def __init__(self, image: str) -> None:
-        super().__init__(Cluster(images={"tailpack": image}), f"k8s-{uuid.uuid4().hex[:8]}")
+    def __init__(self, image: str, overlay: str = "kind") -> None:
+        there = Cluster(overlay=MANIFESTS / "overlays" / overlay, images={"tailpack": image})
+        super().__init__(there, f"k8s-{uuid.uuid4().hex[:8]}")
 
     def wait_ready(self, **counts: int) -> None:
         """Wait until each app has so many pods, all Ready."""
@@ -56,6 +61,15 @@ class Deployed(Namespace):
                 yield lambda path, body=None: _asked(f"http://127.0.0.1:{found[1]}{path}", body)
             finally:
                 forward.terminate()
+
+    def asked_of_api(self, account: str = "autoscaler") -> list[dict[str, Any]]:
+        """Return what the API server's audit log has of one account, or skip where that log is not on this machine."""
+        audit = Path(os.environ["KUBECONFIG"]).parent / AUDIT
+        if not audit.exists():
+            pytest.skip("the API server's audit log is not on this machine")
+        user = f"system:serviceaccount:{self.name}:{account}"
+        events = [json.loads(line) for line in audit.read_text().splitlines() if user in line]
+        return [one for one in events if one["user"]["username"] == user and "objectRef" in one]
 
     @property
     def broker(self) -> str:

@@ -44,6 +44,8 @@ from contracts.processes import python_module
 ANY_PORT: Final = "-1"
 STOP_SLACK_S: Final = 2.0
 """At a clean stop, beyond the longest that a replica has before SIGKILL."""
+STOPPED_BY_OTHERS_S: Final = 45.0
+"""Beyond that, where KEDA and the HPA stop replicas: they look every 15 s, and after 30 s a pod is deleted directly."""
 TICKS_MISSED: Final = 3
 """After so many intervals without a tick the health page says so."""
 
@@ -64,13 +66,13 @@ def launcher_from(
 
     may_act: whether we still lead, where several could. Raises LauncherError.
     """
-    if settings.launcher == "kubernetes":
+    if settings.launcher in ("kubernetes", "keda"):
         try:
             from autoscaler.live.launchers.api import api_from  # noqa: PLC0415  an extra
             from autoscaler.live.launchers.kubernetes import KubernetesLauncher  # noqa: PLC0415
         except ImportError as missing:
             raise LauncherError(f"{missing.name} is not installed: pip install 'tailpack[kubernetes]'") from missing
-        return KubernetesLauncher(api_from(settings), may_act)
+        return KubernetesLauncher(api_from(settings), may_act, by_plan=settings.launcher == "keda")
     command = shlex.split(settings.replica_command) or python_module(settings.replica_module)
     environ = {
         **environ,
@@ -98,10 +100,11 @@ def launcher_from(
 def _scaler(settings: AutoscalerSettings, launcher: Launcher, journal: JournalTopic) -> ReplicaScaler:
     """Return the scaler of the replicas that the settings ask for."""
     ours = not settings.runtime
+    others_s = STOPPED_BY_OTHERS_S if settings.launcher == "keda" else 0.0
     return ReplicaScaler(
         launcher,
         journal.record,
-        patience=Patience(stop_s=settings.drain_s + STOP_MARGIN_S),
+        patience=Patience(stop_s=settings.drain_s + STOP_MARGIN_S + others_s),
         joins_warm=ours and settings.delivery is Delivery.INCREMENTAL,
         obeys_plans=ours,
     )

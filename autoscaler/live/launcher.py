@@ -72,6 +72,10 @@ class Launcher(Protocol):
     def trouble(self) -> str:
         """What keeps it from its work now, one sentence; empty where nothing does."""
 
+    @property
+    def wanted(self) -> int:
+        """How many replicas others are to bring, as plans tell them; 0: it starts and stops them itself."""
+
     def start(self, name: str) -> Instance:
         """Begin to start `name`. Raises OSError when it is known at once that it cannot; then nothing runs."""
 

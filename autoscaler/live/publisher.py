@@ -14,6 +14,8 @@ from contracts.plan import Eviction, PlanRecord
 
 REPAIR: Final = "repair"
 """Action of a plan that no policy asked for: a replica died, could not start, or is back."""
+COUNT: Final = "count"
+"""Action of a plan that says what the one before said, and how many replicas others shall bring now."""
 REPEAT: Final = "repeat"
 """Action of a plan that says what the one before said, because a member did not take that."""
 _WRITE_AGAIN_S: Final = 0.5
@@ -99,13 +101,20 @@ class Publisher:
         intent = self._intent
         if intent is None or self._clock() < self._write_after_s:
             return
-        due = self._due(intent) or self._repetition()
+        due = self._due(intent) or self._recount(intent) or self._repetition()
         if due is None:
             return
         before = self.in_force
         self._log.stay_above(epoch_seen)
         try:
-            written = self._log.write(due.plan.replicas, due.plan.assignment, due.reason, due.evictions, due.grace_s)
+            written = self._log.write(
+                due.plan.replicas,
+                due.plan.assignment,
+                due.reason,
+                due.evictions,
+                due.grace_s,
+                wanted=self._scaler.wanted,
+            )
         except PlanNotWrittenError as failed:
             self._write_after_s = self._clock() + _WRITE_AGAIN_S
             self._unwritten = str(failed)
@@ -141,6 +150,21 @@ class Publisher:
             return _Due(plan, intent.action, intent.reason, evictions, grace_s, whole=True)
         reason = why_partial(intent.plan, plan.replicas, awaited, evictions)
         return _Due(plan, REPAIR, reason, evictions, grace_s, whole=complete)
+
+    def _recount(self, intent: Intent) -> "_Due | None":
+        """Return the plan in force for a count that it does not say yet, where others bring replicas by it.
+
+        Before the first plan: what is feasible, as soon as one replica is there.
+        """
+        wanted, found = self._scaler.wanted, self.in_force
+        if found is not None:
+            plan = Plan(found.replicas, found.assignment) if found.count != max(wanted, len(found.replicas)) else None
+        else:
+            plan = feasible(intent.plan, {name for name in intent.plan.replicas if self._scaler.ready(name)})
+        if not wanted or plan is None:
+            return None
+        evictions, grace_s = (found.evictions, found.grace_s) if found else ((), 0.0)
+        return _Due(plan, COUNT, f"{wanted} replicas are wanted", evictions, grace_s, whole=False)
 
     def _repetition(self) -> "_Due | None":
         """Return the plan in force, to be written again for those who have not taken it."""

@@ -142,6 +142,11 @@ class ReplicaScaler:
         """What keeps replicas from being looked after; empty where nothing does."""
         return self._launcher.trouble
 
+    @property
+    def wanted(self) -> int:
+        """How many replicas plans shall want, where others bring them; 0: as many as they name."""
+        return self._launcher.wanted
+
     def ready(self, name: str) -> bool:
         """Return whether `name` could serve at once, were it given partitions."""
         return name in self._replicas and self._replicas[name].phase is Phase.READY

@@ -81,8 +81,9 @@ class AutoscalerSettings(
     the longest round may take."""
     runtime: str = setting("", known=("", *RUNTIMES))
     """Another runtime than ours carries out the work, and places the partitions itself: plans state a count only."""
-    launcher: str = setting("processes", known=("processes", "docker", "kubernetes"))
-    """What replicas are: processes of this machine, containers of a Docker engine, or pods of a Deployment."""
+    launcher: str = setting("processes", known=("processes", "docker", "kubernetes", "keda"))
+    """What replicas are: processes of this machine, containers of a Docker engine, or pods of a Deployment, whose count
+    is asked for directly (kubernetes), or told in plans to KEDA's external scaler (keda)."""
     replica_module: str = setting("services.payment")
     """Started with `python -m` for each replica."""
     replica_command: str = setting("")

@@ -1,9 +1,6 @@
 """The whole of tailpack on a real control plane: two autoscalers, of which one leads, and replicas that are pods."""
 
-import json
-import os
 import signal
-from pathlib import Path
 from typing import Any
 
 import psutil
@@ -17,8 +14,6 @@ from bench.cluster import MANIFESTS
 from contracts.clock import steady_s
 
 REPLICAS = 2
-AUDIT = "log/audit.log"
-"""Below the folder of the kubeconfig, where this machine runs the API server."""
 LEASES_USED = {("coordination.k8s.io", "leases", verb) for verb in ("get", "patch")}
 """Nobody would lead without; policies of audit usually leave leases out, since all nodes renew theirs all the time."""
 
@@ -63,12 +58,7 @@ def test_a_hung_replica_is_replaced_and_the_role_has_exactly_the_verbs_that_were
     uid = hung["metadata"]["uid"]
     wait_for(lambda: uid not in {one["metadata"]["uid"] for one in tailpack.pods("payment")}, "it is deleted")
     wait_for(lambda: tailpack.ready("payment") >= REPLICAS, "another serves", deadline_s=120)
-    audit = Path(os.environ["KUBECONFIG"]).parent / AUDIT
-    if not audit.exists():
-        pytest.skip("the API server's audit log is not on this machine")
-    account = f"system:serviceaccount:{tailpack.name}:autoscaler"
-    events = [json.loads(line) for line in audit.read_text().splitlines() if account in line]
-    asked = [one for one in events if one["user"]["username"] == account and "objectRef" in one]
+    asked = tailpack.asked_of_api()
     refused = [one for one in asked if one.get("responseStatus", {}).get("code") == 403]
     assert not refused
     logged = {used(one["verb"], one["objectRef"]) for one in asked}

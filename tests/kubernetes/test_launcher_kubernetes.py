@@ -18,9 +18,10 @@ from kafka_helpers import wait_for
 from launcher_contract import LauncherContract, World
 from pods import kubectl
 
+import autoscaler.live.launchers.kubernetes
 from autoscaler.live.launchers.api import Api, ApiError
 from autoscaler.live.launchers.kubernetes import KubernetesLauncher
-from autoscaler.live.launchers.pods import Pod
+from autoscaler.live.launchers.pods import CHEAPEST, COST, Pod
 from contracts.journal import ReplicaChange
 from contracts.progress import ReplicaState
 
@@ -37,6 +38,7 @@ class Pods:
     def __init__(self, image: str) -> None:
         self.namespace = f"launch-{uuid.uuid4().hex[:8]}"
         self.image = image
+        self.by_plan = False
         self._launchers: list[KubernetesLauncher] = []
         self._environ: dict[str, str] | None = None
         kubectl("create", "namespace", self.namespace)
@@ -45,7 +47,7 @@ class Pods:
         if self._environ is None:
             self.apply(environ)
         api = Api(namespace=self.namespace, deployment=DEPLOYMENT)
-        self._launchers.append(KubernetesLauncher(api))
+        self._launchers.append(KubernetesLauncher(api, by_plan=self.by_plan))
         return self._launchers[-1]
 
     def apply(self, environ: dict[str, str]) -> None:
@@ -131,6 +133,50 @@ def test_exactly_the_replica_that_is_released_goes(nursery: Pods) -> None:
     assert {name: nursery.named(name)[0]["metadata"]["uid"] for name in ("payment-0", "payment-2")} == {
         name: before[name] for name in ("payment-0", "payment-2")
     }
+
+
+def test_by_plan_the_count_is_only_told_and_who_has_drained_goes_even_if_nobody_follows(
+    nursery: Pods, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The count is followed by hand, as an HPA might: late, one too many, and in the end not at all."""
+    nursery.by_plan = True
+    world = World(nursery, nursery.launcher())
+    world.scaler.request(["payment-0", "payment-1"])
+    wait_for(lambda: world.scaler.wanted == 2, "it is told")
+    assert nursery.pods() == []
+    follow(nursery, 3)
+    for name in ("payment-0", "payment-1"):
+        world.hear(name)
+        world.until(ReplicaChange.READY, name)
+    kept = nursery.named("payment-0")[0]["metadata"]["uid"]
+    assert len(nursery.pods()) == 3
+
+    world.scaler.release("payment-1")
+    world.hear("payment-1", state=ReplicaState.DRAINED)
+    world.until(ReplicaChange.DRAINED, "payment-1")
+    wait_for(lambda: world.scaler.wanted == 1, "one less is told")
+    assert nursery.named("payment-1")[0]["metadata"]["annotations"][COST] == CHEAPEST
+    follow(nursery, 1)
+    assert world.until(ReplicaChange.LEFT, "payment-1").detail == "exit status 0"
+    wait_for(lambda: [one["metadata"]["uid"] for one in nursery.pods()] == [kept], "the one too many goes as well")
+
+    world.changes.clear()
+    follow(nursery, 2)
+    world.scaler.request(["payment-1"])
+    first = world.hear("payment-1")
+    world.until(ReplicaChange.READY, "payment-1")
+    monkeypatch.setattr(autoscaler.live.launchers.kubernetes, "BY_PLAN_WITHIN_S", 0.0)
+    world.scaler.release("payment-1")
+    world.hear("payment-1", state=ReplicaState.DRAINED)
+    assert world.until(ReplicaChange.LEFT, "payment-1").detail == "exit status 0"
+    world.scaler.request(["payment-1"])
+    wait_for(lambda: world.hear("payment-1").incarnation != first.incarnation, "the pod in its place has its name")
+    assert nursery.named("payment-0")[0]["metadata"]["uid"] == kept
+    assert world.scaler.evictions == []
+
+
+def follow(nursery: Pods, count: int) -> None:
+    nursery.kubectl("scale", "deployment", DEPLOYMENT, f"--replicas={count}")
 
 
 def test_an_image_that_is_not_there_is_told_and_waited_for(nursery: Pods) -> None:

@@ -105,9 +105,9 @@ class Api:
         except ApiError as gone:
             raise ApiError(str(gone), 409 if gone.status == 404 else gone.status, gone.wait_s) from gone
 
-    def delete(self, pod: Pod) -> None:
-        """Delete that very pod at once; nothing happens where it has gone."""
-        options = {"gracePeriodSeconds": 0, "preconditions": {"uid": pod.uid}}
+    def delete(self, pod: Pod, *, at_once: bool = True) -> None:
+        """Delete that very pod, at once or with the grace that it needs; nothing happens where it has gone."""
+        options: Raw = {"preconditions": {"uid": pod.uid}} | ({"gracePeriodSeconds": 0} if at_once else {})
         try:
             self._ask(self._core.delete_namespaced_pod, pod.name, body=options)
         except ApiError as gone:

@@ -197,6 +197,8 @@ class ReplicaContainer:
 class DockerLauncher:
     """Starts containers on the engine that DOCKER_HOST names. Raises LauncherError where it does not answer."""
 
+    wanted = 0
+
     def __init__(self, spec: ContainerSpec) -> None:
         self.spec = spec
         self.trouble = ""

@@ -2,6 +2,8 @@
 
 The Deployment's pods wait behind a scheduling gate: a pod that is created is given its name in plans, and the gate is
 opened, in one step. To stop one replica its pod is made the cheapest to delete, and only then fewer are asked for.
+Who is asked is the Deployment, or by plan, KEDA and its HorizontalPodAutoscaler: then the count is only told, and pods
+come and go when they get to it. A pod too many waits behind its gate, and is the next one to get a name.
 
 What shall be is kept here and made so by a thread of its own, again and again from what is; another thread watches the
 pods. Neither lets anybody wait.
@@ -25,6 +27,8 @@ RESERVED_S: Final = 1.0
 """A replica that was forgotten keeps its pod for so long: mostly it is started again at once."""
 GOES_WITHIN_S: Final = 5.0
 """After fewer were asked for, the ReplicaSet has so long to delete the one that was meant."""
+BY_PLAN_WITHIN_S: Final = 30.0
+"""Where others bring the count: they have so long. The HPA looks every 15 s, and leaves 10 % too many for good."""
 PAUSE_S: Final = 0.2
 LONGEST_PAUSE_S: Final = 5.0
 
@@ -32,10 +36,13 @@ LONGEST_PAUSE_S: Final = 5.0
 class KubernetesLauncher:
     """Names pods of the Deployment, and keeps their number right.
 
-    may_act: asked before each change whether we still lead. Raises LauncherError: there is no such Deployment.
+    may_act: asked before each change whether we still lead. by_plan: the count is told in `wanted`; others bring it.
+    Raises LauncherError: there is no such Deployment.
     """
 
-    def __init__(self, api: Api, may_act: Callable[[], bool] = lambda: True) -> None:
+    def __init__(self, api: Api, may_act: Callable[[], bool] = lambda: True, *, by_plan: bool = False) -> None:
+        self.wanted = 0
+        self._by_plan = by_plan
         self._api = api
         self._may_act = may_act
         self._lock = threading.Condition(threading.RLock())
@@ -49,7 +56,8 @@ class KubernetesLauncher:
         self._changed = False
         self._closed = threading.Event()
         self._troubles = {"watch": "", "act": "", "pods": ""}
-        self._asked_for, self._read_s = self._read()
+        self._asked_for, self._read_s = 0, 0.0
+        self._read()
         self._version = self._list()
         self._threads = [
             threading.Thread(target=run, name=name, daemon=True)
@@ -201,7 +209,7 @@ class KubernetesLauncher:
         if not self._adopted or not self._may_act():
             return
         if steady_s() - self._read_s > READ_AGAIN_S:
-            self._asked_for, self._read_s = self._read()
+            self._read()
         self._sort_out()
         for one in [one for one in self._instances() if one.killed and one.pod and one.exit() is None]:
             self._api.delete(one.pod)  # type: ignore[arg-type]
@@ -248,7 +256,9 @@ class KubernetesLauncher:
             alive = list(self._living())
             going = [one for one in self._going if one.pod and not one.pod.leaves]
             uids = {one.pod.uid for one in going if one.pod}
-            others_ready = all(pod.ready for pod in alive if pod.uid not in uids)
+            awaited = any(one.pod is None and one.exit() is None for one in self._wanted.values())
+            others = [pod for pod in alive if pod.uid not in uids and (awaited or not pod.gated)]
+            others_ready = all(pod.ready for pod in others)  # who waits for no name may go as well
             out = [
                 one
                 for one in going
@@ -256,18 +266,27 @@ class KubernetesLauncher:
             ]
             staying = [one for one in self._wanted.values() if not one.asked]
             count = len(staying) + len(self._reserved) + len(going) - len(out)
-            if count > self._asked_for and any(0 < steady_s() - one.released_s < GOES_WITHIN_S for one in going):
-                return  # else the one that is about to go would be counted as the one more
+            more, now_s = count > self._asked_for, steady_s()
+            released = [one for one in going if one.released_s]
+        if self._by_plan:  # one more is wanted again, or the HPA lets it be: a gated pod takes its place, or none
+            for one in released:
+                if more or now_s - one.released_s > BY_PLAN_WITHIN_S:
+                    self._api.delete(one.pod, at_once=False)  # type: ignore[arg-type]
+        elif more and any(now_s - one.released_s < GOES_WITHIN_S for one in released):
+            return  # else the one that is about to go would be counted as the one more
         if count != self._asked_for:
-            self._api.scale(count)
+            if not self._by_plan:
+                self._api.scale(count)
+            self.wanted = count if self._by_plan else 0
             self._asked_for = count
             for one in out:
                 one.released_s = one.released_s or steady_s()
 
-    def _read(self) -> tuple[int, float]:
-        """Return how many pods are asked for, and when that was read; learn why there are fewer."""
+    def _read(self) -> None:
+        """Learn how many pods are asked for, and why there are fewer."""
         found = self._api.look()
         failures = [one for one in found.get("status", {}).get("conditions", []) if one["type"] == "ReplicaFailure"]
         for one in self._instances():
             one.why_none = failures[0]["message"] if failures else ""
-        return found["spec"]["replicas"], steady_s()
+        self._asked_for = self.wanted if self._by_plan else found["spec"]["replicas"]
+        self._read_s = steady_s()

@@ -88,6 +88,7 @@ class ProcessLauncher:
     """
 
     trouble = ""
+    wanted = 0
 
     def __init__(self, state_dir: Path, command: Sequence[str] = (), environ: Mapping[str, str] | None = None) -> None:
         self._state_dir = state_dir

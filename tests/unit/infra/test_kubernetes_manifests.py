@@ -8,6 +8,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from autoscaler.keda.settings import KedaSettings
 from autoscaler.live.settings import AutoscalerSettings
 from contracts.connection import Connection
 from contracts.logs import LogSettings
@@ -23,6 +24,7 @@ READ_BY = {
     "payment": ReplicaSettings,
     "autoscaler": AutoscalerSettings,
     "topics": Connection,
+    "tailpack-keda": KedaSettings,
 }
 LONGEST_STOP_S = {"order": 13, "shipment": 10, "notification": 10, "payment": 12, "autoscaler": 5}
 
@@ -45,9 +47,10 @@ def patched(document: dict[str, Any]) -> dict[str, Any]:
 
 def all_of() -> list[dict[str, Any]]:
     listed = documents(BASE / "kustomization.yaml")[0]["resources"]
-    kind = BASE.parent / "overlays" / "kind" / "kafka.yaml"
+    overlays = [BASE.parent / "overlays" / each for each in ("kind/kafka.yaml", "keda/scaler.yaml")]
     jobs = [one for path in (BASE.parent / "components").glob("*/job.yaml") for one in documents(path)]
-    return jobs + [patched(one) for path in [*(BASE / name for name in listed), kind] for one in documents(path)]
+    closed = [one for path in overlays for one in documents(path)]
+    return jobs + closed + [patched(one) for name in listed for one in documents(BASE / name)]
 
 
 WORKLOADS = {

@@ -1,0 +1,102 @@
+"""The autoscaler decides, KEDA and the HPA bring the pods: the overlay `keda`, under load that comes and goes."""
+
+import statistics
+from collections.abc import Iterator
+from itertools import pairwise
+
+import msgspec
+import pytest
+from kafka_helpers import read_all, wait_for
+from payment_load import PaymentLoad, repeats
+from pods import Deployed, kubectl
+
+from autoscaler.live.launchers.pods import CHEAPEST, COST, REPLICA
+from bench.cluster import MANIFESTS
+from contracts.journal import JournalRecord, ReplicaChange, ReplicaChanged
+from contracts.plan import PlanRecord
+from contracts.topics import Topic
+
+SPACE = "demo"
+PARTITIONS = 9
+CALM, BUSY = 20, 110
+"""Payments/s; a replica serves 50."""
+
+
+@pytest.fixture
+def tailpack(kubernetes: str) -> Iterator[Deployed]:
+    """Payment alone, scaled by KEDA."""
+    place = Deployed(kubernetes, "keda")
+    place.apply(replicas={"order": 0, "shipment": 0, "notification": 0})
+    try:
+        place.kubectl("rollout", "status", "deployment/tailpack-keda", "--timeout=50s")
+        followed = (MANIFESTS / "overlays/keda/scaledobject.yaml").read_text()
+        place.kubectl("apply", "-f", "-", given=followed.replace(".tailpack:", f".{place.name}:"))
+        place.wait_ready(**{"kafka": 1, "tailpack-keda": 1, "autoscaler": 2, "payment": 1})
+        yield place
+    finally:
+        kubectl("delete", "namespace", place.name, "--wait=false", "--ignore-not-found")
+
+
+def test_pods_follow_the_plan_and_only_who_has_drained_goes(tailpack: Deployed) -> None:
+    kafka = tailpack.broker
+    seen: dict[str, dict[str, str]] = {}
+    """Pod → its annotations when it was seen last."""
+
+    def serving() -> int:
+        """Return how many replicas the newest plan names, if it wants no others and every partition has an owner."""
+        for one in tailpack.pods("payment"):
+            seen[one["metadata"]["name"]] = one["metadata"].get("annotations", {})
+        newest = plans(kafka)[-1]
+        assert newest.assignment is not None
+        assert set(newest.assignment) == set(range(PARTITIONS))
+        assert set(newest.assignment.values()) <= set(newest.replicas)
+        return len(newest.replicas) if newest.count == len(newest.replicas) else 0
+
+    wait_for(serving, "a plan is in force", deadline_s=60)
+    first = {one["metadata"]["name"] for one in tailpack.pods("payment")}
+    with PaymentLoad(kafka, SPACE, rate=BUSY, partitions=PARTITIONS) as load:
+        wait_for(lambda: serving() >= 3, "three serve", deadline_s=120, every_s=0.2)
+        high = {one["metadata"]["name"] for one in tailpack.pods("payment")}
+        assert first < high
+        load.interval_s = 1 / CALM
+        wait_for(lambda: serving() == len(tailpack.pods("payment")) == 1, "one is enough", deadline_s=180, every_s=0.1)
+        (left,) = {one["metadata"]["name"] for one in tailpack.pods("payment")}
+    gone = high - {left}
+    assert gone
+    wait_for(lambda: not load.unserved(), "all are served", deadline_s=60)
+    assert repeats(load.settled()) == []
+    changes = journal(kafka)
+    assert not [one for one in changes if one.change in (ReplicaChange.DIED, ReplicaChange.START_FAILED)]
+    drained = {one.replica for one in changes if one.change is ReplicaChange.DRAINED}
+    for pod in gone:
+        assert seen[pod].get(COST) == CHEAPEST, pod
+        assert seen[pod][REPLICA] in drained
+    asked = {(one["verb"], one["objectRef"].get("subresource", "")) for one in tailpack.asked_of_api()}
+    assert ("patch", "scale") not in asked
+    assert "deployments/scale" not in str(tailpack.get("role", "autoscaler"))
+    tell_times(plans(kafka), changes)
+
+
+def plans(kafka: str) -> list[PlanRecord]:
+    return [msgspec.json.decode(one.value(), type=PlanRecord) for one in read_all(kafka, SPACE, Topic.PLANS)]
+
+
+def journal(kafka: str) -> list[ReplicaChanged]:
+    entries = [msgspec.json.decode(one.value(), type=JournalRecord) for one in read_all(kafka, SPACE, Topic.JOURNAL)]
+    return [one for one in entries if isinstance(one, ReplicaChanged)]
+
+
+def tell_times(written: list[PlanRecord], changes: list[ReplicaChanged]) -> None:
+    """Print how long pods took; measured, not promised."""
+    up, down = list[float](), list[float]()
+    for before, plan in pairwise(written):
+        if plan.count > before.count:
+            there = next(
+                (one.at_us for one in written if one.at_us > plan.at_us and len(one.replicas) >= plan.count), 0
+            )
+            up += [(there - plan.at_us) / 1e6] if there else []
+        if plan.count < before.count:
+            gone = [one.at_us for one in changes if one.change is ReplicaChange.LEFT and one.at_us > plan.at_us]
+            down += [(gone[0] - plan.at_us) / 1e6] if gone else []
+    for way, took_s in (("more wanted until they serve", up), ("fewer wanted until one has ended", down)):
+        print(f"{way}: median {statistics.median(took_s):.1f} s of {sorted(round(one, 1) for one in took_s)}")  # noqa: T201

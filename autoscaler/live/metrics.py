@@ -45,7 +45,10 @@ PREDICTED: Final = gauge(
 )
 BLIND: Final = counter("tailpack_holds_for_want_of_data_total", "ticks", "Ticks at which a number was unknown")
 PLANS: Final = counter(
-    "tailpack_plans_total", "plans", "Plans written; `repair`: no policy asked for it, `repeat`: not taken, `count`: others bring replicas", "action"
+    "tailpack_plans_total",
+    "plans",
+    "Plans written; `repair`: no policy asked for it, `repeat`: not taken, `count`: others bring replicas",
+    "action",
 )
 CHANGES: Final = counter(
     "tailpack_replica_changes_total", "changes", "Changes in the life of replicas, as the journal names them", "change"

@@ -44,6 +44,7 @@ def why_not(scenario: Scenario, sent: Sent) -> str:
         (settings.startup_s is None, "start-ups are random, and a schedule cannot wait for what it does not know"),
         (not alike, "replicas differ, and each placement would have as many costs as orders of them"),
         (bool(settings.failures), "replicas die"),
+        (bool(settings.service.shared_limits), "replicas share a limit, and none is served apart from the others"),
         (sent.events > MOST_EVENTS, f"{sent.events:,} events do not fit into memory, {MOST_EVENTS:,} do"),
     ):
         if hindered:

@@ -159,6 +159,7 @@ def test_an_overloaded_partition_leaves_as_few_late_as_can_be():
         ({"startup_s": "gke"}, "start-ups are random"),
         ({"speeds": [1, 0.5]}, "replicas differ"),
         ({"failures_s": [10]}, "replicas die"),
+        ({"shared_limits": [250]}, "replicas share a limit"),
         ({"payment.runtime": "share", "policy": "linear"}, "a share group has no owners"),
     ],
 )

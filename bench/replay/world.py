@@ -1,10 +1,11 @@
 """A recorded run through the simulator: its scenario, its own events, and the times that it showed."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.simulator.arrivals import Arrivals, Workload
@@ -19,7 +20,7 @@ from bench.simulation.policy import policy_of
 from bench.simulation.sent import Sent
 from contracts.delivery import OUR_DELIVERIES, Delivery
 from contracts.validation import InvalidSettingsError
-from loadgen.schedule import SECOND_US, Spacing, Split
+from loadgen.schedule import SECOND_US, Schedule, Spacing, Split
 from report.run_info import RunInfo
 
 BASE: Final = "w1"
@@ -76,7 +77,7 @@ def simulated(recorded: Recorded, scenario: Scenario, measured: Measured) -> tup
         partitions=info.payment_partitions,
         duration_s=max(info.duration_s + lead_us / 1e6, (int(at_us.max()) + 1) / 1e6),
     )
-    policy = policy_of(scenario, _sent(recorded, at_us))
+    policy = policy_of(scenario, _sent(recorded, at_us, lead_us))
     run = simulate(workload, policy, settings_for(scenario, measured), keep_events=True, ticks=ticks_of(recorded))
     latency_us = np.empty(len(served), np.int64)
     latency_us[order] = run.latency_us + (at_us - lead_us - served.intended_us)[order]
@@ -95,14 +96,36 @@ def fed_us(served: Served, transit_s: float | None) -> Times:
     return np.maximum(0, at_us + round((transit_s or 0.0) * 1e6))
 
 
-def _sent(recorded: Recorded, at_us: Times) -> Sent:
+def _sent(recorded: Recorded, at_us: Times, lead_us: int) -> Sent:
     """Return the run's own events as a table, as reference policies are told about them beforehand."""
     info, second = recorded.info, at_us // SECOND_US
-    seconds = max(int(info.duration_s) + recorded.lead_us // SECOND_US, int(second.max()) + 1)
+    seconds = max(int(info.duration_s) + lead_us // SECOND_US, int(second.max()) + 1)
     partitions = info.payment_partitions
     counts = np.bincount(second * partitions + recorded.served.partition, minlength=seconds * partitions)
     spacing = Spacing(info.scenario.get("load", {}).get("spacing", Spacing.BURST))
     return Sent(counts.reshape(seconds, partitions), spacing, Split.TABLE, partitions, info.seed)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Replayed:
+    """A run's own events, by the time at which a replica could first have them."""
+
+    at_us: Times
+    partition: NDArray[np.int32]
+
+    def chunks(self) -> Iterator[Schedule]:
+        """Yield all of them."""
+        order = np.argsort(self.at_us, kind="stable")
+        yield Schedule(self.at_us[order], self.partition[order])
+
+
+def best_of(recorded: Recorded, measured: Measured) -> tuple[Scenario, Sent]:
+    """Return the world of a live run and its very events, of which the optimum is asked. Second 0 is the run's."""
+    told = {"autoscaler.policy": CLAIRVOYANT, "simulation.pause_s": measured.pause_s, "autoscaler.initial_replicas": 1}
+    scenario = scenario_of(recorded.info, measured, told)
+    at_us = fed_us(recorded.served, measured.transit_s)
+    sent = _sent(recorded, at_us, lead_us=0)
+    return scenario, replace(sent, trace=_Replayed(at_us, recorded.served.partition), spacing=Spacing.SMOOTH)
 
 
 def settings_for(scenario: Scenario, measured: Measured) -> SimulationSettings:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -21,6 +21,14 @@ CHUNK_EVENTS: Final = 200_000
 """Events that are in memory before their time: a few megabytes, and a hundredth of a second of simulation."""
 
 
+class Events(Protocol):
+    """Single events, which lie where they lie."""
+
+    def chunks(self) -> Iterator[Schedule]:
+        """Yield them in parts, in order of time; those of one time stay together."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Sent:
     """Events of one run, made anew from the seed whenever they are asked for."""
@@ -32,8 +40,8 @@ class Sent:
     partitions: int
     seed: int
     bursts: Bursts = EACH_SECOND
-    trace: EventTrace | None = None
-    """Single events, which lie where they lie."""
+    trace: Events | None = None
+    """In place of what the counts would make."""
 
     @property
     def duration_s(self) -> int:

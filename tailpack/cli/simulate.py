@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 import typer
@@ -100,46 +100,48 @@ def simulate(
 
 
 def optimum(
-    scenario: Scenario,
+    scenario: Annotated[
+        str,
+        typer.Argument(
+            metavar="SCENARIO|TRACE|RUN_DIR",
+            help="A scenario; a trace, served in the world of w1; or the folder of a run.",
+        ),
+    ],
     *,
     trace: Trace = None,
     seed: Seed = None,
     changes: Changes = None,
     as_json: AsJson = False,
 ) -> None:
-    """Find what a scenario's events cost at least, by any schedule of counts and owners, with all of them known before.
+    """Find what events cost at least, by any schedule of counts and owners, with all of them known before.
 
-    The schedule is carried out in the simulator, which judges it; the lower end is proven. SCENARIO may be a trace,
-    too: its events are then served in the world of w1.
+    The schedule is carried out in the simulator, which judges it; the lower end is proven. Of a live run: its very
+    events, with the times that it showed.
     """
     from bench.simulation.optimum import find_optimum  # noqa: PLC0415  compiled code only where something is simulated
     from bench.simulation.run import run_scenario  # noqa: PLC0415
-    from bench.simulation.sent import sent_by  # noqa: PLC0415
 
-    if Path(scenario).suffix in TRACES and trace is None:
-        scenario, trace = WORLD, Path(scenario)
-    chosen, played = load_scenario_with(scenario, trace, parse_changes(changes, policy="clairvoyant", seed=seed))
-    sent = sent_by(chosen, played)
+    chosen, sent, spent = _asked(scenario, trace, parse_changes(changes, policy="clairvoyant", seed=seed))
     with _looking(sent.events):
         found, _ = find_optimum(chosen, sent)
     judged = run_scenario(chosen, sent, keep_events=False)[1]
+    of_run = {} if spent is None else {"replica_minutes": spent, "regret": spent / found.optimum_replica_minutes - 1}
     said = msgspec.to_builtins(found) | {
-        "scenario": played.name if played else chosen.name,
+        "scenario": chosen.name,
         "seed": chosen.seed,
         "events": sent.events,
         "simulated_replica_minutes": judged.replica_minutes,
         "simulated_in_sla": judged.in_sla,
         "packing_replica_minutes": judged.packing_replica_minutes,
+        **of_run,
     }
     if as_json:
         print_json(said)
         return
-    table = Table(
-        box=None, show_header=False, title=f"{said['scenario']}, seed {chosen.seed}: {count(sent.events)} events"
-    )
+    table = Table(box=None, show_header=False, title=f"{scenario}, seed {chosen.seed}: {count(sent.events)} events")
     table.add_column(style="dim")
     table.add_column()
-    for name, value in {
+    rows = {
         "optimum": f"{minutes(found.optimum_replica_minutes)} replica-minutes, {count(found.late)} events late",
         "its schedule simulated": f"{minutes(judged.replica_minutes)}, {share(judged.in_sla)} in time",
         "no schedule keeps the promise below": minutes(found.lower),
@@ -147,9 +149,28 @@ def optimum(
         "per-second packing": minutes(judged.packing_replica_minutes),
         "by": found.method,
         "found in": duration(found.wall_s),
-    }.items():
+    }
+    if of_run:
+        rows["the run itself"] = f"{minutes(spent)}, {over(of_run['regret'])} over the optimum"
+    for name, value in rows.items():
         table.add_row(name, value)
     Console().print(table)
+
+
+def _asked(what: str, trace: Path | None, changes: dict[str, Any]) -> "tuple[Question, Sent, float | None]":
+    """Return the world and the events of a scenario, a trace or a run; of a live run also what it cost."""
+    from bench.replay.measured import measure  # noqa: PLC0415  as above
+    from bench.replay.recorded import read_run  # noqa: PLC0415
+    from bench.replay.world import best_of  # noqa: PLC0415
+    from bench.simulation.sent import sent_by  # noqa: PLC0415
+
+    if Path(what).is_dir():
+        recorded = read_run(Path(what))
+        return *best_of(recorded, measure(recorded)), recorded.result.replica_minutes
+    if Path(what).suffix in TRACES and trace is None:
+        what, trace = WORLD, Path(what)
+    chosen, played = load_scenario_with(what, trace, changes)
+    return chosen, sent_by(chosen, played), None
 
 
 def _with_optimum(result: "SimulationResult", scenario: "Question", sent: "Sent") -> "SimulationResult":

@@ -47,3 +47,12 @@ def test_another_policy_is_not_judged_against_the_live_one(folder):
 def test_a_policy_that_nobody_knows_is_named(folder):
     with pytest.raises(InvalidSettingsError, match="'fortune-teller' is unknown"):
         run(folder, "--policy", "fortune-teller")
+
+
+def test_what_its_events_could_have_cost_at_least(folder):
+    found = json.loads(command_line.run("optimum", folder, "--json").stdout)
+    live = json.loads(run(folder, "--json").stdout)["live"]
+    assert found["events"] == live["events"]
+    assert found["lower"] <= found["optimum_replica_minutes"] <= found["replica_minutes"] == live["replica_minutes"]
+    assert (found["late"], found["simulated_in_sla"]) == (0, 1.0)
+    assert found["regret"] == pytest.approx(found["replica_minutes"] / found["optimum_replica_minutes"] - 1)

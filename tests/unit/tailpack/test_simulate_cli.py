@@ -78,3 +78,23 @@ def test_a_kept_run_says_what_was_really_sent(tmp_path):
     info = RunInfo.load(tmp_path / "run")
     assert (info.payment_partitions, info.duration_s, info.events_scheduled) == (2, 2.0, 207)
     assert (info.scenario["payment"]["partitions"], info.scenario["load"]["split"]) == (2, "table")
+
+
+def test_the_optimum_stands_beside_a_result_and_can_be_asked_for_alone(tmp_path):
+    beside = json.loads(run("w1", "--json", *SHORT).stdout)
+    alone = json.loads(command_line.run("optimum", "w1", "--json", *SHORT).stdout)
+    assert beside["optimum_replica_minutes"] == alone["optimum_replica_minutes"] == alone["simulated_replica_minutes"]
+    assert beside["optimum_lower"] == alone["lower"] <= alone["lower_none_late"] <= alone["optimum_replica_minutes"]
+    assert {"method", "wall_s"} <= set(alone)
+    assert {"plan_changes", "moved", "phase_s", "regret"} <= set(beside)
+    without = json.loads(run("w1", "--no-optimum", "--json", *SHORT).stdout)
+    assert (without["optimum_replica_minutes"], without["optimum_lower"], without["regret"]) == (None, None, None)
+    trace = tmp_path / "mine.csv"
+    trace.write_text("at_s,partition\n0.1,0\n0.2,1\n")
+    assert json.loads(command_line.run("optimum", trace, "--json").stdout)["events"] == 2
+
+
+def test_where_no_optimum_is_known_it_is_said_and_the_result_stands():
+    result = run("w1", "--set", "startup_s=gke", "--json", *SHORT)
+    assert json.loads(result.stdout)["optimum_lower"] is None
+    assert "no optimum beside it: start-ups are random" in result.stderr

@@ -15,8 +15,11 @@ from autoscaler.simulator.run import Run
 from bench.picture import COLORS, picture
 from bench.replay.measured import Measured, measure
 from bench.replay.recorded import Recorded, Times, read_run
-from bench.replay.world import scenario_of, simulated
+from bench.replay.world import best_of, scenario_of, simulated
+from bench.simulation.build import CLAIRVOYANT
+from bench.simulation.optimum import why_not
 from bench.simulation.run import run_scenario
+from bench.simulation.sent import sent_by
 from contracts.validation import InvalidSettingsError
 from report.measures import in_sla_share, percentile_us, replica_minutes
 from report.result import Otherwise
@@ -34,6 +37,8 @@ POINTS: Final = 400
 """Of a curve in the picture."""
 OTHERS: Final = ("overprovisioned", "keda-hpa", "algorithm-2")
 """Fixed at the peak, Kubernetes' way, and the published one that plans for the lag."""
+MOST_FOR_THE_OPTIMUM: Final = 300_000
+"""For more a report would wait longer than for all policies; `tailpack optimum RUN_DIR` looks for it."""
 MOST_EVENTS: Final = 3_000_000
 """Of longer runs nobody would wait for the answer."""
 
@@ -186,15 +191,17 @@ class NotSimulatedError(Exception):
 
 
 def otherwise(folder: Path) -> tuple[Otherwise, ...]:
-    """Return what the run in `folder` would have come to under `OTHERS`. Raises NotSimulatedError."""
+    """Return what the run in `folder` would have come to under `OTHERS`, and at best. Raises NotSimulatedError."""
     try:
         info = RunInfo.load(folder)
         if info.events_scheduled > MOST_EVENTS:
             raise NotSimulatedError(f"{info.events_scheduled:,} events would take too long; {MOST_EVENTS:,} at most")
         others = [policy for policy in OTHERS if policy != info.policy]
         if info.world == "simulated":
-            return tuple(_simulated(info, policy) for policy in others)
-        return tuple(_replayed(folder, policy) for policy in others)
+            found = tuple(_simulated(info, policy) for policy in others)
+        else:
+            found = tuple(_replayed(folder, policy) for policy in others)
+        return found + _optimum(folder, info)
     except (InvalidSettingsError, OSError, ValueError, msgspec.DecodeError) as wrong:
         raise NotSimulatedError(str(wrong)) from wrong
 
@@ -211,3 +218,19 @@ def _simulated(info: RunInfo, policy: str) -> Otherwise:
     if figures.events != info.events_scheduled:
         raise ValueError(f"{info.run}: its events came from a trace that its run.json does not hold")
     return Otherwise(policy=policy, in_sla=figures.in_sla, replica_minutes=figures.replica_minutes)
+
+
+def _optimum(folder: Path, info: RunInfo) -> tuple[Otherwise, ...]:
+    """Return the schedule of the optimum, carried out; nothing where it is not known or would take long."""
+    if info.events_scheduled > MOST_FOR_THE_OPTIMUM:
+        return ()
+    if info.world == "simulated":
+        scenario = scenario_of(info, None, {"autoscaler.policy": CLAIRVOYANT})
+        sent = sent_by(scenario)
+    else:
+        recorded = read_run(folder)
+        scenario, sent = best_of(recorded, measure(recorded))
+    if why_not(scenario, sent):
+        return ()
+    figures = run_scenario(scenario, sent, keep_events=False)[1]
+    return (Otherwise(policy=CLAIRVOYANT, in_sla=figures.in_sla, replica_minutes=figures.replica_minutes),)

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from report.causes import CauseOfLateness, Tail, cause_meaning, cause_title
 from report.result import STAGES, Result
+from report.run_info import FORESEEING
 from report.wording import UNKNOWN, count, duration, minutes, over, several, share
 
 Bar = tuple[str, str, float, str]
@@ -103,7 +104,9 @@ def _causes(result: Result, tail: Tail | None) -> Answer:
     if not needed:
         return Answer(question, UNKNOWN, "No late event was found.")
     keep = sorted(
-        (one.replica_minutes, one.policy) for one in result.otherwise or () if one.in_sla >= result.percentile
+        (one.replica_minutes, one.policy)
+        for one in result.otherwise or ()
+        if one.in_sla >= result.percentile and one.policy not in FORESEEING
     )
     names = " and no ".join(cause_title(one.cause).lower() for one in needed)
     told = (
@@ -116,12 +119,13 @@ def _causes(result: Result, tail: Tail | None) -> Answer:
 
 
 def _otherwise(result: Result) -> Answer:
-    """Return what this run cost beside the per-second packing and what other policies cost on the same events."""
+    """Return what this run cost beside what other policies cost on the same events, and what would have been enough."""
     question = "What would it have cost otherwise?"
     if result.replica_minutes is None:
         return Answer(question, UNKNOWN, "What was requested is not known: these events came without a journal.")
+    best = next((one for one in result.otherwise or () if one.policy in FORESEEING), None)
     costs = [("this run", result.replica_minutes, result.in_sla)]
-    costs += [(one.policy, one.replica_minutes, one.in_sla) for one in result.otherwise or ()]
+    costs += [(one.policy, one.replica_minutes, one.in_sla) for one in result.otherwise or () if one != best]
     most = max(cost for _, cost, _ in costs) or 1.0
     bars: list[Bar] = [
         (f"{name}, {share(kept)}", minutes(cost), 100 * cost / most, "kept" if kept >= result.percentile else "missed")
@@ -129,9 +133,13 @@ def _otherwise(result: Result) -> Answer:
     ]
     told = "" if result.otherwise else "Other policies were not replayed on these events."
     least = result.cost.packing_replica_minutes if result.cost else None
-    if least is not None and result.cost is not None:
-        bars.append(("the least, with foresight", minutes(least), 100 * least / most, ""))
-        told = f"{over(result.cost.over_packing)} over that least. {told}".strip()
+    if best is not None:
+        name = f"the optimum, with foresight, {share(best.in_sla)}"
+        bars.append((name, minutes(best.replica_minutes), 100 * best.replica_minutes / most, ""))
+        told = f"{over(result.replica_minutes / best.replica_minutes - 1)} over the optimum. {told}".strip()
+    elif least is not None and result.cost is not None:
+        bars.append(("per-second packing", minutes(least), 100 * least / most, ""))
+        told = f"{over(result.cost.over_packing)} over the per-second packing. {told}".strip()
     return Answer(question, f"{minutes(result.replica_minutes)} replica-minutes", told, tuple(bars))
 
 

@@ -32,10 +32,18 @@ def test_other_policies_stand_beside_the_run_and_the_packing() -> None:
     assert [(label, text, round(width), kind) for label, text, width, kind in cost.bars] == [
         ("this run, 99.921 %", "3.00", 50, "kept"),
         ("keda-hpa, 99 %", "6.00", 100, "missed"),
-        ("the least, with foresight", "2.31", 38, ""),
+        ("per-second packing", "2.31", 38, ""),
     ]
     assert "not replayed" not in cost.words
     assert "not replayed" in answers(example())[2].words
+
+
+def test_the_optimum_is_the_yardstick_where_it_is_known_and_no_advice() -> None:
+    best = Otherwise(policy="clairvoyant", in_sla=1.0, replica_minutes=2.5)
+    _, needed, cost = answers(changed(in_sla=0.9, tail=Tail(late=1024, causes=(), episodes=()), otherwise=(best,)))
+    assert cost.bars[-1][:2] == ("the optimum, with foresight, 100 %", "2.50")
+    assert cost.words == "+20.0 % over the optimum."
+    assert "clairvoyant" not in needed.words
 
 
 def test_what_nobody_can_know_is_a_dash_with_its_reason() -> None:

@@ -41,7 +41,10 @@ def test_up_under_load_and_down_after_it(kafka: str, namespace: str, tmp_path: P
         assert "down" in actions
         assert "repair" not in actions
         autoscaler.signal(signal.SIGTERM)
-        assert autoscaler.ended() == (0, "")
+        status, said = autoscaler.ended()
+        assert status == 0
+        unseen = "autoscaler: warning: offsets: "  # a busy machine's broker may answer late
+        assert all(line.startswith(unseen) for line in said.splitlines()), said
 
 
 @pytest.mark.long

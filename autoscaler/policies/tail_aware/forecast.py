@@ -32,6 +32,11 @@ NORMAL: Final = 1.2533
 """√(π/2): standard deviation over mean absolute deviation of a normal distribution."""
 MEMORY: Final = 0.95
 """Weight of an error after one more interval: errors of the last 20 or so decide."""
+LOOKED_BACK: Final = 120
+FADING: Final = 0.98
+ALIKE_LOAD: Final = 1.5
+TAILS: Final = (0.02, 0.06, 0.15, 0.35, 0.7)
+NOTHING: Final = 0.01
 REMEMBERED: Final = 20
 """Intervals in which a fall is looked for."""
 
@@ -140,6 +145,9 @@ class Demand:
         self._far = _Errors(1, 2 * FORECASTS, 0)
         self._far_total = _Errors(1, FORECASTS, 1)
         self._totals: deque[float] = deque(maxlen=REMEMBERED)
+        self._surprises = Surprises()
+        self._split = np.zeros(0)
+        self._split_weight = 0.0
 
     def observe(self, counts: Floats, *, lead: int = 1) -> None:
         """Take in the events of one more interval, by partition. Another number of partitions starts all over.
@@ -149,6 +157,7 @@ class Demand:
         if len(counts) != len(self._shares):
             self._start(counts)
         else:
+            self._learn_surprise(counts)
             self._near.observe(counts)
             self._far.observe(counts)
             self._far_total.observe(counts.sum(keepdims=True))
@@ -175,14 +184,18 @@ class Demand:
         return np.asarray(parts * (total / expected) if expected > 0 else total * self._shares)
 
     def variance(self) -> Floats:
-        """Return the variance of `ahead(1)`, events², by partition: what all partitions show together for each event.
+        """Return the variance of each partition's part of `ahead(1)`, events²: what all show together for each event.
 
         One partition's few errors say little about its next one; a common dispersion (variance per event) says more.
         """
-        squared = self._near.squared()
+        squared = (NORMAL * self._split / max(1.0, self._split_weight)) ** 2
         expected = self.ahead()
         total = expected.sum()
         return np.asarray(expected * (squared.sum() / total) if total > 0 else squared)
+
+    def surprises(self) -> tuple[Floats, Floats]:
+        """Return how many times as many as `ahead(1)` may come, and how likely that is, shape (surprises,) each."""
+        return self._surprises.ahead(float(self.ahead().sum()))
 
     def fall(self) -> float:
         """Return the most by which the events of an interval, all partitions together, fell of late within the lead."""
@@ -193,10 +206,18 @@ class Demand:
         self._own, self._total = _Holts(counts), _Holts(counts.sum(keepdims=True))
         self._shares = np.full(len(counts), 1.0 / max(1, len(counts)))
         self._seen = 0
+        self._split, self._split_weight = np.zeros(len(counts)), 0.0
         self._near = _Errors(1, 2 * FORECASTS, len(counts))
         self._far = _Errors(self._far.distance, 2 * FORECASTS, len(counts))
         self._far_total = _Errors(self._far.distance, FORECASTS, 1)
         self._learn_shares(counts)
+
+    def _learn_surprise(self, counts: Floats) -> None:
+        said, came = self.ahead(), counts.sum()
+        total = said.sum()
+        self._surprises.note(float(total), float(came))
+        self._split = MEMORY * self._split + np.abs(counts - (said * (came / total) if total > 0 else counts))
+        self._split_weight = MEMORY * self._split_weight + 1.0
 
     def _learn_shares(self, counts: Floats) -> None:
         total = counts.sum()
@@ -209,6 +230,41 @@ class Demand:
         """Return what each forecast says, shape (2 · FORECASTS, partitions), none below 0."""
         of_total = self._total.ahead(intervals) * self._shares[None, :]
         return np.asarray(np.maximum(0.0, np.concatenate((self._own.ahead(intervals), of_total))))
+
+
+class Surprises:
+    """By how much more came than was said, as far as it was about as much that was said."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, float]] = deque(maxlen=LOOKED_BACK)
+
+    def note(self, said: float, came: float) -> None:
+        """Take in what was said of an interval, and what came; events of all partitions."""
+        self._seen.append((said, came))
+
+    def ahead(self, expected: float) -> tuple[Floats, Floats]:
+        """Return factors on `expected`, above 1, and how likely each is."""
+        if not self._seen or expected <= 0:
+            return np.zeros(0), np.zeros(0)
+        said, came = np.array(self._seen).T
+        alike = (said <= expected * ALIKE_LOAD + 1) & (said * ALIKE_LOAD + 1 >= expected)
+        weights = FADING ** np.arange(len(said) - 1, -1, -1.0)
+        weights = np.where(alike, weights, weights / max(1.0, float(weights[~alike].sum())))
+        weights = weights / max(1.0,weights.sum())
+        more = np.maximum(0.0, came - said)
+        order = np.argsort(-more)
+        above = np.cumsum(weights[order])
+        factors, chances = [], []
+        least = 0.0
+        for most in TAILS:
+            inside = np.clip(np.minimum(above, most) - np.maximum(above - weights[order], least), 0.0, None)
+            chance = inside.sum()
+            mean = float((inside * more[order]).sum() / chance) if chance > 0 else 0.0
+            if mean > max(1.0, NOTHING * expected):
+                factors.append(1 + mean / expected)
+                chances.append(chance)
+            least = most
+        return np.array(factors), np.array(chances)
 
 
 class _Errors:

@@ -94,6 +94,7 @@ class TailAware:
         target_s = max(history.slot_s, self.settings.latency_target_s - observation.overhead_s)
         demand = [self._demand.ahead(intervals) for intervals in ahead.intervals]
         shapes = history.shapes()
+        surprises, chances = self._demand.surprises()
         slots = ceil(ahead.until_s / history.slot_s - 1e-9)
         index = {name: number for number, name in enumerate(observation.replica_names)}
         owners = np.array(
@@ -106,9 +107,11 @@ class TailAware:
             waiting=history.waiting(
                 uncommitted_left_out(lag, owners, rates * observation.commit_age_s), self.settings.latency_target_s
             ),
-            expected=tuple(
-                (one.weight, np.concatenate([one.own * events for events in demand])[:slots]) for one in shapes
-            ),
+            expected=np.stack([np.concatenate([one.own * events for events in demand])[:slots] for one in shapes]),
+            shape_weights=np.array([one.weight for one in shapes]),
+            surprises=surprises,
+            surprise_weights=chances,
+            saved_s=history.interval_s + observation.rebalance_time_s + ahead.start_s,
             paid_s=ahead.near_s,
             variance=self._demand.variance(),
             sizes=np.maximum(demand[0], demand[-1]),
@@ -181,7 +184,7 @@ def _weighed(now: Situation, chosen: Candidate, found: list[Candidate]) -> Itera
 
 def _in_sla(now: Situation, one: Candidate) -> float:
     """Return the share of the events looked at that would be in time."""
-    events = max(1.0, float(now.waiting.sum() + now.expected[0][1].sum()))
+    events = max(1.0, float(now.waiting.sum() + now.expected[0].sum()))
     return min(1.0, max(0.0, 1 - one.late / events))
 
 

@@ -46,7 +46,25 @@ def predicted(now: Situation, plan: Proposal) -> Candidate:
 
 def late_under(now: Situation, plan: Proposal) -> float:
     """Return how many events would be late, of those that wait and those that are looked ahead to."""
-    return sum(weight * _late(now, plan, now.waiting, events, now.variance) for weight, events in now.expected)
+    switch_s, ready_s, rates = _carried_out(now, plan)
+    return float(
+        mean_late(
+            now.waiting,
+            now.expected,
+            now.shape_weights,
+            now.surprises,
+            now.surprise_weights,
+            now.variance,
+            now.owners,
+            plan.owners,
+            switch_s,
+            ready_s,
+            rates,
+            now.slot_s,
+            now.target_s,
+            now.saved_s,
+        )
+    )
 
 
 def late_for_certain(now: Situation, chosen: Proposal, arrived: Floats) -> float:
@@ -80,7 +98,7 @@ def capacity_of(shape: Floats, service_rate: float, slot_s: float, target_s: flo
     rate = np.array([service_rate])
 
     def in_time(size: float) -> bool:
-        late = late_events(none, thrice * size, zero, first, first, zero, zero, rate, slot_s, target_s, inf)
+        late = late_events(none, thrice * size, 1.0, zero, first, first, zero, zero, rate, slot_s, target_s, inf, inf)
         return float(late[0]) <= NEGLIGIBLE
 
     low, high = 0.0, service_rate * (len(shape) * slot_s)
@@ -103,14 +121,30 @@ def _lasts(now: Situation, plan: Proposal) -> bool:
 def _late(
     now: Situation, plan: Proposal, waiting: Floats, expected: Floats, variance: Floats, until_s: float = inf
 ) -> float:
-    owners = plan.owners
-    switch_s = np.where(owners >= len(now.rates), now.start_s, 0.0)
-    ready_s = np.where(owners == now.owners, now.in_handover_s, switch_s + now.pause_s)
-    rates = rates_of(now, plan.replicas)
+    switch_s, ready_s, rates = _carried_out(now, plan)
     late = late_events(
-        waiting, expected, variance, now.owners, owners, switch_s, ready_s, rates, now.slot_s, now.target_s, until_s
+        waiting,
+        expected,
+        1.0,
+        variance,
+        now.owners,
+        plan.owners,
+        switch_s,
+        ready_s,
+        rates,
+        now.slot_s,
+        now.target_s,
+        until_s,
+        inf,
     )
     return float(late.sum())
+
+
+def _carried_out(now: Situation, plan: Proposal) -> tuple[Floats, Floats, Floats]:
+    """Return switch_s and ready_s of each partition, and μ of each replica, as `late_events` takes them."""
+    switch_s = np.where(plan.owners >= len(now.rates), now.start_s, 0.0)
+    ready_s = np.where(plan.owners == now.owners, now.in_handover_s, switch_s + now.pause_s)
+    return switch_s, ready_s, rates_of(now, plan.replicas)
 
 
 def rates_of(now: Situation, replicas: Sequence[int]) -> Floats:
@@ -121,9 +155,63 @@ def rates_of(now: Situation, replicas: Sequence[int]) -> Floats:
 
 
 @compiled
+def mean_late(
+    waiting: Floats,
+    expected: Floats,
+    shape_weights: Floats,
+    surprises: Floats,
+    surprise_weights: Floats,
+    variance: Floats,
+    before: Ints,
+    owners: Ints,
+    switch_s: Floats,
+    ready_s: Floats,
+    service_rate: Floats,
+    slot_s: float,
+    target_s: float,
+    saved_s: float,
+) -> float:
+    """Return the mean of the late events over all ways in which events may lie, and over surprises.
+
+    expected: shape (shapes, slots, partitions). surprises: times as many as expected. What comes by surprise is seen at
+    the next tick: an event that is due after `saved_s` can still be saved then.
+    """
+    late, none = 0.0, np.zeros(len(variance))
+    for shape in range(len(shape_weights)):
+        events = expected[shape]
+        here = late_events(
+            waiting, events, 1.0, variance, before, owners, switch_s, ready_s, service_rate, slot_s, target_s, inf, inf
+        ).sum()
+        if len(surprises):
+            usual = late_events(
+                waiting, events, 1.0, none, before, owners, switch_s, ready_s, service_rate, slot_s, target_s, inf, saved_s
+            ).sum()
+        for one in range(len(surprises)):
+            more = late_events(
+                waiting,
+                events,
+                surprises[one],
+                none,
+                before,
+                owners,
+                switch_s,
+                ready_s,
+                service_rate,
+                slot_s,
+                target_s,
+                inf,
+                saved_s,
+            ).sum()
+            here += surprise_weights[one] * max(0.0, more - usual)
+        late += shape_weights[shape] * here
+    return late
+
+
+@compiled
 def late_events(
     waiting: Floats,
     expected: Floats,
+    factor: float,
     variance: Floats,
     before: Ints,
     owners: Ints,
@@ -133,16 +221,18 @@ def late_events(
     slot_s: float,
     target_s: float,
     until_s: float,
+    saved_s: float,
 ) -> Floats:
     """Return the expected number of late events of each replica, shape (replicas,).
 
     waiting: events that wait, by age and partition, shape (slots, partitions); row i arrived (slots − i) slots ago.
-    expected: events that will arrive, by slot and partition, shape (slots, partitions).
+    expected: events that will arrive, by slot and partition, shape (slots, partitions); `factor` times as many do.
     variance: of the sum over slots of `expected`, by partition.
     before, owners: replica of each partition now and under the plan, −1 for none. switch_s: until then the one before
     serves what arrives, for its successor has yet to start; 0 where it has not. ready_s: from when the successor serves
     the partition, 0 if it does already; of several that a replica waits for, the last counts. Events are due as before.
-    service_rate: μ of each replica. until_s: events that are served later are not counted.
+    service_rate: μ of each replica. until_s: events that are served later are not counted,
+    nor those that are due after saved_s.
     """
     replicas = len(service_rate)
     past, partitions = waiting.shape
@@ -174,17 +264,17 @@ def late_events(
                 moved[replica, slot] += waiting[slot, partition]
         for slot in range(future):
             if late_start and slot * slot_s < switch_s[partition]:
-                coming[before[partition], slot] += expected[slot, partition]
+                coming[before[partition], slot] += factor * expected[slot, partition]
             elif stays or slot * slot_s >= pause_s:
-                coming[replica, slot] += expected[slot, partition]
+                coming[replica, slot] += factor * expected[slot, partition]
             else:
-                held[replica, slot] += expected[slot, partition]
+                held[replica, slot] += factor * expected[slot, partition]
     for replica in range(replicas):
         rate = service_rate[replica]
         pause_s = pause[replica]
         free_s = 0.0
         for slot in range(past):
-            free_s, more = _serve(free_s, 0.0, kept[replica, slot], (slot - past) * slot_s + target_s, rate, until_s)
+            free_s, more = _serve(free_s, 0.0, kept[replica, slot], (slot - past) * slot_s + target_s, rate, until_s, saved_s)
             late[replica] += more
         # what moved is there after the pause, in front of what arrives later
         released = False
@@ -193,13 +283,13 @@ def late_events(
             at_s = slot * slot_s
             if not released and at_s >= pause_s:
                 released = True
-                free_s, more = _release(free_s, pause_s, moved[replica], held[replica], slot_s, target_s, rate, until_s)
+                free_s, more = _release(free_s, pause_s, moved[replica], held[replica], slot_s, target_s, rate, until_s, saved_s)
                 late[replica] += more
-            free_s, more = _serve(free_s, at_s, coming[replica, slot], at_s + target_s, rate, until_s)
+            free_s, more = _serve(free_s, at_s, coming[replica, slot], at_s + target_s, rate, until_s, saved_s)
             late[replica] += more
             peak = max(peak, (free_s - at_s) * rate)
         if not released:
-            free_s, more = _release(free_s, pause_s, moved[replica], held[replica], slot_s, target_s, rate, until_s)
+            free_s, more = _release(free_s, pause_s, moved[replica], held[replica], slot_s, target_s, rate, until_s, saved_s)
             late[replica] += more
             peak = max(peak, (free_s - pause_s) * rate)
         if spread[replica] > 0.0:
@@ -210,11 +300,15 @@ def late_events(
 
 
 @compiled
-def _serve(free_s: float, at_s: float, events: float, due_s: float, rate: float, until_s: float) -> tuple[float, float]:
+def _serve(
+    free_s: float, at_s: float, events: float, due_s: float, rate: float, until_s: float, saved_s: float
+) -> tuple[float, float]:
     """Serve events that arrive at `at_s`; return when the replica is free again, and how many are late by `until_s`."""
     if events <= 0.0:
         return free_s, 0.0
     done_s = max(free_s, at_s) + events / rate
+    if due_s > saved_s:
+        return done_s, 0.0
     return done_s, min(events, max(0.0, (min(done_s, until_s) - due_s) * rate))
 
 
@@ -228,15 +322,16 @@ def _release(
     target_s: float,
     rate: float,
     until_s: float,
+    saved_s: float,
 ) -> tuple[float, float]:
     """Serve what waited for the end of a handover, oldest first."""
     late = 0.0
     past = len(moved)
     for slot in range(past):
-        free_s, more = _serve(free_s, at_s, moved[slot], (slot - past) * slot_s + target_s, rate, until_s)
+        free_s, more = _serve(free_s, at_s, moved[slot], (slot - past) * slot_s + target_s, rate, until_s, saved_s)
         late += more
     for slot in range(len(held)):
-        free_s, more = _serve(free_s, max(at_s, slot * slot_s), held[slot], slot * slot_s + target_s, rate, until_s)
+        free_s, more = _serve(free_s, max(at_s, slot * slot_s), held[slot], slot * slot_s + target_s, rate, until_s, saved_s)
         late += more
     return free_s, late
 

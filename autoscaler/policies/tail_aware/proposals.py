@@ -67,6 +67,8 @@ def _limits(now: Situation) -> Iterator[float]:
         limit = capacity - deviations * sqrt(dispersion * capacity)
         if capacity * LEAST_FILL < limit < capacity * 0.995:
             yield limit
+    for factor in now.surprises.tolist():
+        yield capacity / factor
 
 
 def _placed(now: Situation, sizes: Floats, limit: float, count: int) -> Proposal:

@@ -21,9 +21,16 @@ class Situation:
     """Events of the last interval."""
     waiting: Floats
     """Events that wait, by age and partition, shape (slots, partitions), the newest slot last."""
-    expected: tuple[tuple[float, Floats], ...]
-    """How likely it is, and the events that will arrive then, by slot and partition: for each way in which they may
-    lie."""
+    expected: Floats
+    """Events that will arrive, for each way in which they may lie, shape (shapes, slots, partitions)."""
+    shape_weights: Floats
+    """How likely each of these ways is, shape (shapes,)."""
+    surprises: Floats
+    """Times as many may come, shape (surprises,)."""
+    surprise_weights: Floats
+    """How likely each of these is."""
+    saved_s: float
+    """What comes by surprise is seen at the next tick: what is due after that and a change can still be saved."""
     paid_s: float
     """For so long the replicas of a plan are paid, when plans are compared."""
     variance: Floats

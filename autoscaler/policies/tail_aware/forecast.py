@@ -1,26 +1,19 @@
-"""How events come, and how many each partition will get.
+"""How many events each partition will get.
 
-Slots of the last intervals tell bursts from streams, and which events wait. Of several forecasts that run side by side
-the one that has erred least speaks: persistence is hard to beat for the next second, and says nothing about a ramp, so
-errors are kept for two distances, the next interval and the lead that a change needs.
+Of several forecasts that run side by side the one that has erred least speaks: persistence is hard to beat for the next
+second, and says nothing about a ramp, so errors are kept for two distances, the next interval and the lead that a
+change needs.
 """
 
 from collections import deque
-from math import ceil
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from autoscaler.model import GroupObservation
+from autoscaler.policies.tail_aware.situation import Floats
+from autoscaler.policies.tail_aware.surprises import Surprise, Surprises
 
-Floats = NDArray[np.float64]
-
-SHAPES: Final = 8
-"""Intervals whose shapes are looked at: enough for a pattern to show, few enough to follow when it changes."""
-ALIKE: Final = 1e-9
-SLOT_S: Final = 0.1
-"""Of a world that does not say how events lay: all of an interval are taken to be one burst in its last slot."""
 SMOOTHING: Final = ((1.0, 0.0), (1.0, 1.0), (0.7, 0.2), (0.3, 0.06), (0.1, 0.01))
 """Weights of the newest value in level and trend (Holt 1957): persistence first, then ever slower. None is tuned to a
 workload: they span steps, ramps and noise, and which one applies is measured."""
@@ -32,105 +25,8 @@ NORMAL: Final = 1.2533
 """√(π/2): standard deviation over mean absolute deviation of a normal distribution."""
 MEMORY: Final = 0.95
 """Weight of an error after one more interval: errors of the last 20 or so decide."""
-LOOKED_BACK: Final = 120
-FADING: Final = 0.98
-ALIKE_LOAD: Final = 1.5
-TAILS: Final = (0.02, 0.06, 0.15, 0.35, 0.7)
-NOTHING: Final = 0.01
 REMEMBERED: Final = 20
 """Intervals in which a fall is looked for."""
-
-
-class Shape(NamedTuple):
-    """The share of an interval's events that each slot gets."""
-
-    own: Floats
-    """By partition, shape (slots, partitions). One that was silent is taken to be like all."""
-    together: Floats
-    """Of all events, shape (slots,)."""
-    weight: float
-    """How likely it is to be the next one: as many events as lay so."""
-
-    @classmethod
-    def of(cls, slots: Floats) -> "Shape":
-        """Return the shape of events by slot and partition; evenly where there are none."""
-        by_slot, events = slots.sum(axis=1), slots.sum(axis=0)
-        total = by_slot.sum()
-        together = by_slot / total if total > 0 else np.full(len(slots), 1.0 / len(slots))
-        own = np.where(events > 0, slots / np.maximum(events, 1.0), together[:, None])
-        return cls(own, together, float(total))
-
-
-class ArrivalHistory:
-    """The last intervals, slot by slot."""
-
-    def __init__(self) -> None:
-        self._intervals: deque[Floats] = deque(maxlen=SHAPES)
-        self._last_s: float | None = None
-        self.slot_s = SLOT_S
-
-    @property
-    def interval_s(self) -> float:
-        """Length of the last interval, in whole slots."""
-        return len(self._intervals[-1]) * self.slot_s
-
-    def observe(self, observation: GroupObservation) -> Floats:
-        """Take in one more interval; return its events by partition."""
-        recent = observation.recent
-        if recent is not None and len(recent.counts):
-            slots, self.slot_s = np.ascontiguousarray(recent.counts, np.float64), recent.slot_s
-        else:
-            elapsed_s = 1.0 if self._last_s is None else observation.at_s - self._last_s
-            rates = np.array([load.arrival_rate for load in observation.partitions])
-            slots = np.zeros((max(1, round(elapsed_s / self.slot_s)), len(rates)))
-            slots[-1] = rates * len(slots) * self.slot_s
-        self._last_s = observation.at_s
-        if self._intervals and self._intervals[-1].shape != slots.shape:
-            self._intervals.clear()  # partitions were added, or ticks were missed: other shapes cannot be averaged
-        self._intervals.append(slots)
-        return np.asarray(slots.sum(axis=0))
-
-    @property
-    def last(self) -> Floats:
-        """The last interval, shape (slots, partitions)."""
-        return self._intervals[-1]
-
-    def shapes(self) -> list[Shape]:
-        """Return how events may lie in an interval: as in each of the last ones; one shape where they lay alike.
-
-        They are not averaged: a burst that drifts through the interval would look like a stream.
-        """
-        average = Shape.of(np.sum(self._intervals, axis=0))
-        each = [Shape.of(slots) for slots in self._intervals if slots.any()]
-        alike = all(np.allclose(one.own, average.own, rtol=0, atol=ALIKE) for one in each)
-        return (
-            [average._replace(weight=1.0)]
-            if alike
-            else [one._replace(weight=one.weight / average.weight) for one in each]
-        )
-
-    def waiting(self, lag: Floats, reach_s: float) -> Floats:
-        """Return which events wait, by age: the newest `lag` events of each partition, shape (slots, partitions).
-
-        It reaches back over an interval and `reach_s`, as far as is known; older events stand in the first row.
-        """
-        slots = len(self._intervals[-1]) + ceil(reach_s / self.slot_s) + 1
-        arrived = np.concatenate(tuple(self._intervals))[-slots:]
-        behind = np.cumsum(arrived[::-1], axis=0)[::-1]  # events of this slot and all later ones
-        waits = np.clip(lag[None, :] - (behind - arrived), 0.0, arrived)
-        waits[0] += np.maximum(0.0, lag - behind[0])
-        return np.asarray(waits)
-
-
-def uncommitted_left_out(lag: Floats, owners: NDArray[np.int64], done: Floats) -> Floats:
-    """Return what waits of `lag`: without what each replica has done since the commits that lag is counted from.
-
-    owners: replica of each partition, −1 for none. done: events that a busy replica does in that time, by replica.
-    """
-    owned = owners >= 0
-    held = np.bincount(owners[owned], lag[owned], minlength=len(done))
-    left = np.maximum(0.0, held - done) / np.maximum(held, 1.0)
-    return np.asarray(np.where(owned, lag * left[np.where(owned, owners, 0)] if len(done) else lag, lag))
 
 
 class Demand:
@@ -149,15 +45,16 @@ class Demand:
         self._split = np.zeros(0)
         self._split_weight = 0.0
 
-    def observe(self, counts: Floats, *, lead: int = 1) -> None:
-        """Take in the events of one more interval, by partition. Another number of partitions starts all over.
+    def observe(self, slots: Floats, *, lead: int = 1) -> None:
+        """Take in one more interval, events by slot and partition. Another number of partitions starts all over.
 
         lead: intervals that a change needs; `ahead` beyond the next interval trusts what has erred least so far ahead.
         """
+        counts = slots.sum(axis=0)
         if len(counts) != len(self._shares):
             self._start(counts)
         else:
-            self._learn_surprise(counts)
+            self._learn_surprise(slots, counts)
             self._near.observe(counts)
             self._far.observe(counts)
             self._far_total.observe(counts.sum(keepdims=True))
@@ -193,8 +90,8 @@ class Demand:
         total = expected.sum()
         return np.asarray(expected * (squared.sum() / total) if total > 0 else squared)
 
-    def surprises(self) -> tuple[Floats, Floats]:
-        """Return how many times as many as `ahead(1)` may come, and how likely that is, shape (surprises,) each."""
+    def surprises(self) -> list[Surprise]:
+        """Return what more than `ahead(1)` may come."""
         return self._surprises.ahead(float(self.ahead().sum()))
 
     def fall(self) -> float:
@@ -212,10 +109,10 @@ class Demand:
         self._far_total = _Errors(self._far.distance, FORECASTS, 1)
         self._learn_shares(counts)
 
-    def _learn_surprise(self, counts: Floats) -> None:
+    def _learn_surprise(self, slots: Floats, counts: Floats) -> None:
         said, came = self.ahead(), counts.sum()
         total = said.sum()
-        self._surprises.note(float(total), float(came))
+        self._surprises.note(float(total), slots)
         self._split = MEMORY * self._split + np.abs(counts - (said * (came / total) if total > 0 else counts))
         self._split_weight = MEMORY * self._split_weight + 1.0
 
@@ -230,41 +127,6 @@ class Demand:
         """Return what each forecast says, shape (2 · FORECASTS, partitions), none below 0."""
         of_total = self._total.ahead(intervals) * self._shares[None, :]
         return np.asarray(np.maximum(0.0, np.concatenate((self._own.ahead(intervals), of_total))))
-
-
-class Surprises:
-    """By how much more came than was said, as far as it was about as much that was said."""
-
-    def __init__(self) -> None:
-        self._seen: deque[tuple[float, float]] = deque(maxlen=LOOKED_BACK)
-
-    def note(self, said: float, came: float) -> None:
-        """Take in what was said of an interval, and what came; events of all partitions."""
-        self._seen.append((said, came))
-
-    def ahead(self, expected: float) -> tuple[Floats, Floats]:
-        """Return factors on `expected`, above 1, and how likely each is."""
-        if not self._seen or expected <= 0:
-            return np.zeros(0), np.zeros(0)
-        said, came = np.array(self._seen).T
-        alike = (said <= expected * ALIKE_LOAD + 1) & (said * ALIKE_LOAD + 1 >= expected)
-        weights = FADING ** np.arange(len(said) - 1, -1, -1.0)
-        weights = np.where(alike, weights, weights / max(1.0, float(weights[~alike].sum())))
-        weights = weights / max(1.0,weights.sum())
-        more = np.maximum(0.0, came - said)
-        order = np.argsort(-more)
-        above = np.cumsum(weights[order])
-        factors, chances = [], []
-        least = 0.0
-        for most in TAILS:
-            inside = np.clip(np.minimum(above, most) - np.maximum(above - weights[order], least), 0.0, None)
-            chance = inside.sum()
-            mean = float((inside * more[order]).sum() / chance) if chance > 0 else 0.0
-            if mean > max(1.0, NOTHING * expected):
-                factors.append(1 + mean / expected)
-                chances.append(chance)
-            least = most
-        return np.array(factors), np.array(chances)
 
 
 class _Errors:

@@ -11,11 +11,12 @@ from autoscaler.model import Alternative, Decision, GroupObservation, Plan
 from autoscaler.packing.owners import fresh_names
 from autoscaler.policies.planning import change, hold, number
 from autoscaler.policies.settings import PolicySettings
-from autoscaler.policies.tail_aware.forecast import ArrivalHistory, Demand, uncommitted_left_out
+from autoscaler.policies.tail_aware.arrivals import ArrivalHistory, Shape, uncommitted_left_out
+from autoscaler.policies.tail_aware.forecast import Demand
 from autoscaler.policies.tail_aware.memory import Budget, Handovers, Patience, StartUps
 from autoscaler.policies.tail_aware.prediction import capacity_of, late_already, late_for_certain, predicted
 from autoscaler.policies.tail_aware.proposals import needed, proposals
-from autoscaler.policies.tail_aware.situation import Candidate, Situation, outlook
+from autoscaler.policies.tail_aware.situation import Candidate, Floats, Situation, outlook
 from contracts.settings import Settings, setting
 
 
@@ -90,12 +91,16 @@ class TailAware:
             reach_s=max(self.settings.latency_target_s, observation.rebalance_time_s * (1 + self.options.lead_factor)),
             startup_s=self._startup_s(observation),
         )
-        self._demand.observe(counts, lead=ahead.intervals[-1])
+        self._demand.observe(history.last, lead=ahead.intervals[-1])
         target_s = max(history.slot_s, self.settings.latency_target_s - observation.overhead_s)
         demand = [self._demand.ahead(intervals) for intervals in ahead.intervals]
         shapes = history.shapes()
-        surprises, chances = self._demand.surprises()
+        surprises = self._demand.surprises()
         slots = ceil(ahead.until_s / history.slot_s - 1e-9)
+
+        def lying_so(shape: Shape) -> Floats:
+            return np.concatenate([shape.own * events for events in demand])[:slots]
+
         index = {name: number for number, name in enumerate(observation.replica_names)}
         owners = np.array(
             [index.get(observation.assignment.get(load.partition, ""), -1) for load in observation.partitions], np.int64
@@ -107,10 +112,11 @@ class TailAware:
             waiting=history.waiting(
                 uncommitted_left_out(lag, owners, rates * observation.commit_age_s), self.settings.latency_target_s
             ),
-            expected=np.stack([np.concatenate([one.own * events for events in demand])[:slots] for one in shapes]),
-            shape_weights=np.array([one.weight for one in shapes]),
-            surprises=surprises,
-            surprise_weights=chances,
+            expected=np.array([lying_so(one) for one in shapes]),
+            chances=np.array([one.weight for one in shapes]),
+            surprises=np.array([one.factor * lying_so(one.shape) for one in surprises]).reshape(-1, slots, len(owners)),
+            surprise_chances=np.array([one.chance for one in surprises]),
+            headroom=np.array([one.factor for one in surprises]),
             saved_s=history.interval_s + observation.rebalance_time_s + ahead.start_s,
             paid_s=ahead.near_s,
             variance=self._demand.variance(),

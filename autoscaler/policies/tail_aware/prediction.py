@@ -51,9 +51,9 @@ def late_under(now: Situation, plan: Proposal) -> float:
         mean_late(
             now.waiting,
             now.expected,
-            now.shape_weights,
+            now.chances,
             now.surprises,
-            now.surprise_weights,
+            now.surprise_chances,
             now.variance,
             now.owners,
             plan.owners,
@@ -98,7 +98,7 @@ def capacity_of(shape: Floats, service_rate: float, slot_s: float, target_s: flo
     rate = np.array([service_rate])
 
     def in_time(size: float) -> bool:
-        late = late_events(none, thrice * size, 1.0, zero, first, first, zero, zero, rate, slot_s, target_s, inf, inf)
+        late = late_events(none, thrice * size, zero, first, first, zero, zero, rate, slot_s, target_s, inf, inf)
         return float(late[0]) <= NEGLIGIBLE
 
     low, high = 0.0, service_rate * (len(shape) * slot_s)
@@ -125,7 +125,6 @@ def _late(
     late = late_events(
         waiting,
         expected,
-        1.0,
         variance,
         now.owners,
         plan.owners,
@@ -158,9 +157,9 @@ def rates_of(now: Situation, replicas: Sequence[int]) -> Floats:
 def mean_late(
     waiting: Floats,
     expected: Floats,
-    shape_weights: Floats,
+    chances: Floats,
     surprises: Floats,
-    surprise_weights: Floats,
+    surprise_chances: Floats,
     variance: Floats,
     before: Ints,
     owners: Ints,
@@ -171,26 +170,31 @@ def mean_late(
     target_s: float,
     saved_s: float,
 ) -> float:
-    """Return the mean of the late events over all ways in which events may lie, and over surprises.
+    """Return the mean of the late events over all that may come.
 
-    expected: shape (shapes, slots, partitions). surprises: times as many as expected. What comes by surprise is seen at
-    the next tick: an event that is due after `saved_s` can still be saved then.
+    expected, surprises: events that will arrive, each in its way, shape (ways, slots, partitions). What comes by
+    surprise is seen at the next tick: an event that is due after `saved_s` can still be saved then.
     """
-    late, none = 0.0, np.zeros(len(variance))
-    for shape in range(len(shape_weights)):
-        events = expected[shape]
-        here = late_events(
-            waiting, events, 1.0, variance, before, owners, switch_s, ready_s, service_rate, slot_s, target_s, inf, inf
+    late, usual, none = 0.0, 0.0, np.zeros(len(variance))
+    for way in range(len(expected)):
+        late += chances[way] * late_events(
+            waiting,
+            expected[way],
+            variance,
+            before,
+            owners,
+            switch_s,
+            ready_s,
+            service_rate,
+            slot_s,
+            target_s,
+            inf,
+            inf,
         ).sum()
         if len(surprises):
-            usual = late_events(
-                waiting, events, 1.0, none, before, owners, switch_s, ready_s, service_rate, slot_s, target_s, inf, saved_s
-            ).sum()
-        for one in range(len(surprises)):
-            more = late_events(
+            usual += chances[way] * late_events(
                 waiting,
-                events,
-                surprises[one],
+                expected[way],
                 none,
                 before,
                 owners,
@@ -202,8 +206,22 @@ def mean_late(
                 inf,
                 saved_s,
             ).sum()
-            here += surprise_weights[one] * max(0.0, more - usual)
-        late += shape_weights[shape] * here
+    for way in range(len(surprises)):
+        more = late_events(
+            waiting,
+            surprises[way],
+            none,
+            before,
+            owners,
+            switch_s,
+            ready_s,
+            service_rate,
+            slot_s,
+            target_s,
+            inf,
+            saved_s,
+        ).sum()
+        late += surprise_chances[way] * max(0.0, more - usual)
     return late
 
 
@@ -211,7 +229,6 @@ def mean_late(
 def late_events(
     waiting: Floats,
     expected: Floats,
-    factor: float,
     variance: Floats,
     before: Ints,
     owners: Ints,
@@ -226,7 +243,7 @@ def late_events(
     """Return the expected number of late events of each replica, shape (replicas,).
 
     waiting: events that wait, by age and partition, shape (slots, partitions); row i arrived (slots − i) slots ago.
-    expected: events that will arrive, by slot and partition, shape (slots, partitions); `factor` times as many do.
+    expected: events that will arrive, by slot and partition, shape (slots, partitions).
     variance: of the sum over slots of `expected`, by partition.
     before, owners: replica of each partition now and under the plan, −1 for none. switch_s: until then the one before
     serves what arrives, for its successor has yet to start; 0 where it has not. ready_s: from when the successor serves
@@ -264,11 +281,11 @@ def late_events(
                 moved[replica, slot] += waiting[slot, partition]
         for slot in range(future):
             if late_start and slot * slot_s < switch_s[partition]:
-                coming[before[partition], slot] += factor * expected[slot, partition]
+                coming[before[partition], slot] += expected[slot, partition]
             elif stays or slot * slot_s >= pause_s:
-                coming[replica, slot] += factor * expected[slot, partition]
+                coming[replica, slot] += expected[slot, partition]
             else:
-                held[replica, slot] += factor * expected[slot, partition]
+                held[replica, slot] += expected[slot, partition]
     for replica in range(replicas):
         rate = service_rate[replica]
         pause_s = pause[replica]

@@ -16,6 +16,7 @@ STEPS: Final = 20_000
 """… within so many steps."""
 DEVIATIONS: Final = (1.0, 2.0, 3.0)
 """Headroom that is tried …"""
+HALVINGS: Final = 6
 LEAST_FILL: Final = 0.3
 """… as long as a replica may still be planned to hold this share of its capacity."""
 
@@ -45,6 +46,8 @@ def proposals(now: Situation) -> Iterator[Proposal]:
                 yield placed
                 if (direct := _direct(now, sizes, limit, placed)) is not None:
                     yield direct
+                if pressed and limit == now.capacity:
+                    yield _placed(now, sizes, _level(sizes, count), count)
 
 
 def needed(now: Situation, more: float) -> int:
@@ -52,6 +55,19 @@ def needed(now: Situation, more: float) -> int:
     total = now.sizes.sum()
     grown = now.sizes * (1 + more / total) if total > 0 else now.sizes + more / len(now.sizes)
     return best_fit(grown, now.capacity, len(grown))[1]
+
+
+def _level(sizes: Floats, count: int) -> float:
+    """Return about the least that the fullest of so many replicas can hold."""
+    low = max(float(sizes.max()), float(sizes.sum()) / count)
+    high = 2 * low
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        if best_fit(sizes, middle, len(sizes))[1] <= count:
+            high = middle
+        else:
+            low = middle
+    return high * (1 + ROUNDING)
 
 
 def _limits(now: Situation) -> Iterator[float]:
@@ -67,7 +83,7 @@ def _limits(now: Situation) -> Iterator[float]:
         limit = capacity - deviations * sqrt(dispersion * capacity)
         if capacity * LEAST_FILL < limit < capacity * 0.995:
             yield limit
-    for factor in now.surprises.tolist():
+    for factor in now.headroom.tolist():
         yield capacity / factor
 
 

@@ -22,13 +22,15 @@ class Situation:
     waiting: Floats
     """Events that wait, by age and partition, shape (slots, partitions), the newest slot last."""
     expected: Floats
-    """Events that will arrive, for each way in which they may lie, shape (shapes, slots, partitions)."""
-    shape_weights: Floats
-    """How likely each of these ways is, shape (shapes,)."""
+    """Events that will arrive, for each way in which they may lie, shape (ways, slots, partitions)."""
+    chances: Floats
+    """How likely each of these ways is."""
     surprises: Floats
-    """Times as many may come, shape (surprises,)."""
-    surprise_weights: Floats
+    """The same as far as more may come than is expected, shape (surprises, slots, partitions)."""
+    surprise_chances: Floats
     """How likely each of these is."""
+    headroom: Floats
+    """How many times as many as expected they have, shape (surprises,)."""
     saved_s: float
     """What comes by surprise is seen at the next tick: what is due after that and a change can still be saved."""
     paid_s: float

@@ -1,0 +1,62 @@
+"""By how much more came than was expected: what may come again."""
+
+from collections import deque
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from autoscaler.policies.tail_aware.arrivals import Shape
+from autoscaler.policies.tail_aware.situation import Floats
+
+LOOKED_BACK: Final = 120
+FADING: Final = 0.98
+ALIKE_LOAD: Final = 1.5
+TAILS: Final = (0.02, 0.06, 0.15, 0.35, 0.7)
+NOTHING: Final = 0.01
+
+
+class Surprise(NamedTuple):
+    """More than is expected."""
+
+    chance: float
+    factor: float
+    """Times as many, above 1."""
+    shape: Shape
+    """As they lay when it was so."""
+
+
+class Surprises:
+    """By how much more came than was said, as far as it was about as much that was said."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, float, Floats]] = deque(maxlen=LOOKED_BACK)
+
+    def note(self, said: float, slots: Floats) -> None:
+        """Take in what was said of an interval, events of all partitions, and what came by slot and partition."""
+        if self._seen and self._seen[-1][2].shape != slots.shape:
+            self._seen.clear()
+        self._seen.append((said, float(slots.sum()), slots))
+
+    def ahead(self, expected: float) -> list[Surprise]:
+        """Return what may come where so many events are expected, the worst first."""
+        if not self._seen or expected <= 0:
+            return []
+        said, came = np.array([one[:2] for one in self._seen]).T
+        alike = (said <= expected * ALIKE_LOAD + 1) & (said * ALIKE_LOAD + 1 >= expected)
+        weights = FADING ** np.arange(len(said) - 1, -1, -1.0)
+        weights = np.where(alike, weights, weights / max(1.0, float(weights[~alike].sum())))
+        weights = weights / max(1.0, weights.sum())
+        more = np.maximum(0.0, came - said)
+        order = np.argsort(-more, kind="stable")
+        above = np.cumsum(weights[order])
+        found = []
+        least = 0.0
+        for most in TAILS:
+            inside = np.clip(np.minimum(above, most) - np.maximum(above - weights[order], least), 0.0, None)
+            chance = float(inside.sum())
+            mean = float((inside * more[order]).sum() / chance) if chance > 0 else 0.0
+            if mean > max(1.0, NOTHING * expected):
+                nearest = order[np.argmin(np.where(inside > 0, np.abs(more[order] - mean), np.inf))]
+                found.append(Surprise(chance, 1 + mean / expected, Shape.of(self._seen[nearest][2])))
+            least = most
+        return found

@@ -93,6 +93,11 @@ class GroupObservation:
     """From the request of a replica until it could serve, as far as the world knows beforehand, seconds."""
     commit_age_s: float = 0.0
     """How old the commits are that lag is counted from: what was done since still counts as lag, seconds."""
+    stops_all: bool = False
+    """Whether a change of owners stops every partition for t_r, not just those that move."""
+    late: int | None = None
+    """Events that replicas have finished later than W since the observation before, by their own reports; None: nobody
+    says so."""
     recent: RecentArrivals | None = field(default=None, compare=False)
     """Where the world samples offsets between ticks; None: it does not."""
 

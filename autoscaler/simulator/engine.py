@@ -31,11 +31,13 @@ NOBODY: Final = NONE
 class Engine(EventServer):
     """Serves on the loops of `kernel`, at machine speed and in bounded memory."""
 
-    def __init__(self, partitions: int, service: ServiceTimes, *, poll_events: int = 1) -> None:
+    def __init__(
+        self, partitions: int, service: ServiceTimes, *, poll_events: int = 1, target_us: int = NEVER
+    ) -> None:
         """Raise ValueError for less than one partition or one event."""
         if partitions < 1 or poll_events < 1:
             raise ValueError(f"{partitions} partitions and polls of {poll_events} events: both must be at least 1")
-        super().__init__(partitions, service, poll_events)
+        super().__init__(partitions, service, poll_events=poll_events, target_us=target_us)
         self._limited = bool(service.limit_gaps_us)
         self._commanded = False
         """Commands were given that have not been carried out: that is done once for all of one moment."""
@@ -153,8 +155,7 @@ class Engine(EventServer):
             served.started_us[event - first] = outcome.started_us[0]
             served.done_us[event - first] = outcome.done_us[0]
             served.replica[event - first] = outcome.replica[0]
-        self._collected.append(served)
-        self._collected_until = end
+        self._put_aside(served)
 
     def _check_alive(self, replica: int) -> None:
         if not (0 <= replica < len(self._replicas) and self._replicas["alive"][replica]):

@@ -95,7 +95,7 @@ class SimulatedGroup:
 
     def observe(self) -> GroupObservation:
         """Look at offsets and members. Raises NotReadyError at the share of moments at which nothing can be seen."""
-        loads, recent = self._sight.see()
+        seen = self._sight.see()
         if self._settings.observation_loss and self._loss.random() < self._settings.observation_loss:
             raise NotReadyError("offsets: the brokers did not answer")
         if not self._rates.alike:
@@ -105,7 +105,7 @@ class SimulatedGroup:
             self._replicas = None
         return GroupObservation(
             at_s=self._engine.now_us / 1e6,
-            partitions=loads,
+            partitions=seen.loads,
             replicas=self.replicas,
             assignment=self._placement.aim,
             service_rate=self._rates.group,
@@ -113,7 +113,9 @@ class SimulatedGroup:
             overhead_s=self._settings.planned_overhead_s,
             startup_s=self._settings.told_startup_s,
             commit_age_s=self._settings.told_commit_age_s,
-            recent=recent,
+            stops_all=self._settings.delivery.stops_all,
+            late=seen.late,
+            recent=seen.recent,
         )
 
     def apply(self, decision: Decision) -> None:

@@ -34,8 +34,10 @@ Heap = NDArray[np.int64]
 class Pool(EventServer):
     """Serves as `Engine` does, except that replicas join and leave; nothing is attached."""
 
-    def __init__(self, partitions: int, service: ServiceTimes, *, whole_batches: bool = False) -> None:
-        super().__init__(partitions, service)
+    def __init__(
+        self, partitions: int, service: ServiceTimes, *, whole_batches: bool = False, target_us: int = NEVER
+    ) -> None:
+        super().__init__(partitions, service, target_us=target_us)
         self._whole_batches = whole_batches
         self._free = np.empty(0, np.int64)
         """Numbers of the members as a heap: who is free first stands first."""
@@ -128,8 +130,7 @@ class Pool(EventServer):
         commit_all(*self._state(), self._now_us)  # chains lead to unfinished events then
         events, first = self._events, self._collected_until
         end = first_unfinished(events.rows, events.base, first, events.loaded, self._now_us)
-        self._collected.append(events.outcomes(first, end))
-        self._collected_until = end
+        self._put_aside(events.outcomes(first, end))
 
 
 @compiled

@@ -94,6 +94,11 @@ class DeliverySettings(ShareGroups):
     """Incremental: from a decision until the owner of a partition that moves stops serving it."""
 
     @property
+    def stops_all(self) -> bool:
+        """A change of owners stops every replica."""
+        return self.delivery is Delivery.EAGER
+
+    @property
     def own_rebalance_time_s(self) -> float:
         """t_r that the delivery itself stands for: what a partition that moves is not served for, seconds."""
         return self.pause_s if self.delivery is Delivery.INCREMENTAL else self.rebalance_time_s
@@ -143,6 +148,8 @@ class SimulationSettings(Observing):
     stop_s: float = setting(0.0, "s", least=0)
     """From the plan that no longer names a replica until it is gone, if it has nothing to finish then: so long it is
     paid."""
+    latency_target_s: float = setting(0.5, "s", above=0)
+    """W: replicas report what they finish later."""
     decision_interval_s: float = setting(1.0, "s", above=0)
     """Time between two ticks."""
     tick_offset_s: float = setting(0.1, "s", least=0)

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Mapping
 from math import floor
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,25 @@ Owner = Callable[[int], tuple[int, str]]
 """Partition → number and name of the replica that serves it."""
 Slots = Callable[[NDArray[np.int64]], NDArray[np.int64]]
 """Edges (µs) → events between each and the next, shape (slots, partitions)."""
+
+
+class Seen(NamedTuple):
+    """What a look tells."""
+
+    loads: tuple[PartitionLoad, ...]
+    """By partition."""
+    recent: RecentArrivals
+    """Of the interval before it."""
+    late: int
+    """Events finished too late since the look that was seen before."""
+
+
+class _Look(NamedTuple):
+    at_us: int
+    lag: NDArray[np.int64]
+    """By partition."""
+    late: int
+    """Since the start of the run."""
 
 
 class CommitClocks:
@@ -70,8 +89,9 @@ class Sight:
         self._slot_s = self._interval_us / self._count / 1e6
         self._between = settings.slots_between
         self._delay_us = round(settings.observation_delay_s * 1e6)
-        self._looks: deque[tuple[int, NDArray[np.int64]]] = deque()
-        """When, µs, and lag by partition."""
+        self._looks: deque[_Look] = deque()
+        self._late = 0
+        """Of the look that was seen last."""
         self._commits: deque[tuple[list[NDArray[np.int64]], Mapping[str, float]]] = deque()
         """As they were at the moments that each of the looks to come may see, and their known ages by replica, where
         looks see them late."""
@@ -90,23 +110,26 @@ class Sight:
 
     def look(self) -> None:
         """Read the offsets as they are now; commits as they were noted, where they were."""
-        self._looks.append((self._counters.now_us, self._counters.produced() - self._committed()))
+        counters = self._counters
+        lag = counters.produced() - self._committed()
+        self._looks.append(_Look(counters.now_us, lag, counters.late()))
 
-    def see(self) -> tuple[tuple[PartitionLoad, ...], RecentArrivals]:
-        """Return the newest look that is old enough: loads by partition, and the arrivals of the interval before it.
+    def see(self) -> Seen:
+        """Return the newest look that is old enough.
 
         Whoever wants to see at t must have let look at t − delay, or at the start where that is later.
         """
         if not self._delay_us:
             self.look()
         latest_us = max(0, self._counters.now_us - self._delay_us)
-        while len(self._looks) > 1 and self._looks[1][0] <= latest_us:
+        while len(self._looks) > 1 and self._looks[1].at_us <= latest_us:
             self._looks.popleft()
-        at_us, lag = self._looks[0]
+        at_us, lag, late = self._looks[0]
+        newly, self._late = late - self._late, late
         counts = self._slots(self._edges_us(at_us))
         rates = (np.add.reduce(counts) / (self._interval_us / 1e6)).tolist()
         loads = tuple(map(PartitionLoad, range(len(rates)), rates, lag.tolist()))
-        return loads, RecentArrivals(self._slot_s, counts)
+        return Seen(loads, RecentArrivals(self._slot_s, counts), newly)
 
     def _edges_us(self, until_us: int) -> NDArray[np.int64]:
         """Return where the slots of the interval that ends at `until_us` begin, and the end."""

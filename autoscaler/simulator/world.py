@@ -26,13 +26,14 @@ class World:
         self.agenda = Agenda()
         self.handovers: list[Handover] = []
         """Those that are complete, in order of time."""
+        target_us = round(settings.latency_target_s * 1e6)
         self.engine: Engine | Pool
         delivery: PlanDelivery
         if settings.delivery.delivery is Delivery.SHARE:
-            pool = Pool(workload.partitions, service, whole_batches=settings.delivery.whole_batches)
+            pool = Pool(workload.partitions, service, whole_batches=settings.delivery.whole_batches, target_us=target_us)
             self.engine, delivery = pool, Share(pool, self.agenda)
         else:
-            engine = Engine(workload.partitions, service, poll_events=settings.poll_events)
+            engine = Engine(workload.partitions, service, poll_events=settings.poll_events, target_us=target_us)
             completed = self.handovers.append if keep else _forget
             self.engine = engine
             delivery = make_delivery(settings.delivery, engine, self.agenda, completed, settings.seed)

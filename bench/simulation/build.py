@@ -37,6 +37,7 @@ def settings_of(scenario: Scenario) -> SimulationSettings:
             ),
             **picked(world, Observing),
             startup_s=None if world.startup_s == "gke" else world.startup_s,
+            latency_target_s=scenario.target.latency_target_s,
             decision_interval_s=scaling.decision_interval_s,
             tick_offset_s=scaling.tick_offset_s,
             initial_replicas=scaling.initial_replicas,

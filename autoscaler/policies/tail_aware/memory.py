@@ -17,6 +17,10 @@ LEAST_SHARE: Final = 1e-5
 """Of late events: a promise of 100 % is kept as one of 99.999 %."""
 KEPT: Final = 0.9998
 """Of the account, from tick to tick: at one a second, the last hour and a half count."""
+SMOOTHED: Final = 0.8
+GAIN: Final = 1.0
+MOST_AT_ONCE: Final = 0.05
+MOST_DOUBT: Final = 0.7
 FLAPPING_S: Final = 10.0
 """A replica that is started so soon after one was stopped should not have been stopped: the group flaps."""
 FIRST_S: Final = 1.0
@@ -49,6 +53,27 @@ class Budget:
         """
         allowed = max(1.0, self.allowed_share * self._events)
         return float(min(SCARCEST, max(CHEAPEST, (2 * (self._late + more) / allowed) ** 3)))
+
+
+class Doubt:
+    """How far replicas are from what is believed of them, by events that were late and should not have been.
+
+    An integral: it grows by what is reported beyond what a replay of the interval explains, and fades as far as half of
+    what may be late would pay for it.
+    """
+
+    def __init__(self, allowed_share: float) -> None:
+        self._allowed_share = allowed_share
+        self._excess = 0.0
+        self.value = 0.0
+        """Replicas are taken to be slower by a factor of e^value."""
+
+    def learn(self, reported: float, explained: float, events: float) -> None:
+        """Take in the late events of one interval, and how many were served."""
+        self._excess = max(0.0, SMOOTHED * self._excess + reported - explained)
+        share = (1 - SMOOTHED) * self._excess / max(1.0, events)
+        step = GAIN * (min(share, MOST_AT_ONCE) - self._allowed_share / 2)
+        self.value = min(MOST_DOUBT, max(0.0, self.value + step))
 
 
 class Patience:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
-from math import ceil
+from math import ceil, exp
 
 import numpy as np
 
@@ -13,8 +13,8 @@ from autoscaler.policies.planning import change, hold, number
 from autoscaler.policies.settings import PolicySettings
 from autoscaler.policies.tail_aware.arrivals import ArrivalHistory, Shape, uncommitted_left_out
 from autoscaler.policies.tail_aware.forecast import Demand
-from autoscaler.policies.tail_aware.memory import Budget, Handovers, Patience, StartUps
-from autoscaler.policies.tail_aware.prediction import capacity_of, late_already, late_for_certain, predicted
+from autoscaler.policies.tail_aware.memory import Budget, Doubt, Handovers, Patience, StartUps
+from autoscaler.policies.tail_aware.prediction import capacity_of, late_already, late_for_certain, late_until, predicted
 from autoscaler.policies.tail_aware.proposals import needed, proposals
 from autoscaler.policies.tail_aware.situation import Candidate, Floats, Situation, outlook
 from contracts.settings import Settings, setting
@@ -56,6 +56,7 @@ class TailAware:
         self._history = ArrivalHistory()
         self._demand = Demand()
         self._budget = Budget(settings.percentile)
+        self._doubt = Doubt(self._budget.allowed_share)
         self._handovers = Handovers()
         self._startups = StartUps()
         self._patience = Patience(self.options.patience_s)
@@ -69,17 +70,19 @@ class TailAware:
         now = self._forecast(observation)
         found = [predicted(now, plan) for plan in proposals(now)]
         chosen = self._choose(observation, now, found)
-        self._book(now, chosen)
+        self._book(now, chosen, observation.late)
         return self._decision(observation, now, chosen, found)
 
-    def _book(self, now: Situation, chosen: Candidate) -> None:
-        """Book the late ones of the last interval: those that were served since, and those that still wait."""
+    def _book(self, now: Situation, chosen: Candidate, reported: int | None) -> None:
+        """Book the late ones of the last interval: as replicas report them; else those that a replay tells of."""
         arrived = self._history.last
         late = late_for_certain(now, chosen, arrived)
         if self._before is not None and len(self._before[0].owners) == len(now.owners):
             late += late_already(*self._before, arrived)
+            if reported is not None:
+                self._doubt.learn(reported, late_until(*self._before, arrived), now.arrived)
         self._before = now, chosen
-        self._budget.book(late, now.arrived)
+        self._budget.book(late if reported is None else reported, now.arrived)
 
     def _forecast(self, observation: GroupObservation) -> Situation:
         """Learn from the tick; return what waits, what is expected, and what plans are compared by."""
@@ -105,7 +108,9 @@ class TailAware:
         owners = np.array(
             [index.get(observation.assignment.get(load.partition, ""), -1) for load in observation.partitions], np.int64
         )
-        rates = np.array([one.service_rate or observation.service_rate for one in observation.replicas])
+        slower = exp(-self._doubt.value)
+        typical_rate = observation.service_rate * slower
+        rates = slower * np.array([one.service_rate or observation.service_rate for one in observation.replicas])
         lag = np.array([float(load.lag) for load in observation.partitions])
         return Situation(
             arrived=float(counts.sum()),
@@ -124,14 +129,15 @@ class TailAware:
             owners=owners,
             in_handover_s=self._handovers.remaining_s(observation),
             rates=rates,
-            typical_rate=observation.service_rate,
+            typical_rate=typical_rate,
             capacity=sum(
-                one.weight * capacity_of(one.together, observation.service_rate, history.slot_s, target_s)
+                one.weight * capacity_of(one.together, typical_rate, history.slot_s, target_s)
                 for one in shapes
             ),
             slot_s=history.slot_s,
             target_s=target_s,
             pause_s=observation.rebalance_time_s,
+            stops_all=observation.stops_all,
             start_s=ahead.start_s,
             late_price_s=options.price / (observation.service_rate * self._budget.allowed_share),
             scarcity=self._budget.scarcity,

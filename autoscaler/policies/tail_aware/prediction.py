@@ -78,6 +78,11 @@ def late_for_certain(now: Situation, chosen: Proposal, arrived: Floats) -> float
     return max(0.0, with_them - _late(now, chosen, before, arrived[:0], 0 * now.variance))
 
 
+def late_until(then: Situation, chosen: Proposal, arrived: Floats) -> float:
+    """Return how many events were late by the end of the interval that began `then`, under what was chosen then."""
+    return _late(then, chosen, then.waiting, arrived, 0 * then.variance, len(arrived) * then.slot_s)
+
+
 def late_already(then: Situation, chosen: Proposal, arrived: Floats) -> float:
     """Return how many of the events that arrived after `then` were served since, too late, under what was chosen then.
 
@@ -142,7 +147,10 @@ def _late(
 def _carried_out(now: Situation, plan: Proposal) -> tuple[Floats, Floats, Floats]:
     """Return switch_s and ready_s of each partition, and μ of each replica, as `late_events` takes them."""
     switch_s = np.where(plan.owners >= len(now.rates), now.start_s, 0.0)
-    ready_s = np.where(plan.owners == now.owners, now.in_handover_s, switch_s + now.pause_s)
+    moves = plan.owners != now.owners
+    ready_s = np.where(moves, switch_s + now.pause_s, now.in_handover_s)
+    if now.stops_all and moves.any():
+        ready_s = np.maximum(ready_s, now.pause_s)
     return switch_s, ready_s, rates_of(now, plan.replicas)
 
 

@@ -54,6 +54,8 @@ class Situation:
     """W less what is lost to anything but waiting and serving."""
     pause_s: float
     """Of a partition that moves."""
+    stops_all: bool
+    """All partitions pause when one moves."""
     start_s: float
     """Until a replica that is asked for now can serve: so far into `expected` the present owners do."""
     late_price_s: float

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from autoscaler.model import GroupObservation
 
-SCARCEST: Final = 4.0
+SCARCEST: Final = 16.0
 """A late event is never worth more than so many times its price: a budget that is overspent cannot be won back by
 paying any price for the events that follow."""
 CHEAPEST: Final = 0.5

@@ -122,7 +122,7 @@ class TailAware:
             surprises=np.array([one.factor * lying_so(one.shape) for one in surprises]).reshape(-1, slots, len(owners)),
             surprise_chances=np.array([one.chance for one in surprises]),
             headroom=np.array([one.factor for one in surprises]),
-            saved_s=history.interval_s + observation.rebalance_time_s + ahead.start_s,
+            saved_s=history.interval_s + observation.rebalance_time_s + ahead.start_s + 0.5 * target_s,
             paid_s=ahead.near_s,
             variance=self._demand.variance(),
             sizes=np.maximum(demand[0], demand[-1]),

@@ -44,7 +44,8 @@ class Surprises:
         said, came = np.array([one[:2] for one in self._seen]).T
         alike = (said <= expected * ALIKE_LOAD + 1) & (said * ALIKE_LOAD + 1 >= expected)
         weights = FADING ** np.arange(len(said) - 1, -1, -1.0)
-        weights = np.where(alike, weights, weights / max(1.0, float(weights[~alike].sum())))
+        others = max(1.0, float(weights[~alike].sum())) * (1 + float(weights[alike].sum()))
+        weights = np.where(alike, weights, weights / others)
         weights = weights / max(1.0, weights.sum())
         more = np.maximum(0.0, came - said)
         order = np.argsort(-more, kind="stable")

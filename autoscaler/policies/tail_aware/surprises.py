@@ -12,6 +12,7 @@ LOOKED_BACK: Final = 120
 FADING: Final = 0.98
 ALIKE_LOAD: Final = 1.5
 TAILS: Final = (0.02, 0.06, 0.15, 0.35, 0.7)
+OUTLIER: Final = 2.0
 NOTHING: Final = 0.01
 
 
@@ -48,6 +49,10 @@ class Surprises:
         weights = np.where(alike, weights, weights / others)
         weights = weights / max(1.0, weights.sum())
         more = np.maximum(0.0, came - said)
+        largest = np.argsort(-np.where(alike, more, -1.0), kind="stable")[:2]
+        if alike.any():
+            second = more[largest[1]] if len(largest) > 1 and alike[largest[1]] else 0.0
+            more[largest[0]] = min(more[largest[0]], OUTLIER * second)
         order = np.argsort(-more, kind="stable")
         above = np.cumsum(weights[order])
         found = []

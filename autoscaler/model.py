@@ -34,6 +34,8 @@ class Replica:
     ready: bool
     service_rate: float | None = None
     """Its own μ, events/s, as far as it is known to differ; None: as the group's."""
+    late: int | None = None
+    """Events that it has finished later than W since the observation before, by its own report; None: it does not say."""
     silent_s: float = 0.0
     """For how long it should have said something and has not, in seconds; 0: it reports. Whether it serves is unknown
     then: at best it does, at worst nothing."""
@@ -95,9 +97,6 @@ class GroupObservation:
     """How old the commits are that lag is counted from: what was done since still counts as lag, seconds."""
     stops_all: bool = False
     """Whether a change of owners stops every partition for t_r, not just those that move."""
-    late: int | None = None
-    """Events that replicas have finished later than W since the observation before, by their own reports; None: nobody
-    says so."""
     recent: RecentArrivals | None = field(default=None, compare=False)
     """Where the world samples offsets between ticks; None: it does not."""
 

@@ -1,5 +1,6 @@
 """The simulated side of the ConsumerGroup port: observe by counting, act by telling the delivery."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -106,7 +107,7 @@ class SimulatedGroup:
         return GroupObservation(
             at_s=self._engine.now_us / 1e6,
             partitions=seen.loads,
-            replicas=self.replicas,
+            replicas=tuple(map(partial(_reporting, late=seen.late.tolist()), self.members.planned, self.replicas)),
             assignment=self._placement.aim,
             service_rate=self._rates.group,
             rebalance_time_s=self._settings.told_rebalance_time_s,
@@ -114,7 +115,6 @@ class SimulatedGroup:
             startup_s=self._settings.told_startup_s,
             commit_age_s=self._settings.told_commit_age_s,
             stops_all=self._settings.delivery.stops_all,
-            late=seen.late,
             recent=seen.recent,
         )
 
@@ -234,3 +234,8 @@ class SimulatedGroup:
                 moved=count,
             )
         )
+
+
+def _reporting(member: Member, replica: Replica, late: list[int]) -> Replica:
+    """Return the replica with what it says it has finished too late; one that was not there at the look has nothing."""
+    return replace(replica, late=late[member.number] if member.number < len(late) else 0)

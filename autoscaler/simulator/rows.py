@@ -174,8 +174,8 @@ class EventServer(ABC):
     ) -> None:
         """target_us: events that take longer are counted as late."""
         self._target_us = target_us
-        self._late = 0
-        """Of the events whose outcomes were put aside."""
+        self._late = np.zeros(0, np.int64)
+        """Of the events whose outcomes were put aside, by replica."""
         self._times = service
         self._service = service_rows(service, poll_events)
         self._partitions: Rows = np.zeros(partitions, PARTITION)
@@ -224,23 +224,28 @@ class EventServer(ABC):
         collected, self._collected = self._collected, []
         return Served.joined(collected, first)
 
-    def late(self) -> int:
-        """Return how many events were finished too late until now."""
+    def late(self) -> NDArray[np.int64]:
+        """Return how many events each replica finished too late until now."""
         self._collect()
         rows = self._events.rows[self._collected_until - self._events.base : self._events.loaded - self._events.base]
-        late = rows["done_us"] - rows["intended_us"] > self._target_us
-        return self._late + int(np.count_nonzero(late & (rows["done_us"] <= self._now_us)))
+        late = (rows["done_us"] <= self._now_us) & (rows["done_us"] - rows["intended_us"] > self._target_us)
+        return self._more_late(rows["replica"][late])
 
     @abstractmethod
     def _collect(self) -> None:
         """Put the outcomes of what has been finished aside, so that its rows may be used again."""
+
+    def _more_late(self, replicas: NDArray[np.int32]) -> NDArray[np.int64]:
+        counts = np.bincount(replicas, minlength=len(self._replicas))
+        counts[: len(self._late)] += self._late
+        return counts
 
     def _put_aside(self, served: Served) -> None:
         first, self._collected_until = self._collected_until, served.first + len(served.done_us)
         intended_us = self._events.rows[first - self._events.base : self._collected_until - self._events.base][
             "intended_us"
         ]
-        self._late += int(np.count_nonzero(served.done_us - intended_us > self._target_us))
+        self._late = self._more_late(served.replica[served.done_us - intended_us > self._target_us])
         self._collected.append(served)
 
     def _state(self) -> tuple[Rows, int, Rows, Rows]:

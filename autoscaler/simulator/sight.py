@@ -31,16 +31,16 @@ class Seen(NamedTuple):
     """By partition."""
     recent: RecentArrivals
     """Of the interval before it."""
-    late: int
-    """Events finished too late since the look that was seen before."""
+    late: NDArray[np.int64]
+    """Events finished too late since the look that was seen before, by replica."""
 
 
 class _Look(NamedTuple):
     at_us: int
     lag: NDArray[np.int64]
     """By partition."""
-    late: int
-    """Since the start of the run."""
+    late: NDArray[np.int64]
+    """By replica, since the start of the run."""
 
 
 class CommitClocks:
@@ -90,7 +90,7 @@ class Sight:
         self._between = settings.slots_between
         self._delay_us = round(settings.observation_delay_s * 1e6)
         self._looks: deque[_Look] = deque()
-        self._late = 0
+        self._late = np.zeros(0, np.int64)
         """Of the look that was seen last."""
         self._commits: deque[tuple[list[NDArray[np.int64]], Mapping[str, float]]] = deque()
         """As they were at the moments that each of the looks to come may see, and their known ages by replica, where
@@ -125,7 +125,9 @@ class Sight:
         while len(self._looks) > 1 and self._looks[1].at_us <= latest_us:
             self._looks.popleft()
         at_us, lag, late = self._looks[0]
-        newly, self._late = late - self._late, late
+        newly = late.copy()
+        newly[: len(self._late)] -= self._late
+        self._late = late
         counts = self._slots(self._edges_us(at_us))
         rates = (np.add.reduce(counts) / (self._interval_us / 1e6)).tolist()
         loads = tuple(map(PartitionLoad, range(len(rates)), rates, lag.tolist()))

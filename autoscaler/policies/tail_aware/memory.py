@@ -1,6 +1,9 @@
 """What the policy remembers from tick to tick: late events, stops that were taken back, handovers, start-ups."""
 
 from collections import deque
+from collections.abc import Collection
+from math import exp
+from statistics import median_low
 from typing import Final
 
 import numpy as np
@@ -56,24 +59,40 @@ class Budget:
 
 
 class Doubt:
-    """How far replicas are from what is believed of them, by events that were late and should not have been.
+    """How much slower replicas are than is believed of them, by events that were late and should not have been.
 
-    An integral: it grows by what is reported beyond what a replay of the interval explains, and fades as far as half of
-    what may be late would pay for it.
+    An integral for each: it grows by what is reported beyond what a replay of the interval explains, and fades as far
+    as half of what may be late would pay for it.
     """
 
     def __init__(self, allowed_share: float) -> None:
         self._allowed_share = allowed_share
-        self._excess = 0.0
-        self.value = 0.0
-        """Replicas are taken to be slower by a factor of e^value."""
+        self._excess: dict[str, float] = {}
+        self._values: dict[str, float] = {}
 
-    def learn(self, reported: float, explained: float, events: float) -> None:
-        """Take in the late events of one interval, and how many were served."""
-        self._excess = max(0.0, SMOOTHED * self._excess + reported - explained)
-        share = (1 - SMOOTHED) * self._excess / max(1.0, events)
+    def learn(self, replica: str, reported: float, explained: float, events: float) -> None:
+        """Take in the late events of one interval, and how many it got of those that came."""
+        self._excess[replica] = excess = max(0.0, SMOOTHED * self._excess.get(replica, 0.0) + reported - explained)
+        share = (1 - SMOOTHED) * excess / max(1.0, events)
         step = GAIN * (min(share, MOST_AT_ONCE) - self._allowed_share / 2)
-        self.value = min(MOST_DOUBT, max(0.0, self.value + step))
+        self._values[replica] = min(MOST_DOUBT, max(0.0, self._values.get(replica, self.typical) + step))
+
+    def keep(self, replicas: Collection[str]) -> None:
+        """Forget all but these; what they have in common stays."""
+        gone = self._values.keys() - replicas
+        if len(gone) < len(self._values):
+            for name in gone:
+                del self._values[name]
+                self._excess.pop(name, None)
+
+    @property
+    def typical(self) -> float:
+        """That of a replica of which nothing is known: of most others at least so much."""
+        return median_low(self._values.values()) if self._values else 0.0
+
+    def slower(self, replica: str) -> float:
+        """Return the factor on its μ."""
+        return exp(-self._values.get(replica, self.typical))
 
 
 class Patience:

@@ -62,6 +62,8 @@ class TailAware:
         self._patience = Patience(self.options.patience_s)
         self._before: tuple[Situation, Candidate] | None = None
         """The tick before, and what was chosen then."""
+        self._numbers: dict[str, int] = {}
+        """Replicas by name, as they are numbered there."""
 
     def decide(self, observation: GroupObservation) -> Decision:
         """Return the cheapest plan; a hold where that is the present one."""
@@ -70,19 +72,29 @@ class TailAware:
         now = self._forecast(observation)
         found = [predicted(now, plan) for plan in proposals(now)]
         chosen = self._choose(observation, now, found)
-        self._book(now, chosen, observation.late)
+        self._book(now, chosen, observation)
         return self._decision(observation, now, chosen, found)
 
-    def _book(self, now: Situation, chosen: Candidate, reported: int | None) -> None:
+    def _book(self, now: Situation, chosen: Candidate, observation: GroupObservation) -> None:
         """Book the late ones of the last interval: as replicas report them; else those that a replay tells of."""
         arrived = self._history.last
         late = late_for_certain(now, chosen, arrived)
         if self._before is not None and len(self._before[0].owners) == len(now.owners):
             late += late_already(*self._before, arrived)
-            if reported is not None:
-                self._doubt.learn(reported, late_until(*self._before, arrived), now.arrived)
+            self._compare(observation, self._before, arrived)
         self._before = now, chosen
-        self._budget.book(late if reported is None else reported, now.arrived)
+        told = [one.late for one in observation.replicas if one.late is not None]
+        self._budget.book(sum(told) if len(told) == len(observation.replicas) else late, now.arrived)
+
+    def _compare(self, observation: GroupObservation, before: tuple[Situation, Candidate], arrived: Floats) -> None:
+        """Learn from what replicas report beyond what the interval explains."""
+        self._doubt.keep(observation.replica_names)
+        explained, counts, owners = late_until(*before, arrived), arrived.sum(axis=0), before[1].owners
+        for replica in observation.replicas:
+            number = self._numbers.get(replica.name)
+            if replica.late is not None and number is not None and number < len(explained):
+                got = float(counts[owners == number].sum())
+                self._doubt.learn(replica.name, replica.late, float(explained[number]), got)
 
     def _forecast(self, observation: GroupObservation) -> Situation:
         """Learn from the tick; return what waits, what is expected, and what plans are compared by."""
@@ -108,9 +120,10 @@ class TailAware:
         owners = np.array(
             [index.get(observation.assignment.get(load.partition, ""), -1) for load in observation.partitions], np.int64
         )
-        slower = exp(-self._doubt.value)
-        typical_rate = observation.service_rate * slower
-        rates = slower * np.array([one.service_rate or observation.service_rate for one in observation.replicas])
+        typical_rate = observation.service_rate * exp(-self._doubt.typical)
+        rates = np.array(
+            [(one.service_rate or observation.service_rate) * self._doubt.slower(one.name) for one in observation.replicas]
+        )
         lag = np.array([float(load.lag) for load in observation.partitions])
         return Situation(
             arrived=float(counts.sum()),
@@ -170,6 +183,7 @@ class TailAware:
         names = list(observation.replica_names)
         fresh = fresh_names(self.settings.replica_prefix, {*names, *observation.assignment.values()})
         names += islice(fresh, max(0, max(chosen.replicas) + 1 - len(names)))
+        self._numbers = {name: number for number, name in enumerate(names)}
         owners = {
             load.partition: names[owner]
             for load, owner in zip(observation.partitions, chosen.owners.tolist(), strict=True)

@@ -78,9 +78,12 @@ def late_for_certain(now: Situation, chosen: Proposal, arrived: Floats) -> float
     return max(0.0, with_them - _late(now, chosen, before, arrived[:0], 0 * now.variance))
 
 
-def late_until(then: Situation, chosen: Proposal, arrived: Floats) -> float:
-    """Return how many events were late by the end of the interval that began `then`, under what was chosen then."""
-    return _late(then, chosen, then.waiting, arrived, 0 * then.variance, len(arrived) * then.slot_s)
+def late_until(then: Situation, chosen: Proposal, arrived: Floats) -> Floats:
+    """Return how many events were late at each replica by the end of the interval that began `then`.
+
+    Under what was chosen then; arrived: events by slot and partition of that interval.
+    """
+    return _late_by_replica(then, chosen, then.waiting, arrived, 0 * then.variance, len(arrived) * then.slot_s)
 
 
 def late_already(then: Situation, chosen: Proposal, arrived: Floats) -> float:
@@ -126,8 +129,14 @@ def _lasts(now: Situation, plan: Proposal) -> bool:
 def _late(
     now: Situation, plan: Proposal, waiting: Floats, expected: Floats, variance: Floats, until_s: float = inf
 ) -> float:
+    return float(_late_by_replica(now, plan, waiting, expected, variance, until_s).sum())
+
+
+def _late_by_replica(
+    now: Situation, plan: Proposal, waiting: Floats, expected: Floats, variance: Floats, until_s: float
+) -> Floats:
     switch_s, ready_s, rates = _carried_out(now, plan)
-    late = late_events(
+    return late_events(
         waiting,
         expected,
         variance,
@@ -141,7 +150,6 @@ def _late(
         until_s,
         inf,
     )
-    return float(late.sum())
 
 
 def _carried_out(now: Situation, plan: Proposal) -> tuple[Floats, Floats, Floats]:

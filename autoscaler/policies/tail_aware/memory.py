@@ -14,7 +14,7 @@ from autoscaler.model import GroupObservation
 SCARCEST: Final = 16.0
 """A late event is never worth more than so many times its price: a budget that is overspent cannot be won back by
 paying any price for the events that follow."""
-CHEAPEST: Final = 0.5
+CHEAPEST: Final = 0.25
 """Nor less than this: what of the budget is not spent is lost."""
 LEAST_SHARE: Final = 1e-5
 """Of late events: a promise of 100 % is kept as one of 99.999 %."""

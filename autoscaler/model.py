@@ -34,11 +34,11 @@ class Replica:
     ready: bool
     service_rate: float | None = None
     """Its own μ, events/s, as far as it is known to differ; None: as the group's."""
-    late: int | None = None
-    """Events that it has finished later than W since the observation before, by its own report; None: it does not say."""
     silent_s: float = 0.0
     """For how long it should have said something and has not, in seconds; 0: it reports. Whether it serves is unknown
     then: at best it does, at worst nothing."""
+    late: int | None = None
+    """Events that it has finished later than W since the observation before, as it reports; None: it does not say."""
 
     @property
     def surely_ready(self) -> bool:

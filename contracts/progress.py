@@ -90,6 +90,8 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """Events served."""
     busy_us: int
     """Time spent serving them, waiting for input left out."""
+    late: int | None = None
+    """Events that were done more than W after they had been fetched, by its own clock alone; None: not counted."""
     rebalances: int
     """Rounds it took part in."""
     at_us: int

@@ -192,6 +192,7 @@ class LiveAutoscaler:
             service_rates=ServiceRates(1 / settings.service_time_s),
             rebalances=self._rebalances,
             places_itself=bool(settings.runtime),
+            stops_all=not settings.runtime and settings.delivery is Delivery.EAGER,
             overhead_s=settings.overhead_s,
             startup_s=settings.startup_s,
             commit_age_s=settings.commit_age_s,

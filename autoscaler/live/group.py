@@ -26,6 +26,7 @@ class LiveGroup:
     """A consumer group on Kafka whose replicas are ours to start and stop. Implements autoscaler.ports.ConsumerGroup.
 
     places_itself: the group obeys no plan but for the count; who owns what is known as far as its members report it.
+    stops_all: every change of owners stops every replica.
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class LiveGroup:
         service_rates: ServiceRates,
         rebalances: Rebalances,
         places_itself: bool = False,
+        stops_all: bool = False,
         overhead_s: float = 0.0,
         startup_s: float = 0.0,
         commit_age_s: float = 0.0,
@@ -51,6 +53,7 @@ class LiveGroup:
         self._service_rates = service_rates
         self._rebalances = rebalances
         self._places_itself = places_itself
+        self._stops_all = stops_all
         self._overhead_s = overhead_s
         self._startup_s = startup_s
         self._commit_age_s = commit_age_s
@@ -62,6 +65,8 @@ class LiveGroup:
         """Who is taken to be ready and has not reported lately → for how long, seconds."""
         self._replacing = ""
         """Who was hung, until it is back."""
+        self._late: dict[str, tuple[str, int]] = {}
+        """Replica → incarnation, and how many events it had finished too late when it was last asked."""
 
     @property
     def in_force(self) -> PlanRecord | None:
@@ -134,7 +139,13 @@ class LiveGroup:
         names = [name for name in self._scaler.requested if name in wanted.replicas]
         self._learn(names)
         replicas = tuple(
-            Replica(name, self._scaler.ready(name), self._service_rates.own(name), self._silent.get(name, 0.0))
+            Replica(
+                name,
+                self._scaler.ready(name),
+                self._service_rates.own(name),
+                self._silent.get(name, 0.0),
+                self._late_since(name),
+            )
             for name in names
         )
         return GroupObservation(
@@ -147,6 +158,7 @@ class LiveGroup:
             overhead_s=self._overhead_s,
             startup_s=self._startup_s,
             commit_age_s=self._commit_age_s,
+            stops_all=self._stops_all,
             recent=self._loads.recent(),
         )
 
@@ -253,6 +265,15 @@ class LiveGroup:
                 self._service_rates.observe(
                     WorkCounters(report.replica, report.incarnation, report.processed, report.busy_us)
                 )
+
+    def _late_since(self, name: str) -> int | None:
+        """Return how many events the replica has finished too late since it was last asked; None: it does not say."""
+        report = self._reports.newest(name)
+        if report is None or report.late is None:
+            return None
+        incarnation, before = self._late.get(name, ("", 0))
+        self._late[name] = report.incarnation, report.late
+        return report.late - before if incarnation == report.incarnation else report.late
 
     def _owners(self, partitions: int) -> Mapping[int, str]:
         """Who owns what by the members' own reports, for plans that leave that to the group."""

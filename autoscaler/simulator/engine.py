@@ -31,9 +31,7 @@ NOBODY: Final = NONE
 class Engine(EventServer):
     """Serves on the loops of `kernel`, at machine speed and in bounded memory."""
 
-    def __init__(
-        self, partitions: int, service: ServiceTimes, *, poll_events: int = 1, target_us: int = NEVER
-    ) -> None:
+    def __init__(self, partitions: int, service: ServiceTimes, *, poll_events: int = 1, target_us: int = NEVER) -> None:
         """Raise ValueError for less than one partition or one event."""
         if partitions < 1 or poll_events < 1:
             raise ValueError(f"{partitions} partitions and polls of {poll_events} events: both must be at least 1")

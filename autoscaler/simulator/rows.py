@@ -169,9 +169,7 @@ class EventServer(ABC):
     unfinished, and the outcomes that were not taken.
     """
 
-    def __init__(
-        self, partitions: int, service: ServiceTimes, *, poll_events: int = 1, target_us: int = NEVER
-    ) -> None:
+    def __init__(self, partitions: int, service: ServiceTimes, *, poll_events: int = 1, target_us: int = NEVER) -> None:
         """target_us: events that take longer are counted as late."""
         self._target_us = target_us
         self._late = np.zeros(0, np.int64)

@@ -42,12 +42,15 @@ class Server:
         self._on_error = on_error
         self._options = options
         self._latencies = latencies
+        self._target_us = round(options.latency_target_s * 1e6)
         self._timeout_s = options.handler_timeout_s or None
         self._unfinished: set[asyncio.Future[object]] = set()
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._times_s: list[float] = []
         self._began_s: dict[Taken, float] = {}
         self.processed = 0
+        self.late = 0
+        """Events done more than W after they had been fetched: by one clock, so that no other can make them late."""
         self.retried = 0
         """Attempts that failed and are, or were, followed by another."""
         self.failed = 0
@@ -105,8 +108,9 @@ class Server:
             await self._failed_attempt(queue, taken, events, wrong)
             return
         self.processed += len(events)
+        done_us = now_us()
+        self.late += sum(done_us - event.received_us > self._target_us for event in events)
         if self._latencies is not None:
-            done_us = now_us()
             for event in events:
                 self._latencies.observe((done_us - event.timestamp_us) / 1e6)
         if later is None:

@@ -73,6 +73,7 @@ class Vitals:
             positions={p: at for p, queue in queues.items() if (at := queue.position) is not None} if serves else {},
             processed=self.server.processed,
             busy_us=int(self.busy_s() * 1_000_000),
+            late=self.server.late,
             rebalances=self.handover.rounds,
             at_us=now_us(),
             service=self.server.service_times(),

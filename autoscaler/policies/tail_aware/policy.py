@@ -76,15 +76,15 @@ class TailAware:
         return self._decision(observation, now, chosen, found)
 
     def _book(self, now: Situation, chosen: Candidate, observation: GroupObservation) -> None:
-        """Book the late ones of the last interval: as replicas report them; else those that a replay tells of."""
+        """Book the late ones of the last interval: those that replicas report, else those that a replay tells of."""
         arrived = self._history.last
         late = late_for_certain(now, chosen, arrived)
         if self._before is not None and len(self._before[0].owners) == len(now.owners):
             late += late_already(*self._before, arrived)
             self._compare(observation, self._before, arrived)
         self._before = now, chosen
-        told = [one.late for one in observation.replicas if one.late is not None]
-        self._budget.book(sum(told) if len(told) == len(observation.replicas) else late, now.arrived)
+        reported = [one.late for one in observation.replicas if one.late is not None]
+        self._budget.book(sum(reported) if len(reported) == len(observation.replicas) else late, now.arrived)
 
     def _compare(self, observation: GroupObservation, before: tuple[Situation, Candidate], arrived: Floats) -> None:
         """Learn from what replicas report beyond what the interval explains."""
@@ -122,7 +122,10 @@ class TailAware:
         )
         typical_rate = observation.service_rate * exp(-self._doubt.typical)
         rates = np.array(
-            [(one.service_rate or observation.service_rate) * self._doubt.slower(one.name) for one in observation.replicas]
+            [
+                (one.service_rate or observation.service_rate) * self._doubt.slower(one.name)
+                for one in observation.replicas
+            ]
         )
         lag = np.array([float(load.lag) for load in observation.partitions])
         return Situation(
@@ -144,8 +147,7 @@ class TailAware:
             rates=rates,
             typical_rate=typical_rate,
             capacity=sum(
-                one.weight * capacity_of(one.together, typical_rate, history.slot_s, target_s)
-                for one in shapes
+                one.weight * capacity_of(one.together, typical_rate, history.slot_s, target_s) for one in shapes
             ),
             slot_s=history.slot_s,
             target_s=target_s,

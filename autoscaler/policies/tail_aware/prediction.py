@@ -193,25 +193,12 @@ def mean_late(
     """
     late, usual, none = 0.0, 0.0, np.zeros(len(variance))
     for way in range(len(expected)):
-        late += chances[way] * late_events(
-            waiting,
-            expected[way],
-            variance,
-            before,
-            owners,
-            switch_s,
-            ready_s,
-            service_rate,
-            slot_s,
-            target_s,
-            inf,
-            inf,
-        ).sum()
-        if len(surprises):
-            usual += chances[way] * late_events(
+        late += (
+            chances[way]
+            * late_events(
                 waiting,
                 expected[way],
-                none,
+                variance,
                 before,
                 owners,
                 switch_s,
@@ -220,8 +207,27 @@ def mean_late(
                 slot_s,
                 target_s,
                 inf,
-                saved_s,
+                inf,
             ).sum()
+        )
+        if len(surprises):
+            usual += (
+                chances[way]
+                * late_events(
+                    waiting,
+                    expected[way],
+                    none,
+                    before,
+                    owners,
+                    switch_s,
+                    ready_s,
+                    service_rate,
+                    slot_s,
+                    target_s,
+                    inf,
+                    saved_s,
+                ).sum()
+            )
     for way in range(len(surprises)):
         more = late_events(
             waiting,
@@ -307,7 +313,9 @@ def late_events(
         pause_s = pause[replica]
         free_s = 0.0
         for slot in range(past):
-            free_s, more = _serve(free_s, 0.0, kept[replica, slot], (slot - past) * slot_s + target_s, rate, until_s, saved_s)
+            free_s, more = _serve(
+                free_s, 0.0, kept[replica, slot], (slot - past) * slot_s + target_s, rate, until_s, saved_s
+            )
             late[replica] += more
         # what moved is there after the pause, in front of what arrives later
         released = False
@@ -316,13 +324,17 @@ def late_events(
             at_s = slot * slot_s
             if not released and at_s >= pause_s:
                 released = True
-                free_s, more = _release(free_s, pause_s, moved[replica], held[replica], slot_s, target_s, rate, until_s, saved_s)
+                free_s, more = _release(
+                    free_s, pause_s, moved[replica], held[replica], slot_s, target_s, rate, until_s, saved_s
+                )
                 late[replica] += more
             free_s, more = _serve(free_s, at_s, coming[replica, slot], at_s + target_s, rate, until_s, saved_s)
             late[replica] += more
             peak = max(peak, (free_s - at_s) * rate)
         if not released:
-            free_s, more = _release(free_s, pause_s, moved[replica], held[replica], slot_s, target_s, rate, until_s, saved_s)
+            free_s, more = _release(
+                free_s, pause_s, moved[replica], held[replica], slot_s, target_s, rate, until_s, saved_s
+            )
             late[replica] += more
             peak = max(peak, (free_s - pause_s) * rate)
         if spread[replica] > 0.0:
@@ -364,7 +376,9 @@ def _release(
         free_s, more = _serve(free_s, at_s, moved[slot], (slot - past) * slot_s + target_s, rate, until_s, saved_s)
         late += more
     for slot in range(len(held)):
-        free_s, more = _serve(free_s, max(at_s, slot * slot_s), held[slot], slot * slot_s + target_s, rate, until_s, saved_s)
+        free_s, more = _serve(
+            free_s, max(at_s, slot * slot_s), held[slot], slot * slot_s + target_s, rate, until_s, saved_s
+        )
         late += more
     return free_s, late
 

@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 
 from autoscaler.model import GroupObservation, PartitionLoad, RecentArrivals, Replica
 from autoscaler.packing.few_moves import best_fit, fewest_moves, relieved
-from autoscaler.policies.tail_aware.forecast import ArrivalHistory, Demand, uncommitted_left_out
-from autoscaler.policies.tail_aware.memory import CHEAPEST, FORGIVEN_S, SCARCEST, Budget, Patience, StartUps
+from autoscaler.policies.tail_aware.arrivals import ArrivalHistory, uncommitted_left_out
+from autoscaler.policies.tail_aware.forecast import Demand
+from autoscaler.policies.tail_aware.memory import CHEAPEST, FORGIVEN_S, SCARCEST, Budget, Doubt, Patience, StartUps
 from autoscaler.policies.tail_aware.policy import TailAwareSettings
-from autoscaler.policies.tail_aware.prediction import late_events
+from autoscaler.policies.tail_aware.prediction import late_events, mean_late
 from autoscaler.policies.tail_aware.situation import outlook
+from autoscaler.policies.tail_aware.surprises import Surprises
 
 MU, W, SLOT = 200.0, 0.5, 0.1
 NOTHING = np.zeros((1, 1))
@@ -27,7 +29,7 @@ def late(waiting=None, expected=None, *, variance=0.0, ready_s=0.0, switch_s=0.0
     before, owner = np.zeros(1, np.int64), np.array([1 if switch_s else 0])
     spread, switch, ready = np.array([variance]), np.array([switch_s]), np.array([ready_s])
     rates = np.array([MU, MU])
-    return float(late_events(past, future, spread, before, owner, switch, ready, rates, SLOT, W, until_s).sum())
+    return float(late_events(past, future, spread, before, owner, switch, ready, rates, SLOT, W, until_s, math.inf).sum())
 
 
 def test_a_burst_is_in_time_up_to_what_is_served_within_the_target():
@@ -122,13 +124,14 @@ def test_demand_follows_a_ramp_and_averages_noise():
     ramp, noise = Demand(), Demand()
     chance = np.random.default_rng(1)
     for second in range(200):
-        ramp.observe(np.array([10.0 + 0.5 * second, 20.0 + second]))
-        noise.observe(chance.poisson([50.0, 50.0]).astype(float))
+        ramp.observe(np.array([[10.0 + 0.5 * second, 20.0 + second]]))
+        noise.observe(chance.poisson([[50.0, 50.0]]).astype(float))
     assert ramp.ahead() == pytest.approx([110.0, 220.0], rel=0.01)
     assert ramp.ahead(10) == pytest.approx([114.5, 229.0], rel=0.02)
     assert ramp.variance().sum() < 1
     assert noise.ahead() == pytest.approx([50.0, 50.0], abs=6)
-    assert noise.variance() == pytest.approx([50.0, 50.0], rel=0.5)
+    assert noise.variance() == pytest.approx([25.0, 25.0], rel=0.5), "of the split; the sum of both is another matter"
+    assert [round(one.factor, 1) for one in noise.surprises()][:1] == [pytest.approx(1.2, abs=0.1)]
 
 
 def observed(counts=None, *, lags=(0,), at_s=0.1, replicas=(("payment-0", True),)):
@@ -232,27 +235,78 @@ def test_the_outlook_reaches_to_the_interval_after_a_start(startup_s, reach_s, i
 def test_a_trend_that_drowns_in_each_partition_shows_in_their_sum():
     chance, demand, partitions = np.random.default_rng(5), Demand(), 9
     for second in range(30):
-        demand.observe(chance.poisson(10 + second, partitions).astype(float), lead=3)
+        demand.observe(chance.poisson(10 + second, (1, partitions)).astype(float), lead=3)
     assert demand.ahead(3).sum() == pytest.approx(partitions * (10 + 32), rel=0.1)
 
 
 def test_one_spike_does_not_change_what_is_expected_after_it():
     demand = Demand()
     for total in [60.0] * 30 + [480.0, 60.0, 60.0]:
-        demand.observe(np.array([total, total]))
+        demand.observe(np.array([[total, total]]))
     assert demand.ahead().tolist() == [60.0, 60.0]
 
 
 def test_the_largest_fall_of_late_is_remembered_for_a_while():
     demand = Demand()
     for total in [100.0] * 5 + [80.0, 40.0] + [40.0] * 10:
-        demand.observe(np.array([total]), lead=2)
+        demand.observe(np.array([[total]]), lead=2)
     assert demand.fall() == 60, "over the two intervals of the lead"
-    demand.observe(np.array([40.0]), lead=1)
+    demand.observe(np.array([[40.0]]), lead=1)
     assert demand.fall() == 40
     for _ in range(20):
-        demand.observe(np.array([40.0]), lead=2)
+        demand.observe(np.array([[40.0]]), lead=2)
     assert demand.fall() == 0
+
+
+def slots(*counts: float) -> np.ndarray:
+    """One partition; events by slot."""
+    return np.array(counts, float)[:, None]
+
+
+def test_a_surprise_that_came_twice_may_come_again_where_as_much_was_expected():
+    surprises = Surprises()
+    for number in range(40):
+        surprises.note(60.0, slots(0, 200) if number in {10, 30} else slots(60, 0))
+        surprises.note(300.0, slots(300, 0))
+    worst = surprises.ahead(60.0)[0]
+    assert worst.factor == pytest.approx(200 / 60)
+    assert sum(one.chance for one in surprises.ahead(60.0)) == pytest.approx(0.05, abs=0.03)
+    assert worst.shape.together.tolist() == [0, 1], "they lie as they lay"
+    assert sum(one.chance * (one.factor - 1) for one in surprises.ahead(300.0)) < 1e-3, "high loads brought none"
+
+
+def test_a_surprise_that_came_once_was_an_accident():
+    surprises = Surprises()
+    for number in range(40):
+        surprises.note(60.0, slots(200 if number == 10 else 60))
+    assert surprises.ahead(60.0) == []
+
+
+def test_of_what_comes_by_surprise_counts_what_the_next_tick_cannot_save():
+    one, rates, usual = np.zeros(1), np.array([MU]), slots(*[100] + [0] * 9)[None]
+    zero = np.zeros(1, np.int64)
+
+    def mean(surprise, saved_s):
+        ways = usual, np.ones(1), surprise[None], np.array([0.1])
+        return mean_late(NOTHING, *ways, one, zero, zero, one, one, rates, SLOT, W, saved_s)
+
+    assert mean(slots(*[150] + [0] * 9), 1.05) == pytest.approx(0.1 * 50)
+    assert mean(slots(*[100] + [0] * 8 + [150]), 1.05) == 0, "due 1.4 s from now"
+    assert mean(slots(*[100] + [0] * 8 + [150]), 1.5) == pytest.approx(0.1 * 50)
+
+
+def test_doubt_is_learned_from_late_events_that_should_not_have_been():
+    doubt = Doubt(0.001)
+    for _ in range(20):
+        doubt.learn("payment-0", 10, 10, 100)
+        doubt.learn("payment-1", 10, 0, 100)
+        doubt.learn("payment-2", 0, 0, 100)
+    assert doubt.slower("payment-0") == doubt.slower("payment-2") == 1.0
+    assert doubt.slower("payment-1") < 0.6
+    assert doubt.slower("payment-3") == 1.0, "most are well"
+    for _ in range(2000):
+        doubt.learn("payment-1", 0, 0, 100)
+    assert doubt.slower("payment-1") == 1.0, "it fades"
 
 
 def test_settings_name_every_mistake():

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bench.experiments.compare import PolicyFigures
+from bench.experiments.fronts import FrontFigures
 from bench.experiments.goals import GOALS, POLICY, Goal, checked
 from bench.experiments.sweeps import SWEEPS, Sweep, SweepFigures
 from bench.markdown import Columns, in_columns, sources, table
@@ -233,8 +234,41 @@ TARGETS: Final[Columns] = {
     "reached": lambda one: "yes" if one[2] else "**no**",
     "cheapest other that keeps that promise": lambda one: _cheapest_other(one[0], one[3]),
 }
+
+
+def fronts() -> str:
+    """Return where tail-aware is beaten, then each world: what it came to, and who keeps the promise for least."""
+    found = load("fronts", FrontFigures)
+    by_world = {name: list(some) for name, some in groupby((row.result for row in found), key=lambda row: row.world)}
+    ours = {name: next(row for row in rows if row.player == POLICY) for name, rows in by_world.items()}
+    beaten = [f"{name} (by {row.beaten_by})" for name, row in ours.items() if row.beaten_by]
+    said = f"**`{POLICY}` is beaten in {len(beaten)} of {len(ours)} worlds**: {', '.join(beaten) or 'none'}.\n\n"
+    lines = [(ours[name], rows) for name, rows in by_world.items()]
+    return said + in_columns(FRONTS, lines, (row.origin for row in found))
+
+
+def _player(row: FrontFigures | None) -> str:
+    return f"{row.player}: {share(row.in_sla)}, {row.replica_minutes:.1f}" if row else "nobody"
+
+
+def _cheapest(rows: Sequence[FrontFigures], in_sla: float) -> FrontFigures | None:
+    keeping = [row for row in rows if row.in_sla >= in_sla and row.player != POLICY]
+    return min(keeping, key=lambda row: row.replica_minutes, default=None)
+
+
+FRONTS: Final[Columns] = {
+    "world": lambda one: one[0].world,
+    "seeds": lambda one: max(row.seeds for row in one[1]),
+    f"{POLICY}: in SLA (least seed)": lambda one: f"{share(one[0].in_sla)} ({share(one[0].least_in_sla)})",
+    "r-m": lambda one: f"{one[0].replica_minutes:.1f}",
+    "changes": lambda one: f"{one[0].plan_changes:.0f}",
+    "moves": lambda one: f"{one[0].moved:.0f}",
+    "cheapest other that keeps as many": lambda one: _player(_cheapest(one[1], one[0].in_sla)),
+    "cheapest other with 99.9 %": lambda one: _player(_cheapest(one[1], 0.999)),
+}
 EXPERIMENT_TABLES: Final[dict[str, Callable[[], str]]] = {
     "comparison": comparison,
     **{f"sweep-{name}": partial(committed_sweep, name) for name in SWEEPS},
     "targets": targets,
+    "fronts": fronts,
 }

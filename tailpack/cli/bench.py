@@ -280,6 +280,34 @@ def targets(
     raise typer.Exit(0 if not found.missing and all(reached for _, _, reached in every) else 1)
 
 
+def fronts(
+    *,
+    worlds: Annotated[str, typer.Option(help="Scenarios, separated by commas; none: all, standard and hard.")] = "",
+    seeds: Seeds = 20,
+    out: Out = Path("out/fronts"),
+    processes: Processes = 0,
+    into: IntoDocs = None,
+    as_json: AsJson = False,
+) -> None:
+    """Simulate every policy, as it comes and as it is best, and constant counts in every world; say who is beaten.
+
+    Phases are random by seed. Exit status 1 when a run failed.
+    """
+    from bench.experiments.fronts import OURS, all_worlds, fronts  # noqa: PLC0415
+
+    with campaign("fronts", out, processes) as running:
+        rows, missing = fronts(running, all_worlds(worlds), seeds)
+    if into:
+        results.keep("fronts", rows, origin(), into)
+    if as_json:
+        print_json(rows)
+    for row in rows:
+        if row.player == OURS.name:
+            by = f"beaten by {row.beaten_by}" if row.beaten_by else "on the front"
+            typer.echo(f"{row.world}: {share(row.in_sla)} at {minutes(row.replica_minutes)} r-m, {by}", err=as_json)
+    finish(missing, out)
+
+
 def tables(
     files: Annotated[list[Path] | None, typer.Argument(help="Markdown files.  [default: docs/results.md]")] = None,
 ) -> None:

@@ -49,10 +49,8 @@ class Surprises:
         weights = np.where(alike, weights, weights / others)
         weights = weights / max(1.0, weights.sum())
         more = np.maximum(0.0, came - said)
-        largest = np.argsort(-np.where(alike, more, -1.0), kind="stable")[:2]
-        if alike.any():
-            second = more[largest[1]] if len(largest) > 1 and alike[largest[1]] else 0.0
-            more[largest[0]] = min(more[largest[0]], OUTLIER * second)
+        for some in (alike, ~alike):
+            more[some] = _without_outlier(more[some])
         order = np.argsort(-more, kind="stable")
         above = np.cumsum(weights[order])
         found = []
@@ -66,3 +64,14 @@ class Surprises:
                 found.append(Surprise(chance, 1 + mean / expected, Shape.of(self._seen[nearest][2])))
             least = most
         return found
+
+
+def _without_outlier(more: Floats) -> Floats:
+    """Return the values, the largest no more than OUTLIER times the next: what came once may have been an accident."""
+    if not len(more):
+        return more
+    largest = int(more.argmax())
+    second = float(np.delete(more, largest).max(initial=0.0))
+    kept = more.copy()
+    kept[largest] = min(kept[largest], OUTLIER * second)
+    return kept

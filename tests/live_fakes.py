@@ -133,6 +133,7 @@ class FakeReports:
         in_group: bool | None = None,
         processed: int = 0,
         busy_us: int = 0,
+        late: int | None = None,
         unwell: tuple[str, ...] = (),
     ) -> None:
         """in_group: whether it has a member id; by default only a member and one that asks to be drained do."""
@@ -141,7 +142,7 @@ class FakeReports:
             replica=replica, incarnation=f"life-{process.pid}", pid=process.pid,
             member_id=f"member-{process.pid}" if member else "", generation=generation if member else -1,
             epoch=epoch, assigned_epoch=epoch if assigned_epoch is None else assigned_epoch, state=state,
-            partitions=partitions, positions={}, processed=processed, busy_us=busy_us, rebalances=0,
+            partitions=partitions, positions={}, processed=processed, busy_us=busy_us, late=late, rebalances=0,
             at_us=0, unwell=unwell,
         )  # fmt: skip
         self.heard_s[replica] = self._clock()

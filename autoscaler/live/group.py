@@ -267,13 +267,16 @@ class LiveGroup:
                 )
 
     def _late_since(self, name: str) -> int | None:
-        """Return how many events the replica has finished too late since it was last asked; None: it does not say."""
+        """Return how many events the replica has finished too late since it was last asked; None: it does not say.
+
+        What an incarnation says first tells where its counter stands.
+        """
         report = self._reports.newest(name)
         if report is None or report.late is None:
             return None
         incarnation, before = self._late.get(name, ("", 0))
         self._late[name] = report.incarnation, report.late
-        return report.late - before if incarnation == report.incarnation else report.late
+        return report.late - before if incarnation == report.incarnation else 0
 
     def _owners(self, partitions: int) -> Mapping[int, str]:
         """Who owns what by the members' own reports, for plans that leave that to the group."""

@@ -65,6 +65,15 @@ def test_who_is_silent_is_marked_and_nobody_waits_for_it() -> None:
     assert not world.troubles.now
 
 
+def test_late_events_are_told_since_the_observation_before() -> None:
+    world = started(2)
+    seen = []
+    for late in (None, 500, 505, 507, 507):
+        world.tell("payment-0", late=late)
+        seen.append(world.group.observe().replicas[0].late)
+    assert seen == [None, 0, 5, 2, 0], "who has just begun to listen knows of none that are new"
+
+
 def test_what_replicas_say_that_is_wrong_with_them_is_said_while_it_lasts() -> None:
     world = started(2)
     world.tell("payment-1", unwell=("partition 3 is not served on: its log was truncated",))

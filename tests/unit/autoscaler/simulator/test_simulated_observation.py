@@ -7,6 +7,7 @@ import pytest
 from unit.autoscaler.simulator.worlds import TEN_MS, Story
 
 from autoscaler.simulator.settings import ServiceSettings, Tick
+from contracts.delivery import Delivery
 
 SECONDS = [(1000 * second, k % 2) for second in range(4) for k in range(10)]
 """A burst of ten events at the start of each second."""
@@ -22,6 +23,23 @@ def test_lag_is_what_was_produced_and_is_not_committed():
     story = Story(SECONDS).at(45)
     assert story.lags() == [3, 3], "four are finished, the fifth is in service"
     assert Story(SECONDS, poll_events=8).at(45).lags() == [5, 5], "a batch is committed when it is finished"
+
+
+@pytest.mark.parametrize("delivery", [Delivery.INCREMENTAL, Delivery.SHARE])
+def test_replicas_report_what_they_finished_too_late_since_the_look_before(delivery):
+    events = [(1000 * second, k % 2) for second in range(3) for k in range(20)]
+    story = Story(events, latency_target_s=0.125, delivery=delivery)
+    assert [one.late for one in story.at(100).observe().replicas] == [0], "ten are done, in time"
+    assert [one.late for one in story.at(180).observe().replicas] == [6], "those done at 130 to 180"
+    assert [one.late for one in story.at(1100).observe().replicas] == [2]
+    story.plan([0, 1] if delivery is Delivery.INCREMENTAL else None, replicas=[0, 1])
+    assert sum(one.late for one in story.at(2900).observe().replicas) > 0
+    assert [one.late for one in story.at(2950).observe().replicas] == [0, 0]
+
+
+def test_an_eager_group_says_that_a_change_stops_all():
+    assert Story(SECONDS, delivery=Delivery.EAGER).at(100).observe().stops_all
+    assert not Story(SECONDS).at(100).observe().stops_all
 
 
 def test_an_observation_shows_offsets_as_they_were_a_delay_ago_and_members_as_they_are():

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from consumer_fakes import Kitchen, Record, eventually, records
 
+from contracts.clock import now_us
 from contracts.progress import ServiceTimes
 from services.consumer.dead_letters import letter
 from services.consumer.interface import Event, Options, Refused
@@ -37,6 +38,14 @@ async def test_an_event_carries_what_the_record_said_and_the_epoch_it_was_taken_
     assert (event.partition, event.offset, event.key, event.value) == (0, 4, b"k", b"value")
     assert (event.timestamp_us, event.received_us, event.epoch) == (12_000, 99, 7)
     assert event.headers == (("h", b"v"),)
+
+
+async def test_late_is_what_took_longer_than_the_target_from_its_fetch_whatever_its_own_time_stamp_says():
+    kitchen = Kitchen(quick, latency_target_s=5.0)
+    kitchen.queues.put(0, records(0, 3), now_us() - 6_000_000)
+    kitchen.queues.put(0, [Record(3, timestamp=0), Record(4, timestamp=2**40)], now_us())
+    await kitchen.serve(lambda: kitchen.server.processed == 5)
+    assert kitchen.server.late == 3
 
 
 async def test_what_the_handler_returned_for_later_is_done_when_that_is_and_the_next_event_does_not_wait():

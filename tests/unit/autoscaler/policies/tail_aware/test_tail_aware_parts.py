@@ -29,7 +29,9 @@ def late(waiting=None, expected=None, *, variance=0.0, ready_s=0.0, switch_s=0.0
     before, owner = np.zeros(1, np.int64), np.array([1 if switch_s else 0])
     spread, switch, ready = np.array([variance]), np.array([switch_s]), np.array([ready_s])
     rates = np.array([MU, MU])
-    return float(late_events(past, future, spread, before, owner, switch, ready, rates, SLOT, W, until_s, math.inf).sum())
+    return float(
+        late_events(past, future, spread, before, owner, switch, ready, rates, SLOT, W, until_s, math.inf).sum()
+    )
 
 
 def test_a_burst_is_in_time_up_to_what_is_served_within_the_target():

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from autoscaler.model import GroupObservation
 
 SCARCEST: Final = 16.0
-"""A late event is never worth more than so many times its price: a budget that is overspent cannot be won back by
+"""A late event is never worth more than so many times its price: a budget that is far overspent cannot be won back by
 paying any price for the events that follow."""
 CHEAPEST: Final = 0.25
 """Nor less than this: what of the budget is not spent is lost."""
@@ -21,9 +21,13 @@ LEAST_SHARE: Final = 1e-5
 KEPT: Final = 0.9998
 """Of the account, from tick to tick: at one a second, the last hour and a half count."""
 SMOOTHED: Final = 0.8
+"""Of what was unexplained, from tick to tick: reports are a little older than offsets."""
 GAIN: Final = 1.0
+"""Doubt per share of events that are late and unexplained: 1.2 % for 12 s make 15 %."""
 MOST_AT_ONCE: Final = 0.05
+"""Share of an interval: one bad second is no proof."""
 MOST_DOUBT: Final = 0.7
+"""Half of μ: who is slower is seen by its service times."""
 FLAPPING_S: Final = 10.0
 """A replica that is started so soon after one was stopped should not have been stopped: the group flaps."""
 FIRST_S: Final = 1.0

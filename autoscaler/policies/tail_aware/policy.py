@@ -26,8 +26,8 @@ class TailAwareSettings(Settings):
 
     price: float = setting(0.05, "share", above=0)
     """What the budget of late events (1 − q of all) is worth, as a share of the work: to keep one event in time,
-    price/(μ·(1 − q)) replica-seconds may be spent; 0.25 at μ = 200 and q = 0.999. Four times that when the budget runs
-    out."""
+    price/(μ·(1 − q)) replica-seconds may be spent; 0.25 at μ = 200 and q = 0.999. Up to sixteen times that while the
+    promise is broken."""
     start_price_s: float = setting(1.0, "s", least=0)
     """Replica-seconds that starting a replica costs beside what it costs to run."""
     patience_s: float = setting(8.0, "s", least=0)

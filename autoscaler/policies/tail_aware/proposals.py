@@ -17,6 +17,7 @@ STEPS: Final = 20_000
 DEVIATIONS: Final = (1.0, 2.0, 3.0)
 """Headroom that is tried …"""
 HALVINGS: Final = 6
+"""In the search for the level of so many replicas: to within 1/64."""
 LEAST_FILL: Final = 0.3
 """… as long as a replica may still be planned to hold this share of its capacity."""
 

@@ -9,11 +9,18 @@ from autoscaler.policies.tail_aware.arrivals import Shape
 from autoscaler.policies.tail_aware.situation import Floats
 
 LOOKED_BACK: Final = 120
+"""Intervals."""
 FADING: Final = 0.98
+"""Weight of one that is an interval older: the last 50 or so count."""
 ALIKE_LOAD: Final = 1.5
+"""Expected loads within this factor are alike; what came by surprise at others counts as a single interval, and less
+the more is known of those alike."""
 TAILS: Final = (0.02, 0.06, 0.15, 0.35, 0.7)
+"""Where the distribution is cut, from the top; each piece is stood for by its mean."""
 OUTLIER: Final = 2.0
+"""The largest surprise counts no more than so many times the next."""
 NOTHING: Final = 0.01
+"""Share of what is expected, or one event, that is no surprise."""
 
 
 class Surprise(NamedTuple):
@@ -39,7 +46,7 @@ class Surprises:
         self._seen.append((said, float(slots.sum()), slots))
 
     def ahead(self, expected: float) -> list[Surprise]:
-        """Return what may come where so many events are expected, the worst first."""
+        """Return what may come where so many events are expected, the worst first (a conditional bootstrap)."""
         if not self._seen or expected <= 0:
             return []
         said, came = np.array([one[:2] for one in self._seen]).T

@@ -95,6 +95,11 @@ class GroupObservation:
     """How old the commits are that lag is counted from: what was done since still counts as lag, seconds."""
     recent: RecentArrivals | None = field(default=None, compare=False)
     """Where the world samples offsets between ticks; None: it does not."""
+    inflow: tuple[float, ...] = ()
+    """Events that the stage before this one will send in each of the coming decision intervals, in all; empty: nobody
+    says."""
+    late_upstream: float = 0.0
+    """Events that stages before this one took for late since the tick before, of the same promise."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "assignment", MappingProxyType(dict(self.assignment)))

@@ -215,11 +215,17 @@ def configured_policy(
 
     options: what the policy itself is told. counts_only, fallback: see GuardSettings.
     """
+    shared, limits = policy_settings(scaling, target, guards, counts_only=counts_only, fallback=fallback)
+    return make_policy(scaling.policy, shared, limits, options)
+
+
+def policy_settings(
+    scaling: Scaling, target: Target, guards: Guards, *, counts_only: bool, fallback: bool
+) -> tuple[PolicySettings, GuardSettings]:
+    """Return what the policy and its guards are told. Raises ValueError."""
     limits = picked(scaling, GuardSettings) | picked(guards, Guards)
     shared = picked(scaling, PolicySettings) | picked(target, Target)
-    return make_policy(
-        scaling.policy,
+    return (
         PolicySettings(**shared, static_replicas=scaling.initial_replicas),
         GuardSettings(**limits, counts_only=counts_only, fallback=fallback),
-        options,
     )

@@ -23,6 +23,7 @@ from tailpack.cli.options import (
     Processes,
     Seeds,
     check_folder,
+    known,
     print_json,
     several,
     several_policies,
@@ -278,6 +279,31 @@ def targets(
             typer.echo(f"{'reached' if reached else 'missed '}  {name}: {goal}: {said}", err=as_json)
     finish(found.missing, out)
     raise typer.Exit(0 if not found.missing and all(reached for _, _, reached in every) else 1)
+
+
+def chain(
+    *,
+    loads: Annotated[str, typer.Option(help="Some of the worlds, by their names, separated by semicolons.")] = "",
+    seeds: Seeds = 20,
+    processes: Processes = 0,
+    as_json: AsJson = False,
+    into: IntoDocs = None,
+) -> None:
+    """Simulate Payment and Shipment scaled as one beside each scaled by itself: the same events, seed by seed."""
+    from bench.experiments.chain import COLUMNS, NAME, WORLDS, compare_ways  # noqa: PLC0415
+    from bench.experiments.workers import usable_cores  # noqa: PLC0415
+
+    asked = [known(one.strip(), WORLDS, what="world") for one in loads.split(";")] if loads else list(WORLDS)
+    with progress("chain", 2 * seeds * len(asked)) as tell:
+        rows = compare_ways(
+            asked, seeds, processes=processes or usable_cores(), announce=lambda said: tell(advance=1, said=said)
+        )
+    if into:
+        results.keep(NAME, rows, origin(), into)
+    if as_json:
+        print_json(rows)
+    else:
+        _print(COLUMNS, rows)
 
 
 def tables(

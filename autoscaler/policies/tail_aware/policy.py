@@ -60,6 +60,8 @@ class TailAware:
         self._patience = Patience(self.options.patience_s)
         self._before: tuple[Situation, Candidate] | None = None
         """The tick before, and what was chosen then."""
+        self.late = 0.0
+        """Events that were booked as late at the last tick, those upstream included."""
 
     def decide(self, observation: GroupObservation) -> Decision:
         """Return the cheapest plan; a hold where that is the present one."""
@@ -68,17 +70,18 @@ class TailAware:
         now = self._forecast(observation)
         found = [predicted(now, plan) for plan in proposals(now)]
         chosen = self._choose(observation, now, found)
-        self._book(now, chosen)
+        self._book(now, chosen, observation.late_upstream)
         return self._decision(observation, now, chosen, found)
 
-    def _book(self, now: Situation, chosen: Candidate) -> None:
+    def _book(self, now: Situation, chosen: Candidate, late_upstream: float) -> None:
         """Book the late ones of the last interval: those that were served since, and those that still wait."""
         arrived = self._history.last
         late = late_for_certain(now, chosen, arrived)
         if self._before is not None and len(self._before[0].owners) == len(now.owners):
             late += late_already(*self._before, arrived)
         self._before = now, chosen
-        self._budget.book(late, now.arrived)
+        self.late = late + late_upstream
+        self._budget.book(self.late, now.arrived)
 
     def _forecast(self, observation: GroupObservation) -> Situation:
         """Learn from the tick; return what waits, what is expected, and what plans are compared by."""
@@ -92,7 +95,7 @@ class TailAware:
         )
         self._demand.observe(counts, lead=ahead.intervals[-1])
         target_s = max(history.slot_s, self.settings.latency_target_s - observation.overhead_s)
-        demand = [self._demand.ahead(intervals) for intervals in ahead.intervals]
+        demand = [self._demand.told(observation.inflow, intervals) for intervals in ahead.intervals]
         shapes = history.shapes()
         slots = ceil(ahead.until_s / history.slot_s - 1e-9)
         index = {name: number for number, name in enumerate(observation.replica_names)}

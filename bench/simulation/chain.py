@@ -1,0 +1,146 @@
+"""A scenario with stages, simulated: each stage after the one before it, and measured from end to end."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import accumulate
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from autoscaler.jit import load_compiler
+from autoscaler.policies.chain import Link, chained
+from autoscaler.policies.guards import guarded
+from autoscaler.policies.registry import make_policy, policy_settings
+from autoscaler.ports import Policy
+from autoscaler.simulator.chain import end_to_end_us, passed_on
+from autoscaler.simulator.run import Run, simulate
+from bench.scenario import Scenario
+from bench.simulation.build import delivery_of, settings_of
+from bench.simulation.sent import Sent, sent_by
+from contracts.delivery import RUNTIMES
+from contracts.validation import InvalidSettingsError
+from report.measures import IntArray, in_sla_share, percentile_us, replica_minutes
+
+FIRST: Final = "payment"
+
+
+class StageResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One stage by itself: latencies from an event's arrival there, in seconds, nearest rank; None without events."""
+
+    stage: str
+    events: int
+    p999_s: float | None
+    max_s: float | None
+    replica_minutes: float
+    peak_replicas: int
+    plan_changes: int
+
+
+class ChainResult(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole chain. An event is done when all that it caused is done; latencies as in StageResult."""
+
+    scenario: str
+    coordinated: bool
+    seed: int
+    events: int
+    in_sla: float
+    """Share of events that were done within W."""
+    p99_s: float | None
+    p999_s: float | None
+    max_s: float | None
+    replica_minutes: float
+    """Of all stages together."""
+    stages: tuple[StageResult, ...]
+
+
+def run_chain(scenario: Scenario, sent: Sent | None = None) -> tuple[list[Run], IntArray, ChainResult]:
+    """Simulate every stage; return what happened at each, how long each event took in all (µs), and the figures.
+
+    sent: the events, where they are not simply the scenario's. Raises InvalidSettingsError for what cannot be
+    simulated.
+    """
+    load_compiler()  # before the first run, which would pay for it
+    sent = sent_by(scenario) if sent is None else sent
+    questions = [scenario, *map(scenario.at_stage, range(len(scenario.stages)))]
+    names = [FIRST, *(stage.name for stage in scenario.stages)]
+    policies = _policies(questions, names)
+    workload, cause = sent.workload(), np.arange(sent.events)
+    runs: list[Run] = []
+    causes = [cause]
+    for number, (question, policy) in enumerate(zip(questions, policies, strict=True)):
+        if number:
+            stage = scenario.stages[number - 1]
+            workload, cause = passed_on(
+                runs[-1], cause, branching=stage.branching, partitions=stage.partitions, seed=question.seed
+            )
+            causes.append(cause)
+        runs.append(simulate(workload, policy, replace(settings_of(question), replica_prefix=names[number])))
+    took_us = end_to_end_us(runs, causes)
+    stages = [_figures(name, run, sent.duration_s) for name, run in zip(names, runs, strict=True)]
+    return (
+        runs,
+        took_us,
+        ChainResult(
+            scenario=scenario.name,
+            coordinated=scenario.chain.coordinated,
+            seed=scenario.seed,
+            events=len(took_us),
+            in_sla=in_sla_share(took_us, scenario.target.latency_target_s),
+            p99_s=_seconds(took_us, 0.99),
+            p999_s=_seconds(took_us, 0.999),
+            max_s=_seconds(took_us, 1.0),
+            replica_minutes=sum(one.replica_minutes for one in stages),
+            stages=tuple(stages),
+        ),
+    )
+
+
+def _policies(questions: Sequence[Scenario], names: Sequence[str]) -> list[Policy]:
+    """Return the policy of each stage, told of the stages before it where the chain is scaled as one.
+
+    As one, stage i of n has the first i shares of W and i n-ths of the late events, less what those before it used.
+    Blind, it has its own share of W and an n-th of the late events. Raises InvalidSettingsError.
+    """
+    whole = questions[0]
+    target, as_one, shares = whole.target, whole.chain.coordinated, whole.shares()
+    policies: list[Policy] = []
+    link: Link | None = None
+    before = 0.0
+    for number, (question, share, until) in enumerate(zip(questions, shares, accumulate(shares), strict=True)):
+        late = (1 - target.percentile) * (number + 1 if as_one else 1) / len(questions)
+        within_s = target.latency_target_s * (until if as_one else share)
+        try:
+            shared, limits = policy_settings(
+                question.autoscaler,
+                replace(target, latency_target_s=within_s, percentile=1 - late),
+                question.guards,
+                counts_only=delivery_of(question) in RUNTIMES,
+                fallback=False,  # a policy that fails shall be seen to fail here
+            )
+            shared = replace(shared, replica_prefix=names[number])
+            inner = make_policy(question.autoscaler.policy, shared, options=question.policy)
+        except ValueError as wrong:
+            raise InvalidSettingsError([f"{whole.name}: {wrong}"]) from wrong
+        policy = guarded(inner, shared, limits)
+        if as_one:
+            policy, link = chained(policy, inner, link, within_s=within_s, before_s=before)
+            before = within_s
+        policies.append(policy)
+    return policies
+
+
+def _figures(name: str, run: Run, duration_s: float) -> StageResult:
+    return StageResult(
+        stage=name,
+        events=len(run.latency_us),
+        p999_s=_seconds(run.latency_us, 0.999),
+        max_s=_seconds(run.latency_us, 1.0),
+        replica_minutes=replica_minutes(run.requested, 0, duration_s),
+        peak_replicas=max(count for _, count in run.requested),
+        plan_changes=len(run.changes),
+    )
+
+
+def _seconds(took_us: IntArray, percentile: float) -> float | None:
+    return percentile_us(took_us, percentile) / 1e6 if len(took_us) else None

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import cycle
-from math import ceil, inf
+from math import ceil
 from typing import Final
 
 import numpy as np
@@ -114,7 +114,7 @@ class Chained:
             left = self._upstream.observe(report)
             if left is not None and len(reports) == 1:  # else they belong to other intervals than what came
                 self._sent, self._came = KEPT * self._sent + left, KEPT * self._came + came
-        if reports:
+        if self._upstream.known_at(observation.at_s):
             used_s = min(used_s, self._upstream.used_s)
             branching = self._came / self._sent
             inflow = tuple(branching * one for one in self._upstream.ahead(self._intervals(observation)))
@@ -169,16 +169,19 @@ class Upstream:
         """The longest that events took here of late, those before it included, seconds."""
         return max(self._waits_s)
 
+    def known_at(self, at_s: float) -> bool:
+        """Tell whether the newest tick is no older than the one before `at_s`."""
+        return self._last is not None and at_s - self._last.observation.at_s < 1.5 * self._history.interval_s
+
     def observe(self, report: Report) -> float | None:
-        """Take in one tick; return how many events left in the interval before it, None after a tick that was missed."""
+        """Take in one tick; return how many events left in the interval before it, None after a missed tick."""
         seen = report.observation
         counts = self._history.observe(seen)
         self._startups.observe(seen)
         self.startup_s = self._startups.typical_s(seen.startup_s, self._history.interval_s)
         self._demand.observe(counts, lead=max(1, ceil(self.startup_s / self._history.interval_s)))
         lag = float(sum(load.lag for load in seen.partitions))
-        since_s = inf if self._last is None else seen.at_s - self._last.observation.at_s
-        left = max(0.0, float(counts.sum()) - (lag - self._lag)) if since_s < 1.5 * self._history.interval_s else None
+        left = max(0.0, float(counts.sum()) - (lag - self._lag)) if self.known_at(seen.at_s) else None
         self._lag, self._last = lag, report
         ready = {one.name for one in seen.replicas if one.ready}
         starting = {*seen.replica_names, *report.decision.plan.replicas} - ready
@@ -226,6 +229,8 @@ class Upstream:
         )
         backlog = np.array([float(load.lag) for load in seen.partitions])
         shape = np.sum([one.weight * one.own for one in self._history.shapes()], axis=0)
+        if seen.recent is None:  # nobody knows how they lie
+            shape = np.full_like(shape, 1 / len(shape))
         slot_s = self._history.slot_s
         for interval in range(intervals):
             arriving = self._arriving(interval + 1)

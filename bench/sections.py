@@ -101,7 +101,7 @@ class Stage(Work):
     not said here is as in the other sections."""
 
     name: str
-    """Small letters, digits and dashes; begins the names of its replicas."""
+    """Small letters, digits and dashes."""
     partitions: int = required(least=1, most=10_000)
     """Of its topic; an event goes to any of them, as a hash of its order does."""
     branching: float = setting(1.0, least=0, most=100)

@@ -6,9 +6,9 @@ late events that the promise allows. Nothing is told upwards: a stage does not d
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import cycle
+from itertools import accumulate, cycle
 from math import ceil
 from typing import Final
 
@@ -19,6 +19,7 @@ from autoscaler.model import Decision, GroupObservation
 from autoscaler.policies.tail_aware.forecast import ArrivalHistory, Demand
 from autoscaler.policies.tail_aware.memory import StartUps
 from autoscaler.ports import Policy
+from contracts.target import Target
 
 Floats = NDArray[np.float64]
 
@@ -64,26 +65,6 @@ class Link:
         return found
 
 
-class Reporting:
-    """A policy whose ticks go down a link. late: what it took for late at its last tick."""
-
-    def __init__(self, policy: Policy, link: Link, late: Callable[[], float]) -> None:
-        self._policy = policy
-        self._link = link
-        self._late = late
-
-    @property
-    def name(self) -> str:
-        """Name of the policy inside."""
-        return self._policy.name
-
-    def decide(self, observation: GroupObservation) -> Decision:
-        """Return the inner decision."""
-        decision = self._policy.decide(observation)
-        self._link.put(Report(observation, decision, self._late()))
-        return decision
-
-
 class Chained:
     """A policy that is told what the stage before it is about to send.
 
@@ -97,6 +78,8 @@ class Chained:
         self._within_s = within_s
         self._before_s = before_s
         self._upstream = Upstream()
+        self.told: GroupObservation | None = None
+        """The last observation, with what is known from upstream."""
         self._own = ArrivalHistory()
         self._sent = self._came = PRIOR
 
@@ -118,13 +101,13 @@ class Chained:
             used_s = min(used_s, self._upstream.used_s)
             branching = self._came / self._sent
             inflow = tuple(branching * one for one in self._upstream.ahead(self._intervals(observation)))
-        told = replace(
+        self.told = replace(
             observation,
             overhead_s=observation.overhead_s + used_s,
             inflow=inflow,
             late_upstream=sum(report.late for report in reports),
         )
-        return self._policy.decide(told)
+        return self._policy.decide(self.told)
 
     def _intervals(self, observation: GroupObservation) -> int:
         """Return how many are looked ahead to: until what is decided now has had its effect."""
@@ -134,18 +117,59 @@ class Chained:
         return min(FURTHEST, ceil(reach_s / interval_s) + 1)
 
 
-def chained(
-    policy: Policy, inner: Policy, before: Link | None, *, within_s: float, before_s: float
-) -> tuple[Policy, Link]:
-    """Return a stage's policy as part of a chain, and the link to the stage behind it.
+class Reporting:
+    """A stage's whole policy, whose ticks go down a link.
 
-    inner: the same without its guards, whose `late` says what it took for late. before: from the stage before it, None
-    for the first. within_s, before_s: as in Chained.
+    policy: with its guards. inner: without them; its `late` says what it took for late. chained: what it is told by, in
+    any stage but the first.
     """
-    link = Link()
-    reporting = Reporting(policy, link, lambda: getattr(inner, "late", 0.0))
-    told = Chained(reporting, before, within_s=within_s, before_s=before_s) if before is not None else reporting
-    return told, link
+
+    def __init__(self, policy: Policy, link: Link, inner: Policy, chained: Chained | None) -> None:
+        self._policy = policy
+        self._link = link
+        self._inner = inner
+        self._chained = chained
+
+    @property
+    def name(self) -> str:
+        """Name of the policy inside."""
+        return self._policy.name
+
+    def decide(self, observation: GroupObservation) -> Decision:
+        """Return the inner decision."""
+        decision = self._policy.decide(observation)
+        told = self._chained.told if self._chained is not None else None
+        known = observation if told is None or told.at_s != observation.at_s else told
+        self._link.put(Report(known, decision, getattr(self._inner, "late", 0.0)))
+        return decision
+
+
+def as_one(
+    policies: Sequence[Policy], guards: Sequence[Callable[[Policy], Policy]], targets: Sequence[Target]
+) -> list[Policy]:
+    """Return the policies of a chain's stages, first to last, each told of the one before it, in their guards.
+
+    targets: of each stage and those before it, as `shared` returns them; the policies were made for these.
+    """
+    made: list[Policy] = []
+    before: Link | None = None
+    before_s = 0.0
+    for inner, guard, target in zip(policies, guards, targets, strict=True):
+        within_s, link = target.latency_target_s, Link()
+        chained = None if before is None else Chained(inner, before, within_s=within_s, before_s=before_s)
+        made.append(Reporting(guard(chained or inner), link, inner, chained))
+        before, before_s = link, within_s
+    return made
+
+
+def shared(targets: Sequence[Target]) -> list[Target]:
+    """Return for each stage what it and those before it promise together: one W, and one share of late events.
+
+    targets: what each stage would promise by itself.
+    """
+    within_s = accumulate(one.latency_target_s for one in targets)
+    late = accumulate(1 - one.percentile for one in targets)
+    return [Target(latency_target_s=w_s, percentile=1 - share) for w_s, share in zip(within_s, late, strict=True)]
 
 
 class Upstream:

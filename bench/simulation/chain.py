@@ -1,17 +1,13 @@
 """A scenario with stages, simulated: each stage after the one before it, and measured from end to end."""
 
 from collections.abc import Sequence
-from dataclasses import replace
-from itertools import accumulate
 from typing import Final
 
 import msgspec
 import numpy as np
 
 from autoscaler.jit import load_compiler
-from autoscaler.policies.chain import Link, chained
-from autoscaler.policies.guards import guarded
-from autoscaler.policies.registry import make_policy, policy_settings
+from autoscaler.policies.registry import Asked, chained_policies
 from autoscaler.ports import Policy
 from autoscaler.simulator.chain import end_to_end_us, passed_on
 from autoscaler.simulator.run import Run, simulate
@@ -19,6 +15,7 @@ from bench.scenario import Scenario
 from bench.simulation.build import delivery_of, settings_of
 from bench.simulation.sent import Sent, sent_by
 from contracts.delivery import RUNTIMES
+from contracts.target import Target
 from contracts.validation import InvalidSettingsError
 from report.measures import IntArray, in_sla_share, percentile_us, replica_minutes
 
@@ -64,18 +61,17 @@ def run_chain(scenario: Scenario, sent: Sent | None = None) -> tuple[list[Run], 
     sent = sent_by(scenario) if sent is None else sent
     questions = [scenario, *map(scenario.at_stage, range(len(scenario.stages)))]
     names = [FIRST, *(stage.name for stage in scenario.stages)]
-    policies = _policies(questions, names)
     workload, cause = sent.workload(), np.arange(sent.events)
     runs: list[Run] = []
     causes = [cause]
-    for number, (question, policy) in enumerate(zip(questions, policies, strict=True)):
+    for number, (question, policy) in enumerate(zip(questions, _policies(questions), strict=True)):
         if number:
             stage = scenario.stages[number - 1]
             workload, cause = passed_on(
                 runs[-1], cause, branching=stage.branching, partitions=stage.partitions, seed=question.seed
             )
             causes.append(cause)
-        runs.append(simulate(workload, policy, replace(settings_of(question), replica_prefix=names[number])))
+        runs.append(simulate(workload, policy, settings_of(question)))
     took_us = end_to_end_us(runs, causes)
     stages = [_figures(name, run, sent.duration_s) for name, run in zip(names, runs, strict=True)]
     return (
@@ -96,38 +92,28 @@ def run_chain(scenario: Scenario, sent: Sent | None = None) -> tuple[list[Run], 
     )
 
 
-def _policies(questions: Sequence[Scenario], names: Sequence[str]) -> list[Policy]:
-    """Return the policy of each stage, told of the stages before it where the chain is scaled as one.
+def _policies(questions: Sequence[Scenario]) -> list[Policy]:
+    """Return the policy of each stage: its share of W and an n-th of the late events are its own, or add up as one.
 
-    As one, stage i of n has the first i shares of W and i n-ths of the late events, less what those before it used.
-    Blind, it has its own share of W and an n-th of the late events. Raises InvalidSettingsError.
+    Raises InvalidSettingsError.
     """
     whole = questions[0]
-    target, as_one, shares = whole.target, whole.chain.coordinated, whole.shares()
-    policies: list[Policy] = []
-    link: Link | None = None
-    before = 0.0
-    for number, (question, share, until) in enumerate(zip(questions, shares, accumulate(shares), strict=True)):
-        late = (1 - target.percentile) * (number + 1 if as_one else 1) / len(questions)
-        within_s = target.latency_target_s * (until if as_one else share)
-        try:
-            shared, limits = policy_settings(
-                question.autoscaler,
-                replace(target, latency_target_s=within_s, percentile=1 - late),
-                question.guards,
-                counts_only=delivery_of(question) in RUNTIMES,
-                fallback=False,  # a policy that fails shall be seen to fail here
-            )
-            shared = replace(shared, replica_prefix=names[number])
-            inner = make_policy(question.autoscaler.policy, shared, options=question.policy)
-        except ValueError as wrong:
-            raise InvalidSettingsError([f"{whole.name}: {wrong}"]) from wrong
-        policy = guarded(inner, shared, limits)
-        if as_one:
-            policy, link = chained(policy, inner, link, within_s=within_s, before_s=before)
-            before = within_s
-        policies.append(policy)
-    return policies
+    late = (1 - whole.target.percentile) / len(questions)
+    asked = [
+        Asked(
+            scaling=one.autoscaler,
+            target=Target(latency_target_s=share * whole.target.latency_target_s, percentile=1 - late),
+            guards=one.guards,
+            options=one.policy,
+            counts_only=delivery_of(one) in RUNTIMES,
+            fallback=False,  # a policy that fails shall be seen to fail here
+        )
+        for one, share in zip(questions, whole.shares(), strict=True)
+    ]
+    try:
+        return chained_policies(asked) if whole.chain.coordinated else [one.policy() for one in asked]
+    except ValueError as wrong:
+        raise InvalidSettingsError([f"{whole.name}: {wrong}"]) from wrong
 
 
 def _figures(name: str, run: Run, duration_s: float) -> StageResult:

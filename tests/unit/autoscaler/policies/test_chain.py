@@ -6,10 +6,11 @@ import pytest
 from unit.autoscaler.builders import seen
 
 from autoscaler.model import Action, Decision, Plan
-from autoscaler.policies.chain import Chained, Link, Report, Reporting, Upstream
+from autoscaler.policies.chain import Chained, Link, Report, Reporting, Upstream, shared
 from autoscaler.policies.planning import hold
 from autoscaler.policies.settings import PolicySettings
 from autoscaler.policies.tail_aware.policy import TailAware
+from contracts.target import Target
 
 
 class Listening:
@@ -23,6 +24,12 @@ class Listening:
     def decide(self, observation):
         self.told.append(observation)
         return hold(observation, "listens")
+
+
+class Spender:
+    """Took seven events for late."""
+
+    late = 7.0
 
 
 def report(at_s, rates, lags=None, *, plan=None, late=0.0, startup_s=0.0):
@@ -94,11 +101,25 @@ def test_what_is_told_makes_tail_aware_ready_before_it_comes():
     assert told.decide(replace(now, inflow=(400.0, 400.0, 400.0))).plan.count > 1
 
 
-def test_late_events_upstream_are_taken_from_the_same_budget():
-    settings = PolicySettings(latency_target_s=0.5)
-    policy, link = TailAware(settings), Link()
-    reporting = Reporting(policy, link, lambda: policy.late)
-    reporting.decide(replace(seen([10.0], [0], at_s=0.1), late_upstream=7.0))
+def test_what_is_known_goes_on_to_the_stage_after_the_next():
+    link = Link()
+    chained = Chained(TailAware(PolicySettings(latency_target_s=0.5)), Link(), within_s=0.5, before_s=0.2)
+    reporting = Reporting(chained, link, Spender(), chained)
+    reporting.decide(seen([10.0], [0], at_s=0.1))
     (sent,) = link.until(0.1)
+    assert sent.observation == chained.told
+    assert sent.observation.overhead_s == 0.2
     assert sent.late == 7.0
     assert link.until(0.1) == []
+
+
+def test_late_events_upstream_are_booked_with_ones_own():
+    policy = TailAware(PolicySettings(latency_target_s=0.5))
+    policy.decide(replace(seen([10.0], [0], at_s=0.1), late_upstream=7.0))
+    assert policy.late == 7.0
+
+
+def test_what_stages_promise_adds_up():
+    first, second = shared([Target(latency_target_s=0.8, percentile=0.9995)] * 2)
+    assert (first.latency_target_s, second.latency_target_s) == (0.8, 1.6)
+    assert (first.percentile, second.percentile) == pytest.approx((0.9995, 0.999))

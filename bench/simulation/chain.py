@@ -33,6 +33,19 @@ class StageResult(msgspec.Struct, frozen=True, kw_only=True):
     peak_replicas: int
     plan_changes: int
 
+    @classmethod
+    def of(cls, stage: str, took_us: IntArray, *, minutes: float, peak: int, changes: int) -> "StageResult":
+        """Return the figures of a stage whose events took so long, µs."""
+        return cls(
+            stage=stage,
+            events=len(took_us),
+            p999_s=_seconds(took_us, 0.999),
+            max_s=_seconds(took_us, 1.0),
+            replica_minutes=minutes,
+            peak_replicas=peak,
+            plan_changes=changes,
+        )
+
 
 class ChainResult(msgspec.Struct, frozen=True, kw_only=True):
     """A whole chain. An event is done when all that it caused is done; latencies as in StageResult."""
@@ -73,22 +86,32 @@ def run_chain(scenario: Scenario, sent: Sent | None = None) -> tuple[list[Run], 
             causes.append(cause)
         runs.append(simulate(workload, policy, settings_of(question)))
     took_us = end_to_end_us(runs, causes)
-    stages = [_figures(name, run, sent.duration_s) for name, run in zip(names, runs, strict=True)]
-    return (
-        runs,
-        took_us,
-        ChainResult(
-            scenario=scenario.name,
-            coordinated=scenario.chain.coordinated,
-            seed=scenario.seed,
-            events=len(took_us),
-            in_sla=in_sla_share(took_us, scenario.target.latency_target_s),
-            p99_s=_seconds(took_us, 0.99),
-            p999_s=_seconds(took_us, 0.999),
-            max_s=_seconds(took_us, 1.0),
-            replica_minutes=sum(one.replica_minutes for one in stages),
-            stages=tuple(stages),
-        ),
+    stages = [
+        StageResult.of(
+            name,
+            run.latency_us,
+            minutes=replica_minutes(run.requested, 0, sent.duration_s),
+            peak=max(count for _, count in run.requested),
+            changes=len(run.changes),
+        )
+        for name, run in zip(names, runs, strict=True)
+    ]
+    return runs, took_us, summary(scenario, took_us, stages)
+
+
+def summary(scenario: Scenario, took_us: IntArray, stages: Sequence[StageResult]) -> ChainResult:
+    """Return the figures of a chain whose events took so long from end to end, µs."""
+    return ChainResult(
+        scenario=scenario.name,
+        coordinated=scenario.chain.coordinated,
+        seed=scenario.seed,
+        events=len(took_us),
+        in_sla=in_sla_share(took_us, scenario.target.latency_target_s),
+        p99_s=_seconds(took_us, 0.99),
+        p999_s=_seconds(took_us, 0.999),
+        max_s=_seconds(took_us, 1.0),
+        replica_minutes=sum(one.replica_minutes for one in stages),
+        stages=tuple(stages),
     )
 
 
@@ -114,18 +137,6 @@ def _policies(questions: Sequence[Scenario]) -> list[Policy]:
         return chained_policies(asked) if whole.chain.coordinated else [one.policy() for one in asked]
     except ValueError as wrong:
         raise InvalidSettingsError([f"{whole.name}: {wrong}"]) from wrong
-
-
-def _figures(name: str, run: Run, duration_s: float) -> StageResult:
-    return StageResult(
-        stage=name,
-        events=len(run.latency_us),
-        p999_s=_seconds(run.latency_us, 0.999),
-        max_s=_seconds(run.latency_us, 1.0),
-        replica_minutes=replica_minutes(run.requested, 0, duration_s),
-        peak_replicas=max(count for _, count in run.requested),
-        plan_changes=len(run.changes),
-    )
 
 
 def _seconds(took_us: IntArray, percentile: float) -> float | None:

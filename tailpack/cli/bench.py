@@ -1,5 +1,6 @@
 """`tailpack bench`: measure this machine, and keep the figures that docs/results.md shows."""
 
+import dataclasses
 import tempfile
 from collections.abc import Iterable
 from contextlib import ExitStack
@@ -12,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench import markdown, results
+from contracts.topics import ScaledGroup
 from contracts.validation import InvalidSettingsError
 from report.wording import minutes, share
 from tailpack.cli.cluster import IMAGE, Context, Image
@@ -29,6 +31,7 @@ from tailpack.cli.options import (
     several_policies,
 )
 from tailpack.cli.progress import campaign, finish, progress
+from tailpack.cli.simulate import figures_of_chain
 from tailpack.errors import INTERRUPTED, TailpackError
 from tailpack.provenance import origin
 
@@ -285,11 +288,16 @@ def chain(
     *,
     loads: Annotated[str, typer.Option(help="Some of the worlds, by their names, separated by semicolons.")] = "",
     seeds: Seeds = 20,
+    live: Annotated[
+        bool, typer.Option("--live", help="Instead: chain-demo once each way on a Kafka of its own, five minutes.")
+    ] = False,
     processes: Processes = 0,
     as_json: AsJson = False,
     into: IntoDocs = None,
 ) -> None:
     """Simulate Payment and Shipment scaled as one beside each scaled by itself: the same events, seed by seed."""
+    if live:
+        return _live_chain(as_json)
     from bench.experiments.chain import COLUMNS, NAME, WORLDS, compare_ways  # noqa: PLC0415
     from bench.experiments.workers import usable_cores  # noqa: PLC0415
 
@@ -304,6 +312,41 @@ def chain(
         print_json(rows)
     else:
         _print(COLUMNS, rows)
+    return None
+
+
+def _live_chain(as_json: bool) -> None:
+    """Run both ways, one after the other, each beside its simulation."""
+    from bench.live_chain import SCENARIO, SHIPMENT, ChainError, LiveChain  # noqa: PLC0415
+    from bench.scenario import load_scenario  # noqa: PLC0415
+    from bench.simulation.chain import ChainResult, run_chain  # noqa: PLC0415
+    from tailpack.local.topics import create_control_topics, own_kafka  # noqa: PLC0415
+
+    found = {"live": list[ChainResult](), "simulated": list[ChainResult]()}
+    for as_one in (False, True):
+        scenario = load_scenario(SCENARIO, {"chain.coordinated": as_one})
+        with (
+            progress("as one" if as_one else "blind") as tell,
+            own_kafka("chain", scenario.payment.partitions) as connection,
+            tempfile.TemporaryDirectory() as folder,
+        ):
+            behind = dataclasses.replace(connection, namespace=f"{connection.namespace}.{SHIPMENT}")
+            create_control_topics(behind, ScaledGroup(), 0)
+            try:
+                run = LiveChain(scenario, connection, behind.namespace, Path(folder))
+                result, sent = run.run(lambda said: tell(said=said))
+            except ChainError as wrong:
+                raise TailpackError(str(wrong)) from wrong
+        if not sent.valid:
+            Console(stderr=True).print("the load generator was late: this live run proves nothing", highlight=False)
+        found["live"].append(result)
+        found["simulated"].append(run_chain(scenario)[2])
+    if as_json:
+        print_json(found)
+        return
+    for world, results_of in found.items():
+        for one in results_of:
+            Console().print(figures_of_chain(one, f"{world}: "))
 
 
 def tables(

@@ -290,19 +290,20 @@ def _simulate_chain(scenario: "Question", sent: "Sent", out: Path | None, *, as_
     if as_json:
         print_json(found)
         return
+    Console().print(figures_of_chain(found))
+
+
+def figures_of_chain(found: "ChainResult", before: str = "") -> Table:
+    """Return a line for each stage, and one for the whole."""
     way = "as one" if found.coordinated else "each stage by itself"
-    table = Table("", "events", "p99.9", "worst", "replica-minutes", "most replicas", "plan changes", box=None)
-    table.title = (
-        f"{found.scenario}, {way}, seed {found.seed}: {share(found.in_sla)} within "
-        f"{scenario.target.latency_target_s:g} s from end to end"
-    )
+    title = f"{before}{found.scenario}, {way}, seed {found.seed}: {share(found.in_sla)} in time from end to end"
+    table = Table("", "events", "p99.9", "worst", "r-m", "most replicas", "plan changes", box=None, title=title)
     for column in table.columns[1:]:
         column.justify = "right"
     for one in found.stages:
-        last = (str(one.peak_replicas), str(one.plan_changes))
-        table.add_row(one.stage, *_latency_and_cost(one), *last)
+        table.add_row(one.stage, *_latency_and_cost(one), str(one.peak_replicas), str(one.plan_changes))
     table.add_row("end to end", *_latency_and_cost(found))
-    Console().print(table)
+    return table
 
 
 def _latency_and_cost(one: "ChainResult | StageResult") -> tuple[str, ...]:

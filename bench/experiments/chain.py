@@ -2,14 +2,18 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+import numpy as np
 
 from bench import markdown
 from bench.experiments.experiment import Experiment, World, experiment, world
 from bench.experiments.workers import Failure, outcomes
+from bench.picture import COLORS, picture
 from bench.results import load
+from bench.scenario import load_scenario
 from bench.simulation.chain import ChainResult, run_chain
 from contracts.validation import InvalidSettingsError
 from report.statistics import Against, bootstrap_interval, paired_difference
@@ -136,3 +140,40 @@ def chain_table() -> str:
     """Return the committed rows."""
     rows = load(NAME, ChainRow)
     return markdown.in_columns(COLUMNS, [row.result for row in rows], [row.origin for row in rows])
+
+
+SHOWN_S: Final = (140, 190)
+"""Of the spike world: before its first surge until after it."""
+
+
+def draw_chain(path: Path) -> None:
+    """Write the picture of one surge, scaled both ways, as an SVG file."""
+    first_s, last_s = SHOWN_S
+    edges_us = np.arange(first_s, last_s + 1) * 1_000_000
+    with picture(path, 8, 5.2) as figure:
+        rates, replicas, latencies = figure.subplots(3, 1, sharex=True)
+        for number, (as_one, label) in enumerate(((False, "each stage by itself"), (True, "as one"))):
+            color = COLORS[1 - number]
+            runs, took_us, _ = run_chain(load_scenario(NAME, {"chain.coordinated": as_one, "duration_s": last_s + 10}))
+            payment, shipment = runs
+            if not number:
+                arrive, leave = (
+                    np.histogram(times_us, edges_us)[0]
+                    for times_us in (payment.events.intended_us, payment.events.done_us)
+                )
+                rates.step(edges_us[:-1] / 1e6, arrive, where="post", color="#888888", label="arrive at Payment")
+                rates.step(edges_us[:-1] / 1e6, leave, where="post", color=COLORS[2], label="leave it for Shipment")
+            at_us, counts = np.array([*shipment.requested, (last_s * 1_000_000, shipment.requested[-1][1])]).T
+            replicas.step(at_us / 1e6, counts + 0.05 * number, where="post", color=color, label=label)
+            second = np.digitize(payment.events.intended_us, edges_us) - 1
+            longest = [took_us[second == one].max(initial=0) / 1e6 for one in range(last_s - first_s)]
+            latencies.step(edges_us[:-1] / 1e6, longest, where="post", color=color, label=label)
+        latencies.axhline(1.0, color="#888888", linestyle=":", linewidth=1)
+        for axes, what in (
+            (rates, "events/s"),
+            (replicas, "Shipment replicas\nrequested"),
+            (latencies, "longest latency of the\nsecond, end to end, s"),
+        ):
+            axes.set_ylabel(what)
+            axes.legend(loc="lower right" if axes is replicas else "upper right", fontsize=8)
+        latencies.set(xlabel="s", xlim=SHOWN_S)

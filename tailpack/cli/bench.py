@@ -24,8 +24,10 @@ from tailpack.cli.options import (
     Out,
     Processes,
     Seeds,
+    Trace,
     check_folder,
     known,
+    load_scenario_with,
     print_json,
     several,
     several_policies,
@@ -289,15 +291,19 @@ def chain(
     loads: Annotated[str, typer.Option(help="Some of the worlds, by their names, separated by semicolons.")] = "",
     seeds: Seeds = 20,
     live: Annotated[
-        bool, typer.Option("--live", help="Instead: chain-demo once each way on a Kafka of its own, five minutes.")
+        bool,
+        typer.Option(
+            "--live", help="Instead: chain-demo, or --trace, once each way on a Kafka of its own, and simulated."
+        ),
     ] = False,
+    trace: Trace = None,
     processes: Processes = 0,
     as_json: AsJson = False,
     into: IntoDocs = None,
 ) -> None:
     """Simulate Payment and Shipment scaled as one beside each scaled by itself: the same events, seed by seed."""
     if live:
-        return _live_chain(as_json)
+        return _live_chain(trace, as_json)
     from bench.experiments.chain import COLUMNS, NAME, WORLDS, compare_ways  # noqa: PLC0415
     from bench.experiments.workers import usable_cores  # noqa: PLC0415
 
@@ -315,16 +321,16 @@ def chain(
     return None
 
 
-def _live_chain(as_json: bool) -> None:
+def _live_chain(trace: Path | None, as_json: bool) -> None:
     """Run both ways, one after the other, each beside its simulation."""
     from bench.live_chain import SCENARIO, SHIPMENT, ChainError, LiveChain  # noqa: PLC0415
-    from bench.scenario import load_scenario  # noqa: PLC0415
     from bench.simulation.chain import ChainResult, run_chain  # noqa: PLC0415
+    from bench.simulation.sent import sent_by  # noqa: PLC0415
     from tailpack.local.topics import create_control_topics, own_kafka  # noqa: PLC0415
 
     found = {"live": list[ChainResult](), "simulated": list[ChainResult]()}
     for as_one in (False, True):
-        scenario = load_scenario(SCENARIO, {"chain.coordinated": as_one})
+        scenario, played = load_scenario_with(SCENARIO, trace, {"chain.coordinated": as_one})
         with (
             progress("as one" if as_one else "blind") as tell,
             own_kafka("chain", scenario.payment.partitions) as connection,
@@ -340,7 +346,7 @@ def _live_chain(as_json: bool) -> None:
         if not sent.valid:
             Console(stderr=True).print("the load generator was late: this live run proves nothing", highlight=False)
         found["live"].append(result)
-        found["simulated"].append(run_chain(scenario)[2])
+        found["simulated"].append(run_chain(scenario, sent_by(scenario, played))[2])
     if as_json:
         print_json(found)
         return

@@ -13,6 +13,8 @@ from kafka_helpers import DEADLINE_S, create_topics, read_all, wait_for
 from payment_load import PaymentLoad
 
 from autoscaler.live.launchers.processes import remembered
+from bench.live_chain import LiveChain
+from bench.scenario import load_scenario
 from contracts.connection import Connection
 from contracts.events import ShipmentScheduled
 from contracts.plan import PlanRecord
@@ -117,3 +119,22 @@ def test_what_cannot_be_a_chain_is_refused(tmp_path: Path) -> None:
     assert [line.split(" = ")[0].split()[-1] for line in said.splitlines()] == [
         "state_dir", "replica_prefix", "namespace",
     ]  # fmt: skip
+
+
+@pytest.mark.timeout(600)
+def test_a_short_run_each_stage_by_itself_is_measured_to_its_last_event(
+    kafka: str, namespace: str, tmp_path: Path
+) -> None:
+    scenario = load_scenario("chain-demo", {"duration_s": 5, "chain.coordinated": False})
+    connection = Connection(bootstrap_servers=kafka, namespace=namespace)
+    behind = Connection(bootstrap_servers=kafka, namespace=f"{namespace}.shipment")
+    create_topics(kafka, namespace, scenario.payment.partitions)
+    create_control_topics(behind, ScaledGroup(), 0)
+    found, sent = LiveChain(scenario, connection, behind.namespace, tmp_path).run(lambda said: None)
+    payment, shipment = found.stages
+    assert found.events == payment.events == sent.acknowledged == sent.scheduled
+    assert 0 < shipment.events < payment.events, "declined payments are not shipped"
+    assert found.max_s is not None
+    assert payment.max_s is not None
+    assert found.max_s >= payment.max_s
+    assert found.replica_minutes >= 2 * 5 / 60 * 0.9

@@ -8,7 +8,6 @@ what it reads.
 import asyncio
 import sys
 
-from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.events import PaymentSettled
 from contracts.topics import Group, Topic
@@ -16,7 +15,7 @@ from services.common.records import Refusal, decoder, encode
 from services.consumer import Event, PlanConsumer, Refused
 from services.consumer.environment import topics_of
 from services.payment.__main__ import main
-from services.payment.pace import Pace
+from services.payment.pace import Server
 from services.payment.settings import ReplicaSettings, options_of
 from services.shipment.domain import schedule
 
@@ -33,8 +32,7 @@ class ShipmentReplica:
         beside = read.removesuffix(Topic.PAYMENTS_SETTLED)
         self._settings = settings
         self._scheduled = beside + Topic.SHIPMENTS_SCHEDULED
-        self._pace = Pace()
-        self._last_done_us = 0
+        self._server = Server()
         self.consumer = PlanConsumer(
             settings.replica,
             connection,
@@ -47,20 +45,16 @@ class ShipmentReplica:
             ),
             self.handle,
             options=options_of(settings),
-            busy_s=lambda: self._pace.busy_s,
+            busy_s=lambda: self._server.busy_s,
         )
 
     async def handle(self, event: Event) -> "asyncio.Future[None] | None":
         """Serve one payment: it takes its service time, and its shipment is written if it was accepted."""
-        clock = asyncio.get_running_loop().time
-        idle = event.received_us > self._last_done_us
-        finish_s = self._pace.begin(clock(), self._settings.service_time_of(event.key), idle=idle)
-        await asyncio.sleep(max(0.0, finish_s - clock()))
-        self._last_done_us = now_us()
+        done_us = await self._server.serve(event.received_us, self._settings.service_time_of(event.key))
         payment = _decode(event.value)
         if isinstance(payment, Refusal):
             raise Refused(*payment.reasons)
-        shipment = schedule(payment, self._last_done_us)
+        shipment = schedule(payment, done_us)
         if shipment is None:
             return None
         return await self.consumer.send(self._scheduled, shipment.order_id.encode(), encode(shipment))

@@ -133,7 +133,7 @@ def test_a_short_run_each_stage_by_itself_is_measured_to_its_last_event(
     found, sent = LiveChain(scenario, connection, behind.namespace, tmp_path).run(lambda said: None)
     payment, shipment = found.stages
     assert found.events == payment.events == sent.acknowledged == sent.scheduled
-    assert 0 < shipment.events < payment.events, "declined payments are not shipped"
+    assert 0.9 * payment.events < shipment.events <= payment.events, "all but the few that are declined"
     assert found.max_s is not None
     assert payment.max_s is not None
     assert found.max_s >= payment.max_s

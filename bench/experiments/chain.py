@@ -24,15 +24,15 @@ POLICY: Final = "tail-aware"
 BURSTS: Final = {"load.spacing": "burst", "load.burst_phase_s": "random", "simulation.startup_s": 0.0}
 WORLDS: Final[dict[str, World]] = {
     "spike": world(NAME),
-    "spike, starts of 10 s": world(NAME, {"simulation.startup_s": 10.0}),
+    "spike with starts of 10 s": world(NAME, {"simulation.startup_s": 10.0}),
     "step": world(NAME, {"load.workload": "step"}),
     "sine": world(NAME, {"load.workload": "sine"}),
-    "sine, two parcels an order": world(
+    "sine with two parcels an order": world(
         NAME, {"load.workload": "sine", "stages.shipment.branching": 2.0, "stages.shipment.partitions": 10}
     ),
     "w1": world(NAME, {"load.workload": "w1"}),
-    "w1 in bursts, no start-up": world(NAME, {"load.workload": "w1", **BURSTS}),
-    "w1 in bursts, W in halves": world(NAME, {"load.workload": "w1", **BURSTS, "stages.shipment.share": 0.5}),
+    "w1 in bursts": world(NAME, {"load.workload": "w1", **BURSTS}),
+    "w1 in bursts with W in halves": world(NAME, {"load.workload": "w1", **BURSTS, "stages.shipment.share": 0.5}),
 }
 """In words → the chain scenario with what is set over it."""
 FIGURES: Final = ("in_sla", "p999_s", "max_s", "replica_minutes")
@@ -116,9 +116,12 @@ def _values(results: Sequence[ChainResult], figure: str) -> list[float]:
 def _difference(figure: str, times: float, digits: int) -> Callable[[ChainRow], str]:
     def said(row: ChainRow) -> str:
         found = row.differences[figure]
+        mean = f"{times * found.mean:+.{digits}f}"
+        if row.seeds < 2:  # one run says nothing of chance
+            return mean
         low, high = (f"{times * end:+.{digits}f}" for end in (found.low, found.high))
         sure = "" if found.distinguishable else ", no difference"
-        return f"{times * found.mean:+.{digits}f} ({low} to {high}{sure})"
+        return f"{mean} ({low} to {high}{sure})"
 
     return said
 

@@ -288,7 +288,7 @@ def targets(
 
 def chain(
     *,
-    loads: Annotated[str, typer.Option(help="Some of the worlds, by their names, separated by semicolons.")] = "",
+    loads: Annotated[str, typer.Option(help="Some of the worlds, by their names, separated by commas.")] = "",
     seeds: Seeds = 20,
     live: Annotated[
         bool,
@@ -307,7 +307,7 @@ def chain(
     from bench.experiments.chain import COLUMNS, NAME, WORLDS, compare_ways  # noqa: PLC0415
     from bench.experiments.workers import usable_cores  # noqa: PLC0415
 
-    asked = [known(one.strip(), WORLDS, what="world") for one in loads.split(";")] if loads else list(WORLDS)
+    asked = [known(one.strip(), WORLDS, what="world") for one in loads.split(",")] if loads else list(WORLDS)
     with progress("chain", 2 * seeds * len(asked)) as tell:
         rows = compare_ways(
             asked, seeds, processes=processes or usable_cores(), announce=lambda said: tell(advance=1, said=said)

@@ -7,7 +7,9 @@ from bench.experiments import chain as ways
 from bench.experiments.experiment import world
 from bench.scenario import FOLDER, load_scenario
 from bench.simulation.chain import run_chain
+from bench.simulation.optimum import find_optimum
 from bench.simulation.run import run_scenario
+from bench.simulation.sent import sent_by
 from contracts.validation import InvalidSettingsError
 
 THIRD = """
@@ -96,6 +98,8 @@ def test_what_is_written_wrong_in_the_file_is_named(tmp_path):
 def test_who_simulates_one_group_refuses_a_chain_and_so_does_a_live_run():
     with pytest.raises(InvalidSettingsError, match="it has stages"):
         run_scenario(chain())
+    with pytest.raises(InvalidSettingsError, match="groups one behind the other have none together"):
+        find_optimum(chain(coordinated=False), sent_by(chain()))
     with pytest.raises(InvalidSettingsError, match="can only be simulated"):
         chain().for_live()
 

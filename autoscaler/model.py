@@ -99,6 +99,11 @@ class GroupObservation:
     """Whether a change of owners stops every partition for t_r, not just those that move."""
     recent: RecentArrivals | None = field(default=None, compare=False)
     """Where the world samples offsets between ticks; None: it does not."""
+    inflow: tuple[float, ...] = ()
+    """Events that the stage before this one will send in each of the coming decision intervals, in all; empty: nobody
+    says."""
+    late_upstream: float = 0.0
+    """Events that stages before this one took for late since the tick before, of the same promise."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "assignment", MappingProxyType(dict(self.assignment)))

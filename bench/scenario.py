@@ -10,11 +10,11 @@ import msgspec
 
 from autoscaler.policies.registry import make_policy, policy_factory
 from autoscaler.policies.settings import Guards, Scaling
-from bench.sections import OPTIONS, SECTIONS, Heading, Load, Payment, Simulation
+from bench.sections import OPTIONS, SECTIONS, STAGES, Chain, Heading, Load, Payment, Simulation, Stage
 from contracts.delivery import RUNTIMES, Delivery
 from contracts.settings import Rule, Settings, Values, contradictions, picked, told, unknown
 from contracts.target import Target
-from contracts.validation import InvalidSettingsError, well_formed
+from contracts.validation import InvalidSettingsError, parse, well_formed
 from loadgen.event_trace import EventTrace
 from loadgen.schedule import EACH_SECOND, Bursts, Spacing, Split
 from loadgen.spec import RULES, LoadSpec
@@ -37,6 +37,9 @@ class Scenario(Heading):
     autoscaler: Scaling
     guards: Guards
     simulation: Simulation
+    chain: Chain
+    stages: tuple[Stage, ...] = ()
+    """Groups behind Payment, in their order."""
     policy: dict[str, Any] = field(default_factory=dict)
     """Options of the policy, which checks them itself."""
 
@@ -85,6 +88,24 @@ class Scenario(Heading):
             simulation=replace(self.simulation, split=None),
         )
 
+    def at_stage(self, number: int) -> "Scenario":
+        """Return the question as it is put to stage `number` behind Payment, from 0: as to Payment in its place."""
+        stage = self.stages[number]
+        most = min(self.autoscaler.max_replicas, stage.partitions)
+        return replace(
+            self,
+            seed=(self.seed + 1 + number) % 2**31,
+            payment=replace(self.payment, **picked(stage, Payment)),
+            autoscaler=replace(self.autoscaler, initial_replicas=stage.initial_replicas, max_replicas=most),
+            simulation=replace(self.simulation, failures_s=()),
+            stages=(),
+        )
+
+    def shares(self) -> list[float]:
+        """Return the share of W that each stage has in any case, Payment first; they add up to 1."""
+        others = [1 / (len(self.stages) + 1) if one.share is None else one.share for one in self.stages]
+        return [1 - sum(others), *others]
+
     def for_live(self) -> "Scenario":
         """Return the scenario as live processes understand it: where the delivery names a runtime, that runtime.
 
@@ -109,6 +130,8 @@ class Scenario(Heading):
 
     def _only_simulated(self) -> list[tuple[str, str]]:
         """Return what live processes cannot be told."""
+        if self.stages:
+            return [(STAGES, "can only be simulated; live, each group has an autoscaler of its own")]
         try:
             make_policy(self.autoscaler.policy, options=self.policy)
         except ValueError as wrong:
@@ -148,6 +171,8 @@ def load_scenario(name_or_path: str, overrides: Mapping[str, Any] | None = None)
         problems.append(
             f"{OPTIONS} = {options!r}: must be a section, [{OPTIONS}]; the policy's name is autoscaler.policy"
         )
+    stages, wrong_stages = _stages(raw.pop(STAGES, []))
+    problems += wrong_stages
     good: dict[str, dict[str, Any]] = {}
     for section, into, values in _sections(raw):
         prefix = f"{section}." if section else ""
@@ -158,11 +183,25 @@ def load_scenario(name_or_path: str, overrides: Mapping[str, Any] | None = None)
         wrong += [told(key, good[section][key], said) for key, said in contradictions(good[section], into.rules())]
         problems += [prefix + one + _sections_known(one, section) for one in wrong]
     dotted = {_dotted(section, key): value for section, values in good.items() for key, value in values.items()}
+    dotted |= {STAGES: stages} if not wrong_stages else {}
     problems += [f"{key}: {problem}" for key, problem in _contradictions(dotted)]
     if problems:
         raise InvalidSettingsError([f"{path.name}: {problem}" for problem in problems])
     parts: dict[str, Any] = {section: into(**good[section]) for section, into in SECTIONS.items() if section}
-    return Scenario(**good[""], **parts, policy=options)
+    return Scenario(**good[""], **parts, stages=stages, policy=options)
+
+
+def _stages(tables: Any) -> tuple[tuple[Stage, ...], list[str]]:
+    """Return the stages that are written well, and a sentence for each mistake in the others."""
+    if not isinstance(tables, list) or not all(isinstance(one, dict) for one in tables):
+        return (), [f"{STAGES} = {tables!r}: must be a list of sections, [[{STAGES}]]"]
+    stages, problems = [], []
+    for number, table in enumerate(tables):
+        try:
+            stages.append(parse(table, Stage, where=f"{STAGES}[{number}]."))
+        except InvalidSettingsError as wrong:
+            problems += wrong.problems
+    return tuple(stages), problems
 
 
 def _path(name_or_path: str) -> Path:
@@ -189,6 +228,9 @@ def _override(raw: dict[str, Any], overrides: Mapping[str, Any]) -> list[str]:
     for key, value in overrides.items():
         if value is None:
             continue
+        if key.startswith(f"{STAGES}."):
+            problems += _override_stage(raw.get(STAGES), key, value)
+            continue
         matching = [(OPTIONS, key.removeprefix(f"{OPTIONS}."))] if key.startswith(f"{OPTIONS}.") else _matching(key)
         if len(matching) != 1:
             known = [_dotted(section, name) for section, name in matching or _fields()]
@@ -202,6 +244,16 @@ def _override(raw: dict[str, Any], overrides: Mapping[str, Any]) -> list[str]:
         if section != SIMULATION and isinstance(simulation := raw.get(SIMULATION), dict):
             simulation.pop(name, None)  # what is asked for holds in the simulated world too
     return problems
+
+
+def _override_stage(tables: Any, key: str, value: Any) -> list[str]:
+    """Change the stage that `key`, stages.NAME.FIELD, names; return a problem where there is none of that name."""
+    _, name, field_name = (key + "..").split(".", 2)
+    stages = {one.get("name"): one for one in tables or [] if isinstance(one, dict)}
+    if name not in stages:
+        return [f"override {key}: {unknown(name, map(str, stages))}; it is {STAGES}.NAME.KEY"]
+    stages[name][field_name.rstrip(".")] = value
+    return []
 
 
 def _matching(key: str) -> list[tuple[str, str]]:
@@ -235,6 +287,8 @@ def _sections_known(problem: str, section: str) -> str:
 
 BY_RATE_ALONE: Final = ("linear", "static")
 """Policies that look at arrival rates, or at nothing."""
+AS_ONE: Final = "tail-aware"
+"""The policy that uses what it is told of the stages before."""
 
 _LOAD_KEYS: Final = {
     "topology": "topology",
@@ -298,6 +352,24 @@ def _failures_in_time(values: Values) -> str | None:
     return f"{late[0]:g} is not before the end at {values['duration_s']} s" if late else None
 
 
+def _stages_fit(values: Values) -> str | None:
+    """Names are names of one stage each, shares leave something over, and each holds the least replicas."""
+    stages, least = values[STAGES], values["autoscaler.min_replicas"]
+    names = ["payment", *(one.name for one in stages)]
+    if twice := [name for name in names if names.count(name) > 1]:
+        return f"two stages have the name {twice[0]}"
+    if small := [one for one in stages if one.partitions < least]:
+        return f"{small[0].name} has {small[0].partitions} partitions, fewer than autoscaler.min_replicas = {least}"
+    others = sum(1 / len(names) if one.share is None else one.share for one in stages)
+    return None if others < 1 else f"their shares of W add up to {others:g} and leave nothing to payment"
+
+
+def _told_upstream(values: Values) -> str | None:
+    policy = values["autoscaler.policy"]
+    deaf = values[STAGES] and values["chain.coordinated"] and policy != AS_ONE
+    return f"{policy} does not look upstream; {AS_ONE} does, or --set coordinated=false" if deaf else None
+
+
 _RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("payment.runtime", _policy_sees_lag),
     ("autoscaler.absence_grace_s", _grace_is_ours),
@@ -306,4 +378,6 @@ _RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("autoscaler.initial_replicas", _enough_for_the_first),
     ("simulation.split", _simulated_split_fits),
     ("simulation.failures_s", _failures_in_time),
+    (STAGES, _stages_fit),
+    ("chain.coordinated", _told_upstream),
 )

@@ -95,6 +95,42 @@ class Simulation(ServiceShape, Observing, ShareGroups):
         return (*super().rules(), ("shared_limits", _single_events))
 
 
+@dataclass(frozen=True, kw_only=True)
+class Stage(Work):
+    """A group behind the scaled one, which reads what that writes; a list, `[[stages]]`, one behind the other. What is
+    not said here is as in the other sections."""
+
+    name: str
+    """Small letters, digits and dashes."""
+    partitions: int = required(least=1, most=10_000)
+    """Of its topic; an event goes to any of them, as a hash of its order does."""
+    branching: float = setting(1.0, least=0, most=100)
+    """Events that each event of the stage before causes on average. Policies measure it."""
+    initial_replicas: int = setting(1, "replicas", least=1)
+    """Replicas at the start."""
+    share: float | None = setting(None, "share", above=0, below=1)
+    """Of W that is its own in any case; None: all have the same. What others say goes from that of the scaled group."""
+
+    @classmethod
+    def rules(cls) -> tuple[tuple[str, Rule], ...]:
+        """Return the base's rules and: a usable name, some time for an event, no more replicas than partitions."""
+        return (
+            *super().rules(),
+            ("name", _usable_name),
+            ("service_time_s", takes_some_time),
+            ("initial_replicas", _within_partitions),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chain(Settings):
+    """How groups one behind the other are scaled."""
+
+    coordinated: bool = setting(True)
+    """Each is told what the one before it is about to send, and what that leaves of W and of the late events; off, each
+    sees itself only."""
+
+
 SECTIONS: Final[dict[str, type[Settings]]] = {
     "": Heading,
     "load": Load,
@@ -103,15 +139,25 @@ SECTIONS: Final[dict[str, type[Settings]]] = {
     "autoscaler": Scaling,
     "guards": Guards,
     "simulation": Simulation,
+    "chain": Chain,
 }
 """Name in the file → record; the nameless one is what stands above the sections."""
 OPTIONS: Final = "policy"
 """One more section: options of the policy, which alone knows them."""
 
 
+STAGES: Final = "stages"
+"""And a list of tables: the groups behind the scaled one."""
+
+
 def _usable_name(values: Values) -> str | None:
     good = NAME.fullmatch(values["name"])
     return None if good else "must be small letters, digits and dashes, 41 at most, and begin with no dash"
+
+
+def _within_partitions(values: Values) -> str | None:
+    fits = values["initial_replicas"] <= values["partitions"]
+    return None if fits else f"is more than the {values['partitions']} partitions; the rest would own nothing"
 
 
 def _single_events(values: Values) -> str | None:

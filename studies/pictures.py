@@ -19,6 +19,7 @@ from autoscaler.ports import Policy
 from autoscaler.simulator.arrivals import Arrivals, Workload
 from autoscaler.simulator.run import simulate
 from autoscaler.simulator.settings import SimulationSettings
+from bench.experiments.chain import draw_chain
 from bench.handover.show import draw_runtimes
 from bench.picture import COLORS, picture
 from bench.scenario import load_scenario
@@ -117,6 +118,7 @@ PICTURES: Final[dict[str, Callable[[Path], None]]] = {
     "model-w1.svg": draw_w1,
     "model-burst.svg": draw_burst,
     "handover.svg": draw_runtimes,
+    "chain.svg": draw_chain,
     "packing.svg": draw_points,
 }
 """File in docs/ → what draws it."""

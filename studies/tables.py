@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from bench import markdown
+from bench.experiments.chain import chain_table
 from bench.experiments.tables import EXPERIMENT_TABLES
 from bench.handover.show import HANDOVER_TABLES
 from bench.results import LiveRow
@@ -30,6 +31,7 @@ EVERY_TABLE: Final[dict[str, Callable[[], str]]] = {
     "live": live,
     **markdown.MEASURED_TABLES,
     **EXPERIMENT_TABLES,
+    "chain": chain_table,
     **HANDOVER_TABLES,
     **PACKING_TABLES,
     **PAPER_TABLES,

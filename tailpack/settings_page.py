@@ -8,7 +8,7 @@ from autoscaler.keda.settings import KedaSettings
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.policies.registry import POLICIES
 from autoscaler.shadow.settings import ShadowSettings
-from bench.sections import SECTIONS
+from bench.sections import SECTIONS, STAGES, Stage
 from contracts.connection import Connection
 from contracts.logs import LogSettings
 from contracts.settings import DAY_S, Settings, choices, declaration, is_required, kinds, sentences
@@ -56,6 +56,7 @@ def settings_page() -> str:
     parts = [INTRODUCTION, "## Scenario files and `--set`"]
     for section, record in SECTIONS.items():
         parts += [f"### {f'[{section}]' if section else 'Above the sections'}", _listed(record)]
+    parts += [f"### [[{STAGES}]]", f"A list; on the command line `{STAGES}.NAME.KEY`. See chain.md.", _listed(Stage)]
     parts += ["## Options of policies", "In the section `[policy]`, or as `--set policy.NAME=VALUE`."]
     for name, factory in POLICIES.items():
         parts += [f"### {name}", f"{factory.description}.", _listed(factory.options)]

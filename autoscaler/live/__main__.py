@@ -14,12 +14,14 @@ from autoscaler.live.start import autoscale
 def main() -> int:
     """Run until SIGTERM or SIGINT. Returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m autoscaler.live", description="Settings come from TAILPACK_….")
-    parser.add_argument("config", nargs="?", type=Path, help="TOML file with the same settings; variables go first")
+    parser.add_argument(
+        "configs", nargs="*", type=Path, help="TOML file with the same settings, variables go first; several: a chain"
+    )
     parser.add_argument(
         "--stop-replicas", action="store_true", help="stop the replicas that an earlier autoscaler left, and end"
     )
     asked = parser.parse_args()
-    return autoscale(asked.config, only_stop=asked.stop_replicas)
+    return autoscale(*asked.configs, only_stop=asked.stop_replicas)
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ from autoscaler.live.state_dir import LearnedTimes
 from autoscaler.live.troubles import LASTING, Troubles, Watched
 from autoscaler.live.uptake import Uptake
 from autoscaler.live.web import Source, WebServer
-from autoscaler.policies.registry import configured_policy
+from autoscaler.policies.registry import Asked
 from autoscaler.ports import NotReadyError, Policy
 from contracts.clock import steady_s
 from contracts.connection import Connection
@@ -52,11 +52,16 @@ TICKS_MISSED: Final = 3
 
 def policy_from(settings: AutoscalerSettings) -> Policy:
     """Return the policy inside its guards. Raises ValueError."""
+    return asked_of(settings).policy()
+
+
+def asked_of(settings: AutoscalerSettings) -> Asked:
+    """Return the policy that the settings ask for. Raises ValueError."""
     try:
         options = msgspec.json.decode(settings.policy_options or "{}", type=dict[str, Any])
     except msgspec.DecodeError as wrong:
         raise ValueError(f"TAILPACK_POLICY_OPTIONS: must be a JSON object: {wrong}") from wrong
-    return configured_policy(settings, settings, settings, options, counts_only=bool(settings.runtime))
+    return Asked(settings, settings, settings, options, counts_only=bool(settings.runtime))
 
 
 def launcher_from(

@@ -3,7 +3,9 @@
 import logging
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from socket import gethostname
@@ -12,7 +14,7 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaException
 
-from autoscaler.live.composition import LiveAutoscaler, launcher_from, policy_from
+from autoscaler.live.composition import LiveAutoscaler, asked_of, launcher_from, policy_from
 from autoscaler.live.launcher import Launcher, LauncherError, stop_left_behind
 from autoscaler.live.leadership import Leadership
 from autoscaler.live.plan_log import FencedError, PlanNotWrittenError
@@ -22,6 +24,8 @@ from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.standby import stand_by
 from autoscaler.live.state_dir import StateDirTakenError, only_one
 from autoscaler.live.web import PortTakenError
+from autoscaler.policies.registry import chained_policies
+from autoscaler.policies.tail_aware.policy import TailAware
 from autoscaler.ports import NotReadyError, Policy
 from contracts import logs
 from contracts.config_file import from_file, read_file, strangers
@@ -30,6 +34,9 @@ from contracts.settings import Settings
 from contracts.validation import InvalidSettingsError, as_environment, from_environment
 
 log = logging.getLogger("autoscaler")
+AS_ONE: Final = TailAware.name
+BEHIND_S: Final = 0.05
+"""A stage decides so long after the one before it, whose tick it looks at."""
 EXIT_SETTINGS: Final = 2
 EXIT_FENCED: Final = 3
 EXIT_NO_KAFKA: Final = 4
@@ -47,19 +54,20 @@ class Told:
     """Of its replicas: this process's own, with what a file says."""
 
 
-def autoscale(config: Path | None = None, *, only_stop: bool = False) -> int:
+def autoscale(*configs: Path, only_stop: bool = False) -> int:
     """Run until SIGTERM or SIGINT. Returns the exit code.
 
-    config: a TOML file; what the environment says stands above it. only_stop: stop the replicas that an earlier
-    autoscaler left, and end.
+    configs: TOML files; what the environment says stands above them. One for each group; of several, each reads what
+    the one before it writes, and they are scaled as one. only_stop: stop the replicas that an earlier autoscaler left,
+    and end.
     """
     try:
         logs.configure(log.name, os.environ)
-        told = read(config, os.environ)
+        told = (
+            read_chain(configs, os.environ) if len(configs) > 1 else [read(configs[0] if configs else None, os.environ)]
+        )
     except InvalidSettingsError as wrong:
         return _refuse(wrong.problems)
-    settings = told.settings
-    state_dir = Path(settings.state_dir)
     signals: list[int] = []
     stop = Event()
 
@@ -69,17 +77,24 @@ def autoscale(config: Path | None = None, *, only_stop: bool = False) -> int:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, asked_to_stop)
+    state_dir = ""
     try:
-        with only_one(state_dir):
+        with ExitStack() as claimed:
+            for one in told:
+                state_dir = one.settings.state_dir
+                claimed.enter_context(only_one(Path(state_dir)))
             if only_stop:
-                return _stop(launcher_from(settings, told.environ), settings.drain_s + STOP_MARGIN_S)
-            return _run(told, stop, signals)
+                return max(
+                    _stop(launcher_from(one.settings, one.environ), one.settings.drain_s + STOP_MARGIN_S)
+                    for one in told
+                )
+            return _run(told[0], stop, signals) if len(told) == 1 else _run_all(told, stop, signals)
     except (StateDirTakenError, PortTakenError) as taken:
         return _refuse([str(taken)])
     except LauncherError as failed:
         return _say(str(failed), EXIT_NO_LAUNCHER)
     except OSError as failed:
-        return _refuse([f"TAILPACK_STATE_DIR = {settings.state_dir}: {failed.strerror}"])
+        return _refuse([f"TAILPACK_STATE_DIR = {state_dir}: {failed.strerror}"])
 
 
 def read(config: Path | None, environ: Mapping[str, str]) -> Told:
@@ -111,6 +126,55 @@ def read(config: Path | None, environ: Mapping[str, str]) -> Told:
     connection, settings = read
     theirs = replace(connection, client_properties=settings.replica_client_properties or connection.client_properties)
     return Told(settings, connection, policy, {**environ, **as_environment(theirs), **as_environment(settings)})
+
+
+def read_chain(configs: Sequence[Path], environ: Mapping[str, str]) -> list[Told]:
+    """Read the stages of a chain; what they promise adds up to one promise. Raises InvalidSettingsError, see `read`."""
+    told: list[Told] = []
+    problems: list[str] = []
+    for config in configs:
+        try:
+            told.append(read(config, environ))
+        except InvalidSettingsError as wrong:
+            problems += wrong.problems
+    for what in ("state_dir", "replica_prefix"):
+        values = [getattr(one.settings, what) for one in told]
+        problems += [f"{what} = {one!r}: each group needs its own" for one in {*values} if values.count(one) > 1]
+    spaces = [one.connection.namespace for one in told]
+    problems += [f"namespace = {one!r}: each group needs its own" for one in {*spaces} if spaces.count(one) > 1]
+    problems += [
+        f"policy = {one.settings.policy!r}: {AS_ONE} alone looks upstream; scale the others by files of their own"
+        for one in told
+        if one.settings.policy != AS_ONE
+    ]
+    if problems:
+        raise InvalidSettingsError(problems)
+    policies = chained_policies([asked_of(one.settings) for one in told])
+    first = told[0].settings
+    return [
+        replace(
+            one,
+            policy=policy,
+            settings=replace(
+                one.settings,
+                tick_offset_s=(first.tick_offset_s + number * BEHIND_S) % one.settings.decision_interval_s,
+            ),
+        )
+        for number, (one, policy) in enumerate(zip(told, policies, strict=True))
+    ]
+
+
+def _run_all(told: Sequence[Told], stop: Event, signals: list[int]) -> int:
+    """Run one autoscaler for each stage, side by side; when one ends all do. Return the highest exit status."""
+
+    def run(one: Told) -> int:
+        try:
+            return _run(one, stop, signals)
+        finally:
+            stop.set()
+
+    with ThreadPoolExecutor(len(told), "autoscaler") as pool:
+        return max(running.result() for running in [pool.submit(run, one) for one in told])
 
 
 def _run(told: Told, stop: Event, signals: list[int]) -> int:

@@ -4,7 +4,7 @@ An installed package offers a policy by an entry point of the group `tailpack.po
 imported only where it is asked for by name, or all are listed.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import EntryPoint, entry_points
@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from autoscaler.policies.baselines import FirstFit2022, FirstFit2022Settings, Linear, Static
 from autoscaler.policies.bin_packing import BinPacking
+from autoscaler.policies.chain import as_one, shared
 from autoscaler.policies.flink_ds2 import FlinkDs2, FlinkDs2Settings
 from autoscaler.policies.guards import guarded
 from autoscaler.policies.keda_hpa import KedaHpa, KedaHpaSettings
@@ -202,6 +203,32 @@ def make_policy(
     return policy if guards is None else guarded(policy, settings, guards)
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The policy that is asked for. options: what it itself is told. counts_only, fallback: see GuardSettings."""
+
+    scaling: Scaling
+    target: Target
+    guards: Guards
+    options: Mapping[str, Any]
+    counts_only: bool = False
+    fallback: bool = True
+
+    def policy(self) -> Policy:
+        """Return it inside its guards. Raises ValueError naming what is wrong."""
+        settings, limits = self.settings()
+        return make_policy(self.scaling.policy, settings, limits, self.options)
+
+    def settings(self) -> tuple[PolicySettings, GuardSettings]:
+        """Return what policy and guards are told. Raises ValueError."""
+        limits = picked(self.scaling, GuardSettings) | picked(self.guards, Guards)
+        told = picked(self.scaling, PolicySettings) | picked(self.target, Target)
+        return (
+            PolicySettings(**told, static_replicas=self.scaling.initial_replicas),
+            GuardSettings(**limits, counts_only=self.counts_only, fallback=self.fallback),
+        )
+
+
 def configured_policy(
     scaling: Scaling,
     target: Target,
@@ -215,11 +242,18 @@ def configured_policy(
 
     options: what the policy itself is told. counts_only, fallback: see GuardSettings.
     """
-    limits = picked(scaling, GuardSettings) | picked(guards, Guards)
-    shared = picked(scaling, PolicySettings) | picked(target, Target)
-    return make_policy(
-        scaling.policy,
-        PolicySettings(**shared, static_replicas=scaling.initial_replicas),
-        GuardSettings(**limits, counts_only=counts_only, fallback=fallback),
-        options,
-    )
+    return Asked(scaling, target, guards, options, counts_only, fallback).policy()
+
+
+def chained_policies(asked: Sequence["Asked"]) -> list[Policy]:
+    """Return the policies of a chain's stages, first to last, inside their guards: told of each other, for one promise.
+
+    What each stage is asked to promise by itself adds up. Raises ValueError naming what is wrong.
+    """
+    targets = shared([one.target for one in asked])
+    inner, guards = [], []
+    for one, target in zip(asked, targets, strict=True):
+        settings, limits = replace(one, target=target).settings()
+        inner.append(make_policy(one.scaling.policy, settings, options=one.options))
+        guards.append(partial(guarded, settings=settings, guards=limits))
+    return as_one(inner, guards, targets)

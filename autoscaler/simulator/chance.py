@@ -28,6 +28,7 @@ class Cause(IntEnum):
     HEARTBEAT = 0x7A110002
     LOSS = 0x7A110003
     COMMIT = 0x7A110004
+    CHAIN = 0x7A110005
 
 
 def chance_of(cause: Cause, seed: int, number: int = 0) -> np.random.Generator:

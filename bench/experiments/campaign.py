@@ -102,7 +102,7 @@ class Campaign:
     folder: Path
     processes: int = field(default_factory=usable_cores)
     announce: Announce = quietly
-    work: Work = simulated
+    work: Work[SimulationResult] = simulated
 
     def run(self, asked: Iterable[Experiment]) -> "Outcomes":
         """Run every experiment that is not known yet, each once. Whatever interrupts, finished ones stay finished.

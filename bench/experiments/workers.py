@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import Any
+from typing import Any, TypeVar
 
 from bench.experiments.experiment import Experiment
-from bench.simulation.result import SimulationResult
 from contracts.validation import InvalidSettingsError
 
-Work = Callable[[Experiment], SimulationResult]
+ResultT = TypeVar("ResultT")
+Work = Callable[[Experiment], ResultT]
 """How an experiment is run; a function of a module, for it is named to another process."""
 
 
@@ -28,7 +28,7 @@ class Failure:
 @dataclass(frozen=True, slots=True, eq=False)
 class _Worker:
     process: BaseProcess
-    connection: "Connection[Experiment | None, SimulationResult | Failure]"
+    connection: "Connection[Experiment | None, Any]"
 
 
 def usable_cores() -> int:
@@ -37,8 +37,8 @@ def usable_cores() -> int:
 
 
 def outcomes(
-    asked: Sequence[Experiment], work: Work, *, processes: int
-) -> Generator[tuple[Experiment, SimulationResult | Failure], None, None]:
+    asked: Sequence[Experiment], work: Work[ResultT], *, processes: int
+) -> Generator[tuple[Experiment, ResultT | Failure], None, None]:
     """Yield each experiment with its outcome, as they are finished. Closing the iterator ends every process."""
     with _started(min(processes, len(asked)), work) as workers:
         waiting = list(reversed(asked))
@@ -72,7 +72,7 @@ def _died(process: BaseProcess) -> str:
 
 
 @contextmanager
-def _started(count: int, work: Work) -> Iterator[list[_Worker]]:
+def _started(count: int, work: Work[Any]) -> Iterator[list[_Worker]]:
     """Start processes; at the end of the block, however it ends, they are gone."""
     context = get_context("spawn")  # a fork would copy threads and locks of whatever the caller had running
     resource_tracker.ensure_running()  # it changes the signal mask; so before we do
@@ -98,7 +98,7 @@ def _started(count: int, work: Work) -> Iterator[list[_Worker]]:
             worker.connection.close()
 
 
-def _serve(connection: "Connection[SimulationResult | Failure, Experiment]", work: Work) -> None:
+def _serve(connection: "Connection[ResultT | Failure, Experiment]", work: Work[ResultT]) -> None:
     """Run experiments until nobody sends any more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for handled in (signal.SIGTERM, signal.SIGHUP):
@@ -109,7 +109,7 @@ def _serve(connection: "Connection[SimulationResult | Failure, Experiment]", wor
         except (EOFError, OSError):
             return
         try:
-            outcome: SimulationResult | Failure = work(one)
+            outcome: ResultT | Failure = work(one)
         except InvalidSettingsError as wrong:
             outcome = Failure("; ".join(wrong.problems))
         except Exception as wrong:  # one experiment's fault is not the others'

@@ -14,7 +14,7 @@ from autoscaler.simulator.settings import DeliverySettings, SimulationSettings
 from bench.replay.measured import Measured, ticks_of
 from bench.replay.recorded import Recorded, Served, Times
 from bench.scenario import SIMULATION, Scenario, load_scenario, scenario_names
-from bench.sections import OPTIONS, SECTIONS
+from bench.sections import OPTIONS, SECTIONS, STAGES
 from bench.simulation.build import CLAIRVOYANT, delivery_of, settings_of
 from bench.simulation.policy import policy_of
 from bench.simulation.sent import Sent
@@ -59,7 +59,7 @@ def scenario_of(info: RunInfo, measured: Measured | None, changes: Mapping[str, 
 def _flat(recorded: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield dotted key and value of a scenario's record; [simulation] last, for other sections' values replace its."""
     nested = [*(name for name in (*SECTIONS, OPTIONS) if name and name != SIMULATION), SIMULATION]
-    yield from ((key, value) for key, value in recorded.items() if key not in nested)
+    yield from ((key, value) for key, value in recorded.items() if key not in (*nested, STAGES))  # a run has none
     for section in nested:
         yield from ((f"{section}.{key}", value) for key, value in recorded.get(section, {}).items())
 

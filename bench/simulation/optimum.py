@@ -40,6 +40,7 @@ def why_not(scenario: Scenario, sent: Sent) -> str:
     settings = settings_of(scenario)
     alike = len(set(settings.service.speeds)) == 1 and settings.service.slow_factor == 1
     for hindered, why in (
+        (bool(scenario.stages), "groups one behind the other have none together"),
         (settings.delivery.delivery is Delivery.SHARE, "a share group has no owners whose placement could be best"),
         (settings.startup_s is None, "start-ups are random, and a schedule cannot wait for what it does not know"),
         (not alike, "replicas differ, and each placement would have as many costs as orders of them"),

@@ -11,6 +11,7 @@ from bench.simulation.build import packing_capacity, settings_of, true_service_r
 from bench.simulation.policy import policy_of
 from bench.simulation.result import SimulationResult
 from bench.simulation.sent import Sent, sent_by
+from contracts.validation import InvalidSettingsError
 from loadgen.schedule import Spacing
 from report.measures import in_sla_share, packing_replica_minutes, percentile_us, replica_minutes
 
@@ -28,6 +29,10 @@ def run_scenario(
     passed: told how many more events the simulation has reached.
     Raises InvalidSettingsError for what cannot be simulated.
     """
+    if scenario.stages:
+        raise InvalidSettingsError(
+            [f"{scenario.name}: it has stages; `tailpack simulate` and `tailpack bench chain` do"]
+        )
     load_compiler()  # its import is not the simulation's time
     began_s = time.perf_counter()
     sent = sent_by(scenario) if sent is None else sent

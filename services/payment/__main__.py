@@ -4,19 +4,25 @@ import asyncio
 import logging
 import os
 import sys
+from collections.abc import Callable
 
 from contracts import logs
-from contracts.connection import read_settings
+from contracts.connection import Connection, read_settings
 from contracts.validation import InvalidSettingsError
 from services.common import traces
-from services.consumer import ReplicaError
+from services.consumer import PlanConsumer, ReplicaError
 from services.payment.app import PaymentService
 from services.payment.settings import ReplicaSettings
 
 
-def main() -> int:
-    """Return the exit status: 0 stopped as asked, 1 could not go on, 2 bad settings."""
-    name = os.environ.get("TAILPACK_REPLICA") or "payment"
+def payment(settings: ReplicaSettings, connection: Connection) -> PlanConsumer:
+    """Return the consumer of a Payment replica."""
+    return PaymentService(settings, connection).consumer
+
+
+def main(make: Callable[[ReplicaSettings, Connection], PlanConsumer], stage: str) -> int:
+    """Run a replica; return the exit status: 0 stopped as asked, 1 could not go on, 2 bad settings."""
+    name = os.environ.get("TAILPACK_REPLICA") or stage
     log = logging.getLogger(name)
     try:
         logs.configure(name, os.environ)
@@ -27,7 +33,7 @@ def main() -> int:
             log.error(problem)
         return 2
     try:
-        asyncio.run(PaymentService(settings, connection).consumer.run())
+        asyncio.run(make(settings, connection).run())
     except ReplicaError as ended:
         log.error(ended)
         return 1
@@ -37,4 +43,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(payment, "payment"))

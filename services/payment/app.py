@@ -10,7 +10,6 @@ from typing import Final
 import msgspec
 
 from contracts.catalogue import MAX_AMOUNT_MINOR, MAX_ORDER_BYTES
-from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.events import PaymentRequested, PaymentSettled
 from contracts.topics import Group, Topic, qualified
@@ -19,7 +18,7 @@ from services.consumer import Event, PlanConsumer, Refused
 from services.consumer.environment import topics_of
 from services.consumer.metrics import Latencies
 from services.payment.domain import authorise, payment_id
-from services.payment.pace import Pace
+from services.payment.pace import Server
 from services.payment.settings import ReplicaSettings, options_of
 
 MAX_REQUEST_BYTES: Final = 4 * MAX_ORDER_BYTES
@@ -34,8 +33,7 @@ class PaymentService:
     def __init__(self, settings: ReplicaSettings, connection: Connection) -> None:
         self._settings = settings
         self._settled = qualified(connection.namespace, Topic.PAYMENTS_SETTLED)
-        self._pace = Pace()
-        self._last_done_us = 0
+        self._server = Server()
         options = options_of(settings)
         self._latencies = Latencies(options)
         self.consumer = PlanConsumer(
@@ -53,19 +51,15 @@ class PaymentService:
             ),
             self.handle,
             options=options,
-            busy_s=lambda: self._pace.busy_s,
+            busy_s=lambda: self._server.busy_s,
             latencies=self._latencies,
         )
 
     async def handle(self, event: Event) -> "asyncio.Future[None]":
         """Serve one event; done once the broker has its output."""
-        clock = asyncio.get_running_loop().time
-        is_idle = event.received_us > self._last_done_us
-        finish_s = self._pace.begin(clock(), self._settings.service_time_of(event.key), idle=is_idle)
-        await asyncio.sleep(max(0.0, finish_s - clock()))
-        self._last_done_us = now_us()
-        settled = settled_payment(requested_payment(event.value), event, self._settings.replica, self._last_done_us)
-        self._latencies.observe((self._last_done_us - settled.timeline.intended_us) / 1e6)
+        done_us = await self._server.serve(event.received_us, self._settings.service_time_of(event.key))
+        settled = settled_payment(requested_payment(event.value), event, self._settings.replica, done_us)
+        self._latencies.observe((done_us - settled.timeline.intended_us) / 1e6)
         return await self.consumer.send(self._settled, settled.order_id.encode(), encode(settled))
 
 

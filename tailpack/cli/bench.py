@@ -1,5 +1,6 @@
 """`tailpack bench`: measure this machine, and keep the figures that docs/results.md shows."""
 
+import dataclasses
 import tempfile
 from collections.abc import Iterable
 from contextlib import ExitStack
@@ -12,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench import markdown, results
+from contracts.topics import ScaledGroup
 from contracts.validation import InvalidSettingsError
 from report.wording import minutes, share
 from tailpack.cli.cluster import IMAGE, Context, Image
@@ -22,12 +24,16 @@ from tailpack.cli.options import (
     Out,
     Processes,
     Seeds,
+    Trace,
     check_folder,
+    known,
+    load_scenario_with,
     print_json,
     several,
     several_policies,
 )
 from tailpack.cli.progress import campaign, finish, progress
+from tailpack.cli.simulate import figures_of_chain
 from tailpack.errors import INTERRUPTED, TailpackError
 from tailpack.provenance import origin
 
@@ -306,6 +312,75 @@ def fronts(
             by = f"beaten by {row.beaten_by}" if row.beaten_by else "on the front"
             typer.echo(f"{row.world}: {share(row.in_sla)} at {minutes(row.replica_minutes)} r-m, {by}", err=as_json)
     finish(missing, out)
+
+
+def chain(
+    *,
+    loads: Annotated[str, typer.Option(help="Some of the worlds, by their names, separated by commas.")] = "",
+    seeds: Seeds = 20,
+    live: Annotated[
+        bool,
+        typer.Option(
+            "--live", help="Instead: chain-demo, or --trace, once each way on a Kafka of its own, and simulated."
+        ),
+    ] = False,
+    trace: Trace = None,
+    processes: Processes = 0,
+    as_json: AsJson = False,
+    into: IntoDocs = None,
+) -> None:
+    """Simulate Payment and Shipment scaled as one beside each scaled by itself: the same events, seed by seed."""
+    if live:
+        return _live_chain(trace, as_json)
+    from bench.experiments.chain import COLUMNS, NAME, WORLDS, compare_ways  # noqa: PLC0415
+    from bench.experiments.workers import usable_cores  # noqa: PLC0415
+
+    asked = [known(one.strip(), WORLDS, what="world") for one in loads.split(",")] if loads else list(WORLDS)
+    with progress("chain", 2 * seeds * len(asked)) as tell:
+        rows = compare_ways(
+            asked, seeds, processes=processes or usable_cores(), announce=lambda said: tell(advance=1, said=said)
+        )
+    if into:
+        results.keep(NAME, rows, origin(), into)
+    if as_json:
+        print_json(rows)
+    else:
+        _print(COLUMNS, rows)
+    return None
+
+
+def _live_chain(trace: Path | None, as_json: bool) -> None:
+    """Run both ways, one after the other, each beside its simulation."""
+    from bench.live_chain import SCENARIO, SHIPMENT, ChainError, LiveChain  # noqa: PLC0415
+    from bench.simulation.chain import ChainResult, run_chain  # noqa: PLC0415
+    from bench.simulation.sent import sent_by  # noqa: PLC0415
+    from tailpack.local.topics import create_control_topics, own_kafka  # noqa: PLC0415
+
+    found = {"live": list[ChainResult](), "simulated": list[ChainResult]()}
+    for as_one in (False, True):
+        scenario, played = load_scenario_with(SCENARIO, trace, {"chain.coordinated": as_one})
+        with (
+            progress("as one" if as_one else "blind") as tell,
+            own_kafka("chain", scenario.payment.partitions) as connection,
+            tempfile.TemporaryDirectory() as folder,
+        ):
+            behind = dataclasses.replace(connection, namespace=f"{connection.namespace}.{SHIPMENT}")
+            create_control_topics(behind, ScaledGroup(), 0)
+            try:
+                run = LiveChain(scenario, connection, behind.namespace, Path(folder))
+                result, sent = run.run(lambda said: tell(said=said))
+            except ChainError as wrong:
+                raise TailpackError(str(wrong)) from wrong
+        if not sent.valid:
+            Console(stderr=True).print("the load generator was late: this live run proves nothing", highlight=False)
+        found["live"].append(result)
+        found["simulated"].append(run_chain(scenario, sent_by(scenario, played))[2])
+    if as_json:
+        print_json(found)
+        return
+    for world, results_of in found.items():
+        for one in results_of:
+            Console().print(figures_of_chain(one, f"{world}: "))
 
 
 def tables(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from bench.experiments.compare import Comparison, Missing
     from bench.experiments.sweeps import SweepResult
     from bench.experiments.workers import Work
+    from bench.simulation.result import SimulationResult
     from studies.paper.statement import PaperResult
 
 SHOWN: Final = 5
@@ -40,7 +41,9 @@ def progress(what: str, total: int | None = None) -> Iterator[Callable[..., None
 
 
 @contextmanager
-def campaign(what: str, folder: Path, processes: int, work: "Work | None" = None) -> "Iterator[Campaign]":
+def campaign(
+    what: str, folder: Path, processes: int, work: "Work[SimulationResult] | None" = None
+) -> "Iterator[Campaign]":
     """Yield a campaign that shows on standard error how far it is.
 
     processes: 0 means one for each core. work: how a job is done; None simulates it. When interrupted, it says what

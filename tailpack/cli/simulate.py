@@ -24,12 +24,14 @@ from tailpack.cli.options import (
     parse_changes,
     print_json,
 )
+from tailpack.errors import TailpackError
 from tailpack.local.places import free_for_run
 
 if TYPE_CHECKING:
     from bench.replay.measured import Measured
     from bench.replay.replay import Replayed
     from bench.scenario import Scenario as Question
+    from bench.simulation.chain import ChainResult, StageResult
     from bench.simulation.result import SimulationResult
     from bench.simulation.sent import Sent
 
@@ -72,6 +74,9 @@ def simulate(
     from bench.simulation.sent import sent_by  # noqa: PLC0415
 
     chosen, played = load_scenario_with(scenario, trace, parse_changes(changes, policy=policy, seed=seed))
+    if chosen.stages:
+        _simulate_chain(chosen, sent_by(chosen, played), out, as_json=as_json)
+        return
     if out is not None:
         free_for_run(out)
     sent = sent_by(chosen, played)
@@ -273,6 +278,36 @@ def figures_of(result: "SimulationResult", scenario: "Question") -> Table:
     for name, value in rows.items():
         table.add_row(name, value)
     return table
+
+
+def _simulate_chain(scenario: "Question", sent: "Sent", out: Path | None, *, as_json: bool) -> None:
+    """Simulate a scenario with stages, and show each of them under the whole."""
+    from bench.simulation.chain import run_chain  # noqa: PLC0415  as above
+
+    if out is not None:
+        raise TailpackError(f"--out: {scenario.name} has stages, and a folder takes the run of one group")
+    found = run_chain(scenario, sent)[2]
+    if as_json:
+        print_json(found)
+        return
+    Console().print(figures_of_chain(found))
+
+
+def figures_of_chain(found: "ChainResult", before: str = "") -> Table:
+    """Return a line for each stage, and one for the whole."""
+    way = "as one" if found.coordinated else "each stage by itself"
+    title = f"{before}{found.scenario}, {way}, seed {found.seed}: {share(found.in_sla)} in time from end to end"
+    table = Table("", "events", "p99.9", "worst", "r-m", "most replicas", "plan changes", box=None, title=title)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for one in found.stages:
+        table.add_row(one.stage, *_latency_and_cost(one), str(one.peak_replicas), str(one.plan_changes))
+    table.add_row("end to end", *_latency_and_cost(found))
+    return table
+
+
+def _latency_and_cost(one: "ChainResult | StageResult") -> tuple[str, ...]:
+    return count(one.events), duration(one.p999_s), duration(one.max_s), minutes(one.replica_minutes)
 
 
 def _optimum_in_words(result: "SimulationResult") -> str:

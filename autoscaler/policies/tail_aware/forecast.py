@@ -80,6 +80,14 @@ class Demand:
         expected = parts.sum()
         return np.asarray(parts * (total / expected) if expected > 0 else total * self._shares)
 
+    def told(self, inflow: tuple[float, ...], intervals: int) -> Floats:
+        """Return `ahead(intervals)`; where `inflow`, as observed, reaches so far, it says how many, and that where."""
+        own = self.ahead(intervals)
+        if intervals > len(inflow):
+            return own
+        expected, total = own.sum(), inflow[intervals - 1]
+        return np.asarray(own * (total / expected) if expected > 0 else total * self._shares)
+
     def variance(self) -> Floats:
         """Return the variance of each partition's part of `ahead(1)`, events²: what all show together for each event.
 

@@ -64,6 +64,8 @@ class TailAware:
         """The tick before, and what was chosen then."""
         self._numbers: dict[str, int] = {}
         """Replicas by name, as they are numbered there."""
+        self.late = 0.0
+        """Events that were booked as late at the last tick, those upstream included."""
 
     def decide(self, observation: GroupObservation) -> Decision:
         """Return the cheapest plan; a hold where that is the present one."""
@@ -84,7 +86,9 @@ class TailAware:
             self._compare(observation, self._before, arrived)
         self._before = now, chosen
         reported = [one.late for one in observation.replicas if one.late is not None]
-        self._budget.book(sum(reported) if len(reported) == len(observation.replicas) else late, now.arrived)
+        own = sum(reported) if len(reported) == len(observation.replicas) else late
+        self.late = own + observation.late_upstream
+        self._budget.book(self.late, now.arrived)
 
     def _compare(self, observation: GroupObservation, before: tuple[Situation, Candidate], arrived: Floats) -> None:
         """Learn from what replicas report beyond what the interval explains."""
@@ -108,7 +112,7 @@ class TailAware:
         )
         self._demand.observe(history.last, lead=ahead.intervals[-1])
         target_s = max(history.slot_s, self.settings.latency_target_s - observation.overhead_s)
-        demand = [self._demand.ahead(intervals) for intervals in ahead.intervals]
+        demand = [self._demand.told(observation.inflow, intervals) for intervals in ahead.intervals]
         shapes = history.shapes()
         surprises = self._demand.surprises()
         slots = ceil(ahead.until_s / history.slot_s - 1e-9)

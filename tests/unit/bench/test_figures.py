@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from example_report import example
 
+from bench.experiments.chain import ChainRow
 from bench.experiments.compare import PolicyFigures
 from bench.experiments.sweeps import SweepFigures
 from bench.handover.show import FILES, TIMINGS_FILE
@@ -42,6 +43,7 @@ KINDS: dict[str, type[msgspec.Struct]] = {
     "sweeps": SweepFigures,
     "paper": PaperFigures,
     "packing": Comparison,
+    "chain": ChainRow,
 }
 
 

@@ -96,7 +96,7 @@ def test_scenarios_and_policies_are_listed_for_people_and_for_programs(tailpack:
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (("run", "dmo"), r"scenario 'dmo' is unknown; did you mean demo\? Known are demo, .*; or name a \.toml file"),
+        (("run", "dmo"), r"scenario 'dmo' is unknown; did you mean demo\? Known are .*demo, .*; or name a \.toml file"),
         (("demo", "--policy", "best"), r"demo\.toml: autoscaler\.policy: 'best' is unknown; known are algorithm-1, .*"),
         (("run", "none.toml"), r"none\.toml: cannot be read \(No such file or directory\)"),
         (("run", "w1", "--duration-s", "601"), r"w1\.toml: duration_s: 601 is too long: .* 600 s"),

@@ -12,7 +12,7 @@ from autoscaler.policies.flink_ds2 import FlinkDs2Settings
 from autoscaler.policies.references import OverprovisionedSettings
 from autoscaler.policies.registry import POLICIES
 from autoscaler.policies.settings import GuardSettings
-from bench.sections import SECTIONS
+from bench.sections import SECTIONS, Stage
 from contracts.delivery import Delivery
 from contracts.settings import Settings, declaration, sentences
 from contracts.validation import InvalidSettingsError, parse
@@ -27,7 +27,7 @@ def test_the_page_is_what_the_command_prints() -> None:
     assert PAGE.read_text(encoding="utf-8") == settings_page(), "tailpack settings > docs/settings.md"
 
 
-RECORDS = [*SECTIONS.values(), *(factory.options for factory in POLICIES.values()), Options, AutoscalerSettings]
+RECORDS = [*SECTIONS.values(), Stage, *(factory.options for factory in POLICIES.values()), Options, AutoscalerSettings]
 
 
 @pytest.mark.parametrize("record", RECORDS)

@@ -98,3 +98,13 @@ def test_where_no_optimum_is_known_it_is_said_and_the_result_stands():
     result = run("w1", "--set", "startup_s=gke", "--json", *SHORT)
     assert json.loads(result.stdout)["optimum_lower"] is None
     assert "no optimum beside it: start-ups are random" in result.stderr
+
+
+def test_a_chain_shows_every_stage_and_the_whole(tmp_path):
+    words = ("chain", "--set", "duration_s=30", "--set", "stages.shipment.branching=2")
+    shown, found = run(*words).stdout, json.loads(run(*words, "--json").stdout)
+    for name in ("chain, as one, seed 1", "payment", "shipment", "end to end"):
+        assert name in shown
+    assert found["stages"][1]["events"] == 2 * found["events"]
+    with pytest.raises(TailpackError, match="has stages"):
+        run(*words, "--out", tmp_path / "run")

@@ -148,7 +148,7 @@ async def test_an_event_takes_its_service_time_and_is_done_when_its_verdict_is_a
     assert topic == "run-1.payments.settled"
     assert key == settled.order_id.encode()
     assert (settled.timeline.replica, settled.timeline.epoch, settled.timeline.partition) == ("payment-0", 7, 3)
-    assert one._pace.busy_s == pytest.approx(0.002)
+    assert one._server.busy_s == pytest.approx(0.002)
 
 
 async def test_what_cannot_be_settled_goes_to_the_dead_letters_of_the_run():

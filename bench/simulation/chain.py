@@ -1,0 +1,143 @@
+"""A scenario with stages, simulated: each stage after the one before it, and measured from end to end."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from autoscaler.jit import load_compiler
+from autoscaler.policies.registry import Asked, chained_policies
+from autoscaler.ports import Policy
+from autoscaler.simulator.chain import end_to_end_us, passed_on
+from autoscaler.simulator.run import Run, simulate
+from bench.scenario import Scenario
+from bench.simulation.build import delivery_of, settings_of
+from bench.simulation.sent import Sent, sent_by
+from contracts.delivery import RUNTIMES
+from contracts.target import Target
+from contracts.validation import InvalidSettingsError
+from report.measures import IntArray, in_sla_share, percentile_us, replica_minutes
+
+FIRST: Final = "payment"
+
+
+class StageResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One stage by itself: latencies from an event's arrival there, in seconds, nearest rank; None without events."""
+
+    stage: str
+    events: int
+    p999_s: float | None
+    max_s: float | None
+    replica_minutes: float
+    peak_replicas: int
+    plan_changes: int
+
+    @classmethod
+    def of(cls, stage: str, took_us: IntArray, *, minutes: float, peak: int, changes: int) -> "StageResult":
+        """Return the figures of a stage whose events took so long, µs."""
+        return cls(
+            stage=stage,
+            events=len(took_us),
+            p999_s=_seconds(took_us, 0.999),
+            max_s=_seconds(took_us, 1.0),
+            replica_minutes=minutes,
+            peak_replicas=peak,
+            plan_changes=changes,
+        )
+
+
+class ChainResult(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole chain. An event is done when all that it caused is done; latencies as in StageResult."""
+
+    scenario: str
+    coordinated: bool
+    seed: int
+    events: int
+    in_sla: float
+    """Share of events that were done within W."""
+    p99_s: float | None
+    p999_s: float | None
+    max_s: float | None
+    replica_minutes: float
+    """Of all stages together."""
+    stages: tuple[StageResult, ...]
+
+
+def run_chain(scenario: Scenario, sent: Sent | None = None) -> tuple[list[Run], IntArray, ChainResult]:
+    """Simulate every stage; return what happened at each, how long each event took in all (µs), and the figures.
+
+    sent: the events, where they are not simply the scenario's. Raises InvalidSettingsError for what cannot be
+    simulated.
+    """
+    load_compiler()  # before the first run, which would pay for it
+    sent = sent_by(scenario) if sent is None else sent
+    questions = [scenario, *map(scenario.at_stage, range(len(scenario.stages)))]
+    names = [FIRST, *(stage.name for stage in scenario.stages)]
+    workload, cause = sent.workload(), np.arange(sent.events)
+    runs: list[Run] = []
+    causes = [cause]
+    for number, (question, policy) in enumerate(zip(questions, _policies(questions), strict=True)):
+        if number:
+            stage = scenario.stages[number - 1]
+            workload, cause = passed_on(
+                runs[-1], cause, branching=stage.branching, partitions=stage.partitions, seed=question.seed
+            )
+            causes.append(cause)
+        runs.append(simulate(workload, policy, settings_of(question)))
+    took_us = end_to_end_us(runs, causes)
+    stages = [
+        StageResult.of(
+            name,
+            run.latency_us,
+            minutes=replica_minutes(run.requested, 0, sent.duration_s),
+            peak=max(count for _, count in run.requested),
+            changes=len(run.changes),
+        )
+        for name, run in zip(names, runs, strict=True)
+    ]
+    return runs, took_us, summary(scenario, took_us, stages)
+
+
+def summary(scenario: Scenario, took_us: IntArray, stages: Sequence[StageResult]) -> ChainResult:
+    """Return the figures of a chain whose events took so long from end to end, µs."""
+    return ChainResult(
+        scenario=scenario.name,
+        coordinated=scenario.chain.coordinated,
+        seed=scenario.seed,
+        events=len(took_us),
+        in_sla=in_sla_share(took_us, scenario.target.latency_target_s),
+        p99_s=_seconds(took_us, 0.99),
+        p999_s=_seconds(took_us, 0.999),
+        max_s=_seconds(took_us, 1.0),
+        replica_minutes=sum(one.replica_minutes for one in stages),
+        stages=tuple(stages),
+    )
+
+
+def _policies(questions: Sequence[Scenario]) -> list[Policy]:
+    """Return the policy of each stage: its share of W and an n-th of the late events are its own, or add up as one.
+
+    Raises InvalidSettingsError.
+    """
+    whole = questions[0]
+    late = (1 - whole.target.percentile) / len(questions)
+    asked = [
+        Asked(
+            scaling=one.autoscaler,
+            target=Target(latency_target_s=share * whole.target.latency_target_s, percentile=1 - late),
+            guards=one.guards,
+            options=one.policy,
+            counts_only=delivery_of(one) in RUNTIMES,
+            fallback=False,  # a policy that fails shall be seen to fail here
+        )
+        for one, share in zip(questions, whole.shares(), strict=True)
+    ]
+    try:
+        return chained_policies(asked) if whole.chain.coordinated else [one.policy() for one in asked]
+    except ValueError as wrong:
+        raise InvalidSettingsError([f"{whole.name}: {wrong}"]) from wrong
+
+
+def _seconds(took_us: IntArray, percentile: float) -> float | None:
+    return percentile_us(took_us, percentile) / 1e6 if len(took_us) else None

@@ -1,0 +1,125 @@
+"""What a stage is told of the one before it."""
+
+from dataclasses import replace
+
+import pytest
+from unit.autoscaler.builders import seen
+
+from autoscaler.model import Action, Decision, Plan
+from autoscaler.policies.chain import Chained, Link, Report, Reporting, Upstream, shared
+from autoscaler.policies.planning import hold
+from autoscaler.policies.settings import PolicySettings
+from autoscaler.policies.tail_aware.policy import TailAware
+from contracts.target import Target
+
+
+class Listening:
+    """Holds, and keeps what it was told."""
+
+    name = "listening"
+
+    def __init__(self):
+        self.told = []
+
+    def decide(self, observation):
+        self.told.append(observation)
+        return hold(observation, "listens")
+
+
+class Spender:
+    """Took seven events for late."""
+
+    late = 7.0
+
+
+def report(at_s, rates, lags=None, *, plan=None, late=0.0, startup_s=0.0):
+    """One tick of a stage of one replica, μ = 200 events/s."""
+    observation = replace(seen(rates, lags, at_s=at_s), startup_s=startup_s)
+    decision = hold(observation, "as it is") if plan is None else Decision(Action.UP, plan, "more")
+    return Report(observation, decision, late)
+
+
+def test_a_backlog_leaves_as_fast_as_its_owner_serves():
+    upstream = Upstream()
+    upstream.observe(report(0.1, [50.0, 0.0], [350, 0]))
+    assert upstream.ahead(4) == pytest.approx([200.0, 200.0, 100.0, 50.0], abs=1.0), "350, and 50 in each second"
+    assert upstream.used_s == pytest.approx(1.75, abs=0.1), "what waits first"
+
+
+def test_a_replica_that_starts_lets_more_out_once_it_serves():
+    plan = Plan(("payment-0", "payment-1"), {0: "payment-0", 1: "payment-1"})
+    upstream = Upstream()
+    upstream.observe(report(0.1, [100.0, 100.0], [300, 300], plan=plan, startup_s=3.0))
+    said = upstream.ahead(5)
+    assert said[:3] == pytest.approx([200.0] * 3, abs=1.0), "one replica has both partitions until then"
+    assert said[3:] == pytest.approx([400.0] * 2, abs=1.0)
+
+
+def test_branching_is_measured_and_what_comes_is_told():
+    link, policy = Link(), Listening()
+    child = Chained(policy, link, within_s=1.0, before_s=0.6)
+    for second in range(60):
+        link.put(report(second + 0.1, [60.0, 40.0], [0, 0], late=2.0))
+        child.decide(seen([130.0, 120.0], [0, 0], at_s=second + 0.1))
+    last = policy.told[-1]
+    assert last.inflow[0] == pytest.approx(250.0, rel=0.1), "2.5 for each of the 100"
+    assert last.late_upstream == 2.0
+    assert last.overhead_s < 0.6, "the stage before leaves most of its part"
+
+
+def test_without_news_from_upstream_a_stage_sees_itself_only():
+    link, policy = Link(), Listening()
+    child = Chained(policy, link, within_s=1.0, before_s=0.6)
+    link.put(report(5.1, [60.0], [0]))
+    child.decide(seen([100.0], [0], at_s=0.1))
+    assert policy.told[-1] == replace(seen([100.0], [0], at_s=0.1), overhead_s=0.6), "later ticks are not looked at"
+    child.decide(seen([100.0], [0], at_s=5.1))
+    assert policy.told[-1].inflow
+    child.decide(seen([100.0], [0], at_s=9.1))
+    assert not policy.told[-1].inflow, "the tick of four seconds ago says nothing of now"
+
+
+def test_ticks_that_were_missed_are_not_taken_for_branching():
+    link, policy = Link(), Listening()
+    child = Chained(policy, link, within_s=1.0, before_s=0.6)
+    for second in range(60):
+        link.put(report(second + 0.1, [100.0], [0]))
+        if second % 2 == 0:
+            child.decide(seen([100.0], [0], at_s=second + 0.1))
+    assert policy.told[-1].inflow[0] == pytest.approx(100.0, rel=0.05)
+
+
+def test_what_is_told_makes_tail_aware_ready_before_it_comes():
+    settings = PolicySettings(latency_target_s=0.5)
+    calm = [seen([10.0] * 4, [0] * 4, at_s=second + 0.1) for second in range(5)]
+    alone, told = TailAware(settings), TailAware(settings)
+    for observation in calm:
+        alone.decide(observation)
+        told.decide(observation)
+    now = seen([10.0] * 4, [0] * 4, at_s=5.1)
+    assert alone.decide(now).plan.count == 1
+    assert told.decide(replace(now, inflow=(400.0, 400.0, 400.0))).plan.count > 1
+
+
+def test_what_is_known_goes_on_to_the_stage_after_the_next():
+    link = Link()
+    chained = Chained(TailAware(PolicySettings(latency_target_s=0.5)), Link(), within_s=0.5, before_s=0.2)
+    reporting = Reporting(chained, link, Spender(), chained)
+    reporting.decide(seen([10.0], [0], at_s=0.1))
+    (sent,) = link.until(0.1)
+    assert sent.observation == chained.told
+    assert sent.observation.overhead_s == 0.2
+    assert sent.late == 7.0
+    assert link.until(0.1) == []
+
+
+def test_late_events_upstream_are_booked_with_ones_own():
+    policy = TailAware(PolicySettings(latency_target_s=0.5))
+    policy.decide(replace(seen([10.0], [0], at_s=0.1), late_upstream=7.0))
+    assert policy.late == 7.0
+
+
+def test_what_stages_promise_adds_up():
+    first, second = shared([Target(latency_target_s=0.8, percentile=0.9995)] * 2)
+    assert (first.latency_target_s, second.latency_target_s) == (0.8, 1.6)
+    assert (first.percentile, second.percentile) == pytest.approx((0.9995, 0.999))

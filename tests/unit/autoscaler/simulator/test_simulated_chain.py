@@ -1,0 +1,66 @@
+"""Stages one behind the other in the simulator, against queues that are worked through by hand."""
+
+import numpy as np
+import pytest
+
+from autoscaler.policies.baselines import Static
+from autoscaler.policies.settings import PolicySettings
+from autoscaler.simulator.arrivals import Arrivals, Workload
+from autoscaler.simulator.chain import end_to_end_us, passed_on
+from autoscaler.simulator.run import simulate
+from autoscaler.simulator.settings import ServiceSettings, SimulationSettings
+
+SECONDS = 20
+
+
+def served(workload, service_time_s):
+    world = SimulationSettings(service=ServiceSettings(service_time_s=service_time_s))
+    return simulate(workload, Static(PolicySettings(static_replicas=1)), world)
+
+
+def first_stage(events=900, partitions=3):
+    chance = np.random.default_rng(5)
+    times_us = np.sort(chance.integers(0, SECONDS * 1_000_000, events))
+    partition = chance.integers(partitions, size=events, dtype=np.int32)
+    return Workload.whole(Arrivals(times_us, partition), partitions=partitions, duration_s=SECONDS)
+
+
+def one_server(times_us, service_us):
+    """Return when a single FIFO server has finished each event (Lindley)."""
+    done, free = [], 0
+    for at_us in times_us.tolist():
+        free = max(free, at_us) + service_us
+        done.append(free)
+    return np.array(done)
+
+
+def test_what_leaves_a_stage_arrives_at_the_next_one():
+    first = served(first_stage(), 0.02)
+    workload, cause = passed_on(first, np.arange(900), branching=1.0, partitions=4, seed=1)
+    second = served(workload, 0.021)
+    by_hand = one_server(np.sort(first.events.done_us), 21_000)
+    assert np.array_equal(np.sort(second.events.done_us), by_hand)
+    whole_us = end_to_end_us([first, second], [np.arange(900), cause])
+    assert np.array_equal(np.sort(whole_us + first.events.intended_us), by_hand), "each is done with its own last event"
+    assert sorted(cause.tolist()) == list(range(900))
+
+
+@pytest.mark.parametrize(("branching", "fewest", "most"), [(0.0, 0, 0), (0.4, 0, 1), (2.0, 2, 2), (2.5, 2, 3)])
+def test_branching_is_how_many_events_each_one_causes(branching, fewest, most):
+    first = served(first_stage(), 0.005)
+    workload, cause = passed_on(first, np.arange(900), branching=branching, partitions=4, seed=1)
+    each = np.bincount(cause, minlength=900)
+    assert (each.min(), each.max()) == (fewest, most)
+    assert len(cause) == pytest.approx(900 * branching, abs=60)
+    second = served(workload, 0.001)
+    whole_us = end_to_end_us([first, second], [np.arange(900), cause])
+    assert (whole_us >= first.latency_us).all()
+    assert (whole_us[each == 0] == first.latency_us[each == 0]).all(), "what causes nothing ends where it is"
+
+
+def test_what_is_served_after_the_end_still_arrives():
+    late = served(first_stage(events=3_000), 0.01)
+    workload, _ = passed_on(late, np.arange(3_000), branching=1.0, partitions=2, seed=1)
+    assert late.drained_us > SECONDS * 1_000_000
+    assert workload.duration_s * 1e6 > late.drained_us
+    assert len(served(workload, 0.001).events) == 3_000

@@ -1,0 +1,115 @@
+"""Scenarios with stages: how they are written, what they come to, and both ways to scale them side by side."""
+
+import msgspec
+import pytest
+
+from bench.experiments import chain as ways
+from bench.experiments.experiment import world
+from bench.scenario import FOLDER, load_scenario
+from bench.simulation.chain import run_chain
+from bench.simulation.optimum import find_optimum
+from bench.simulation.run import run_scenario
+from bench.simulation.sent import sent_by
+from contracts.validation import InvalidSettingsError
+
+THIRD = """
+[[stages]]
+name = "notification"
+partitions = 3
+service_time_s = 0.001
+branching = 0.5
+"""
+
+
+def chain(**changes):
+    return load_scenario("chain", {"duration_s": 60, **changes})
+
+
+def own(tmp_path, text):
+    path = tmp_path / "own.toml"
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+DELIVERED = (FOLDER / "chain.toml").read_text(encoding="utf-8")
+
+
+def test_scaled_as_one_the_longest_latency_is_far_below_that_of_stages_that_see_themselves_only():
+    until_the_first_spike = {"duration_s": 165}
+    blind = run_chain(chain(coordinated=False, **until_the_first_spike))[2]
+    as_one = run_chain(chain(**until_the_first_spike))[2]
+    assert blind.stages[0] == as_one.stages[0], "nothing is told upwards"
+    assert as_one.max_s < 0.75 * blind.max_s
+    assert as_one.in_sla > blind.in_sla
+    assert as_one.replica_minutes < 1.1 * blind.replica_minutes
+
+
+def test_equal_questions_have_equal_answers():
+    first, second = (run_chain(chain(seed=3))[2] for _ in range(2))
+    assert msgspec.json.encode(first) == msgspec.json.encode(second)
+
+
+def test_figures_are_those_of_the_runs():
+    scenario = chain(**{"load.workload": "w1", "duration_s": 90, "stages.shipment.branching": 1.5})
+    runs, took_us, found = run_chain(scenario)
+    assert found.events == len(took_us) == len(runs[0].events)
+    assert found.stages[1].events == pytest.approx(1.5 * found.events, rel=0.02)
+    assert found.in_sla == (took_us <= 1_000_000).mean()
+    assert found.max_s == took_us.max() / 1e6
+    assert found.replica_minutes == pytest.approx(sum(one.replica_minutes for one in found.stages))
+
+
+def test_a_third_stage_and_one_that_gets_nothing(tmp_path):
+    scenario = load_scenario(own(tmp_path, DELIVERED + THIRD), {"duration_s": 30, "stages.notification.branching": 0})
+    found = run_chain(scenario)[2]
+    assert [one.stage for one in found.stages] == ["payment", "shipment", "notification"]
+    assert (found.stages[2].events, found.stages[2].max_s) == (0, None)
+    assert scenario.shares() == pytest.approx([1 - 0.2 - 1 / 3, 0.2, 1 / 3])
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"autoscaler.policy": "linear"}, "chain.coordinated: linear does not look upstream; tail-aware does"),
+        ({"stages.parcel.branching": 1}, "override stages.parcel.branching: unknown; known are shipment"),
+        ({"stages.shipment.branching": -1}, "stages[0].branching = -1: must be at least 0, at most 100"),
+        ({"stages.shipment.partition": 1}, "stages[0].partition: unknown; did you mean partitions?"),
+        ({"stages.shipment.initial_replicas": 9}, "stages[0].initial_replicas = 9: is more than the 5 partitions"),
+        ({"autoscaler.min_replicas": 4, "stages.shipment.partitions": 2}, "shipment has 2 partitions, fewer than"),
+        ({"stages.shipment.name": "payment"}, "stages: two stages have the name payment"),
+        ({"stages": 3}, "override stages: unknown"),
+    ],
+)
+def test_each_mistake_is_one_line(changes, said):
+    with pytest.raises(InvalidSettingsError) as wrong:
+        chain(**changes)
+    assert any(said in problem for problem in wrong.value.problems), wrong.value.problems
+
+
+def test_what_is_written_wrong_in_the_file_is_named(tmp_path):
+    with pytest.raises(InvalidSettingsError) as wrong:
+        load_scenario(own(tmp_path, DELIVERED.replace("[[stages]]", "[stages]")))
+    assert any("must be a list of sections, [[stages]]" in problem for problem in wrong.value.problems)
+    with pytest.raises(InvalidSettingsError) as wrong:
+        load_scenario(own(tmp_path, DELIVERED + THIRD.replace("branching", "share").replace("0.5", "0.9")))
+    assert any("leave nothing to payment" in problem for problem in wrong.value.problems)
+
+
+def test_who_simulates_one_group_refuses_a_chain_and_so_does_a_live_run():
+    with pytest.raises(InvalidSettingsError, match="it has stages"):
+        run_scenario(chain())
+    with pytest.raises(InvalidSettingsError, match="groups one behind the other have none together"):
+        find_optimum(chain(coordinated=False), sent_by(chain()))
+    with pytest.raises(InvalidSettingsError, match="can only be simulated"):
+        chain().for_live()
+
+
+def test_both_ways_are_compared_seed_by_seed(monkeypatch):
+    monkeypatch.setitem(ways.WORLDS, "short", world("chain", {"duration_s": 20}))
+    said = []
+    (row,) = ways.compare_ways(["short"], 2, processes=1, announce=said.append)
+    assert (row.seeds, len(said)) == (2, 4)
+    difference = row.differences["max_s"]
+    assert difference.mean == pytest.approx(row.as_one.max_s - row.blind.max_s)
+    assert row.blind.worst_s >= row.blind.max_s
+    assert [len(cell(row)) > 0 for cell in ways.COLUMNS.values()] == [True] * len(ways.COLUMNS)

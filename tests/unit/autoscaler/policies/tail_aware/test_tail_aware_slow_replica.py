@@ -21,16 +21,19 @@ SLOW = 1
 
 
 class Blind:
-    """A policy that takes every replica for a typical one."""
+    """A policy that is not told who is slower than a typical replica. hears: what replicas finish too late, it is."""
 
     name = "blind"
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Policy, hears: bool) -> None:
         self._policy = policy
+        self._hears = hears
 
     def decide(self, observation: GroupObservation) -> Decision:
-        """Return what is decided without knowing who is slow."""
-        alike = tuple(replace(one, service_rate=None) for one in observation.replicas)
+        """Return what is decided without being told who is slow."""
+        alike = tuple(
+            replace(one, service_rate=None, late=one.late if self._hears else None) for one in observation.replicas
+        )
         return self._policy.decide(replace(observation, replicas=alike))
 
 
@@ -41,11 +44,11 @@ def poisson(rate: float, *, partitions: int, seed: int) -> Workload:
     return Workload.whole(events, partitions=partitions, duration_s=DURATION_S)
 
 
-def simulated(workload: Workload, *, blind: bool = False, maximum: int = 0) -> Run:
+def simulated(workload: Workload, *, blind: bool = False, hears: bool = False, maximum: int = 0) -> Run:
     """At least three replicas, of 200, 100 and 200 events/s; what comes later begins that row anew."""
     policy = make_policy("tail-aware", guards=GuardSettings(min_replicas=3, max_replicas=maximum))
     settings = SimulationSettings(service=ServiceSettings(speeds=(1.0, 0.5, 1.0)), initial_replicas=3)
-    return simulate(workload, Blind(policy) if blind else policy, settings)
+    return simulate(workload, Blind(policy, hears) if blind else policy, settings)
 
 
 def in_sla(run: Run) -> float:
@@ -78,6 +81,12 @@ def test_where_replicas_can_be_added_fewer_are_and_more_events_are_in_time() -> 
     knows, blind = ([simulated(one, blind=which) for one in workloads] for which in (False, True))
     assert np.mean(list(map(in_sla, knows))) > np.mean(list(map(in_sla, blind))) + 0.01
     assert sum(map(paid, knows)) < sum(map(paid, blind))
+
+
+def test_who_is_slow_shows_in_what_it_finishes_too_late() -> None:
+    workloads = [poisson(400, partitions=20, seed=seed) for seed in SEEDS]
+    hears, blind = ([simulated(one, blind=True, hears=which) for one in workloads] for which in (True, False))
+    assert np.mean(list(map(in_sla, hears))) > max(0.995, np.mean(list(map(in_sla, blind))))
 
 
 def test_at_the_maximum_work_is_spread_by_what_each_can_do() -> None:

@@ -1,6 +1,7 @@
 """One live run from start to report: broker, stack, load, drain, Spark."""
 
 import contextlib
+import importlib.util
 import os
 import shutil
 import time
@@ -134,6 +135,8 @@ class Run:
         return self._connection(address)
 
     def _load(self, connection: Connection, *, only_load: bool = False) -> None:
+        if importlib.util.find_spec("locust") is None:  # as in the image of services and autoscaler
+            raise TailpackError("locust is not installed: pip install 'tailpack[load]', or take the image of the report")
         self.info = describe(self.scenario, connection, command())
         self._note()
         stack = Stack(self.scenario, connection, self.folder)

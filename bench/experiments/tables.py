@@ -258,7 +258,7 @@ def _cheapest(rows: Sequence[FrontFigures], in_sla: float) -> FrontFigures | Non
 
 FRONTS: Final[Columns] = {
     "world": lambda one: one[0].world,
-    "seeds": lambda one: max(row.seeds for row in one[1]),
+    "seeds": lambda one: str(max(row.seeds for row in one[1])),
     f"{POLICY}: in SLA (least seed)": lambda one: f"{share(one[0].in_sla)} ({share(one[0].least_in_sla)})",
     "r-m": lambda one: f"{one[0].replica_minutes:.1f}",
     "changes": lambda one: f"{one[0].plan_changes:.0f}",

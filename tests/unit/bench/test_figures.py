@@ -8,6 +8,7 @@ from example_report import example
 
 from bench.experiments.chain import ChainRow
 from bench.experiments.compare import PolicyFigures
+from bench.experiments.fronts import FrontFigures
 from bench.experiments.sweeps import SweepFigures
 from bench.handover.show import FILES, TIMINGS_FILE
 from bench.results import (
@@ -44,6 +45,7 @@ KINDS: dict[str, type[msgspec.Struct]] = {
     "paper": PaperFigures,
     "packing": Comparison,
     "chain": ChainRow,
+    "fronts": FrontFigures,
 }
 
 

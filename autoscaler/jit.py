@@ -1,6 +1,6 @@
 """The one module that knows the just-in-time compiler (Numba): loops over events and partitions at machine speed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property, update_wrapper
 from typing import Any, Generic, ParamSpec, TypeVar
@@ -9,14 +9,16 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def compiled(function: Callable[P, R]) -> Callable[P, R]:
-    """Return `function` as machine code. It may use numbers and numpy arrays only, and compiled functions.
+def compiled(function: Callable[P, R], calls: Sequence[Callable[..., Any]] = ()) -> Callable[P, R]:
+    """Return `function` as machine code. It may use numbers and numpy arrays only, compiled functions and `calls`.
+
+    calls: functions that are interpreted everywhere else.
 
     The code is kept beside the module, so that only the first call on a machine waits for the compiler (seconds). An
     image brings it along, and it is read also where nothing can be written. The compiler itself is imported by the
     first call of a process: whoever computes nothing does not wait for it.
     """
-    return _Compiled(function)
+    return _Compiled(function, calls)
 
 
 def load_compiler() -> None:
@@ -27,8 +29,9 @@ def load_compiler() -> None:
 class _Compiled(Generic[P, R]):
     """A function that becomes machine code when it is called, or when a compiled function that calls it is compiled."""
 
-    def __init__(self, function: Callable[P, R]) -> None:
+    def __init__(self, function: Callable[P, R], calls: Sequence[Callable[..., Any]]) -> None:
         self._function = function
+        self._calls = calls
         update_wrapper(self, function)
 
     def __call__(self, *arguments: P.args, **named: P.kwargs) -> R:
@@ -43,7 +46,10 @@ class _Compiled(Generic[P, R]):
     @cached_property
     def _machine_code(self) -> Any:
         from numba import njit  # noqa: PLC0415
+        from numba.extending import register_jitable  # noqa: PLC0415
 
+        for one in self._calls:
+            register_jitable(one)
         try:
             return njit(cache=True, nogil=True)(self._function)
         except RuntimeError:  # the file system cannot be written to, as in a container: nothing more can be kept there

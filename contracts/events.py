@@ -176,12 +176,36 @@ PARTITION_HEADER: Final = "partition"
 
 
 class Grouping(StrEnum):
-    """Who chooses the payment partition of an event."""
+    """Who chooses the payment partition of an event, and how: the load, or its source (Order, or in payment-only runs
+    the generator) by a hash of the customer and by what it has sent itself. docs/grouping.md says more."""
 
     EXPLICIT = "explicit"
-    """The load; in the pipeline by the header `partition`, without which an order goes as under `key`."""
-    KEY = "key"
-    """A hash: Order's of the customer, in payment-only runs the Kafka client's of the order id."""
+    """The load; in the pipeline by the header `partition`, without which an order goes as under `kg`."""
+    KG = "kg"
+    """Key grouping: CRC-32 of the key, modulo the partitions."""
+    PKG = "pkg"
+    """Partial key grouping: the less loaded of two partitions that the key names."""
+    POTC = "potc"
+    """Power of two choices: the less loaded of two partitions that chance names."""
+    PORC = "porc"
+    """Power of random choices: the first of those that the key names, one after the other, that is not too full."""
+    CH = "ch"
+    """Consistent hashing with bounded loads: the next partition on a ring that is not too full."""
+    SG = "sg"
+    """Shuffle grouping: in turn."""
+    CG = "cg"
+    """Consistent grouping: PoRC over virtual workers, which move from busy to idle partitions."""
+    STICKY_SPLIT = "sticky_split"
+    """Key grouping, but a key that is too much for one partition has several."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> "Grouping | None":
+        return cls.KG if value == "key" else None
+
+    @property
+    def keeps_key_order(self) -> bool:
+        """Whether all events of a key lie in one partition, and so in their order. Of `explicit` nobody knows."""
+        return self is Grouping.KG
 
 
 DEMO_TOKEN_KEY: Final = "tailpack-demo"  # noqa: S105 a default for demonstrations

@@ -1,0 +1,167 @@
+"""A stream of keys, grouped by its sources and served by workers that differ: one pass over all events."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from autoscaler.jit import compiled
+from contracts.events import Grouping
+from grouping.choosing import BUSY, CG, FINE, HELPERS, IDLE, State, choose, hear, mixed
+from grouping.source import EPSILON, RULES, VIRTUAL, new_state
+
+KEYS: Final = 100_000
+MEAN_RATE: Final = 200.0
+"""Events/s that a worker serves on average: μ of the papers on which this project rests."""
+UTILISATION: Final = 0.8
+LATENCY_TARGET_S: Final = 0.5
+WINDOW_S: Final = 5.0
+"""A worker says each time for so long how busy it was, …"""
+BUSY_ABOVE, IDLE_BELOW = 0.85, 0.75
+"""… beyond these shares of its time; it may be offered more work than it has time for."""
+WARM_UP: Final = 0.1
+"""Share of the events that imbalance leaves out at the start, and after each change of capacities."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stream:
+    """Who sends what to whom."""
+
+    events: int
+    skew: float
+    """Exponent z of Zipf's law over KEYS keys."""
+    capacities: tuple[tuple[float, ...], ...]
+    """Of each worker, in any unit; one row for each equal part of the run."""
+    sources: int = 1
+    seed: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Played:
+    """What came of it."""
+
+    imbalance: float
+    """(largest − mean normalised load) ÷ mean: load ÷ capacity, of the worker that has most of it."""
+    memory: float
+    """Pairs of worker and key, for each key that came: 1 where no key is split."""
+    in_sla: float
+    """Share of events served within W of their arrival."""
+    p50_s: float
+    p99_s: float
+    p999_s: float
+    moved: int
+    """Virtual workers that changed their worker."""
+    series: tuple[float, ...]
+    """Imbalance within each hundredth of the run."""
+
+
+class Arrivals:
+    """Keys and times of a stream, drawn once for all groupings."""
+
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream
+        chance = np.random.default_rng(stream.seed)
+        weights = 1 / np.arange(1, KEYS + 1) ** stream.skew
+        edges = np.cumsum(weights / weights.sum())
+        self.keys = np.minimum(np.searchsorted(edges, chance.random(stream.events)), KEYS - 1).astype(np.int32)
+        identity = chance.integers(0, 2**32, KEYS).tolist()
+        self.hashes = np.array([mixed(one, 9) for one in identity], dtype=np.int64)
+        shares = np.asarray(stream.capacities, dtype=float)
+        self.rates = shares * (MEAN_RATE / shares.mean(axis=1, keepdims=True))
+        gap_s = 1 / (UTILISATION * MEAN_RATE * shares.shape[1])
+        self.at_s = np.cumsum(chance.exponential(gap_s, stream.events))
+
+
+def play(arrivals: Arrivals, grouping: Grouping, *, epsilon: float = EPSILON, virtual: int = VIRTUAL) -> Played:
+    """Group the events by one rule and serve them, each worker its own in their order."""
+    stream, rates = arrivals.stream, arrivals.rates
+    workers = rates.shape[1]
+    latency_s = np.zeros(stream.events, dtype=np.float32)
+    met = np.zeros((workers, KEYS), dtype=np.bool_)
+    tally = np.zeros((100, workers))
+    states = stacked(grouping, workers, stream.sources, virtual)
+    _play(
+        RULES[grouping], epsilon, states, arrivals.keys, arrivals.hashes, arrivals.at_s, rates,
+        (BUSY_ABOVE, IDLE_BELOW, WINDOW_S), latency_s, met, tally,
+    )  # fmt: skip
+    normalised = tally / rates[np.arange(100) * len(rates) // 100]
+    parts = np.array_split(normalised, len(rates))
+    steady = [one[int(np.ceil(WARM_UP * len(one))) :].sum(axis=0) for one in parts]
+    p50_s, p99_s, p999_s = np.percentile(latency_s, (50, 99, 99.9))
+    return Played(
+        imbalance=float(np.mean([one.max() / one.mean() - 1 for one in steady])),
+        memory=float(met.sum() / met.any(axis=0).sum()),
+        in_sla=float(np.mean(latency_s <= LATENCY_TARGET_S)),
+        p50_s=float(p50_s),
+        p99_s=float(p99_s),
+        p999_s=float(p999_s),
+        moved=int(states.numbers[:, 2].sum()),
+        series=tuple((normalised.max(axis=1) / normalised.mean(axis=1) - 1).tolist()),
+    )
+
+
+def choices(grouping: Grouping, workers: int, hashes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the worker of each event of one source. hashes: of the keys, shape (events,)."""
+    chosen = np.zeros(len(hashes), dtype=np.int64)
+    _choose_all(RULES[grouping], EPSILON, stacked(grouping, workers, 1, VIRTUAL), hashes, chosen)
+    return chosen
+
+
+def stacked(grouping: Grouping, workers: int, sources: int, virtual: int) -> Any:
+    """Return the states of all sources, one in each row of every array."""
+    each = [new_state(grouping, workers, number=source, virtual=virtual) for source in range(sources)]
+    return State(*(np.array(rows, dtype=np.int64) for rows in zip(*each, strict=True)))
+
+
+def row(states: Any, source: int) -> Any:
+    """Return the state of one source."""
+    return State(
+        states.loads[source], states.numbers[source], states.ring_at[source], states.ring_worker[source],
+        states.owner[source], states.signal[source], states.since[source], states.sketch[source],
+        states.split_key[source], states.ways[source],
+    )  # fmt: skip
+
+
+def _choose_all_of(rule: int, epsilon: float, states: Any, hashes: Any, chosen: Any) -> None:
+    state = row(states, 0)
+    for number in range(len(hashes)):
+        chosen[number] = choose(rule, epsilon, state, hashes[number])
+
+
+def _play_all(
+    rule: int, epsilon: float, states: Any, keys: Any, hashes: Any, at_s: Any, rates: Any,
+    signals: tuple[float, float, float], latency_s: Any, met: Any, tally: Any,
+) -> None:  # fmt: skip
+    events, workers, sources = len(keys), rates.shape[1], len(states.loads)
+    busy_above, idle_below, window_s = signals
+    free_s = np.zeros(workers)
+    work_s = np.zeros(workers)
+    says = np.zeros(workers, dtype=np.int64)
+    untold = np.zeros((sources, workers), dtype=np.bool_)
+    window_ends_s = window_s
+    for number in range(events):
+        now_s = at_s[number]
+        if now_s >= window_ends_s:
+            for worker in range(workers):
+                share = work_s[worker] / window_s
+                says[worker] = BUSY if share > busy_above else IDLE if share < idle_below else FINE
+                work_s[worker] = 0
+            untold[:, :] = True
+            window_ends_s += window_s
+        source = number % sources
+        state = row(states, source)
+        worker = choose(rule, epsilon, state, hashes[keys[number]])
+        takes_s = 1 / rates[number * len(rates) // events, worker]
+        free_s[worker] = max(free_s[worker], now_s) + takes_s
+        latency_s[number] = free_s[worker] - now_s
+        work_s[worker] += takes_s
+        met[worker, keys[number]] = True
+        tally[number * 100 // events, worker] += 1
+        if rule == CG and untold[source, worker]:  # the acknowledgement brings it along
+            untold[source, worker] = False
+            hear(state, worker, says[worker])
+
+
+_choose_all = compiled(_choose_all_of, (*HELPERS, row))
+_play = compiled(_play_all, (*HELPERS, row))

@@ -1,0 +1,68 @@
+"""A source: it chooses a partition for each event by what it has sent itself, and by what it hears back."""
+
+from typing import Final
+from zlib import crc32
+
+from contracts.events import Grouping
+from grouping.choosing import BUSY, CG, CH, FINE, IDLE, PKG, PORC, POTC, SG, STICKY_SPLIT, KG, State, choose, hear, mixed
+
+RULES: Final = {
+    Grouping.KG: KG,
+    Grouping.PKG: PKG,
+    Grouping.POTC: POTC,
+    Grouping.PORC: PORC,
+    Grouping.CH: CH,
+    Grouping.SG: SG,
+    Grouping.CG: CG,
+    Grouping.STICKY_SPLIT: STICKY_SPLIT,
+}
+EPSILON: Final = 0.01
+"""The paper's: no worker exceeds the mean load by more than this share."""
+VIRTUAL: Final = 10
+"""Virtual workers of each worker at the start, under consistent grouping; …"""
+NODES: Final = 100
+"""… and on the ring of consistent hashing."""
+
+
+class Source:
+    """One source of events, with counts of its own."""
+
+    def __init__(
+        self, grouping: Grouping, partitions: int, *, number: int = 0, epsilon: float = EPSILON, virtual: int = VIRTUAL
+    ) -> None:
+        self._rule = RULES[grouping]
+        self._epsilon = epsilon
+        self.state = new_state(grouping, partitions, number=number, virtual=virtual)
+
+    def choose(self, key: str) -> int:
+        """Return the partition of the next event, which is of this key."""
+        return choose(self._rule, self._epsilon, self.state, crc32(key.encode()))
+
+    def heard(self, partition: int, waited_s: float, *, busy_s: float, idle_s: float) -> None:
+        """Take in how long an event of that partition waited, as its acknowledgement says.
+
+        Beyond busy_s the partition is too much for its owner, below idle_s it could have more. Only consistent grouping
+        acts on that, and later events alone.
+        """
+        if self._rule == CG:
+            hear(self.state, partition, BUSY if waited_s > busy_s else IDLE if waited_s < idle_s else FINE)
+
+
+def new_state(grouping: Grouping, partitions: int, *, number: int = 0, virtual: int = VIRTUAL) -> State:
+    """Return what source `number` knows at the beginning, as lists. A rule's own tables alone have a length."""
+    ring = sorted((mixed(worker, 1000 + node), worker) for worker in range(partitions) for node in range(NODES))
+    ring = ring if grouping is Grouping.CH else []
+    virtual_workers = partitions * virtual if grouping is Grouping.CG else partitions
+    sketched = grouping is Grouping.STICKY_SPLIT
+    return State(
+        loads=[0] * virtual_workers,
+        numbers=[0, 0, 0, number],
+        ring_at=[at for at, _ in ring],
+        ring_worker=[worker for _, worker in ring],
+        owner=[virtual_worker % partitions for virtual_worker in range(virtual_workers)],
+        signal=[FINE] * partitions,
+        since=[0] * partitions,
+        sketch=[0] * (128 * partitions * sketched),
+        split_key=[0] * (16 * partitions * sketched),
+        ways=[0] * (16 * partitions * sketched),
+    )

@@ -27,6 +27,7 @@ from bench.simulation.optimum import find_optimum
 from bench.simulation.run import run_scenario
 from bench.simulation.sent import sent_by
 from report.wording import minutes, share
+from studies.grouping.claims import draw_groupings
 from studies.packing.claims import draw_points
 
 SCENARIO: Final = "w1"
@@ -119,6 +120,7 @@ PICTURES: Final[dict[str, Callable[[Path], None]]] = {
     "model-burst.svg": draw_burst,
     "handover.svg": draw_runtimes,
     "chain.svg": draw_chain,
+    "grouping.svg": draw_groupings,
     "packing.svg": draw_points,
 }
 """File in docs/ → what draws it."""

@@ -3,9 +3,21 @@
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
+
 REPRODUCED: Final = "reproduced"
 DIFFERS: Final = "differs"
 UNKNOWN: Final = "cannot be checked"
+
+
+class Claim(msgspec.Struct, frozen=True, kw_only=True):
+    """A statement of the paper beside what we find."""
+
+    claim: str
+    published: str
+    ours: str
+    verdict: str
+    """reproduced, differs or cannot be checked."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from bench.experiments.tables import EXPERIMENT_TABLES
 from bench.handover.show import HANDOVER_TABLES
 from bench.results import LiveRow
 from report.wording import share
+from studies.grouping.claims import GROUPING_TABLES
 from studies.packing.claims import PACKING_TABLES
 from studies.paper.page import PAPER_TABLES
 from studies.published import CLOSER_2024
@@ -33,6 +34,7 @@ EVERY_TABLE: Final[dict[str, Callable[[], str]]] = {
     **EXPERIMENT_TABLES,
     "chain": chain_table,
     **HANDOVER_TABLES,
+    **GROUPING_TABLES,
     **PACKING_TABLES,
     **PAPER_TABLES,
 }

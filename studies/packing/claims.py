@@ -24,23 +24,13 @@ from studies.packing.compare import (
     studies_of,
     summarise,
 )
-from studies.published import DIFFERS, REPRODUCED, UNKNOWN
+from studies.published import DIFFERS, REPRODUCED, UNKNOWN, Claim
 
 PARTITIONS: Final = 200
 """Of the published streams: the paper does not say so, its data do."""
 HEADLINES: Final = {5: (-0.55, 0.118), 25: (-0.24, 0.088)}
 """delta → MWF's Rscore against the smallest of the eight existing ones; its consumers above the least."""
 ALWAYS_ON_FRONT: Final = ("mbf", "mbfp", "mwf")
-
-
-class Claim(msgspec.Struct, frozen=True, kw_only=True):
-    """A statement of the paper beside what we find."""
-
-    claim: str
-    published: str
-    ours: str
-    verdict: str
-    """reproduced, differs or cannot be checked. A figure is reproduced if it lies among those of single streams."""
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):

@@ -140,6 +140,13 @@ PACKING = _group(
     "tailpack packing compare --quick",
 )
 _add(PACKING, "compare", studies.packing_compare, "tailpack packing compare --quick")
+GROUPING = _group(
+    "grouping",
+    STUDIES,
+    "Which partition an event goes to: how even that makes the load, and what it costs.",
+    "tailpack grouping compare --quick",
+)
+_add(GROUPING, "compare", studies.grouping_compare, "tailpack grouping compare --quick")
 _add(app, "taxi", taxi.taxi, "tailpack taxi yellow_tripdata_2013-01.parquet --out taxi.csv", STUDIES)
 _add(app, "chaos", chaos.chaos, "tailpack chaos --schedules 20 --seed 7", STUDIES)
 BENCH = _group(

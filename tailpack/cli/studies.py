@@ -1,4 +1,4 @@
-"""`tailpack paper` and `tailpack packing`: published tables, ours beside them."""
+"""`tailpack paper`, `tailpack packing` and `tailpack grouping`: published tables, ours beside them."""
 
 import sys
 from pathlib import Path
@@ -10,14 +10,17 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from bench import results
+from bench import markdown, results
 from tailpack.cli.options import AsJson, IntoDocs, Out, Processes
-from tailpack.cli.progress import campaign, deliver
+from tailpack.cli.progress import campaign, deliver, progress
 from tailpack.errors import TailpackError
 from tailpack.provenance import origin
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from studies.packing.claims import Comparison
+    from studies.published import Claim
 
 SEEDS: Final = 5
 QUICK_SEEDS: Final = 2
@@ -108,6 +111,50 @@ def packing_compare(
         _show(comparison, Console())
 
 
+def grouping_compare(
+    *,
+    quick: Annotated[bool, typer.Option("--quick", help="Unequal workers alone, 2 million events: a look.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Equal seeds make equal streams.")] = 1,
+    processes: Processes = 0,
+    as_json: AsJson = False,
+    into: IntoDocs = None,
+) -> None:
+    """Play the grouping paper's streams with every grouping: imbalance, memory, latency, and the paper's claims.
+
+    Imbalance: the largest normalised load ÷ the mean one, − 1. Memory: pairs of worker and key, for each key. The table
+    is of ten workers, eight with capacity 1, one with 3 and one with 5, given 80 % of what they can serve.
+    """
+    from bench.experiments.workers import usable_cores  # noqa: PLC0415  the compiler only where it is needed
+    from studies.grouping.claims import COLUMNS, NAME, GroupingStudy, claims  # noqa: PLC0415
+    from studies.grouping.compare import CAPACITY, compare, jobs  # noqa: PLC0415
+
+    with progress("groupings", len(list(jobs(quick=quick, seed=seed)))) as tell:
+        rows, speeds = compare(
+            quick=quick,
+            seed=seed,
+            processes=processes or usable_cores(),
+            announce=lambda said: tell(advance=1, said=said),
+        )
+    found = GroupingStudy(seed=seed, rows=tuple(rows), speeds=tuple(speeds), claims=() if quick else claims(rows))
+    if into:
+        results.keep(NAME, [found], origin(), into)
+    unequal = [row for row in rows if row.study == CAPACITY]
+    if as_json:
+        own = {row.grouping: [other for other in rows if other.grouping is row.grouping] for row in unequal}
+        said = {
+            row.grouping: msgspec.structs.asdict(row) | msgspec.structs.asdict(pace) | {"rows": own[row.grouping]}
+            for row, pace in zip(unequal, speeds, strict=True)
+        }
+        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(said), indent=1) + b"\n")
+        return
+    table = Table(*COLUMNS, "million choices/s", box=None, title="ten workers, capacities {3, 5}, 80 % of their time")
+    for cells, pace in zip(markdown.cells(COLUMNS, unequal), speeds, strict=True):
+        table.add_row(*cells, f"{pace.bulk_per_s / 1e6:.1f}")
+    Console().print(table)
+    if not quick:
+        _show_claims(found.claims, "Nasir et al. 2017", Console())
+
+
 def _show(comparison: "Comparison", console: Console) -> None:
     from studies.packing.claims import plus_minus  # noqa: PLC0415
 
@@ -119,7 +166,12 @@ def _show(comparison: "Comparison", console: Console) -> None:
             cells = (plus_minus(one.rscore), plus_minus(one.cbs, 100), plus_minus(one.consumers), plus_minus(one.moved))
             table.add_row(one.packer, *cells, front)
         console.print(table)
-    table = Table("claim", "published", "ours", "verdict", box=None, title=comparison.source)
-    for claim in comparison.claims:
+    console.print("front: ● of all, ○ of the twelve alone")
+    _show_claims(comparison.claims, comparison.source, console)
+
+
+def _show_claims(claims: "Iterable[Claim]", source: str, console: Console) -> None:
+    table = Table("claim", "published", "ours", "verdict", box=None, title=source)
+    for claim in claims:
         table.add_row(claim.claim, claim.published, claim.ours, claim.verdict)
-    console.print("front: ● of all, ○ of the twelve alone", table)
+    console.print(table)

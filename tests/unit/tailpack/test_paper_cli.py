@@ -11,7 +11,7 @@ import pytest
 
 from bench.experiments import campaign
 from bench.experiments.campaign import Campaign, Outcomes
-from studies.packing.claims import Claim
+from studies.published import Claim
 from studies.paper import landau_2024
 
 run = functools.partial(command_line.run, "paper")

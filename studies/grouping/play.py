@@ -16,7 +16,7 @@ MEAN_RATE: Final = 200.0
 """Events/s that a worker serves on average: μ of the papers on which this project rests."""
 UTILISATION: Final = 0.8
 LATENCY_TARGET_S: Final = 0.5
-WINDOW_S: Final = 5.0
+WINDOW_S: Final = 2.0
 """A worker says each time for so long how busy it was, …"""
 BUSY_ABOVE, IDLE_BELOW = 0.85, 0.75
 """… beyond these shares of its time; it may be offered more work than it has time for."""

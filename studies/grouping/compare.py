@@ -1,0 +1,166 @@
+"""Every grouping on the paper's streams: skew, workers, sources, unequal and changing capacities, ε, virtual workers."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Final
+
+import msgspec
+
+from contracts.events import Grouping
+from grouping.source import EPSILON, VIRTUAL, Source
+from studies.grouping.play import Arrivals, Stream, choices, play
+
+GROUPINGS: Final = tuple(one for one in Grouping if one is not Grouping.EXPLICIT)
+EVENTS: Final = 10_000_000
+SKEWS: Final = (0.4, 0.8, 1.0, 1.2, 1.6, 2.0)
+WORKERS: Final = (5, 10, 50, 100)
+SOURCES: Final = (1, 10, 50, 100)
+EPSILONS: Final = (0.001, 0.01, 0.1, 0.5, 1.0)
+BOUNDED: Final = (Grouping.PORC, Grouping.CH, Grouping.CG)
+"""Those that ε bounds."""
+VIRTUALS: Final = (1, 10, 100)
+"""Virtual workers of each worker."""
+SETUPS: Final = ((3.0, 5.0), (5.0, 4.0), (2.0, 10.0))
+"""Capacities of the last two of ten machines; the others have 1. The second and third come after 6 and 12 million
+events of 18."""
+QUICK_EVENTS: Final = 2_000_000
+SKEW, SOURCE, CAPACITY, CHANGE, LIMIT, VIRTUAL_WORKERS = (
+    "skew and workers", "sources", "capacities {3, 5}", "capacities that change", "epsilon", "virtual workers",
+)  # fmt: skip
+
+
+class GroupingFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """One grouping on one stream."""
+
+    study: str
+    grouping: Grouping
+    skew: float
+    workers: int
+    sources: int
+    epsilon: float
+    virtual: int
+    events: int
+    imbalance: float
+    """Largest ÷ mean normalised load − 1, without the start."""
+    memory: float
+    """Pairs of worker and key ÷ keys."""
+    in_sla: float
+    p50_s: float
+    p99_s: float
+    p999_s: float
+    moved: int
+    series: tuple[float, ...] = ()
+    """Imbalance within each hundredth of the run; kept where capacities differ."""
+
+
+class Speed(msgspec.Struct, frozen=True, kw_only=True):
+    """How fast one grouping chooses, among ten partitions of a stream with z = 1."""
+
+    grouping: Grouping
+    bulk_per_s: float
+    """Compiled, on one core."""
+    single_us: float
+    """In the interpreter, as Order does, the hash of the key included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Streams that are alike, and what is played on them."""
+
+    study: str
+    stream: Stream
+    ways: tuple[tuple[Grouping, float, int], ...]
+    """(grouping, ε, virtual workers of each)."""
+
+
+def jobs(*, quick: bool, seed: int) -> Iterator[Job]:
+    """Yield what is to be done; quick: unequal capacities alone, and fewer events."""
+    every = tuple((one, EPSILON, VIRTUAL) for one in GROUPINGS)
+    plain = Stream(events=EVENTS, skew=1.0, capacities=((1.0,) * 10,), seed=seed)
+    unequal = replace(plain, capacities=(_ten(*SETUPS[0]),))
+    yield Job(CAPACITY, replace(unequal, events=QUICK_EVENTS) if quick else unequal, every)
+    if quick:
+        return
+    changing = tuple(_ten(*setup) for setup in SETUPS)
+    yield Job(CHANGE, replace(plain, events=18_000_000, capacities=changing), every)
+    for skew, workers in product(SKEWS, WORKERS):
+        yield Job(SKEW, replace(plain, skew=skew, capacities=((1.0,) * workers,)), every)
+    for sources in SOURCES:
+        yield Job(SOURCE, replace(plain, sources=sources), every)
+    yield Job(LIMIT, plain, tuple((one, epsilon, VIRTUAL) for epsilon in EPSILONS for one in BOUNDED))
+    yield Job(VIRTUAL_WORKERS, unequal, tuple((Grouping.CG, EPSILON, virtual) for virtual in VIRTUALS))
+
+
+def compare(
+    *, quick: bool, seed: int, processes: int, announce: Callable[[str], None]
+) -> tuple[list[GroupingFigures], list[Speed]]:
+    """Do them all; announce is told each job that has ended."""
+    todo = list(jobs(quick=quick, seed=seed))
+    speeds = [speed(one) for one in GROUPINGS]  # also compiles, once for all processes
+    found: dict[int, list[GroupingFigures]] = {}
+    with ProcessPoolExecutor(processes) as pool:
+        doing = {pool.submit(do, job): number for number, job in enumerate(todo)}
+        for one in as_completed(doing):
+            found[doing[one]] = one.result()
+            announce(todo[doing[one]].study)
+    return [one for number in range(len(todo)) for one in found[number]], speeds
+
+
+def do(job: Job) -> list[GroupingFigures]:
+    """Play one job."""
+    stream = job.stream
+    arrivals = Arrivals(stream)
+    differing = job.study in (CAPACITY, CHANGE)
+    figures = []
+    for grouping, epsilon, virtual in job.ways:
+        played = play(arrivals, grouping, epsilon=epsilon, virtual=virtual)
+        figures.append(
+            GroupingFigures(
+                study=job.study,
+                grouping=grouping,
+                skew=stream.skew,
+                workers=len(stream.capacities[0]),
+                sources=stream.sources,
+                epsilon=epsilon,
+                virtual=virtual,
+                events=stream.events,
+                imbalance=played.imbalance,
+                memory=played.memory,
+                in_sla=played.in_sla,
+                p50_s=played.p50_s,
+                p99_s=played.p99_s,
+                p999_s=played.p999_s,
+                moved=played.moved,
+                series=tuple(round(one, 4) for one in played.series) if differing else (),
+            )
+        )
+    return figures
+
+
+def speed(grouping: Grouping, events: int = 1_000_000, singles: int = 20_000) -> Speed:
+    """Measure how fast it chooses."""
+    arrivals = Arrivals(Stream(events=events, skew=1.0, capacities=((1.0,) * 10,)))
+    hashes = arrivals.hashes[arrivals.keys]
+    choices(grouping, 10, hashes[:1])
+    begun_s = time.perf_counter()
+    choices(grouping, 10, hashes)
+    bulk_s = time.perf_counter() - begun_s
+    source = Source(grouping, 10)
+    names = [f"customer-{key:05d}" for key in arrivals.keys[:singles]]
+    begun_s = time.perf_counter()
+    for name in names:
+        source.choose(name)
+    single_s = time.perf_counter() - begun_s
+    return Speed(grouping=grouping, bulk_per_s=events / bulk_s, single_us=1e6 * single_s / singles)
+
+
+def _ten(*last: float) -> tuple[float, ...]:
+    return (*(1.0,) * (10 - len(last)), *last)
+
+
+def at(rows: Sequence[GroupingFigures], study: str, grouping: Grouping) -> list[GroupingFigures]:
+    """Return the rows of one grouping in one study, in their order."""
+    return [one for one in rows if one.study == study and one.grouping is grouping]

@@ -12,6 +12,7 @@ from autoscaler.policies.registry import make_policy, policy_factory
 from autoscaler.policies.settings import Guards, Scaling
 from bench.sections import OPTIONS, SECTIONS, STAGES, Chain, Heading, Load, Payment, Simulation, Stage
 from contracts.delivery import RUNTIMES, Delivery
+from contracts.events import splits_keys
 from contracts.settings import Rule, Settings, Values, contradictions, picked, told, unknown
 from contracts.target import Target
 from contracts.validation import InvalidSettingsError, parse, well_formed
@@ -52,6 +53,7 @@ class Scenario(Heading):
             spacing=self.load.spacing,
             split=self.load.split,
             grouping=self.load.grouping,
+            key_skew=self.load.key_skew,
             seed=self.seed,
             duration_s=self.duration_s,
             partitions=self.payment.partitions,
@@ -329,6 +331,10 @@ def _enough_for_the_first(values: Values) -> str | None:
     return None if initial <= partitions else f"{initial} is more than the {partitions} partitions"
 
 
+def _order_is_kept(values: Values) -> str | None:
+    return splits_keys(values["payment.key_order"], values["load.grouping"])
+
+
 def _policy_sees_lag(values: Values) -> str | None:
     blind = values["payment.runtime"] == "share" and values["autoscaler.policy"] not in BY_RATE_ALONE
     known = ", ".join(BY_RATE_ALONE)
@@ -371,6 +377,7 @@ def _told_upstream(values: Values) -> str | None:
 
 
 _RULES: Final[tuple[tuple[str, Rule], ...]] = (
+    ("load.grouping", _order_is_kept),
     ("payment.runtime", _policy_sees_lag),
     ("autoscaler.absence_grace_s", _grace_is_ours),
     ("autoscaler.policy", _known_policy),

@@ -53,7 +53,9 @@ class Load(Bursts):
     burst_phase_s: float | Literal["random"] = setting("random", "s", least=0)
     """When the first burst comes, within its period; `random`: drawn by the seed."""
     grouping: Grouping = setting(Grouping.EXPLICIT)
-    """Who chooses the payment partition of an event."""
+    """Who chooses the payment partition of an event, and how."""
+    key_skew: float = setting(0.0, least=0, most=10)
+    """Of the customers: exponent of Zipf's law; 0: all alike."""
     invalid_share: float = setting(0.0, "share", least=0, most=1)
     """Share of orders that Order must refuse. Pipeline only."""
 
@@ -66,6 +68,8 @@ class Payment(Membership, Work):
     """Partitions of payments.requested."""
     runtime: str = setting("", known=("", *RUNTIMES))
     """Another runtime does the work instead of ours, and places the partitions itself: plans are counts only."""
+    key_order: bool = setting(False)
+    """Whether the events of a customer must come in their order; refuses groupings that split keys."""
 
     @classmethod
     def rules(cls) -> tuple[tuple[str, Rule], ...]:

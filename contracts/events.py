@@ -208,6 +208,13 @@ class Grouping(StrEnum):
         return self is Grouping.KG
 
 
+def splits_keys(needs_order: bool, grouping: Grouping) -> str | None:
+    """Say what is wrong where a stage needs the events of a key in their order, and the grouping splits keys."""
+    if not needs_order or grouping.keeps_key_order:
+        return None
+    return f"'{grouping}' does not keep the order of a key, which Payment needs; take 'kg', or set key_order to false"
+
+
 DEMO_TOKEN_KEY: Final = "tailpack-demo"  # noqa: S105 a default for demonstrations
 """Key of card tokens where all cards are made up. Order refuses it anywhere else."""
 

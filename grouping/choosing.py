@@ -1,4 +1,4 @@
-"""The rules, as loops over plain integers: the interpreter runs them on lists, event by event, and a compiler on arrays.
+"""The rules, as loops over plain integers: the interpreter runs them on lists, event by event, a compiler on arrays.
 
 A key is a number of 32 bits, and should be a hash: its remainder is its home. All arithmetic stays within 63 bits, so
 that both ways give the same choices. The words are the paper's: a *worker* is what an event is sent to, here a

@@ -4,7 +4,23 @@ from typing import Final
 from zlib import crc32
 
 from contracts.events import Grouping
-from grouping.choosing import BUSY, CG, CH, FINE, IDLE, PKG, PORC, POTC, SG, STICKY_SPLIT, KG, State, choose, hear, mixed
+from grouping.choosing import (
+    BUSY,
+    CG,
+    CH,
+    FINE,
+    IDLE,
+    KG,
+    PKG,
+    PORC,
+    POTC,
+    SG,
+    STICKY_SPLIT,
+    State,
+    choose,
+    hear,
+    mixed,
+)
 
 RULES: Final = {
     Grouping.KG: KG,
@@ -22,6 +38,8 @@ VIRTUAL: Final = 10
 """Virtual workers of each worker at the start, under consistent grouping; …"""
 NODES: Final = 100
 """… and on the ring of consistent hashing."""
+WINDOW_S: Final = 2.0
+"""How long acknowledgements are gathered before they say who is busy."""
 
 
 class Source:
@@ -32,20 +50,28 @@ class Source:
     ) -> None:
         self._rule = RULES[grouping]
         self._epsilon = epsilon
+        self._waited_s: dict[int, float] = {}
+        self._window_ends_s = 0.0
         self.state = new_state(grouping, partitions, number=number, virtual=virtual)
 
     def choose(self, key: str) -> int:
         """Return the partition of the next event, which is of this key."""
         return choose(self._rule, self._epsilon, self.state, crc32(key.encode()))
 
-    def heard(self, partition: int, waited_s: float, *, busy_s: float, idle_s: float) -> None:
-        """Take in how long an event of that partition waited, as its acknowledgement says.
+    def heard(self, partition: int, waited_s: float, at_s: float, *, busy_s: float, idle_s: float) -> None:
+        """Take in how long an event of that partition waited, and when it was served, as its acknowledgement says.
 
-        Beyond busy_s the partition is too much for its owner, below idle_s it could have more. Only consistent grouping
-        acts on that, and later events alone.
+        Partitions where one waited beyond busy_s are too much for their owner, those where none waited for idle_s could
+        have more. Only consistent grouping acts on that, each WINDOW_S, and for later events alone.
         """
-        if self._rule == CG:
-            hear(self.state, partition, BUSY if waited_s > busy_s else IDLE if waited_s < idle_s else FINE)
+        if self._rule != CG:
+            return
+        if at_s >= self._window_ends_s:
+            for one, longest_s in self._waited_s.items():
+                hear(self.state, one, BUSY if longest_s > busy_s else IDLE if longest_s < idle_s else FINE)
+            self._waited_s.clear()
+            self._window_ends_s = at_s + WINDOW_S
+        self._waited_s[partition] = max(waited_s, self._waited_s.get(partition, 0.0))
 
 
 def new_state(grouping: Grouping, partitions: int, *, number: int = 0, virtual: int = VIRTUAL) -> State:

@@ -27,10 +27,10 @@ from contracts.events import (
     card_token,
 )
 from contracts.topics import Topic, partitions_of
+from loadgen.keys import CUSTOMERS, customer_name
 from loadgen.schedule import Schedule
 from loadgen.spec import LoadSpec, Topology
 
-CUSTOMERS: Final = 10_000
 _AMOUNT: Final = NormalDist(mu=8.2, sigma=1.0)
 """Natural logarithm of the amount in minor units: half of the orders are below 36.41, one in a thousand above 800."""
 _NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "tailpack:orders")
@@ -69,7 +69,7 @@ class Orders:
         customer = (int.from_bytes(chance[0:4], "big") if key is None else key) % CUSTOMERS
         valid = OrderPlaced(
             order_id=self.order_id(number),
-            customer=f"customer-{customer:05d}",
+            customer=customer_name(customer),
             merchant=MERCHANTS[chance[4] % len(MERCHANTS)],
             country=COUNTRIES[customer % len(COUNTRIES)],
             currency=CURRENCIES[chance[5] % len(CURRENCIES)],
@@ -177,10 +177,10 @@ def events(spec: LoadSpec, schedule: Schedule, orders: Orders, started_us: int) 
     started_us: intended time of second 0 of the workload, µs since the epoch.
     """
     make = payment_event if spec.topology is Topology.PAYMENT_ONLY else order_event
-    explicit = spec.grouping is Grouping.EXPLICIT
+    told = spec.grouping is Grouping.EXPLICIT or spec.topology is Topology.PAYMENT_ONLY
     for number in range(len(schedule)):
         intended_us = started_us + int(schedule.offset_us[number])
-        partition = int(schedule.partition[number]) if explicit else None
+        partition = int(schedule.partition[number]) if told else None
         key = None if schedule.key is None else int(schedule.key[number])
         yield make(orders.order(number, key), intended_us, partition)
 

@@ -11,6 +11,7 @@ from contracts.events import Grouping
 from contracts.settings import Rule, Settings, Values, contradictions, picked, setting
 from contracts.validation import InvalidSettingsError
 from loadgen.event_trace import EventTrace, joined
+from loadgen.keys import Keys
 from loadgen.schedule import BURST_RULES, Bursts, Schedule, Spacing, Split, build_schedule
 from loadgen.shapes import IntArray
 from loadgen.trace import Trace, read_trace
@@ -37,6 +38,8 @@ class LoadSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     spacing: Spacing
     split: Split
     grouping: Grouping = Grouping.EXPLICIT
+    key_skew: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    """Of the customers, exponent of Zipf's law; 0: all alike."""
     seed: int = 0
     duration_s: Annotated[int, msgspec.Meta(ge=1)]
     """Seconds of the workload that are sent."""
@@ -62,15 +65,18 @@ class LoadSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         workload = WORKLOADS[self.workload]
         trace = read_trace(Path(self.trace), self.partitions, first_s=self.duration_s) if self.trace else None
         if isinstance(trace, EventTrace):
-            return joined(list(trace.chunks(keys=True)))
-        return build_schedule(
-            counts_of(trace, workload, self.split) if trace else workload.events(self.duration_s),
-            spacing=self.spacing,
-            split=self.split,
-            partitions=self.partitions,
-            seed=self.seed,
-            bursts=Bursts(**picked(self, Bursts)),
-        )
+            schedule = joined(list(trace.chunks(keys=True)))
+        else:
+            schedule = build_schedule(
+                counts_of(trace, workload, self.split) if trace else workload.events(self.duration_s),
+                spacing=self.spacing,
+                split=self.split,
+                partitions=self.partitions,
+                seed=self.seed,
+                bursts=Bursts(**picked(self, Bursts)),
+            )
+        keys = Keys(self.seed, self.key_skew, self.grouping, self.partitions)
+        return next(keys.give(iter([schedule]))) if keys.needed else schedule
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,9 +155,10 @@ def _partitions_fit_table(values: Values) -> str | None:
 
 
 def _grouping_keeps_table(values: Values) -> str | None:
-    ignored = values["split"] is Split.TABLE and values["grouping"] is Grouping.KEY
+    grouping = values["grouping"]
+    ignored = values["split"] is Split.TABLE and grouping is not Grouping.EXPLICIT
     owner = "the trace" if values["trace"] else values["workload"]
-    return f"'key' would ignore the partition table of {owner}; use 'explicit'" if ignored else None
+    return f"'{grouping}' would ignore the partition table of {owner}; use 'explicit'" if ignored else None
 
 
 def _somebody_validates(values: Values) -> str | None:

@@ -9,14 +9,17 @@ import numpy as np
 
 from autoscaler.simulator.arrivals import Arrivals, Workload
 from bench.scenario import Scenario
+from contracts.events import Grouping
 from contracts.settings import picked
 from loadgen.event_trace import EventTrace
+from loadgen.keys import Keys
 from loadgen.schedule import EACH_SECOND, SECOND_US, Bursts, Schedule, Spacing, Split, schedule_chunks
 from loadgen.shapes import IntArray
 from loadgen.spec import counts_of
 from loadgen.trace import Trace, read_trace
 from loadgen.workloads import WORKLOADS
 
+NO_KEYS: Final = Keys(0)
 CHUNK_EVENTS: Final = 200_000
 """Events that are in memory before their time: a few megabytes, and a hundredth of a second of simulation."""
 
@@ -24,8 +27,8 @@ CHUNK_EVENTS: Final = 200_000
 class Events(Protocol):
     """Single events, which lie where they lie."""
 
-    def chunks(self) -> Iterator[Schedule]:
-        """Yield them in parts, in order of time; those of one time stay together."""
+    def chunks(self, *, keys: bool = False) -> Iterator[Schedule]:
+        """Yield them in parts, in order of time; those of one time stay together. keys: with whose they are."""
         ...
 
 
@@ -42,6 +45,8 @@ class Sent:
     bursts: Bursts = EACH_SECOND
     trace: Events | None = None
     """In place of what the counts would make."""
+    keys: Keys = NO_KEYS
+    """Whose the events are, and the grouping which that goes by."""
 
     @property
     def duration_s(self) -> int:
@@ -65,8 +70,11 @@ class Sent:
 
     def chunks(self) -> Iterator[Schedule]:
         """Yield the events in parts of whole seconds; those of a trace as they are read."""
+        return self.keys.give(self._own_chunks()) if self.keys.grouping is not Grouping.EXPLICIT else self._own_chunks()
+
+    def _own_chunks(self) -> Iterator[Schedule]:
         if self.trace is not None:
-            return self.trace.chunks()
+            return self.trace.chunks(keys=self.keys.needed)
         return schedule_chunks(
             self.counts,
             CHUNK_EVENTS,
@@ -80,9 +88,10 @@ class Sent:
     def table(self) -> IntArray:
         """Return the events of each second and partition, shape (seconds, partitions)."""
         in_their_second = self.spacing is not Spacing.BURST or self.bursts == EACH_SECOND
-        if self.split is Split.TABLE and in_their_second:
+        as_split = in_their_second and self.keys.grouping is Grouping.EXPLICIT
+        if self.split is Split.TABLE and as_split:
             return self.counts
-        if self.split is Split.EVEN and in_their_second:
+        if self.split is Split.EVEN and as_split:
             reached = np.concatenate([[0], np.cumsum(self.counts)])[:, None]
             return np.diff((reached - np.arange(self.partitions) + self.partitions - 1) // self.partitions, axis=0)
         table = np.zeros((self.duration_s, self.partitions), dtype=np.int64)
@@ -106,7 +115,8 @@ def sent_by(scenario: Scenario, trace: Trace | EventTrace | None = None) -> Sent
     workload = WORKLOADS[scenario.load.workload]
     split, partitions = scenario.simulation.split or scenario.load.split, scenario.payment.partitions
     bursts = Bursts(**picked(scenario.load, Bursts))
+    keys = Keys(scenario.seed, scenario.load.key_skew, scenario.load.grouping, partitions)
     if isinstance(trace, EventTrace):
-        return Sent(trace.counts, scenario.load.spacing, split, partitions, scenario.seed, bursts, trace)
+        return Sent(trace.counts, scenario.load.spacing, split, partitions, scenario.seed, bursts, trace, keys)
     counts = workload.events(scenario.duration_s) if trace is None else counts_of(trace, workload, split)
-    return Sent(counts, scenario.load.spacing, split, partitions, scenario.seed, bursts)
+    return Sent(counts, scenario.load.spacing, split, partitions, scenario.seed, bursts, keys=keys)

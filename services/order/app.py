@@ -1,6 +1,7 @@
 """Order on Faust: orders.placed → payments.requested, and a memory of what became of each order."""
 
 import logging
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -30,8 +31,10 @@ class OrderSettings(ServiceSettings):
 
     payment_partitions: int = required(least=1)
     """Partitions of payments.requested."""
-    grouping: Grouping = setting(Grouping.KEY)
-    """key: by the customer's hash. explicit: by the header `partition`, by the customer's hash without one."""
+    grouping: Grouping = setting(Grouping.KG)
+    """How payments.requested is shared out: explicit by the header `partition`, or else by the customer."""
+    latency_target_s: float = setting(0.5, "s", above=0)
+    """W, by which `cg` tells a busy partition from an idle one."""
     card_token_key: str = setting("")
     """Secret of the keyed hash that turns card numbers into tokens, of 16 characters or more."""
     card_token_key_file: str = setting("")
@@ -78,8 +81,14 @@ def _secret(values: Values) -> str | None:
 
 def build(connection: Connection, settings: OrderSettings) -> Service:
     """Return the service, wired and not started."""
+    routing = domain.Routing(settings.grouping, settings.payment_partitions, settings.latency_target_s, os.getpid())
+
+    def settled(payment: PaymentSettled) -> Iterator[Effect]:
+        routing.settled(payment)
+        return board.learn(of_payment(payment))
+
     followed = {
-        Topic.PAYMENTS_SETTLED: decoded(PaymentSettled, lambda payment: board.learn(of_payment(payment))),
+        Topic.PAYMENTS_SETTLED: decoded(PaymentSettled, settled),
         Topic.NOTIFICATIONS_SENT: decoded(NotificationSent, lambda sent: board.learn(of_notification(sent))),
     }
     board = StatusBoard(qualified(connection.namespace, Topic.ORDERS_STATUS))
@@ -97,7 +106,7 @@ def build(connection: Connection, settings: OrderSettings) -> Service:
     token_key = settings.token_key
 
     def accept(record: Incoming) -> Iterator[Effect | Refusal]:
-        found = domain.accepted(record, settings.grouping, settings.payment_partitions, token_key, now_us())
+        found = domain.accepted(record, routing, token_key, now_us())
         if isinstance(found, Refusal):
             yield from board.reject(found.order_id, found.reasons)
             yield found

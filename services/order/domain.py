@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Final, get_type_hints
-from zlib import crc32
 
 import msgspec
 
@@ -21,16 +20,20 @@ from contracts.events import (
     Grouping,
     OrderPlaced,
     PaymentRequested,
+    PaymentSettled,
     Timeline,
     card_token,
 )
 from contracts.validation import UNDECODABLE
+from grouping.source import Source
 from services.common.records import Incoming, Refusal, decoder, effect_id, order_id_in
 
 STAGE: Final = "order"
 MAX_HEADER_DIGITS: Final = 16
 """Of a number in a header. Microseconds of that length reach to the year 2286; longer ones are no dates."""
 CARD_DIGITS: Final = range(12, 20)
+BUSY, IDLE = 0.5, 0.1
+"""Of W: a partition whose events waited longer is too much for its owner; one where all waited less could have more."""
 
 _decode = decoder(OrderPlaced)
 
@@ -68,7 +71,36 @@ class Accepted:
     partition: int
 
 
-def accepted(record: Incoming, grouping: Grouping, partitions: int, token_key: str, at_us: int) -> Accepted | Refusal:
+class Routing:
+    """Which partition of payments.requested each request goes to: one source, with counts of its own."""
+
+    def __init__(self, grouping: Grouping, partitions: int, latency_target_s: float = 0.5, number: int = 0) -> None:
+        self._partitions = partitions
+        self._obeys = grouping is Grouping.EXPLICIT
+        self._busy_s, self._idle_s = BUSY * latency_target_s, IDLE * latency_target_s
+        self._source = Source(Grouping.KG if self._obeys else grouping, partitions, number=number)
+
+    def partition(self, customer: str, chosen: int | None) -> int:
+        """Return the partition of a request. Raises ValueError when what was chosen is out of range.
+
+        chosen: what the load asks for, obeyed under `explicit` grouping; without it that is key grouping.
+        """
+        if not self._obeys or chosen is None:
+            return self._source.choose(customer)
+        if chosen >= self._partitions:
+            raise ValueError(f"header {PARTITION_HEADER} is {chosen}; partitions are 0 to {self._partitions - 1}")
+        return chosen
+
+    def settled(self, payment: PaymentSettled) -> None:
+        """Take in how long the request waited in its partition, as the payment says."""
+        at = payment.timeline
+        if at.partition is None or at.accepted_us is None or at.done_us is None or at.partition >= self._partitions:
+            return
+        waited_s = (at.done_us - at.accepted_us) / 1e6
+        self._source.heard(at.partition, waited_s, at.done_us / 1e6, busy_s=self._busy_s, idle_s=self._idle_s)
+
+
+def accepted(record: Incoming, routing: Routing, token_key: str, at_us: int) -> Accepted | Refusal:
     """Return what an order placed becomes. at_us: when it was accepted.
 
     Times come from the record's headers, or from its timestamp. A header that is no number, or no partition, refuses
@@ -79,7 +111,7 @@ def accepted(record: Incoming, grouping: Grouping, partitions: int, token_key: s
         return order
     try:
         intended_us, placed_us = (_number_in(record, name) for name in (INTENDED_AT_HEADER, PLACED_AT_HEADER))
-        partition = payment_partition(order.customer, _number_in(record, PARTITION_HEADER), grouping, partitions)
+        partition = routing.partition(order.customer, _number_in(record, PARTITION_HEADER))
     except ValueError as wrong:
         return Refusal((str(wrong),), order.order_id)
     request = PaymentRequested(
@@ -102,19 +134,6 @@ def _number_in(record: Incoming, header: str) -> int | None:
     if not text.isdigit() or len(text) > MAX_HEADER_DIGITS:
         raise ValueError(f"header {header} is no decimal number of at most {MAX_HEADER_DIGITS} digits: {text[:40]!r}")
     return int(text)
-
-
-def payment_partition(customer: str, chosen: int | None, grouping: Grouping, partitions: int) -> int:
-    """Return the partition of payments.requested.
-
-    chosen: what the load asks for, obeyed under `explicit` grouping. Without it, and under `key`, CRC-32 of the
-    customer: the same in every process, which Python's own hash is not. Raises ValueError when out of range.
-    """
-    if grouping is Grouping.EXPLICIT and chosen is not None:
-        if chosen >= partitions:
-            raise ValueError(f"header {PARTITION_HEADER} is {chosen}; partitions are 0 to {partitions - 1}")
-        return chosen
-    return crc32(customer.encode()) % partitions
 
 
 def payment_effect_id(order_id: str) -> str:

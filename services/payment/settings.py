@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import Final
 
+from contracts.events import Grouping, splits_keys
 from contracts.membership import Work
-from contracts.settings import picked, setting
+from contracts.settings import Rule, picked, setting
 from services.consumer import Options
 from services.consumer.environment import ConsumerSettings
 
@@ -19,6 +20,15 @@ class ReplicaSettings(ConsumerSettings, Work):
     """Least partition count of the input topic, which may grow; fewer is an error. 0: whatever the topic has."""
     slow_event_s: float = setting(0.0, "s", least=0)
     """For experiments: what an event takes whose order id begins with `slow-`. 0: what any other takes."""
+    key_order: bool = setting(False)
+    """Whether the events of a customer must come in their order; refuses groupings that split keys."""
+    grouping: Grouping = setting(Grouping.EXPLICIT)
+    """What Order is told of the same name."""
+
+    @classmethod
+    def rules(cls) -> tuple[tuple[str, Rule], ...]:
+        """Return the base's rules and: who needs order per key gets it."""
+        return (*super().rules(), ("grouping", lambda values: splits_keys(values["key_order"], values["grouping"])))
 
     def service_time_of(self, key: bytes | None) -> float:
         """Return what serving the event with this key takes, in seconds."""

@@ -1,4 +1,4 @@
-"""Every grouping on the paper's streams: skew, workers, sources, unequal and changing capacities, ε, virtual workers."""
+"""Every grouping on the paper's streams: skew, workers, sources, changing capacities, ε, virtual workers."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence

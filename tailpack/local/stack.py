@@ -134,6 +134,7 @@ class Stack:
         if service == "order":
             settings |= {
                 "GROUPING": self.scenario.load.grouping,
+                "LATENCY_TARGET_S": str(self.scenario.target.latency_target_s),
                 "PAYMENT_PARTITIONS": str(self.scenario.payment.partitions),
                 "DEMO": "true",  # the generator's cards are made up
             }
@@ -142,6 +143,7 @@ class Stack:
     def _autoscaler_settings(self) -> dict[str, str]:
         self.ports["autoscaler"] = free_port()
         return self.scenario.autoscaler_settings() | {
+            "GROUPING": self.scenario.load.grouping,
             "HTTP_PORT": str(self.ports["autoscaler"]),
             "STATE_DIR": str(self.replica_folder),
             "REPLICA_MODULE": "services.comparators" if self.scenario.payment.runtime else "services.payment",

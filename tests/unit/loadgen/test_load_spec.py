@@ -24,7 +24,7 @@ def load(**changes: object) -> LoadSpec:
 def test_a_load_survives_its_file() -> None:
     spec = load(seed=3, grouping="key")
     assert spec.topology is Topology.PAYMENT_ONLY
-    assert (spec.spacing, spec.split, spec.grouping) == (Spacing.BURST, Split.RANDOM, Grouping.KEY)
+    assert (spec.spacing, spec.split, spec.grouping) == (Spacing.BURST, Split.RANDOM, Grouping.KG)
     assert msgspec.json.decode(msgspec.json.encode(spec), type=LoadSpec) == spec
 
 
@@ -43,7 +43,7 @@ def test_its_schedule_holds_the_whole_workload() -> None:
         ({"workload": "w1-skew9", "split": "table"}, "partitions: 5 contradicts w1-skew9, which is made for 9"),
         (
             {"workload": "w1-skew9", "split": "table", "partitions": 9, "grouping": "key"},
-            "grouping: 'key' would ignore",
+            "grouping: 'kg' would ignore",
         ),
         ({"invalid_share": 0.1}, "invalid_share: must be 0 in payment-only runs"),
         ({"spaceing": "burst"}, "unknown field"),

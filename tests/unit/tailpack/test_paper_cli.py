@@ -11,8 +11,8 @@ import pytest
 
 from bench.experiments import campaign
 from bench.experiments.campaign import Campaign, Outcomes
-from studies.published import Claim
 from studies.paper import landau_2024
+from studies.published import Claim
 
 run = functools.partial(command_line.run, "paper")
 

@@ -1,5 +1,6 @@
 """What becomes of an order."""
 
+from collections import Counter
 from typing import Any
 
 import msgspec
@@ -8,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.catalogue import COUNTRIES, CURRENCIES, MAX_AMOUNT_MINOR, MERCHANTS, luhn_digit
-from contracts.events import Grouping, OrderPlaced, card_token
+from contracts.events import Grouping, OrderPlaced, PaymentSettled, Timeline, card_token
 from services.common.records import Incoming, Refusal
 from services.order.domain import (
     Accepted,
+    Routing,
     accepted,
     fingerprint,
     order_of,
     payment_effect_id,
-    payment_partition,
     problems_in,
 )
 
@@ -52,24 +53,54 @@ def test_all_reasons_are_told_even_where_decoding_stops_at_the_first() -> None:
 @given(st.text(), st.integers(1, 50))
 def test_a_customer_always_goes_to_the_same_partition(customer: str, partitions: int) -> None:
     customer = customer.encode("utf-8", "ignore").decode()
-    partition = payment_partition(customer, None, Grouping.KEY, partitions)
+    partition = Routing(Grouping.KG, partitions).partition(customer, None)
     assert 0 <= partition < partitions
-    assert partition == payment_partition(customer, None, Grouping.EXPLICIT, partitions)
+    assert partition == Routing(Grouping.EXPLICIT, partitions).partition(customer, None)
 
 
 def test_the_hash_is_the_same_in_every_process() -> None:
-    assert [payment_partition(name, None, Grouping.KEY, 9) for name in ("ada", "bob", "cleo")] == [3, 8, 4]
+    assert [Routing(Grouping.KG, 9).partition(name, None) for name in ("ada", "bob", "cleo")] == [3, 8, 4]
 
 
 def test_the_load_chooses_the_partition_under_explicit_grouping_only() -> None:
-    assert payment_partition("ada", 3, Grouping.EXPLICIT, 9) == 3
-    assert payment_partition("ada", 3, Grouping.KEY, 9) == payment_partition("ada", None, Grouping.KEY, 9)
+    obeys, chooses = Routing(Grouping.EXPLICIT, 9), Routing(Grouping("key"), 9)
+    assert obeys.partition("ada", 5) == 5
+    assert chooses.partition("ada", 5) == chooses.partition("ada", None) == 3
     with pytest.raises(ValueError, match="header partition is 9; partitions are 0 to 8"):
-        payment_partition("ada", 9, Grouping.EXPLICIT, 9)
+        obeys.partition("ada", 9)
+
+
+def test_settled_payments_tell_consistent_grouping_which_partitions_are_busy() -> None:
+    routing = Routing(Grouping.CG, 2, latency_target_s=0.5)
+
+    def shares() -> Counter[int]:
+        return Counter(routing.partition(f"customer-{number}", None) for number in range(2000))
+
+    def settle(partition: int | None, waited_s: float, at_s: float) -> None:
+        timeline = Timeline(
+            intended_us=0, placed_us=0, accepted_us=1, done_us=round(1e6 * (at_s + waited_s)), partition=partition
+        )
+        purchase = {name: GOOD[name] for name in ("order_id", "customer", "merchant", "country", "currency")}
+        routing.settled(
+            PaymentSettled(
+                **purchase, amount_minor=1, payment_id="p", accepted=True, decline_reason=None, risk_score=0.0,
+                timeline=msgspec.structs.replace(timeline, accepted_us=round(1e6 * at_s)),
+            )
+        )  # fmt: skip
+
+    even = shares()
+    for second in range(0, 40, 4):
+        settle(0, 0.4, second)
+        settle(1, 0.01, second)
+        settle(None, 9.0, second)
+        settle(7, 9.0, second)
+    after = shares()
+    assert abs(even[0] - even[1]) < 100
+    assert after[0] < 0.5 * after[1]
 
 
 def accepted_with(headers: dict[str, bytes], key: str = "s") -> Accepted | Refusal:
-    return accepted(record(GOOD, headers), Grouping.EXPLICIT, 9, key, 3)
+    return accepted(record(GOOD, headers), Routing(Grouping.EXPLICIT, 9), key, 3)
 
 
 def test_the_card_number_goes_no_further() -> None:

@@ -15,6 +15,7 @@ from bench.simulation.result import SimulationResult
 if TYPE_CHECKING:
     from bench.scenario import Scenario
 from contracts.delivery import Delivery
+from contracts.events import Grouping
 from loadgen.schedule import Spacing, Split
 
 
@@ -91,6 +92,7 @@ def random_parts(question: "Scenario") -> tuple[str, ...]:
         "spacing": question.load.spacing is Spacing.POISSON,
         "bursts": question.load.spacing is Spacing.BURST
         and (question.load.burst_phase_s == "random" or question.load.burst_jitter_s > 0),
+        "keys": question.load.key_skew > 0 or question.load.grouping is not Grouping.EXPLICIT,
         "heartbeats": delivery in AT_HEARTBEATS and question.payment.heartbeat_s > 0,
         "start-up": isinstance(world.startup_s, str),
         "service times": world.distribution != "deterministic",

@@ -27,9 +27,20 @@ CHUNK_EVENTS: Final = 200_000
 class Events(Protocol):
     """Single events, which lie where they lie."""
 
-    def chunks(self, *, keys: bool = False) -> Iterator[Schedule]:
-        """Yield them in parts, in order of time; those of one time stay together. keys: with whose they are."""
+    def chunks(self) -> Iterator[Schedule]:
+        """Yield them in parts, in order of time; those of one time stay together."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedEvents:
+    """A trace with whose its events are."""
+
+    trace: EventTrace
+
+    def chunks(self) -> Iterator[Schedule]:
+        """Yield them as the trace does."""
+        return self.trace.chunks(keys=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,7 +85,7 @@ class Sent:
 
     def _own_chunks(self) -> Iterator[Schedule]:
         if self.trace is not None:
-            return self.trace.chunks(keys=self.keys.needed)
+            return self.trace.chunks()
         return schedule_chunks(
             self.counts,
             CHUNK_EVENTS,
@@ -117,6 +128,7 @@ def sent_by(scenario: Scenario, trace: Trace | EventTrace | None = None) -> Sent
     bursts = Bursts(**picked(scenario.load, Bursts))
     keys = Keys(scenario.seed, scenario.load.key_skew, scenario.load.grouping, partitions)
     if isinstance(trace, EventTrace):
-        return Sent(trace.counts, scenario.load.spacing, split, partitions, scenario.seed, bursts, trace, keys)
+        events = KeyedEvents(trace) if keys.needed else trace
+        return Sent(trace.counts, scenario.load.spacing, split, partitions, scenario.seed, bursts, events, keys)
     counts = workload.events(scenario.duration_s) if trace is None else counts_of(trace, workload, split)
     return Sent(counts, scenario.load.spacing, split, partitions, scenario.seed, bursts, keys=keys)

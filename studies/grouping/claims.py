@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
+from bench.experiments.tables import estimate, in_sla
 from bench.markdown import in_columns, table
 from bench.picture import COLORS, picture
 from bench.results import load
@@ -23,6 +24,7 @@ from studies.grouping.compare import (
     VIRTUAL_WORKERS,
     WORKERS,
     GroupingFigures,
+    Packed,
     Speed,
     at,
 )
@@ -45,6 +47,7 @@ class GroupingStudy(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     rows: tuple[GroupingFigures, ...]
     speeds: tuple[Speed, ...]
+    packed: tuple[Packed, ...] = ()
     claims: tuple[Claim, ...]
 
 
@@ -192,10 +195,25 @@ def _speeds_table() -> str:
     return table(("grouping", "million choices/s, compiled", "µs for one, interpreted"), rows, [found.origin])
 
 
+PACKED: Final[dict[str, Callable[[Packed], str]]] = {
+    "skew z": lambda one: f"{one.skew:g}",
+    "grouping": lambda one: f"`{one.grouping}`",
+    "policy": lambda one: f"`{one.policy}`",
+    "in W": lambda one: in_sla(one.in_sla),
+    "replica-minutes": lambda one: estimate(one.replica_minutes, 1, ".2f"),
+}
+
+
+def _packed_table() -> str:
+    found = kept()
+    return in_columns(PACKED, found.result.packed, [found.origin])
+
+
 GROUPING_TABLES: Final[dict[str, Callable[[], str]]] = {
     "grouping-capacities": lambda: _rows_of(CAPACITY),
     "grouping-change": lambda: _rows_of(CHANGE),
     "grouping-claims": _claims_table,
+    "grouping-packed": _packed_table,
     "grouping-speed": _speeds_table,
 }
 SHOWN_WORKERS: Final = 50

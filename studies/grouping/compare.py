@@ -3,14 +3,20 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Final
 
 import msgspec
 
+from bench.experiments.experiment import Experiment, experiment, simulated
+from bench.experiments.workers import Failure, outcomes
+from bench.simulation.result import SimulationResult
 from contracts.events import Grouping
+from contracts.validation import InvalidSettingsError
 from grouping.source import EPSILON, VIRTUAL, Source
+from report.statistics import Interval, bootstrap_interval
 from studies.grouping.play import Arrivals, Stream, choices, play
 
 GROUPINGS: Final = tuple(one for one in Grouping if one is not Grouping.EXPLICIT)
@@ -26,6 +32,12 @@ VIRTUALS: Final = (1, 10, 100)
 SETUPS: Final = ((3.0, 5.0), (5.0, 4.0), (2.0, 10.0))
 """Capacities of the last two of ten machines; the others have 1. The second and third come after 6 and 12 million
 events of 18."""
+WORLD: Final = "w1"
+NINE: Final = {"payment.partitions": 9, "autoscaler.max_replicas": 9}
+POLICIES: Final = ("tail-aware", "linear")
+"""One that packs, and one that counts and leaves partitions where they lie."""
+PACKED_SKEWS: Final = (1.0, 1.6)
+SEEDS: Final = 20
 QUICK_EVENTS: Final = 2_000_000
 SKEW, SOURCE, CAPACITY, CHANGE, LIMIT, VIRTUAL_WORKERS = (
     "skew and workers", "sources", "capacities {3, 5}", "capacities that change", "epsilon", "virtual workers",
@@ -54,6 +66,17 @@ class GroupingFigures(msgspec.Struct, frozen=True, kw_only=True):
     moved: int
     series: tuple[float, ...] = ()
     """Imbalance within each hundredth of the run; kept where capacities differ."""
+
+
+class Packed(msgspec.Struct, frozen=True, kw_only=True):
+    """One grouping in front of one policy: w1, its customers drawn by Zipf's law, over nine partitions."""
+
+    skew: float
+    grouping: Grouping
+    policy: str
+    seeds: int
+    in_sla: Interval
+    replica_minutes: Interval
 
 
 class Speed(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,6 +130,40 @@ def compare(
             found[doing[one]] = one.result()
             announce(todo[doing[one]].study)
     return [one for number in range(len(todo)) for one in found[number]], speeds
+
+
+def runs(seeds: int = SEEDS) -> int:
+    """Return how many simulations `pack` makes."""
+    return len(PACKED_SKEWS) * len(GROUPINGS) * len(POLICIES) * seeds
+
+
+def pack(*, seeds: int = SEEDS, processes: int, announce: Callable[[str], None]) -> list[Packed]:
+    """Simulate each grouping in front of each policy, by seeds 1, 2, …. Raises InvalidSettingsError where one fails."""
+    asked = {
+        (skew, grouping, policy): [
+            experiment(WORLD, policy, seed=seed, changes={**NINE, "load.grouping": grouping, "load.key_skew": skew})
+            for seed in range(1, seeds + 1)
+        ]
+        for skew, grouping, policy in product(PACKED_SKEWS, GROUPINGS, POLICIES)
+    }
+    done: dict[Experiment, SimulationResult] = {}
+    with closing(outcomes([one for some in asked.values() for one in some], simulated, processes=processes)) as ended:
+        for one, outcome in ended:
+            if isinstance(outcome, Failure):
+                raise InvalidSettingsError([f"{one}: {outcome.why}"])
+            done[one] = outcome
+            announce("packed")
+    return [
+        Packed(
+            skew=skew,
+            grouping=grouping,
+            policy=policy,
+            seeds=seeds,
+            in_sla=bootstrap_interval([done[one].in_sla for one in some]),
+            replica_minutes=bootstrap_interval([done[one].replica_minutes for one in some]),
+        )
+        for (skew, grouping, policy), some in asked.items()
+    ]
 
 
 def do(job: Job) -> list[GroupingFigures]:

@@ -111,7 +111,8 @@ def choices(grouping: Grouping, workers: int, hashes: NDArray[np.int64]) -> NDAr
 def stacked(grouping: Grouping, workers: int, sources: int, virtual: int) -> Any:
     """Return the states of all sources, one in each row of every array."""
     each = [new_state(grouping, workers, number=source, virtual=virtual) for source in range(sources)]
-    return State(*(np.array(rows, dtype=np.int64) for rows in zip(*each, strict=True)))
+    rows: list[Any] = [np.array(some, dtype=np.int64) for some in zip(*each, strict=True)]
+    return State(*rows)
 
 
 def row(states: Any, source: int) -> Any:

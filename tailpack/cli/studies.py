@@ -1,6 +1,7 @@
 """`tailpack paper`, `tailpack packing` and `tailpack grouping`: published tables, ours beside them."""
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -126,16 +127,20 @@ def grouping_compare(
     """
     from bench.experiments.workers import usable_cores  # noqa: PLC0415  the compiler only where it is needed
     from studies.grouping.claims import COLUMNS, NAME, GroupingStudy, claims  # noqa: PLC0415
-    from studies.grouping.compare import CAPACITY, compare, jobs  # noqa: PLC0415
+    from studies.grouping.compare import CAPACITY, compare, jobs, pack, runs  # noqa: PLC0415
 
-    with progress("groupings", len(list(jobs(quick=quick, seed=seed)))) as tell:
-        rows, speeds = compare(
-            quick=quick,
-            seed=seed,
-            processes=processes or usable_cores(),
-            announce=lambda said: tell(advance=1, said=said),
-        )
-    found = GroupingStudy(seed=seed, rows=tuple(rows), speeds=tuple(speeds), claims=() if quick else claims(rows))
+    cores = processes or usable_cores()
+    with progress("groupings", len(list(jobs(quick=quick, seed=seed))) + (0 if quick else runs())) as tell:
+        announce = partial(tell, advance=1)
+        rows, speeds = compare(quick=quick, seed=seed, processes=cores, announce=lambda said: announce(said=said))
+        packed = [] if quick else pack(processes=cores, announce=lambda said: announce(said=said))
+    found = GroupingStudy(
+        seed=seed,
+        rows=tuple(rows),
+        speeds=tuple(speeds),
+        packed=tuple(packed),
+        claims=() if quick else claims(rows),
+    )
     if into:
         results.keep(NAME, [found], origin(), into)
     unequal = [row for row in rows if row.study == CAPACITY]

@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from payment_group import request
 
-from contracts.connection import Connection
-from contracts.events import DeadLetter, PaymentRequested, PaymentSettled
+from contracts.connection import Connection, read_settings
+from contracts.events import DeadLetter, Grouping, PaymentRequested, PaymentSettled
 from contracts.topics import Topic
+from contracts.validation import InvalidSettingsError
 from services.common.dead_letters import PAYLOAD_LIMIT
 from services.consumer import Delivery, Event, Options, Refused
 from services.consumer.dead_letters import letter
@@ -167,3 +168,10 @@ async def test_what_cannot_be_settled_goes_to_the_dead_letters_of_the_run():
 def test_the_consumer_gets_every_option_and_nothing_else():
     settings = ReplicaSettings(replica="r", session_s=9.0, delivery=Delivery.EAGER, drain_s=1.0, concurrency=3)
     assert options_of(settings) == Options(session_s=9.0, delivery=Delivery.EAGER, drain_s=1.0, concurrency=3)
+
+
+def test_who_needs_order_refuses_a_grouping_that_splits_keys() -> None:
+    told = {"TAILPACK_REPLICA": "p", "TAILPACK_KEY_ORDER": "true", "TAILPACK_BOOTSTRAP_SERVERS": "127.0.0.1:1"}
+    with pytest.raises(InvalidSettingsError, match="TAILPACK_GROUPING.*'ch' does not keep the order of a key"):
+        read_settings({**told, "TAILPACK_GROUPING": "ch"}, ReplicaSettings)
+    assert read_settings({**told, "TAILPACK_GROUPING": "key"}, ReplicaSettings)[1].grouping is Grouping.KG

@@ -4,7 +4,7 @@ An order follows from run, seed and event number alone. Of its record all is kno
 """
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from functools import lru_cache
 from hashlib import blake2b, sha1
@@ -171,14 +171,16 @@ def _demo_token(number: str) -> str:
     return card_token(number, DEMO_TOKEN_KEY)
 
 
-def events(spec: LoadSpec, schedule: Schedule, orders: Orders, started_us: int) -> Iterator[Event]:
+def events(
+    spec: LoadSpec, schedule: Schedule, orders: Orders, started_us: int, numbers: Iterable[int] | None = None
+) -> Iterator[Event]:
     """Yield the run's events in order of their intended times.
 
-    started_us: intended time of second 0 of the workload, µs since the epoch.
+    started_us: intended time of second 0 of the workload, µs since the epoch. numbers: of those wanted; None: all.
     """
     make = payment_event if spec.topology is Topology.PAYMENT_ONLY else order_event
     told = spec.grouping is Grouping.EXPLICIT or spec.topology is Topology.PAYMENT_ONLY
-    for number in range(len(schedule)):
+    for number in range(len(schedule)) if numbers is None else numbers:
         intended_us = started_us + int(schedule.offset_us[number])
         partition = int(schedule.partition[number]) if told else None
         key = None if schedule.key is None else int(schedule.key[number])

@@ -1,18 +1,35 @@
 """What the generator did: counts and its own lateness, written to generator.json."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 import msgspec
 import numpy as np
 
+from contracts.clock import now_us
 from loadgen.shapes import IntArray
 
 RESULT_FILE: Final = "generator.json"
 READY_FILE: Final = "generator.ready"
 """Appears beside it when the generator is connected and waits for its start."""
+PUNCTUAL_US: Final = 2_000
 LATENESS_SHARE: Final = 0.05
 """A run is invalid when the generator's p99 lateness exceeds this share of W."""
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True):
+    """What one process has sent, of the whole schedule or of its share."""
+
+    produced: int
+    acknowledged: int
+    failed: int
+    invalid_orders: int
+    cpu_s: float
+    interrupted: bool = False
+    first_error: str | None = None
+    lateness: bytes = b""
+    """Send time − intended time of each event sent, µs: an array of 64-bit integers."""
 
 
 class GeneratorResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,9 +59,47 @@ class GeneratorResult(msgspec.Struct, frozen=True, kw_only=True):
     valid: bool
     """The p99 lateness is within the limit."""
     cpu_s: float
-    """Processor time of the generator's process."""
+    """Processor time of the generator's processes, without a master's."""
+    workers: int = 0
+    """Processes among which the schedule was split; 0: it was not."""
     first_error: str | None = None
     """First reason why an event failed or the run ended early."""
+
+    @classmethod
+    def of(
+        cls,
+        parts: Sequence[Part],
+        *,
+        scheduled: int,
+        latency_target_s: float,
+        started_us: int | None,
+        error: str | None = None,
+        interrupted: bool = False,
+        workers: int = 0,
+    ) -> "GeneratorResult":
+        """Return what all parts together come to, now. error: goes before what they say themselves."""
+        lateness_us = np.frombuffer(b"".join(one.lateness for one in parts), np.int64)
+        p99_us = lateness_percentile_us(lateness_us, 0.99)
+        limit_us = lateness_limit_us(latency_target_s)
+        return cls(
+            scheduled=scheduled,
+            produced=sum(one.produced for one in parts),
+            acknowledged=sum(one.acknowledged for one in parts),
+            failed=sum(one.failed for one in parts),
+            invalid_orders=sum(one.invalid_orders for one in parts),
+            interrupted=interrupted or any(one.interrupted for one in parts),
+            started_us=started_us,
+            ended_us=now_us(),
+            lateness_p50_us=lateness_percentile_us(lateness_us, 0.5),
+            lateness_p99_us=p99_us,
+            lateness_max_us=lateness_percentile_us(lateness_us, 1.0),
+            within_2ms=float(np.mean(lateness_us <= PUNCTUAL_US)) if len(lateness_us) else None,
+            lateness_limit_us=limit_us,
+            valid=p99_us is not None and p99_us <= limit_us,
+            cpu_s=round(sum(one.cpu_s for one in parts), 3),
+            workers=workers,
+            first_error=error or next((one.first_error for one in parts if one.first_error), None),
+        )
 
     @property
     def on_time(self) -> bool:

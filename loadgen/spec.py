@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
@@ -83,12 +84,19 @@ class LoadSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 class DriverSettings(Settings):
     """What the generator needs beside the connection to Kafka. Environment: TAILPACK_<FIELD>."""
 
-    load_file: str
-    """A LoadSpec as JSON."""
-    out_dir: str
-    """Folder for `generator.ready` and `generator.json`."""
-    start_file: str
-    """Holds the start of the run (µs since the epoch, decimal text); awaited once the generator is ready."""
+    load_file: str = setting("")
+    """A LoadSpec as JSON. A worker needs none: its master tells it."""
+    out_dir: str = setting("")
+    """Folder for `generator.ready` and `generator.json`; a worker needs none."""
+    start_file: str = setting("")
+    """Holds the start of the run (µs since the epoch, decimal text); awaited once the generator is ready. Empty: it
+    starts by itself, with the next whole second but one."""
+    workers: int = setting(0, least=0, most=1_000)
+    """Worker processes among which the schedule is split, each n-th event to one; 0: this process sends it itself."""
+    listen: str = setting("127.0.0.1:5557")
+    """HOST:PORT at which workers are awaited."""
+    master: str = setting("")
+    """HOST:PORT at which the master of this worker listens; empty: this is no worker."""
     connect_deadline_s: float = setting(30.0, "s", above=0)
     """How long the broker and the topic are awaited."""
     start_deadline_s: float = setting(120.0, "s", above=0)
@@ -104,6 +112,31 @@ class DriverSettings(Settings):
     http_host: str = setting("127.0.0.1")
     """Address that it listens on."""
 
+    @classmethod
+    def rules(cls) -> tuple[tuple[str, Rule], ...]:
+        """Return the base's rules and: addresses that can be used, and what everybody but a worker needs."""
+        needed = tuple((name, partial(_needed, name)) for name in ("load_file", "out_dir"))
+        return (*super().rules(), *needed, *((name, partial(_address, name)) for name in ("listen", "master")))
+
+
+def address(text: str) -> tuple[str, int]:
+    """Return host and port of HOST:PORT. Raises ValueError."""
+    host, colon, port = text.rpartition(":")
+    if not (host and colon and port.isdecimal() and 0 < int(port) < 65536):
+        raise ValueError(f"{text!r} is no HOST:PORT")
+    return host, int(port)
+
+
+def _needed(name: str, values: Values) -> str | None:
+    return None if values[name] or values["master"] else "missing"
+
+
+def _address(name: str, values: Values) -> str | None:
+    try:
+        return None if not values[name] and name == "master" else (address(values[name]) and None)
+    except ValueError as wrong:
+        return str(wrong)
+
 
 def counts_of(trace: Trace, workload: Workload, split: Split) -> IntArray:
     """Return the events of a trace per second, over partitions where the split is a table: its own or the workload's.
@@ -114,7 +147,9 @@ def counts_of(trace: Trace, workload: Workload, split: Split) -> IntArray:
 
 
 def read_load(settings: DriverSettings) -> LoadSpec:
-    """Read the load file. Raises InvalidSettingsError, which names the file."""
+    """Read the load file; there must be a folder for the result. Raises InvalidSettingsError, which names the file."""
+    if not Path(settings.out_dir).is_dir():
+        raise InvalidSettingsError([f"TAILPACK_OUT_DIR: {settings.out_dir} is not a folder"])
     path = Path(settings.load_file)
     try:
         return msgspec.json.decode(path.read_bytes(), type=LoadSpec)

@@ -19,9 +19,7 @@ def main() -> int:
     try:
         logs.configure(log.name, os.environ)
         connection, settings = read_settings(os.environ, DriverSettings)
-        if not Path(settings.out_dir).is_dir():
-            raise InvalidSettingsError([f"TAILPACK_OUT_DIR: {settings.out_dir} is not a folder"])
-        spec = read_load(settings)
+        spec = None if settings.master else read_load(settings)
     except InvalidSettingsError as wrong:
         for problem in wrong.problems:
             log.error(problem)
@@ -35,6 +33,8 @@ def main() -> int:
     except GeneratorError as refusal:
         log.error(refusal)
         return 1
+    if isinstance(result, bool):
+        return 0 if result else 1
     result.save(Path(settings.out_dir))
     if result.first_error is not None:
         log.error(result.first_error)

@@ -172,6 +172,6 @@ def test_the_consumer_gets_every_option_and_nothing_else():
 
 def test_who_needs_order_refuses_a_grouping_that_splits_keys() -> None:
     told = {"TAILPACK_REPLICA": "p", "TAILPACK_KEY_ORDER": "true", "TAILPACK_BOOTSTRAP_SERVERS": "127.0.0.1:1"}
-    with pytest.raises(InvalidSettingsError, match="TAILPACK_GROUPING.*'ch' does not keep the order of a key"):
+    with pytest.raises(InvalidSettingsError, match=r"TAILPACK_GROUPING.*'ch' does not keep the order of a key"):
         read_settings({**told, "TAILPACK_GROUPING": "ch"}, ReplicaSettings)
     assert read_settings({**told, "TAILPACK_GROUPING": "key"}, ReplicaSettings)[1].grouping is Grouping.KG

@@ -1,0 +1,108 @@
+"""One process's part of a load, from connecting to drained: every `of`-th event from `index` on, or all of them."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from confluent_kafka import KafkaError
+from prometheus_client import CollectorRegistry
+
+from contracts.clock import now_us
+from contracts.connection import Connection
+from contracts.topics import qualified
+from loadgen import orders
+from loadgen.drivers.metrics import GeneratorMetrics
+from loadgen.drivers.sender import GeneratorError, Sender
+from loadgen.pacing import Pacer
+from loadgen.result import Part, lateness_limit_us
+from loadgen.spec import DriverSettings, LoadSpec
+
+LEAD_US: Final = 1_000_000
+"""Least time from being ready to second 0, where nobody says when that is."""
+
+
+class Job:
+    """Sends its part; what became of it can be asked for at any time."""
+
+    def __init__(
+        self,
+        spec: LoadSpec,
+        connection: Connection,
+        *,
+        pause: Callable[[float], None],
+        settled: Callable[[int, float, KafkaError | None], None],
+        index: int = 0,
+        of: int = 1,
+    ) -> None:
+        self._spec = spec
+        self._pause = pause
+        self.schedule = spec.schedule()
+        self._numbers = range(index, len(self.schedule), of)
+        self._orders = orders.Orders(connection.namespace, spec.seed, spec.invalid_share)
+        topic, self._partitions = orders.input_topic(spec)
+        self._sender = Sender(connection, qualified(connection.namespace, topic), pause=pause, settled=settled)
+        self._pacer: Pacer | None = None
+
+    def metrics(self) -> CollectorRegistry:
+        """Return how far the part is and how late, as Prometheus metrics."""
+        registry = CollectorRegistry()
+        limit_us = lateness_limit_us(self._spec.latency_target_s)
+        registry.register(GeneratorMetrics(len(self._numbers), self._sender, lambda: self._pacer, limit_us))
+        return registry
+
+    def connect(self, deadline_s: float) -> None:
+        """Wait for the topic. Raises GeneratorError."""
+        self._sender.connect(self._partitions, deadline_s)
+
+    def send(self, started_us: int) -> None:
+        """Send everything on time. started_us: second 0, since the epoch. Raises GeneratorError."""
+        self._pacer = Pacer(
+            self.schedule.offset_us[self._numbers.start :: self._numbers.step],
+            orders.events(self._spec, self.schedule, self._orders, started_us, self._numbers),
+            started_us=started_us,
+            send=self._sender.send,
+            now_us=now_us,
+            pause=self.breathe,
+        )
+        self._pacer.run()
+
+    def breathe(self, pause_s: float) -> None:
+        """Take in delivery reports and let others run. Raises GeneratorError."""
+        self._sender.poll()
+        self._pause(pause_s)
+
+    def drain(self, deadline_s: float) -> None:
+        """Wait for the acknowledgements of what was sent."""
+        self._sender.drain(deadline_s)
+
+    def part(self, *, interrupted: bool = False, error: str | None = None) -> Part:
+        """Return what was done so far."""
+        sender = self._sender
+        return Part(
+            produced=sender.produced,
+            acknowledged=sender.acknowledged,
+            failed=sender.failed,
+            invalid_orders=sum(self._orders.flaw(number) is not None for number in self._numbers[: sender.produced]),
+            cpu_s=time.process_time(),
+            interrupted=interrupted,
+            first_error=error or sender.first_error,
+            lateness=b"" if self._pacer is None else self._pacer.lateness_us.tobytes(),
+        )
+
+
+def await_start(settings: DriverSettings, pause: Callable[[float], None]) -> int:
+    """Return the start of the run, µs since the epoch. Raises GeneratorError."""
+    if not settings.start_file:
+        return -(-(now_us() + LEAD_US) // 1_000_000) * 1_000_000
+    path = Path(settings.start_file)
+    deadline = time.monotonic() + settings.start_deadline_s
+    while time.monotonic() < deadline:
+        text = path.read_text(encoding="utf-8").strip() if path.exists() else ""
+        if text.isdecimal():
+            return int(text)
+        pause(0.02)
+    raise GeneratorError(
+        f"{path}: no start time after {settings.start_deadline_s:g} s; "
+        "whoever starts the generator must write one (µs since the epoch)"
+    )

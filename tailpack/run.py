@@ -54,6 +54,7 @@ class Run:
         bootstrap_servers: str = "",
         client_properties: str = "",
         web_port: int | None = None,
+        load_workers: int = 0,
         name: str = "",
         watch: Callable[[LiveState, Moment], None] = lambda _, __: None,
     ) -> None:
@@ -61,6 +62,7 @@ class Run:
         self.console = console
         self._bootstrap_servers, self._client_properties = bootstrap_servers, client_properties
         self._web_port = web_port
+        self._load_workers = load_workers
         self._watch = watch
         if web_port:
             free_ports([web_port], option="--web-ui")
@@ -145,7 +147,12 @@ class Run:
         watcher = Watcher(connection, timeline_topic(self.scenario.topology), self.scenario.target.latency_target_s)
         try:
             with Screen(self.console, watcher, self._moment) as screen:
-                stack.start(self.scenario.load_spec(), web_port=self._web_port, only_load=only_load)
+                stack.start(
+                    self.scenario.load_spec(),
+                    web_port=self._web_port,
+                    load_workers=self._load_workers,
+                    only_load=only_load,
+                )
                 self._until_ready(stack, screen)
                 self._reached("services and first replica ready")
                 pages = [f"{name} http://127.0.0.1:{port}" for name, port in stack.ports.items()]

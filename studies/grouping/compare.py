@@ -20,7 +20,8 @@ from report.statistics import Interval, bootstrap_interval
 from studies.grouping.play import Arrivals, Stream, choices, play
 
 GROUPINGS: Final = tuple(one for one in Grouping if one is not Grouping.EXPLICIT)
-EVENTS: Final = 10_000_000
+EVENTS, FEWER_EVENTS = 10_000_000, 4_000_000
+"""The second where figures stand beside each other whose streams are alike."""
 SKEWS: Final = (0.4, 0.8, 1.0, 1.2, 1.6, 2.0)
 WORKERS: Final = (5, 10, 50, 100)
 SOURCES: Final = (1, 10, 50, 100)
@@ -38,6 +39,8 @@ POLICIES: Final = ("tail-aware", "linear")
 """One that packs, and one that counts and leaves partitions where they lie."""
 PACKED_SKEWS: Final = (1.0, 1.6)
 SEEDS: Final = 20
+KEYLESS: Final = (Grouping.POTC, Grouping.SG)
+"""Their choices do not depend on keys: every seed gives the same run."""
 QUICK_EVENTS: Final = 2_000_000
 SKEW, SOURCE, CAPACITY, CHANGE, LIMIT, VIRTUAL_WORKERS = (
     "skew and workers", "sources", "capacities {3, 5}", "capacities that change", "epsilon", "virtual workers",
@@ -112,8 +115,12 @@ def jobs(*, quick: bool, seed: int) -> Iterator[Job]:
     for skew, workers in product(SKEWS, WORKERS):
         yield Job(SKEW, replace(plain, skew=skew, capacities=((1.0,) * workers,)), every)
     for sources in SOURCES:
-        yield Job(SOURCE, replace(plain, sources=sources), every)
-    yield Job(LIMIT, plain, tuple((one, epsilon, VIRTUAL) for epsilon in EPSILONS for one in BOUNDED))
+        yield Job(SOURCE, replace(plain, events=FEWER_EVENTS, sources=sources), every)
+    yield Job(
+        LIMIT,
+        replace(plain, events=FEWER_EVENTS),
+        tuple((one, epsilon, VIRTUAL) for epsilon in EPSILONS for one in BOUNDED),
+    )
     yield Job(VIRTUAL_WORKERS, unequal, tuple((Grouping.CG, EPSILON, virtual) for virtual in VIRTUALS))
 
 
@@ -134,7 +141,8 @@ def compare(
 
 def runs(seeds: int = SEEDS) -> int:
     """Return how many simulations `pack` makes."""
-    return len(PACKED_SKEWS) * len(GROUPINGS) * len(POLICIES) * seeds
+    seeded = len(GROUPINGS) - len(KEYLESS)
+    return len(PACKED_SKEWS) * len(POLICIES) * (seeded * seeds + len(KEYLESS))
 
 
 def pack(*, seeds: int = SEEDS, processes: int, announce: Callable[[str], None]) -> list[Packed]:
@@ -142,7 +150,7 @@ def pack(*, seeds: int = SEEDS, processes: int, announce: Callable[[str], None])
     asked = {
         (skew, grouping, policy): [
             experiment(WORLD, policy, seed=seed, changes={**NINE, "load.grouping": grouping, "load.key_skew": skew})
-            for seed in range(1, seeds + 1)
+            for seed in range(1, (1 if grouping in KEYLESS else seeds) + 1)
         ]
         for skew, grouping, policy in product(PACKED_SKEWS, GROUPINGS, POLICIES)
     }
@@ -158,7 +166,7 @@ def pack(*, seeds: int = SEEDS, processes: int, announce: Callable[[str], None])
             skew=skew,
             grouping=grouping,
             policy=policy,
-            seeds=seeds,
+            seeds=len(some),
             in_sla=bootstrap_interval([done[one].in_sla for one in some]),
             replica_minutes=bootstrap_interval([done[one].replica_minutes for one in some]),
         )

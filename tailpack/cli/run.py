@@ -11,6 +11,7 @@ from tailpack.cli.options import (
     AsJson,
     Changes,
     Duration,
+    LoadWorkers,
     Out,
     Policy,
     Properties,
@@ -70,6 +71,7 @@ def run(
     bootstrap_servers: Servers = "",
     client_properties: Properties = "",
     web_ui: WebUi = None,
+    load_workers: LoadWorkers = 0,
     seed: Seed = None,
     duration_s: Duration = None,
 ) -> None:
@@ -86,7 +88,13 @@ def run(
     chosen, _ = load_scenario_with(scenario, trace, asked)
     console = Console(stderr=as_json)
     folder = Run(
-        chosen, console, out, bootstrap_servers=bootstrap_servers, client_properties=client_properties, web_port=web_ui
+        chosen,
+        console,
+        out,
+        bootstrap_servers=bootstrap_servers,
+        client_properties=client_properties,
+        web_port=web_ui,
+        load_workers=load_workers,
     ).execute()
     result = Result.load(folder)
     show(result, folder, console, as_json=as_json)
@@ -104,6 +112,7 @@ def load(
     ),
     policy: Annotated[str | None, typer.Option(help="What the autoscaler runs, where not the scenario's.")] = None,
     web_ui: WebUi = None,
+    load_workers: LoadWorkers = 0,
     seed: Seed = None,
     duration_s: Duration = None,
 ) -> None:
@@ -118,7 +127,7 @@ def load(
     console = Console()
     folder = Run(
         chosen, console, out, bootstrap_servers=bootstrap_servers, client_properties=client_properties,
-        web_port=web_ui, name=namespace,
+        web_port=web_ui, load_workers=load_workers, name=namespace,
     ).replay()  # fmt: skip
     console.print(f"its report: tailpack report {folder}", highlight=False, soft_wrap=True)
 

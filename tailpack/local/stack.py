@@ -41,6 +41,8 @@ class Stack:
     """In the order in which they were started."""
     ports: dict[str, int] = field(default_factory=dict)
     load: Child | None = None
+    senders: list[Child] = field(default_factory=list)
+    """Workers of the load, where it has any."""
 
     @property
     def replica_folder(self) -> Path:
@@ -52,16 +54,20 @@ class Stack:
         """The generator waits for it; it holds the time of second 0 in epoch microseconds."""
         return self.folder / "start_at"
 
-    def start(self, spec: LoadSpec, *, web_port: int | None = None, only_load: bool = False) -> None:
+    def start(
+        self, spec: LoadSpec, *, web_port: int | None = None, load_workers: int = 0, only_load: bool = False
+    ) -> None:
         """Start every process of the scenario's topology. Returns at once; see `unhealthy`.
 
         web_port: port of Locust's web UI; None runs it headless.
+        load_workers: processes that share the load; 0: one sends it all.
         only_load: services and autoscaler run elsewhere.
         """
         if not only_load:
             self.start_services()
         load_file = self.folder / "load.json"
         load_file.write_bytes(msgspec.json.encode(spec))
+        listen = f"127.0.0.1:{free_port()}"
         self.load = self._start(
             "locust",
             "loadgen.drivers",
@@ -70,8 +76,12 @@ class Stack:
                 "OUT_DIR": str(self.folder),
                 "START_FILE": str(self.start_file),
                 "WEB_PORT": "" if web_port is None else str(web_port),
+                "WORKERS": str(load_workers),
+                "LISTEN": listen,
             },
         )
+        for number in range(1, load_workers + 1):
+            self.senders.append(self._start(f"locust-{number}", "loadgen.drivers", {"MASTER": listen}))
 
     def start_services(self) -> None:
         """Start every service of the topology, and the autoscaler, which starts the replicas."""
@@ -91,12 +101,16 @@ class Stack:
     def failed(self) -> Child | None:
         """Return a process that starting again does not help, None where there is none."""
         ended = [child for child in self.children if child.exit_status is not None]
-        return next((child for child in ended if child is self.load or child.restarts >= START_ATTEMPTS), None)
+        return next((child for child in ended if self._once(child) or child.restarts >= START_ATTEMPTS), None)
 
     def supervise(self, now: float) -> list[str]:
         """Start services and autoscaler again when they have ended; return what happened, in sentences."""
-        events = [child.supervise(now) for child in self.children if child is not self.load]
+        events = [child.supervise(now) for child in self.children if not self._once(child)]
         return [event for event in events if event]
+
+    def _once(self, child: Child) -> bool:
+        """Whether it sends load: nobody can begin that again."""
+        return any(child is one for one in (self.load, *self.senders))
 
     def processes(self) -> dict[str, int]:
         """Return name → pid of all that run, Payment replicas included."""

@@ -54,6 +54,7 @@ class Scenario(Heading):
             split=self.load.split,
             grouping=self.load.grouping,
             key_skew=self.load.key_skew,
+            faults=self.load.faults,
             seed=self.seed,
             duration_s=self.duration_s,
             partitions=self.payment.partitions,
@@ -300,6 +301,7 @@ _LOAD_KEYS: Final = {
     "split": "load.split",
     "grouping": "load.grouping",
     "invalid_share": "load.invalid_share",
+    "faults": "load.faults",
     "partitions": "payment.partitions",
 }
 """Field of LoadSpec → where it stands in a scenario, for the fields that its rules read."""

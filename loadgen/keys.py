@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from contracts.events import Grouping
 from grouping.source import Source
-from loadgen.schedule import Schedule
+from loadgen.faults import Fault
+from loadgen.schedule import SECOND_US, Schedule
 
 CUSTOMERS: Final = 10_000
 
@@ -29,11 +30,18 @@ class Keys:
     grouping: Grouping = Grouping.EXPLICIT
     """By `explicit` the schedule's own partitions stay."""
     partitions: int = 1
+    hot: tuple[Fault, ...] = ()
+    """Spells in which one customer brings a share of the events."""
 
     @property
     def needed(self) -> bool:
         """Whether they change anything in a schedule."""
-        return self.skew > 0 or self.grouping is not Grouping.EXPLICIT
+        return self.skew > 0 or self.moves
+
+    @property
+    def moves(self) -> bool:
+        """Whether they change its partitions."""
+        return self.grouping is not Grouping.EXPLICIT or bool(self.hot)
 
     def give(self, chunks: Iterator[Schedule]) -> Iterator[Schedule]:
         """Yield the parts of a schedule with a key for each event, and the partition which that brings.
@@ -45,11 +53,19 @@ class Keys:
         edges = np.cumsum(weights / weights.sum())
         who = np.random.default_rng(self.seed).permutation(CUSTOMERS)
         source = None if self.grouping is Grouping.EXPLICIT else Source(self.grouping, self.partitions)
+        suddenly = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(5,)))
+        hottest = int(suddenly.integers(CUSTOMERS))
         for chunk in chunks:
-            key = chunk.key
+            key, partition = chunk.key, chunk.partition
             if key is None:
                 key = who[np.minimum(np.searchsorted(edges, chance.random(len(chunk))), CUSTOMERS - 1)]
-            yield Schedule(chunk.offset_us, chunk.partition if source is None else _chosen(source, key), key)
+            for spell in self.hot:
+                second = chunk.offset_us // SECOND_US
+                struck = (second >= spell.begin_s) & (second < spell.end_s)
+                struck &= suddenly.random(len(chunk)) < spell.amount
+                key = np.where(struck, hottest, key)
+                partition = np.where(struck, hottest % self.partitions, partition).astype(np.int32)
+            yield Schedule(chunk.offset_us, partition if source is None else _chosen(source, key), key)
 
 
 def _chosen(source: Source, keys: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:

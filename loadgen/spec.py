@@ -12,6 +12,7 @@ from contracts.events import Grouping
 from contracts.settings import Rule, Settings, Values, contradictions, picked, setting
 from contracts.validation import InvalidSettingsError
 from loadgen.event_trace import EventTrace, joined
+from loadgen.faults import HOT_KEY, multiplied, read_faults, wrong_faults
 from loadgen.keys import Keys
 from loadgen.schedule import BURST_RULES, Bursts, Schedule, Spacing, Split, build_schedule
 from loadgen.shapes import IntArray
@@ -41,6 +42,8 @@ class LoadSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     grouping: Grouping = Grouping.EXPLICIT
     key_skew: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     """Of the customers, exponent of Zipf's law; 0: all alike."""
+    faults: tuple[str, ...] = ()
+    """As `Fault.of` reads them."""
     seed: int = 0
     duration_s: Annotated[int, msgspec.Meta(ge=1)]
     """Seconds of the workload that are sent."""
@@ -69,14 +72,17 @@ class LoadSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             schedule = joined(list(trace.chunks(keys=True)))
         else:
             schedule = build_schedule(
-                counts_of(trace, workload, self.split) if trace else workload.events(self.duration_s),
+                multiplied(
+                    counts_of(trace, workload, self.split) if trace else workload.events(self.duration_s), self.faults
+                ),
                 spacing=self.spacing,
                 split=self.split,
                 partitions=self.partitions,
                 seed=self.seed,
                 bursts=Bursts(**picked(self, Bursts)),
             )
-        keys = Keys(self.seed, self.key_skew, self.grouping, self.partitions)
+        hot = read_faults(self.faults, HOT_KEY)
+        keys = Keys(self.seed, self.key_skew, self.grouping, self.partitions, hot)
         return next(keys.give(iter([schedule]))) if keys.needed else schedule
 
 
@@ -208,6 +214,7 @@ RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("partitions", _partitions_fit_table),
     ("grouping", _grouping_keeps_table),
     ("invalid_share", _somebody_validates),
+    ("faults", wrong_faults),
     *BURST_RULES,
 )
 """(Field of LoadSpec that is blamed, rule) for what cannot be true together."""

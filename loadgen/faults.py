@@ -1,18 +1,24 @@
-"""Faults of a load: seconds that bring many times their events, and a customer who suddenly brings most of them."""
+"""Faults of a load: a burst, a customer who suddenly brings most events, records that nobody can read, repeats."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Self
 
+import numpy as np
+import numpy.typing as npt
+
 from contracts.settings import Values
+from loadgen.schedule import SECOND_US
 from loadgen.shapes import IntArray
 
-BURST, HOT_KEY = "burst", "hot-key"
-_FAULT: Final = re.compile(r"(burst|hot-key) (\d{1,6})-(\d{1,6}) (\d{1,4}(?:\.\d{1,6})?)")
+BURST, HOT_KEY, POISON, DUPLICATE = "burst", "hot-key", "poison", "duplicate"
+_FAULT: Final = re.compile(r"(burst|hot-key|poison|duplicate) (\d{1,6})-(\d{1,6}) (\d{1,4}(?:\.\d{1,6})?)")
 EXAMPLES: Final = (
-    "'burst 120-121 10' (ten times the events of second 120), 'hot-key 60-90 0.5' (one customer brings half)"
+    "'burst 120-121 10' (ten times the events of second 120), 'hot-key 60-90 0.5' (one customer brings half), "
+    "'poison 30-31 2' (two records that nobody can read), 'duplicate 0-60 0.01' (a hundredth is sent twice)"
 )
+UNREADABLE: Final = b'{"order_id": "poi'
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +29,7 @@ class Fault:
     begin_s: int
     end_s: int
     amount: float
-    """Of a burst by what events are multiplied; of a hot key its share of them."""
+    """Of a burst by what events are multiplied; of poison how many; of the others a share of the events."""
 
     @classmethod
     def of(cls, text: str) -> Self:
@@ -34,8 +40,8 @@ class Fault:
         fault = cls(found[1], int(found[2]), int(found[3]), float(found[4]))
         if fault.begin_s >= fault.end_s:
             raise ValueError(f"{text!r} ends before it begins")
-        if fault.kind == HOT_KEY and fault.amount > 1:
-            raise ValueError(f"{text!r}: the share of a key is at most 1")
+        if fault.kind in (HOT_KEY, DUPLICATE) and fault.amount > 1:
+            raise ValueError(f"{text!r}: a share is at most 1")
         return fault
 
 
@@ -52,12 +58,28 @@ def multiplied(counts: IntArray, faults: Sequence[str]) -> IntArray:
     return counts
 
 
+def struck(faults: Sequence[str], kind: str, offset_us: IntArray, seed: int) -> npt.NDArray[np.bool_]:
+    """Return which events are poison, or sent twice."""
+    chance = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(6,)))
+    found = np.zeros(len(offset_us), dtype=np.bool_)
+    for fault in read_faults(faults, kind):
+        inside = (offset_us >= fault.begin_s * SECOND_US) & (offset_us < fault.end_s * SECOND_US)
+        if kind == POISON:
+            inside[np.flatnonzero(inside)[round(fault.amount) :]] = False
+        else:
+            inside &= chance.random(len(offset_us)) < fault.amount
+        found |= inside
+    return found
+
+
 def wrong_faults(values: Values) -> str | None:
     """Say what is wrong with the faults of a load: the rule of whoever has the setting."""
     try:
         kinds = [Fault.of(text) for text in values["faults"]]
     except ValueError as wrong:
         return str(wrong)
+    if values["topology"] == "payment-only" and (dropped := [one for one in kinds if one.kind in (POISON, DUPLICATE)]):
+        return f"{dropped[0].kind} needs the pipeline, where Order drops it"
     late = [one for one in kinds if not values["trace"] and one.begin_s >= values["duration_s"]]
     return (
         f"{late[0].kind} {late[0].begin_s}-{late[0].end_s} begins after the load, {values['duration_s']} s"

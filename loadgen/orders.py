@@ -4,7 +4,7 @@ An order follows from run, seed and event number alone. Of its record all is kno
 """
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from functools import lru_cache
 from hashlib import blake2b, sha1
@@ -13,6 +13,8 @@ from statistics import NormalDist
 from typing import Final, NamedTuple
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from contracts.catalogue import COUNTRIES, CURRENCIES, MAX_AMOUNT_MINOR, MERCHANTS, luhn_digit
 from contracts.events import (
@@ -27,6 +29,7 @@ from contracts.events import (
     card_token,
 )
 from contracts.topics import Topic, partitions_of
+from loadgen.faults import DUPLICATE, UNREADABLE, struck
 from loadgen.keys import CUSTOMERS, customer_name
 from loadgen.schedule import Schedule
 from loadgen.spec import LoadSpec, Topology
@@ -172,19 +175,38 @@ def _demo_token(number: str) -> str:
 
 
 def events(
-    spec: LoadSpec, schedule: Schedule, orders: Orders, started_us: int, numbers: Iterable[int] | None = None
+    spec: LoadSpec,
+    schedule: Schedule,
+    orders: Orders,
+    started_us: int,
+    *,
+    numbers: npt.NDArray[np.int64] | None = None,
+    poison: npt.NDArray[np.bool_] | None = None,
 ) -> Iterator[Event]:
     """Yield the run's events in order of their intended times.
 
     started_us: intended time of second 0 of the workload, µs since the epoch. numbers: of those wanted; None: all.
+    poison: which events nobody can read; None: none.
     """
     make = payment_event if spec.topology is Topology.PAYMENT_ONLY else order_event
     told = spec.grouping is Grouping.EXPLICIT or spec.topology is Topology.PAYMENT_ONLY
-    for number in range(len(schedule)) if numbers is None else numbers:
+    for number in range(len(schedule)) if numbers is None else numbers.tolist():
+        spoilt = poison is not None and poison[number]
         intended_us = started_us + int(schedule.offset_us[number])
         partition = int(schedule.partition[number]) if told else None
         key = None if schedule.key is None else int(schedule.key[number])
-        yield make(orders.order(number, key), intended_us, partition)
+        event = make(orders.order(number, key), intended_us, partition)
+        yield _unreadable(event) if spoilt else event
+
+
+def _unreadable(event: Event) -> Event:
+    return lambda placed_us: event(placed_us)._replace(value=UNREADABLE)
+
+
+def send_numbers(spec: LoadSpec, schedule: Schedule) -> npt.NDArray[np.int64]:
+    """Return the numbers of the events in the order in which they are sent; what comes twice comes at once."""
+    twice = struck(spec.faults, DUPLICATE, schedule.offset_us, spec.seed)
+    return np.repeat(np.arange(len(schedule)), 1 + twice)
 
 
 def input_topic(spec: LoadSpec) -> tuple[Topic, int]:

@@ -36,6 +36,8 @@ class GeneratorResult(msgspec.Struct, frozen=True, kw_only=True):
     """Counts are events; times are µs. Lateness is send time − intended time, over the events produced."""
 
     scheduled: int
+    repeated: int = 0
+    """Of those, how many are sent a second time."""
     produced: int
     """Handed to the Kafka client."""
     acknowledged: int
@@ -71,18 +73,23 @@ class GeneratorResult(msgspec.Struct, frozen=True, kw_only=True):
         parts: Sequence[Part],
         *,
         scheduled: int,
+        events: int,
         latency_target_s: float,
         started_us: int | None,
         error: str | None = None,
         interrupted: bool = False,
         workers: int = 0,
     ) -> "GeneratorResult":
-        """Return what all parts together come to, now. error: goes before what they say themselves."""
+        """Return what all parts together come to, now.
+
+        scheduled: sends of `events` events. error: goes before what the parts say themselves.
+        """
         lateness_us = np.frombuffer(b"".join(one.lateness for one in parts), np.int64)
         p99_us = lateness_percentile_us(lateness_us, 0.99)
         limit_us = lateness_limit_us(latency_target_s)
         return cls(
             scheduled=scheduled,
+            repeated=scheduled - events,
             produced=sum(one.produced for one in parts),
             acknowledged=sum(one.acknowledged for one in parts),
             failed=sum(one.failed for one in parts),

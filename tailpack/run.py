@@ -213,15 +213,16 @@ class Run:
         if sent.first_error:
             self._say(f"generator: {sent.first_error}")
         state, progress_at, before = screen.watcher.state, time.monotonic(), -1
-        while len(state.finished) + len(state.refused) < sent.acknowledged:
+        awaited = sent.acknowledged - (sent.repeated if sent.complete else 0)
+        while len(state.finished) + len(state.refused) < awaited:
             self._step(stack, screen)
             if (done := len(state.finished) + len(state.refused)) != before:
                 before, progress_at = done, time.monotonic()
             elif time.monotonic() > progress_at + DRAIN_DEADLINE_S:
-                self._say(f"{sent.acknowledged - done} events did not finish within {DRAIN_DEADLINE_S:.0f} s")
+                self._say(f"{awaited - done} events did not finish within {DRAIN_DEADLINE_S:.0f} s")
                 break
         self._reached("last event done")
-        self._note(drained_us=now_us(), events_scheduled=sent.scheduled)
+        self._note(drained_us=now_us(), events_scheduled=sent.scheduled - sent.repeated)
 
     def _step(self, stack: Stack, screen: Screen) -> None:
         screen.update()

@@ -22,6 +22,7 @@ from contracts.connection import Connection
 from contracts.validation import InvalidSettingsError
 from loadgen.drivers.job import Job, await_start
 from loadgen.drivers.sender import GeneratorError
+from loadgen.orders import send_numbers
 from loadgen.result import READY_FILE, GeneratorResult, Part
 from loadgen.schedule import Schedule
 from loadgen.spec import DriverSettings, LoadSpec
@@ -155,7 +156,8 @@ class Leader:
             self._collect_the_rest(parts)
         return GeneratorResult.of(
             list(parts.values()),
-            scheduled=len(self._schedule),
+            scheduled=len(send_numbers(self._spec, self._schedule)),
+            events=len(self._schedule),
             latency_target_s=self._spec.latency_target_s,
             started_us=started_us,
             error=error,

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+import numpy as np
 from confluent_kafka import KafkaError
 from prometheus_client import CollectorRegistry
 
@@ -14,6 +15,7 @@ from contracts.topics import qualified
 from loadgen import orders
 from loadgen.drivers.metrics import GeneratorMetrics
 from loadgen.drivers.sender import GeneratorError, Sender
+from loadgen.faults import POISON, struck
 from loadgen.pacing import Pacer
 from loadgen.result import Part, lateness_limit_us
 from loadgen.spec import DriverSettings, LoadSpec
@@ -38,7 +40,8 @@ class Job:
         self._spec = spec
         self._pause = pause
         self.schedule = spec.schedule()
-        self._numbers = range(index, len(self.schedule), of)
+        self._poison = struck(spec.faults, POISON, self.schedule.offset_us, spec.seed)
+        self._numbers = orders.send_numbers(spec, self.schedule)[index::of]
         self._orders = orders.Orders(connection.namespace, spec.seed, spec.invalid_share)
         topic, self._partitions = orders.input_topic(spec)
         self._sender = Sender(connection, qualified(connection.namespace, topic), pause=pause, settled=settled)
@@ -58,8 +61,10 @@ class Job:
     def send(self, started_us: int) -> None:
         """Send everything on time. started_us: second 0, since the epoch. Raises GeneratorError."""
         self._pacer = Pacer(
-            self.schedule.offset_us[self._numbers.start :: self._numbers.step],
-            orders.events(self._spec, self.schedule, self._orders, started_us, self._numbers),
+            self.schedule.offset_us[self._numbers],
+            orders.events(
+                self._spec, self.schedule, self._orders, started_us, numbers=self._numbers, poison=self._poison
+            ),
             started_us=started_us,
             send=self._sender.send,
             now_us=now_us,
@@ -78,12 +83,15 @@ class Job:
 
     def part(self, *, interrupted: bool = False, error: str | None = None) -> Part:
         """Return what was done so far."""
-        sender = self._sender
+        sender, sent = self._sender, self._numbers[: self._sender.produced]
         return Part(
             produced=sender.produced,
             acknowledged=sender.acknowledged,
             failed=sender.failed,
-            invalid_orders=sum(self._orders.flaw(number) is not None for number in self._numbers[: sender.produced]),
+            invalid_orders=sum(
+                bool(self._poison[number]) or self._orders.flaw(number) is not None
+                for number in np.unique(sent).tolist()
+            ),
             cpu_s=time.process_time(),
             interrupted=interrupted,
             first_error=error or sender.first_error,

@@ -20,6 +20,7 @@ from contracts.connection import Connection
 from loadgen.drivers.distributed import INTERRUPTED_DRAIN_S, Follower, Leader
 from loadgen.drivers.job import Job, await_start
 from loadgen.drivers.sender import GeneratorError
+from loadgen.orders import send_numbers
 from loadgen.result import READY_FILE, GeneratorResult
 from loadgen.spec import DriverSettings, LoadSpec, address
 
@@ -92,7 +93,8 @@ def alone(job: Job, spec: LoadSpec, settings: DriverSettings, stopped: Event) ->
     job.drain(INTERRUPTED_DRAIN_S if interrupted or error else settings.drain_deadline_s)
     return GeneratorResult.of(
         [job.part(interrupted=interrupted, error=error)],
-        scheduled=len(job.schedule),
+        scheduled=len(send_numbers(spec, job.schedule)),
+        events=len(job.schedule),
         latency_target_s=spec.latency_target_s,
         started_us=begun[0] if begun else None,
     )
@@ -138,8 +140,14 @@ def _follow(environment: Environment, connection: Connection, settings: DriverSe
 
 
 def _nothing(spec: LoadSpec, error: str) -> GeneratorResult:
+    schedule = spec.schedule()
     return GeneratorResult.of(
-        [], scheduled=len(spec.schedule()), latency_target_s=spec.latency_target_s, started_us=None, error=error
+        [],
+        scheduled=len(send_numbers(spec, schedule)),
+        events=len(schedule),
+        latency_target_s=spec.latency_target_s,
+        started_us=None,
+        error=error,
     )
 
 

@@ -25,6 +25,7 @@ from bench.results import (
     keep,
     load,
 )
+from studies.grouping.claims import GroupingStudy
 from studies.packing.claims import Comparison
 from studies.paper.statement import PaperFigures
 from tailpack import measured_runs
@@ -46,6 +47,7 @@ KINDS: dict[str, type[msgspec.Struct]] = {
     "packing": Comparison,
     "chain": ChainRow,
     "fronts": FrontFigures,
+    "grouping": GroupingStudy,
 }
 
 

@@ -1,0 +1,73 @@
+"""Faults strike when and whom they say, the same in every run of a seed."""
+
+import msgspec
+import numpy as np
+import pytest
+
+from bench.scenario import load_scenario
+from bench.simulation.sent import sent_by
+from contracts.validation import InvalidSettingsError
+from loadgen.faults import UNREADABLE, Fault, struck
+from loadgen.orders import Orders, events, send_numbers
+
+
+def asked(*faults: str):
+    return load_scenario("smoke", {"faults": list(faults)})
+
+
+def test_a_burst_multiplies_its_seconds_live_and_simulated() -> None:
+    plain, burst = asked(), asked("burst 3-5 10")
+    before, after = sent_by(plain).table().sum(axis=1), sent_by(burst).table().sum(axis=1)
+    assert (after == np.where((np.arange(15) >= 3) & (np.arange(15) < 5), 10 * before, before)).all()
+    assert len(burst.load_spec().schedule()) == after.sum()
+
+
+def test_a_hot_key_brings_its_share_in_its_time_to_one_partition_live_and_simulated() -> None:
+    scenario = asked("hot-key 5-10 0.6")
+    schedule = scenario.load_spec().schedule()
+    second = schedule.offset_us // 1_000_000
+    inside = (second >= 5) & (second < 10)
+    values, counts = np.unique(schedule.key[inside], return_counts=True)
+    assert 0.5 < counts.max() / inside.sum() < 0.7
+    hottest = values[counts.argmax()]
+    assert len(set(schedule.partition[schedule.key == hottest][:50].tolist())) == 1
+    assert np.mean(schedule.key[~inside] == hottest) < 0.05
+    (simulated,) = sent_by(scenario).chunks()
+    assert (simulated.partition == schedule.partition).all()
+
+
+def test_poison_cannot_be_read_and_repeats_follow_at_once() -> None:
+    spec = asked("poison 6-7 2", "duplicate 0-5 0.3").load_spec()
+    schedule = spec.schedule()
+    numbers = send_numbers(spec, schedule)
+    poison = struck(spec.faults, "poison", schedule.offset_us, spec.seed)
+    made = [one(7) for one in events(spec, schedule, Orders("r", 1), 0, numbers=numbers, poison=poison)]
+    assert sum(one.value == UNREADABLE for one in made) == poison.sum() == 2
+    assert (schedule.offset_us[poison] // 1_000_000 == 6).all()
+    twice = numbers[1:][numbers[1:] == numbers[:-1]]
+    assert len(made) == len(schedule) + len(twice)
+    assert 5 < len(twice) < 25
+    assert (schedule.offset_us[twice] < 5_000_000).all()
+    assert [made[at + 1] == made[at] for at in np.flatnonzero(np.diff(numbers) == 0)] == [True] * len(twice)
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("burst 3 10", "is no fault; write 'burst 120-121 10'"),
+        ("burst 5-5 2", "ends before it begins"),
+        ("hot-key 1-2 1.5", "a share is at most 1"),
+        ("duplicate 1-2 3", "a share is at most 1"),
+        ("poison 15-16 1", "poison 15-16 begins after the load, 15 s"),
+    ],
+)
+def test_what_cannot_be_is_said(fault: str, said: str) -> None:
+    with pytest.raises(InvalidSettingsError, match=f"load.faults: .*{said}"):
+        asked(fault)
+
+
+def test_without_a_pipeline_nobody_drops_poison() -> None:
+    with pytest.raises(InvalidSettingsError, match="poison needs the pipeline"):
+        load_scenario("w1", {"faults": ["poison 1-2 1"]})
+    assert Fault.of("poison 1-2 1").amount == 1
+    assert msgspec.json.encode(load_scenario("w1", {"faults": ["burst 1-2 3"]}).load_spec())

@@ -81,7 +81,8 @@ def test_five_mistakes_are_five_problems_each_with_file_and_key(tmp_path: Path) 
     problems = problems_of(write(tmp_path, text))
     assert problems == [
         "own.toml: load.speed: unknown; known are burst_period_s, burst_phase_s, "
-        "burst_jitter_s, burst_drift_s, workload, trace, spacing, split, grouping, invalid_share",
+        "burst_jitter_s, burst_drift_s, workload, trace, spacing, split, grouping, key_skew, faults, "
+        "invalid_share",
         "own.toml: load.spacing = 'bursts': unknown; did you mean burst? Known are burst, smooth, poisson",
         "own.toml: payment.partitions = 'five': Expected `int`, got `str`",
         "own.toml: duration_s: 601 is too long: w1 ends at 600 s",

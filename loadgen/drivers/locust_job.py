@@ -135,7 +135,9 @@ def _follow(environment: Environment, connection: Connection, settings: DriverSe
     if stopped.is_set():
         follower.stop()
         following.join(INTERRUPTED_DRAIN_S + 2)
-    runner.greenlet.join(None if following.ready() and not stopped.is_set() else 1)
+    while len(runner.greenlet) and not stopped.is_set():  # until the master sends everybody home
+        gevent.sleep(0.1)
+    runner.greenlet.join(1)
     return bool(following.ready() and following.value)
 
 

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 from typing import Final
 
@@ -192,14 +192,7 @@ def do(job: Job) -> list[GroupingFigures]:
                 epsilon=epsilon,
                 virtual=virtual,
                 events=stream.events,
-                imbalance=played.imbalance,
-                memory=played.memory,
-                in_sla=played.in_sla,
-                p50_s=played.p50_s,
-                p99_s=played.p99_s,
-                p999_s=played.p999_s,
-                moved=played.moved,
-                series=tuple(round(one, 4) for one in played.series) if differing else (),
+                **asdict(played) | {"series": tuple(round(one, 4) for one in played.series) if differing else ()},
             )
         )
     return figures

@@ -57,7 +57,7 @@ def _carry_out(
         started.wait()
         result = alone(job, spec, settings, stopped)
     result.save(Path(settings.out_dir))
-    environment.process_exit_code = 0 if result.on_time else 1
+    environment.process_exit_code = 0 if result.complete else 1
     if result.first_error:
         print(result.first_error, flush=True)  # noqa: T201  Locust's own log goes its own ways
     runner.quit()

@@ -119,7 +119,7 @@ def test_locusts_own_command_line_does_the_same(kafka: str, namespace: str, tmp_
         assert master.wait(60) == 0, load.said(master)
         for worker in load.processes[1:]:
             worker.wait(30)
-    assert load.result().on_time
+    assert load.result().complete
     check_every_event(kafka, namespace)
 
 

@@ -99,15 +99,6 @@ LIVE: Final[Columns] = {
         known(_mean(runs, name), 1, ".0f") for name in ("scale_ups", "scale_downs", "reassignments")
     ),
 }
-LIVE_SIMULATED: Final[Columns] = {
-    "scenario, policy (runs)": _runs,
-    "live: in SLA": lambda runs: share(_mean(runs, "in_sla")),
-    "simulated: in SLA": lambda runs: share(_mean([row.simulated for row in runs], "in_sla")),
-    "largest difference, points": lambda runs: f"{max((row.simulated.in_sla_points for row in runs), key=abs):+.3f}",
-    "live: r-m": lambda runs: minutes(_mean(runs, "replica_minutes")),
-    "simulated: r-m": lambda runs: minutes(_mean([row.simulated for row in runs], "replica_minutes")),
-    "largest difference": lambda runs: f"{max((row.simulated.replica_minutes_share for row in runs), key=abs):+.2%}",
-}
 SERVICE_RATE: Final[Columns] = {
     "service time": lambda row: f"{1e3 * row.service_time_s:g} ms",
     "μ_eff": lambda row: f"{row.service_rate:.1f}/s",
@@ -159,10 +150,26 @@ def live(more: Columns | None = None) -> str:
     return in_columns({**LIVE, **(more or {})}, _by_policy(found), (row.origin for row in found))
 
 
-def live_simulated() -> str:
-    """Return for each scenario and policy how far the simulation of its runs' own events is from them."""
-    found = [row for row in load("live", LiveRow) if row.result.simulated is not None]
-    return in_columns(LIVE_SIMULATED, _by_policy(found), (row.origin for row in found))
+def simulated_beside(side: str) -> str:
+    """Return for each scenario and policy how far the simulator is from its live runs. side: simulated or forecast."""
+    found = [row for row in load("live", LiveRow) if getattr(row.result, side) is not None]
+
+    def mean(runs: Sequence[LiveRow], name: str) -> float | None:
+        return _mean([getattr(row, side) for row in runs], name)
+
+    def furthest(runs: Sequence[LiveRow], name: str) -> float:
+        return float(max((getattr(getattr(row, side), name) for row in runs), key=abs))
+
+    columns: Columns = {
+        "scenario, policy (runs)": _runs,
+        "live: in SLA": lambda runs: share(_mean(runs, "in_sla")),
+        f"{side}: in SLA": lambda runs: share(mean(runs, "in_sla")),
+        "largest difference, points": lambda runs: f"{furthest(runs, 'in_sla_points'):+.3f}",
+        "live: r-m": lambda runs: minutes(_mean(runs, "replica_minutes")),
+        f"{side}: r-m": lambda runs: minutes(mean(runs, "replica_minutes")),
+        "largest difference": lambda runs: f"{furthest(runs, 'replica_minutes_share'):+.2%}",
+    }
+    return in_columns(columns, _by_policy(found), (row.origin for row in found))
 
 
 def _by_policy(found: Iterable[Kept[LiveRow]]) -> list[list[LiveRow]]:
@@ -199,7 +206,8 @@ def committed(name: str, kind: type[msgspec.Struct], columns: Columns) -> str:
 
 
 MEASURED_TABLES: Final[dict[str, Callable[[], str]]] = {
-    "live-simulated": live_simulated,
+    "live-simulated": partial(simulated_beside, "simulated"),
+    "live-forecast": partial(simulated_beside, "forecast"),
     "service-rate": partial(committed, "service-rate", ServiceRateRow, SERVICE_RATE),
     "processes": processes,
     "startup": partial(committed, "startup", StartupRow, STARTUP),

@@ -62,7 +62,7 @@ def keep(
 
 
 class SimulatedSide(msgspec.Struct, frozen=True, kw_only=True):
-    """The events of a live run through the simulator (`tailpack replay`)."""
+    """What the simulator says of a live run."""
 
     in_sla: float
     p999_s: float
@@ -93,6 +93,9 @@ class LiveRow(msgspec.Struct, frozen=True, kw_only=True):
     lateness_p99_s: float | None
     valid: bool
     simulated: SimulatedSide | None = None
+    """Its own events, with its own times (`tailpack replay`)."""
+    forecast: SimulatedSide | None = None
+    """The scenario, with the times of the run before it (`tailpack simulate --times`)."""
 
 
 class DeliveryRow(LiveRow, frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from itertools import product
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 from rich.console import Console
@@ -28,6 +29,10 @@ from tailpack.local.topics import own_kafka
 from tailpack.run import METER_EVERY_S, Run
 from tailpack.watch import Watcher
 
+if TYPE_CHECKING:
+    from bench.replay.replay import Figures
+    from bench.simulation.result import SimulationResult
+
 Question = tuple[str, str, int]
 """Scenario, policy, seed."""
 
@@ -47,25 +52,42 @@ def live_row(result: Result) -> LiveRow:
 
 
 def run_live(
-    question: Question, out: Path, run: Callable[[str, dict[str, object], Path], Path] = run_scenario
+    question: Question,
+    out: Path,
+    run: Callable[[str, dict[str, object], Path], Path] = run_scenario,
+    times: Path | None = None,
 ) -> LiveRow:
     """Run a scenario under a policy, simulate it again from its own events and times, and return the row.
 
-    run: how; returns the run's folder.
+    run: how; returns the run's folder. times: folder of another run, from whose times it is forecast, too.
     """
-    from bench.replay.replay import replay  # noqa: PLC0415  compiled code
+    from bench.replay.measured import measured_run  # noqa: PLC0415  compiled code
+    from bench.replay.replay import replay  # noqa: PLC0415
+    from bench.replay.world import forecast, times_for_another  # noqa: PLC0415
 
     scenario, policy, seed = question
-    folder = run(scenario, {"autoscaler.policy": policy, "seed": seed}, out)
-    both, _, _ = replay(folder)
-    again = SimulatedSide(
-        in_sla=both.simulated.in_sla,
-        p999_s=both.simulated.p999_s,
-        replica_minutes=both.simulated.replica_minutes,
-        in_sla_points=both.differences["in_sla_points"],
-        replica_minutes_share=both.differences["replica_minutes_share"],
+    told: dict[str, object] = {"autoscaler.policy": policy, "seed": seed}
+    measured = None if times is None else measured_run(times)
+    folder = run(scenario, told, out)
+    row = live_row(Result.load(folder))
+    row = msgspec.structs.replace(row, simulated=_beside(row, replay(folder)[0].simulated))
+    if measured is None:
+        return row
+    expected = forecast(load_scenario(scenario, times_for_another(measured) | told), measured)
+    return msgspec.structs.replace(row, forecast=_beside(row, expected))
+
+
+def _beside(live: LiveRow, simulated: "Figures | SimulationResult") -> SimulatedSide | None:
+    """Return what the simulator says of a live run, and how far that is from it; None where that is not known."""
+    if live.replica_minutes is None or simulated.p999_s is None:
+        return None
+    return SimulatedSide(
+        in_sla=simulated.in_sla,
+        p999_s=simulated.p999_s,
+        replica_minutes=simulated.replica_minutes,
+        in_sla_points=100 * (simulated.in_sla - live.in_sla),
+        replica_minutes_share=simulated.replica_minutes / live.replica_minutes - 1,
     )
-    return msgspec.structs.replace(live_row(Result.load(folder)), simulated=again)
 
 
 def run_all(

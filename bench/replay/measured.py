@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -9,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autoscaler.simulator.settings import Tick
-from bench.replay.recorded import Recorded, Served, Times
+from bench.replay.recorded import Recorded, Served, Times, read_run
 from contracts.journal import PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
+from contracts.validation import InvalidSettingsError
 from report.measures import percentile_us
 
 AT_ONCE: Final = ("down", "reassign")
@@ -24,6 +26,8 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
 
     service_rate: float
     """μ in events/s as the autoscaler had learned it: the median over its ticks."""
+    overhead_s: float
+    """What an event took beyond the service time that replicas were told; at least 0."""
     transit_s: float | None
     """From the hand-over to the broker until an idle replica had the event: median."""
     pause_s: float | None
@@ -56,8 +60,10 @@ def measure(recorded: Recorded) -> Measured:
     free_us, next_us, plan = _handovers(recorded)
     offsets_us = np.array([(tick.at_us - recorded.started_us) % recorded.interval_us for tick in ticks])
     before = [plan for plan in recorded.plans if plan.at_us <= recorded.first_tick_us]
+    rate = float(np.median([tick.service_rate for tick in ticks]))
     return Measured(
-        service_rate=float(np.median([tick.service_rate for tick in ticks])),
+        service_rate=rate,
+        overhead_s=max(0.0, 1 / rate - float(recorded.told("payment", "service_time_s", 1 / rate))),
         transit_s=_percentile_s(_transits(recorded.served), 0.5),
         pause_s=_percentile_s(next_us - free_us, 0.5),
         pause_p99_s=_percentile_s(next_us - free_us, TOLD_PERCENTILE),
@@ -70,6 +76,17 @@ def measure(recorded: Recorded) -> Measured:
         tick_offset_s=float(np.median(offsets_us)) / 1e6,
         initial_replicas=len(before[-1].replicas) if before else ticks[0].requested_replicas,
     )
+
+
+def measured_run(folder: Path) -> Measured:
+    """Return what the live run in `folder` shows. Raises InvalidSettingsError where that cannot be told."""
+    recorded = read_run(folder)
+    if recorded.info.world != "live":
+        raise InvalidSettingsError([f"{folder}: the run was simulated: it took the times that it was told"])
+    try:
+        return measure(recorded)
+    except ValueError as wrong:
+        raise InvalidSettingsError([f"{folder}: {wrong}"]) from wrong
 
 
 def _percentile_s(values_us: NDArray[np.int64], percentile: float) -> float | None:

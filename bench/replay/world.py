@@ -17,10 +17,14 @@ from bench.scenario import SIMULATION, Scenario, load_scenario, scenario_names
 from bench.sections import OPTIONS, SECTIONS, STAGES
 from bench.simulation.build import CLAIRVOYANT, delivery_of, settings_of
 from bench.simulation.policy import policy_of
-from bench.simulation.sent import Sent
+from bench.simulation.result import SimulationResult
+from bench.simulation.run import run_scenario
+from bench.simulation.sent import Sent, sent_by
 from contracts.delivery import OUR_DELIVERIES, Delivery
 from contracts.validation import InvalidSettingsError
+from loadgen.event_trace import EventTrace
 from loadgen.schedule import SECOND_US, Schedule, Spacing, Split
+from loadgen.trace import Trace
 from report.run_info import RunInfo
 
 BASE: Final = "w1"
@@ -46,14 +50,33 @@ def scenario_of(info: RunInfo, measured: Measured | None, changes: Mapping[str, 
     other_policy = any(changes.get(key, info.policy) != info.policy for key in ("autoscaler.policy", "policy"))
     values = {key: value for key, value in _flat(info.scenario) if not (other_policy and key.startswith(f"{OPTIONS}."))}
     if measured is not None:
-        values |= {
+        values |= _started_and_decided(measured) | {
             "payment.service_time_s": 1 / measured.service_rate,
-            "autoscaler.tick_offset_s": measured.tick_offset_s,
             "autoscaler.initial_replicas": measured.initial_replicas,
         }
-        if measured.startup_s is not None:
-            values |= {"simulation.startup_s": measured.startup_s}
     return load_scenario(name if name in scenario_names() else BASE, values | dict(changes))
+
+
+def _started_and_decided(measured: Measured) -> dict[str, Any]:
+    startup = {} if measured.startup_s is None else {"simulation.startup_s": measured.startup_s}
+    return startup | {"autoscaler.tick_offset_s": measured.tick_offset_s}
+
+
+def times_for_another(measured: Measured) -> dict[str, Any]:
+    """Return what a run showed that holds for other live runs on the same machine, as settings of a scenario."""
+    return _started_and_decided(measured) | {"simulation.overhead_s": measured.overhead_s}
+
+
+def forecast(scenario: Scenario, measured: Measured, trace: Trace | EventTrace | None = None) -> SimulationResult:
+    """Simulate a scenario as it would run live, with the times that another run showed.
+
+    scenario: told `times_for_another` already. Raises InvalidSettingsError for what cannot be simulated.
+    """
+    scenario = replace(scenario, simulation=replace(scenario.simulation, split=None))
+    way_s = measured.transit_s or 0.0
+    settings = settings_for(scenario, measured)
+    settings = replace(settings, tick_offset_s=max(0.0, settings.tick_offset_s - way_s))  # events are so much later
+    return run_scenario(scenario, sent_by(scenario, trace), keep_events=False, settings=settings, way_s=way_s)[1]
 
 
 def _flat(recorded: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -2,10 +2,12 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from autoscaler.jit import load_compiler
 from autoscaler.model import Action
 from autoscaler.simulator.run import Run, simulate
+from autoscaler.simulator.settings import SimulationSettings
 from bench.scenario import Scenario
 from bench.simulation.build import packing_capacity, settings_of, true_service_rate
 from bench.simulation.policy import policy_of
@@ -22,11 +24,14 @@ def run_scenario(
     *,
     keep_events: bool = True,
     passed: Callable[[int], None] | None = None,
+    settings: SimulationSettings | None = None,
+    way_s: float = 0.0,
 ) -> tuple[Run, SimulationResult]:
     """Simulate a scenario; return what happened and its figures.
 
     sent: the events, where they are not simply the scenario's. keep_events: off, only latencies are kept.
-    passed: told how many more events the simulation has reached.
+    passed: told how many more events the simulation has reached. settings: of the world, where it is not the
+    scenario's. way_s: from an event's intended time until a replica can have it, in every latency.
     Raises InvalidSettingsError for what cannot be simulated.
     """
     if scenario.stages:
@@ -40,10 +45,11 @@ def run_scenario(
     run = simulate(
         sent.workload(passed),
         policy_of(scenario, sent),
-        settings_of(scenario),
+        settings_of(scenario) if settings is None else settings,
         keep_events=keep_events,
         clock=time.perf_counter,
     )
+    run = replace(run, latency_us=run.latency_us + round(1e6 * way_s))
     return run, analyse(scenario, sent, run, wall_s=time.perf_counter() - began_s)
 
 

@@ -119,6 +119,10 @@ def live(
     ] = "tail-aware,algorithm-2,linear,keda-hpa",
     runs: Annotated[int, typer.Option(min=1, help="So many of each, with seeds 1, 2, …")] = 3,
     order: Annotated[int, typer.Option(help="Seed of the order in which they take their turns.")] = 1,
+    times: Annotated[
+        Path | None,
+        typer.Option(metavar="RUN_DIR", help="A run of before, from whose times each is forecast: simulate --times."),
+    ] = None,
     out: Out = Path("out"),
     into: Into = results.FOLDER,
 ) -> None:
@@ -133,7 +137,7 @@ def live(
     worlds = several(scenarios, scenario_names(), what="scenario")
     playing = several_policies(policies)
     questions = shuffled(worlds, playing, runs, order)
-    run_all(questions, into, lambda question: run_live(question, out), Console().rule)
+    run_all(questions, into, lambda question: run_live(question, out, times=times), Console().rule)
 
 
 def report(

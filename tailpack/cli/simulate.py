@@ -68,12 +68,24 @@ def simulate(
         Path | None,
         typer.Option("--out", help="New folder that takes the run: every event, and the journal."),
     ] = None,
+    times: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="RUN_DIR",
+            help="Folder of a live run: say what the scenario would come to live, where starts, handovers, commits and "
+            "ticks take the times of that run.",
+        ),
+    ] = None,
 ) -> None:
     """Run a scenario in the simulator and show what came of it: seconds instead of minutes, nothing is started."""
     from bench.simulation.run import run_scenario  # noqa: PLC0415  compiled code only where something is simulated
     from bench.simulation.sent import sent_by  # noqa: PLC0415
 
-    chosen, played = load_scenario_with(scenario, trace, parse_changes(changes, policy=policy, seed=seed))
+    told = parse_changes(changes, policy=policy, seed=seed)
+    if times is not None:
+        _forecast(scenario, trace, told, times, out, as_json=as_json)
+        return
+    chosen, played = load_scenario_with(scenario, trace, told)
     if chosen.stages:
         _simulate_chain(chosen, sent_by(chosen, played), out, as_json=as_json)
         return
@@ -100,6 +112,25 @@ def simulate(
     if as_json:
         more = {"regret": result.regret, "plan_changes": result.plan_changes, "moved": result.moved_partitions}
         print_json(msgspec.to_builtins(result) | more)
+    else:
+        Console().print(figures_of(result, chosen))
+
+
+def _forecast(
+    name: str, trace: Path | None, told: dict[str, Any], times: Path, out: Path | None, *, as_json: bool
+) -> None:
+    """Show what a scenario would come to live, with the times of another run."""
+    from bench.replay.measured import measured_run  # noqa: PLC0415  as above
+    from bench.replay.world import forecast, times_for_another  # noqa: PLC0415
+
+    if out is not None:
+        raise TailpackError("--out: a forecast by --times keeps no events; leave one of them out")
+    measured = measured_run(times)
+    chosen, played = load_scenario_with(name, trace, times_for_another(measured) | told)
+    result = forecast(chosen, measured, played)
+    Console(stderr=True).print(measured_in(measured), style="dim", highlight=False, soft_wrap=True)
+    if as_json:
+        print_json(result)
     else:
         Console().print(figures_of(result, chosen))
 

@@ -15,7 +15,7 @@ ORIGIN = Origin(command="tailpack bench live", commit="0123abc", machine="2 core
 
 
 def row(scenario: str, policy: str, seed: int, *, valid: bool = True) -> LiveRow:
-    values = {name: 0 for name in LiveRow.__struct_fields__ if name != "simulated"}
+    values = {name: 0 for name in LiveRow.__struct_fields__ if name not in ("simulated", "forecast")}
     return LiveRow(**values | {"scenario": scenario, "policy": policy, "seed": seed, "valid": valid})
 
 

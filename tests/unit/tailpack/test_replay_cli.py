@@ -8,6 +8,7 @@ import pytest
 import recorded_runs
 
 from contracts.validation import InvalidSettingsError
+from tailpack.errors import TailpackError
 
 
 @pytest.fixture(scope="module")
@@ -56,3 +57,18 @@ def test_what_its_events_could_have_cost_at_least(folder):
     assert found["lower"] <= found["optimum_replica_minutes"] <= found["replica_minutes"] == live["replica_minutes"]
     assert (found["late"], found["simulated_in_sla"]) == (0, 1.0)
     assert found["regret"] == pytest.approx(found["replica_minutes"] / found["optimum_replica_minutes"] - 1)
+
+
+def test_what_another_scenario_would_come_to_with_the_times_of_a_run(folder):
+    plain = json.loads(command_line.run("simulate", "w3", "--policy", "tail-aware", "--no-optimum", "--json").stdout)
+    shown = command_line.run("simulate", "w3", "--policy", "tail-aware", "--times", folder, "--json")
+    found = json.loads(shown.stdout)
+    assert "age of commits" in shown.stderr
+    assert found["events"] == plain["events"]
+    assert found["phase_s"] == pytest.approx(0.104), "of the run's own ticks"
+    assert found["replica_minutes"] > plain["replica_minutes"], "starts take time now, and stops are paid"
+
+
+def test_a_forecast_keeps_no_events(folder, tmp_path):
+    with pytest.raises(TailpackError, match="--out: a forecast"):
+        command_line.run("simulate", "w3", "--times", folder, "--out", tmp_path / "run")

@@ -1,9 +1,11 @@
 """What a replica of Payment is told about its group and its work: by a scenario, an environment or a program."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from contracts.delivery import OUR_DELIVERIES, Delivery, Guarantee
+from contracts.replica_classes import ReplicaClass, class_of, read_classes
 from contracts.settings import Rule, Settings, Values, setting
 
 LEAST_SERVICE_TIME_S: Final = 0.00001
@@ -40,6 +42,32 @@ class Work(Settings):
 
     service_time_s: float = setting(0.005, "s", least=0)
     """Time to serve one event; μ = 1/service_time_s. The live autoscaler believes it until progress says better."""
+    classes: str = setting("")
+    """Classes of replicas, `NAME SPEED PRICE` each: `small 1 1, large 2.5 2.2`. Of the first the group begins with;
+    `tail-aware` chooses among all, other policies take the first. Empty: all replicas are alike."""
+
+    @classmethod
+    def rules(cls) -> tuple[tuple[str, Rule], ...]:
+        """Return the base's rules and: classes that can be read."""
+        return (*super().rules(), ("classes", _wrong_classes))
+
+    @cached_property
+    def replica_classes(self) -> tuple[ReplicaClass, ...]:
+        """The classes, or the one that all have."""
+        return read_classes(self.classes)
+
+    def service_time_of(self, replica: str) -> float:
+        """Return what an event takes the replica of that name, seconds."""
+        return self.service_time_s / class_of(replica, self.replica_classes).speed
+
+    def relative_speed_of(self, replica: str) -> float:
+        """Return how many times as fast the replica of that name is as one of the first class."""
+        return class_of(replica, self.replica_classes).speed / self.replica_classes[0].speed
+
+    @property
+    def first_service_rate(self) -> float:
+        """μ of a replica of the first class, events/s."""
+        return self.replica_classes[0].speed / self.service_time_s
 
 
 def takes_some_time(values: Values) -> str | None:
@@ -53,6 +81,14 @@ def obeys_plans(values: Values) -> str | None:
     """Refuse another runtime's delivery: the rule of whoever runs our own consumer."""
     known = ", ".join(OUR_DELIVERIES)
     return None if values["delivery"] in OUR_DELIVERIES else f"is another runtime's; known are {known}"
+
+
+def _wrong_classes(values: Values) -> str | None:
+    try:
+        read_classes(values["classes"])
+    except ValueError as wrong:
+        return str(wrong)
+    return None
 
 
 def _heartbeats_in_session(values: Values) -> str | None:

@@ -11,7 +11,7 @@ variance. Both the typical value and τ² have a prior, so that one replica, or 
 """
 
 import math
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Final
@@ -111,11 +111,13 @@ class TypicalReplica:
 class ServiceRates:
     """Learns μ of each replica and of the typical one.
 
-    prior: events/s believed before anything is seen. O(1) to observe; O(replicas) once for the first estimate after
-    that, then O(1).
+    prior: events/s believed before anything is seen. speed_of: how many times as fast a replica is said to be as the
+    typical one; what is learned of it is by how much that is wrong. O(1) to observe; O(replicas) once for the first
+    estimate after that, then O(1).
     """
 
-    def __init__(self, prior: float) -> None:
+    def __init__(self, prior: float, speed_of: Callable[[str], float] = lambda _: 1.0) -> None:
+        self._speed_of = speed_of
         self._prior_log_s = -math.log(prior)
         self._work: dict[str, _Work] = {}
         self._variation = EXPECTED_VARIATION * EXPECTED_BATCHES
@@ -132,6 +134,7 @@ class ServiceRates:
             work.last = now
             return
         events, busy_s = now.processed - work.last.processed, (now.busy_us - work.last.busy_us) / 1e6
+        busy_s *= self._speed_of(now.replica)
         if events <= 0 or busy_s <= 0:
             return
         work.last = now
@@ -148,20 +151,24 @@ class ServiceRates:
 
     def estimate(self, replica: str) -> RateEstimate:
         """Return μ of one replica; of one that was never seen, what the others suggest."""
-        typical, work = self._fitted(), self._work.get(replica)
+        typical, work, faster = self._fitted(), self._work.get(replica), math.log(self._speed_of(replica))
         if work is None or not work.events:
-            return self._rate(typical.value, typical.doubt + typical.spread, 0)
+            return self._rate(typical.value - faster, typical.doubt + typical.spread, 0)
         own, doubt = math.log(work.busy_s / work.events), self._event_variance * work.squares / work.events**2
-        return self._rate(*typical.estimate(own, doubt), work.seen)
+        value, variance = typical.estimate(own, doubt)
+        return self._rate(value - faster, variance, work.seen)
 
     def own(self, replica: str) -> float | None:
-        """Return μ of a replica that is known to differ from the typical one; None of any other.
+        """Return μ of a replica that is known, or said, to differ from the typical one; None of any other.
 
         Known: the whole interval of its estimate lies outside those that are alike.
         """
-        one, typical = self.estimate(replica), self.service_rate
-        differs = one.high < typical * (1 - ALIKE) or one.low > typical * (1 + ALIKE)
-        return one.value if one.samples and differs else None
+        one, speed = self.estimate(replica), self._speed_of(replica)
+        said = self.service_rate * speed
+        differs = one.high < said * (1 - ALIKE) or one.low > said * (1 + ALIKE)
+        if one.samples and differs:
+            return one.value
+        return said if speed != 1 else None
 
     @property
     def service_rate(self) -> float:

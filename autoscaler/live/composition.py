@@ -61,7 +61,9 @@ def asked_of(settings: AutoscalerSettings) -> Asked:
         options = msgspec.json.decode(settings.policy_options or "{}", type=dict[str, Any])
     except msgspec.DecodeError as wrong:
         raise ValueError(f"TAILPACK_POLICY_OPTIONS: must be a JSON object: {wrong}") from wrong
-    return Asked(settings, settings, settings, options, counts_only=bool(settings.runtime))
+    return Asked(
+        settings, settings, settings, options, counts_only=bool(settings.runtime), classes=settings.replica_classes
+    )
 
 
 def launcher_from(
@@ -194,7 +196,7 @@ class LiveAutoscaler:
                 grace_s=settings.absence_grace_s,
             ),
             scaler=self._scaler,
-            service_rates=ServiceRates(1 / settings.service_time_s),
+            service_rates=ServiceRates(settings.first_service_rate, settings.relative_speed_of),
             rebalances=self._rebalances,
             places_itself=bool(settings.runtime),
             stops_all=not settings.runtime and settings.delivery is Delivery.EAGER,
@@ -232,7 +234,7 @@ class LiveAutoscaler:
         rehearse(  # while the first replicas start
             policy_from(self._settings),
             partitions=self._offsets.partitions,
-            service_rate=1 / self._settings.service_time_s,
+            service_rate=self._settings.first_service_rate,
             interval_s=self._settings.decision_interval_s,
             done=self._stop.is_set,
             failed=lambda fault: self._warn(f"rehearsal: {fault}"),

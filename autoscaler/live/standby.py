@@ -16,7 +16,7 @@ def stand_by(leadership: Leadership, settings: AutoscalerSettings, stop: Event) 
     rehearse(  # before the pages: who is Ready can lead at once
         policy_from(settings),
         partitions=max(1, settings.payment_partitions),
-        service_rate=1 / settings.service_time_s,
+        service_rate=settings.first_service_rate,
         interval_s=settings.decision_interval_s,
         done=stop.is_set,
     )

@@ -35,6 +35,7 @@ from autoscaler.policies.settings import (
 )
 from autoscaler.policies.tail_aware.policy import TailAware, TailAwareSettings
 from autoscaler.ports import Policy
+from contracts.replica_classes import ALIKE, ReplicaClass
 from contracts.settings import Settings, picked, unknown
 from contracts.target import Target
 from contracts.validation import parse
@@ -213,6 +214,8 @@ class Asked:
     options: Mapping[str, Any]
     counts_only: bool = False
     fallback: bool = True
+    classes: tuple[ReplicaClass, ...] = ALIKE
+    """Of replicas, that can be asked for."""
 
     def policy(self) -> Policy:
         """Return it inside its guards. Raises ValueError naming what is wrong."""
@@ -224,7 +227,9 @@ class Asked:
         limits = picked(self.scaling, GuardSettings) | picked(self.guards, Guards)
         told = picked(self.scaling, PolicySettings) | picked(self.target, Target)
         return (
-            PolicySettings(**told, static_replicas=self.scaling.initial_replicas),
+            PolicySettings(
+                **told | {"static_replicas": self.scaling.initial_replicas, "replica_classes": self.classes}
+            ),
             GuardSettings(**limits, counts_only=self.counts_only, fallback=self.fallback),
         )
 
@@ -237,12 +242,13 @@ def configured_policy(
     *,
     counts_only: bool,
     fallback: bool = True,
+    classes: tuple[ReplicaClass, ...] = ALIKE,
 ) -> Policy:
     """Return the policy that is asked for, inside its guards. Raises ValueError naming what is wrong.
 
     options: what the policy itself is told. counts_only, fallback: see GuardSettings.
     """
-    return Asked(scaling, target, guards, options, counts_only, fallback).policy()
+    return Asked(scaling, target, guards, options, counts_only, fallback, classes).policy()
 
 
 def chained_policies(asked: Sequence["Asked"]) -> list[Policy]:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
+from contracts.replica_classes import ALIKE, ReplicaClass
 from contracts.settings import Rule, Settings, Values, setting
 from contracts.target import Target
 
@@ -39,6 +40,8 @@ class PolicySettings(Target, Factors, StaticSettings):
 
     replica_prefix: str = setting(REPLICA_PREFIX)
     """New replicas are named prefix-<smallest unused ordinal>."""
+    replica_classes: tuple[ReplicaClass, ...] = ALIKE
+    """Which replicas can be asked for."""
 
 
 @dataclass(frozen=True, kw_only=True)

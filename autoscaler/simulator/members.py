@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 from autoscaler.estimation.service_rates import ServiceRates, WorkCounters
 from autoscaler.simulator.settings import ServiceSettings
 from contracts.journal import ReplicaChange, ReplicaChanged
+from contracts.replica_classes import ALIKE, ReplicaClass, class_of
 
 
 @dataclass(slots=True)
@@ -28,8 +30,9 @@ class Member:
 class Members:
     """All replicas that cost money, in the order of their requests, and the record of those that ever did."""
 
-    def __init__(self, *, keep: bool = True) -> None:
-        """keep: off, and no changes are recorded."""
+    def __init__(self, classes: Sequence[ReplicaClass] = ALIKE, *, keep: bool = True) -> None:
+        """classes: that they have. keep: off, and no changes are recorded."""
+        self._classes = classes
         self._keep = keep
         self._leaving: list[Member] = []
         self._present: dict[str, Member] = {}
@@ -37,6 +40,8 @@ class Members:
         """By replica number."""
         self.requested: list[tuple[int, int]] = []
         """(µs, replicas paid for from then on)."""
+        self.paid: list[tuple[int, float]] = []
+        """(µs, sum of their prices)."""
         self.changes: list[ReplicaChanged] = []
         """at_us: µs since the start of the run."""
 
@@ -89,10 +94,19 @@ class Members:
     def _note(self, member: Member, change: ReplicaChange, at_us: int) -> None:
         if self._keep:
             self.changes.append(ReplicaChanged(at_us=at_us, replica=member.name, change=change))
-        if self.requested and self.requested[-1][0] == at_us:
-            self.requested.pop()
-        if not self.requested or self.requested[-1][1] != len(self._present):
-            self.requested.append((at_us, len(self._present)))
+        _from_now(self.requested, at_us, len(self._present))
+        _from_now(self.paid, at_us, sum(class_of(name, self._classes).price for name in self._present))
+
+
+N = TypeVar("N", int, float)
+
+
+def _from_now(course: list[tuple[int, N]], at_us: int, value: N) -> None:
+    """Take note of a value that holds from `at_us` on."""
+    if course and course[-1][0] == at_us:
+        course.pop()
+    if not course or course[-1][1] != value:
+        course.append((at_us, value))
 
 
 class LearnedRates:
@@ -109,12 +123,17 @@ class LearnedRates:
         self._service = service
         self._speeds = service.speeds
         self._told = told
-        self._at_speed_1 = 1 / (service.service_time_s + service.overhead_s)
-        self._rates = ServiceRates(self._at_speed_1)
-        self.alike = len(set(service.speeds)) == 1 and not (service.slow_replicas or service.shared_limits)
+        self._classes = service.replica_classes
+        self._at_speed_1 = self._classes[0].speed / (service.service_time_s + service.overhead_s)
+        self._rates = ServiceRates(self._at_speed_1, service.relative_speed_of)
+        self.alike = len({*service.speeds}) == len(self._classes) == 1 and not (
+            service.slow_replicas or service.shared_limits
+        )
         """All replicas are, and always will be."""
         self._committed = np.zeros(partitions, np.int64)
         self._owners = np.full(partitions, -1)
+        self._faster: dict[int, float] = {}
+        """By replica number: how many times as fast as the first class its own is."""
         self._served: dict[int, int] = {}
         """Events by replica number."""
         self._lost_s: dict[int, float] = {}
@@ -133,6 +152,7 @@ class LearnedRates:
         busy_us: by replica number, where the engine counts it.
         """
         now = np.array(owners)
+        self._faster |= {one.number: self._service.relative_speed_of(one.name) for one in members}
         slow = self._service.slow_from_s <= at_s < self._service.slow_until_s
         stayed = np.flatnonzero(now == self._owners)
         for partition, events in zip(stayed, (committed - self._committed)[stayed], strict=True):
@@ -165,4 +185,4 @@ class LearnedRates:
 
     def _at_speed(self, number: int) -> float:
         """Return what a replica serves in a second while it is not slow."""
-        return self._at_speed_1 * self._speeds[number % len(self._speeds)]
+        return self._at_speed_1 * self._faster.get(number, 1.0) * self._speeds[number % len(self._speeds)]

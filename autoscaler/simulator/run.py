@@ -76,6 +76,8 @@ class Run:
     """Decisions that were carried out."""
     requested: tuple[tuple[int, int], ...]
     """(µs, replicas paid for from then on): what `report.measures.replica_minutes` reads."""
+    paid: tuple[tuple[int, float], ...]
+    """(µs, sum of the prices of their classes)."""
     handovers: tuple[Handover, ...]
     """This and the records below: none where only latencies are kept."""
     drained_us: int
@@ -151,6 +153,7 @@ def simulate(
         replica_names=tuple(group.members.names),
         changes=tuple(group.changes),
         requested=tuple(group.members.requested),
+        paid=tuple(group.members.paid),
         handovers=tuple(world.handovers),
         drained_us=drained_us,
         repeated=repeated(events, group.kills if may_repeat else []),

@@ -17,6 +17,8 @@ class SimulationResult(msgspec.Struct, frozen=True, kw_only=True):
     p999_s: float | None
     max_s: float | None
     replica_minutes: float
+    priced_minutes: float
+    """The same, each replica at the price of its class (`payment.classes`)."""
     packing_replica_minutes: float
     """Least replica-minutes that hold each second's own events (report.measures.packing_replica_minutes)."""
     optimum_replica_minutes: float | None = None

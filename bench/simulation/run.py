@@ -70,6 +70,7 @@ def analyse(scenario: Scenario, sent: Sent, run: Run, *, wall_s: float) -> Simul
         p999_s=_percentile_s(run, 0.999),
         max_s=_percentile_s(run, 1.0),
         replica_minutes=replica_minutes(run.requested, 0, sent.duration_s),
+        priced_minutes=replica_minutes(run.paid, 0, sent.duration_s),
         packing_replica_minutes=packing_replica_minutes(
             sent.table(),
             service_rate=true_service_rate(scenario),

@@ -66,7 +66,7 @@ class Replica:
     def begin(self, key: bytes | None, *, idle: bool) -> float:
         """Start one event; return when its service ends. idle: nothing was waiting when the last event ended."""
         self._begun_s = time.monotonic()
-        return self._pace.begin(self._begun_s, self._settings.service_time_of(key), idle=idle)
+        return self._pace.begin(self._begun_s, self._settings.time_of(key), idle=idle)
 
     def finish(self, event: Event) -> tuple[Topic, bytes | None, bytes]:
         """End the event's service now; return topic (without the namespace), key and value of what to write."""

@@ -57,7 +57,7 @@ class PaymentService:
 
     async def handle(self, event: Event) -> "asyncio.Future[None]":
         """Serve one event; done once the broker has its output."""
-        done_us = await self._server.serve(event.received_us, self._settings.service_time_of(event.key))
+        done_us = await self._server.serve(event.received_us, self._settings.time_of(event.key))
         settled = settled_payment(requested_payment(event.value), event, self._settings.replica, done_us)
         self._latencies.observe((done_us - settled.timeline.intended_us) / 1e6)
         return await self.consumer.send(self._settled, settled.order_id.encode(), encode(settled))

@@ -1,6 +1,7 @@
 """What a Payment replica is told."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from contracts.events import Grouping, splits_keys
@@ -30,10 +31,15 @@ class ReplicaSettings(ConsumerSettings, Work):
         """Return the base's rules and: who needs order per key gets it."""
         return (*super().rules(), ("grouping", lambda values: splits_keys(values["key_order"], values["grouping"])))
 
-    def service_time_of(self, key: bytes | None) -> float:
+    @cached_property
+    def own_service_time_s(self) -> float:
+        """What an event takes this very replica, seconds."""
+        return self.service_time_of(self.replica)
+
+    def time_of(self, key: bytes | None) -> float:
         """Return what serving the event with this key takes, in seconds."""
         is_slow = self.slow_event_s > 0 and (key or b"").startswith(SLOW_PREFIX)
-        return self.slow_event_s if is_slow else self.service_time_s
+        return self.slow_event_s if is_slow else self.own_service_time_s
 
 
 def options_of(settings: ReplicaSettings) -> Options:

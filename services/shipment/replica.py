@@ -50,7 +50,7 @@ class ShipmentReplica:
 
     async def handle(self, event: Event) -> "asyncio.Future[None] | None":
         """Serve one payment: it takes its service time, and its shipment is written if it was accepted."""
-        done_us = await self._server.serve(event.received_us, self._settings.service_time_of(event.key))
+        done_us = await self._server.serve(event.received_us, self._settings.time_of(event.key))
         payment = _decode(event.value)
         if isinstance(payment, Refusal):
             raise Refused(*payment.reasons)

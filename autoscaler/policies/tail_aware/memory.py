@@ -108,7 +108,7 @@ class Patience:
     def __init__(self, longest_s: float) -> None:
         self._longest_s = longest_s
         self._seconds = 0.0
-        self._wanted: deque[tuple[float, int]] = deque()
+        self._wanted: deque[tuple[float, float]] = deque()
         self._stopped_at_s = -FLAPPING_S
         self._changed_at_s = 0.0
 
@@ -117,8 +117,8 @@ class Patience:
         """What has been learned."""
         return self._seconds
 
-    def least(self, at_s: float, wanted: int, startup_s: float) -> int:
-        """Return how many replicas must stay, where `wanted` would suffice now.
+    def least(self, at_s: float, wanted: float, startup_s: float) -> float:
+        """Return how many replicas must stay, by their price, where `wanted` would suffice now.
 
         startup_s: a replica that takes long to come back is not stopped for less.
         """
@@ -127,7 +127,7 @@ class Patience:
             self._wanted.popleft()
         return max(count for _, count in self._wanted)
 
-    def note(self, at_s: float, before: int, after: int) -> None:
+    def note(self, at_s: float, before: float, after: float) -> None:
         """Take in what was decided."""
         if after < before:
             self._stopped_at_s = at_s

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
 from math import ceil, exp
 
 import numpy as np
@@ -16,7 +15,8 @@ from autoscaler.policies.tail_aware.forecast import Demand
 from autoscaler.policies.tail_aware.memory import Budget, Doubt, Handovers, Patience, StartUps
 from autoscaler.policies.tail_aware.prediction import capacity_of, late_already, late_for_certain, late_until, predicted
 from autoscaler.policies.tail_aware.proposals import needed, proposals
-from autoscaler.policies.tail_aware.situation import Candidate, Floats, Situation, outlook
+from autoscaler.policies.tail_aware.situation import Candidate, Floats, Kind, Situation, outlook
+from contracts.replica_classes import class_of, prefix_of
 from contracts.settings import Settings, setting
 
 
@@ -52,6 +52,7 @@ class TailAware:
 
     def __init__(self, settings: PolicySettings, options: TailAwareSettings | None = None) -> None:
         self.settings = settings
+        self._classes = settings.replica_classes
         self.options = options or TailAwareSettings()
         self._history = ArrivalHistory()
         self._demand = Demand()
@@ -131,6 +132,7 @@ class TailAware:
                 for one in observation.replicas
             ]
         )
+        first = self._classes[0]
         lag = np.array([float(load.lag) for load in observation.partitions])
         return Situation(
             arrived=float(counts.sum()),
@@ -149,7 +151,8 @@ class TailAware:
             owners=owners,
             in_handover_s=self._handovers.remaining_s(observation),
             rates=rates,
-            typical_rate=typical_rate,
+            prices=np.array([class_of(one.name, self._classes).price for one in observation.replicas]) / first.price,
+            fresh=tuple(Kind(typical_rate * one.speed / first.speed, one.price / first.price) for one in self._classes),
             capacity=sum(
                 one.weight * capacity_of(one.together, typical_rate, history.slot_s, target_s) for one in shapes
             ),
@@ -173,23 +176,28 @@ class TailAware:
         A replica may be saved by living on the slack of W, but is not stopped for it: it would come back at once. Where
         starts take time, what fell of late may come back as fast: replicas that it would need sooner are not stopped.
         """
-        requested = observation.requested_replicas
-        allowed = [one for one in found if one.lasts or len(one.replicas) >= requested] or found
+        requested = now.price_of(range(len(now.rates)))
+        allowed = [one for one in found if one.lasts or now.price_of(one.replicas) >= requested] or found
         best = min(allowed, key=_cost)
         reserve = needed(now, self._demand.fall()) if now.start_s > 0 else 0
-        wanted = max(len(best.replicas), reserve)
+        wanted = max(now.price_of(best.replicas), reserve)
         least = min(requested, self._patience.least(observation.at_s, wanted, self._startup_s(observation)))
-        chosen = min((one for one in allowed if len(one.replicas) >= least), key=_cost, default=best)
-        self._patience.note(observation.at_s, requested, len(chosen.replicas))
+        chosen = min((one for one in allowed if now.price_of(one.replicas) >= least), key=_cost, default=best)
+        self._patience.note(observation.at_s, requested, now.price_of(chosen.replicas))
         return chosen
 
     def _decision(
         self, observation: GroupObservation, now: Situation, chosen: Candidate, found: list[Candidate]
     ) -> Decision:
-        names = list(observation.replica_names)
-        fresh = fresh_names(self.settings.replica_prefix, {*names, *observation.assignment.values()})
-        names += islice(fresh, max(0, max(chosen.replicas) + 1 - len(names)))
-        self._numbers = {name: number for number, name in enumerate(names)}
+        names = dict(enumerate(observation.replica_names))
+        taken = {*names.values(), *observation.assignment.values()}
+        for replica in chosen.replicas:
+            if replica >= len(now.rates):
+                kind = self._classes[now.kind_of(replica)]
+                prefix = prefix_of(self.settings.replica_prefix, kind, self._classes)
+                names[replica] = next(fresh_names(prefix, taken))
+                taken.add(names[replica])
+        self._numbers = {name: number for number, name in names.items()}
         owners = {
             load.partition: names[owner]
             for load, owner in zip(observation.partitions, chosen.owners.tolist(), strict=True)

@@ -4,7 +4,6 @@ A replica serves at μ what reaches it, oldest first. The events of one slot arr
 can do), each is due W later, and those that a full queue pushes beyond that are late (Lindley's recursion on slots).
 """
 
-from collections.abc import Sequence
 from math import erf, exp, inf, pi, sqrt
 from typing import Final
 
@@ -28,10 +27,13 @@ def predicted(now: Situation, plan: Proposal) -> Candidate:
     owners, replicas = plan.owners, plan.replicas
     moves = owners != now.owners
     late = late_under(now, plan)
-    coming = sum(one >= len(now.rates) for one in replicas)
+    coming = now.price_of([one for one in replicas if one >= len(now.rates)])
     again = float(np.count_nonzero(moves & (now.in_handover_s > 0))) * STUCK
     cost = (
-        len(replicas) * now.paid_s + coming * now.start_price_s + now.late_price_s * late * now.scarcity(late) + again
+        now.price_of(replicas) * now.paid_s
+        + coming * now.start_price_s
+        + now.late_price_s * late * now.scarcity(late)
+        + again
     )
     cost += now.move_price_s * np.count_nonzero(moves) + NEGLIGIBLE * float(now.sizes[moves].sum())
     return Candidate(
@@ -120,7 +122,7 @@ def capacity_of(shape: Floats, service_rate: float, slot_s: float, target_s: flo
 
 def _lasts(now: Situation, plan: Proposal) -> bool:
     """Tell whether every replica with more than one partition can serve what they bring."""
-    rates = rates_of(now, plan.replicas)
+    rates = now.rates_up_to(max(plan.replicas, default=-1))
     load = np.bincount(plan.owners, now.sizes, minlength=len(rates))
     shared = np.bincount(plan.owners, minlength=len(rates)) > 1
     return bool((load <= now.capacity * rates / now.typical_rate * (1 + ROUNDING))[shared].all())
@@ -159,14 +161,7 @@ def _carried_out(now: Situation, plan: Proposal) -> tuple[Floats, Floats, Floats
     ready_s = np.where(moves, switch_s + now.pause_s, now.in_handover_s)
     if now.stops_all and moves.any():
         ready_s = np.maximum(ready_s, now.pause_s)
-    return switch_s, ready_s, rates_of(now, plan.replicas)
-
-
-def rates_of(now: Situation, replicas: Sequence[int]) -> Floats:
-    """Return μ by replica, new ones included."""
-    rates = np.full(max(len(now.rates), max(replicas, default=-1) + 1), now.typical_rate)
-    rates[: len(now.rates)] = now.rates
-    return rates
+    return switch_s, ready_s, now.rates_up_to(max(plan.replicas, default=-1))
 
 
 @compiled

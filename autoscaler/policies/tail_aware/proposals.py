@@ -1,14 +1,14 @@
 """The plans that could follow: stay, or so many replicas with as few moves as possible."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from math import sqrt
 from typing import Final
 
 import numpy as np
 
 from autoscaler.packing.few_moves import best_fit, fewest_moves, relieved
-from autoscaler.policies.tail_aware.prediction import NEGLIGIBLE, ROUNDING, STUCK, late_under, rates_of
-from autoscaler.policies.tail_aware.situation import Floats, Proposal, Situation
+from autoscaler.policies.tail_aware.prediction import NEGLIGIBLE, ROUNDING, STUCK, late_under
+from autoscaler.policies.tail_aware.situation import Floats, Ints, Proposal, Situation
 
 SMALL: Final = 12
 """Groups up to so many partitions are searched exhaustively …"""
@@ -39,16 +39,38 @@ def proposals(now: Situation) -> Iterator[Proposal]:
     if pressed and (urgent > now.sizes).any():
         packings.append((urgent, now.capacity))
     for sizes, limit in packings:
-        _, fewest = best_fit(sizes, limit, len(sizes))
-        near = {fewest - 1, fewest, fewest + 1} if len(sizes) <= SMALL else {fewest}
-        for count in sorted(near | {replicas}):
-            if 1 <= count <= len(sizes):
-                placed = _placed(now, sizes, limit, count)
+        for kind in range(len(now.fresh)):
+            yield from _packed(now, sizes, limit, kind, levelled=pressed and limit == now.capacity)
+
+
+def _packed(now: Situation, sizes: Floats, limit: float, kind: int, *, levelled: bool) -> Iterator[Proposal]:
+    """Yield plans whose new replicas are of one kind. levelled: also such as fill all alike."""
+    replicas = len(now.rates)
+    as_typical = now.typical_rate / now.fresh[kind].rate
+    _, fewest = best_fit(sizes, limit / as_typical, len(sizes))
+    counts = {replicas, *({fewest - 1, fewest, fewest + 1} if len(sizes) <= SMALL else {fewest})}
+    if len(now.fresh) > 1:
+        counts |= {replicas - 1, replicas + 1}
+    for count in sorted(counts):
+        if 1 <= count <= len(sizes):
+            for without in _replaced(now, kind):
+                placed = _placed(now, sizes, limit, count, kind, without)
                 yield placed
                 if (direct := _direct(now, sizes, limit, placed)) is not None:
                     yield direct
-                if pressed and limit == now.capacity:
-                    yield _placed(now, sizes, _level(sizes, count), count)
+                if levelled:
+                    yield _placed(now, sizes, _level(sizes, count) * as_typical, count, kind, without)
+
+
+def _replaced(now: Situation, kind: int) -> Iterator[Collection[int]]:
+    """Yield sets of present replicas that new ones of a kind could stand in for, none first."""
+    yield ()
+    others = [one for one, price in enumerate(now.prices.tolist()) if price != now.fresh[kind].price]
+    if others:
+        held = np.bincount(now.owners[now.owners >= 0], now.sizes[now.owners >= 0], minlength=len(now.rates))
+        yield (min(others, key=lambda one: float(held[one])),)
+    if len(others) > 1:
+        yield others
 
 
 def needed(now: Situation, more: float) -> int:
@@ -88,25 +110,39 @@ def _limits(now: Situation) -> Iterator[float]:
         yield capacity / factor
 
 
-def _placed(now: Situation, sizes: Floats, limit: float, count: int) -> Proposal:
-    """Return the plan with `count` replicas that moves least; where not everything fits, the fullest are left so."""
-    replicas = len(now.rates)
-    rates = rates_of(now, range(max(replicas, count)))
-    capacities = limit * rates / now.typical_rate
+def _placed(now: Situation, sizes: Floats, limit: float, count: int, kind: int, without: Collection[int]) -> Proposal:
+    """Return the plan with `count` replicas that moves least; where not everything fits, the fullest are left so.
+
+    kind: of new ones. without: present ones that go.
+    """
+    stay = [one for one in range(len(now.rates)) if one not in without]
+    place = np.full(len(now.rates) + 1, -1)  # the last one stands for no owner
+    place[stay] = np.arange(len(stay))
+    before = place[now.owners]
     weights = now.sizes + NEGLIGIBLE + np.where(now.in_handover_s > 0, STUCK, 0.0)
+    missing = max(0, count - len(stay))
     if len(sizes) <= SMALL:
-        owners, fits = fewest_moves(sizes, weights, now.owners, capacities, count, STEPS)
+        choice = len(now.fresh) > 1  # a new one may then be better than one that stays
+        numbers = np.array([*stay, *now.new(kind, count if choice else missing)])
+        owners, fits = fewest_moves(sizes, weights, before, _capacities(now, limit, numbers), count, STEPS)
         if fits:
             holding = sorted(set(owners.tolist()))
-            spare = [one for one in range(len(rates)) if one not in holding]
-            return Proposal(owners, tuple(sorted(holding + spare[: count - len(holding)])))
-    closed = np.zeros(len(rates), np.int64)
-    if count < replicas:
-        owned = now.owners >= 0
-        held = np.bincount(now.owners[owned], weights[owned], minlength=len(rates))
-        closed[np.argsort(held, kind="stable")[: replicas - count]] = 1
-    owners, _ = relieved(sizes, now.owners, capacities, closed)
-    return Proposal(owners, tuple(np.flatnonzero(closed == 0).tolist()))
+            spare = [one for one in range(len(stay) if choice else len(numbers)) if one not in holding]
+            kept = sorted(holding + spare[: count - len(holding)])
+            return Proposal(numbers[owners], tuple(numbers[kept].tolist()))
+    numbers = np.array([*stay, *now.new(kind, missing)])
+    closed = np.zeros(len(numbers), np.int64)
+    if count < len(numbers):
+        owned = before >= 0
+        held = np.bincount(before[owned], weights[owned], minlength=len(numbers))
+        closed[np.argsort(held, kind="stable")[: len(numbers) - count]] = 1
+    owners, _ = relieved(sizes, before, _capacities(now, limit, numbers), closed)
+    return Proposal(numbers[owners], tuple(numbers[closed == 0].tolist()))
+
+
+def _capacities(now: Situation, limit: float, numbers: Ints) -> Floats:
+    """Return how many events per interval replicas may hold, where typical ones hold `limit`."""
+    return limit * now.rates_up_to(int(numbers.max()))[numbers] / now.typical_rate
 
 
 def _direct(now: Situation, sizes: Floats, limit: float, placed: Proposal) -> Proposal | None:
@@ -124,7 +160,7 @@ def _direct(now: Situation, sizes: Floats, limit: float, placed: Proposal) -> Pr
     load = np.bincount(owners, sizes, minlength=max(fresh) + 1)
     for partition in chained[np.argsort(-sizes[chained], kind="stable")].tolist():
         least = min(fresh, key=lambda one: float(load[one]))
-        if load[least] + sizes[partition] <= limit * (1 + ROUNDING):
+        if load[least] + sizes[partition] <= _capacities(now, limit, np.array([least]))[0] * (1 + ROUNDING):
             load[least] += sizes[partition]
             owners[partition] = least
     return Proposal(owners, placed.replicas)

@@ -1,9 +1,9 @@
 """What plans are compared by: the situation now, how far it is looked ahead, and a plan with what it would bring."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,15 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 ROUNDING: Final = 1e-9
+
+
+class Kind(NamedTuple):
+    """What a new replica may be."""
+
+    rate: float
+    """μ, events/s."""
+    price: float
+    """As a multiple of one of the first class."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,8 +54,10 @@ class Situation:
     """How long the partition's handover still takes; 0: it is served."""
     rates: Floats
     """μ of each replica, events/s."""
-    typical_rate: float
-    """μ of a replica that is new."""
+    prices: Floats
+    """Of each replica, as a multiple of one of the first class."""
+    fresh: tuple[Kind, ...]
+    """What a replica that is new may be; the first one is typical."""
     capacity: float
     """Events per interval, as they may lie, that a typical replica serves in time, interval after interval."""
     slot_s: float
@@ -66,6 +77,33 @@ class Situation:
     """Replica-seconds that starting a replica costs."""
     move_price_s: float
     """Replica-seconds that moving a partition costs, beside the events that it makes late."""
+
+    @property
+    def typical_rate(self) -> float:
+        """μ of a replica that is new, of the first class, events/s."""
+        return self.fresh[0].rate
+
+    def kind_of(self, replica: int) -> int:
+        """Return which of `fresh` a new replica is: as many of each have numbers as there are partitions."""
+        return (replica - len(self.rates)) // len(self.owners)
+
+    def new(self, kind: int, count: int) -> range:
+        """Return the numbers of so many new replicas of a kind; at most as many as there are partitions."""
+        first = len(self.rates) + kind * len(self.owners)
+        return range(first, first + min(count, len(self.owners)))
+
+    def rates_up_to(self, replica: int) -> Floats:
+        """Return μ by number of replica, new ones included, to at least that number."""
+        more = max(0, replica + 1 - len(self.rates))
+        new = np.repeat([kind.rate for kind in self.fresh], len(self.owners))[:more]
+        return np.concatenate([self.rates, new])
+
+    def price_of(self, replicas: Sequence[int]) -> float:
+        """Return what so many replicas cost, in replicas of the first class."""
+        present = len(self.rates)
+        return sum(
+            float(self.prices[one]) if one < present else self.fresh[self.kind_of(one)].price for one in replicas
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,8 +13,9 @@ def told(one: Experiment, *, in_sla: float = 0.99, replica_minutes: float = 30.0
     """Return the result of a run that nobody had to compute."""
     return SimulationResult(
         scenario=one.scenario, policy=one.policy, seed=one.seed, events=1000, in_sla=in_sla, p50_s=0.1, p99_s=0.4,
-        p999_s=0.6, max_s=0.9, replica_minutes=replica_minutes, packing_replica_minutes=25.0, scale_ups=6,
-        scale_downs=5, reassignments=4, moved_partitions=20, wall_s=0.01, policy_s=0.001,
+        p999_s=0.6, max_s=0.9, replica_minutes=replica_minutes, priced_minutes=replica_minutes,
+        packing_replica_minutes=25.0, scale_ups=6, scale_downs=5, reassignments=4, moved_partitions=20,
+        wall_s=0.01, policy_s=0.001,
     )  # fmt: skip
 
 

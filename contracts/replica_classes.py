@@ -47,4 +47,4 @@ def class_of(replica: str, classes: Sequence[ReplicaClass]) -> ReplicaClass:
 
 def prefix_of(prefix: str, one: ReplicaClass, classes: Sequence[ReplicaClass]) -> str:
     """Return what the names of its replicas begin with: the first class needs no word in them."""
-    return prefix if one is classes[0] else f"{prefix}-{one.name}"
+    return prefix if one == classes[0] else f"{prefix}-{one.name}"

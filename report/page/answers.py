@@ -42,6 +42,7 @@ def key_figures(result: Result) -> list[tuple[str, str, str]]:
     promised = ("p99", result.p99_s) if result.percentile <= 0.99 else ("p99.9", result.p999_s)
     started = f", starts took {duration(result.starts.p50_s)}" if result.starts else ""
     pauses = [one.pause_s for one in result.rebalances.rounds if one.pause_s is not None] if result.rebalances else []
+    priced = f", at their prices {minutes(of.priced_replica_minutes)}" if of and of.priced_replica_minutes else ""
     paused = f", pauses of {duration(max(pauses))} at most" if pauses else ""
     return [
         ("median", duration(result.p50_s), "half of the events were faster"),
@@ -50,7 +51,7 @@ def key_figures(result: Result) -> list[tuple[str, str, str]]:
         (
             "replica-minutes",
             minutes(result.replica_minutes),
-            unknown or f"requested; ready {minutes(ready)}{started}",
+            unknown or f"requested; ready {minutes(ready)}{priced}{started}",
         ),
         (
             "plans",

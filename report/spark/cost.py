@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
+from contracts.replica_classes import class_of, read_classes
 from report.measures import IntArray, PerSecondPacking, per_second_packing, percentile_us
 from report.result import Cost, Starts
 from report.run_info import RunInfo
@@ -34,6 +35,7 @@ def cost(run: RunInfo, started_us: int, journal: Sequence[JournalEntry], least: 
     return Cost(
         requested_replica_minutes=requested,
         ready_replica_minutes=history.replica_minutes(ready, started_us, until_us) if ready else None,
+        priced_replica_minutes=_priced(run, paid, started_us, until_us),
         packing_replica_minutes=packing_minutes,
         packing_gap_replica_minutes=None if least is None else least.gap_minutes,
         over_packing=requested / packing_minutes - 1 if requested is not None and packing_minutes else None,
@@ -42,6 +44,18 @@ def cost(run: RunInfo, started_us: int, journal: Sequence[JournalEntry], least: 
         largest_up=max([0, *steps]) if journal else None,
         largest_down=max([0, *(-step for step in steps)]) if journal else None,
     )
+
+
+def _priced(run: RunInfo, paid: Sequence[history.Span], started_us: int, until_us: int) -> float | None:
+    """Return replica-minutes at the prices of their classes; None where the scenario names none."""
+    try:
+        classes = read_classes(str(run.section("payment").get("classes", "")))
+    except ValueError:
+        return None  # not a scenario that we ran
+    if len(classes) == 1 or not paid:
+        return None
+    parts = ((class_of(one.replica, classes), history.replica_minutes([one], started_us, until_us)) for one in paid)
+    return sum(one.price * spent for one, spent in parts)
 
 
 def starts(journal: Sequence[JournalEntry]) -> Starts | None:

@@ -1,0 +1,52 @@
+"""Classes of replicas: what is written of them, and what a name says."""
+
+import pytest
+
+from contracts.membership import Work
+from contracts.replica_classes import ALIKE, ReplicaClass, class_of, prefix_of, read_classes
+
+SMALL, LARGE = ReplicaClass("small", 1.0, 1.0), ReplicaClass("large", 2.5, 2.2)
+TEXT = "small 1 1,  large 2.5  2.2"
+
+
+def test_classes_are_read_in_their_order() -> None:
+    assert read_classes(TEXT) == (SMALL, LARGE)
+    assert read_classes(" ") == ALIKE
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("large", "'large' is no class of replicas; write for example 'small 1 1, large 2.5 2.2'"),
+        ("large 2.5 2.2,", "'' is no class"),
+        ("Large 1 1", "is no class"),
+        ("large 0 1", "speed and price must be above 0"),
+        ("large 1 0.0", "speed and price must be above 0"),
+        ("large -1 1", "is no class"),
+        ("large nan 1", "is no class"),
+        ("a 1 1, a 2 2", "'a' stands there twice"),
+    ],
+)
+def test_what_is_no_class_is_refused_with_an_example(text: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        read_classes(text)
+    with pytest.raises(ValueError, match="classes = "):
+        Work(classes=text)
+
+
+def test_a_name_says_the_class_and_one_that_says_nothing_has_the_first() -> None:
+    classes = read_classes(TEXT)
+    for one in classes:
+        assert class_of(f"{prefix_of('payment', one, classes)}-3", classes) is one
+    assert prefix_of("payment", SMALL, classes) == "payment"
+    assert class_of("payment-small-0", classes) is classes[0]
+    assert class_of("large-0", classes) is classes[0], "a prefix is no class"
+    assert class_of("payment-large-1", ALIKE) is ALIKE[0]
+
+
+def test_a_replica_of_a_faster_class_takes_less_time() -> None:
+    work = Work(service_time_s=0.01, classes="small 0.5 1, large 2.5 2.2")
+    assert work.service_time_of("payment-0") == pytest.approx(0.02)
+    assert work.service_time_of("payment-large-0") == pytest.approx(0.004)
+    assert work.relative_speed_of("payment-large-0") == pytest.approx(5)
+    assert work.first_service_rate == pytest.approx(50)

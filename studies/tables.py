@@ -5,6 +5,7 @@ from typing import Final
 
 from bench import markdown
 from bench.experiments.chain import chain_table
+from bench.experiments.classes import classes_table
 from bench.experiments.tables import EXPERIMENT_TABLES
 from bench.handover.show import HANDOVER_TABLES
 from bench.results import LiveRow
@@ -33,6 +34,7 @@ EVERY_TABLE: Final[dict[str, Callable[[], str]]] = {
     **markdown.MEASURED_TABLES,
     **EXPERIMENT_TABLES,
     "chain": chain_table,
+    "classes": classes_table,
     **HANDOVER_TABLES,
     **GROUPING_TABLES,
     **PACKING_TABLES,

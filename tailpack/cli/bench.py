@@ -318,6 +318,29 @@ def fronts(
     finish(missing, out)
 
 
+def classes(
+    *,
+    loads: Annotated[str, typer.Option(help="Some of the worlds, by their names, separated by semicolons.")] = "",
+    seeds: Seeds = 20,
+    out: Out = Path("out/classes"),
+    processes: Processes = 0,
+    as_json: AsJson = False,
+    into: IntoDocs = None,
+) -> None:
+    """Simulate replicas of two classes: a choice among both, one of them alone, and machines as they come."""
+    from bench.experiments.classes import COLUMNS, NAME, WORLDS, compare_fleets  # noqa: PLC0415
+
+    asked = [known(one.strip(), WORLDS, what="world") for one in loads.split(";")] if loads else list(WORLDS)
+    with campaign(NAME, out, processes) as running:
+        rows = compare_fleets(running, asked, seeds)
+    if into:
+        results.keep(NAME, rows, origin(), into)
+    if as_json:
+        print_json(rows)
+    else:
+        _print(COLUMNS, rows)
+
+
 def chain(
     *,
     loads: Annotated[str, typer.Option(help="Some of the worlds, by their names, separated by commas.")] = "",

@@ -7,6 +7,7 @@ import pytest
 from example_report import example
 
 from bench.experiments.chain import ChainRow
+from bench.experiments.classes import ClassesRow
 from bench.experiments.compare import PolicyFigures
 from bench.experiments.fronts import FrontFigures
 from bench.experiments.sweeps import SweepFigures
@@ -46,6 +47,7 @@ KINDS: dict[str, type[msgspec.Struct]] = {
     "paper": PaperFigures,
     "packing": Comparison,
     "chain": ChainRow,
+    "classes": ClassesRow,
     "fronts": FrontFigures,
     "grouping": GroupingStudy,
 }

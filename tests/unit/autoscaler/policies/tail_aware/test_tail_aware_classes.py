@@ -17,7 +17,7 @@ BOTH, SMALL, LARGE = "small 1 1, large 2.5 2.5", "small 1 1", "large 2.5 2.5"
 
 
 def wave(partitions: int, peak: int, hot: int = 0) -> Workload:
-    """A burst each second, up to `peak` events and down to ten again, evenly among partitions; `hot` more in the first."""
+    """A burst each second, up to `peak` events and down to ten again, evenly among partitions; `hot` more in one."""
     rates = 10 + (peak - 10) * (1 - np.cos(2 * np.pi * np.arange(SECONDS) / SECONDS)) / 2
     counts = np.ceil(rates[:, None] * np.ones(partitions) / partitions).astype(np.int64)
     counts[:, 0] += hot

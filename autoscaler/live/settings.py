@@ -100,8 +100,19 @@ class AutoscalerSettings(
             ("initial_replicas", _enough_partitions),
             ("service_time_s", takes_some_time),
             ("delivery", obeys_plans),
+            ("classes", _told_apart),
         )
         return (*super().rules(), *own)
+
+
+def _told_apart(values: Values) -> str | None:
+    """Refuse classes where nothing could tell a replica its own."""
+    alike = values["launcher"] in ("kubernetes", "keda")
+    return (
+        "pods of one Deployment are alike; launcher must be processes or docker"
+        if alike and values["classes"]
+        else None
+    )
 
 
 def _enough_partitions(values: Values) -> str | None:

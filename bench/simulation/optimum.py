@@ -38,7 +38,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 def why_not(scenario: Scenario, sent: Sent) -> str:
     """Return why this world's optimum is not known, one sentence; empty where it can be looked for."""
     settings = settings_of(scenario)
-    alike = len(set(settings.service.speeds)) == 1 and settings.service.slow_factor == 1
+    service = settings.service
+    alike = len(set(service.speeds)) == 1 and service.slow_factor == 1 and not service.classes
     for hindered, why in (
         (bool(scenario.stages), "groups one behind the other have none together"),
         (settings.delivery.delivery is Delivery.SHARE, "a share group has no owners whose placement could be best"),

@@ -1,4 +1,4 @@
-"""Faults of a load: a burst, a customer who suddenly brings most events, records that nobody can read, repeats."""
+"""Faults of a load: bursts, a customer who suddenly brings most events, unreadable records, repeats, late comers."""
 
 import re
 from collections.abc import Sequence
@@ -12,12 +12,15 @@ from contracts.settings import Values
 from loadgen.schedule import SECOND_US
 from loadgen.shapes import IntArray
 
-BURST, HOT_KEY, POISON, DUPLICATE = "burst", "hot-key", "poison", "duplicate"
-_FAULT: Final = re.compile(r"(burst|hot-key|poison|duplicate) (\d{1,6})-(\d{1,6}) (\d{1,4}(?:\.\d{1,6})?)")
+BURST, HOT_KEY, POISON, DUPLICATE, OUT_OF_ORDER = "burst", "hot-key", "poison", "duplicate", "out-of-order"
+_FAULT: Final = re.compile(r"(burst|hot-key|poison|duplicate|out-of-order) (\d{1,6})-(\d{1,6}) (\d{1,4}(?:\.\d{1,6})?)")
 EXAMPLES: Final = (
     "'burst 120-121 10' (ten times the events of second 120), 'hot-key 60-90 0.5' (one customer brings half), "
-    "'poison 30-31 2' (two records that nobody can read), 'duplicate 0-60 0.01' (a hundredth is sent twice)"
+    "'poison 30-31 2' (two records that nobody can read), 'duplicate 0-60 0.01' (a hundredth is sent twice), "
+    "'out-of-order 60-90 0.1' (a tenth comes up to a second late, after younger events)"
 )
+LATEST_US: Final = SECOND_US
+"""By so much at most an event comes late that is out of order."""
 UNREADABLE: Final = b'{"order_id": "poi'
 
 
@@ -40,7 +43,7 @@ class Fault:
         fault = cls(found[1], int(found[2]), int(found[3]), float(found[4]))
         if fault.begin_s >= fault.end_s:
             raise ValueError(f"{text!r} ends before it begins")
-        if fault.kind in (HOT_KEY, DUPLICATE) and fault.amount > 1:
+        if fault.kind in (HOT_KEY, DUPLICATE, OUT_OF_ORDER) and fault.amount > 1:
             raise ValueError(f"{text!r}: a share is at most 1")
         return fault
 
@@ -59,7 +62,7 @@ def multiplied(counts: IntArray, faults: Sequence[str]) -> IntArray:
 
 
 def struck(faults: Sequence[str], kind: str, offset_us: IntArray, seed: int) -> npt.NDArray[np.bool_]:
-    """Return which events are poison, or sent twice."""
+    """Return which events are poison, sent twice, or out of order."""
     chance = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(6,)))
     found = np.zeros(len(offset_us), dtype=np.bool_)
     for fault in read_faults(faults, kind):
@@ -70,6 +73,16 @@ def struck(faults: Sequence[str], kind: str, offset_us: IntArray, seed: int) -> 
             inside &= chance.random(len(offset_us)) < fault.amount
         found |= inside
     return found
+
+
+def due_us(faults: Sequence[str], offset_us: IntArray, seed: int) -> IntArray:
+    """Return when each event is to be sent: at its intended time, or later where it is to come out of order."""
+    if not read_faults(faults, OUT_OF_ORDER):
+        return offset_us
+    later_us = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(7,))).integers(
+        1, LATEST_US, len(offset_us)
+    )
+    return offset_us + later_us * struck(faults, OUT_OF_ORDER, offset_us, seed)
 
 
 def wrong_faults(values: Values) -> str | None:

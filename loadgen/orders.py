@@ -29,7 +29,7 @@ from contracts.events import (
     card_token,
 )
 from contracts.topics import Topic, partitions_of
-from loadgen.faults import DUPLICATE, UNREADABLE, struck
+from loadgen.faults import DUPLICATE, UNREADABLE, due_us, struck
 from loadgen.keys import CUSTOMERS, customer_name
 from loadgen.schedule import Schedule
 from loadgen.spec import LoadSpec, Topology
@@ -205,8 +205,9 @@ def _unreadable(event: Event) -> Event:
 
 def send_numbers(spec: LoadSpec, schedule: Schedule) -> npt.NDArray[np.int64]:
     """Return the numbers of the events in the order in which they are sent; what comes twice comes at once."""
+    order = np.argsort(due_us(spec.faults, schedule.offset_us, spec.seed), kind="stable")
     twice = struck(spec.faults, DUPLICATE, schedule.offset_us, spec.seed)
-    return np.repeat(np.arange(len(schedule)), 1 + twice)
+    return np.repeat(order, 1 + twice[order])
 
 
 def input_topic(spec: LoadSpec) -> tuple[Topic, int]:

@@ -49,7 +49,7 @@ class Pacer:
 
     @property
     def lateness_us(self) -> IntArray:
-        """Send time − intended time of every event sent so far, µs."""
+        """Send time − time at which it was due of every event sent so far, µs."""
         return self._lateness_us[: self.sent]
 
     def run(self) -> None:

@@ -15,7 +15,7 @@ from contracts.topics import qualified
 from loadgen import orders
 from loadgen.drivers.metrics import GeneratorMetrics
 from loadgen.drivers.sender import GeneratorError, Sender
-from loadgen.faults import POISON, struck
+from loadgen.faults import POISON, due_us, struck
 from loadgen.pacing import Pacer
 from loadgen.result import Part, lateness_limit_us
 from loadgen.spec import DriverSettings, LoadSpec
@@ -41,6 +41,7 @@ class Job:
         self._pause = pause
         self.schedule = spec.schedule()
         self._poison = struck(spec.faults, POISON, self.schedule.offset_us, spec.seed)
+        self._due_us = due_us(spec.faults, self.schedule.offset_us, spec.seed)
         self._numbers = orders.send_numbers(spec, self.schedule)[index::of]
         self._orders = orders.Orders(connection.namespace, spec.seed, spec.invalid_share)
         topic, self._partitions = orders.input_topic(spec)
@@ -61,7 +62,7 @@ class Job:
     def send(self, started_us: int) -> None:
         """Send everything on time. started_us: second 0, since the epoch. Raises GeneratorError."""
         self._pacer = Pacer(
-            self.schedule.offset_us[self._numbers],
+            self._due_us[self._numbers],
             orders.events(
                 self._spec, self.schedule, self._orders, started_us, numbers=self._numbers, poison=self._poison
             ),

@@ -6,8 +6,9 @@ import pytest
 
 from bench.scenario import load_scenario
 from bench.simulation.sent import sent_by
+from contracts.events import INTENDED_AT_HEADER
 from contracts.validation import InvalidSettingsError
-from loadgen.faults import UNREADABLE, Fault, struck
+from loadgen.faults import UNREADABLE, Fault, due_us, struck
 from loadgen.orders import Orders, events, send_numbers
 
 
@@ -51,6 +52,22 @@ def test_poison_cannot_be_read_and_repeats_follow_at_once() -> None:
     assert [made[at + 1] == made[at] for at in np.flatnonzero(np.diff(numbers) == 0)] == [True] * len(twice)
 
 
+def test_late_comers_keep_their_intended_times_and_are_sent_when_they_are_due() -> None:
+    spec = asked("out-of-order 5-10 0.4", "duplicate 0-15 0.1").load_spec()
+    schedule = spec.schedule()
+    numbers, due = send_numbers(spec, schedule), due_us(spec.faults, schedule.offset_us, spec.seed)
+    assert set(numbers.tolist()) == set(range(len(schedule)))
+    assert (np.diff(due[numbers]) >= 0).all()
+    late = due > schedule.offset_us
+    assert (schedule.offset_us[late] // 5_000_000 == 1).all()
+    assert 0.3 < late[schedule.offset_us // 5_000_000 == 1].mean() < 0.5
+    assert (due - schedule.offset_us).max() < 1_000_000
+    made = [one(7) for one in events(spec, schedule, Orders("r", 1), 0, numbers=numbers)]
+    stamped = [int(dict(one.headers)[INTENDED_AT_HEADER]) for one in made]
+    assert stamped == schedule.offset_us[numbers].tolist()
+    assert (np.diff(stamped) < 0).any()
+
+
 @pytest.mark.parametrize(
     ("fault", "said"),
     [
@@ -58,6 +75,7 @@ def test_poison_cannot_be_read_and_repeats_follow_at_once() -> None:
         ("burst 5-5 2", "ends before it begins"),
         ("hot-key 1-2 1.5", "a share is at most 1"),
         ("duplicate 1-2 3", "a share is at most 1"),
+        ("out-of-order 1-2 3", "a share is at most 1"),
         ("poison 15-16 1", "poison 15-16 begins after the load, 15 s"),
     ],
 )

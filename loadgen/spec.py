@@ -5,6 +5,7 @@ from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Final, Literal
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -103,6 +104,10 @@ class DriverSettings(Settings):
     """HOST:PORT at which workers are awaited."""
     master: str = setting("")
     """HOST:PORT at which the master of this worker listens; empty: this is no worker."""
+    order_url: str = setting("")
+    """Address of the Order service, http://HOST:PORT: orders enter by POST /orders; empty: by Kafka. Pipeline only."""
+    order_token_file: str = setting("")
+    """File that holds the token which that service asks for; empty: it asks for none."""
     connect_deadline_s: float = setting(30.0, "s", above=0)
     """How long the broker and the topic are awaited."""
     start_deadline_s: float = setting(120.0, "s", above=0)
@@ -122,7 +127,8 @@ class DriverSettings(Settings):
     def rules(cls) -> tuple[tuple[str, Rule], ...]:
         """Return the base's rules and: addresses that can be used, and what everybody but a worker needs."""
         needed = tuple((name, partial(_needed, name)) for name in ("load_file", "out_dir"))
-        return (*super().rules(), *needed, *((name, partial(_address, name)) for name in ("listen", "master")))
+        addresses = ((name, partial(_address, name)) for name in ("listen", "master"))
+        return (*super().rules(), *needed, *addresses, ("order_url", _web_address))
 
 
 def address(text: str) -> tuple[str, int]:
@@ -142,6 +148,15 @@ def _address(name: str, values: Values) -> str | None:
         return None if not values[name] and name == "master" else (address(values[name]) and None)
     except ValueError as wrong:
         return str(wrong)
+
+
+def _web_address(values: Values) -> str | None:
+    try:
+        parts = urlsplit(values["order_url"])
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        usable = False
+    return None if usable or not values["order_url"] else "must be http://HOST:PORT"
 
 
 def counts_of(trace: Trace, workload: Workload, split: Split) -> IntArray:

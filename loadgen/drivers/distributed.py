@@ -90,7 +90,15 @@ class Follower:
         share = msgspec.json.decode(self._inbox.get(), type=Share)
         connection = replace(self._connection, namespace=share.namespace)
         try:
-            job = Job(share.load, connection, pause=gevent.sleep, settled=self._settled, index=share.index, of=share.of)
+            job = Job(
+                share.load,
+                connection,
+                self._settings,
+                pause=gevent.sleep,
+                settled=self._settled,
+                index=share.index,
+                of=share.of,
+            )
             job.connect(self._settings.connect_deadline_s)
         except (GeneratorError, InvalidSettingsError) as wrong:
             self._say(READY, Ready(made_by=versions(), schedule="", problem=str(wrong)))

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-from confluent_kafka import KafkaError
 from prometheus_client import CollectorRegistry
 
 from contracts.clock import now_us
@@ -14,11 +13,11 @@ from contracts.connection import Connection
 from contracts.topics import qualified
 from loadgen import orders
 from loadgen.drivers.metrics import GeneratorMetrics
-from loadgen.drivers.sender import GeneratorError, Sender
+from loadgen.drivers.sender import Entry, GeneratorError, Sender
 from loadgen.faults import POISON, due_us, struck
 from loadgen.pacing import Pacer
 from loadgen.result import Part, lateness_limit_us
-from loadgen.spec import DriverSettings, LoadSpec
+from loadgen.spec import DriverSettings, LoadSpec, Topology
 
 LEAD_US: Final = 1_000_000
 """Least time from being ready to second 0, where nobody says when that is."""
@@ -31,9 +30,10 @@ class Job:
         self,
         spec: LoadSpec,
         connection: Connection,
+        settings: DriverSettings,
         *,
         pause: Callable[[float], None],
-        settled: Callable[[int, float, KafkaError | None], None],
+        settled: Callable[[int, float, str | None], None],
         index: int = 0,
         of: int = 1,
     ) -> None:
@@ -45,7 +45,11 @@ class Job:
         self._numbers = orders.send_numbers(spec, self.schedule)[index::of]
         self._orders = orders.Orders(connection.namespace, spec.seed, spec.invalid_share)
         topic, self._partitions = orders.input_topic(spec)
-        self._sender = Sender(connection, qualified(connection.namespace, topic), pause=pause, settled=settled)
+        self._sender: Entry = (
+            _by_http(spec, settings, pause, settled)
+            if settings.order_url
+            else Sender(connection, qualified(connection.namespace, topic), pause=pause, settled=settled)
+        )
         self._pacer: Pacer | None = None
 
     def metrics(self) -> CollectorRegistry:
@@ -85,19 +89,36 @@ class Job:
     def part(self, *, interrupted: bool = False, error: str | None = None) -> Part:
         """Return what was done so far."""
         sender, sent = self._sender, self._numbers[: self._sender.produced]
+        wrong = [bool(self._poison[one]) or self._orders.flaw(one) is not None for one in sent.tolist()]
+        rightly = min(sender.refused, sum(wrong))
         return Part(
             produced=sender.produced,
-            acknowledged=sender.acknowledged,
-            failed=sender.failed,
-            invalid_orders=sum(
-                bool(self._poison[number]) or self._orders.flaw(number) is not None
-                for number in np.unique(sent).tolist()
-            ),
+            acknowledged=sender.acknowledged + rightly,
+            failed=sender.failed + sender.refused - rightly,
+            invalid_orders=len(np.unique(sent[np.array(wrong, bool)])),
             cpu_s=time.process_time(),
             interrupted=interrupted,
             first_error=error or sender.first_error,
             lateness=b"" if self._pacer is None else self._pacer.lateness_us.tobytes(),
         )
+
+
+def _by_http(
+    spec: LoadSpec,
+    settings: DriverSettings,
+    pause: Callable[[float], None],
+    settled: Callable[[int, float, str | None], None],
+) -> Entry:
+    """Return the way by the Order service. Raises GeneratorError."""
+    from loadgen.drivers.http_sender import HttpSender  # noqa: PLC0415  gevent only where it is used
+
+    if spec.topology is Topology.PAYMENT_ONLY:
+        raise GeneratorError("TAILPACK_ORDER_URL: a payment-only load has no orders; take one of the pipeline")
+    try:
+        token = Path(settings.order_token_file).read_text().strip() if settings.order_token_file else ""
+    except OSError as unread:
+        raise GeneratorError(f"TAILPACK_ORDER_TOKEN_FILE {settings.order_token_file}: {unread.strerror}") from unread
+    return HttpSender(settings.order_url, token, pause=pause, settled=settled)
 
 
 def await_start(settings: DriverSettings, pause: Callable[[float], None]) -> int:

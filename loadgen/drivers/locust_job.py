@@ -61,7 +61,7 @@ def run(spec: LoadSpec | None, connection: Connection, settings: DriverSettings)
             runner.quit()
         return result
     runner = environment.create_local_runner()
-    job = Job(spec, connection, pause=gevent.sleep, settled=statistics(environment, spec.workload))
+    job = Job(spec, connection, settings, pause=gevent.sleep, settled=statistics(environment, settings))
     with _page(environment, settings), _metrics(settings, job.metrics()):
         runner.start(1, spawn_rate=1)
         result = alone(job, spec, settings, stopped)
@@ -107,16 +107,17 @@ def quiet() -> None:
     gc.set_threshold(100_000, 50, 100)
 
 
-def statistics(environment: Environment, name: str) -> Any:
-    """Return what tells Locust's statistics of each settled event."""
+def statistics(environment: Environment, settings: DriverSettings) -> Any:
+    """Return what tells Locust's statistics of each settled event, under what its response times are."""
+    kind, name = ("POST", "/orders: send to answer") if settings.order_url else ("kafka", "send to acknowledgement")
 
-    def settled(size: int, latency_s: float, error: Any) -> None:
+    def settled(size: int, latency_s: float, error: str | None) -> None:
         environment.events.request.fire(
-            request_type="kafka",
+            request_type=kind,
             name=name,
             response_time=latency_s * 1000,
             response_length=size,
-            exception=None if error is None else RuntimeError(error.str()),
+            exception=None if error is None else RuntimeError(error),
             context={},
         )
 
@@ -129,7 +130,7 @@ def _follow(environment: Environment, connection: Connection, settings: DriverSe
         runner = environment.create_worker_runner(host, port)
     except (RPCError, OSError) as missing:
         raise GeneratorError(f"no load master answers at {settings.master}: {missing}") from missing
-    follower = Follower(runner, connection, settings, statistics(environment, "share"))
+    follower = Follower(runner, connection, settings, statistics(environment, settings))
     following = gevent.spawn(follower.follow)
     gevent.wait([following, stopped], count=1)
     if stopped.is_set():

@@ -35,7 +35,7 @@ def begin(environment: Any, runner: Any, **_: Any) -> None:
         raise SystemExit("\n".join(wrong.problems)) from None
     quiet()
     if spec is None:
-        gevent.spawn(Follower(runner, connection, settings, statistics(environment, "share")).follow)
+        gevent.spawn(Follower(runner, connection, settings, statistics(environment, settings)).follow)
         return
     started = Event()
     environment.events.test_start.add_listener(lambda **_: started.set())
@@ -53,7 +53,7 @@ def _carry_out(
         started.wait()
         result = leader.lead(spawn=False)
     else:
-        job = Job(spec, connection, pause=gevent.sleep, settled=statistics(environment, spec.workload))
+        job = Job(spec, connection, settings, pause=gevent.sleep, settled=statistics(environment, settings))
         started.wait()
         result = alone(job, spec, settings, stopped)
     result.save(Path(settings.out_dir))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from prometheus_client.core import Metric
 
 from contracts.metrics import counter, gauge
-from loadgen.drivers.sender import Sender
+from loadgen.drivers.sender import Entry
 from loadgen.pacing import Pacer
 from loadgen.result import lateness_percentile_us
 
@@ -25,7 +25,7 @@ LIMIT = gauge("tailpack_generator_lateness_limit_seconds", "seconds", "A run who
 class GeneratorMetrics:
     """A collector of prometheus-client. pacer: None before the load begins."""
 
-    def __init__(self, scheduled: int, sender: Sender, pacer: Callable[[], Pacer | None], limit_us: int) -> None:
+    def __init__(self, scheduled: int, sender: Entry, pacer: Callable[[], Pacer | None], limit_us: int) -> None:
         self._scheduled = scheduled
         self._sender = sender
         self._pacer = pacer

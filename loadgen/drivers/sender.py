@@ -5,7 +5,7 @@ librdkafka blocks in C, where gevent cannot switch: nothing here waits inside it
 
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
@@ -32,11 +32,37 @@ class GeneratorError(Exception):
     """The generator cannot begin or go on; the text says what is wrong, where and what to do."""
 
 
+class Entry(Protocol):
+    """A way in: counts are of events; a refused one was looked into and is wrong."""
+
+    produced: int
+    acknowledged: int
+    refused: int
+    failed: int
+    first_error: str | None
+
+    def connect(self, partitions: int, deadline_s: float) -> None:
+        """Wait until it takes events. Raises GeneratorError."""
+        ...
+
+    def send(self, record: Record) -> None:
+        """Begin to send one; does not wait for its acknowledgement."""
+        ...
+
+    def poll(self) -> None:
+        """Take in what was acknowledged; never waits. Raises GeneratorError where nothing can be sent any more."""
+        ...
+
+    def drain(self, deadline_s: float) -> None:
+        """Wait for the acknowledgements that are due; an event without one by the deadline counts as failed."""
+        ...
+
+
 class Sender:
     """Sends records to one topic.
 
     pause: sleeps so many seconds and lets others run.
-    settled: hears of each event's end: bytes of its value, seconds since it was sent, error or None.
+    settled: hears of each event's end: bytes of its value, seconds since it was sent, what is wrong or None.
     """
 
     def __init__(
@@ -45,7 +71,7 @@ class Sender:
         topic: str,
         *,
         pause: Callable[[float], None],
-        settled: Callable[[int, float, KafkaError | None], None],
+        settled: Callable[[int, float, str | None], None],
     ) -> None:
         self._topic = topic
         self._address = connection.bootstrap_servers
@@ -58,6 +84,7 @@ class Sender:
             raise GeneratorError(f"Kafka client for {self._address}: {wrong.args[0].str()}") from wrong
         self.produced = 0
         self.acknowledged = 0
+        self.refused = 0  # Kafka looks into no record
         self.failed = 0
         self.first_error: str | None = None
 
@@ -125,7 +152,7 @@ class Sender:
         else:
             self.failed += 1
             self.first_error = self.first_error or error.str()
-        self._settled(len(message), message.latency() or 0.0, error)
+        self._settled(len(message), message.latency() or 0.0, None if error is None else error.str())
 
     def _on_error(self, error: KafkaError) -> None:
         if error.fatal():

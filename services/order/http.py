@@ -2,6 +2,7 @@
 
 import asyncio
 import hmac
+import re
 import uuid
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -23,6 +24,8 @@ from services.order.status import StatusBoard
 
 MAX_KEY_LENGTH: Final = 200
 ACKNOWLEDGED_WITHIN_S: Final = 5.0
+EARLIEST_US: Final = 60_000_000
+_REQUEST_START: Final = re.compile(r"t=(\d{1,12}(?:\.\d{1,6})?)")
 RECENT: Final = 10_000
 """Placed orders remembered here, until the board knows them from the topic."""
 
@@ -63,7 +66,7 @@ class OrdersApi:
             self._require_board()
             key = request.headers.get("Idempotency-Key")
             order = _order_in(await request.read(), key)
-            await self.place(order)
+            await self.place(order, _intended_us(request.headers.get("X-Request-Start", ""), now_us()))
         except web.HTTPRequestEntityTooLarge:
             return _RefusalError(413, f"an order has at most {MAX_ORDER_BYTES} bytes").response()
         except _RefusalError as refusal:
@@ -72,9 +75,10 @@ class OrdersApi:
         body = {"order_id": order.order_id, "status_url": location}
         return web.json_response(body, status=202, headers={"Location": location})
 
-    async def place(self, order: OrderPlaced) -> None:
+    async def place(self, order: OrderPlaced, intended_us: int) -> None:
         """Return when the broker has the order, at once for one that was placed before.
 
+        intended_us: when its customer sent it, since the epoch: latencies count from then.
         Raises _RefusalError when its id stands for another order, or when the broker does not acknowledge in time: the
         order may arrive yet, and a repeat with the same key is safe.
         """
@@ -85,7 +89,7 @@ class OrdersApi:
             raise _RefusalError(422, "Idempotency-Key: was used for another order; take a new one")
         if known is not None and recent is None:
             return
-        sending = recent[1] if recent else self._begin(order, content)
+        sending = recent[1] if recent else self._begin(order, content, intended_us)
         try:
             await asyncio.wait_for(asyncio.shield(sending), ACKNOWLEDGED_WITHIN_S)
         except TimeoutError:
@@ -103,19 +107,19 @@ class OrdersApi:
             return None
         return None if status.status is Status.REJECTED else status.fingerprint
 
-    def _begin(self, order: OrderPlaced, content: str) -> "asyncio.Task[None]":
-        sending = asyncio.create_task(self._send(order))
+    def _begin(self, order: OrderPlaced, content: str, intended_us: int) -> "asyncio.Task[None]":
+        sending = asyncio.create_task(self._send(order, intended_us))
         self._recent[order.order_id] = (content, sending)
         while len(self._recent) > RECENT:
             self._recent.popitem(last=False)
         return sending
 
-    async def _send(self, order: OrderPlaced) -> None:
+    async def _send(self, order: OrderPlaced, intended_us: int) -> None:
         at = str(now_us()).encode()
         producer = self._service.app.producer
         key = order.order_id.encode()
         with traces.begin("place order"):
-            headers = [(INTENDED_AT_HEADER, at), (PLACED_AT_HEADER, at), *(traces.headers() or ())]
+            headers = [(INTENDED_AT_HEADER, b"%d" % intended_us), (PLACED_AT_HEADER, at), *(traces.headers() or ())]
             await producer.send_and_wait(self._topic, key, encode(order), None, None, headers)
 
     def _require_token(self, request: web.Request) -> None:
@@ -143,6 +147,16 @@ class _RefusalError(Exception):
         """Return it as JSON."""
         headers = {503: {"Retry-After": "1"}, 401: {"WWW-Authenticate": "Bearer"}}.get(self.code)
         return web.json_response({"reasons": self.reasons}, status=self.code, headers=headers)
+
+
+def _intended_us(request_start: str, at_us: int) -> int:
+    """Return when a request was begun, by the header that proxies and load generators set: `t=` and seconds.
+
+    Now, where it says nothing that can be: who may place orders may say this, but not more than a minute of it.
+    """
+    found = _REQUEST_START.fullmatch(request_start)
+    said_us = round(float(found[1]) * 1e6) if found else at_us
+    return said_us if at_us - EARLIEST_US <= said_us <= at_us else at_us
 
 
 def _order_in(body: bytes, key: str | None) -> OrderPlaced:

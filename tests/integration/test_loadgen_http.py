@@ -1,0 +1,123 @@
+"""Orders that enter by POST /orders: each once, with its intended time, however slow the service answers."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from kafka_helpers import create_topics, wait_for
+from services_stack import PARTITIONS, Stack
+
+from contracts.topics import Topic
+from loadgen.faults import struck
+from loadgen.orders import Orders
+from loadgen.result import GeneratorResult
+from loadgen.schedule import Spacing, Split
+from loadgen.spec import LoadSpec, Topology
+from services.common.records import effect_id
+from tailpack.local.ports import free_port
+
+pytestmark = pytest.mark.kafka
+SPEC = LoadSpec(
+    topology=Topology.PIPELINE, workload="smoke", spacing=Spacing.BURST, split=Split.EVEN, seed=1, duration_s=6,
+    partitions=PARTITIONS, latency_target_s=0.5, invalid_share=0.1, faults=("duplicate 0-6 0.2", "poison 2-3 1"),
+)  # fmt: skip
+
+
+@pytest.fixture
+def stack(kafka: str, namespace: str, tmp_path: Path) -> Iterator[Stack]:
+    create_topics(kafka, namespace, PARTITIONS)
+    stack = Stack(kafka, namespace, tmp_path)
+    try:
+        yield stack
+    finally:
+        for process in stack.processes.values():
+            process.send_signal(signal.SIGCONT)
+            process.kill()
+            process.wait(10)
+
+
+def load(stack: Stack, url: str, spec: LoadSpec = SPEC, **more: str) -> "subprocess.Popen[str]":
+    (stack.folder / "load.json").write_bytes(msgspec.json.encode(spec))
+    told = {
+        "BOOTSTRAP_SERVERS": stack.kafka, "NAMESPACE": stack.namespace, "LOAD_FILE": str(stack.folder / "load.json"),
+        "OUT_DIR": str(stack.folder), "ORDER_URL": url, **more,
+    }  # fmt: skip
+    environ = os.environ | {f"TAILPACK_{name}": value for name, value in told.items()}
+    command = [sys.executable, "-m", "loadgen.drivers"]
+    return subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def test_every_order_comes_once_with_its_intended_time_though_the_service_stands_still(stack: Stack) -> None:
+    stack.start("order")
+    running = load(stack, f"http://127.0.0.1:{stack.ports['order']}")
+    wait_for(lambda: len(stack.requests()) > 5, "the load has begun", deadline_s=60)
+    order = stack.processes["order"]
+    order.send_signal(signal.SIGSTOP)
+    with pytest.raises(subprocess.TimeoutExpired):
+        running.wait(2.5)
+    order.send_signal(signal.SIGCONT)
+    said = running.communicate(timeout=90)[0]
+    assert running.returncode == 0, said
+
+    result, schedule, orders = (
+        GeneratorResult.load(stack.folder),
+        SPEC.schedule(),
+        Orders(stack.namespace, SPEC.seed, 0.1),
+    )
+    poison = struck(SPEC.faults, "poison", schedule.offset_us, SPEC.seed)
+    wrong = {one for one in range(len(schedule)) if poison[one] or orders.flaw(one) is not None}
+    assert (result.acknowledged, result.failed) == (result.scheduled, 0)
+    assert result.invalid_orders == len(wrong) > 1
+    assert result.repeated > 5
+
+    wait_for(lambda: len(stack.requests()) == len(schedule) - len(wrong), "all that are right", deadline_s=30)
+    found = {request.order_id: request.timeline for request in stack.requests()}
+    due = {
+        effect_id(orders.order_id(one), "idempotency-key"): result.started_us + int(schedule.offset_us[one])
+        for one in set(range(len(schedule))) - wrong
+    }
+    assert {one: timeline.intended_us for one, timeline in found.items()} == due
+    held_up = max(timeline.placed_us - timeline.intended_us for timeline in found.values())
+    assert held_up > 1_000_000, "what waited for the service counts from when it was due"
+
+
+@pytest.mark.parametrize(
+    ("url", "spec", "more", "said"),
+    [
+        ("http://127.0.0.1:{port}", SPEC, {}, "no Order service takes orders at http://127.0.0.1:{port}"),
+        ("nowhere", SPEC, {}, "must be http://HOST:PORT"),
+        (
+            "http://127.0.0.1:{port}",
+            msgspec.structs.replace(SPEC, topology=Topology.PAYMENT_ONLY, faults=(), invalid_share=0.0),
+            {},
+            "TAILPACK_ORDER_URL: a payment-only load has no orders",
+        ),
+        ("http://127.0.0.1:{port}", SPEC, {"ORDER_TOKEN_FILE": "/nowhere"}, "TAILPACK_ORDER_TOKEN_FILE /nowhere:"),
+    ],
+)
+def test_what_cannot_begin_is_one_line(stack: Stack, url: str, spec: LoadSpec, more: dict[str, str], said: str) -> None:
+    port = free_port()
+    running = load(stack, url.format(port=port), spec, CONNECT_DEADLINE_S="2", **more)
+    told = running.communicate(timeout=60)[0]
+    assert running.returncode == (2 if url == "nowhere" else 1)
+    assert said.format(port=port) in told
+    assert "Traceback" not in told
+
+
+def test_a_service_that_asks_for_a_token_gets_it(stack: Stack) -> None:
+    token = stack.folder / "token"
+    token.write_text("a-token-of-twenty-letters")
+    stack.of_service["order"] = {"API_TOKEN_FILE": str(token)}
+    stack.start("order")
+    url = f"http://127.0.0.1:{stack.ports['order']}"
+    refused = load(stack, url, CONNECT_DEADLINE_S="5")
+    assert "tell TAILPACK_ORDER_TOKEN_FILE" in refused.communicate(timeout=60)[0]
+    running = load(stack, url, msgspec.structs.replace(SPEC, duration_s=1, faults=()), ORDER_TOKEN_FILE=str(token))
+    said = running.communicate(timeout=60)[0]
+    assert running.returncode == 0, said
+    assert len(stack.records(Topic.ORDERS_PLACED, dict)) > 5

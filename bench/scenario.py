@@ -307,6 +307,11 @@ _LOAD_KEYS: Final = {
 """Field of LoadSpec → where it stands in a scenario, for the fields that its rules read."""
 
 
+def _orders_have_a_service(values: Values) -> str | None:
+    alone = values["topology"] == "payment-only" and values["load.entry"] == "http"
+    return "payment-only has no Order service; take a scenario of the pipeline" if alone else None
+
+
 def _contradictions(values: Values) -> list[tuple[str, str]]:
     """Return (dotted key, sentence) for each contradiction. A rule that lacks a value is left out."""
     load = {field: values[key] for field, key in _LOAD_KEYS.items() if key in values}
@@ -380,6 +385,7 @@ def _told_upstream(values: Values) -> str | None:
 
 _RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("load.grouping", _order_is_kept),
+    ("load.entry", _orders_have_a_service),
     ("payment.runtime", _policy_sees_lag),
     ("autoscaler.absence_grace_s", _grace_is_ours),
     ("autoscaler.policy", _known_policy),

@@ -58,6 +58,8 @@ class Load(Bursts):
     """Of the customers: exponent of Zipf's law; 0: all alike."""
     faults: tuple[str, ...] = setting(())
     """`burst 120-121 10`: ten times the events of second 120; `hot-key 60-90 0.5`: one customer brings half of them."""
+    entry: Literal["kafka", "http"] = setting("kafka")
+    """How events enter live: as records, or by POST /orders of the Order service. Pipeline only."""
     invalid_share: float = setting(0.0, "share", least=0, most=1)
     """Share of orders that Order must refuse. Pipeline only."""
 

@@ -19,6 +19,7 @@ from bench.scenario import Scenario
 from contracts.connection import Connection
 from contracts.validation import as_environment
 from loadgen.spec import LoadSpec, Topology
+from tailpack.errors import TailpackError
 from tailpack.local.ports import free_port
 from tailpack.local.processes import STOP_DEADLINE_S, Child
 
@@ -68,6 +69,7 @@ class Stack:
         load_file = self.folder / "load.json"
         load_file.write_bytes(msgspec.json.encode(spec))
         listen = f"127.0.0.1:{free_port()}"
+        by = {"ORDER_URL": self._order_url()} if self.scenario.load.entry == "http" else {}
         self.load = self._start(
             "locust",
             "loadgen.drivers",
@@ -78,10 +80,18 @@ class Stack:
                 "WEB_PORT": "" if web_port is None else str(web_port),
                 "WORKERS": str(load_workers),
                 "LISTEN": listen,
+                **by,
             },
         )
         for number in range(1, load_workers + 1):
-            self.senders.append(self._start(f"locust-{number}", "loadgen.drivers", {"MASTER": listen}))
+            self.senders.append(self._start(f"locust-{number}", "loadgen.drivers", {"MASTER": listen, **by}))
+
+    def _order_url(self) -> str:
+        """Return where orders are placed: at our own Order, or where the environment says."""
+        elsewhere = self.environ.get("TAILPACK_ORDER_URL", "")
+        if "order" not in self.ports and not elsewhere:
+            raise TailpackError("load.entry = 'http': Order runs elsewhere; tell TAILPACK_ORDER_URL")
+        return f"http://127.0.0.1:{self.ports['order']}" if "order" in self.ports else elsewhere
 
     def start_services(self) -> None:
         """Start every service of the topology, and the autoscaler, which starts the replicas."""

@@ -81,7 +81,7 @@ def test_five_mistakes_are_five_problems_each_with_file_and_key(tmp_path: Path) 
     problems = problems_of(write(tmp_path, text))
     assert problems == [
         "own.toml: load.speed: unknown; known are burst_period_s, burst_phase_s, "
-        "burst_jitter_s, burst_drift_s, workload, trace, spacing, split, grouping, key_skew, faults, "
+        "burst_jitter_s, burst_drift_s, workload, trace, spacing, split, grouping, key_skew, faults, entry, "
         "invalid_share",
         "own.toml: load.spacing = 'bursts': unknown; did you mean burst? Known are burst, smooth, poisson",
         "own.toml: payment.partitions = 'five': Expected `int`, got `str`",

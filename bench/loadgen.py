@@ -64,7 +64,7 @@ def measure(connection: Connection, folder: Path, *, quick: bool, announce: Call
         lateness_p99_s=(even.lateness_p99_us or 0) / 1e6,
         bursts_within_2ms=bursts.within_2ms or 0.0,
         max_rate_per_s=round(flood_per_s),
-        on_time_per_s=next((int(rate) for rate in held if loads.send(int(rate), seconds, Spacing.SMOOTH).on_time), 0),
+        on_time_per_s=next((int(rate) for rate in held if loads.send(int(rate), seconds, Spacing.SMOOTH).valid), 0),
     )
 
 

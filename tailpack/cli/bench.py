@@ -399,7 +399,9 @@ def _live_chain(trace: Path | None, as_json: bool) -> None:
             except ChainError as wrong:
                 raise TailpackError(str(wrong)) from wrong
         if not sent.valid:
-            Console(stderr=True).print("the load generator was late: this live run proves nothing", highlight=False)
+            Console(stderr=True).print(
+                "the load was late or not whole (generator.json): this live run proves nothing", highlight=False
+            )
         found["live"].append(result)
         found["simulated"].append(run_chain(scenario, sent_by(scenario, played))[2])
     if as_json:

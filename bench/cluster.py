@@ -10,7 +10,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -33,6 +33,8 @@ OVER_S: Final = 900.0
 """Beyond the scenario's length: start, drain and report."""
 POLL_S: Final = 1.0
 ASK_S: Final = 60.0
+NO_CONFIG: Final = "localhost:8080"
+"""Where kubectl goes by itself if nothing tells it of a cluster."""
 
 
 class ClusterError(Exception):
@@ -66,6 +68,8 @@ class Cluster:
             raise ClusterError(f"the cluster does not answer within {ASK_S:.0f} s: kubectl {words[0]}") from silent
         if done.returncode:
             said = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+            if NO_CONFIG in said:
+                raise ClusterError(f"no kubeconfig leads to a cluster ({kubeconfig()}): set KUBECONFIG")
             raise ClusterError(f"kubectl {words[0]}: {said or 'failed'} (kubeconfig {kubeconfig()})")
         return bytes(done.stdout)
 
@@ -131,12 +135,26 @@ class Namespace:
 
 @contextmanager
 def namespace(cluster: Cluster) -> Iterator[Namespace]:
-    """Yield a fresh one; it is deleted with all that is in it."""
+    """Yield a fresh one; it is deleted with all that is in it. Raises ClusterError, also where none answers."""
+    cluster.kubectl("version", "--request-timeout=10s")  # whatever is in the way is told before anything is made
     made = Namespace(cluster, f"tailpack-{uuid.uuid4().hex[:8]}")
+
+    def delete() -> None:
+        cluster.kubectl("delete", "namespace", made.name, "--wait=false", "--ignore-not-found")
+
     try:
         yield made
-    finally:
-        cluster.kubectl("delete", "namespace", made.name, "--wait=false", "--ignore-not-found")
+    except ClusterError as first:
+        try:
+            delete()
+        except ClusterError as second:
+            raise ClusterError(f"{first}; and namespace {made.name} could not be deleted: {second}") from first
+        raise
+    except BaseException:
+        with suppress(ClusterError):
+            delete()
+        raise
+    delete()
 
 
 def startup_there(cluster: Cluster, announce: Callable[[str], None]) -> Startup:

@@ -285,9 +285,9 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     cost: Cost | None = None
     integrity: Integrity | None = None
     rebalances: Rebalances | None = None
-    starts: Starts | None = None
-    """None: no replica was seen to become ready."""
     """Null where nothing is known of plans, or partitions have no owner (share groups)."""
+    starts: Starts | None = None
+    """Null where no replica was seen to become ready."""
     otherwise: tuple[Otherwise, ...] | None = None
     """Null where this run's events were not replayed."""
     provenance: Provenance

@@ -66,6 +66,7 @@ def startup(
 ) -> None:
     """Time each step of a (second) start, from the command to the report of a short run; or the start of a replica."""
     if launcher:
+        known(launcher, ("processes", "docker", "kubernetes"), what="launcher")
         return _startup_of_replicas(launcher, context, image, as_json)
     from tailpack.measured_runs import run_scenario, startup_rows  # noqa: PLC0415
 

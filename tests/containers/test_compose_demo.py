@@ -52,6 +52,13 @@ def test_two_commands_end_in_a_report_that_finds_every_order_done_once_and_in_ti
     try:
         done = compose(project, *files, "run", "--rm", "report", capture_output=True, timeout=RUN_S)
         logs = compose(project, *files, "logs", "--no-color", capture_output=True, timeout=60).stdout
+        if files:
+            proxy = "import socket; socket.create_connection(('engine', 2375), 5)"
+            reached = [
+                compose(project, *files, "exec", "-T", one, "python", "-c", proxy, capture_output=True, timeout=60)
+                for one in ("autoscaler", "order")
+            ]
+            assert [one.returncode for one in reached] == [0, 1], "only the autoscaler reaches the proxy"
     finally:
         compose(project, *files, "down", "--timeout", "20", timeout=120)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}\n{logs[-20_000:]}"

@@ -36,15 +36,16 @@ LONGEST_PAUSE_S: Final = 5.0
 class KubernetesLauncher:
     """Names pods of the Deployment, and keeps their number right.
 
-    may_act: asked before each change whether we still lead. by_plan: the count is told in `wanted`; others bring it.
+    why_not: asked before each change why we may not act, as we do not lead; empty: we may. by_plan: the count is told
+    in `wanted`; others bring it.
     Raises LauncherError: there is no such Deployment.
     """
 
-    def __init__(self, api: Api, may_act: Callable[[], bool] = lambda: True, *, by_plan: bool = False) -> None:
+    def __init__(self, api: Api, why_not: Callable[[], str] = str, *, by_plan: bool = False) -> None:
         self.wanted = 0
         self._by_plan = by_plan
         self._api = api
-        self._may_act = may_act
+        self._why_not = why_not
         self._lock = threading.Condition(threading.RLock())
         self._pods: dict[str, Pod] = {}
         self._wanted: dict[str, PodInstance] = {}
@@ -55,7 +56,7 @@ class KubernetesLauncher:
         """Until then pods whose names nobody asked for are an earlier autoscaler's, and stay."""
         self._changed = False
         self._closed = threading.Event()
-        self._troubles = {"watch": "", "act": "", "pods": ""}
+        self._troubles = {"lead": "", "watch": "", "act": "", "pods": ""}
         self._asked_for, self._read_s = 0, 0.0
         self._read()
         self._version = self._list()
@@ -206,7 +207,8 @@ class KubernetesLauncher:
 
     def _step(self) -> None:
         """Make what is more like what shall be. Raises ApiError."""
-        if not self._adopted or not self._may_act():
+        self._troubles["lead"] = self._why_not()
+        if not self._adopted or self._troubles["lead"]:
             return
         if steady_s() - self._read_s > READ_AGAIN_S:
             self._read()

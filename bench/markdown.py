@@ -13,6 +13,7 @@ from bench.results import (
     Kept,
     LiveRow,
     LiveScaleRow,
+    LoadgenRow,
     Origin,
     ProcessRow,
     ServiceRateRow,
@@ -127,8 +128,15 @@ SIMULATOR: Final[Columns] = {
     "its policy, s": lambda row: f"{row.policy_s:.2f}",
     "peak, MB": lambda row: known(row.peak_mb, 1, ",.0f"),
 }
-
-
+LOADGEN: Final[Columns] = {
+    "by, processes": lambda row: f"{row.entry}, {row.workers}",
+    "events/s, evenly": lambda row: f"{row.rate_per_s}",
+    "within 2 ms": lambda row: share(row.within_2ms),
+    "p99 late, ms": lambda row: f"{1e3 * row.lateness_p99_s:.1f}",
+    "at once: within 2 ms": lambda row: share(row.bursts_within_2ms),
+    "sustained, events/s": lambda row: f"{row.max_rate_per_s:,} for {row.sustained_s:.0f} s",
+    "on time, events/s": lambda row: f"{row.on_time_per_s:,}",
+}
 LIVE_SCALE: Final[Columns] = {
     "members × partitions": lambda row: f"{row.members:,} × {row.partitions:,}" + (" (invalid)" if row.problem else ""),
     "first plan, s": lambda row: known(row.first_plan_s, 1, ".1f"),
@@ -213,6 +221,7 @@ MEASURED_TABLES: Final[dict[str, Callable[[], str]]] = {
     "startup": partial(committed, "startup", StartupRow, STARTUP),
     "spark": partial(committed, "spark", SparkRow, SPARK),
     "live-scale": partial(committed, "live-scale", LiveScaleRow, LIVE_SCALE),
+    "loadgen": partial(committed, "loadgen", LoadgenRow, LOADGEN),
     "simulator": partial(committed, "simulator", SpeedRow, SIMULATOR),
 }
 

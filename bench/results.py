@@ -168,6 +168,29 @@ class SpeedRow(msgspec.Struct, frozen=True, kw_only=True):
     """Of a whole run: the most memory that the process ever held, Python and the compiler included."""
 
 
+class LoadgenRow(msgspec.Struct, frozen=True, kw_only=True):
+    """The load generator on this machine, with an idempotent producer and one broker, or by HTTP to one Order."""
+
+    entry: str
+    """kafka or http."""
+    workers: int
+    """Processes that send; several have a master beside them."""
+    rate_per_s: int
+    """At which they were punctual, …"""
+    within_2ms: float
+    """… this share of events, evenly spaced, within 2 ms of the intended time, …"""
+    lateness_p99_s: float
+    """… and all but 1 % within this."""
+    bursts_within_2ms: float
+    """The same share where all events of a second are due at once: the last ones wait for those before."""
+    max_rate_per_s: int
+    """Events/s made, sent and acknowledged while all are overdue: nothing is made ready beforehand."""
+    sustained_s: float
+    """So long."""
+    on_time_per_s: int
+    """The highest rate tried that was held, evenly spaced: p99 lateness within 5 % of 0.5 s. 0: none was."""
+
+
 class LiveScaleRow(msgspec.Struct, frozen=True, kw_only=True):
     """One size of group: a controller and its members against one broker. Null: it did not come so far."""
 

@@ -21,6 +21,7 @@ from locust.runners import MasterRunner, WorkerRunner
 from contracts.connection import Connection
 from contracts.validation import InvalidSettingsError
 from loadgen.drivers.job import Job, await_start
+from loadgen.drivers.pausing import pause
 from loadgen.drivers.sender import GeneratorError
 from loadgen.orders import send_numbers
 from loadgen.result import READY_FILE, GeneratorResult, Part
@@ -94,7 +95,7 @@ class Follower:
                 share.load,
                 connection,
                 self._settings,
-                pause=gevent.sleep,
+                pause=pause,
                 settled=self._settled,
                 index=share.index,
                 of=share.of,

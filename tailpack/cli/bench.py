@@ -1,20 +1,24 @@
 """`tailpack bench`: measure this machine, and keep the figures that docs/results.md shows."""
 
 import dataclasses
+import os
 import tempfile
-from collections.abc import Iterable
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from itertools import product
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import psutil
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from bench import markdown, results
+from contracts.connection import Connection
 from contracts.topics import ScaledGroup
-from contracts.validation import InvalidSettingsError
+from contracts.validation import InvalidSettingsError, as_environment
 from report.wording import minutes, share
 from tailpack.cli.cluster import IMAGE, Context, Image
 from tailpack.cli.options import (
@@ -227,31 +231,67 @@ def live_scale(
 
 def loadgen(
     *,
-    quick: Annotated[bool, typer.Option("--quick", help="Seconds for each load, not a minute: within 50 s.")] = False,
+    workers: Annotated[
+        str, typer.Option(help="Processes that share a load, separated by commas.  [default: 1,2; --quick: 1]")
+    ] = "",
+    entries: Annotated[
+        str,
+        typer.Option(
+            help="kafka, and http: through an Order on the same cores.  [default: kafka,http; --quick: kafka]"
+        ),
+    ] = "",
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Seconds for each load, not half a minute: within 50 s.")
+    ] = False,
     as_json: AsJson = False,
+    into: IntoDocs = None,
 ) -> None:
-    """How punctual the load generator is, and what one process of it sends on time, to a broker of its own."""
-    from bench.loadgen import GeneratorError, measure  # noqa: PLC0415
+    """How punctual the load generator is, and what it sends sustained and on time, to a broker of its own."""
+    from bench.loadgen import ENTRIES, PARTITIONS, GeneratorError, Place, measure  # noqa: PLC0415
+    from tailpack.local.ports import free_port  # noqa: PLC0415
     from tailpack.local.topics import own_kafka  # noqa: PLC0415
 
+    ways = several(entries or ("kafka" if quick else "kafka,http"), ENTRIES, what="entry")
+    counts = several(workers or ("1" if quick else "1,2"), map(str, range(1, 101)), what="number of workers")
+    rows: list[results.LoadgenRow] = []
     try:
         with (
             progress("load generator") as tell,
-            own_kafka("loadgen", 5) as connection,
+            own_kafka("loadgen", PARTITIONS) as connection,
             tempfile.TemporaryDirectory() as folder,
+            _order(connection, Path(folder), PARTITIONS) if "http" in ways else nullcontext("") as order_url,
         ):
-            found = measure(connection, Path(folder), quick=quick, announce=lambda said: tell(said=said))
+            for number, (way, count) in enumerate(product(ways, counts)):
+                own = Path(folder, f"load-{number}")
+                own.mkdir()
+                place = Place(connection, order_url, f"127.0.0.1:{free_port()}", own)
+                rows.append(measure(place, way, int(count), quick=quick, announce=lambda said: tell(said=said)))
     except GeneratorError as wrong:
         raise TailpackError(str(wrong)) from wrong
+    if into:
+        results.keep("loadgen", rows, origin(), into, lambda row: (ENTRIES.index(row.entry), row.workers))
     if as_json:
-        print_json(found)
-        return
-    said = (
-        f"{found.rate_per_s} events/s: {share(found.within_2ms)} within 2 ms, p99 {1000 * found.lateness_p99_s:.1f} ms "
-        f"late; in bursts {share(found.bursts_within_2ms)}. One process: {found.max_rate_per_s:,} events/s, "
-        f"{found.on_time_per_s:,} on time"
-    )
-    Console().print(said, highlight=False, soft_wrap=True)
+        print_json(msgspec.to_builtins(rows[0]) | {"rows": rows})
+    else:
+        _print(markdown.LOADGEN, rows)
+
+
+@contextmanager
+def _order(connection: Connection, folder: Path, partitions: int) -> Iterator[str]:
+    """Run an Order service; yield its address. Who sends to it waits until it answers."""
+    from tailpack.local.ports import free_port  # noqa: PLC0415
+    from tailpack.local.processes import Child  # noqa: PLC0415
+
+    port = free_port()
+    settings = {"HTTP_PORT": port, "DATA_DIR": folder / "order", "PAYMENT_PARTITIONS": partitions, "DEMO": "true"}
+    environ = os.environ | as_environment(connection) | {f"TAILPACK_{key}": str(one) for key, one in settings.items()}
+    order = Child("order", "services.order", environ, folder / "order.log")
+    order.start()
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        order.terminate()
+        order.wait()
 
 
 def targets(

@@ -10,7 +10,7 @@ import msgspec
 
 from autoscaler.policies.registry import make_policy, policy_factory
 from autoscaler.policies.settings import Guards, Scaling
-from bench.sections import OPTIONS, SECTIONS, STAGES, Chain, Heading, Load, Payment, Simulation, Stage
+from bench.sections import OPTIONS, SECTIONS, STAGES, WORLDS_ONLY, Chain, Heading, Load, Payment, Simulation, Stage
 from contracts.delivery import RUNTIMES, Delivery
 from contracts.events import splits_keys
 from contracts.settings import Rule, Settings, Values, contradictions, picked, told, unknown
@@ -135,6 +135,15 @@ class Scenario(Heading):
         """Return what live processes cannot be told."""
         if self.stages:
             return [(STAGES, "can only be simulated; live, each group has an autoscaler of its own")]
+        plain = {one.name: one.default for one in fields(Simulation)}
+        other = [name for name in WORLDS_ONLY if getattr(self.simulation, name) != plain[name]]
+        if self.simulation.startup_s == "gke":
+            other.append("startup_s")
+        if other:
+            them = ", ".join(_dotted(SIMULATION, name) for name in other)
+            return [
+                (them, "only simulated (tailpack simulate); live, replicas and what is seen of them are as they are")
+            ]
         try:
             make_policy(self.autoscaler.policy, options=self.policy)
         except ValueError as wrong:

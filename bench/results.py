@@ -96,6 +96,8 @@ class LiveRow(msgspec.Struct, frozen=True, kw_only=True):
     """Its own events, with its own times (`tailpack replay`)."""
     forecast: SimulatedSide | None = None
     """The scenario, with the times of the run before it (`tailpack simulate --times`)."""
+    load_workers: int = 0
+    """Processes that shared the load; 0: one sent it all."""
 
 
 class DeliveryRow(LiveRow, frozen=True, kw_only=True):

@@ -5,6 +5,7 @@ import os
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Annotated
@@ -25,6 +26,7 @@ from tailpack.cli.options import (
     AsJson,
     Into,
     IntoDocs,
+    LoadWorkers,
     Out,
     Processes,
     Seeds,
@@ -128,6 +130,7 @@ def live(
         Path | None,
         typer.Option(metavar="RUN_DIR", help="A run of before, from whose times each is forecast: simulate --times."),
     ] = None,
+    load_workers: LoadWorkers = 0,
     out: Out = Path("out"),
     into: Into = results.FOLDER,
 ) -> None:
@@ -137,12 +140,14 @@ def live(
     unless it was invalid: the same command goes on where it was interrupted.
     """
     from bench.scenario import scenario_names  # noqa: PLC0415
-    from tailpack.measured_runs import run_all, run_live, shuffled  # noqa: PLC0415
+    from tailpack.measured_runs import run_all, run_live, run_scenario, shuffled  # noqa: PLC0415
 
     worlds = several(scenarios, scenario_names(), what="scenario")
     playing = several_policies(policies)
     questions = shuffled(worlds, playing, runs, order)
-    run_all(questions, into, lambda question: run_live(question, out, times=times), Console().rule)
+    run = partial(run_scenario, load_workers=load_workers)
+    answer = partial(run_live, out=out, run=run, times=times, load_workers=load_workers)
+    run_all(questions, into, answer, Console().rule, load_workers=load_workers)
 
 
 def report(

@@ -14,6 +14,9 @@ import msgspec
 import pytest
 from kafka_helpers import create_topics, read_all, wait_for
 
+from bench.scenario import load_scenario
+from contracts.clock import now_us
+from contracts.connection import Connection
 from contracts.events import PaymentRequested
 from contracts.topics import Topic
 from loadgen.orders import Orders
@@ -21,6 +24,7 @@ from loadgen.result import READY_FILE, GeneratorResult
 from loadgen.schedule import Spacing, Split
 from loadgen.spec import LoadSpec, Topology
 from tailpack.local.ports import free_port
+from tailpack.local.stack import Stack
 
 pytestmark = pytest.mark.kafka
 # W is long, so that a busy machine makes no load invalid.
@@ -105,6 +109,25 @@ def test_two_workers_send_every_event_once(kafka: str, namespace: str, tmp_path:
     assert (result.workers, result.failed, result.first_error, result.interrupted) == (2, 0, None, False)
     assert result.complete
     assert result.valid
+    check_every_event(kafka, namespace)
+
+
+def test_a_run_with_load_workers_starts_them_and_stops_them(kafka: str, namespace: str, tmp_path: Path) -> None:
+    create_topics(kafka, namespace, SPEC.partitions)
+    scenario = load_scenario("smoke", {"topology": "payment-only", "partitions": SPEC.partitions})
+    stack = Stack(scenario, Connection(bootstrap_servers=kafka, namespace=namespace), tmp_path)
+    try:
+        stack.start(SPEC, load_workers=2, only_load=True)
+        wait_for((tmp_path / READY_FILE).exists, "all are ready", deadline_s=60)
+        stack.start_file.write_text(str(now_us() + 1_000_000))
+        ended = [stack.load, *stack.senders]
+        wait_for(lambda: all(one.exit_status is not None for one in ended), "the load is sent", deadline_s=60)
+    finally:
+        stack.stop()
+    assert [one.exit_status for one in ended] == [0, 0, 0]
+    assert stack.processes() == {}
+    result = GeneratorResult.load(tmp_path)
+    assert (result.workers, result.complete, result.valid) == (2, True, True)
     check_every_event(kafka, namespace)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from own_service import Reader
 from pods import ROOT, Deployed, kubectl
 
 IMAGES = (os.environ.get("TAILPACK_IMAGE", "tailpack:0.1.0"), "apache/kafka:4.3.1")
@@ -51,6 +52,17 @@ def report_image(kubernetes: str) -> str:
             _built("report", image)
         _said([str(tools / "cluster"), "load", image])
     return image
+
+
+@pytest.fixture(scope="session")
+def greeter_image(kubernetes: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The image of docs/own-service.md, which the cluster has."""
+    if (tools := _tools()) is None:
+        pytest.skip(f"nothing loads images into the cluster; {HOW}")
+    reader = Reader(tmp_path_factory.mktemp("image"), "", "As containers", **{"tailpack:0.1.0": kubernetes})
+    built = reader.type(reader.differs[0])
+    assert built.returncode == 0, built.stderr
+    _said([str(tools / "cluster"), "load", "greeter:1"])
 
 
 @pytest.fixture(scope="module")

@@ -12,13 +12,13 @@ from autoscaler.policies.registry import make_policy, policy_factory
 from autoscaler.policies.settings import Guards, Scaling
 from bench.sections import OPTIONS, SECTIONS, STAGES, WORLDS_ONLY, Chain, Heading, Load, Payment, Simulation, Stage
 from contracts.delivery import RUNTIMES, Delivery
-from contracts.events import splits_keys
+from contracts.events import Grouping, splits_keys
 from contracts.settings import Rule, Settings, Values, contradictions, picked, told, unknown
 from contracts.target import Target
 from contracts.validation import InvalidSettingsError, parse, well_formed
 from loadgen.event_trace import EventTrace
 from loadgen.schedule import EACH_SECOND, Bursts, Spacing, Split
-from loadgen.spec import RULES, LoadSpec
+from loadgen.spec import RULES, LoadSpec, wrong_with
 from loadgen.trace import Trace
 from loadgen.workloads import WORKLOADS
 
@@ -68,8 +68,11 @@ class Scenario(Heading):
 
         Partitions and split stay as they are, so that a workload with a table of its own spreads the trace's events as
         its own. A trace that states partitions sets both itself; one of single events their times, too.
-        Raises InvalidSettingsError where more replicas are asked for than it has partitions.
+        Raises InvalidSettingsError where more replicas are asked for than it has partitions, for faults that it cannot
+        have, and for a grouping that would ignore its table.
         """
+        if wrong := wrong_with(trace, self.load.split, self.load.grouping, self.load.faults):
+            raise InvalidSettingsError([f"{trace.name}: load.{field}: {said}" for field, said in wrong])
         scenario = replace(self, duration_s=trace.duration_s)
         if (partitions := trace.partitions) is None:
             return scenario
@@ -82,8 +85,9 @@ class Scenario(Heading):
         if problems:
             raise InvalidSettingsError(problems)
         load = replace(self.load, split=Split.TABLE)
-        if isinstance(trace, EventTrace):
-            load = replace(load, spacing=Spacing.SMOOTH, **picked(EACH_SECOND, Bursts))
+        if isinstance(trace, EventTrace):  # a grouping may choose anew for events that have keys of their own
+            split = Split.TABLE if load.grouping is Grouping.EXPLICIT else Split.EVEN
+            load = replace(load, split=split, spacing=Spacing.SMOOTH, **picked(EACH_SECOND, Bursts))
         return replace(
             scenario,
             load=load,

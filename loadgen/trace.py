@@ -15,7 +15,7 @@ from loadgen.shapes import IntArray
 MOST_EVENTS: Final = 10_000_000
 """In one second of one column; more is taken for a mistake."""
 NAMED_PROBLEMS: Final = 5
-FORM: Final = "second,events or second,p0,p1,… or at_s,partition"
+FORM: Final = "second,events or second,p0,p1,… or at_s,partition or at_s,key"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -64,6 +64,9 @@ class GeneratorResult(msgspec.Struct, frozen=True, kw_only=True):
     """Processor time of the generator's processes, without a master's."""
     workers: int = 0
     """Processes among which the schedule was split; 0: it was not."""
+    clock_offset_us: int | None = None
+    """By how much the clock of the worker that is furthest from its master was ahead or behind, before the start, as
+    nearly as a round trip tells; None without workers."""
     first_error: str | None = None
     """First reason why an event failed or the run ended early."""
 
@@ -79,6 +82,7 @@ class GeneratorResult(msgspec.Struct, frozen=True, kw_only=True):
         error: str | None = None,
         interrupted: bool = False,
         workers: int = 0,
+        clock_offset_us: int | None = None,
     ) -> "GeneratorResult":
         """Return what all parts together come to, now.
 
@@ -108,6 +112,7 @@ class GeneratorResult(msgspec.Struct, frozen=True, kw_only=True):
             valid=on_time and acknowledged == scheduled and first_error is None,
             cpu_s=round(sum(one.cpu_s for one in parts), 3),
             workers=workers,
+            clock_offset_us=clock_offset_us,
             first_error=first_error,
         )
 

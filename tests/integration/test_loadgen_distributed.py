@@ -34,10 +34,12 @@ SPEC = LoadSpec(
 )  # fmt: skip
 EVENTS = 5 * 10 + 60
 LOCUSTFILE = Path(__file__).parents[2] / "loadgen" / "drivers" / "locustfile.py"
-ANOTHER_VERSION = (
-    "import sys, loadgen.drivers.distributed as d; d.versions = lambda: 'tailpack 9';"
-    "from loadgen.drivers.__main__ import main; sys.exit(main())"
+CHANGED = (
+    "import sys, loadgen.drivers.distributed as d; {}; from loadgen.drivers.__main__ import main; sys.exit(main())"
 )
+ANOTHER_VERSION = CHANGED.format("d.versions = lambda: 'tailpack 9'")
+CLOCK_AHEAD = CHANGED.format("ours = d.now_us; d.now_us = lambda: ours() + 50_000")
+NEVER_DONE = CHANGED.format("say = d.Follower._say; d.Follower._say = lambda s, k, w: k == d.DONE or say(s, k, w)")
 
 
 class Load:
@@ -107,6 +109,7 @@ def test_two_workers_send_every_event_once(kafka: str, namespace: str, tmp_path:
     result = load.result()
     assert (result.scheduled, result.produced, result.acknowledged) == (EVENTS,) * 3
     assert (result.workers, result.failed, result.first_error, result.interrupted) == (2, 0, None, False)
+    assert result.clock_offset_us is not None
     assert result.complete
     assert result.valid
     check_every_event(kafka, namespace)
@@ -165,6 +168,31 @@ def test_a_worker_that_dies_is_named_and_makes_the_load_invalid(kafka: str, name
     assert not result.valid, "what was sent was on time, but it was not all"
     assert result.lateness_p99_us is not None
     assert result.acknowledged == result.produced <= EVENTS // 2
+
+
+def test_a_worker_that_never_says_what_it_did_is_not_awaited_for_ever(
+    kafka: str, namespace: str, tmp_path: Path
+) -> None:
+    with a_load(tmp_path, kafka, namespace) as load:
+        master = load.master(2, DRAIN_DEADLINE_S="0.5")
+        load.worker()
+        load.worker("-c", NEVER_DONE)
+        assert master.wait(90) == 1, load.said(master)
+    result = load.result()
+    assert "has said nothing of its share for 5.5 s after the last event: the run is invalid" in result.first_error
+    assert (result.acknowledged, result.valid) == (EVENTS // 2, False)
+
+
+def test_a_clock_apart_from_the_masters_is_refused_and_one_that_agrees_is_told(
+    kafka: str, namespace: str, tmp_path: Path
+) -> None:
+    with a_load(tmp_path, kafka, namespace) as load:
+        master = load.master(2)
+        load.worker()
+        load.worker("-c", CLOCK_AHEAD)
+        assert master.wait(60) == 1
+        assert "ms ahead of this master's, at most 2 ms are allowed" in load.result().first_error
+    assert read_all(kafka, namespace, Topic.PAYMENTS_REQUESTED) == []
 
 
 def test_a_signal_ends_master_and_workers_and_keeps_what_was_sent(

@@ -196,7 +196,8 @@ class Integrity(msgspec.Struct, frozen=True, kw_only=True):
     duplicates: int | None
     order_violations_partition: int | None
     order_violations_key: int | None
-    """Among events of one customer in one partition; null where customers are not known."""
+    """Events done before an earlier one of the same customer, in whichever partitions; null where customers are not
+    known. Suspect only where the grouping keeps their order."""
     clock_skew: dict[str, int]
     """Stage → events for which it took less than no time."""
     offset_gaps: int | None
@@ -285,9 +286,9 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     cost: Cost | None = None
     integrity: Integrity | None = None
     rebalances: Rebalances | None = None
-    """Null where nothing is known of plans, or partitions have no owner (share groups)."""
     starts: Starts | None = None
-    """Null where no replica was seen to become ready."""
+    """None: no replica was seen to become ready."""
+    """Null where nothing is known of plans, or partitions have no owner (share groups)."""
     otherwise: tuple[Otherwise, ...] | None = None
     """Null where this run's events were not replayed."""
     provenance: Provenance

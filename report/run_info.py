@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
+from contracts.events import Grouping
 from contracts.validation import InvalidSettingsError
 from report import replace_file
 
@@ -55,6 +56,11 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
         """Return a section of the scenario; empty where the run has none."""
         found = self.scenario.get(name)
         return found if isinstance(found, dict) else {}
+
+    @property
+    def keeps_key_order(self) -> bool:
+        """Whether all events of a customer went to one partition, by the run's grouping."""
+        return self.section("load").get("grouping") in [one.value for one in Grouping if one.keeps_key_order]
 
     def save(self, folder: Path) -> None:
         """Write folder/run.json; a reader never sees half of it."""

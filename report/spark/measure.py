@@ -46,7 +46,7 @@ def measure(run: RunInfo, events: Events, journal: Sequence[JournalEntry], *, no
 
     counts = totals(rows, pipeline=pipeline, now_us=now_us) | {"events": shares.events}
     lost = shares.lost if shares.lost or events.tell(ASKED) else None
-    checked = integrity(events, counts, lost=lost)
+    checked = integrity(events, counts, lost=lost, key_order=run.keeps_key_order)
     orders = effects(counts) if events.tell(COUNTED) else None
     ranks = percentiles.measured(rows)
     late_s = percentiles.lateness(ranks)

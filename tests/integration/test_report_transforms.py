@@ -183,6 +183,26 @@ def test_what_overtook_another_in_its_partition_is_a_violation_and_counted_by_cu
     assert integrity(Events(events.drop("customer_hash")), counts_of(events), lost=0).order_violations_key is None
 
 
+def test_a_customer_whose_events_went_to_several_partitions_is_seen_to_be_overtaken(session: Any) -> None:
+    split = {"customer_hash": 7, "intended_us": 0}
+    events = session.createDataFrame(
+        [
+            event("first", partition=0, offset=0, accepted_us=10, done_us=90, **split),
+            event("overtakes it", partition=1, offset=0, accepted_us=20, done_us=50, **split),
+            event("overtakes it, too", partition=2, offset=4, accepted_us=30, done_us=60, **split),
+            event("comes late", partition=1, offset=1, accepted_us=40, done_us=95, **split),
+            event("of another", partition=1, offset=2, accepted_us=41, done_us=96, customer_hash=8, intended_us=0),
+            event("at the same time as it", partition=2, offset=5, accepted_us=41, done_us=97, **split),
+            event("by a clock that is behind", partition=2, offset=6, accepted_us=39, done_us=99, **split),
+        ],
+        EVENT,
+    )
+    told = integrity(Events(events), counts_of(events), lost=0)
+    assert (told.order_violations_partition, told.order_violations_key, told.suspect) == (0, 2, ())
+    asked = integrity(Events(events), counts_of(events), lost=0, key_order=True)
+    assert asked.suspect == ("2 events done before an earlier one of the same customer",)
+
+
 def test_times_that_cannot_be_are_counted_and_said(session: Any) -> None:
     events = session.createDataFrame(
         [

@@ -340,28 +340,38 @@ def fronts(
     *,
     worlds: Annotated[str, typer.Option(help="Scenarios, separated by commas; none: all, standard and hard.")] = "",
     seeds: Seeds = 20,
+    optima: Annotated[int, typer.Option(min=0, help="For so many of the seeds look for the optimum, too.")] = 0,
+    tune: Annotated[
+        bool,
+        typer.Option("--tune", help="Instead: find the one setting of each opponent that is best over the worlds."),
+    ] = False,
     out: Out = Path("out/fronts"),
     processes: Processes = 0,
     into: IntoDocs = None,
     as_json: AsJson = False,
 ) -> None:
-    """Simulate every policy, as it comes and as it is best, and constant counts in every world; say who is beaten.
+    """Simulate every policy, as it comes and as it is best, constant counts and share groups; say who is beaten.
 
-    Phases are random by seed. Exit status 1 when a run failed.
+    Phases are stratified over the seeds. What is finished is kept in --out, and the same command goes on. Exit status 1
+    when a run failed.
     """
-    from bench.experiments.fronts import OURS, all_worlds, fronts  # noqa: PLC0415
+    from bench.experiments import fronts as played  # noqa: PLC0415
+    from bench.experiments import tuning  # noqa: PLC0415
+    from bench.experiments.worlds import all_worlds  # noqa: PLC0415
 
-    with campaign("fronts", out, processes) as running:
-        rows, missing = fronts(running, all_worlds(worlds), seeds)
+    asked = all_worlds(worlds)
+    with campaign("settings" if tune else "fronts", out, processes, played.played) as running:
+        rows, missing = (
+            tuning.tune(running, asked, seeds) if tune else played.fronts(running, asked, seeds, optima)
+        )  # fmt: skip
     if into:
-        results.keep("fronts", rows, origin(), into)
+        results.keep(tuning.FILE if tune else played.FILE, rows, origin(), into)
     if as_json:
         print_json(rows)
-    for row in rows:
-        if row.player == OURS.name:
-            by = f"beaten by {row.beaten_by}" if row.beaten_by else "on the front"
-            typer.echo(f"{row.world}: {share(row.in_sla)} at {minutes(row.replica_minutes)} r-m, {by}", err=as_json)
+    for said in filter(None, map(str, rows)):
+        typer.echo(said, err=as_json)
     finish(missing, out)
+    raise typer.Exit(1 if missing else 0)
 
 
 def classes(

@@ -16,8 +16,8 @@ UNKNOWN_OVERHEAD: Final[Changes] = {"slow_factor": 1.14, "slow_until_s": 86_400.
 POLLED: Final[Changes] = {"poll_events": 500}
 """Lag contains a whole poll until its commit; 500 is what Kafka's consumers poll at most."""
 NO_HYSTERESIS: Final[Changes] = {"f_down": 0.9}
-"""What the printed cost of `linear` implies: with 0.4 it stays longer at a high count, and costs 30.6 r-m on W1. Then it
-holds for all that was run."""
+"""What the printed cost of `linear` implies: with 0.4 it stays longer at a high count, and costs 30.6 r-m on W1. Then
+it holds for all that was run."""
 
 CLOSER: Final[dict[str, Changes]] = {
     "text": {},

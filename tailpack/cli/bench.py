@@ -20,7 +20,6 @@ from bench import markdown, results
 from contracts.connection import Connection
 from contracts.topics import ScaledGroup
 from contracts.validation import InvalidSettingsError, as_environment
-from report.wording import minutes, share
 from tailpack.cli.cluster import IMAGE, Context, Image
 from tailpack.cli.options import (
     AsJson,
@@ -301,39 +300,27 @@ def _order(connection: Connection, folder: Path, partitions: int) -> Iterator[st
 
 def targets(
     *,
-    scenarios: Annotated[str, typer.Option(help="Names, separated by commas; none: all that have a goal.")] = "",
-    seeds: Seeds = 20,
-    out: Out = Path("out/targets"),
-    processes: Processes = 0,
-    into: IntoDocs = None,
+    folder: Annotated[Path, typer.Option("--from", help="Folder with fronts.json and live.json.")] = results.FOLDER,
     as_json: AsJson = False,
 ) -> None:
-    """Simulate tail-aware and its opponents in every world that has a goal; say which are reached.
+    """Say of each target whether tail-aware reached it, by the figures of `bench fronts --into` and of live runs.
 
-    Exit status 1 when a run failed or a goal was missed.
+    Exit status 1 when one was missed.
     """
-    from bench.experiments.compare import compare  # noqa: PLC0415
-    from bench.experiments.goals import GOALS, OTHERS, POLICY, checked  # noqa: PLC0415
-    from bench.scenario import scenario_names  # noqa: PLC0415
+    from bench.experiments.fronts import FILE, FrontFigures  # noqa: PLC0415
+    from bench.experiments.goals import by_world, checked  # noqa: PLC0415
 
-    asked = several(scenarios or ",".join(goal.world.scenario for goal in GOALS), scenario_names(), what="scenario")
-    goals = [goal for goal in GOALS if goal.world.scenario in asked]
-    with campaign("goals", out, processes) as running:
-        found = compare(running, worlds=[goal.world for goal in goals], policies=(POLICY, *OTHERS), seeds=seeds)
-    if into:
-        results.keep("targets", found.rows, origin(), into)
+    rows = [kept.result for kept in results.load(FILE, FrontFigures, folder)]
+    if not rows:
+        raise TailpackError(f"{folder} has no {FILE}.json; tailpack bench fronts --into {folder}")
+    live = [kept.result for kept in results.load("live", results.LiveRow, folder)]
+    found = list(checked(by_world(rows), live))
     if as_json:
         print_json(found)
-    every = list(checked(goals, found.rows))
-    for goal, row, reached in every:
-        if row is not None:
-            said = (
-                f"{share(row.in_sla.mean)} at {minutes(row.replica_minutes.mean)} r-m, {row.packing_ratio.mean:.3f} ×"
-            )
-            name = ", ".join((goal.world.scenario, *goal.world.settings))
-            typer.echo(f"{'reached' if reached else 'missed '}  {name}: {goal}: {said}", err=as_json)
-    finish(found.missing, out)
-    raise typer.Exit(0 if not found.missing and all(reached for _, _, reached in every) else 1)
+    words = {True: "reached  ", False: "missed   ", None: "not known"}
+    for one in found:
+        typer.echo(f"{words[one.reached]}  {one.where}: {one.target}: {one.figure}", err=as_json)
+    raise typer.Exit(1 if any(one.reached is False for one in found) else 0)
 
 
 def fronts(

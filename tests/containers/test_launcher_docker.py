@@ -3,6 +3,9 @@
 import dataclasses
 import gc
 import os
+import shutil
+import subprocess
+import sys
 import threading
 import uuid
 from collections.abc import Iterator
@@ -85,6 +88,25 @@ def test_without_an_engine_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(LauncherError, match="start it, or set DOCKER_HOST"):
         DockerLauncher(ContainerSpec(group="test", image="none", command=[]))
     gc.collect()
+
+
+def test_an_engine_that_this_user_may_not_use_is_one_line(engine: None, tmp_path: Path) -> None:
+    """Tried by another user, who is in no group."""
+    host = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
+    if os.getuid() != 0 or not host.startswith("unix:") or shutil.which("setpriv") is None:
+        pytest.skip("only root can become another user, and only a socket has an owner")
+    code = (
+        "from autoscaler.live.launcher import LauncherError\n"
+        "from autoscaler.live.launchers.docker import ContainerSpec, DockerLauncher\n"
+        "try: DockerLauncher(ContainerSpec(group='test', image='none', command=[]))\n"
+        "except LauncherError as failed: print(failed)\n"
+    )
+    another = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", sys.executable, "-B", "-c", code]
+    environ = os.environ | {"HOME": "/nonexistent", "DOCKER_HOST": host}
+    done = subprocess.run(another, env=environ, capture_output=True, text=True, timeout=60, check=False)
+    assert (
+        done.stdout == "Docker may not be used by this user: join the group docker, or set DOCKER_HOST to a proxy\n"
+    ), done
 
 
 def test_an_image_that_is_not_there_is_a_failed_start_in_one_line(nursery: Containers) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from own_service import Reader
+from pod_nursery import Pods
 from pods import ROOT, Deployed, kubectl
 
 IMAGES = (os.environ.get("TAILPACK_IMAGE", "tailpack:0.1.0"), "apache/kafka:4.3.1")
@@ -73,6 +74,22 @@ def deployed(kubernetes: str) -> Iterator[Deployed]:
         yield place
     finally:
         kubectl("delete", "namespace", place.name, "--wait=false", "--ignore-not-found")
+
+
+@pytest.fixture
+def nursery(kubernetes: str) -> Iterator[Pods]:
+    """Replicas in a namespace of the test's own."""
+    nursery = Pods(kubernetes)
+    yield nursery
+    nursery.close()
+
+
+@pytest.fixture
+def cluster_tool(kubernetes: str) -> Path:
+    """What starts a part of the cluster again that has died; `up` does."""
+    if (tools := _tools()) is None:
+        pytest.skip("nothing here starts a dead API server again: ../shared/tools/cluster does")
+    return tools / "cluster"
 
 
 def _tools() -> Path | None:

@@ -23,8 +23,8 @@ LOOK_S: Final = 1.0
 """What shall be is compared with what is so often, even if nothing has happened."""
 READ_AGAIN_S: Final = 5.0
 """The Deployment is read again so often: others may have changed its count, and it tells why pods are not created."""
-RESERVED_S: Final = 1.0
-"""A replica that was forgotten keeps its pod for so long: mostly it is started again at once."""
+RESERVED_S: Final = 35.0
+"""A replica that ended keeps its pod for so long, in which it is started again: longer than the longest back-off."""
 GOES_WITHIN_S: Final = 5.0
 """After fewer were asked for, the ReplicaSet has so long to delete the one that was meant."""
 BY_PLAN_WITHIN_S: Final = 30.0
@@ -90,9 +90,10 @@ class KubernetesLauncher:
                 self._tell()
 
     def forget(self, name: str) -> None:
-        """Keep its pod for a moment, unless it was asked to stop."""
+        """Keep its pod until it is started again, unless it was asked to stop; told twice, it will not be."""
         with self._lock:
             instance = self._wanted.pop(name, None)
+            self._reserved.pop(name, None)
             if instance is not None and not instance.asked and not instance.killed:
                 self._reserved[name] = steady_s() + RESERVED_S
             self._tell()

@@ -74,7 +74,7 @@ def pod_of(raw: Raw) -> Pod:
         gated=any(one["name"] == GATE for one in raw["spec"].get("schedulingGates", [])),
         leaves=failed or "deletionTimestamp" in about,
         ready=conditions.get("Ready", {}).get("status") == "True",
-        started=container.get("restartCount", 0) + ("terminated" in state or failed),
+        started=container.get("restartCount", 0) + ((bool(ended) and "running" not in state) or failed),
         running="running" in state,
         waits=": ".join(filter(None, (waiting.get("reason", "no container yet"), waiting.get("message", "")))),
         exit=_exit_of(ended or {}, status) if ended or failed else None,

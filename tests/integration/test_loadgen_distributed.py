@@ -5,10 +5,12 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlencode
 
 import msgspec
 import pytest
@@ -149,6 +151,35 @@ def test_locusts_own_command_line_does_the_same(kafka: str, namespace: str, tmp_
             worker.wait(30)
     assert load.result().complete
     check_every_event(kafka, namespace)
+
+
+@pytest.mark.parametrize("pressed_stop", [False, True])
+def test_locusts_page_starts_the_load_and_ends_with_it(
+    kafka: str, namespace: str, tmp_path: Path, pressed_stop: bool
+) -> None:
+    with a_load(tmp_path, kafka, namespace) as load:
+        page = f"127.0.0.1:{free_port()}"
+        where = ("--web-host", "127.0.0.1", "--web-port", page.partition(":")[2])
+        locust = load.start("-m", "locust", "-f", str(LOCUSTFILE), *where, **load.of_master)
+
+        def ask(path: str, **form: int) -> bytes | None:
+            try:
+                body = urlencode(form).encode() if form else None
+                with urllib.request.urlopen(f"http://{page}{path}", body, timeout=10) as answer:
+                    return answer.read()
+            except OSError:
+                return None
+
+        wait_for(lambda: ask("/"), "the page is there", deadline_s=60)
+        assert not read_all(kafka, namespace, Topic.PAYMENTS_REQUESTED), "nobody has pressed Start"
+        assert b"true" in ask("/swarm", user_count=1, spawn_rate=1)
+        if pressed_stop:
+            wait_for(lambda: read_all(kafka, namespace, Topic.PAYMENTS_REQUESTED), "the load has begun", deadline_s=60)
+            assert b"true" in ask("/stop", now=1)
+        assert locust.wait(60) == int(pressed_stop), load.said(locust)
+    assert load.result().interrupted is pressed_stop
+    if not pressed_stop:
+        check_every_event(kafka, namespace)
 
 
 def test_a_worker_that_dies_is_named_and_makes_the_load_invalid(kafka: str, namespace: str, tmp_path: Path) -> None:

@@ -24,9 +24,7 @@ from contracts.connection import Connection
 from contracts.events import PaymentSettled, ShipmentScheduled
 from contracts.journal import TickRecord
 from contracts.journal_records import entries
-from contracts.membership import Work
 from contracts.processes import last_log_line, python_module, start, wait_for_end
-from contracts.settings import picked
 from contracts.topics import PIPELINE_PARTITIONS, Topic, qualified
 from contracts.validation import as_environment
 from loadgen.result import READY_FILE, RESULT_FILE, GeneratorResult
@@ -134,7 +132,7 @@ class LiveChain:
             "replica_module": MODULES[name],
             "replica_prefix": name,
             "state_dir": str(self._folder / name),
-            **msgspec.to_builtins(Work(**picked(own.payment, Work))),
+            "service_time_s": own.payment.service_time_s,
             "latency_target_s": scenario.target.latency_target_s * scenario.shares()[number],
             "percentile": 1 - (1 - scenario.target.percentile) / len(MODULES),
         }

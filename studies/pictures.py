@@ -27,7 +27,7 @@ from bench.simulation.optimum import find_optimum
 from bench.simulation.run import run_scenario
 from bench.simulation.sent import sent_by
 from report.wording import minutes, share
-from studies.grouping.claims import draw_groupings
+from studies.grouping.show import draw_groupings
 from studies.packing.claims import draw_points
 
 SCENARIO: Final = "w1"

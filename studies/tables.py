@@ -7,10 +7,11 @@ from bench import markdown
 from bench.experiments.chain import chain_table
 from bench.experiments.classes import classes_table
 from bench.experiments.tables import EXPERIMENT_TABLES
+from bench.grouping_live import live_table
 from bench.handover.show import HANDOVER_TABLES
 from bench.results import LiveRow
 from report.wording import share
-from studies.grouping.claims import GROUPING_TABLES
+from studies.grouping.show import GROUPING_TABLES
 from studies.packing.claims import PACKING_TABLES
 from studies.paper.page import PAPER_TABLES
 from studies.published import CLOSER_2024
@@ -37,6 +38,7 @@ EVERY_TABLE: Final[dict[str, Callable[[], str]]] = {
     "classes": classes_table,
     **HANDOVER_TABLES,
     **GROUPING_TABLES,
+    "grouping-live": live_table,
     **PACKING_TABLES,
     **PAPER_TABLES,
 }

@@ -4,7 +4,7 @@ import os
 import random
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from bench.handover.load import fill
 from bench.results import LiveRow, ProcessRow, ServiceRateRow, SimulatedSide, StartupRow
 from bench.scenario import load_scenario
 from contracts.connection import Connection
+from contracts.events import Grouping
 from contracts.topics import Topic
 from contracts.validation import as_environment
 from report.result import Result
@@ -30,6 +31,7 @@ from tailpack.run import METER_EVERY_S, Run
 from tailpack.watch import Watcher
 
 if TYPE_CHECKING:
+    from bench.grouping_live import GroupingLiveRow
     from bench.replay.replay import Figures
     from bench.simulation.result import SimulationResult
 
@@ -37,10 +39,10 @@ Question = tuple[str, str, int]
 """Scenario, policy, seed."""
 
 
-def run_scenario(scenario: str, changes: dict[str, object], out: Path, load_workers: int = 0) -> Path:
+def run_scenario(scenario: str, changes: dict[str, object], out: Path) -> Path:
     """Run a scenario, say its verdict, return its folder."""
     console = Console()
-    folder = Run(load_scenario(scenario, changes), console, out, load_workers=load_workers).execute()
+    folder = Run(load_scenario(scenario, changes), console, out).execute()
     console.print(Result.load(folder).verdict, highlight=False, soft_wrap=True)
     return folder
 
@@ -56,12 +58,10 @@ def run_live(
     out: Path,
     run: Callable[[str, dict[str, object], Path], Path] = run_scenario,
     times: Path | None = None,
-    load_workers: int = 0,
 ) -> LiveRow:
     """Run a scenario under a policy, simulate it again from its own events and times, and return the row.
 
     run: how; returns the run's folder. times: folder of another run, from whose times it is forecast, too.
-    load_workers: processes that `run` lets share the load.
     """
     from bench.replay.measured import measured_run  # noqa: PLC0415  compiled code
     from bench.replay.replay import replay  # noqa: PLC0415
@@ -71,7 +71,7 @@ def run_live(
     told: dict[str, object] = {"autoscaler.policy": policy, "seed": seed}
     measured = None if times is None else measured_run(times)
     folder = run(scenario, told, out)
-    row = msgspec.structs.replace(live_row(Result.load(folder)), load_workers=load_workers)
+    row = live_row(Result.load(folder))
     row = msgspec.structs.replace(row, simulated=_beside(row, replay(folder)[0].simulated))
     if measured is None:
         return row
@@ -97,21 +97,18 @@ def run_all(
     into: Path,
     run: Callable[[Question], LiveRow],
     announce: Callable[[str], None],
-    *,
     name: str = "live",
-    load_workers: int = 0,
 ) -> None:
     """Answer every question whose valid answer `into` does not hold yet; each is kept as soon as it is there.
 
-    name: of the file that holds the answers. load_workers: with how many they are asked.
+    name: of the file that holds the answers.
     """
-    kept = [row.result for row in results.load(name, LiveRow, into)]
-    known = {asked(row) for row in kept if row.valid and row.load_workers == load_workers}
+    known = {asked(row.result) for row in results.load(name, LiveRow, into) if row.result.valid}
     still_open = [question for question in questions if question not in known]
     for number, question in enumerate(still_open, 1):
         scenario, policy, seed = question
         announce(f"{scenario}, {policy}, seed {seed}: {number} of {len(still_open)}")
-        results.keep(name, [run(question)], provenance.origin(), into, lambda row: (*asked(row), row.load_workers))
+        results.keep(name, [run(question)], provenance.origin(), into, asked)
 
 
 def shuffled(scenarios: Sequence[str], policies: Sequence[str], runs: int, order: int) -> list[Question]:
@@ -127,6 +124,24 @@ def shuffled(scenarios: Sequence[str], policies: Sequence[str], runs: int, order
 def asked(row: LiveRow) -> Question:
     """Return what tells one run from another."""
     return row.scenario, row.policy, row.seed
+
+
+def run_grouping(grouping: Grouping, changes: Mapping[str, object], out: Path) -> "GroupingLiveRow":
+    """Run scenario `grouping` under one grouping; return it beside what the simulator foretells, and makes of it.
+
+    changes: dotted key → value over the scenario's.
+    """
+    from bench.grouping_live import SCENARIO, GroupingLiveRow, foretell  # noqa: PLC0415  compiled code
+    from bench.replay.replay import replay  # noqa: PLC0415
+
+    told: dict[str, object] = {**changes, "load.grouping": grouping.value}
+    foretold = foretell(load_scenario(SCENARIO, told))
+    folder = run_scenario(SCENARIO, told, out)
+    result = Result.load(folder)
+    row = live_row(result)
+    row = msgspec.structs.replace(row, simulated=_beside(row, replay(folder)[0].simulated))
+    overtaken = result.integrity.order_violations_key if result.integrity else None
+    return GroupingLiveRow(**msgspec.structs.asdict(row), grouping=grouping, overtaken=overtaken, **foretold)
 
 
 def process_rows(folder: Path, rate: int) -> list[ProcessRow]:

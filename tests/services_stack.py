@@ -70,7 +70,9 @@ class Stack:
     ports: dict[str, int] = field(default_factory=dict)
 
     def start(self, *services: str) -> None:
+        """Start services; `order@1` is another instance of `order`."""
         for service in services:
+            module, _, instance = service.partition("@")
             self.ports[service] = free_port()
             settings = {
                 "BOOTSTRAP_SERVERS": self.kafka,
@@ -80,11 +82,12 @@ class Stack:
                 "PAYMENT_PARTITIONS": str(PARTITIONS),
                 "GROUPING": "explicit",
                 "DEMO": "true",
+                "INSTANCE": instance or "0",
                 **self.settings,
                 **self.of_service.get(service, {}),
             }
             environ = os.environ | {f"TAILPACK_{name}": value for name, value in settings.items()}
-            command = [sys.executable, "-m", f"services.{service}"]
+            command = [sys.executable, "-m", f"services.{module}"]
             log = (self.folder / f"{service}.log").open("ab")
             self.processes[service] = subprocess.Popen(command, env=environ, stdout=log, stderr=log)
             log.close()

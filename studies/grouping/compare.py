@@ -4,9 +4,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import product
-from typing import Final
+from statistics import fmean
+from typing import Any, Final
 
 import msgspec
 
@@ -17,12 +18,15 @@ from contracts.events import Grouping
 from contracts.validation import InvalidSettingsError
 from grouping.source import EPSILON, VIRTUAL, Source
 from report.statistics import Interval, bootstrap_interval
-from studies.grouping.play import Arrivals, Stream, choices, play
+from studies.grouping.play import Arrivals, Played, Stream, choices, play
 
 GROUPINGS: Final = tuple(one for one in Grouping if one is not Grouping.EXPLICIT)
-EVENTS, FEWER_EVENTS = 10_000_000, 4_000_000
-"""The second where figures stand beside each other whose streams are alike."""
-SKEWS: Final = (0.4, 0.8, 1.0, 1.2, 1.6, 2.0)
+EVERY: Final = tuple((one, EPSILON, VIRTUAL) for one in GROUPINGS)
+EVENTS, QUICK_EVENTS = 10_000_000, 2_000_000
+FEWER: Final = 5
+"""So many times fewer for sources and ε, and, over skew and workers, for all seeds but the first."""
+SEEDS: Final = 5
+SKEWS: Final = (0.1, 0.4, 0.8, 1.2, 1.6, 2.0)
 WORKERS: Final = (5, 10, 50, 100)
 SOURCES: Final = (1, 10, 50, 100)
 EPSILONS: Final = (0.001, 0.01, 0.1, 0.5, 1.0)
@@ -38,17 +42,15 @@ NINE: Final = {"payment.partitions": 9, "autoscaler.max_replicas": 9}
 POLICIES: Final = ("tail-aware", "linear")
 """One that packs, and one that counts and leaves partitions where they lie."""
 PACKED_SKEWS: Final = (1.0, 1.6)
-SEEDS: Final = 20
 KEYLESS: Final = (Grouping.POTC, Grouping.SG)
 """Their choices do not depend on keys: every seed gives the same run."""
-QUICK_EVENTS: Final = 2_000_000
 SKEW, SOURCE, CAPACITY, CHANGE, LIMIT, VIRTUAL_WORKERS = (
     "skew and workers", "sources", "capacities {3, 5}", "capacities that change", "epsilon", "virtual workers",
 )  # fmt: skip
 
 
 class GroupingFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """One grouping on one stream."""
+    """One grouping on one kind of stream: the measures of `play.Played`, of each seed, or the mean over them."""
 
     study: str
     grouping: Grouping
@@ -58,17 +60,19 @@ class GroupingFigures(msgspec.Struct, frozen=True, kw_only=True):
     epsilon: float
     virtual: int
     events: int
-    imbalance: float
-    """Largest ÷ mean normalised load − 1, without the start."""
-    memory: float
-    """Pairs of worker and key ÷ keys."""
+    """Of the first seed."""
+    imbalance: tuple[float, ...]
+    memory: tuple[float, ...]
+    queue_half_s: tuple[float, ...] = ()
+    """These two where capacities differ."""
+    queue_end_s: tuple[float, ...] = ()
     in_sla: float
     p50_s: float
     p99_s: float
     p999_s: float
-    moved: int
+    partials: float
     series: tuple[float, ...] = ()
-    """Imbalance within each hundredth of the run; kept where capacities differ."""
+    """Of the first seed, where capacities change."""
 
 
 class Packed(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,41 +106,81 @@ class Job:
     """(grouping, ε, virtual workers of each)."""
 
 
-def jobs(*, quick: bool, seed: int) -> Iterator[Job]:
-    """Yield what is to be done; quick: unequal capacities alone, and fewer events."""
-    every = tuple((one, EPSILON, VIRTUAL) for one in GROUPINGS)
-    plain = Stream(events=EVENTS, skew=1.0, capacities=((1.0,) * 10,), seed=seed)
-    unequal = replace(plain, capacities=(_ten(*SETUPS[0]),))
-    yield Job(CAPACITY, replace(unequal, events=QUICK_EVENTS) if quick else unequal, every)
+def jobs(*, quick: bool, seed: int, events: int = EVENTS) -> Iterator[Job]:
+    """Yield what is to be done, the first seed first; quick: unequal capacities alone, one seed.
+
+    events: of a stream; more where capacities change, fewer as `FEWER` says.
+    """
     if quick:
+        yield Job(CAPACITY, Stream(events=events, skew=1.0, capacities=(_ten(*SETUPS[0]),), seed=seed), EVERY)
         return
-    changing = tuple(_ten(*setup) for setup in SETUPS)
-    yield Job(CHANGE, replace(plain, events=18_000_000, capacities=changing), every)
+    for number in range(seed, seed + SEEDS):
+        yield from _jobs_of(number, events, first=number == seed)
+
+
+def _jobs_of(seed: int, events: int, *, first: bool) -> Iterator[Job]:
+    plain = Stream(events=events, skew=1.0, capacities=((1.0,) * 10,), seed=seed)
+    unequal = replace(plain, capacities=(_ten(*SETUPS[0]),))
+    fewer = replace(plain, events=events // FEWER)
+    yield Job(CAPACITY, unequal, EVERY)
+    changing = replace(plain, events=events * 18 // 10, capacities=tuple(_ten(*setup) for setup in SETUPS))
+    yield Job(CHANGE, changing, EVERY)
     for skew, workers in product(SKEWS, WORKERS):
-        yield Job(SKEW, replace(plain, skew=skew, capacities=((1.0,) * workers,)), every)
+        yield Job(SKEW, replace(plain if first else fewer, skew=skew, capacities=((1.0,) * workers,)), EVERY)
     for sources in SOURCES:
-        yield Job(SOURCE, replace(plain, events=FEWER_EVENTS, sources=sources), every)
-    yield Job(
-        LIMIT,
-        replace(plain, events=FEWER_EVENTS),
-        tuple((one, epsilon, VIRTUAL) for epsilon in EPSILONS for one in BOUNDED),
-    )
+        yield Job(SOURCE, replace(fewer, sources=sources), EVERY)
+    yield Job(LIMIT, fewer, tuple((one, epsilon, VIRTUAL) for epsilon in EPSILONS for one in BOUNDED))
     yield Job(VIRTUAL_WORKERS, unequal, tuple((Grouping.CG, EPSILON, virtual) for virtual in VIRTUALS))
 
 
-def compare(
-    *, quick: bool, seed: int, processes: int, announce: Callable[[str], None]
+def play_all(
+    todo: Sequence[Job], *, processes: int, announce: Callable[[str], None]
 ) -> tuple[list[GroupingFigures], list[Speed]]:
     """Do them all; announce is told each job that has ended."""
-    todo = list(jobs(quick=quick, seed=seed))
     speeds = [speed(one) for one in GROUPINGS]  # also compiles, once for all processes
-    found: dict[int, list[GroupingFigures]] = {}
+    found: dict[int, list[Played]] = {}
     with ProcessPoolExecutor(processes) as pool:
         doing = {pool.submit(do, job): number for number, job in enumerate(todo)}
         for one in as_completed(doing):
             found[doing[one]] = one.result()
             announce(todo[doing[one]].study)
-    return [one for number in range(len(todo)) for one in found[number]], speeds
+    return over_seeds(todo, [found[number] for number in range(len(todo))]), speeds
+
+
+def do(job: Job) -> list[Played]:
+    """Play one job: each way, in their order."""
+    arrivals = Arrivals(job.stream)
+    return [play(arrivals, one, epsilon=epsilon, virtual=virtual) for one, epsilon, virtual in job.ways]
+
+
+def over_seeds(todo: Sequence[Job], played: Sequence[Sequence[Played]]) -> list[GroupingFigures]:
+    """Return a row for each way on each kind of stream, from what came of each job."""
+    kinds: dict[tuple[Any, ...], list[tuple[Job, Played]]] = {}
+    for job, some in zip(todo, played, strict=True):
+        stream = job.stream
+        for way, one in zip(job.ways, some, strict=True):
+            kind = (job.study, stream.skew, len(stream.capacities[0]), stream.sources, way)
+            kinds.setdefault(kind, []).append((job, one))
+    return [_figures(kind, some) for kind, some in kinds.items()]
+
+
+def _figures(kind: tuple[Any, ...], found: Sequence[tuple[Job, Played]]) -> GroupingFigures:
+    study, skew, workers, sources, (grouping, epsilon, virtual) = kind
+
+    def each(name: str) -> tuple[float, ...]:
+        return tuple(round(getattr(one, name), 6) for _, one in found)
+
+    differ = study in (CAPACITY, CHANGE)
+    return GroupingFigures(
+        study=study, grouping=grouping, skew=skew, workers=workers, sources=sources, epsilon=epsilon, virtual=virtual,
+        events=found[0][0].stream.events,
+        imbalance=each("imbalance"),
+        memory=each("memory"),
+        queue_half_s=each("queue_half_s") if differ else (),
+        queue_end_s=each("queue_end_s") if differ else (),
+        series=tuple(round(one, 4) for one in found[0][1].series) if study == CHANGE else (),
+        **{name: round(fmean(each(name)), 6) for name in ("in_sla", "p50_s", "p99_s", "p999_s", "partials")},
+    )  # fmt: skip
 
 
 def runs(seeds: int = SEEDS) -> int:
@@ -172,30 +216,6 @@ def pack(*, seeds: int = SEEDS, processes: int, announce: Callable[[str], None])
         )
         for (skew, grouping, policy), some in asked.items()
     ]
-
-
-def do(job: Job) -> list[GroupingFigures]:
-    """Play one job."""
-    stream = job.stream
-    arrivals = Arrivals(stream)
-    differing = job.study in (CAPACITY, CHANGE)
-    figures = []
-    for grouping, epsilon, virtual in job.ways:
-        played = play(arrivals, grouping, epsilon=epsilon, virtual=virtual)
-        figures.append(
-            GroupingFigures(
-                study=job.study,
-                grouping=grouping,
-                skew=stream.skew,
-                workers=len(stream.capacities[0]),
-                sources=stream.sources,
-                epsilon=epsilon,
-                virtual=virtual,
-                events=stream.events,
-                **asdict(played) | {"series": tuple(round(one, 4) for one in played.series) if differing else ()},
-            )
-        )
-    return figures
 
 
 def speed(grouping: Grouping, events: int = 1_000_000, singles: int = 20_000) -> Speed:

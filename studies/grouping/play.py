@@ -11,7 +11,8 @@ from contracts.events import Grouping
 from grouping.choosing import BUSY, CG, FINE, HELPERS, IDLE, State, choose, hear, mixed
 from grouping.source import EPSILON, RULES, VIRTUAL, new_state
 
-KEYS: Final = 100_000
+KEYS: Final = 10_000
+PARTS: Final = 100
 MEAN_RATE: Final = 200.0
 """Events/s that a worker serves on average: μ of the papers on which this project rests."""
 UTILISATION: Final = 0.8
@@ -21,7 +22,9 @@ WINDOW_S: Final = 2.0
 BUSY_ABOVE, IDLE_BELOW = 0.85, 0.75
 """… beyond these shares of its time; it may be offered more work than it has time for."""
 WARM_UP: Final = 0.1
-"""Share of the events that imbalance leaves out at the start, and after each change of capacities."""
+"""Where capacities differ, share of the events that imbalance leaves out at the start, and after each change."""
+MERGED_EVERY_S: Final = 10.0
+"""Workers that keep a sum for each key tell it so often to whoever adds up what several of them have of one key."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +35,7 @@ class Stream:
     skew: float
     """Exponent z of Zipf's law over KEYS keys."""
     capacities: tuple[tuple[float, ...], ...]
-    """Of each worker, in any unit; one row for each equal part of the run."""
+    """Of each worker, in units of an ordinary machine's; one row for each equal part of the run."""
     sources: int = 1
     seed: int = 1
 
@@ -42,7 +45,7 @@ class Played:
     """What came of it."""
 
     imbalance: float
-    """(largest − mean normalised load) ÷ mean: load ÷ capacity, of the worker that has most of it."""
+    """(largest − mean of the load ÷ capacity) ÷ (m ÷ n), for m events and n workers."""
     memory: float
     """Pairs of worker and key, for each key that came: 1 where no key is split."""
     in_sla: float
@@ -50,6 +53,12 @@ class Played:
     p50_s: float
     p99_s: float
     p999_s: float
+    partials: float
+    """Partial sums that tell of one key each MERGED_EVERY_S: 1 where no key is split."""
+    queue_half_s: float
+    """How long the longest queue would last, without another event: half-way, …"""
+    queue_end_s: float
+    """… and at the end."""
     moved: int
     """Virtual workers that changed their worker."""
     series: tuple[float, ...]
@@ -78,27 +87,43 @@ def play(arrivals: Arrivals, grouping: Grouping, *, epsilon: float = EPSILON, vi
     stream, rates = arrivals.stream, arrivals.rates
     workers = rates.shape[1]
     latency_s = np.zeros(stream.events, dtype=np.float32)
-    met = np.zeros((workers, KEYS), dtype=np.bool_)
-    tally = np.zeros((100, workers))
+    told = np.zeros((workers + 1, KEYS), dtype=np.int32)
+    sums = np.zeros(2, dtype=np.int64)
+    tally, queue_s = np.zeros((PARTS, workers)), np.zeros((PARTS, workers))
     states = stacked(grouping, workers, stream.sources, virtual)
     _play(
         RULES[grouping], epsilon, states, arrivals.keys, arrivals.hashes, arrivals.at_s, rates,
-        (BUSY_ABOVE, IDLE_BELOW, WINDOW_S), latency_s, met, tally,
+        (BUSY_ABOVE, IDLE_BELOW, WINDOW_S), latency_s, told, sums, tally, queue_s,
     )  # fmt: skip
-    normalised = tally / rates[np.arange(100) * len(rates) // 100]
-    parts = np.array_split(normalised, len(rates))
-    steady = [one[int(np.ceil(WARM_UP * len(one))) :].sum(axis=0) for one in parts]
+    capacities = np.asarray(stream.capacities, dtype=float)[np.arange(PARTS) * len(rates) // PARTS]
+    loads = np.array_split(tally, len(rates))
+    learning = WARM_UP if np.ptp(arrivals.rates) else 0
+    steady = [one[int(np.ceil(learning * len(one))) :].sum(axis=0) for one in loads]
     p50_s, p99_s, p999_s = np.percentile(latency_s, (50, 99, 99.9))
+    met = told[:workers] > 0
     return Played(
-        imbalance=float(np.mean([one.max() / one.mean() - 1 for one in steady])),
+        imbalance=float(np.mean(imbalance(np.array(steady), np.asarray(stream.capacities, dtype=float)))),
         memory=float(met.sum() / met.any(axis=0).sum()),
         in_sla=float(np.mean(latency_s <= LATENCY_TARGET_S)),
         p50_s=float(p50_s),
         p99_s=float(p99_s),
         p999_s=float(p999_s),
+        partials=float(sums[0] / sums[1]),
+        queue_half_s=float(queue_s[PARTS // 2 - 1].max()),
+        queue_end_s=float(queue_s[-1].max()),
         moved=int(states.numbers[:, 2].sum()),
-        series=tuple((normalised.max(axis=1) / normalised.mean(axis=1) - 1).tolist()),
+        series=tuple(imbalance(tally, capacities).tolist()),
     )
+
+
+def imbalance(loads: NDArray[np.float64], capacities: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return max U − mean U of each row, relative to m ÷ n, for U = load ÷ capacity of each of n workers, m events.
+
+    Capacities are in units of an ordinary machine's: U is what it would have to do. Both: shape (rows, n).
+    """
+    normalised = loads / capacities
+    found: NDArray[np.float64] = (normalised.max(axis=1) - normalised.mean(axis=1)) / loads.mean(axis=1)
+    return found
 
 
 def choices(grouping: Grouping, workers: int, hashes: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -132,7 +157,7 @@ def _choose_all_of(rule: int, epsilon: float, states: Any, hashes: Any, chosen: 
 
 def _play_all(
     rule: int, epsilon: float, states: Any, keys: Any, hashes: Any, at_s: Any, rates: Any,
-    signals: tuple[float, float, float], latency_s: Any, met: Any, tally: Any,
+    signals: tuple[float, float, float], latency_s: Any, told: Any, sums: Any, tally: Any, queue_s: Any,
 ) -> None:  # fmt: skip
     events, workers, sources = len(keys), rates.shape[1], len(states.loads)
     busy_above, idle_below, window_s = signals
@@ -141,27 +166,41 @@ def _play_all(
     says = np.zeros(workers, dtype=np.int64)
     untold = np.zeros((sources, workers), dtype=np.bool_)
     window_ends_s = window_s
-    for number in range(events):
-        now_s = at_s[number]
-        if now_s >= window_ends_s:
-            for worker in range(workers):
-                share = work_s[worker] / window_s
-                says[worker] = BUSY if share > busy_above else IDLE if share < idle_below else FINE
-                work_s[worker] = 0
-            untold[:, :] = True
-            window_ends_s += window_s
-        source = number % sources
-        state = row(states, source)
-        worker = choose(rule, epsilon, state, hashes[keys[number]])
-        takes_s = 1 / rates[number * len(rates) // events, worker]
-        free_s[worker] = max(free_s[worker], now_s) + takes_s
-        latency_s[number] = free_s[worker] - now_s
-        work_s[worker] += takes_s
-        met[worker, keys[number]] = True
-        tally[number * 100 // events, worker] += 1
-        if rule == CG and untold[source, worker]:  # the acknowledgement brings it along
-            untold[source, worker] = False
-            hear(state, worker, says[worker])
+    state = row(states, 0)
+    for part in range(PARTS):
+        rate = rates[part * len(rates) // PARTS]
+        for number in range(part * events // PARTS, (part + 1) * events // PARTS):
+            now_s = at_s[number]
+            if now_s >= window_ends_s:
+                for worker in range(workers):
+                    share = work_s[worker] / window_s
+                    says[worker] = BUSY if share > busy_above else IDLE if share < idle_below else FINE
+                    work_s[worker] = 0
+                untold[:, :] = True
+                window_ends_s += window_s
+            source = 0
+            if sources > 1:
+                source = number % sources
+                state = row(states, source)
+            key = keys[number]
+            worker = choose(rule, epsilon, state, hashes[key])
+            takes_s = 1 / rate[worker]
+            free_s[worker] = max(free_s[worker], now_s) + takes_s
+            latency_s[number] = free_s[worker] - now_s
+            work_s[worker] += takes_s
+            window = int(now_s / MERGED_EVERY_S) + 1
+            if told[worker, key] != window:
+                told[worker, key] = window
+                sums[0] += 1
+                if told[workers, key] != window:  # the first of its key in this window
+                    told[workers, key] = window
+                    sums[1] += 1
+            tally[part, worker] += 1
+            if rule == CG and untold[source, worker]:  # the acknowledgement brings it along
+                untold[source, worker] = False
+                hear(state, worker, says[worker])
+        for worker in range(workers):
+            queue_s[part, worker] = max(free_s[worker] - now_s, 0.0)
 
 
 _choose_all = compiled(_choose_all_of, (*HELPERS, row))

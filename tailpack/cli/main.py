@@ -21,6 +21,7 @@ from tailpack.cli import (
     chaos,
     cluster,
     compare,
+    grouping,
     handover,
     kafka,
     keda,
@@ -146,7 +147,8 @@ GROUPING = _group(
     "Which partition an event goes to: how even that makes the load, and what it costs.",
     "tailpack grouping compare --quick",
 )
-_add(GROUPING, "compare", studies.grouping_compare, "tailpack grouping compare --quick")
+_add(GROUPING, "compare", grouping.compare, "tailpack grouping compare --quick")
+_add(GROUPING, "live", grouping.live, "tailpack grouping live --groupings kg,pkg")
 _add(app, "taxi", taxi.taxi, "tailpack taxi yellow_tripdata_2013-01.parquet --out taxi.csv", STUDIES)
 _add(app, "chaos", chaos.chaos, "tailpack chaos --schedules 20 --seed 7", STUDIES)
 BENCH = _group(
@@ -164,7 +166,7 @@ _add(BENCH, "report", bench.report, "tailpack bench report --events 100000 --jso
 _add(BENCH, "simulator", bench.simulator, "tailpack bench simulator --quick")
 _add(BENCH, "live-scale", bench.live_scale, "tailpack bench live-scale --quick")
 _add(BENCH, "loadgen", bench.loadgen, "tailpack bench loadgen --quick --json")
-_add(BENCH, "targets", bench.targets, "tailpack bench targets --from out/figures")
+_add(BENCH, "targets", bench.targets, "tailpack bench targets --scenarios w1 --seeds 5")
 _add(BENCH, "fronts", bench.fronts, "tailpack bench fronts --worlds spike,square-5 --seeds 5")
 _add(BENCH, "chain", bench.chain, "tailpack bench chain --seeds 5")
 _add(BENCH, "classes", bench.classes, "tailpack bench classes --loads w1 --seeds 5")

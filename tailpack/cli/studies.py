@@ -1,7 +1,6 @@
-"""`tailpack paper`, `tailpack packing` and `tailpack grouping`: published tables, ours beside them."""
+"""`tailpack paper` and `tailpack packing`: published tables, ours beside them."""
 
 import sys
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -11,9 +10,9 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from bench import markdown, results
+from bench import results
 from tailpack.cli.options import AsJson, IntoDocs, Out, Processes
-from tailpack.cli.progress import campaign, deliver, progress
+from tailpack.cli.progress import campaign, deliver
 from tailpack.errors import TailpackError
 from tailpack.provenance import origin
 
@@ -112,54 +111,6 @@ def packing_compare(
         _show(comparison, Console())
 
 
-def grouping_compare(
-    *,
-    quick: Annotated[bool, typer.Option("--quick", help="Unequal workers alone, 2 million events: a look.")] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Equal seeds make equal streams.")] = 1,
-    processes: Processes = 0,
-    as_json: AsJson = False,
-    into: IntoDocs = None,
-) -> None:
-    """Play the grouping paper's streams with every grouping: imbalance, memory, latency, and the paper's claims.
-
-    Imbalance: the largest normalised load ÷ the mean one, − 1. Memory: pairs of worker and key, for each key. The table
-    is of ten workers, eight with capacity 1, one with 3 and one with 5, given 80 % of what they can serve.
-    """
-    from bench.experiments.workers import usable_cores  # noqa: PLC0415  the compiler only where it is needed
-    from studies.grouping.claims import COLUMNS, NAME, GroupingStudy, claims  # noqa: PLC0415
-    from studies.grouping.compare import CAPACITY, compare, jobs, pack, runs  # noqa: PLC0415
-
-    cores = processes or usable_cores()
-    with progress("groupings", len(list(jobs(quick=quick, seed=seed))) + (0 if quick else runs())) as tell:
-        announce = partial(tell, advance=1)
-        rows, speeds = compare(quick=quick, seed=seed, processes=cores, announce=lambda said: announce(said=said))
-        packed = [] if quick else pack(processes=cores, announce=lambda said: announce(said=said))
-    found = GroupingStudy(
-        seed=seed,
-        rows=tuple(rows),
-        speeds=tuple(speeds),
-        packed=tuple(packed),
-        claims=() if quick else claims(rows),
-    )
-    if into:
-        results.keep(NAME, [found], origin(), into)
-    unequal = [row for row in rows if row.study == CAPACITY]
-    if as_json:
-        own = {row.grouping: [other for other in rows if other.grouping is row.grouping] for row in unequal}
-        said = {
-            row.grouping: msgspec.structs.asdict(row) | msgspec.structs.asdict(pace) | {"rows": own[row.grouping]}
-            for row, pace in zip(unequal, speeds, strict=True)
-        }
-        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(said), indent=1) + b"\n")
-        return
-    table = Table(*COLUMNS, "million choices/s", box=None, title="ten workers, capacities {3, 5}, 80 % of their time")
-    for cells, pace in zip(markdown.cells(COLUMNS, unequal), speeds, strict=True):
-        table.add_row(*cells, f"{pace.bulk_per_s / 1e6:.1f}")
-    Console().print(table)
-    if not quick:
-        _show_claims(found.claims, "Nasir et al. 2017", Console())
-
-
 def _show(comparison: "Comparison", console: Console) -> None:
     from studies.packing.claims import plus_minus  # noqa: PLC0415
 
@@ -172,10 +123,11 @@ def _show(comparison: "Comparison", console: Console) -> None:
             table.add_row(one.packer, *cells, front)
         console.print(table)
     console.print("front: ● of all, ○ of the twelve alone")
-    _show_claims(comparison.claims, comparison.source, console)
+    show_claims(comparison.claims, comparison.source, console)
 
 
-def _show_claims(claims: "Iterable[Claim]", source: str, console: Console) -> None:
+def show_claims(claims: "Iterable[Claim]", source: str, console: Console) -> None:
+    """Print each claim with its verdict. source: title of the table."""
     table = Table("claim", "published", "ours", "verdict", box=None, title=source)
     for claim in claims:
         table.add_row(claim.claim, claim.published, claim.ours, claim.verdict)

@@ -32,11 +32,8 @@ def images(engine: None) -> None:
 
 
 @pytest.fixture(scope="session")
-def image(engine: None, request: pytest.FixtureRequest) -> str:
-    """The image of services and autoscaler: the one that TAILPACK_IMAGE names, or built from this checkout."""
-    if named := os.environ.get("TAILPACK_IMAGE"):
-        return named
-    request.getfixturevalue("images")
+def image(images: None) -> str:
+    """The image of services and autoscaler."""
     return str(services()["order"]["image"])
 
 

@@ -1,7 +1,7 @@
 """Order shares out by any grouping: the very partitions that its source would choose, so that only kg keeps a customer
-together."""
+together; two Orders are two sources."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import msgspec
@@ -11,29 +11,65 @@ from kafka_helpers import produce, read_all, wait_for
 from services_stack import PARTITIONS, a_stack, order
 
 from contracts.events import Grouping, PaymentRequested
-from contracts.topics import Topic
-from grouping.source import Source
+from contracts.topics import PIPELINE_PARTITIONS, Topic
+from grouping.source import EPSILON, Source
+from studies.grouping.compare import GROUPINGS
 
 pytestmark = pytest.mark.kafka
 ORDERS = 400
+CUSTOMERS = [f"customer-{number}" for number in np.random.default_rng(7).zipf(1.5, ORDERS)]
+PLACED = [order(f"o-{number}", customer=customer) for number, customer in enumerate(CUSTOMERS)]
 
 
-@pytest.mark.parametrize("grouping", [Grouping.KG, Grouping.POTC, Grouping.CG, Grouping.STICKY_SPLIT])
+def requests(kafka: str, namespace: str) -> list[tuple[PaymentRequested, int]]:
+    """Return each payment asked for and its partition, once all are there."""
+    records = wait_for(
+        lambda: found if len(found := read_all(kafka, namespace, Topic.PAYMENTS_REQUESTED)) >= ORDERS else None,
+        "every payment is requested",
+    )
+    return [(msgspec.json.decode(one.value() or b"", type=PaymentRequested), one.partition() or 0) for one in records]
+
+
+def together(found: list[tuple[PaymentRequested, int]]) -> dict[str, set[int]]:
+    """Return the partitions of each customer."""
+    partitions = defaultdict(set)
+    for request, partition in found:
+        partitions[request.customer].add(partition)
+    return partitions
+
+
+@pytest.mark.parametrize("grouping", GROUPINGS)
 def test_order_chooses_as_its_source_does(kafka: str, namespace: str, tmp_path: Path, grouping: Grouping) -> None:
-    customers = [f"customer-{number}" for number in np.random.default_rng(7).zipf(1.5, ORDERS)]
     with a_stack(kafka, namespace, tmp_path) as stack:
         stack.settings = {"GROUPING": grouping}
         stack.start("order")
         source = Source(grouping, PARTITIONS, number=stack.processes["order"].pid)
-        placed = [order(f"o-{number}", customer=customer) for number, customer in enumerate(customers)]
-        produce(kafka, namespace, Topic.ORDERS_PLACED, placed, key=b"k")
-        records = wait_for(
-            lambda: found if len(found := read_all(kafka, namespace, Topic.PAYMENTS_REQUESTED)) == ORDERS else None,
-            "every payment is requested",
-        )
-    chosen = {record.key().decode(): record.partition() for record in records}
-    assert [chosen[f"o-{number}"] for number in range(ORDERS)] == [source.choose(one) for one in customers]
-    partitions = defaultdict(set)
-    for record in records:
-        partitions[msgspec.json.decode(record.value(), type=PaymentRequested).customer].add(record.partition())
-    assert all(len(some) == 1 for some in partitions.values()) == grouping.keeps_key_order
+        produce(kafka, namespace, Topic.ORDERS_PLACED, PLACED, key=b"k")
+        found = requests(kafka, namespace)
+    chosen = {request.order_id: partition for request, partition in found}
+    assert [chosen[f"o-{number}"] for number in range(ORDERS)] == [source.choose(one) for one in CUSTOMERS]
+    assert all(len(some) == 1 for some in together(found).values()) == grouping.keeps_key_order
+
+
+@pytest.mark.parametrize("grouping", [Grouping.KG, Grouping.PKG, Grouping.PORC])
+def test_two_orders_choose_by_counts_of_their_own(
+    kafka: str, namespace: str, tmp_path: Path, grouping: Grouping
+) -> None:
+    with a_stack(kafka, namespace, tmp_path) as stack:
+        stack.settings = {"GROUPING": grouping}
+        stack.start("order")
+        stack.start("order@1")
+        for partition in range(PIPELINE_PARTITIONS):
+            some = PLACED[partition::PIPELINE_PARTITIONS]
+            produce(kafka, namespace, Topic.ORDERS_PLACED, some, key=b"k", partition=partition)
+        found = requests(kafka, namespace)
+        assert all(stack.get(one, "/healthz")[1]["written"] for one in ("order", "order@1")), "both had their part"
+    assert sorted(request.order_id for request, _ in found) == sorted(f"o-{number}" for number in range(ORDERS))
+    most = max(len(partitions) for partitions in together(found).values())
+    loads = Counter(partition for _, partition in found)
+    if grouping is Grouping.KG:
+        assert most == 1, "every source knows the same home"
+    elif grouping is Grouping.PKG:
+        assert most == 2, "every source knows the same two"
+    else:
+        assert max(loads.values()) <= (1 + EPSILON) * (ORDERS + 2) / PARTITIONS + 2, "each keeps its own bound"

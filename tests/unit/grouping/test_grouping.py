@@ -55,7 +55,8 @@ def test_key_grouping_alone_keeps_the_events_of_a_key_together() -> None:
 @pytest.mark.parametrize("skew", [0.4, 1.2, 2.0])
 def test_loads_stay_even_whatever_the_skew(grouping: Grouping, skew: float) -> None:
     loads, _ = placed(grouping, stream(skew))
-    assert max(loads.values()) <= 1.04 * EVENTS / 9 + 1
+    by_chance = 1.08 if grouping is Grouping.STICKY_SPLIT else 1.04  # it leaves most keys where their hashes lie
+    assert max(loads.values()) <= by_chance * EVENTS / 9 + 1
 
 
 def test_memory_of_each_rule() -> None:

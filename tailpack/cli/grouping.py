@@ -1,0 +1,129 @@
+"""`tailpack grouping`: the grouping paper's streams played with every grouping, and live runs of each."""
+
+import sys
+from functools import partial
+from pathlib import Path
+from statistics import fmean
+from typing import Annotated
+
+import msgspec
+import typer
+from msgspec.structs import asdict
+from rich.console import Console
+from rich.table import Table
+
+from bench import markdown, results
+from contracts.clock import steady_s
+from contracts.events import Grouping
+from tailpack.cli.options import AsJson, IntoDocs, Out, Processes, print_json, several
+from tailpack.cli.progress import progress
+from tailpack.cli.studies import show_claims
+from tailpack.errors import TailpackError
+from tailpack.provenance import origin
+
+
+def compare(
+    *,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Unequal workers alone, 2 million events, one seed: a look.")
+    ] = False,
+    events: Annotated[
+        int | None, typer.Option(min=10_000, help="Of a stream.  [default: 10 million, the paper's]")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="The first; equal seeds make equal streams.")] = 1,
+    processes: Processes = 0,
+    as_json: AsJson = False,
+    into: IntoDocs = None,
+) -> None:
+    """Play the grouping paper's streams with every grouping: imbalance, memory, latency, and the paper's claims.
+
+    Imbalance: max U − mean U, relative to events ÷ workers, where U is a worker's load ÷ its capacity. Memory: pairs of
+    worker and key, for each key. Partial sums: so many must be added up for a figure of one key each 10 s. The table is
+    of ten workers, eight with capacity 1, one with 3 and one with 5, given 80 % of what they can serve.
+    """
+    from bench.experiments.workers import usable_cores  # noqa: PLC0415  the compiler only where it is needed
+    from studies.grouping.claims import GroupingStudy, claims  # noqa: PLC0415
+    from studies.grouping.compare import (  # noqa: PLC0415
+        CAPACITY,
+        EVENTS,
+        QUICK_EVENTS,
+        jobs,
+        pack,
+        play_all,
+        runs,
+    )
+    from studies.grouping.show import COLUMNS, NAME  # noqa: PLC0415
+
+    began_s = steady_s()
+    cores = processes or usable_cores()
+    todo = list(jobs(quick=quick, seed=seed, events=events or (QUICK_EVENTS if quick else EVENTS)))
+    with progress("groupings", len(todo) + (0 if quick else runs())) as tell:
+        announce = partial(tell, advance=1)
+        rows, speeds = play_all(todo, processes=cores, announce=lambda said: announce(said=said))
+        packed = [] if quick else pack(processes=cores, announce=lambda said: announce(said=said))
+    found = GroupingStudy(
+        seed=seed,
+        rows=tuple(rows),
+        speeds=tuple(speeds),
+        packed=tuple(packed),
+        claims=() if quick else claims(rows),
+    )
+    if into:
+        made = msgspec.structs.replace(origin(), wall_s=round(steady_s() - began_s))
+        results.keep(NAME, [found], made, into)
+    unequal = [row for row in rows if row.study == CAPACITY]
+    if as_json:
+        own = {pace.grouping: [row for row in rows if row.grouping is pace.grouping] for pace in speeds}
+        said = {
+            row.grouping: asdict(row)
+            | {"imbalance": fmean(row.imbalance), "memory": fmean(row.memory)}
+            | asdict(pace)
+            | {"rows": own[row.grouping]}
+            for row, pace in zip(unequal, speeds, strict=True)
+        }
+        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(said), indent=1) + b"\n")
+        return
+    table = Table(*COLUMNS, "M choices/s", box=None, title="ten workers, capacities {3, 5}, 80 % of their time")
+    for cells, pace in zip(markdown.cells(COLUMNS, unequal), speeds, strict=True):
+        table.add_row(*cells, f"{pace.bulk_per_s / 1e6:.1f}")
+    Console().print(table)
+    if not quick:
+        show_claims(found.claims, "Nasir et al. 2017", Console())
+
+
+def live(
+    *,
+    groupings: Annotated[str, typer.Option(help="Names, separated by commas; none: all.")] = "",
+    quick: Annotated[bool, typer.Option("--quick", help="Fifteen seconds of load each, two replicas: a look.")] = False,
+    out: Out = Path("out"),
+    into: IntoDocs = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run scenario `grouping` live with each grouping, one after the other, two minutes each, beside its simulation.
+
+    One customer brings half of the events: the table shows whose order was kept, and whose tail. What `--into` has
+    already is not measured again, unless it was invalid: the same command goes on where it was interrupted.
+    """
+    if quick and into:
+        raise TailpackError("--quick: such short runs are no figures for --into")
+    from bench.grouping_live import COLUMNS, NAME, QUICK, GroupingLiveRow  # noqa: PLC0415
+    from tailpack.measured_runs import run_grouping  # noqa: PLC0415
+
+    every = [one.value for one in Grouping if one is not Grouping.EXPLICIT]
+    asked = [Grouping(name) for name in several(groupings or ",".join(every), every, what="grouping")]
+    before = results.load(NAME, GroupingLiveRow, into) if into else []
+    rows = {row.result.grouping: row.result for row in before if row.result.valid}
+    for one in asked:
+        if one not in rows:
+            Console(stderr=True).rule(one)
+            rows[one] = run_grouping(one, QUICK if quick else {}, out)
+            if into:
+                results.keep(NAME, [rows[one]], origin(), into, lambda row: every.index(row.grouping))
+    found = [rows[one] for one in asked]
+    if as_json:
+        print_json(found)
+        return
+    table = Table(*COLUMNS, box=None)
+    for cells in markdown.cells(COLUMNS, found):
+        table.add_row(*cells)
+    Console().print(table)

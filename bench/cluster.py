@@ -197,7 +197,8 @@ def _image(name: str, there: str) -> dict[str, str]:
 
 def _patches(scenario: Scenario) -> Iterator[dict[str, Any]]:
     """Yield which topics, which load and which policy."""
-    kafka = '--bootstrap-servers "$TAILPACK_BOOTSTRAP_SERVERS" --namespace "$TAILPACK_NAMESPACE"'
+    named = ("bootstrap-servers", "namespace", "client-properties")
+    kafka = " ".join(f'--{one} "$TAILPACK_{one.upper().replace("-", "_")}"' for one in named)
     asked = f"--policy {scenario.autoscaler.policy} --seed {scenario.seed} --duration-s {scenario.duration_s:.0f}"
     load = f"exec tailpack load {scenario.name} {asked} {kafka} --out /out"
     yield _words("topics", "containers", f"exec tailpack topics create {scenario.name} {kafka}")

@@ -42,15 +42,19 @@ Rights = dict[str, list[Right]]
 
 
 def of_group(namespace: str, scaled: ScaledGroup, outputs: Sequence[str] = ()) -> Rights:
-    """Return the rights of an autoscaler and of the replicas that it scales. outputs: topics that replicas write."""
+    """Return the rights of an autoscaler, of the replicas that it scales, of KEDA's scaler, and of a shadow.
+
+    outputs: topics that replicas write.
+    """
     group, events = scaled.group_in(namespace), scaled.topic_in(namespace)
     plans, journal, progress = (_topic(namespace, one) for one in (Topic.PLANS, Topic.JOURNAL, Topic.PROGRESS))
+    seen = [Right(ResourceType.TOPIC, events, ("Describe",)), Right(ResourceType.GROUP, group, ("Describe",))]
+    reader = Right(ResourceType.GROUP, qualified(namespace, "autoscaler.reader"), ("Describe",))
     return {
         "autoscaler": [
-            Right(ResourceType.TOPIC, events, ("Describe",)),
+            *seen,
             *(plans(BOTH), journal(WRITE), progress(READ)),
-            Right(ResourceType.GROUP, group, ("Describe",)),
-            Right(ResourceType.GROUP, qualified(namespace, "autoscaler.reader"), ("Describe",)),
+            reader,
             Right(ResourceType.TRANSACTIONAL_ID, f"{group}-autoscaler", WRITE),
         ],
         "replica": [
@@ -60,6 +64,8 @@ def of_group(namespace: str, scaled: ScaledGroup, outputs: Sequence[str] = ()) -
             Right(ResourceType.GROUP, group, READ),
             Right(ResourceType.TRANSACTIONAL_ID, f"{group}.", WRITE, is_prefix=True),
         ],
+        "keda": [plans(READ), reader],
+        "shadow": seen,
     }
 
 
@@ -93,7 +99,7 @@ def of_run(namespace: str) -> Rights:
             (Topic.PAYMENTS_SETTLED, Topic.SHIPMENTS_SCHEDULED),
             (Topic.NOTIFICATIONS_SENT,),
         ),
-        "autoscaler": scaled["autoscaler"],
+        **{role: scaled[role] for role in ("autoscaler", "keda", "shadow")},
         "load": [named[Topic.ORDERS_PLACED](WRITE), named[Topic.PAYMENTS_REQUESTED](WRITE), settled(READ)],
         "report": [
             *(named[one](READ) for one in Topic),

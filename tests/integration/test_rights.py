@@ -4,8 +4,12 @@ With them an order comes through; without one of them nobody writes what is anot
 """
 
 import json
+import os
+import subprocess
+import sys
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +24,7 @@ from services_stack import PARTITIONS, Stack, order_without_id
 from contracts.connection import Connection
 from contracts.topics import Topic, qualified
 from tailpack.local import acls
+from tailpack.local.ports import free_port
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
 
@@ -27,12 +32,15 @@ NAMESPACE = "shop"
 SERVICES = ("order", "shipment", "notification")
 TOKEN = "a token of the callers of this shop"
 CARD_KEY = "a secret of the keyed hash of cards"
+WATCHED = {"POLICY": "tail-aware", "MEMBER_RATE": "50", "PAYMENT_PARTITIONS": str(PARTITIONS)}
 NOT_THEIRS = {
     "order": (Topic.PLANS, Topic.PAYMENTS_SETTLED),
     "payment": (Topic.PLANS, Topic.JOURNAL, Topic.PAYMENTS_REQUESTED),
     "shipment": (Topic.PAYMENTS_SETTLED, Topic.PLANS),
     "notification": (Topic.SHIPMENTS_SCHEDULED,),
     "autoscaler": (Topic.PROGRESS, Topic.PAYMENTS_REQUESTED),
+    "keda": (Topic.PLANS,),
+    "shadow": (Topic.PLANS, Topic.PAYMENTS_REQUESTED),
     "load": (Topic.PAYMENTS_SETTLED, Topic.PLANS),
     "report": (Topic.ORDERS_PLACED,),
 }
@@ -84,7 +92,7 @@ def test_an_order_is_done_where_each_service_has_its_printed_rights_alone_and_no
         },
     )
     try:
-        with payment:
+        with payment, beside(shop, "keda", GRPC_PORT="0") as keda, beside(shop, "shadow", **WATCHED) as shadow:
             stack.start(*SERVICES)
             body = order_without_id()
             assert stack.place(body)[0] == 401
@@ -101,6 +109,11 @@ def test_an_order_is_done_where_each_service_has_its_printed_rights_alone_and_no
             )
             pages = [page(port, path) for port in stack.ports.values() for path in ("/healthz", "/metrics")]
             pages += [page(payment.port, path) for path in ("/healthz", "/metrics", "/plan", "/decisions")]
+            wait_for(lambda: '"epoch":' in json.loads(page(keda, "/plan")), "the scaler has the plan")
+            seen = 'tailpack_shadow_replicas{of="group"} 1.0'
+            wait_for(lambda: seen in json.loads(page(shadow, "/metrics")), "the shadow sees the group")
+            pages += [page(port, path) for port in (keda, shadow) for path in ("/healthz", "/metrics")]
+            assert all(json.loads(json.loads(page(port, "/healthz")))["status"] == "ok" for port in (keda, shadow))
             running = [one.pid for one in stack.processes.values()] + list(payment.pids().values())
             assert payment.process is not None
             argv = [" ".join(psutil.Process(pid).cmdline()) for pid in [*running, payment.process.pid]]
@@ -145,6 +158,24 @@ def test_nobody_reads_what_is_not_for_it(shop: Shop, role: str, topic: Topic) ->
     error = found.error()
     assert error is not None
     assert error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+
+
+@contextmanager
+def beside(shop: Shop, role: str, **settings: str) -> Iterator[int]:
+    """Run KEDA's scaler or a shadow under its own login until the block ends; yield the port of its pages."""
+    port = free_port()
+    told = {
+        "BOOTSTRAP_SERVERS": shop.kafka.address, "NAMESPACE": NAMESPACE, "CLIENT_PROPERTIES": str(shop.logins[role]),
+        "HTTP_PORT": str(port), **settings,
+    }  # fmt: skip
+    environ = os.environ | {f"TAILPACK_{name}": value for name, value in told.items()}
+    command = [sys.executable, "-m", f"autoscaler.{role}"]
+    with subprocess.Popen(command, env=environ, stdout=subprocess.DEVNULL) as process:
+        try:
+            yield port
+        finally:
+            process.terminate()
+            assert process.wait(30) == 0
 
 
 def page(port: int, path: str) -> str:

@@ -1,5 +1,6 @@
 """infra/k8s: valid for Kubernetes, closed, bounded, and in agreement with the settings that the code declares."""
 
+import re
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -33,16 +34,26 @@ def documents(path: Path) -> list[dict[str, Any]]:
     return list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
 
 
-def patched(document: dict[str, Any]) -> dict[str, Any]:
-    """Return a workload with what kustomization.yaml adds to each."""
-    if document["kind"] in ("Deployment", "Job"):
-        for step in documents(BASE / "pods.yaml")[0]:
-            *way, last = step["path"].strip("/").split("/")
-            place: Any = document
-            for name in way:
-                place = place[int(name) if name.isdigit() else name]
+def changed(document: dict[str, Any], steps: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return it with steps of a JSON patch that only add."""
+    for step in steps:
+        assert step["op"] == "add"
+        *way, last = step["path"].strip("/").split("/")
+        place: Any = document
+        for name in way:
+            place = place[int(name) if name.isdigit() else name]
+        if last == "-":
+            place.append(step["value"])
+        else:
             place[last] = step["value"]
     return document
+
+
+def patched(document: dict[str, Any]) -> dict[str, Any]:
+    """Return a workload with what kustomization.yaml adds to each."""
+    return (
+        changed(document, documents(BASE / "pods.yaml")[0]) if document["kind"] in ("Deployment", "Job") else document
+    )
 
 
 def all_of() -> list[dict[str, Any]]:
@@ -94,6 +105,60 @@ def test_a_pod_is_closed_and_bounded(app):
 def test_a_pod_has_longer_than_its_stop_takes(app):
     assert WORKLOADS[app]["terminationGracePeriodSeconds"] > LONGEST_STOP_S[app]
     assert {"startupProbe", "readinessProbe", "livenessProbe"} <= WORKLOADS[app]["containers"][0].keys()
+
+
+@pytest.mark.parametrize("component", ["secrets", "login"])
+def test_what_a_component_adds_is_valid_and_its_files_are_where_they_are_looked_for(component):
+    """Of workloads that none of its patches is for nothing is said."""
+    kustomization = documents(BASE.parent / "components" / component / "kustomization.yaml")[0]
+    told = [one.split("=") for each in kustomization.get("configMapGenerator", []) for one in each["literals"]]
+    touched = set()
+    for document in (one for one in all_of() if one["kind"] in ("Deployment", "Job")):
+        name, kind = document["metadata"]["name"], document["kind"]
+        for patch in kustomization["patches"]:
+            target = patch["target"]
+            if re.fullmatch(target["kind"], kind) and target.get("name", name) == name:
+                changed(document, yaml.safe_load(patch["patch"]))
+                touched.add(name)
+        kubernetes_validate.validate(document, "1.34", strict=True)
+        pod = document["spec"]["template"]["spec"]
+        for container in [*pod.get("initContainers", []), *pod["containers"]] if name in touched else []:
+            mounts = {one["name"]: one["mountPath"] for one in container["volumeMounts"]}
+            assert mounts.keys() <= {one["name"] for one in pod["volumes"]}
+            names = {
+                f"TAILPACK_{one.name.upper()}"
+                for kind in (READ_BY.get(name, Connection), Connection)
+                for one in fields(kind)
+            }
+            files = [(one["name"], one["value"]) for one in container.get("env", []) if one["name"].endswith("_FILE")]
+            for variable, path in [*told, *files]:
+                assert variable in names
+                assert str(Path(path).parent) in mounts.values()
+    assert touched == ({"order"} if component == "secrets" else WORKLOADS.keys())
+
+
+def test_brokers_by_strimzi_are_found_and_can_hold_what_is_asked_of_them():
+    """Its schemas are not to be had here: what is said twice must agree, and what is asked for be possible."""
+    gke = BASE.parent / "overlays" / "gke"
+    pool, kafka = documents(gke / "strimzi.yaml")
+    assert (pool["kind"], kafka["kind"]) == ("KafkaNodePool", "Kafka")
+    assert {one["apiVersion"] for one in (pool, kafka)} == {"kafka.strimzi.io/v1"}
+    name, namespace = kafka["metadata"]["name"], kafka["metadata"]["namespace"]
+    assert pool["metadata"]["labels"]["strimzi.io/cluster"] == name
+    assert pool["metadata"]["namespace"] == namespace
+    (settings,) = documents(gke / "kustomization.yaml")[0]["configMapGenerator"]
+    told = dict(one.split("=") for one in settings["literals"])
+    (listener,) = kafka["spec"]["kafka"]["listeners"]
+    assert told["TAILPACK_BOOTSTRAP_SERVERS"] == f"{name}-kafka-bootstrap.{namespace}:{listener['port']}"
+    policies = [one for one in documents(BASE / "network.yaml") if one["metadata"]["name"] == "names-and-kafka"]
+    ranges = [(port["port"], port.get("endPort", port["port"])) for port in policies[0]["spec"]["egress"][1]["ports"]]
+    assert any(first <= listener["port"] <= last for first, last in ranges)
+    config, brokers = kafka["spec"]["kafka"]["config"], pool["spec"]["replicas"]
+    factors = [value for key, value in config.items() if key.endswith("replication.factor")]
+    assert len(factors) == 3
+    assert max(factors) <= brokers
+    for least in (config["min.insync.replicas"], config["transaction.state.log.min.isr"]):
+        assert least < min(factors), "one broker may be away"
 
 
 def test_accounts_cannot_reach_the_api_server_unless_their_pod_asks():

@@ -41,7 +41,7 @@ Question = tuple[str, str, int]
 
 def run_scenario(scenario: str, changes: dict[str, object], out: Path) -> Path:
     """Run a scenario, say its verdict, return its folder."""
-    console = Console()
+    console = Console(stderr=True)
     folder = Run(load_scenario(scenario, changes), console, out).execute()
     console.print(Result.load(folder).verdict, highlight=False, soft_wrap=True)
     return folder

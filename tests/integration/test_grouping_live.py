@@ -77,6 +77,7 @@ def test_two_orders_choose_by_counts_of_their_own(
         assert max(loads.values()) <= (1 + EPSILON) * (ORDERS + 2) / PARTITIONS + 2, "each keeps its own bound"
 
 
+@pytest.mark.long  # two whole runs with their reports
 @pytest.mark.spark
 @pytest.mark.timeout(600)
 def test_behind_a_scaled_payment_a_customer_s_order_is_kept_under_kg_alone(tmp_path: Path) -> None:

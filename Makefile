@@ -6,6 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 TOOLS := $(VENV)/tools
+IMAGES := tailpack:0.1.0 tailpack-report:0.1.0
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,18 +33,20 @@ check: $(VENV)/.ready ## the fast part: format, lint, types, dependency rules, u
 	@$(BIN)/lint-imports
 	@$(PYTEST) -n 2 --dist worksteal tests/unit tests/theory -m "not long" --durations=5
 
-sbom: $(VENV)/.ready $(TOOLS)/.ready ## out/sbom.json: what is installed, as CycloneDX
+sbom: ## out/sbom-IMAGE.json: what each image holds, as CycloneDX (`docker compose build` first)
 	@mkdir -p out
-	@$(TOOLS)/bin/cyclonedx-py environment $(BIN)/python --output-file out/sbom.json && echo out/sbom.json
+	@for image in $(IMAGES); do file=out/sbom-$${image%:*}.json; \
+	  python3 infra/docker/sbom.py $$image >$$file.part && mv $$file.part $$file && echo $$file || { rm $$file.part; exit 1; }; done
 
-audit: $(VENV)/.ready $(TOOLS)/.ready ## known vulnerabilities of what is installed (asks pypi.org)
-	@$(BIN)/python -m pip freeze --exclude-editable >$(TOOLS)/installed.txt
+audit: $(TOOLS)/.ready ## known vulnerabilities of what each image has from PyPI (asks pypi.org; `docker compose build` first)
 	@# Strict: a package that nobody knows advisories of is no package without any.
-	@$(TOOLS)/bin/pip-audit --strict --no-deps --disable-pip --requirement $(TOOLS)/installed.txt 2>$(TOOLS)/audit.log; \
-	  status=$$?; tail -n 1 $(TOOLS)/audit.log >&2; exit $$status
+	@bad=0; for image in $(IMAGES); do echo "$$image:"; \
+	  python3 infra/docker/sbom.py $$image --pins >$(TOOLS)/pins.txt || exit 1; \
+	  $(TOOLS)/bin/pip-audit --strict --no-deps --disable-pip --requirement $(TOOLS)/pins.txt 2>$(TOOLS)/audit.log; \
+	  bad=$$((bad + ($$? != 0))); tail -n 1 $(TOOLS)/audit.log >&2; done; exit $$bad
 
 $(TOOLS)/.ready:
-	@python3 -m venv $(TOOLS) && $(TOOLS)/bin/pip install --quiet 'cyclonedx-bom==7.*' 'pip-audit==2.*' && touch $@
+	@python3 -m venv $(TOOLS) && $(TOOLS)/bin/pip install --quiet 'pip-audit==2.*' && touch $@
 
 bench: $(VENV)/.ready ## measure this machine: μ_eff, start-up, processes, Spark (about 10 minutes, quiet machine)
 	@$(BIN)/tailpack bench all

@@ -10,29 +10,30 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from autoscaler.live.launchers.pods import STUCK, pod_of
+from autoscaler.live.launchers.pods import pod_of
 from autoscaler.live.settings import kubeconfig
 from bench.scenario import Scenario, scenario_names
 from bench.startup import Startup
+from bench.stuck import Hope, bad_ends, containers, waits
 from contracts.clock import steady_s
 from loadgen.spec import Topology
 
 MANIFESTS: Final = Path(__file__).parents[1] / "infra" / "k8s"
 READY_S: Final = 300.0
 """Images are pulled meanwhile."""
-STUCK_S: Final = 30.0
-"""What is stuck so long does not come right by itself; a node that is added does within a minute or two."""
 OVER_S: Final = 900.0
 """Beyond the scenario's length: start, drain and report."""
 POLL_S: Final = 1.0
 ASK_S: Final = 60.0
+NO_CONFIG: Final = "localhost:8080"
+"""Where kubectl goes by itself if nothing tells it of a cluster."""
 
 
 class ClusterError(Exception):
@@ -66,6 +67,8 @@ class Cluster:
             raise ClusterError(f"the cluster does not answer within {ASK_S:.0f} s: kubectl {words[0]}") from silent
         if done.returncode:
             said = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+            if NO_CONFIG in said:
+                raise ClusterError(f"no kubeconfig leads to a cluster ({kubeconfig()}): set KUBECONFIG")
             raise ClusterError(f"kubectl {words[0]}: {said or 'failed'} (kubeconfig {kubeconfig()})")
         return bytes(done.stdout)
 
@@ -123,20 +126,33 @@ class Namespace:
             (folder / "kustomization.yaml").write_text(json.dumps(here), encoding="utf-8")  # YAML, too
             self.cluster.kubectl("apply", "--kustomize", made)
 
-    def stuck(self) -> str:
-        """Return why a pod does not run and will not by itself; empty: none is known."""
-        seen = [pod_of(raw) for raw in self.pods()]
-        return next((f"pod {one.name}: {one.waits}" for one in seen if one.waits.startswith(STUCK)), "")
+    def refused(self) -> list[dict[str, Any]]:
+        """Return the events of pods that could not be created: a quota, what pod security forbids."""
+        return list(self.get("events", "--field-selector", "reason=FailedCreate"))
 
 
 @contextmanager
 def namespace(cluster: Cluster) -> Iterator[Namespace]:
-    """Yield a fresh one; it is deleted with all that is in it."""
+    """Yield a fresh one; it is deleted with all that is in it. Raises ClusterError, also where none answers."""
+    cluster.kubectl("version", "--request-timeout=10s")  # whatever is in the way is told before anything is made
     made = Namespace(cluster, f"tailpack-{uuid.uuid4().hex[:8]}")
+
+    def delete() -> None:
+        cluster.kubectl("delete", "namespace", made.name, "--wait=false", "--ignore-not-found")
+
     try:
         yield made
-    finally:
-        cluster.kubectl("delete", "namespace", made.name, "--wait=false", "--ignore-not-found")
+    except ClusterError as first:
+        try:
+            delete()
+        except ClusterError as second:
+            raise ClusterError(f"{first}; and namespace {made.name} could not be deleted: {second}") from first
+        raise
+    except BaseException:
+        with suppress(ClusterError):
+            delete()
+        raise
+    delete()
 
 
 def startup_there(cluster: Cluster, announce: Callable[[str], None]) -> Startup:
@@ -149,14 +165,14 @@ def startup_there(cluster: Cluster, announce: Callable[[str], None]) -> Startup:
         began_s = steady_s()
         while steady_s() < began_s + READY_S:
             pods = place.pods("autoscaler")
-            for said in _failures(pods):
+            for said in bad_ends(pods):
                 raise ClusterError(said)
             if any(raw.get("status", {}).get("phase") == "Succeeded" for raw in pods):
                 last = place.kubectl("logs", "job/startup").decode().strip().rpartition("\n")[2]
                 return msgspec.json.decode(last, type=Startup)
-            announce(f"replicas start, {steady_s() - began_s:.0f} s; {place.stuck()}".rstrip("; "))
+            announce(f"replicas start, {steady_s() - began_s:.0f} s; {'; '.join(waits(place.pods()))}".rstrip("; "))
             time.sleep(POLL_S)
-        raise ClusterError(f"no figures after {READY_S:.0f} s; {place.stuck()}".rstrip("; "))
+        raise ClusterError(f"no figures after {READY_S:.0f} s; {'; '.join(waits(place.pods()))}".rstrip("; "))
 
 
 def run_there(scenario: Scenario, cluster: Cluster, folder: Path, announce: Callable[[str], None]) -> None:
@@ -219,44 +235,40 @@ def _begin(place: Namespace, job: str) -> None:
     place.kubectl("patch", "job", job, "--patch", '{"spec": {"suspend": false}}')
 
 
-def _failures(pods: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield a sentence for each container that ended badly."""
-    for raw in pods:
-        for container, state in _states(raw).items():
-            ended = state.get("terminated", {})
-            if ended.get("exitCode"):
-                said = ended.get("message", ended.get("reason", "")).strip().rpartition("\n")[2]
-                yield f"{container} ended with status {ended['exitCode']}: {said}"
-
-
-def _states(raw: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return container → its state, in the order in which they run."""
-    status = raw.get("status", {})
-    both = status.get("initContainerStatuses", []) + status.get("containerStatuses", [])
-    return {one["name"]: one["state"] for one in both}
-
-
 def _until_ready(place: Namespace, replicas: int, announce: Callable[[str], None]) -> None:
-    began_s = stuck_since_s = steady_s()
+    """Wait for all Jobs, brokers and services. Raises ClusterError with the cause as soon as there is no use in it."""
+    began_s, hope = steady_s(), Hope()
     while True:
+        brokers = place.get("statefulsets")
         jobs = [one for one in place.get("jobs") if not one["spec"].get("suspend")]
-        missing = [one["metadata"]["name"] for one in jobs if not one["status"].get("succeeded")]
-        for one in place.get("deployments,statefulsets"):
-            name, wanted = one["metadata"]["name"], one["spec"].get("replicas", 1)
-            wanted = max(wanted, replicas) if name == "payment" else wanted
-            if one["status"].get("readyReplicas", 0) < wanted:
-                missing.append(name)
-        if not missing:
+        first = [one["metadata"]["name"] for one in brokers if not _has(one, replicas)]
+        first += [one["metadata"]["name"] for one in jobs if not one["status"].get("succeeded")]
+        others = [one["metadata"]["name"] for one in place.get("deployments") if not _has(one, replicas)]
+        if not (missing := [*first, *others]):
             return
-        announce(f"waiting for {', '.join(missing)}")
-        stuck = place.stuck()
-        stuck_since_s = stuck_since_s if stuck else steady_s()
-        late = steady_s() > began_s + READY_S
-        if late or steady_s() > stuck_since_s + STUCK_S:
-            raise ClusterError(
-                f"not ready after {steady_s() - began_s:.0f} s: {', '.join(missing)}; {stuck}".rstrip("; ")
-            )
+        pods = place.pods()
+        failed = any(bad_ends([one for one in pods if _of(one["metadata"]["name"], first)]))
+        refused = [one for one in place.refused() if _of(one["involvedObject"]["name"], missing)]
+        there_is_hope = hope.look(missing, pods, refused, first_come=bool(first) and not failed)
+        if failed and not brokers:  # Jobs are patient themselves, and these brokers should have been there before
+            there_is_hope = False
+        said = f"{', '.join(missing)}; {hope.causes}".rstrip("; ")
+        announce(f"waiting for {said}")
+        if not there_is_hope or steady_s() > began_s + READY_S:
+            raise ClusterError(f"not ready after {steady_s() - began_s:.0f} s: {said}")
         time.sleep(POLL_S)
+
+
+def _has(one: Mapping[str, Any], replicas: int) -> bool:
+    """Return whether it has its pods; `replicas` is what Payment shall have."""
+    wanted = one["spec"].get("replicas", 1)
+    wanted = max(wanted, replicas) if one["metadata"]["name"] == "payment" else wanted
+    return bool(one["status"].get("readyReplicas", 0) >= wanted)
+
+
+def _of(name: str, owners: Sequence[str]) -> bool:
+    """Return whether it is one of them, or a ReplicaSet or pod of one."""
+    return any(name == each or name.startswith(f"{each}-") for each in owners)
 
 
 def _until_reported(place: Namespace, within_s: float, announce: Callable[[str], None]) -> str:
@@ -264,13 +276,13 @@ def _until_reported(place: Namespace, within_s: float, announce: Callable[[str],
     began_s = steady_s()
     while steady_s() < began_s + within_s:
         pods = place.pods("run")
-        for said in _failures(pods):
+        for said in bad_ends(pods):
             raise ClusterError(said)
         for raw in pods:
-            states = _states(raw)
+            states = {one["name"]: one["state"] for one in containers(raw)}
             if "running" in states.get("results", {}):
                 return str(raw["metadata"]["name"])
             doing = next((name for name, state in states.items() if "running" in state), "the pod")
-            announce(f"{doing}, {steady_s() - began_s:.0f} s; {place.stuck()}".rstrip("; "))
+            announce(f"{doing}, {steady_s() - began_s:.0f} s; {'; '.join(waits(place.pods()))}".rstrip("; "))
         time.sleep(POLL_S)
-    raise ClusterError(f"the run has no report after {within_s:.0f} s; {place.stuck()}".rstrip("; "))
+    raise ClusterError(f"the run has no report after {within_s:.0f} s; {'; '.join(waits(place.pods()))}".rstrip("; "))

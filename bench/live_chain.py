@@ -24,7 +24,9 @@ from contracts.connection import Connection
 from contracts.events import PaymentSettled, ShipmentScheduled
 from contracts.journal import TickRecord
 from contracts.journal_records import entries
+from contracts.membership import Work
 from contracts.processes import last_log_line, python_module, start, wait_for_end
+from contracts.settings import picked
 from contracts.topics import PIPELINE_PARTITIONS, Topic, qualified
 from contracts.validation import as_environment
 from loadgen.result import READY_FILE, RESULT_FILE, GeneratorResult
@@ -132,7 +134,7 @@ class LiveChain:
             "replica_module": MODULES[name],
             "replica_prefix": name,
             "state_dir": str(self._folder / name),
-            "service_time_s": own.payment.service_time_s,
+            **msgspec.to_builtins(Work(**picked(own.payment, Work))),
             "latency_target_s": scenario.target.latency_target_s * scenario.shares()[number],
             "percentile": 1 - (1 - scenario.target.percentile) / len(MODULES),
         }

@@ -13,6 +13,7 @@ from bench.results import (
     Kept,
     LiveRow,
     LiveScaleRow,
+    LoadgenRow,
     Origin,
     ProcessRow,
     ServiceRateRow,
@@ -130,8 +131,15 @@ SIMULATOR: Final[Columns] = {
     "its policy, s": lambda row: f"{row.policy_s:.2f}",
     "peak, MB": lambda row: known(row.peak_mb, 1, ",.0f"),
 }
-
-
+LOADGEN: Final[Columns] = {
+    "by, processes": lambda row: f"{row.entry}, {row.workers}",
+    "events/s, evenly": lambda row: f"{row.rate_per_s}",
+    "within 2 ms": lambda row: share(row.within_2ms),
+    "p99 late, ms": lambda row: f"{1e3 * row.lateness_p99_s:.1f}",
+    "at once: within 2 ms": lambda row: share(row.bursts_within_2ms),
+    "sustained, events/s": lambda row: f"{row.max_rate_per_s:,} for {row.sustained_s:.0f} s",
+    "on time, events/s": lambda row: f"{row.on_time_per_s:,}",
+}
 LIVE_SCALE: Final[Columns] = {
     "members × partitions": lambda row: f"{row.members:,} × {row.partitions:,}" + (" (invalid)" if row.problem else ""),
     "first plan, s": lambda row: known(row.first_plan_s, 1, ".1f"),
@@ -149,13 +157,14 @@ LIVE_SCALE: Final[Columns] = {
 
 def live(more: Columns | None = None) -> str:
     """Return for each scenario and policy the mean over its runs, with the least and the most. more: columns, too."""
-    found = load("live", LiveRow)
+    found = [row for row in load("live", LiveRow) if not row.result.load_workers]
     return in_columns({**LIVE, **(more or {})}, _by_policy(found), (row.origin for row in found))
 
 
 def simulated_beside(side: str) -> str:
     """Return for each scenario and policy how far the simulator is from its live runs. side: simulated or forecast."""
-    found = [row for row in load("live", LiveRow) if getattr(row.result, side) is not None]
+    rows = (row for row in load("live", LiveRow) if not row.result.load_workers)
+    found = [row for row in rows if getattr(row.result, side) is not None]
 
     def mean(runs: Sequence[LiveRow], name: str) -> float | None:
         return _mean([getattr(row, side) for row in runs], name)
@@ -173,6 +182,32 @@ def simulated_beside(side: str) -> str:
         "largest difference": lambda runs: f"{furthest(runs, 'replica_minutes_share'):+.2%}",
     }
     return in_columns(columns, _by_policy(found), (row.origin for row in found))
+
+
+def shared_load() -> str:
+    """Return what live runs came to whose load several processes shared, the simulator beside them."""
+
+    def beside(side: str) -> Columns:
+        def apart(row: LiveRow) -> str:
+            found = getattr(row, side)
+            return "–" if found is None else f"{found.in_sla_points:+.3f} points, {found.replica_minutes_share:+.2%}"
+
+        return {f"{side}: in SLA, r-m": apart}
+
+    columns: Columns = {
+        "scenario, policy, seed": lambda row: (
+            f"{row.scenario}, {row.policy}, {row.seed}" + " (invalid)" * (not row.valid)
+        ),
+        "workers": lambda row: f"{row.load_workers}",
+        "p99 late, ms": lambda row: known(row.lateness_p99_s, 1e3, ".1f"),
+        "events": lambda row: f"{row.events:,}",
+        "in SLA": lambda row: share(row.in_sla),
+        "r-m": lambda row: minutes(row.replica_minutes),
+        **beside("simulated"),
+        **beside("forecast"),
+    }
+    found = [row for row in load("live", LiveRow) if row.result.load_workers]
+    return in_columns(columns, (row.result for row in found), (row.origin for row in found))
 
 
 def _by_policy(found: Iterable[Kept[LiveRow]]) -> list[list[LiveRow]]:
@@ -216,6 +251,8 @@ MEASURED_TABLES: Final[dict[str, Callable[[], str]]] = {
     "startup": partial(committed, "startup", StartupRow, STARTUP),
     "spark": partial(committed, "spark", SparkRow, SPARK),
     "live-scale": partial(committed, "live-scale", LiveScaleRow, LIVE_SCALE),
+    "live-shared": shared_load,
+    "loadgen": partial(committed, "loadgen", LoadgenRow, LOADGEN),
     "simulator": partial(committed, "simulator", SpeedRow, SIMULATOR),
 }
 

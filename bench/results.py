@@ -98,6 +98,8 @@ class LiveRow(msgspec.Struct, frozen=True, kw_only=True):
     """Its own events, with its own times (`tailpack replay`)."""
     forecast: SimulatedSide | None = None
     """The scenario, with the times of the run before it (`tailpack simulate --times`)."""
+    load_workers: int = 0
+    """Processes that shared the load; 0: one sent it all."""
 
 
 class DeliveryRow(LiveRow, frozen=True, kw_only=True):
@@ -168,6 +170,29 @@ class SpeedRow(msgspec.Struct, frozen=True, kw_only=True):
     """Processor time that the policy of a whole run took, its guards included."""
     peak_mb: float | None = None
     """Of a whole run: the most memory that the process ever held, Python and the compiler included."""
+
+
+class LoadgenRow(msgspec.Struct, frozen=True, kw_only=True):
+    """The load generator on this machine, with an idempotent producer and one broker, or by HTTP to one Order."""
+
+    entry: str
+    """kafka or http."""
+    workers: int
+    """Processes that send; several have a master beside them."""
+    rate_per_s: int
+    """At which they were punctual, …"""
+    within_2ms: float
+    """… this share of events, evenly spaced, within 2 ms of the intended time, …"""
+    lateness_p99_s: float
+    """… and all but 1 % within this."""
+    bursts_within_2ms: float
+    """The same share where all events of a second are due at once: the last ones wait for those before."""
+    max_rate_per_s: int
+    """Events/s made, sent and acknowledged while all are overdue: nothing is made ready beforehand."""
+    sustained_s: float
+    """So long."""
+    on_time_per_s: int
+    """The highest rate tried that was held, evenly spaced: p99 lateness within 5 % of 0.5 s. 0: none was."""
 
 
 class LiveScaleRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,15 +10,15 @@ import msgspec
 
 from autoscaler.policies.registry import make_policy, policy_factory
 from autoscaler.policies.settings import Guards, Scaling
-from bench.sections import OPTIONS, SECTIONS, STAGES, Chain, Heading, Load, Payment, Simulation, Stage
+from bench.sections import OPTIONS, SECTIONS, STAGES, WORLDS_ONLY, Chain, Heading, Load, Payment, Simulation, Stage
 from contracts.delivery import RUNTIMES, Delivery
-from contracts.events import splits_keys
+from contracts.events import Grouping, splits_keys
 from contracts.settings import Rule, Settings, Values, contradictions, picked, told, unknown
 from contracts.target import Target
 from contracts.validation import InvalidSettingsError, parse, well_formed
 from loadgen.event_trace import EventTrace
 from loadgen.schedule import EACH_SECOND, Bursts, Spacing, Split
-from loadgen.spec import RULES, LoadSpec
+from loadgen.spec import RULES, LoadSpec, wrong_with
 from loadgen.trace import Trace
 from loadgen.workloads import WORKLOADS
 
@@ -68,8 +68,11 @@ class Scenario(Heading):
 
         Partitions and split stay as they are, so that a workload with a table of its own spreads the trace's events as
         its own. A trace that states partitions sets both itself; one of single events their times, too.
-        Raises InvalidSettingsError where more replicas are asked for than it has partitions.
+        Raises InvalidSettingsError where more replicas are asked for than it has partitions, for faults that it cannot
+        have, and for a grouping that would ignore its table.
         """
+        if wrong := wrong_with(trace, self.load.split, self.load.grouping, self.load.faults):
+            raise InvalidSettingsError([f"{trace.name}: load.{field}: {said}" for field, said in wrong])
         scenario = replace(self, duration_s=trace.duration_s)
         if (partitions := trace.partitions) is None:
             return scenario
@@ -82,8 +85,9 @@ class Scenario(Heading):
         if problems:
             raise InvalidSettingsError(problems)
         load = replace(self.load, split=Split.TABLE)
-        if isinstance(trace, EventTrace):
-            load = replace(load, spacing=Spacing.SMOOTH, **picked(EACH_SECOND, Bursts))
+        if isinstance(trace, EventTrace):  # a grouping may choose anew for events that have keys of their own
+            split = Split.TABLE if load.grouping is Grouping.EXPLICIT else Split.EVEN
+            load = replace(load, split=split, spacing=Spacing.SMOOTH, **picked(EACH_SECOND, Bursts))
         return replace(
             scenario,
             load=load,
@@ -135,6 +139,15 @@ class Scenario(Heading):
         """Return what live processes cannot be told."""
         if self.stages:
             return [(STAGES, "can only be simulated; live, each group has an autoscaler of its own")]
+        plain = {one.name: one.default for one in fields(Simulation)}
+        other = [name for name in WORLDS_ONLY if getattr(self.simulation, name) != plain[name]]
+        if self.simulation.startup_s == "gke":
+            other.append("startup_s")
+        if other:
+            them = ", ".join(_dotted(SIMULATION, name) for name in other)
+            return [
+                (them, "only simulated (tailpack simulate); live, replicas and what is seen of them are as they are")
+            ]
         try:
             make_policy(self.autoscaler.policy, options=self.policy)
         except ValueError as wrong:

@@ -103,6 +103,13 @@ class Simulation(ServiceShape, Observing, ShareGroups):
         return (*super().rules(), ("shared_limits", _single_events))
 
 
+WORLDS_ONLY: Final = (
+    *("distribution", "speeds", "slow_factor", "shared_limits", "whole_batches", "failures_s"),
+    *("observation_delay_s", "observation_loss", "service_rate_error"),
+)
+"""Of [simulation], what live processes cannot be told. The rest says how long live ones take for what they do."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Stage(Work):
     """A group behind the scaled one, which reads what that writes; a list, `[[stages]]`, one behind the other. What is

@@ -1,28 +1,31 @@
-"""A trace of single events, `at_s,partition[,key][,size]`: CSV or Parquet, read in parts, however long it is."""
+"""A trace of single events, `at_s[,partition][,key][,size]`: CSV or Parquet, read in parts, however long it is."""
 
 import math
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import numpy as np
 
 from contracts.settings import DAY_S
 from contracts.validation import InvalidSettingsError
-from loadgen.schedule import SECOND_US, Schedule
+from loadgen.schedule import NO_KEY, SECOND_US, Schedule
 from loadgen.shapes import IntArray
 
-NEEDED: Final = ("at_s", "partition")
-FORM: Final = "at_s,partition[,key][,size]"
+AT, PARTITION, KEY, SIZE = "at_s", "partition", "key", "size"
+FORM: Final = "at_s,partition[,key][,size] or at_s,key[,size]"
 PARTITIONS: Final = b"tailpack.partitions"
 """Where a Parquet file says, in its own metadata, how many partitions the recorded topic has."""
 BLOCK_BYTES: Final = 1 << 22
 BATCH_ROWS: Final = 1 << 18
 LONGEST_S: Final = int(31 * DAY_S)
 MOST_PARTITIONS: Final = 10_000
+MIXING: Final = 0x9E3779B97F4A7C15
+"""Spreads numbers that follow one another: 2^64 over the golden ratio (Knuth)."""
 MOST_CELLS: Final = 20_000_000
 """Seconds × partitions, of which there is a table."""
 
@@ -68,7 +71,7 @@ def joined(parts: list[Schedule]) -> Schedule:
 def is_event_trace(path: Path) -> bool:
     """Tell by its columns whether a file is one. Raises OSError."""
     names = parquet_file(path).schema_arrow.names if is_parquet(path) else _header(path)
-    return NEEDED[0] in (name.lower() for name in names)
+    return AT in (name.lower() for name in names)
 
 
 def _header(path: Path) -> list[str]:
@@ -98,7 +101,8 @@ def parquet_file(path: Path) -> Any:
 def read_event_trace(path: Path, partitions: int | None = None, *, first_s: int | None = None) -> EventTrace:
     """Look through the events: times never fall, partitions are there. Memory does not grow with the events.
 
-    partitions: of the topic, where the file does not say. first_s: only so many seconds.
+    Where no partition is said, a hash of its key chooses an event's. partitions: of the topic, where the file does not
+    say. first_s: only so many seconds.
     Raises InvalidSettingsError with the first mistake, by its file and row.
     """
     said = _declared(path)
@@ -153,7 +157,10 @@ class _Checked:
 
     def read(self, first: int, columns: Mapping[str, Any]) -> Schedule:
         """Return rows as events. first: number of the first row. Raises InvalidSettingsError."""
-        at_s, partition = (self._numbers(first, name, columns[name]) for name in NEEDED)
+        at_s = self._numbers(first, AT, columns[AT])
+        key = _hashed(columns[KEY]) if KEY in columns else None
+        told = PARTITION in columns
+        partition = self._numbers(first, PARTITION, columns[PARTITION]) if told else self._by_key(first, key)
         offset_us = np.round(np.clip(at_s, 0, LONGEST_S) * SECOND_US).astype(np.int64)
         topic = f"the topic has {self.partitions} partitions, from 0 on; --set partitions=…"
         for name, values, wrong, why in (
@@ -173,7 +180,14 @@ class _Checked:
                 at = int(wrong.argmax())
                 self._refuse(first + at, f"{name} = {values[at]:.12g}: {why}")
         self.last_us = int(offset_us[-1])
-        return Schedule(offset_us, partition.astype(np.int32), _hashed(columns["key"]) if "key" in columns else None)
+        return Schedule(offset_us, partition.astype(np.int32), key)
+
+    def _by_key(self, first: int, key: IntArray | None) -> "np.ndarray[Any, np.dtype[np.float64]]":
+        """Return a partition for each key, the same for the same; events without one are spread over all."""
+        if key is None or self.partitions == MOST_PARTITIONS:
+            self._refuse(first, f"there is no column {PARTITION}: say how many the topic has, --set partitions=…")
+        number = np.where(key == NO_KEY, np.arange(first, first + len(key)), key).astype(np.uint64) * np.uint64(MIXING)
+        return ((number ^ (number >> np.uint64(32))) % np.uint64(self.partitions)).astype(np.float64)
 
     def _numbers(self, first: int, name: str, column: Any) -> "np.ndarray[Any, np.dtype[np.float64]]":
         from pyarrow import ArrowException, compute, float64, types  # noqa: PLC0415
@@ -196,7 +210,7 @@ class _Checked:
             )
         return values
 
-    def _refuse(self, row: int, why: str) -> None:
+    def _refuse(self, row: int, why: str) -> NoReturn:
         raise InvalidSettingsError([f"{self.name}: {self.row} {row}: {why}"])
 
 
@@ -208,15 +222,23 @@ def _number(cell: Any) -> float:
 
 
 def _hashed(column: Any) -> IntArray:
-    """Return a number for each key: whole numbers as they are, text hashed; what is missing is 0."""
-    from pyarrow import compute, int64, types  # noqa: PLC0415
+    """Return a number for each key: whole numbers as they are, text hashed; what is missing is NO_KEY."""
+    from pyarrow import ArrowException, compute, int64, types  # noqa: PLC0415
 
-    if types.is_integer(column.type):
-        return np.asarray(compute.fill_null(column.cast(int64()), 0).to_numpy(zero_copy_only=False))
-    coded = compute.fill_null(column, "").dictionary_encode()
-    values = [key_hash(str(one).encode()) if one else 0 for one in coded.dictionary.to_pylist()]
+    with suppress(ArrowException):  # beyond 63 bits they are hashed
+        if types.is_integer(column.type):
+            return np.asarray(compute.fill_null(column.cast(int64()), NO_KEY).to_numpy(zero_copy_only=False))
+    coded = compute.dictionary_encode(column, null_encoding="encode")
+    values = [NO_KEY if one in _NO_KEYS else key_hash(_as_bytes(one)) for one in coded.dictionary.to_pylist()]
     hashes: IntArray = np.array(values, dtype=np.int64)
     return hashes.take(np.asarray(coded.indices))
+
+
+_NO_KEYS: Final = (None, "", b"")
+
+
+def _as_bytes(key: Any) -> bytes:
+    return key if isinstance(key, bytes) else str(key).encode()
 
 
 def key_hash(key: bytes, secret: bytes = b"") -> int:
@@ -282,9 +304,12 @@ def _csv_parts(path: Path, keys: bool) -> Iterator[tuple[int, dict[str, Any]]]:
 def _wanted(where: str, names: list[str], keys: bool) -> dict[str, str]:
     """Return what is read → its name in the file. Raises InvalidSettingsError for columns that are none of a trace."""
     known = {name.lower(): name for name in names}
-    if not set(NEEDED) <= set(known) <= {*NEEDED, "key", "size"} or len(known) < len(names):
+    placed = PARTITION in known
+    right = AT in known and (placed or KEY in known) and set(known) <= {AT, PARTITION, KEY, SIZE}
+    if not right or len(known) < len(names):
         raise InvalidSettingsError([f"{where}: {','.join(names)[:80]!r} are not the columns; must be {FORM}"])
-    return {name: known[name] for name in (*NEEDED, *(["key"] if keys and "key" in known else []))}
+    read = {AT: True, PARTITION: placed, KEY: KEY in known and (keys or not placed)}
+    return {name: known[name] for name, wanted in read.items() if wanted}
 
 
 def _declared(path: Path) -> int | None:

@@ -93,9 +93,20 @@ def wrong_faults(values: Values) -> str | None:
         return str(wrong)
     if values["topology"] == "payment-only" and (dropped := [one for one in kinds if one.kind in (POISON, DUPLICATE)]):
         return f"{dropped[0].kind} needs the pipeline, where Order drops it"
-    late = [one for one in kinds if not values["trace"] and one.begin_s >= values["duration_s"]]
+    return None if values["trace"] else after_the_end(values["faults"], values["duration_s"])
+
+
+def after_the_end(faults: Sequence[str], duration_s: int) -> str | None:
+    """Say which of the faults begins when all is sent."""
+    late = [one for one in map(Fault.of, faults) if one.begin_s >= duration_s]
+    return f"{late[0].kind} {late[0].begin_s}-{late[0].end_s} begins after the load, {duration_s} s" if late else None
+
+
+def not_simulated(faults: Sequence[str]) -> str | None:
+    """Say which of the faults change nothing in a simulation: what Order drops, and when events arrive."""
+    kinds = {one.kind for one in map(Fault.of, faults)} & {POISON, DUPLICATE, OUT_OF_ORDER}
     return (
-        f"{late[0].kind} {late[0].begin_s}-{late[0].end_s} begins after the load, {values['duration_s']} s"
-        if late
+        f"{', '.join(sorted(kinds))}: live only; simulated, these events come in order, once, readable"
+        if kinds
         else None
     )

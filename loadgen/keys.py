@@ -10,13 +10,13 @@ import numpy.typing as npt
 from contracts.events import Grouping
 from grouping.source import Source
 from loadgen.faults import Fault
-from loadgen.schedule import SECOND_US, Schedule
+from loadgen.schedule import NO_KEY, SECOND_US, Schedule
 
 CUSTOMERS: Final = 10_000
 
 
 def customer_name(number: int) -> str:
-    """Return what the customer is called in events, and grouped by."""
+    """Return what the customer is called in events, and grouped by: one name for each number."""
     return f"customer-{number:05d}"
 
 
@@ -46,7 +46,8 @@ class Keys:
     def give(self, chunks: Iterator[Schedule]) -> Iterator[Schedule]:
         """Yield the parts of a schedule with a key for each event, and the partition which that brings.
 
-        Keys that a schedule has are kept. One source chooses for all, and hears nothing back.
+        Keys that a schedule has are kept; events without one get a customer. One source chooses for all, and hears
+        nothing back.
         """
         chance = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(4,)))
         weights = 1 / np.arange(1, CUSTOMERS + 1) ** self.skew
@@ -57,8 +58,10 @@ class Keys:
         hottest = int(suddenly.integers(CUSTOMERS))
         for chunk in chunks:
             key, partition = chunk.key, chunk.partition
-            if key is None:
-                key = who[np.minimum(np.searchsorted(edges, chance.random(len(chunk))), CUSTOMERS - 1)]
+            nobody = np.ones(len(chunk), np.bool_) if key is None else key == NO_KEY
+            drawn = who[np.minimum(np.searchsorted(edges, chance.random(nobody.sum())), CUSTOMERS - 1)]
+            key = np.zeros(len(chunk), np.int64) if key is None else key.copy()
+            key[nobody] = drawn
             for spell in self.hot:
                 second = chunk.offset_us // SECOND_US
                 struck = (second >= spell.begin_s) & (second < spell.end_s)
@@ -69,5 +72,5 @@ class Keys:
 
 
 def _chosen(source: Source, keys: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
-    names = (customer_name(key) for key in (keys % CUSTOMERS).tolist())
+    names = map(customer_name, keys.tolist())
     return np.fromiter((source.choose(name) for name in names), dtype=np.int32, count=len(keys))

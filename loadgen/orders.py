@@ -31,7 +31,7 @@ from contracts.events import (
 from contracts.topics import Topic, partitions_of
 from loadgen.faults import DUPLICATE, UNREADABLE, due_us, struck
 from loadgen.keys import CUSTOMERS, customer_name
-from loadgen.schedule import Schedule
+from loadgen.schedule import NO_KEY, Schedule
 from loadgen.spec import LoadSpec, Topology
 
 _AMOUNT: Final = NormalDist(mu=8.2, sigma=1.0)
@@ -67,9 +67,9 @@ class Orders:
         return f"{digits[:8]}-{digits[8:12]}-5{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:32]}"
 
     def order(self, number: int, key: int | None = None) -> OrderPlaced:
-        """Return event `number`; flawed where `flaw(number)` says so. key: stands for the customer."""
+        """Return event `number`; flawed where `flaw(number)` says so. key: number of its customer; None: any."""
         chance = self._chance(number)
-        customer = (int.from_bytes(chance[0:4], "big") if key is None else key) % CUSTOMERS
+        customer = int.from_bytes(chance[0:4], "big") % CUSTOMERS if key is None else key
         valid = OrderPlaced(
             order_id=self.order_id(number),
             customer=customer_name(customer),
@@ -194,7 +194,7 @@ def events(
         spoilt = poison is not None and poison[number]
         intended_us = started_us + int(schedule.offset_us[number])
         partition = int(schedule.partition[number]) if told else None
-        key = None if schedule.key is None else int(schedule.key[number])
+        key = None if schedule.key is None or schedule.key[number] == NO_KEY else int(schedule.key[number])
         event = make(orders.order(number, key), intended_us, partition)
         yield _unreadable(event) if spoilt else event
 

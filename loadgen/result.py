@@ -59,11 +59,14 @@ class GeneratorResult(msgspec.Struct, frozen=True, kw_only=True):
     lateness_limit_us: int
     """5 % of W."""
     valid: bool
-    """The p99 lateness is within the limit."""
+    """Nothing went wrong, every scheduled event was acknowledged, and the p99 lateness is within the limit."""
     cpu_s: float
     """Processor time of the generator's processes, without a master's."""
     workers: int = 0
     """Processes among which the schedule was split; 0: it was not."""
+    clock_offset_us: int | None = None
+    """By how much the clock of the worker that is furthest from its master was ahead or behind, before the start, as
+    nearly as a round trip tells; None without workers."""
     first_error: str | None = None
     """First reason why an event failed or the run ended early."""
 
@@ -79,6 +82,7 @@ class GeneratorResult(msgspec.Struct, frozen=True, kw_only=True):
         error: str | None = None,
         interrupted: bool = False,
         workers: int = 0,
+        clock_offset_us: int | None = None,
     ) -> "GeneratorResult":
         """Return what all parts together come to, now.
 
@@ -87,11 +91,14 @@ class GeneratorResult(msgspec.Struct, frozen=True, kw_only=True):
         lateness_us = np.frombuffer(b"".join(one.lateness for one in parts), np.int64)
         p99_us = lateness_percentile_us(lateness_us, 0.99)
         limit_us = lateness_limit_us(latency_target_s)
+        acknowledged = sum(one.acknowledged for one in parts)
+        first_error = error or next((one.first_error for one in parts if one.first_error), None)
+        on_time = p99_us is not None and p99_us <= limit_us
         return cls(
             scheduled=scheduled,
             repeated=scheduled - events,
             produced=sum(one.produced for one in parts),
-            acknowledged=sum(one.acknowledged for one in parts),
+            acknowledged=acknowledged,
             failed=sum(one.failed for one in parts),
             invalid_orders=sum(one.invalid_orders for one in parts),
             interrupted=interrupted or any(one.interrupted for one in parts),
@@ -102,16 +109,12 @@ class GeneratorResult(msgspec.Struct, frozen=True, kw_only=True):
             lateness_max_us=lateness_percentile_us(lateness_us, 1.0),
             within_2ms=float(np.mean(lateness_us <= PUNCTUAL_US)) if len(lateness_us) else None,
             lateness_limit_us=limit_us,
-            valid=p99_us is not None and p99_us <= limit_us,
+            valid=on_time and acknowledged == scheduled and first_error is None,
             cpu_s=round(sum(one.cpu_s for one in parts), 3),
             workers=workers,
-            first_error=error or next((one.first_error for one in parts if one.first_error), None),
+            clock_offset_us=clock_offset_us,
+            first_error=first_error,
         )
-
-    @property
-    def on_time(self) -> bool:
-        """Every scheduled event was acknowledged, and the lateness is within its limit."""
-        return self.complete and self.valid
 
     @property
     def complete(self) -> bool:

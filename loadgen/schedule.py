@@ -14,6 +14,8 @@ from contracts.settings import Rule, Settings, Values, setting
 from loadgen.shapes import IntArray
 
 SECOND_US: Final = 1_000_000
+NO_KEY: Final = -(2**63)
+"""Stands for the key of an event that has none."""
 
 
 class Spacing(StrEnum):
@@ -93,7 +95,7 @@ class Schedule:
     """Intended time, µs after the start of the run; never falling."""
     partition: npt.NDArray[np.int32]
     key: IntArray | None = None
-    """What the events of a recorded trace belong to; None: nobody says."""
+    """What the events of a recorded trace belong to, NO_KEY: to nothing; None: nobody says of any."""
 
     def __len__(self) -> int:
         return len(self.offset_us)

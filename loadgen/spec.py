@@ -1,5 +1,6 @@
 """What to send, as data written by whoever starts the generator; and what its driver is told by the environment."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -13,7 +14,7 @@ from contracts.events import Grouping
 from contracts.settings import Rule, Settings, Values, contradictions, picked, setting
 from contracts.validation import InvalidSettingsError
 from loadgen.event_trace import EventTrace, joined
-from loadgen.faults import HOT_KEY, multiplied, read_faults, wrong_faults
+from loadgen.faults import BURST, HOT_KEY, after_the_end, multiplied, read_faults, wrong_faults
 from loadgen.keys import Keys
 from loadgen.schedule import BURST_RULES, Bursts, Schedule, Spacing, Split, build_schedule
 from loadgen.shapes import IntArray
@@ -69,6 +70,8 @@ class LoadSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         """Return the events to send, with their times and partitions. Raises InvalidSettingsError for a wrong trace."""
         workload = WORKLOADS[self.workload]
         trace = read_trace(Path(self.trace), self.partitions, first_s=self.duration_s) if self.trace else None
+        if trace and (problems := wrong_with(trace, self.split, self.grouping, self.faults)):
+            raise InvalidSettingsError([f"{trace.name}: {field}: {said}" for field, said in problems])
         if isinstance(trace, EventTrace):
             schedule = joined(list(trace.chunks(keys=True)))
         else:
@@ -167,6 +170,22 @@ def counts_of(trace: Trace, workload: Workload, split: Split) -> IntArray:
     return workload.spread(trace.counts) if split is Split.TABLE and trace.partitions is None else trace.counts
 
 
+def wrong_with(
+    trace: Trace | EventTrace, split: Split, grouping: Grouping, faults: Sequence[str]
+) -> list[tuple[str, str]]:
+    """Return (field, sentence) for what cannot be had with a trace, once that is read.
+
+    Single events may be grouped anew by their keys; a table is kept.
+    """
+    found = [("faults", after_the_end(faults, trace.duration_s))]
+    if isinstance(trace, Trace):
+        table = split is Split.TABLE or trace.partitions is not None
+        found.append(("grouping", _ignored(grouping, "the trace") if table else None))
+    elif read_faults(faults, BURST):
+        found.append(("faults", "burst multiplies events per second; these come at times of their own"))
+    return [(field, said) for field, said in found if said]
+
+
 def read_load(settings: DriverSettings) -> LoadSpec:
     """Read the load file; there must be a folder for the result. Raises InvalidSettingsError, which names the file."""
     if not Path(settings.out_dir).is_dir():
@@ -211,10 +230,14 @@ def _partitions_fit_table(values: Values) -> str | None:
 
 
 def _grouping_keeps_table(values: Values) -> str | None:
-    grouping = values["grouping"]
-    ignored = values["split"] is Split.TABLE and grouping is not Grouping.EXPLICIT
-    owner = "the trace" if values["trace"] else values["workload"]
-    return f"'{grouping}' would ignore the partition table of {owner}; use 'explicit'" if ignored else None
+    table = values["split"] is Split.TABLE and not values["trace"]  # of which `wrong_with` knows more
+    return _ignored(values["grouping"], values["workload"]) if table else None
+
+
+def _ignored(grouping: Grouping, owner: str) -> str | None:
+    if grouping is Grouping.EXPLICIT:
+        return None
+    return f"'{grouping}' would ignore the partition table of {owner}; use 'explicit'"
 
 
 def _somebody_validates(values: Values) -> str | None:

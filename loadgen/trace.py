@@ -1,21 +1,24 @@
 """A trace: somebody's own events per second, as a table. Every mistake is named by its line."""
 
 import csv
+from array import array
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from contracts.validation import InvalidSettingsError
-from loadgen.event_trace import EventTrace, is_event_trace, is_parquet, parquet_file, read_event_trace
+from loadgen.event_trace import MOST_CELLS, EventTrace, is_event_trace, is_parquet, parquet_file, read_event_trace
 from loadgen.shapes import IntArray
 
 MOST_EVENTS: Final = 10_000_000
 """In one second of one column; more is taken for a mistake."""
 NAMED_PROBLEMS: Final = 5
-FORM: Final = "second,events or second,p0,p1,… or at_s,partition"
+PART_ROWS: Final = 8192
+"""Of a Parquet file, in memory at a time."""
+FORM: Final = "second,events or second,p0,p1,… or at_s,partition or at_s,key"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,17 +40,18 @@ class Trace:
         return None if self.counts.ndim == 1 else self.counts.shape[1]
 
 
-def parse_trace(name: str, lines: Iterable[str]) -> Trace:
+def parse_trace(name: str, lines: Iterable[str], first_s: int | None = None) -> Trace:
     """Read `second,events` (the second name is free), or `second,p0,p1,…` with a column for each partition.
 
     Seconds count from 0, one line each; events are whole and not negative. Either kind of line end and empty lines at
-    the end do no harm. Raises InvalidSettingsError with the first few mistakes.
+    the end do no harm. Line by line: eight bytes a cell stay. first_s: only so many seconds. Raises
+    InvalidSettingsError with the first few mistakes.
     """
     table = _rows(lines)
     _, header = next(table, (1, []))
     if problem := _wrong_header(header):
         raise InvalidSettingsError([f"line 1: {problem}"])
-    rows: list[list[int]] = []
+    cells = array("q")
     problems: list[str] = []
     second, blank = -1, 0
     for line, row in table:
@@ -59,16 +63,18 @@ def parse_trace(name: str, lines: Iterable[str]) -> Trace:
             blank = 0
         values, wrong = _read(row, header, second)
         problems += [f"line {line}: {one}" for one in wrong]
-        rows.append(values[1:])
+        cells.extend(values[1:])
         second = max(second, values[0])
-        if len(problems) >= NAMED_PROBLEMS:
+        if len(cells) > MOST_CELLS:
+            problems.append(f"line {line}: seconds × columns must be at most {MOST_CELLS:,}; take a part of it")
+        if len(problems) >= NAMED_PROBLEMS or len(cells) > MOST_CELLS or second + 1 == first_s:
             break
-    if not rows and not problems:
+    if not cells and not problems:
         problems.append("line 2: is missing; there is no second in it")
     if problems:
         raise InvalidSettingsError(problems[:NAMED_PROBLEMS])
-    counts = np.array(rows, dtype=np.int64)
-    return Trace(name, counts[:, 0] if len(header) == 2 else counts)
+    counts = np.frombuffer(cells, np.int64)
+    return Trace(name, counts if len(header) == 2 else counts.reshape(-1, len(header) - 1))
 
 
 def _rows(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
@@ -150,7 +156,7 @@ def read_trace(path: Path, partitions: int | None = None, *, first_s: int | None
     try:
         if is_event_trace(path):
             return read_event_trace(path, partitions, first_s=first_s)
-        trace = parse_trace(path.name, _lines(path))
+        trace = parse_trace(path.name, _lines(path), first_s)
     except OSError as missing:
         raise InvalidSettingsError([f"{path}: cannot be read ({missing.strerror})"]) from missing
     except UnicodeDecodeError as wrong:
@@ -158,7 +164,6 @@ def read_trace(path: Path, partitions: int | None = None, *, first_s: int | None
     except InvalidSettingsError as wrong:
         said = str(wrong)
         raise InvalidSettingsError([said if said.startswith(path.name) else f"{path.name}: {said}"]) from wrong
-    trace = replace(trace, counts=trace.counts[:first_s])
     if not trace.counts.any():
         raise InvalidSettingsError([f"{path.name}: it has no event"])
     return trace
@@ -166,9 +171,11 @@ def read_trace(path: Path, partitions: int | None = None, *, first_s: int | None
 
 def _lines(path: Path) -> Iterator[str]:
     if is_parquet(path):
-        table = parquet_file(path).read()
-        yield ",".join(table.column_names)
-        yield from (",".join(map(str, row)) for row in zip(*(one.to_pylist() for one in table.columns), strict=True))
+        file = parquet_file(path)
+        yield ",".join(file.schema_arrow.names)
+        for group in range(file.num_row_groups):  # asked for all at once, what has been read would stay in memory
+            for part in file.iter_batches(PART_ROWS, row_groups=[group], use_threads=False):
+                yield from (",".join(map(str, row)) for row in zip(*(one.to_pylist() for one in part), strict=True))
         return
     with path.open(encoding="utf-8-sig") as lines:  # spreadsheets begin with a byte order mark
         yield from lines

@@ -39,10 +39,10 @@ Question = tuple[str, str, int]
 """Scenario, policy, seed."""
 
 
-def run_scenario(scenario: str, changes: dict[str, object], out: Path) -> Path:
+def run_scenario(scenario: str, changes: dict[str, object], out: Path, load_workers: int = 0) -> Path:
     """Run a scenario, say its verdict, return its folder."""
     console = Console(stderr=True)
-    folder = Run(load_scenario(scenario, changes), console, out).execute()
+    folder = Run(load_scenario(scenario, changes), console, out, load_workers=load_workers).execute()
     console.print(Result.load(folder).verdict, highlight=False, soft_wrap=True)
     return folder
 
@@ -58,10 +58,12 @@ def run_live(
     out: Path,
     run: Callable[[str, dict[str, object], Path], Path] = run_scenario,
     times: Path | None = None,
+    load_workers: int = 0,
 ) -> LiveRow:
     """Run a scenario under a policy, simulate it again from its own events and times, and return the row.
 
     run: how; returns the run's folder. times: folder of another run, from whose times it is forecast, too.
+    load_workers: processes that `run` lets share the load.
     """
     from bench.replay.measured import measured_run  # noqa: PLC0415  compiled code
     from bench.replay.replay import replay  # noqa: PLC0415
@@ -71,7 +73,7 @@ def run_live(
     told: dict[str, object] = {"autoscaler.policy": policy, "seed": seed}
     measured = None if times is None else measured_run(times)
     folder = run(scenario, told, out)
-    row = live_row(Result.load(folder))
+    row = msgspec.structs.replace(live_row(Result.load(folder)), load_workers=load_workers)
     row = msgspec.structs.replace(row, simulated=_beside(row, replay(folder)[0].simulated))
     if measured is None:
         return row
@@ -97,18 +99,21 @@ def run_all(
     into: Path,
     run: Callable[[Question], LiveRow],
     announce: Callable[[str], None],
+    *,
     name: str = "live",
+    load_workers: int = 0,
 ) -> None:
     """Answer every question whose valid answer `into` does not hold yet; each is kept as soon as it is there.
 
-    name: of the file that holds the answers.
+    name: of the file that holds the answers. load_workers: with how many they are asked.
     """
-    known = {asked(row.result) for row in results.load(name, LiveRow, into) if row.result.valid}
+    kept = [row.result for row in results.load(name, LiveRow, into)]
+    known = {asked(row) for row in kept if row.valid and row.load_workers == load_workers}
     still_open = [question for question in questions if question not in known]
     for number, question in enumerate(still_open, 1):
         scenario, policy, seed = question
         announce(f"{scenario}, {policy}, seed {seed}: {number} of {len(still_open)}")
-        results.keep(name, [run(question)], provenance.origin(), into, asked)
+        results.keep(name, [run(question)], provenance.origin(), into, lambda row: (*asked(row), row.load_workers))
 
 
 def shuffled(scenarios: Sequence[str], policies: Sequence[str], runs: int, order: int) -> list[Question]:

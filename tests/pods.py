@@ -11,8 +11,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+import psutil
 import pytest
+import yaml
 from kafka_helpers import wait_for
 
 from bench.cluster import MANIFESTS, Cluster, Namespace
@@ -51,14 +54,14 @@ class Deployed(Namespace):
 
     @contextmanager
     def forwarded(self, target: str, port: int = 8080) -> Iterator[Callable[..., tuple[int, Any]]]:
-        """Yield a function (path, body) → status code and JSON of a pod's or a Service's HTTP interface."""
+        """Yield a function (path, body, headers) → status code and JSON of a pod's or a Service's HTTP interface."""
         command = ["kubectl", "--namespace", self.name, "port-forward", target, f":{port}"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as forward:
             try:
                 assert forward.stdout is not None
                 found = re.search(r"127\.0\.0\.1:(\d+)", forward.stdout.readline())
                 assert found, f"{target} is not forwarded"
-                yield lambda path, body=None: _asked(f"http://127.0.0.1:{found[1]}{path}", body)
+                yield lambda path, body=None, headers=None: _asked(f"http://127.0.0.1:{found[1]}{path}", body, headers)
             finally:
                 forward.terminate()
 
@@ -77,11 +80,20 @@ class Deployed(Namespace):
         return f"{self.pods('kafka')[0]['status']['podIP']}:9092"
 
 
-def _asked(url: str, body: bytes | None) -> tuple[int, Any]:
+def _asked(url: str, body: bytes | None, headers: dict[str, str] | None) -> tuple[int, Any]:
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, body), timeout=10) as answer:  # noqa: S310 loopback
+        with urllib.request.urlopen(urllib.request.Request(url, body, headers or {}), timeout=10) as answer:  # noqa: S310 loopback
             return answer.status, json.load(answer)
     except urllib.error.HTTPError as refused:
         return refused.code, json.load(refused)
     except OSError:
         return 0, None
+
+
+def api_server() -> psutil.Process:
+    """Return its process, or skip where it does not run on this machine."""
+    port = urlsplit(yaml.safe_load(Path(os.environ["KUBECONFIG"]).read_text())["clusters"][0]["cluster"]["server"]).port
+    for one in psutil.net_connections("tcp"):
+        if one.status == psutil.CONN_LISTEN and one.laddr.port == port and one.pid:
+            return psutil.Process(one.pid)
+    pytest.skip("the API server does not run on this machine")

@@ -1,6 +1,7 @@
 """A replica without Kafka, for the contract of launchers: it prints its report; at SIGTERM it drains for a moment.
 
-REPLICA_ENDS: it ends at once with this status instead.
+REPLICA_ENDS: it ends at once with this status instead. SIGUSR1: it ends with status 3. SIGUSR2: it takes more memory
+than a small container may have.
 """
 
 import json
@@ -11,12 +12,19 @@ import sys
 import time
 
 
+def crash() -> None:
+    print("the disk is full", flush=True)  # noqa: T201
+    os._exit(3)
+
+
 def main() -> int:
     if "REPLICA_ENDS" in os.environ:
         print("a\nthe disk is full\n", flush=True)  # noqa: T201  its log
         return int(os.environ["REPLICA_ENDS"])
     told: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: told.append(number))
+    signal.signal(signal.SIGUSR1, lambda *_: crash())
+    signal.signal(signal.SIGUSR2, lambda *_: told.append(len(b"x" * 2**28)))
     report = {
         "replica": os.environ["TAILPACK_REPLICA"], "incarnation": str(time.time_ns()), "pid": os.getpid(),
         "host": socket.gethostname(), "member_id": "member", "generation": 1, "epoch": 1, "assigned_epoch": 1,

@@ -18,7 +18,7 @@ from autoscaler.estimation.service_rates import ServiceRates
 from autoscaler.live.clients import client
 from autoscaler.live.group import LiveGroup
 from autoscaler.live.journal import JournalTopic, LiveJournal
-from autoscaler.live.launcher import Launcher, LauncherError
+from autoscaler.live.launcher import Launcher, of_extra
 from autoscaler.live.launchers.processes import ProcessLauncher
 from autoscaler.live.loads import LoadReader
 from autoscaler.live.loop import STEP_S, Loop, rehearse
@@ -67,19 +67,17 @@ def asked_of(settings: AutoscalerSettings) -> Asked:
 
 
 def launcher_from(
-    settings: AutoscalerSettings, environ: Mapping[str, str], may_act: Callable[[], bool] = lambda: True
+    settings: AutoscalerSettings, environ: Mapping[str, str], why_not: Callable[[], str] = str
 ) -> Launcher:
     """Return what starts replicas. They are not held to a number of partitions: the topic may have grown since.
 
-    may_act: whether we still lead, where several could. Raises LauncherError.
+    why_not: why we may not act now, as we do not lead; empty: we may. Raises LauncherError.
     """
     if settings.launcher in ("kubernetes", "keda"):
-        try:
-            from autoscaler.live.launchers.api import api_from  # noqa: PLC0415  an extra
+        with of_extra("kubernetes"):
+            from autoscaler.live.launchers.api import api_from  # noqa: PLC0415
             from autoscaler.live.launchers.kubernetes import KubernetesLauncher  # noqa: PLC0415
-        except ImportError as missing:
-            raise LauncherError(f"{missing.name} is not installed: pip install 'tailpack[kubernetes]'") from missing
-        return KubernetesLauncher(api_from(settings), may_act, by_plan=settings.launcher == "keda")
+        return KubernetesLauncher(api_from(settings), why_not, by_plan=settings.launcher == "keda")
     command = shlex.split(settings.replica_command) or python_module(settings.replica_module)
     environ = {
         **environ,
@@ -87,10 +85,8 @@ def launcher_from(
         "TAILPACK_HTTP_PORT": ANY_PORT if settings.http_port else "0",
     }
     if settings.launcher == "docker":
-        try:
-            from autoscaler.live.launchers.docker import ContainerSpec, DockerLauncher  # noqa: PLC0415  an extra
-        except ImportError as missing:
-            raise LauncherError(f"{missing.name} is not installed: pip install 'tailpack[docker]'") from missing
+        with of_extra("docker"):
+            from autoscaler.live.launchers.docker import ContainerSpec, DockerLauncher  # noqa: PLC0415
         ours = {name: value for name, value in environ.items() if name.startswith("TAILPACK_")}
         spec = ContainerSpec(
             group=settings.group_in(environ.get("TAILPACK_NAMESPACE", "")),
@@ -99,6 +95,7 @@ def launcher_from(
             environ=ours,
             network=settings.docker_network,
             memory=settings.docker_memory,
+            volume=settings.docker_volume,
         )
         return DockerLauncher(spec)
     return ProcessLauncher(Path(settings.state_dir), command, environ)

@@ -1,12 +1,13 @@
 """The port through which replicas are started, watched, stopped, and found again after a restart of the autoscaler.
 
-Adapters are in `launchers`: processes, containers. They are held to one contract suite (tests/launcher_contract.py).
+Adapters are in `launchers`: processes, containers, pods. One contract suite holds them (tests/launcher_contract.py).
 Nothing here waits: the autoscaler looks at its replicas every 20 ms. What is slow (an engine, an API server) is asked
 in the background with a deadline; until it answers an instance is pending, and what it answers is seen by `exit`.
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -18,6 +19,15 @@ LOOK_S: Final = 0.02
 
 class LauncherError(Exception):
     """Replicas cannot be looked after at all; says what, where, and what to do."""
+
+
+@contextmanager
+def of_extra(extra: str) -> Iterator[None]:
+    """Within it what comes with an extra is imported. Raises LauncherError where that is not installed."""
+    try:
+        yield
+    except ImportError as missing:
+        raise LauncherError(f"{missing.name} is not installed: pip install 'tailpack[{extra}]'") from missing
 
 
 @dataclass(frozen=True, slots=True)

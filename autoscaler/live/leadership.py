@@ -51,9 +51,17 @@ class Leadership:
         """Whether nobody else can have taken over: not after a pause that was longer than the Lease lasts."""
         return self._clock() - self._renewed_s < LASTS_S
 
-    def win(self, stop: threading.Event) -> bool:
-        """Stand by until we lead (True), or `stop` is set."""
+    @property
+    def why_not(self) -> str:
+        """Why we may not act as who leads; empty: we may."""
+        if self.leads:
+            return ""
+        return self.trouble or f"Lease {self._name} was not renewed for {LASTS_S:g} s: another one may lead"
+
+    def win(self, stop: threading.Event, tell: Callable[[str], None] = lambda _: None) -> bool:
+        """Stand by until we lead (True), or `stop` is set. tell: called after each look with what is in its way."""
         while not self.take():
+            tell(self.trouble)
             if stop.wait(LOOK_S):
                 return False
         self._thread.start()

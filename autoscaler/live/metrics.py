@@ -71,7 +71,9 @@ TICK: Final = histogram(
 CLOCK_STEPS: Final = counter("tailpack_clock_steps_total", "steps", "How often the wall clock was set while this ran")
 LAST_TICK: Final = gauge("tailpack_last_tick_timestamp_seconds", "seconds", "End of the last tick, since the epoch")
 
-TROUBLES: Final = ("policy", "plans", "offsets", "reports", "replicas", "journal", "tick", "advance", "clock")
+TROUBLES: Final = (
+    *("policy", "plans", "offsets", "reports", "replicas", "launcher", "journal", "tick", "advance", "clock"),
+)
 """What may be in trouble; each is shown from the start, for a query sees no change from nothing to 1."""
 MOST_REASONS: Final = 100
 LONGEST_REASON: Final = 160

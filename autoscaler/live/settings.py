@@ -31,6 +31,8 @@ class DockerSettings(Settings):
     """Network that they share with Kafka; empty: the engine's own."""
     docker_memory: str = setting("")
     """Limit of each, such as 144m; empty: none."""
+    docker_volume: str = setting("")
+    """NAME:/PATH of a volume that each can read: client properties, certificates; empty: none."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,7 @@
 import logging
 import os
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaException
 
 from autoscaler.live.composition import LiveAutoscaler, asked_of, launcher_from, policy_from
-from autoscaler.live.launcher import Launcher, LauncherError, stop_left_behind
+from autoscaler.live.launcher import Launcher, LauncherError, of_extra, stop_left_behind
 from autoscaler.live.leadership import Leadership
 from autoscaler.live.plan_log import FencedError, PlanNotWrittenError
 from autoscaler.live.preflight import NotThereError, check
@@ -121,11 +121,24 @@ def read(config: Path | None, environ: Mapping[str, str]) -> Told:
         problems += wrong.problems
     except ValueError as wrong:
         problems.append(f"{f'{config}: policy' if config else 'TAILPACK_POLICY'} or its settings: {wrong}")
+    if not problems:
+        problems += _out_of_reach(*read)
     if problems or policy is None:
         raise InvalidSettingsError(problems)
     connection, settings = read
     theirs = replace(connection, client_properties=settings.replica_client_properties or connection.client_properties)
     return Told(settings, connection, policy, {**environ, **as_environment(theirs), **as_environment(settings)})
+
+
+def _out_of_reach(connection: Connection, settings: AutoscalerSettings) -> Iterator[str]:
+    """Yield that containers have no file of ours, where they would look for it."""
+    named = settings.replica_client_properties or settings.docker_volume
+    if settings.launcher == "docker" and connection.client_properties and not named:
+        yield (
+            f"client_properties = {connection.client_properties}: containers of replicas do not have that file; name a "
+            "volume that holds it (TAILPACK_DOCKER_VOLUME=NAME:/PATH), or one that their image has "
+            "(TAILPACK_REPLICA_CLIENT_PROPERTIES)"
+        )
 
 
 def read_chain(configs: Sequence[Path], environ: Mapping[str, str]) -> list[Told]:
@@ -182,7 +195,8 @@ def _run(told: Told, stop: Event, signals: list[int]) -> int:
     settings = told.settings
     if not settings.kubernetes_lease:
         return _lead(told, stop, signals)
-    from autoscaler.live.launchers.api import api_from  # noqa: PLC0415  a second, and 50 MB
+    with of_extra("kubernetes"):
+        from autoscaler.live.launchers.api import api_from  # noqa: PLC0415  a second, and 50 MB
 
     losses: list[str] = []
 
@@ -194,17 +208,17 @@ def _run(told: Told, stop: Event, signals: list[int]) -> int:
     if not stand_by(leadership, settings, stop):
         return 0
     try:
-        status = _lead(told, stop, signals, lambda: leadership.leads)
+        status = _lead(told, stop, signals, lambda: leadership.why_not)
     finally:
         leadership.end()
     return _say(f"{losses[0]}; this one ends, its replicas stay", EXIT_FENCED) if losses else status
 
 
-def _lead(told: Told, stop: Event, signals: list[int], may_act: Callable[[], bool] = lambda: True) -> int:
+def _lead(told: Told, stop: Event, signals: list[int], why_not: Callable[[], str] = str) -> int:
     settings, connection = told.settings, told.connection
     try:
         check(connection, settings, follows_plans=not settings.runtime)
-        launcher = launcher_from(settings, told.environ, may_act)
+        launcher = launcher_from(settings, told.environ, why_not)
         autoscaler = LiveAutoscaler(
             settings, connection, told.policy, told.environ, stop, warn=log.warning, launcher=launcher
         )

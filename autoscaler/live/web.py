@@ -46,17 +46,22 @@ class Source:
     """What is in trouble → why."""
     unwell: Callable[[], str] = str
     """What of that keeps the autoscaler from its work; empty: nothing does."""
+    unready: Callable[[], str] = str
+    """What keeps it from it that a new start would not mend; empty: nothing does."""
     targets: Callable[[], list[str]] = list
     """HOST:PORT of the replicas' metrics."""
 
 
-def health(source: Source) -> Answer:
+def health(source: Source, *, of_life: bool = False) -> Answer:
     """200 while the last tick is recent and the policy decides: a controller that does neither protects nobody.
 
     One that copes although something is in trouble is `degraded`, and says what: to start it anew mends nothing.
+    of_life: nor is one unwell then that cannot lead for reasons outside of it.
     """
     ticks, age_s = source.last_tick()
     troubles, why = dict(source.troubles()), source.unwell()
+    if not of_life:
+        why = why or source.unready()
     if ticks == 0:
         why = "no tick yet"
     elif age_s > source.tick_limit_s:
@@ -87,6 +92,10 @@ PAGES: Final[dict[str, tuple[str, Callable[[Source, str], Answer]]]] = {
     "/healthz": (
         "200 while ticks are recent and the policy decides, else 503; what is wrong",
         lambda source, query: health(source),
+    ),
+    "/livez": (
+        "the same, but 200 where a new start would mend nothing",
+        lambda source, query: health(source, of_life=True),
     ),
     "/plan": ("plan in force and plan wanted", lambda source, query: Answer(msgspec.json.encode(source.plan()))),
     "/decisions": ("the last decisions, newest first (?limit=)", decisions),

@@ -11,8 +11,8 @@ class BinPacking:
     """Adds replicas when f_up demands more, removes some when f_down demands fewer, else mends what is violated.
 
     tail_aware (Algorithm 2): the action is decided with the lag that is there, and carried out with the lag that will
-    be there when the group has rebalanced, lag + λ·t_r. Algorithm 1 is the same with t_r = 0, except that it mends a
-    violation with the roomier packing at f_down where that has no more bins than there are replicas.
+    be there when the group has rebalanced, lag + λ·t_r. Algorithm 1 is the same with t_r = 0. Both mend a violation
+    with the packing at f_up, spread over every replica that is paid for.
     """
 
     def __init__(self, settings: PolicySettings, *, tail_aware: bool) -> None:
@@ -55,11 +55,8 @@ class BinPacking:
     ) -> tuple[Bin, ...]:
         """Use every replica that is paid for; `fewest` where Least-Loaded fails with more bins, as it may."""
         now = observation.requested_replicas
-        for share in (self.settings.f_up,) if self.tail_aware else (self.settings.f_down, self.settings.f_up):
-            bins = least_loaded(items, self._capacity(observation, share), at_least=now)
-            if len(bins) == now:
-                return bins
-        return fewest
+        bins = least_loaded(items, self._capacity(observation, self.settings.f_up), at_least=now)
+        return bins if len(bins) == now else fewest
 
     def _shrink(self, observation: GroupObservation, why: str) -> Decision:
         """DOWN, deferred while what arrives during the rebalance would not fit."""

@@ -23,9 +23,8 @@ ALIGNMENTS: Final = ("none", "evenly-spread", "maximize-utilisation")
 class FlinkDs2Settings(Settings):
     """The operator's options, by its names without `job.autoscaler.`. Raises ValueError naming all mistakes.
 
-    Times: the operator's own defaults suit jobs that restart in minutes (window 15 min, catch-up 30 min). The defaults
-    here are those of the example in its documentation with minutes read as seconds, since a rebalance takes no longer
-    than seconds. Everything else is as in that example, or the operator's default where the example says nothing.
+    Defaults are those of the example in its documentation with minutes read as seconds, since a rebalance takes no
+    longer than seconds; docs/comparison.md lists how they differ from the operator's own.
     """
 
     utilization_target: float = setting(0.6, "share", above=0, most=1)

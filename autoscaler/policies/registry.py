@@ -262,4 +262,4 @@ def chained_policies(asked: Sequence["Asked"]) -> list[Policy]:
         settings, limits = replace(one, target=target).settings()
         inner.append(make_policy(one.scaling.policy, settings, options=one.options))
         guards.append(partial(guarded, settings=settings, guards=limits))
-    return as_one(inner, guards, targets)
+    return as_one(inner, guards, targets, [one.classes for one in asked])

@@ -35,12 +35,19 @@ DECIDING: Final = (
 """What a simulated result follows from besides its scenario, the packing that it is compared with included."""
 
 
+OWN: Final = {"tail-aware": "autoscaler/policies/tail_aware/", "clairvoyant": "autoscaler/optimum/"}
+"""Policy → files of DECIDING that no other policy's results follow from: when they change, those of others stay."""
+
+
 @cache
-def code_version(root: Path = ROOT) -> str:
-    """Return a fingerprint of the files that results follow from."""
+def code_version(root: Path = ROOT, policy: str = "") -> str:
+    """Return a fingerprint of the files that results follow from: those of one policy, or of any."""
     digest = sha256()
+    others = tuple(folder for owner, folder in OWN.items() if policy and policy != owner)
     for path in sorted({path for pattern in DECIDING for path in root.glob(pattern)}):
-        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+        name = path.relative_to(root).as_posix()
+        if not name.startswith(others):
+            digest.update(name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
 
 
@@ -109,8 +116,7 @@ class Campaign:
 
         Raises InvalidSettingsError for an experiment whose scenario or settings are wrong, before anything is computed.
         """
-        version = code_version()
-        keys = {one: one.key(version) for one in dict.fromkeys(asked)}
+        keys = {one: one.key(code_version(policy=one.policy)) for one in dict.fromkeys(asked)}
         store = Store(self.folder)
         found = {one: kept for one, key in keys.items() if (kept := store.get(key)) is not None}
         failed: dict[Experiment, str] = {}

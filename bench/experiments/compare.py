@@ -8,7 +8,7 @@ import msgspec
 
 from autoscaler.optimum.optimum import Optimum
 from bench.experiments.campaign import Campaign, Outcomes
-from bench.experiments.experiment import Experiment, World, random_parts
+from bench.experiments.experiment import Experiment, World
 from bench.simulation.result import SimulationResult
 from contracts.target import Target
 from report.comparison import Contestant, RunComparison, ScenarioCompared, verdict
@@ -126,7 +126,7 @@ def _rows(
     reference = reference_of(list(asked))
     rows = []
     for policy, results in complete.items():
-        random = random_parts(asked[policy][0].question())
+        random = one.random(policy)
         least = [_optimum(each) for each in asked[policy]] if optima else []
         known = not random or len(results) > 1
         others = [] if policy == reference else complete.get(reference, [])

@@ -6,6 +6,7 @@ from hashlib import sha256
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -114,11 +115,48 @@ class World:
         return tuple(f"{key}={value}" for key, value in self.changes)
 
     def experiments(self, policy: str, seeds: int) -> list[Experiment]:
-        """Return an experiment for each seed from 1, or a single one where nothing is left to chance."""
+        """Return an experiment for each seed from 1, or a single one where nothing is left to chance.
+
+        Random phases are stratified: seed k of n has its ticks within the k-th n-th of the interval after the bursts,
+        or the whole seconds, of the load. So a few seeds see all of it, whatever the spacing.
+        """
         first = experiment(self.scenario, policy, seed=1, changes=dict(self.changes))
-        if not random_parts(first.question()):
+        question = first.question()
+        if not self.random(policy):
             return [first]
-        return [msgspec.structs.replace(first, seed=seed) for seed in range(1, seeds + 1)]
+        every = [msgspec.structs.replace(first, seed=seed) for seed in range(1, seeds + 1)]
+        if not _phase_is_random(question):
+            return every
+        told = {key: value for key, value in self.changes if not key.endswith("burst_phase_s")}
+        interval_s = question.autoscaler.decision_interval_s
+        return [
+            experiment(
+                self.scenario,
+                policy,
+                seed=one.seed,
+                changes={
+                    **told,
+                    "load.burst_phase_s": 0.0,
+                    "autoscaler.tick_offset_s": _stratified(one.seed, seeds) * interval_s // 1e-6 / 1e6,
+                },
+            )
+            for one in every
+        ]
+
+    def random(self, policy: str) -> tuple[str, ...]:
+        """Return what the seeds change, in words."""
+        question = experiment(self.scenario, policy, changes=dict(self.changes)).question()
+        parts = random_parts(question)
+        return parts if "bursts" in parts or not _phase_is_random(question) else ("phase", *parts)
+
+
+def _phase_is_random(question: "Scenario") -> bool:
+    return question.load.burst_phase_s == "random"
+
+
+def _stratified(seed: int, seeds: int) -> float:
+    """Return a share below 1, somewhere in the seed's own n-th."""
+    return (seed - 1 + Random(seed).random()) / seeds
 
 
 def world(scenario: str, changes: Mapping[str, Any] | None = None) -> World:

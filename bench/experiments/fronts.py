@@ -1,59 +1,24 @@
-"""Who is beaten where: every policy, as it comes and as it is best over all worlds, and every constant count."""
+"""Who is beaten where: every policy, as it comes and as it is best over all worlds, constant counts, share groups."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 import msgspec
 
 from bench.experiments.campaign import Campaign
 from bench.experiments.compare import Missing
-from bench.experiments.experiment import World, world
-from bench.scenario import world_names
+from bench.experiments.experiment import Experiment, World, simulated
+from bench.experiments.opponents import DEFAULTS, OURS, Player, Settings, constant_counts, share_groups
+from bench.experiments.tuning import tuned
+from bench.experiments.worlds import name_of
+from bench.simulation.build import CLAIRVOYANT
 from bench.simulation.result import SimulationResult
-from contracts.validation import InvalidSettingsError
+from report.wording import minutes, share
 
-
-class Player(NamedTuple):
-    """A policy with settings over its defaults."""
-
-    name: str
-    policy: str
-    settings: tuple[tuple[str, Any], ...] = ()
-
-
-OURS: Final = Player("tail-aware", "tail-aware")
-PLAYERS: Final = (
-    OURS,
-    Player("algorithm-1", "algorithm-1"),
-    Player("algorithm-2", "algorithm-2"),
-    Player("algorithm-2, f 0.8", "algorithm-2", (("policy.f_down", 0.8), ("policy.f_up", 0.8))),
-    Player("keda-hpa, 100", "keda-hpa", (("policy.lag_threshold", 100),)),
-    Player("keda-hpa, 50", "keda-hpa", (("policy.lag_threshold", 50),)),
-    Player(
-        "keda-hpa, 50, even",
-        "keda-hpa",
-        (("policy.ensure_even_distribution_of_partitions", True), ("policy.lag_threshold", 50)),
-    ),
-    Player("flink-ds2", "flink-ds2"),
-    Player("flink-ds2, 0.45", "flink-ds2", (("policy.utilization_target", 0.45),)),
-    Player("linear", "linear"),
-)
-MOST_STATIC: Final = 10
-"""Constant counts up to so many, and up to the number of partitions."""
-RANDOM: Final = {"burst_phase_s": "random"}
-STANDARD: Final = (
-    world("w1", RANDOM),
-    world("w1", {**RANDOM, "split": "random"}),
-    *(world("w1", {**RANDOM, "burst_period_s": period_s}) for period_s in (0.7, 0.8, 0.9, 0.95, 1.05, 1.1, 1.2, 1.3)),
-    world("w1", {**RANDOM, "burst_jitter_s": 0.3}),
-    world("w1", {"spacing": "smooth"}),
-    world("w1", {"spacing": "poisson"}),
-    world("w1-skew9", RANDOM),
-    world("w3", RANDOM),
-    world("w4", RANDOM),
-    *map(world, ("hot-key", "step", "spike", "sine", "ramp", "silence")),
-)
+FILE: Final = "fronts"
+OPTIMUM: Final = "with its optimum"
+"""The way in which a clairvoyant is run here."""
 
 
 class FrontFigures(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,82 +27,154 @@ class FrontFigures(msgspec.Struct, frozen=True, kw_only=True):
     world: str
     """Scenario, and what is set over it."""
     player: str
+    policy: str = ""
+    settings: Settings = ()
+    """Of the player, over the world's."""
+    ordered: bool = True
+    """The events of a partition are served in their order."""
     seeds: int
+    duration_s: float = 0.0
     in_sla: float
     least_in_sla: float
+    """Of the seeds, and so of the phases."""
     replica_minutes: float
+    packing_replica_minutes: float | None = None
     plan_changes: float
     moved: float
     beaten_by: str
-    """Who keeps as many for less, or more for as much; of several the cheapest. Empty: nobody, it is on the front."""
+    """Who keeps as many for less, or more for as much, and the order too if the beaten one does; of several the
+    cheapest. Empty: nobody, it is on the front."""
+    beaten_by_share_group: str = ""
+    """The same where share groups, which keep no order, take part too."""
+    optimum_replica_minutes: float | None = None
+    """Mean over the seeds for which it was looked for and is known; None: for none."""
+    optimum_lower: float | None = None
+    over_optimum: float | None = None
+    """Mean of replica-minutes over the optimum, seed by seed; None likewise."""
+    least_over_optimum: float | None = None
+    """At the best of these seeds."""
+
+    def __str__(self) -> str:
+        """Return what ours came to; nothing for other players."""
+        if self.player != OURS.name:
+            return ""
+        by = " and ".join(filter(None, (self.beaten_by, self.beaten_by_share_group)))
+        return (
+            f"{self.world}: {share(self.in_sla)} at {minutes(self.replica_minutes)} r-m, "
+            f"{f'beaten by {by}' if by else 'on the front'}"
+        )
 
 
-def fronts(campaign: Campaign, worlds: Sequence[World], seeds: int) -> tuple[list[FrontFigures], list[Missing]]:
-    """Run every player in every world; return a row each, and what failed."""
-    asked = {
-        (one, player.name): World(one.scenario, tuple(sorted({**dict(one.changes), **dict(player.settings)}.items())))
-        .experiments(player.policy, seeds)
-        for one in worlds
-        for player in players(one)
-    }  # fmt: skip
-    outcomes = campaign.run(run for runs in asked.values() for run in runs)
-    missing = [Missing(run=str(one), why=why) for one, why in outcomes.failed.items()]
-    rows = []
-    for one in worlds:
-        ran = {name: [outcomes.results.get(run) for run in runs] for (of, name), runs in asked.items() if of == one}
-        rows += list(judged(_name(one), {name: found for name, runs in ran.items() if (found := _all(runs))}))
-    return rows, missing
+Runs = Mapping[Player, Sequence[SimulationResult]]
 
 
 def players(one: World) -> Iterator[Player]:
-    """Yield all that take part in a world: as many constant counts as it has partitions."""
-    yield from PLAYERS
-    partitions = one.experiments(OURS.policy, 1)[0].question().payment.partitions
-    for count in range(1, min(partitions, MOST_STATIC) + 1):
-        yield Player(f"static-{count}", "static", (("initial_replicas", count),))
+    """Yield all that take part in a world."""
+    yield OURS
+    yield from DEFAULTS.values()
+    yield from tuned()
+    yield from constant_counts(one)
+    yield from share_groups(one)
 
 
-def judged(name: str, ran: dict[str, list[SimulationResult]]) -> Iterator[FrontFigures]:
-    """Yield the means of each player, and who beats it."""
+def fronts(
+    campaign: Campaign, worlds: Sequence[World], seeds: int, optima: int = 0
+) -> tuple[list[FrontFigures], list[Missing]]:
+    """Run every player in every world; return a row each, and what failed.
+
+    optima: for so many of the seeds, evenly chosen, look for the optimum too, where the world has one. The campaign's
+    work must be `played`.
+    """
+    asked = {
+        one: {player: player.in_world(one).experiments(player.policy, seeds) for player in players(one)}
+        for one in worlds
+    }
+    best = {one: _optima(one, seeds, optima) for one in worlds}
+    every = [run for by_player in asked.values() for runs in by_player.values() for run in runs]
+    outcomes = campaign.run([*every, *(run for runs in best.values() for run in runs)])
+    missing = [Missing(run=str(one), why=why) for one, why in outcomes.failed.items()]
+    rows: list[FrontFigures] = []
+    for one, by_player in asked.items():
+        whole = {
+            player: [outcomes.results[run] for run in runs]
+            for player, runs in by_player.items()
+            if all(run in outcomes.results for run in runs)  # a mean over fewer seeds is no match for the others
+        }
+        least = {run.seed: outcomes.results[run] for run in best[one] if run in outcomes.results}
+        duration_s = float(next(iter(by_player.values()))[0].question().duration_s)
+        rows += judged(name_of(one), whole, least, duration_s)
+    return rows, missing
+
+
+def played(one: Experiment) -> SimulationResult:
+    """Do a job of the fronts: a run, or the optimum with the run of its schedule."""
+    found = simulated(one)
+    if one.way != OPTIMUM:
+        return found
+    from bench.simulation.optimum import find_optimum  # noqa: PLC0415  compiled code only where it is needed
+    from bench.simulation.sent import sent_by  # noqa: PLC0415
+
+    question = one.question()
+    best = find_optimum(question, sent_by(question))[0]
+    return msgspec.structs.replace(
+        found, optimum_replica_minutes=best.optimum_replica_minutes, optimum_lower=best.lower
+    )
+
+
+def _optima(one: World, seeds: int, wanted: int) -> list[Experiment]:
+    """Return the runs of the optimum for `wanted` of the seeds; none where the world has no optimum."""
+    from bench.simulation.optimum import why_not  # noqa: PLC0415
+    from bench.simulation.sent import sent_by  # noqa: PLC0415
+
+    runs = [msgspec.structs.replace(run, way=OPTIMUM) for run in one.experiments(CLAIRVOYANT, seeds)]
+    count = min(wanted, len(runs))
+    chosen = [runs[place * len(runs) // count] for place in range(count)]
+    question = runs[0].question()
+    return [] if not chosen or why_not(question, sent_by(question)) else chosen
+
+
+def judged(
+    name: str, ran: Runs, best: Mapping[int, SimulationResult] | None = None, duration_s: float = 0.0
+) -> Iterator[FrontFigures]:
+    """Yield the means of each player, and who beats it. best: the optimum by seed."""
     means = {player: (fmean(one.in_sla for one in runs), _cost(runs)) for player, runs in ran.items()}
     for player, runs in ran.items():
-        in_sla, cost = means[player]
-        better = [
-            (other_cost, other)
-            for other, (other_in_sla, other_cost) in means.items()
-            if other_in_sla >= in_sla and other_cost <= cost and (other_in_sla, -other_cost) != (in_sla, -cost)
-        ]
+        beating = [other for other in means if _beats(means[other], means[player])]
+        in_order = [other for other in beating if other.ordered or not player.ordered]
+        pairs = [(one, best[one.seed]) for one in runs if best and one.seed in best]
+        over = [one.replica_minutes / (of.optimum_replica_minutes or 0) for one, of in pairs]
         yield FrontFigures(
             world=name,
-            player=player,
+            player=player.name,
+            policy=player.policy,
+            settings=player.settings,
+            ordered=player.ordered,
             seeds=len(runs),
-            in_sla=in_sla,
+            duration_s=duration_s,
+            in_sla=means[player][0],
             least_in_sla=min(one.in_sla for one in runs),
-            replica_minutes=cost,
-            plan_changes=fmean(one.scale_ups + one.scale_downs + one.reassignments for one in runs),
+            replica_minutes=means[player][1],
+            packing_replica_minutes=fmean(one.packing_replica_minutes for one in runs),
+            plan_changes=fmean(one.plan_changes for one in runs),
             moved=fmean(one.moved_partitions for one in runs),
-            beaten_by=min(better)[1] if better else "",
+            beaten_by=_cheapest(in_order, means),
+            beaten_by_share_group=_cheapest([one for one in beating if not one.ordered], means),
+            optimum_replica_minutes=fmean(of.optimum_replica_minutes or 0 for _, of in pairs) if pairs else None,
+            optimum_lower=fmean(of.optimum_lower or 0 for _, of in pairs) if pairs else None,
+            over_optimum=fmean(over) if over else None,
+            least_over_optimum=min(over, default=None),
         )
+
+
+def _beats(one: tuple[float, float], other: tuple[float, float]) -> bool:
+    """Tell whether (in SLA, cost) keeps as many for less, or more for as much."""
+    return one != other and one[0] >= other[0] and one[1] <= other[1]
+
+
+def _cheapest(some: Iterable[Player], means: Mapping[Player, tuple[float, float]]) -> str:
+    found = min(some, key=lambda one: (means[one][1], one.name), default=None)
+    return found.name if found else ""
 
 
 def _cost(runs: Iterable[SimulationResult]) -> float:
     return fmean(one.replica_minutes for one in runs)
-
-
-def _all(runs: Sequence[SimulationResult | None]) -> list[SimulationResult]:
-    """Return the results; none where one is missing: a mean over fewer seeds is no match for the others."""
-    found = [one for one in runs if one is not None]
-    return found if len(found) == len(runs) else []
-
-
-def _name(one: World) -> str:
-    return ", ".join((one.scenario, *(said for said in one.settings if said != "burst_phase_s=random")))
-
-
-def all_worlds(asked: str = "") -> list[World]:
-    """Return the standard worlds and the hard ones; asked: scenarios, separated by commas, none: all."""
-    every = [*STANDARD, *map(world, world_names())]
-    wanted = {one.strip() for one in asked.split(",") if one.strip()}
-    if unknown := wanted - {one.scenario for one in every}:
-        raise InvalidSettingsError([f"no world of the fronts is called {', '.join(sorted(unknown))}"])
-    return [one for one in every if not wanted or one.scenario in wanted]

@@ -1,4 +1,4 @@
-"""Experiments in Markdown: every policy of a comparison, a sweep along its axis, the goals of tail-aware.
+"""Experiments in Markdown: every policy of a comparison, a sweep along its axis.
 
 And the picture of a sweep.
 """
@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bench.experiments.compare import PolicyFigures
-from bench.experiments.fronts import FrontFigures
-from bench.experiments.goals import GOALS, POLICY, Goal, checked
+from bench.experiments.fronts_page import FRONT_TABLES
 from bench.experiments.sweeps import SWEEPS, Sweep, SweepFigures
 from bench.markdown import Columns, in_columns, sources, table
 from bench.picture import COLORS, picture
@@ -200,75 +199,8 @@ def committed_sweep(name: str) -> str:
     return sweep_tables(SWEEPS[name], [row.result for row in found], (row.origin for row in found))
 
 
-def targets() -> str:
-    """Return each goal, what was reached, and the cheapest other policy that keeps as many events in time."""
-    found = load("targets", PolicyFigures)
-    rows = [row.result for row in found]
-    reached = [(goal, ours, good, rows) for goal, ours, good in checked(GOALS, rows) if ours is not None]
-    return in_columns(TARGETS, reached, (row.origin for row in found))
-
-
-def _world(goal: Goal, ours: PolicyFigures) -> str:
-    seeds = f" ({ours.seeds} seeds)" if ours.seeds > 1 else ""
-    return ", ".join((goal.world.scenario, *goal.world.settings)) + seeds
-
-
-def _cheapest_other(goal: Goal, rows: Sequence[PolicyFigures]) -> str:
-    """Return the cheapest policy besides ours that keeps the goal's share in the same world, and its cost."""
-    world = goal.world.scenario, goal.world.settings
-    same = [row for row in rows if (row.scenario, row.settings) == world and row.policy != POLICY]
-    keeping = [row for row in same if row.in_sla.mean >= goal.in_sla]
-    other = min(keeping, key=lambda row: row.replica_minutes.mean, default=None)
-    return f"{other.policy}: {_cost(other)}" if other else "none"
-
-
-def _cost(row: PolicyFigures) -> str:
-    return f"{row.replica_minutes.mean:.2f} ({estimate(row.packing_ratio, 1, '.3f')})"
-
-
-TARGETS: Final[Columns] = {
-    "scenario": lambda one: _world(one[0], one[1]),
-    "goal": lambda one: str(one[0]),
-    "in SLA": lambda one: in_sla(one[1].in_sla),
-    "r-m (× packing)": lambda one: _cost(one[1]),
-    "reached": lambda one: "yes" if one[2] else "**no**",
-    "cheapest other that keeps that promise": lambda one: _cheapest_other(one[0], one[3]),
-}
-
-
-def fronts() -> str:
-    """Return where tail-aware is beaten, then each world: what it came to, and who keeps the promise for least."""
-    found = load("fronts", FrontFigures)
-    by_world = {name: list(some) for name, some in groupby((row.result for row in found), key=lambda row: row.world)}
-    ours = {name: next(row for row in rows if row.player == POLICY) for name, rows in by_world.items()}
-    beaten = [f"{name} (by {row.beaten_by})" for name, row in ours.items() if row.beaten_by]
-    said = f"**`{POLICY}` is beaten in {len(beaten)} of {len(ours)} worlds**: {', '.join(beaten) or 'none'}.\n\n"
-    lines = [(ours[name], rows) for name, rows in by_world.items()]
-    return said + in_columns(FRONTS, lines, (row.origin for row in found))
-
-
-def _player(row: FrontFigures | None) -> str:
-    return f"{row.player}: {share(row.in_sla)}, {row.replica_minutes:.1f}" if row else "nobody"
-
-
-def _cheapest(rows: Sequence[FrontFigures], in_sla: float) -> FrontFigures | None:
-    keeping = [row for row in rows if row.in_sla >= in_sla and row.player != POLICY]
-    return min(keeping, key=lambda row: row.replica_minutes, default=None)
-
-
-FRONTS: Final[Columns] = {
-    "world": lambda one: one[0].world,
-    "seeds": lambda one: str(max(row.seeds for row in one[1])),
-    f"{POLICY}: in SLA (least seed)": lambda one: f"{share(one[0].in_sla)} ({share(one[0].least_in_sla)})",
-    "r-m": lambda one: f"{one[0].replica_minutes:.1f}",
-    "changes": lambda one: f"{one[0].plan_changes:.0f}",
-    "moves": lambda one: f"{one[0].moved:.0f}",
-    "cheapest other that keeps as many": lambda one: _player(_cheapest(one[1], one[0].in_sla)),
-    "cheapest other with 99.9 %": lambda one: _player(_cheapest(one[1], 0.999)),
-}
 EXPERIMENT_TABLES: Final[dict[str, Callable[[], str]]] = {
     "comparison": comparison,
     **{f"sweep-{name}": partial(committed_sweep, name) for name in SWEEPS},
-    "targets": targets,
-    "fronts": fronts,
+    **FRONT_TABLES,
 }

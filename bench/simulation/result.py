@@ -28,6 +28,10 @@ class SimulationResult(msgspec.Struct, frozen=True, kw_only=True):
     scale_ups: int
     scale_downs: int
     reassignments: int
+    replicas_added: int = 0
+    """Over all scale-ups: what a paper may count as ups."""
+    replicas_removed: int = 0
+    """Over all scale-downs, likewise."""
     moved_partitions: int
     """Changes of owner, summed over all decisions."""
     wall_s: float

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 
 from autoscaler.jit import load_compiler
 from autoscaler.model import Action
@@ -58,6 +59,8 @@ def analyse(scenario: Scenario, sent: Sent, run: Run, *, wall_s: float) -> Simul
     target = scenario.target
     lost = sent.events - len(run.latency_us)
     taken = [change.action for change in run.changes]
+    counts = [scenario.autoscaler.initial_replicas, *(change.replicas for change in run.changes)]
+    steps = [after - before for before, after in pairwise(counts)]
     began_s = sent.bursts.phase_s(sent.seed) if sent.spacing is Spacing.BURST else 0.0
     return SimulationResult(
         scenario=scenario.name,
@@ -80,6 +83,8 @@ def analyse(scenario: Scenario, sent: Sent, run: Run, *, wall_s: float) -> Simul
         scale_ups=taken.count(Action.UP),
         scale_downs=taken.count(Action.DOWN),
         reassignments=taken.count(Action.REASSIGN),
+        replicas_added=sum(step for step in steps if step > 0),
+        replicas_removed=-sum(step for step in steps if step < 0),
         moved_partitions=sum(change.moved for change in run.changes),
         wall_s=wall_s,
         policy_s=run.policy_s,

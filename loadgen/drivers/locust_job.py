@@ -17,8 +17,10 @@ from locust.exception import RPCError
 from prometheus_client import CollectorRegistry, make_wsgi_app
 
 from contracts.connection import Connection
-from loadgen.drivers.distributed import INTERRUPTED_DRAIN_S, Follower, Leader
+from loadgen.drivers.distributed import INTERRUPTED_DRAIN_S, Follower
 from loadgen.drivers.job import Job, await_start
+from loadgen.drivers.leader import Leader
+from loadgen.drivers.pausing import pause
 from loadgen.drivers.sender import GeneratorError
 from loadgen.orders import send_numbers
 from loadgen.result import READY_FILE, GeneratorResult
@@ -61,7 +63,7 @@ def run(spec: LoadSpec | None, connection: Connection, settings: DriverSettings)
             runner.quit()
         return result
     runner = environment.create_local_runner()
-    job = Job(spec, connection, settings, pause=gevent.sleep, settled=statistics(environment, settings))
+    job = Job(spec, connection, settings, pause=pause, settled=statistics(environment, settings))
     with _page(environment, settings), _metrics(settings, job.metrics()):
         runner.start(1, spawn_rate=1)
         result = alone(job, spec, settings, stopped)

@@ -1,6 +1,7 @@
-"""For Locust's own command line: `locust -f locustfile.py --headless [--master --expect-workers 2 | --worker]`.
+"""For Locust's own command line: `locust -f locustfile.py [--headless] [--master --expect-workers 2 | --worker]`.
 
-Settings come from the environment, as for `python -m loadgen.drivers`; the load begins when Locust starts its test.
+Settings come from the environment, as for `python -m loadgen.drivers`; the load begins when Locust starts its test: at
+once, or when somebody presses Start on its page. Locust ends with the load, its page, too.
 """
 
 import os
@@ -14,9 +15,11 @@ from locust.runners import MasterRunner, WorkerRunner
 
 from contracts.connection import Connection, read_settings
 from contracts.validation import InvalidSettingsError
-from loadgen.drivers.distributed import Follower, Leader
+from loadgen.drivers.distributed import Follower
 from loadgen.drivers.job import Job
+from loadgen.drivers.leader import Leader
 from loadgen.drivers.locust_job import ScheduledLoad, alone, quiet, statistics
+from loadgen.drivers.pausing import pause
 from loadgen.spec import DriverSettings, LoadSpec, read_load
 
 __all__ = ["ScheduledLoad"]
@@ -47,13 +50,14 @@ def _carry_out(
 ) -> None:
     """Run the load once Locust has started its test, keep the result, and end Locust."""
     runner, stopped = environment.runner, Event()
-    environment.events.quitting.add_listener(lambda **_: stopped.set())
+    for ending in (environment.events.quitting, environment.events.test_stop):  # the page has a button for the latter
+        ending.add_listener(lambda **_: stopped.set())
     if isinstance(runner, MasterRunner):
         leader = Leader(runner, spec, connection, settings, stopped)
         started.wait()
         result = leader.lead(spawn=False)
     else:
-        job = Job(spec, connection, settings, pause=gevent.sleep, settled=statistics(environment, settings))
+        job = Job(spec, connection, settings, pause=pause, settled=statistics(environment, settings))
         started.wait()
         result = alone(job, spec, settings, stopped)
     result.save(Path(settings.out_dir))
@@ -61,3 +65,5 @@ def _carry_out(
     if result.first_error:
         print(result.first_error, flush=True)  # noqa: T201  Locust's own log goes its own ways
     runner.quit()
+    if environment.web_ui is not None:
+        environment.web_ui.stop()

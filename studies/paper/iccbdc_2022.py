@@ -35,7 +35,7 @@ def statements() -> Iterator[Statement]:
 
 
 def _claim(scenario: str, assigned: str, interval_s: float, published: Published, also: str = "") -> Claim:
-    ways = ("",) if assigned == LOAD_AWARE else (SAME_COUNTS, BY_CHANCE)
+    ways = ("", "") if assigned == LOAD_AWARE else (SAME_COUNTS, BY_CHANCE)
     return Claim(
         TITLE,
         TABLE,

@@ -16,7 +16,8 @@ UNKNOWN_OVERHEAD: Final[Changes] = {"slow_factor": 1.14, "slow_until_s": 86_400.
 POLLED: Final[Changes] = {"poll_events": 500}
 """Lag contains a whole poll until its commit; 500 is what Kafka's consumers poll at most."""
 NO_HYSTERESIS: Final[Changes] = {"f_down": 0.9}
-"""What the printed cost of `linear` implies: with 0.4 it stays longer at a high count, and costs 30.6 r-m on W1."""
+"""What the printed cost of `linear` implies: with 0.4 it stays longer at a high count, and costs 30.6 r-m on W1. Then
+it holds for all that was run."""
 
 CLOSER: Final[dict[str, Changes]] = {
     "text": {},
@@ -25,8 +26,10 @@ CLOSER: Final[dict[str, Changes]] = {
     "cool-down, unknown overhead": {**COOL_DOWN, **UNKNOWN_OVERHEAD},
     "cool-down, polls": {**COOL_DOWN, **POLLED},
     "all switches": {**COOL_DOWN, **UNKNOWN_OVERHEAD, **POLLED},
+    "cool-down, no hysteresis": {**COOL_DOWN, **NO_HYSTERESIS},
+    "cool-down, unknown overhead, no hysteresis": {**COOL_DOWN, **UNKNOWN_OVERHEAD, **NO_HYSTERESIS},
 }
-"""Name → what is set. All but `text` let `linear` shrink as readily as it grows."""
+"""Name → what is set, for every row and policy alike."""
 ICCBDC: Final[dict[str, Changes]] = {
     "nominal": {},
     "μ 95": {"overhead_s": 0.000526},
@@ -53,24 +56,18 @@ def closer(policy: str, *, split: str | None = "random", row: Changes | None = N
     """
     spread = {"split": split} if split else {}
     return tuple(
-        _reading(
-            name,
-            policy,
-            {**ON_A_CLUSTER, **spread, **changes, **(NO_HYSTERESIS if policy == "linear" and changes else {})},
-            row or {},
-        )
-        for name, changes in CLOSER.items()
+        _reading(name, policy, {**ON_A_CLUSTER, **spread, **changes}, row or {}) for name, changes in CLOSER.items()
     )
 
 
-def iccbdc(policy: str, *, ways: tuple[str, ...] = ("",), row: Changes | None = None) -> tuple[Reading, ...]:
-    """Return the readings of ICCBDC 2022 for a policy.
+def iccbdc(policy: str, *, ways: tuple[str, str] = ("", ""), row: Changes | None = None) -> tuple[Reading, ...]:
+    """Return the readings of ICCBDC 2022 for a policy, those in which chance decides which partitions move last.
 
-    ways: see `studies.paper.work`. The readings of the first have the names of ICCBDC, the others' are told apart.
+    ways: of the others and of the last, see `studies.paper.work`; both alike where no assignor has a say.
     """
     return tuple(
-        _reading(name if way == ways[0] else name + BY_CHANCE, policy, {**ON_A_CLUSTER, **changes}, row or {}, way)
-        for way in ways
+        _reading(name + suffix, policy, {**ON_A_CLUSTER, **changes}, row or {}, way)
+        for way, suffix in zip(ways, ("", BY_CHANCE), strict=True)
         for name, changes in ICCBDC.items()
     )
 

@@ -22,7 +22,8 @@ def autoscale(
     """Scale the group of your own service, or a chain of groups as one, until Ctrl-C, which stops the replicas too.
 
     SIGTERM leaves them serving.
-    Exit status 2: wrong settings, 3: another autoscaler has taken the group over, 4: Kafka or a topic is not there.
+    Exit status 2: wrong settings, 3: another autoscaler has taken the group over, 4: Kafka or a topic is not there,
+    5: replicas cannot be started or looked after.
     """
     from autoscaler.live.start import autoscale as run  # noqa: PLC0415  numpy and clients only where they are needed
 

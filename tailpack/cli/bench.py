@@ -1,26 +1,31 @@
 """`tailpack bench`: measure this machine, and keep the figures that docs/results.md shows."""
 
 import dataclasses
+import os
 import tempfile
-from collections.abc import Iterable
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import psutil
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from bench import markdown, results
+from contracts.connection import Connection
 from contracts.topics import ScaledGroup
-from contracts.validation import InvalidSettingsError
-from report.wording import minutes, share
+from contracts.validation import InvalidSettingsError, as_environment
 from tailpack.cli.cluster import IMAGE, Context, Image
 from tailpack.cli.options import (
     AsJson,
     Into,
     IntoDocs,
+    LoadWorkers,
     Out,
     Processes,
     Seeds,
@@ -66,6 +71,7 @@ def startup(
 ) -> None:
     """Time each step of a (second) start, from the command to the report of a short run; or the start of a replica."""
     if launcher:
+        known(launcher, ("processes", "docker", "kubernetes"), what="launcher")
         return _startup_of_replicas(launcher, context, image, as_json)
     from tailpack.measured_runs import run_scenario, startup_rows  # noqa: PLC0415
 
@@ -123,6 +129,7 @@ def live(
         Path | None,
         typer.Option(metavar="RUN_DIR", help="A run of before, from whose times each is forecast: simulate --times."),
     ] = None,
+    load_workers: LoadWorkers = 0,
     out: Out = Path("out"),
     into: Into = results.FOLDER,
 ) -> None:
@@ -132,12 +139,14 @@ def live(
     unless it was invalid: the same command goes on where it was interrupted.
     """
     from bench.scenario import scenario_names  # noqa: PLC0415
-    from tailpack.measured_runs import run_all, run_live, shuffled  # noqa: PLC0415
+    from tailpack.measured_runs import run_all, run_live, run_scenario, shuffled  # noqa: PLC0415
 
     worlds = several(scenarios, scenario_names(), what="scenario")
     playing = several_policies(policies)
     questions = shuffled(worlds, playing, runs, order)
-    run_all(questions, into, lambda question: run_live(question, out, times=times), Console().rule)
+    run = partial(run_scenario, load_workers=load_workers)
+    answer = partial(run_live, out=out, run=run, times=times, load_workers=load_workers)
+    run_all(questions, into, answer, Console().rule, load_workers=load_workers)
 
 
 def report(
@@ -226,96 +235,130 @@ def live_scale(
 
 def loadgen(
     *,
-    quick: Annotated[bool, typer.Option("--quick", help="Seconds for each load, not a minute: within 50 s.")] = False,
+    workers: Annotated[
+        str, typer.Option(help="Processes that share a load, separated by commas.  [default: 1,2; --quick: 1]")
+    ] = "",
+    entries: Annotated[
+        str,
+        typer.Option(
+            help="kafka, and http: through an Order on the same cores.  [default: kafka,http; --quick: kafka]"
+        ),
+    ] = "",
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Seconds for each load, not half a minute: within 50 s.")
+    ] = False,
     as_json: AsJson = False,
+    into: IntoDocs = None,
 ) -> None:
-    """How punctual the load generator is, and what one process of it sends on time, to a broker of its own."""
-    from bench.loadgen import GeneratorError, measure  # noqa: PLC0415
+    """How punctual the load generator is, and what it sends sustained and on time, to a broker of its own."""
+    from bench.loadgen import ENTRIES, PARTITIONS, GeneratorError, Place, measure  # noqa: PLC0415
+    from tailpack.local.ports import free_port  # noqa: PLC0415
     from tailpack.local.topics import own_kafka  # noqa: PLC0415
 
+    ways = several(entries or ("kafka" if quick else "kafka,http"), ENTRIES, what="entry")
+    counts = several(workers or ("1" if quick else "1,2"), map(str, range(1, 101)), what="number of workers")
+    rows: list[results.LoadgenRow] = []
     try:
         with (
             progress("load generator") as tell,
-            own_kafka("loadgen", 5) as connection,
+            own_kafka("loadgen", PARTITIONS) as connection,
             tempfile.TemporaryDirectory() as folder,
+            _order(connection, Path(folder), PARTITIONS) if "http" in ways else nullcontext("") as order_url,
         ):
-            found = measure(connection, Path(folder), quick=quick, announce=lambda said: tell(said=said))
+            for number, (way, count) in enumerate(product(ways, counts)):
+                own = Path(folder, f"load-{number}")
+                own.mkdir()
+                place = Place(connection, order_url, f"127.0.0.1:{free_port()}", own)
+                rows.append(measure(place, way, int(count), quick=quick, announce=lambda said: tell(said=said)))
     except GeneratorError as wrong:
         raise TailpackError(str(wrong)) from wrong
+    if into:
+        results.keep("loadgen", rows, origin(), into, lambda row: (ENTRIES.index(row.entry), row.workers))
     if as_json:
-        print_json(found)
-        return
-    said = (
-        f"{found.rate_per_s} events/s: {share(found.within_2ms)} within 2 ms, p99 {1000 * found.lateness_p99_s:.1f} ms "
-        f"late; in bursts {share(found.bursts_within_2ms)}. One process: {found.max_rate_per_s:,} events/s, "
-        f"{found.on_time_per_s:,} on time"
-    )
-    Console().print(said, highlight=False, soft_wrap=True)
+        print_json(msgspec.to_builtins(rows[0]) | {"rows": rows})
+    else:
+        _print(markdown.LOADGEN, rows)
+
+
+@contextmanager
+def _order(connection: Connection, folder: Path, partitions: int) -> Iterator[str]:
+    """Run an Order service; yield its address. Who sends to it waits until it answers."""
+    from tailpack.local.ports import free_port  # noqa: PLC0415
+    from tailpack.local.processes import Child  # noqa: PLC0415
+
+    port = free_port()
+    settings = {"HTTP_PORT": port, "DATA_DIR": folder / "order", "PAYMENT_PARTITIONS": partitions, "DEMO": "true"}
+    environ = os.environ | as_environment(connection) | {f"TAILPACK_{key}": str(one) for key, one in settings.items()}
+    order = Child("order", "services.order", environ, folder / "order.log")
+    order.start()
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        order.terminate()
+        order.wait()
 
 
 def targets(
     *,
-    scenarios: Annotated[str, typer.Option(help="Names, separated by commas; none: all that have a goal.")] = "",
-    seeds: Seeds = 20,
-    out: Out = Path("out/targets"),
-    processes: Processes = 0,
-    into: IntoDocs = None,
+    folder: Annotated[Path, typer.Option("--from", help="Folder with fronts.json and live.json.")] = results.FOLDER,
     as_json: AsJson = False,
 ) -> None:
-    """Simulate tail-aware and its opponents in every world that has a goal; say which are reached.
+    """Say of each target whether tail-aware reached it, by the figures of `bench fronts --into` and of live runs.
 
-    Exit status 1 when a run failed or a goal was missed.
+    Exit status 1 when one was missed.
     """
-    from bench.experiments.compare import compare  # noqa: PLC0415
-    from bench.experiments.goals import GOALS, OTHERS, POLICY, checked  # noqa: PLC0415
-    from bench.scenario import scenario_names  # noqa: PLC0415
+    from bench.experiments.fronts import FILE, FrontFigures  # noqa: PLC0415
+    from bench.experiments.goals import by_world, checked  # noqa: PLC0415
 
-    asked = several(scenarios or ",".join(goal.world.scenario for goal in GOALS), scenario_names(), what="scenario")
-    goals = [goal for goal in GOALS if goal.world.scenario in asked]
-    with campaign("goals", out, processes) as running:
-        found = compare(running, worlds=[goal.world for goal in goals], policies=(POLICY, *OTHERS), seeds=seeds)
-    if into:
-        results.keep("targets", found.rows, origin(), into)
+    rows = [kept.result for kept in results.load(FILE, FrontFigures, folder)]
+    if not rows:
+        raise TailpackError(f"{folder} has no {FILE}.json; tailpack bench fronts --into {folder}")
+    live = [kept.result for kept in results.load("live", results.LiveRow, folder)]
+    found = list(checked(by_world(rows), live))
     if as_json:
         print_json(found)
-    every = list(checked(goals, found.rows))
-    for goal, row, reached in every:
-        if row is not None:
-            said = (
-                f"{share(row.in_sla.mean)} at {minutes(row.replica_minutes.mean)} r-m, {row.packing_ratio.mean:.3f} ×"
-            )
-            name = ", ".join((goal.world.scenario, *goal.world.settings))
-            typer.echo(f"{'reached' if reached else 'missed '}  {name}: {goal}: {said}", err=as_json)
-    finish(found.missing, out)
-    raise typer.Exit(0 if not found.missing and all(reached for _, _, reached in every) else 1)
+    words = {True: "reached  ", False: "missed   ", None: "not known"}
+    for one in found:
+        typer.echo(f"{words[one.reached]}  {one.where}: {one.target}: {one.figure}", err=as_json)
+    raise typer.Exit(1 if any(one.reached is False for one in found) else 0)
 
 
 def fronts(
     *,
     worlds: Annotated[str, typer.Option(help="Scenarios, separated by commas; none: all, standard and hard.")] = "",
     seeds: Seeds = 20,
+    optima: Annotated[int, typer.Option(min=0, help="For so many of the seeds look for the optimum, too.")] = 0,
+    tune: Annotated[
+        bool,
+        typer.Option("--tune", help="Instead: find the one setting of each opponent that is best over the worlds."),
+    ] = False,
     out: Out = Path("out/fronts"),
     processes: Processes = 0,
     into: IntoDocs = None,
     as_json: AsJson = False,
 ) -> None:
-    """Simulate every policy, as it comes and as it is best, and constant counts in every world; say who is beaten.
+    """Simulate every policy, as it comes and as it is best, constant counts and share groups; say who is beaten.
 
-    Phases are random by seed. Exit status 1 when a run failed.
+    Phases are stratified over the seeds. What is finished is kept in --out, and the same command goes on. Exit status 1
+    when a run failed.
     """
-    from bench.experiments.fronts import OURS, all_worlds, fronts  # noqa: PLC0415
+    from bench.experiments import fronts as played  # noqa: PLC0415
+    from bench.experiments import tuning  # noqa: PLC0415
+    from bench.experiments.worlds import all_worlds  # noqa: PLC0415
 
-    with campaign("fronts", out, processes) as running:
-        rows, missing = fronts(running, all_worlds(worlds), seeds)
+    asked = all_worlds(worlds)
+    with campaign("settings" if tune else "fronts", out, processes, played.played) as running:
+        rows, missing = (
+            tuning.tune(running, asked, seeds) if tune else played.fronts(running, asked, seeds, optima)
+        )  # fmt: skip
     if into:
-        results.keep("fronts", rows, origin(), into)
+        results.keep(tuning.FILE if tune else played.FILE, rows, origin(), into)
     if as_json:
         print_json(rows)
-    for row in rows:
-        if row.player == OURS.name:
-            by = f"beaten by {row.beaten_by}" if row.beaten_by else "on the front"
-            typer.echo(f"{row.world}: {share(row.in_sla)} at {minutes(row.replica_minutes)} r-m, {by}", err=as_json)
+    for said in filter(None, map(str, rows)):
+        typer.echo(said, err=as_json)
     finish(missing, out)
+    raise typer.Exit(1 if missing else 0)
 
 
 def classes(
@@ -399,7 +442,9 @@ def _live_chain(trace: Path | None, as_json: bool) -> None:
             except ChainError as wrong:
                 raise TailpackError(str(wrong)) from wrong
         if not sent.valid:
-            Console(stderr=True).print("the load generator was late: this live run proves nothing", highlight=False)
+            Console(stderr=True).print(
+                "the load was late or not whole (generator.json): this live run proves nothing", highlight=False
+            )
         found["live"].append(result)
         found["simulated"].append(run_chain(scenario, sent_by(scenario, played))[2])
     if as_json:

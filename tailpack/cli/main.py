@@ -166,7 +166,7 @@ _add(BENCH, "report", bench.report, "tailpack bench report --events 100000 --jso
 _add(BENCH, "simulator", bench.simulator, "tailpack bench simulator --quick")
 _add(BENCH, "live-scale", bench.live_scale, "tailpack bench live-scale --quick")
 _add(BENCH, "loadgen", bench.loadgen, "tailpack bench loadgen --quick --json")
-_add(BENCH, "targets", bench.targets, "tailpack bench targets --scenarios w1 --seeds 5")
+_add(BENCH, "targets", bench.targets, "tailpack bench targets --from out/figures")
 _add(BENCH, "fronts", bench.fronts, "tailpack bench fronts --worlds spike,square-5 --seeds 5")
 _add(BENCH, "chain", bench.chain, "tailpack bench chain --seeds 5")
 _add(BENCH, "classes", bench.classes, "tailpack bench classes --loads w1 --seeds 5")

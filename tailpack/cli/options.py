@@ -62,7 +62,7 @@ Trace = Annotated[
     Path | None,
     typer.Option(
         help="CSV or Parquet file in place of the scenario's rate and duration: `second,events`, `second,p0,p1,…` or, "
-        "event by event, `at_s,partition[,key]`. Columns p0, p1, … also set partitions and split. Events per second "
+        "event by event, `at_s[,partition][,key]`. Columns p0, p1, … also set partitions and split. Events per second "
         "lie evenly in their second, or by --set spacing=poisson."
     ),
 ]

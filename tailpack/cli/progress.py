@@ -1,5 +1,7 @@
 """How long commands show how far they are, and what they say when they are done or interrupted."""
 
+import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from bench.simulation.result import SimulationResult
     from studies.paper.statement import PaperResult
 
+LINE_S: Final = 30.0
+"""A log, where no bar moves, gets a line so often."""
 SHOWN: Final = 5
 """Failed runs that are named; they mostly fail for the same reason."""
 
@@ -56,11 +60,15 @@ def campaign(
     done = 0
     try:
         with progress(what) as tell:
+            started_s = told_s = time.monotonic()
 
             def announce(said: str, now: int, total: int) -> None:
-                nonlocal done
+                nonlocal done, told_s
                 done = now
                 tell(completed=now, total=total, said=said)
+                if time.monotonic() - told_s > LINE_S and not sys.stderr.isatty():
+                    told_s = time.monotonic()
+                    typer.echo(f"{what}: {now:,} of {total:,} runs after {told_s - started_s:.0f} s", err=True)
 
             yield Campaign(folder, processes or usable_cores(), announce, work or simulated)
     except KeyboardInterrupt:

@@ -80,12 +80,15 @@ def simulate(
     """Run a scenario in the simulator and show what came of it: seconds instead of minutes, nothing is started."""
     from bench.simulation.run import run_scenario  # noqa: PLC0415  compiled code only where something is simulated
     from bench.simulation.sent import sent_by  # noqa: PLC0415
+    from loadgen.faults import not_simulated  # noqa: PLC0415
 
     told = parse_changes(changes, policy=policy, seed=seed)
     if times is not None:
         _forecast(scenario, trace, told, times, out, as_json=as_json)
         return
     chosen, played = load_scenario_with(scenario, trace, told)
+    if live_only := not_simulated(chosen.load.faults):
+        Console(stderr=True).print(f"{chosen.name}: load.faults: {live_only}", highlight=False, soft_wrap=True)
     if chosen.stages:
         _simulate_chain(chosen, sent_by(chosen, played), out, as_json=as_json)
         return

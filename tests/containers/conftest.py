@@ -32,8 +32,11 @@ def images(engine: None) -> None:
 
 
 @pytest.fixture(scope="session")
-def image(images: None) -> str:
-    """The image of services and autoscaler."""
+def image(engine: None, request: pytest.FixtureRequest) -> str:
+    """The image of services and autoscaler: the one that TAILPACK_IMAGE names, or built from this checkout."""
+    if named := os.environ.get("TAILPACK_IMAGE"):
+        return named
+    request.getfixturevalue("images")
     return str(services()["order"]["image"])
 
 

@@ -3,6 +3,9 @@
 import dataclasses
 import gc
 import os
+import shutil
+import subprocess
+import sys
 import threading
 import uuid
 from collections.abc import Iterator
@@ -34,12 +37,18 @@ class Containers:
     def __init__(self, image: str) -> None:
         self.group = f"test-{uuid.uuid4().hex[:8]}"
         self.image = image
+        self.volume = ""
         self._launchers: list[DockerLauncher] = []
         self._engine = docker.from_env()
 
     def launcher(self, **environ: str) -> DockerLauncher:
         spec = ContainerSpec(
-            group=self.group, image=self.image, command=["python", "-c", REPLICA_CODE], environ=environ, memory="64m"
+            group=self.group,
+            image=self.image,
+            command=["python", "-c", REPLICA_CODE],
+            environ=environ,
+            memory="64m",
+            volume=self.volume,
         )
         self._launchers.append(DockerLauncher(spec))
         return self._launchers[-1]
@@ -81,6 +90,25 @@ def test_without_an_engine_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -
     gc.collect()
 
 
+def test_an_engine_that_this_user_may_not_use_is_one_line(engine: None, tmp_path: Path) -> None:
+    """Tried by another user, who is in no group."""
+    host = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
+    if os.getuid() != 0 or not host.startswith("unix:") or shutil.which("setpriv") is None:
+        pytest.skip("only root can become another user, and only a socket has an owner")
+    code = (
+        "from autoscaler.live.launcher import LauncherError\n"
+        "from autoscaler.live.launchers.docker import ContainerSpec, DockerLauncher\n"
+        "try: DockerLauncher(ContainerSpec(group='test', image='none', command=[]))\n"
+        "except LauncherError as failed: print(failed)\n"
+    )
+    another = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", sys.executable, "-B", "-c", code]
+    environ = os.environ | {"HOME": "/nonexistent", "DOCKER_HOST": host}
+    done = subprocess.run(another, env=environ, capture_output=True, text=True, timeout=60, check=False)
+    assert (
+        done.stdout == "Docker may not be used by this user: join the group docker, or set DOCKER_HOST to a proxy\n"
+    ), done
+
+
 def test_an_image_that_is_not_there_is_a_failed_start_in_one_line(nursery: Containers) -> None:
     nursery.image = "tailpack:never-built"
     launcher = nursery.launcher()
@@ -107,10 +135,15 @@ def test_a_container_that_is_being_removed_is_nobody_to_adopt(
 class Proxied(Containers):
     """The same through the proxy, which is all that the launchers see of the engine."""
 
-    def __init__(self, image: str) -> None:
+    def __init__(self, image: str, volume: str = "") -> None:
         super().__init__(image)
+        self.volume = volume
         settings = ProxySettings(
-            docker_image=image, group=self.group, engine_socket=urlsplit(os.environ["DOCKER_HOST"]).path, http_port=1
+            docker_image=image,
+            docker_volume=volume,
+            group=self.group,
+            engine_socket=urlsplit(os.environ["DOCKER_HOST"]).path,
+            http_port=1,
         )
         self.proxy = SocketProxy(dataclasses.replace(settings, http_port=free_port()), self.group)
         self._thread = threading.Thread(target=self.proxy.serve)
@@ -179,3 +212,23 @@ def test_the_proxy_lets_nobody_else_be_touched_and_nothing_else_be_started(proxi
         stranger.remove(force=True)
         engine.close()
         through.close()
+
+
+def test_replicas_read_the_volume_that_holds_their_login_and_cannot_write_it(proxied: Proxied, image: str) -> None:
+    engine = docker.from_env()
+    volume = engine.volumes.create()
+    written = ["sh", "-c", "echo security.protocol=SASL_SSL >/login/client.properties"]
+    mounted = [f"{volume.name}:/login"]
+    nursery = Proxied(image, mounted[0])
+    try:
+        engine.containers.run(image, written, user="0", volumes=mounted, remove=True)
+        instance = nursery.launcher().start("payment-0")
+        assert instance.begun.wait(30)
+        (container,) = nursery._found()
+        assert container.exec_run(["cat", "/login/client.properties"]).output == b"security.protocol=SASL_SSL\n"
+        refused = container.exec_run(["touch", "/login/client.properties"], user="0")
+        assert b"Read-only file system" in refused.output
+    finally:
+        nursery.close()
+        volume.remove(force=True)
+        engine.close()

@@ -5,15 +5,20 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlencode
 
 import msgspec
 import pytest
 from kafka_helpers import create_topics, read_all, wait_for
 
+from bench.scenario import load_scenario
+from contracts.clock import now_us
+from contracts.connection import Connection
 from contracts.events import PaymentRequested
 from contracts.topics import Topic
 from loadgen.orders import Orders
@@ -21,18 +26,22 @@ from loadgen.result import READY_FILE, GeneratorResult
 from loadgen.schedule import Spacing, Split
 from loadgen.spec import LoadSpec, Topology
 from tailpack.local.ports import free_port
+from tailpack.local.stack import Stack
 
 pytestmark = pytest.mark.kafka
+# W is long, so that a busy machine makes no load invalid.
 SPEC = LoadSpec(
     topology=Topology.PAYMENT_ONLY, workload="smoke", spacing=Spacing.BURST, split=Split.EVEN, seed=1, duration_s=6,
-    partitions=5, latency_target_s=0.5,
+    partitions=5, latency_target_s=60,
 )  # fmt: skip
 EVENTS = 5 * 10 + 60
 LOCUSTFILE = Path(__file__).parents[2] / "loadgen" / "drivers" / "locustfile.py"
-ANOTHER_VERSION = (
-    "import sys, loadgen.drivers.distributed as d; d.versions = lambda: 'tailpack 9';"
-    "from loadgen.drivers.__main__ import main; sys.exit(main())"
+CHANGED = (
+    "import sys, loadgen.drivers.distributed as d; {}; from loadgen.drivers.__main__ import main; sys.exit(main())"
 )
+ANOTHER_VERSION = CHANGED.format("d.versions = lambda: 'tailpack 9'")
+CLOCK_AHEAD = CHANGED.format("ours = d.now_us; d.now_us = lambda: ours() + 50_000")
+NEVER_DONE = CHANGED.format("say = d.Follower._say; d.Follower._say = lambda s, k, w: k == d.DONE or say(s, k, w)")
 
 
 class Load:
@@ -102,7 +111,28 @@ def test_two_workers_send_every_event_once(kafka: str, namespace: str, tmp_path:
     result = load.result()
     assert (result.scheduled, result.produced, result.acknowledged) == (EVENTS,) * 3
     assert (result.workers, result.failed, result.first_error, result.interrupted) == (2, 0, None, False)
+    assert result.clock_offset_us is not None
     assert result.complete
+    assert result.valid
+    check_every_event(kafka, namespace)
+
+
+def test_a_run_with_load_workers_starts_them_and_stops_them(kafka: str, namespace: str, tmp_path: Path) -> None:
+    create_topics(kafka, namespace, SPEC.partitions)
+    scenario = load_scenario("smoke", {"topology": "payment-only", "partitions": SPEC.partitions})
+    stack = Stack(scenario, Connection(bootstrap_servers=kafka, namespace=namespace), tmp_path)
+    try:
+        stack.start(SPEC, load_workers=2, only_load=True)
+        wait_for((tmp_path / READY_FILE).exists, "all are ready", deadline_s=60)
+        stack.start_file.write_text(str(now_us() + 1_000_000))
+        ended = [stack.load, *stack.senders]
+        wait_for(lambda: all(one.exit_status is not None for one in ended), "the load is sent", deadline_s=60)
+    finally:
+        stack.stop()
+    assert [one.exit_status for one in ended] == [0, 0, 0]
+    assert stack.processes() == {}
+    result = GeneratorResult.load(tmp_path)
+    assert (result.workers, result.complete, result.valid) == (2, True, True)
     check_every_event(kafka, namespace)
 
 
@@ -123,6 +153,35 @@ def test_locusts_own_command_line_does_the_same(kafka: str, namespace: str, tmp_
     check_every_event(kafka, namespace)
 
 
+@pytest.mark.parametrize("pressed_stop", [False, True])
+def test_locusts_page_starts_the_load_and_ends_with_it(
+    kafka: str, namespace: str, tmp_path: Path, pressed_stop: bool
+) -> None:
+    with a_load(tmp_path, kafka, namespace) as load:
+        page = f"127.0.0.1:{free_port()}"
+        where = ("--web-host", "127.0.0.1", "--web-port", page.partition(":")[2])
+        locust = load.start("-m", "locust", "-f", str(LOCUSTFILE), *where, **load.of_master)
+
+        def ask(path: str, **form: int) -> bytes | None:
+            try:
+                body = urlencode(form).encode() if form else None
+                with urllib.request.urlopen(f"http://{page}{path}", body, timeout=10) as answer:
+                    return answer.read()
+            except OSError:
+                return None
+
+        wait_for(lambda: ask("/"), "the page is there", deadline_s=60)
+        assert not read_all(kafka, namespace, Topic.PAYMENTS_REQUESTED), "nobody has pressed Start"
+        assert b"true" in ask("/swarm", user_count=1, spawn_rate=1)
+        if pressed_stop:
+            wait_for(lambda: read_all(kafka, namespace, Topic.PAYMENTS_REQUESTED), "the load has begun", deadline_s=60)
+            assert b"true" in ask("/stop", now=1)
+        assert locust.wait(60) == int(pressed_stop), load.said(locust)
+    assert load.result().interrupted is pressed_stop
+    if not pressed_stop:
+        check_every_event(kafka, namespace)
+
+
 def test_a_worker_that_dies_is_named_and_makes_the_load_invalid(kafka: str, namespace: str, tmp_path: Path) -> None:
     with a_load(tmp_path, kafka, namespace) as load:
         master = load.master(2, START_FILE=str(tmp_path / "start_at"))
@@ -137,7 +196,34 @@ def test_a_worker_that_dies_is_named_and_makes_the_load_invalid(kafka: str, name
     assert "has died" in said
     assert "of 2 (" in result.first_error
     assert not result.complete
+    assert not result.valid, "what was sent was on time, but it was not all"
+    assert result.lateness_p99_us is not None
     assert result.acknowledged == result.produced <= EVENTS // 2
+
+
+def test_a_worker_that_never_says_what_it_did_is_not_awaited_for_ever(
+    kafka: str, namespace: str, tmp_path: Path
+) -> None:
+    with a_load(tmp_path, kafka, namespace) as load:
+        master = load.master(2, DRAIN_DEADLINE_S="0.5")
+        load.worker()
+        load.worker("-c", NEVER_DONE)
+        assert master.wait(90) == 1, load.said(master)
+    result = load.result()
+    assert "has said nothing of its share for 5.5 s after the last event: the run is invalid" in result.first_error
+    assert (result.acknowledged, result.valid) == (EVENTS // 2, False)
+
+
+def test_a_clock_apart_from_the_masters_is_refused_and_one_that_agrees_is_told(
+    kafka: str, namespace: str, tmp_path: Path
+) -> None:
+    with a_load(tmp_path, kafka, namespace) as load:
+        master = load.master(2)
+        load.worker()
+        load.worker("-c", CLOCK_AHEAD)
+        assert master.wait(60) == 1
+        assert "ms ahead of this master's, at most 2 ms are allowed" in load.result().first_error
+    assert read_all(kafka, namespace, Topic.PAYMENTS_REQUESTED) == []
 
 
 def test_a_signal_ends_master_and_workers_and_keeps_what_was_sent(

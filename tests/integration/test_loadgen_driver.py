@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -179,6 +180,32 @@ def test_the_web_page_shows_the_load_and_ends_with_it(kafka: str, namespace: str
         wait_for(lambda: requests_shown() >= 20, "two bursts are shown")
         assert generator.wait() == 0
     assert generator.result.complete
+
+
+def test_locusts_chart_follows_a_step_of_the_load(kafka: str, namespace: str, tmp_path: Path) -> None:
+    create_topics(kafka, namespace, 5)
+    low, high = 8 * 20, 12 * 200
+    rows = "".join(f"{second},{20 if second < 8 else 200}\n" for second in range(20))
+    (tmp_path / "step.csv").write_text("second,events\n" + rows)
+    spec = msgspec.structs.replace(
+        load(Topology.PAYMENT_ONLY), trace=str(tmp_path / "step.csv"), duration_s=20, spacing=Spacing.SMOOTH
+    )
+    port = str(free_port())
+    with Generator(tmp_path, kafka, namespace, spec, WEB_PORT=port) as generator:
+        generator.start()
+        shown: list[tuple[int, float]] = []
+
+        def look() -> bool:
+            with suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/stats/requests") as answer:
+                found = msgspec.json.decode(answer.read())
+                shown.append((found["stats"][-1]["num_requests"], found["current_rps"]))
+            return generator.process.poll() is not None
+
+        wait_for(look, "the load is sent", deadline_s=120, every_s=0.5)
+    assert generator.result.acknowledged == low + high
+    before = [rate for sent, rate in shown if 0 < sent <= low]
+    assert 0 < max(before) <= 30, "20 events/s"
+    assert max(rate for _, rate in shown) >= 100, "and then 200, averaged over ten seconds"
 
 
 def test_a_topic_with_other_partitions_is_refused_before_anything_is_sent(

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from own_service import Reader
+from pod_nursery import Pods
 from pods import ROOT, Deployed, kubectl
 
 IMAGES = (os.environ.get("TAILPACK_IMAGE", "tailpack:0.1.0"), "apache/kafka:4.3.1")
@@ -53,6 +55,17 @@ def report_image(kubernetes: str) -> str:
     return image
 
 
+@pytest.fixture(scope="session")
+def greeter_image(kubernetes: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The image of docs/own-service.md, which the cluster has."""
+    if (tools := _tools()) is None:
+        pytest.skip(f"nothing loads images into the cluster; {HOW}")
+    reader = Reader(tmp_path_factory.mktemp("image"), "", "As containers", **{"tailpack:0.1.0": kubernetes})
+    built = reader.type(reader.differs[0])
+    assert built.returncode == 0, built.stderr
+    _said([str(tools / "cluster"), "load", "greeter:1"])
+
+
 @pytest.fixture(scope="module")
 def deployed(kubernetes: str) -> Iterator[Deployed]:
     """A namespace of the module's own; deleted afterwards."""
@@ -61,6 +74,22 @@ def deployed(kubernetes: str) -> Iterator[Deployed]:
         yield place
     finally:
         kubectl("delete", "namespace", place.name, "--wait=false", "--ignore-not-found")
+
+
+@pytest.fixture
+def nursery(kubernetes: str) -> Iterator[Pods]:
+    """Replicas in a namespace of the test's own."""
+    nursery = Pods(kubernetes)
+    yield nursery
+    nursery.close()
+
+
+@pytest.fixture
+def cluster_tool(kubernetes: str) -> Path:
+    """What starts a part of the cluster again that has died; `up` does."""
+    if (tools := _tools()) is None:
+        pytest.skip("nothing here starts a dead API server again: ../shared/tools/cluster does")
+    return tools / "cluster"
 
 
 def _tools() -> Path | None:

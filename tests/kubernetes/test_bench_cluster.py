@@ -1,11 +1,15 @@
 """The benchmark on a real control plane: a run whose load and report are pods, and what a cluster refuses it."""
 
+import json
+import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+import yaml
 
-import bench.cluster
-from bench.cluster import Cluster, ClusterError, Namespace, namespace, run_there, startup_there
+import bench.stuck
+from bench.cluster import MANIFESTS, Cluster, ClusterError, Namespace, namespace, run_there, startup_there
 from bench.scenario import load_scenario
 from report.result import Result
 
@@ -37,7 +41,7 @@ def test_a_start_is_measured_in_the_place_of_the_autoscaler(kubernetes: str) -> 
 
 
 def test_an_image_that_is_not_there_is_named(kubernetes: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench.cluster, "STUCK_S", 2.0)
+    monkeypatch.setattr(bench.stuck, "STUCK_S", 2.0)
     with pytest.raises(ClusterError, match=r"not ready .* ErrImage.*tailpack:nowhere|not ready .*ImagePullBackOff"):
         startup_there(Cluster(images={"tailpack": "tailpack:nowhere"}), lambda _: None)
 
@@ -45,3 +49,62 @@ def test_an_image_that_is_not_there_is_named(kubernetes: str, monkeypatch: pytes
 def test_a_context_that_is_not_there_is_named(kubernetes: str) -> None:
     with pytest.raises(ClusterError, match="nowhere"), namespace(Cluster(context="nowhere")) as place:
         place.apply()
+
+
+def test_without_a_kubeconfig_it_is_one_line(kubernetes: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", "/nowhere/config")
+    with pytest.raises(ClusterError, match=r"^no kubeconfig leads to a cluster \(/nowhere/config\)"):
+        startup_there(Cluster(images={"tailpack": kubernetes}), lambda _: None)
+
+
+def overlay(folder: Path, *resources: dict, patches: Sequence[dict] = (), **settings: str) -> Path:
+    """Return an overlay upon the base, which has no broker of its own."""
+    for number, one in enumerate(resources):
+        (folder / f"{number}.yaml").write_text(yaml.safe_dump(one))
+    told = [f"TAILPACK_{name.upper()}={value}" for name, value in settings.items()]
+    here = {
+        "resources": [
+            os.path.relpath(MANIFESTS / "base", folder.resolve()),
+            *(f"{n}.yaml" for n in range(len(resources))),
+        ],
+        "namespace": "tailpack",
+        "patches": list(patches),
+        "configMapGenerator": [{"name": "settings", "behavior": "merge", "literals": told}] if told else [],
+    }
+    (folder / "kustomization.yaml").write_text(yaml.safe_dump(here))
+    return folder
+
+
+def test_brokers_that_do_not_answer_are_named_as_soon_as_a_pod_has_given_up(kubernetes: str, tmp_path: Path) -> None:
+    """The Job that makes the topics is patient for 30 s; here for 3."""
+    code = (
+        "import os, sys; from tailpack.local import topics; from tailpack.__main__ import main\n"
+        "topics.DEADLINE_S = 3.0\n"
+        "where = [os.environ[f'TAILPACK_{name}'] for name in ('BOOTSTRAP_SERVERS', 'NAMESPACE')]\n"
+        "words = 'tailpack topics create demo --bootstrap-servers {} --namespace {}'\n"
+        "sys.argv = words.format(*where).split()\n"
+        "main()"
+    )
+    words = {"op": "replace", "path": "/spec/template/spec/containers/0/args", "value": ["python", "-c", code]}
+    silent = overlay(
+        tmp_path,
+        patches=[{"target": {"kind": "Job"}, "patch": json.dumps([words])}],
+        bootstrap_servers="10.255.255.1:9092",
+    )
+    said = (
+        r"not ready after .*: topics; pod topics-.*: topics ended with status 2: .*Kafka at 10.255.255.1:9092 did not"
+    )
+    with pytest.raises(ClusterError, match=said):
+        startup_there(Cluster(overlay=silent, images={"tailpack": kubernetes}), lambda _: None)
+
+
+def test_a_quota_that_is_used_up_is_named(kubernetes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench.stuck, "STUCK_S", 1.0)
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "none"},
+        "spec": {"hard": {"pods": "0"}},
+    }
+    with pytest.raises(ClusterError, match=r"not ready .*; Error creating: pods .* is forbidden: exceeded quota"):
+        startup_there(Cluster(overlay=overlay(tmp_path, quota), images={"tailpack": kubernetes}), lambda _: None)

@@ -6,113 +6,20 @@ import os
 import subprocess
 import sys
 import threading
-import uuid
-from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
 
-import psutil
 import pytest
 import yaml
 from kafka_helpers import wait_for
 from launcher_contract import LauncherContract, World
-from pods import kubectl
+from pod_nursery import DEPLOYMENT, Pods
+from pods import api_server, kubectl
 
 import autoscaler.live.launchers.kubernetes
 from autoscaler.live.launchers.api import Api, ApiError
-from autoscaler.live.launchers.kubernetes import KubernetesLauncher
 from autoscaler.live.launchers.pods import CHEAPEST, COST, Pod
 from contracts.journal import ReplicaChange
 from contracts.progress import ReplicaState
-
-REPLICA_CODE = (Path(__file__).parents[1] / "reporting_replica.py").read_text(encoding="utf-8")
-DEPLOYMENT = "payment"
-
-
-class Pods:
-    """Replicas as pods of a Deployment in a namespace of the test's own."""
-
-    killed = "its pod was deleted"
-    keeps_the_dead = False
-
-    def __init__(self, image: str) -> None:
-        self.namespace = f"launch-{uuid.uuid4().hex[:8]}"
-        self.image = image
-        self.by_plan = False
-        self._launchers: list[KubernetesLauncher] = []
-        self._environ: dict[str, str] | None = None
-        kubectl("create", "namespace", self.namespace)
-
-    def launcher(self, **environ: str) -> KubernetesLauncher:
-        if self._environ is None:
-            self.apply(environ)
-        api = Api(namespace=self.namespace, deployment=DEPLOYMENT)
-        self._launchers.append(KubernetesLauncher(api, by_plan=self.by_plan))
-        return self._launchers[-1]
-
-    def apply(self, environ: dict[str, str]) -> None:
-        self._environ = environ
-        told = [{"name": name, "value": value} for name, value in environ.items()]
-        named = {"fieldRef": {"fieldPath": "metadata.annotations['tailpack/replica']"}}
-        labels = {"app": DEPLOYMENT, "of": self.namespace}
-        container = {
-            "name": "replica",
-            "image": self.image,
-            "imagePullPolicy": "Never",
-            "command": ["python", "-c", REPLICA_CODE],
-            "env": [{"name": "TAILPACK_REPLICA", "valueFrom": named}, *told],
-            "terminationMessagePolicy": "FallbackToLogsOnError",
-        }
-        pod = {
-            "schedulingGates": [{"name": "tailpack/unnamed"}],
-            "terminationGracePeriodSeconds": 10,
-            "automountServiceAccountToken": False,
-            "containers": [container],
-        }
-        self.kubectl(
-            "apply",
-            "-f",
-            "-",
-            given=yaml.safe_dump(
-                {
-                    "apiVersion": "apps/v1",
-                    "kind": "Deployment",
-                    "metadata": {"name": DEPLOYMENT},
-                    "spec": {
-                        "replicas": 0,
-                        "selector": {"matchLabels": labels},
-                        "template": {"metadata": {"labels": labels}, "spec": pod},
-                    },
-                }
-            ),
-        )
-
-    def kubectl(self, *words: str, given: str | None = None) -> str:
-        return kubectl("--namespace", self.namespace, *words, given=given)
-
-    def pods(self) -> list[dict]:
-        return json.loads(self.kubectl("get", "pods", "-o", "json"))["items"]
-
-    def named(self, name: str) -> list[dict]:
-        notes = [(one, one["metadata"].get("annotations", {})) for one in self.pods()]
-        return [one for one, note in notes if note.get("tailpack/replica") == name]
-
-    def said(self, name: str) -> str:
-        running = [one for one in self.named(name) if one["status"]["phase"] == "Running"]
-        alive = [one for one in running if "deletionTimestamp" not in one["metadata"]]
-        return self.kubectl("logs", alive[0]["metadata"]["name"]) if alive else ""
-
-    def close(self) -> None:
-        for launcher in self._launchers:
-            launcher.close()
-        kubectl("delete", "namespace", self.namespace, "--wait=false")
-
-
-@pytest.fixture
-def nursery(kubernetes: str) -> Iterator[Pods]:
-    nursery = Pods(kubernetes)
-    yield nursery
-    nursery.close()
 
 
 class TestKubernetes(LauncherContract): ...
@@ -251,7 +158,7 @@ def test_while_the_api_server_is_silent_replicas_live_and_it_is_told(
     world.scaler.request(["payment-0"])
     world.hear()
     world.until(ReplicaChange.READY)
-    server = _api_server()
+    server = api_server()
     server.suspend()
     try:
         world.scaler.request(["payment-0", "payment-1"])
@@ -384,11 +291,3 @@ def _as(token: str, folder: Path) -> Path:
     config["users"][0]["user"] = {"token": token}
     (folder / "config").write_text(yaml.safe_dump(config))
     return folder / "config"
-
-
-def _api_server() -> psutil.Process:
-    port = urlsplit(yaml.safe_load(Path(os.environ["KUBECONFIG"]).read_text())["clusters"][0]["cluster"]["server"]).port
-    for one in psutil.net_connections("tcp"):
-        if one.status == psutil.CONN_LISTEN and one.laddr.port == port and one.pid:
-            return psutil.Process(one.pid)
-    pytest.skip("the API server does not run on this machine")

@@ -159,8 +159,8 @@ class Api:
         advice = {
             401: "; its token is not valid there",
             403: "; give its Role that verb",
-            404: f"; apply infra/k8s to namespace {self.namespace}, or correct TAILPACK_KUBERNETES_NAMESPACE and "
-            "TAILPACK_KUBERNETES_DEPLOYMENT",
+            404: f"; apply infra/k8s to namespace {self.namespace}, or correct TAILPACK_KUBERNETES_NAMESPACE, "
+            "…_DEPLOYMENT or …_LEASE",
         }
         wait = str((headers or {}).get("Retry-After", ""))
         wait_s = float(wait) if wait.isdigit() else 0.0

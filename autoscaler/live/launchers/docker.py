@@ -49,6 +49,8 @@ class ContainerSpec:
     """Empty: the engine's own."""
     memory: str = ""
     """Limit, such as 160m; empty: none."""
+    volume: str = ""
+    """NAME:/PATH of a volume that can be read; empty: none."""
 
     def options(self, replica: str) -> dict[str, Any]:
         """Return what a container is created with: nothing that can be written to but /tmp, and no capability."""
@@ -68,6 +70,8 @@ class ContainerSpec:
             options["network"] = self.network
         if self.memory:
             options["mem_limit"] = self.memory
+        if self.volume:
+            options["volumes"] = [f"{self.volume}:ro"]
         return options
 
 

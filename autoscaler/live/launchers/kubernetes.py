@@ -23,8 +23,8 @@ LOOK_S: Final = 1.0
 """What shall be is compared with what is so often, even if nothing has happened."""
 READ_AGAIN_S: Final = 5.0
 """The Deployment is read again so often: others may have changed its count, and it tells why pods are not created."""
-RESERVED_S: Final = 1.0
-"""A replica that was forgotten keeps its pod for so long: mostly it is started again at once."""
+RESERVED_S: Final = 35.0
+"""A replica that ended keeps its pod for so long, in which it is started again: longer than the longest back-off."""
 GOES_WITHIN_S: Final = 5.0
 """After fewer were asked for, the ReplicaSet has so long to delete the one that was meant."""
 BY_PLAN_WITHIN_S: Final = 30.0
@@ -36,15 +36,16 @@ LONGEST_PAUSE_S: Final = 5.0
 class KubernetesLauncher:
     """Names pods of the Deployment, and keeps their number right.
 
-    may_act: asked before each change whether we still lead. by_plan: the count is told in `wanted`; others bring it.
+    why_not: asked before each change why we may not act, as we do not lead; empty: we may. by_plan: the count is told
+    in `wanted`; others bring it.
     Raises LauncherError: there is no such Deployment.
     """
 
-    def __init__(self, api: Api, may_act: Callable[[], bool] = lambda: True, *, by_plan: bool = False) -> None:
+    def __init__(self, api: Api, why_not: Callable[[], str] = str, *, by_plan: bool = False) -> None:
         self.wanted = 0
         self._by_plan = by_plan
         self._api = api
-        self._may_act = may_act
+        self._why_not = why_not
         self._lock = threading.Condition(threading.RLock())
         self._pods: dict[str, Pod] = {}
         self._wanted: dict[str, PodInstance] = {}
@@ -55,7 +56,7 @@ class KubernetesLauncher:
         """Until then pods whose names nobody asked for are an earlier autoscaler's, and stay."""
         self._changed = False
         self._closed = threading.Event()
-        self._troubles = {"watch": "", "act": "", "pods": ""}
+        self._troubles = {"lead": "", "watch": "", "act": "", "pods": ""}
         self._asked_for, self._read_s = 0, 0.0
         self._read()
         self._version = self._list()
@@ -89,9 +90,10 @@ class KubernetesLauncher:
                 self._tell()
 
     def forget(self, name: str) -> None:
-        """Keep its pod for a moment, unless it was asked to stop."""
+        """Keep its pod until it is started again, unless it was asked to stop; told twice, it will not be."""
         with self._lock:
             instance = self._wanted.pop(name, None)
+            self._reserved.pop(name, None)
             if instance is not None and not instance.asked and not instance.killed:
                 self._reserved[name] = steady_s() + RESERVED_S
             self._tell()
@@ -206,7 +208,8 @@ class KubernetesLauncher:
 
     def _step(self) -> None:
         """Make what is more like what shall be. Raises ApiError."""
-        if not self._adopted or not self._may_act():
+        self._troubles["lead"] = self._why_not()
+        if not self._adopted or self._troubles["lead"]:
             return
         if steady_s() - self._read_s > READ_AGAIN_S:
             self._read()

@@ -1,5 +1,6 @@
 """One pod of ours: what the API server tells of it, and the instance of a replica that it is."""
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -18,7 +19,10 @@ COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 CHEAPEST: Final = "-1000"
 GATE: Final = "tailpack/unnamed"
 """Scheduling gate of the pod template: no container starts before its pod has a name."""
-STUCK: Final = ("ErrImage", "ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError", "Unschedulable")
+STUCK: Final = (
+    *("ErrImage", "ImagePullBackOff", "InvalidImageName", "Unschedulable"),
+    *("CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff"),
+)
 """What does not come right by itself."""
 
 
@@ -70,12 +74,21 @@ def pod_of(raw: Raw) -> Pod:
         gated=any(one["name"] == GATE for one in raw["spec"].get("schedulingGates", [])),
         leaves=failed or "deletionTimestamp" in about,
         ready=conditions.get("Ready", {}).get("status") == "True",
-        started=container.get("restartCount", 0) + ("terminated" in state or failed),
+        started=container.get("restartCount", 0) + ((bool(ended) and "running" not in state) or failed),
         running="running" in state,
         waits=": ".join(filter(None, (waiting.get("reason", "no container yet"), waiting.get("message", "")))),
         exit=_exit_of(ended or {}, status) if ended or failed else None,
-        last_words=((ended or {}).get("message") or status.get("message", "")).strip().rpartition("\n")[2],
+        last_words=last_line((ended or {}).get("message") or status.get("message", "")),
     )
+
+
+def last_line(text: str) -> str:
+    """Return the last line of a log; of a JSON object its message."""
+    line = text.strip().rpartition("\n")[2]
+    try:
+        return str(json.loads(line)["message"])
+    except (ValueError, TypeError, KeyError):
+        return line
 
 
 def _exit_of(ended: Raw, status: Raw) -> Exit:
@@ -159,4 +172,6 @@ class PodInstance:
     def stuck(self) -> str:
         """Why it will not run unless somebody does something; empty where that is not so."""
         stuck = self.pod.waits.startswith(STUCK) if self.pod else bool(self.why_none)
-        return self.pending if stuck else ""
+        ended = self.pod.exit if self.pod else None
+        how = f"; it ended with {ended.how}: {self.pod.last_words}" if self.pod and ended else ""
+        return f"{self.pending}{how}" if stuck and self.pending else ""

@@ -153,6 +153,7 @@ class SocketProxy:
                 "Init": True,
                 "ReadonlyRootfs": True,
                 "Tmpfs": {"/tmp": ""},  # noqa: S108
+                "Binds": [f"{settings.docker_volume}:ro"] if settings.docker_volume else [],
                 "CapDrop": ["ALL"],
                 "SecurityOpt": ["no-new-privileges:true"],
             },

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.cluster import Cluster, ClusterError, run_there
+from bench.cluster import Cluster, ClusterError, namespace, run_there
 from bench.scenario import load_scenario
 
 
@@ -25,3 +25,35 @@ def test_without_kubectl_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_what_pods_cannot_run_is_said(scenario: object, why: str, tmp_path: Path) -> None:
     with pytest.raises(ClusterError, match=why):
         run_there(scenario, Cluster(), tmp_path, lambda _: None)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def kubectl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A stand-in whose shell is written by the test; `$1` is what is asked for."""
+    (tmp_path / "kubectl").touch(mode=0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    return tmp_path / "kubectl"
+
+
+@pytest.mark.parametrize(
+    ("refused", "said"),
+    [
+        ("apply", "^kubectl apply: no apply"),
+        ("apply|delete", "^kubectl apply: no apply .*; and namespace tailpack-.* could not be deleted: .* no delete"),
+        ("version", "^kubectl version: no version"),
+    ],
+)
+def test_the_first_refusal_is_the_one_that_is_told(kubectl: Path, refused: str, said: str) -> None:
+    kubectl.write_text(f'#!/bin/sh\ncase $1 in {refused}) echo "no $1" >&2; exit 1;; esac\n')
+    with pytest.raises(ClusterError, match=said), namespace(Cluster()) as place:
+        place.apply()
+
+
+def test_without_a_kubeconfig_it_is_said_before_anything_is_made(
+    kubectl: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kubectl.write_text("#!/bin/sh\necho The connection to the server localhost:8080 was refused >&2; exit 1\n")
+    monkeypatch.setenv("KUBECONFIG", "/nowhere/config")
+    no_config = r"^no kubeconfig leads to a cluster \(/nowhere/config\): set KUBECONFIG$"
+    with pytest.raises(ClusterError, match=no_config), namespace(Cluster()):
+        pytest.fail("nothing may be made")

@@ -136,6 +136,25 @@ def test_what_live_processes_cannot_be_told_is_only_simulated() -> None:
     assert load_scenario("w1", {"policy.f_up": 0.8}).for_live().policy == {"f_up": 0.8}
 
 
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("slow-replica", "slow_factor"),
+        ("two-speeds", "speeds"),
+        ("shared-limit", "shared_limits"),
+        ("mu-too-high", "service_rate_error"),
+        ("exponential-service", "distribution"),
+        ("late-sight", "observation_delay_s, simulation.observation_loss"),
+        ("slow-starts", "startup_s"),
+    ],
+)
+def test_a_world_that_is_none_live_is_refused_in_a_line_that_names_its_settings(name: str, settings: str) -> None:
+    with pytest.raises(InvalidSettingsError) as wrong:
+        load_scenario(name).for_live()
+    assert len(wrong.value.problems) == 1
+    assert wrong.value.problems[0].startswith(f"{name}: simulation.{settings}: only simulated (tailpack simulate)")
+
+
 def test_what_is_asked_for_holds_in_the_simulated_world_too() -> None:
     assert load_scenario("w1").simulation.split is Split.EVEN
     assert load_scenario("w1", {"split": "random"}).simulation.split is None

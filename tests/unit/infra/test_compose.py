@@ -14,6 +14,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 import typer
+import yaml
 from compose_file import FILE, OWN_IMAGES, ROOT, command_of, compose, services
 
 from tailpack.cli.main import app
@@ -45,6 +46,16 @@ def test_it_can_be_read_in_one_go():
 def test_the_memory_limits_add_up_to_3_gib_at_most():
     limits_mib = {name: int(re.fullmatch(r"(\d+)m", service["mem_limit"])[1]) for name, service in services().items()}
     assert sum(limits_mib.values()) <= 3 * 1024
+
+
+def test_the_proxy_before_the_engine_is_reached_by_the_autoscaler_alone():
+    """It asks for no token."""
+    beside = yaml.safe_load((ROOT / "infra" / "docker" / "replicas.yml").read_text(encoding="utf-8"))
+    assert beside["services"]["engine"]["networks"] == ["engine"]
+    assert beside["networks"]["engine"]["internal"] is True
+    others = services() | beside["services"]
+    on_it = {name for name, service in others.items() if "engine" in service.get("networks", [])}
+    assert on_it == {"engine", "autoscaler"}
 
 
 @pytest.mark.parametrize("service", services())

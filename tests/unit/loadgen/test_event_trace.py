@@ -3,6 +3,7 @@
 from itertools import pairwise
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -10,9 +11,12 @@ from pyarrow import csv, parquet
 
 from bench.scenario import load_scenario
 from bench.simulation.sent import sent_by
+from contracts.events import PaymentRequested
 from contracts.validation import InvalidSettingsError
 from loadgen import event_trace
 from loadgen.event_trace import EventTrace, joined
+from loadgen.orders import Orders, events
+from loadgen.schedule import NO_KEY
 from loadgen.trace import read_trace
 
 
@@ -118,6 +122,48 @@ def test_events_per_second_are_sent_live_as_they_are_simulated(tmp_path: Path, t
     assert np.array_equal(simulated.intended_us, live.offset_us)
     assert np.array_equal(simulated.partition, live.partition)
     assert len(live) == read_trace(path).counts.sum()
+
+
+@pytest.mark.parametrize("columns", ["at_s,partition,key\n{}", "at_s,key\n{}"])
+def test_a_grouping_chooses_anew_by_the_keys_that_events_have(tmp_path: Path, columns: str) -> None:
+    placed = "partition" in columns
+    rows = "".join(f"{n / 100},{f'{n % 5},' if placed else ''}{'abcdefgh'[n % 8]}\n" for n in range(400))
+    path = written(tmp_path, columns.format(rows))
+    scenario = load_scenario("w1-skew9", {"load.trace": str(path), "grouping": "kg", "max_replicas": 5})
+    trace = read_trace(path, 9)
+    live = scenario.playing(trace).for_live().load_spec().schedule()
+    simulated = joined(list(sent_by(scenario).chunks()))
+    assert live.partition.tolist() == simulated.partition.tolist()
+    owners = {}
+    for key, partition in zip(live.key.tolist(), live.partition.tolist(), strict=True):
+        owners.setdefault(key, set()).add(partition)
+    assert len(owners) == 8
+    assert all(len(one) == 1 for one in owners.values()), "kg keeps a key together"
+
+
+def test_without_a_partition_its_key_chooses_and_those_without_are_spread(tmp_path: Path) -> None:
+    rows = "".join(f"{n / 1000},{f'user-{n % 100}' if n % 2 else ''}\n" for n in range(4000))
+    trace = read_trace(written(tmp_path, "at_s,key\n" + rows), 4)
+    whole = joined(list(trace.chunks(keys=True)))
+    assert np.array_equal(trace.counts.sum(axis=0), np.bincount(whole.partition, minlength=4))
+    keyless = whole.key == NO_KEY
+    assert np.bincount(whole.partition[keyless]).min() > 400, "2,000 over all four"
+    pairs = set(zip(whole.key[~keyless].tolist(), whole.partition[~keyless].tolist(), strict=True))
+    assert len(pairs) == 50
+    assert len({partition for _, partition in pairs}) == 4
+    with pytest.raises(InvalidSettingsError, match="line 2: there is no column partition: say how many"):
+        read_trace(tmp_path / "mine.csv")
+
+
+def test_keys_stay_as_they_are_so_that_none_become_one_customer(tmp_path: Path) -> None:
+    keys = np.arange(20_000) * 10_000 + 7  # equal, modulo any number of customers
+    table = pa.table({"at_s": np.arange(20_000) / 1000, "partition": np.zeros(20_000, np.int32), "key": keys})
+    parquet.write_table(table, tmp_path / "mine.parquet")
+    scenario = load_scenario("w1", {"load.trace": str(tmp_path / "mine.parquet")})
+    schedule = scenario.playing(read_trace(tmp_path / "mine.parquet", 5)).load_spec().schedule()
+    made = [one(0) for one in events(scenario.load_spec(), schedule, Orders("r", 1), 0)]
+    customers = {msgspec.json.decode(one.value, type=PaymentRequested).customer for one in made}
+    assert len(customers) == 20_000
 
 
 def test_of_a_trace_only_the_first_seconds(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """Faults strike when and whom they say, the same in every run of a seed."""
 
+from pathlib import Path
+
 import msgspec
 import numpy as np
 import pytest
@@ -89,3 +91,21 @@ def test_without_a_pipeline_nobody_drops_poison() -> None:
         load_scenario("w1", {"faults": ["poison 1-2 1"]})
     assert Fault.of("poison 1-2 1").amount == 1
     assert msgspec.json.encode(load_scenario("w1", {"faults": ["burst 1-2 3"]}).load_spec())
+
+
+@pytest.mark.parametrize(
+    ("columns", "fault", "said"),
+    [
+        ("at_s,partition\n0.1,1\n2.5,0\n", "burst 0-1 2", "burst multiplies events per second"),
+        ("at_s,partition\n0.1,1\n2.5,0\n", "hot-key 3-4 0.5", "hot-key 3-4 begins after the load, 3 s"),
+        ("second,events\n0,5\n1,5\n", "burst 2-3 2", "burst 2-3 begins after the load, 2 s"),
+    ],
+)
+def test_what_a_trace_cannot_have_is_said_live_and_simulated(
+    columns: str, fault: str, said: str, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.csv").write_text(columns)
+    scenario = load_scenario("w1", {"faults": [fault], "load.trace": str(tmp_path / "mine.csv")})
+    for send in (sent_by, lambda one: one.load_spec().schedule()):
+        with pytest.raises(InvalidSettingsError, match=f"mine.csv: (load.)?faults: {said}"):
+            send(scenario)

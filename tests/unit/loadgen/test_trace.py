@@ -1,13 +1,20 @@
 """A trace is read as it stands, or every mistake in it is named by its line."""
 
+import tracemalloc
+from itertools import chain, count
+from pathlib import Path
+
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from pyarrow import csv, parquet
 
+import loadgen.trace
 from contracts.validation import InvalidSettingsError
-from loadgen.trace import Trace, parse_trace
+from loadgen.trace import Trace, parse_trace, read_trace
 
 
 def trace(text: str) -> Trace:
@@ -94,6 +101,30 @@ def test_two_mistakes_in_a_line_are_both_named_and_so_is_the_column() -> None:
 def test_the_first_five_mistakes_are_named_at_once() -> None:
     problems = problems_of("second,events\n" + "".join(f"{second},x\n" for second in range(100)))
     assert [problem.partition(":")[0] for problem in problems] == [f"line {number}" for number in range(2, 7)]
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_long_one_is_read_in_parts(tmp_path: Path, kind: str) -> None:
+    rows = 40_000
+    table = pa.table({"second": np.arange(rows), "events": np.arange(rows) % 7})
+    path = tmp_path / f"long.{kind}"
+    csv.write_csv(table, path) if kind == "csv" else parquet.write_table(table, path)
+    tracemalloc.start()
+    try:
+        found = read_trace(path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert found.counts.tolist() == (np.arange(rows) % 7).tolist()
+    assert peak < 60 * rows, "a list for each row takes 115 bytes"
+    assert len(read_trace(path, first_s=10).counts) == 10
+
+
+def test_one_that_never_ends_is_refused_when_it_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loadgen.trace, "MOST_CELLS", 20)
+    endless = chain(["second,p0,p1\n"], (f"{second},1,1\n" for second in count()))
+    with pytest.raises(InvalidSettingsError, match="line 12: seconds × columns must be at most 20; take a part of it"):
+        parse_trace("mine.csv", endless)
 
 
 @given(st.integers(1, 20), st.integers(1, 4), st.data())

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from bench import markdown
@@ -121,3 +122,12 @@ def test_live_runs_stand_beside_the_papers_rows() -> None:
     assert own[0] == "w1, own (1) (1 invalid)", "a run that is no measurement says so"
     assert own[1] == "99.951 %", "one run has no spread"
     assert own[-1] == "–", "the paper has no such row"
+
+
+@pytest.mark.usefixtures("_measured")
+def test_a_run_whose_load_was_shared_stands_in_a_table_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    shared = msgspec.structs.replace(live("tail-aware", seed=2), load_workers=2)
+    monkeypatch.setitem(MEASURED, "live", [live("tail-aware"), shared])
+    (row,) = cells(EVERY_TABLE["live-shared"]())[1:]
+    assert row == ["w1, tail-aware, 2", "2", "2.0", "109,053", "99.951 %", "23.46", "-0.300 points, -1.94%", "–"]
+    assert [one[0] for one in cells(tables.live())[1:]] == ["w1, tail-aware (1)"]

@@ -115,6 +115,10 @@ def test_scenarios_and_policies_are_listed_for_people_and_for_programs(tailpack:
         (("kafka", "start", "--port", "80000"), r"Invalid value for '--port': .*65535.*"),
         (("demo", "--web-ui", "99999999"), r"Invalid value for '--web-ui': .*65535.*"),
         (("demo", "--out", "/dev/null/x"), r"/dev/null: Not a directory; name a folder"),
+        (
+            ("bench", "startup", "--launcher", "foo"),
+            r"launcher 'foo' is unknown; known are processes, docker, kubernetes",
+        ),
         (("bench", "pictures", "/dev/null/x"), r"/dev/null: Not a directory; name a folder"),
         (("bench", "tables", "none.md"), r"none\.md: No such file or directory; name a place that exists"),
         (("run", "w1", "--set", "payment.delivery"), r"--set 'payment\.delivery': must be KEY=VALUE, .*"),

@@ -4,6 +4,7 @@ from collections import Counter
 from itertools import product
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from bench import results
@@ -47,3 +48,17 @@ def test_what_was_measured_is_not_measured_again_but_what_was_invalid_is(tmp_pat
     measured_runs.run_all(questions, tmp_path, run, lambda _: None)
     assert {one[1:] for one in asked[1:]} == {("linear", 2), ("tail-aware", 2)}
     assert len(results.load("live", LiveRow, tmp_path)) == 4
+
+
+def test_a_shared_load_is_a_question_of_its_own(tmp_path: Path) -> None:
+    results.keep("live", [row("w1", "linear", 1)], ORIGIN, tmp_path)
+    asked: list[measured_runs.Question] = []
+
+    def run(question: measured_runs.Question) -> LiveRow:
+        asked.append(question)
+        return msgspec.structs.replace(row(*question), load_workers=2)
+
+    for _ in range(2):
+        measured_runs.run_all([("w1", "linear", 1)], tmp_path, run, lambda _: None, load_workers=2)
+    assert len(asked) == 1
+    assert [one.result.load_workers for one in results.load("live", LiveRow, tmp_path)] == [0, 2]

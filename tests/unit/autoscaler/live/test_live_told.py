@@ -81,3 +81,14 @@ def test_a_file_that_is_none_is_one_line(tmp_path: Path, text: str | None, said:
         (tmp_path / "own.toml").write_text(text)
     with pytest.raises(InvalidSettingsError, match=said):
         read(tmp_path / "own.toml", {})
+
+
+def test_containers_of_replicas_are_not_sent_to_a_file_that_they_do_not_have(tmp_path: Path) -> None:
+    login = tmp_path / "client.properties"
+    login.write_text("security.protocol=PLAINTEXT\n")
+    environ = {"TAILPACK_CLIENT_PROPERTIES": str(login), "TAILPACK_LAUNCHER": "docker"}
+    (problem,) = problems(tmp_path, GOOD, environ)
+    assert "containers of replicas do not have that file; name a volume that holds it" in problem
+    for way in ("TAILPACK_DOCKER_VOLUME=login:/login", "TAILPACK_REPLICA_CLIENT_PROPERTIES=/login/client.properties"):
+        name, _, value = way.partition("=")
+        assert told(tmp_path, GOOD, environ | {name: value})

@@ -1,12 +1,24 @@
 """What is wrong is told once and shown while it lasts; a policy that fails three times in a row is unwell."""
 
+import re
+from pathlib import Path
+
 import pytest
 from unit.autoscaler.builders import Wants, seen
 
+from autoscaler.live.metrics import TROUBLES
 from autoscaler.live.plan_log import FencedError
 from autoscaler.live.troubles import LASTING, Troubles, Watched
 from autoscaler.policies.guards import guarded
 from autoscaler.policies.settings import GuardSettings, PolicySettings
+
+LIVE = Path(__file__).parents[4] / "autoscaler" / "live"
+
+
+def test_whatever_may_be_in_trouble_is_shown_from_the_start() -> None:
+    code = "".join(one.read_text(encoding="utf-8") for one in LIVE.glob("*.py"))
+    told = re.findall(r"""(?:_trouble\(|troubles\.(?:tell|survived)(?:\(|,)\s*)"(\w+)\"""", code)
+    assert {*told} == {*TROUBLES}
 
 
 @pytest.fixture

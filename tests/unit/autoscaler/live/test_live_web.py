@@ -89,7 +89,7 @@ def test_a_senseless_limit_is_refused_in_words(source: Source, limit: str) -> No
 
 
 def test_unknown_pages_and_other_methods(source: Source) -> None:
-    assert set(get(source, "/")[1]) == {"/", "/healthz", "/plan", "/decisions", "/targets", "/metrics"}
+    assert set(get(source, "/")[1]) == {"/", "/healthz", "/livez", "/plan", "/decisions", "/targets", "/metrics"}
     assert get(source, "/admin")[0] == "404 Not Found"
     assert get(source, "/plan", method="POST")[0] == "405 Method Not Allowed"
 

@@ -120,14 +120,13 @@ def test_algorithm_2_defers_a_scale_down_that_its_own_rebalance_would_spoil():
     assert decision.reason.endswith("each, but 2 are needed after 1000 ms of rebalancing: hold 2")
 
 
-def test_algorithm_1_mends_with_the_roomier_packing_where_it_has_no_more_bins():
-    """At f_up partition 2 fits beside 1, the least loaded; at f_down its lag sends it to 0. Both have two bins."""
-    observation = seen([40, 30, 9], [5, 30, 15], replicas=2, owned=[0, 0, 0])
-    violated = seen([40, 30, 9], [5, 30, 15], replicas=2, owned=[])
+@both
+def test_a_violation_is_mended_with_the_packing_at_f_up(policy):
+    """At f_up partition 2 fits beside 1, the least loaded; at f_down its lag would send it to 0. Both have two bins."""
+    decision = policy.decide(seen([40, 30, 9], [5, 30, 15], replicas=2, owned=[], rebalance_time_s=0.0))
 
-    assert ONE.decide(observation).action is Action.HOLD, "50 events are within 90"
-    assert ONE.decide(violated).plan.assignment[2] != ONE.decide(violated).plan.assignment[1]
-    assert TWO.decide(violated).plan.assignment[2] == TWO.decide(violated).plan.assignment[1]
+    assert decision.action is Action.REASSIGN
+    assert decision.plan.assignment[2] == decision.plan.assignment[1] != decision.plan.assignment[0]
 
 
 def test_reassign_falls_back_to_fewer_bins_where_more_of_them_fail():

@@ -82,6 +82,17 @@ def test_other_code_is_another_version(tmp_path: Path) -> None:
     assert code_version(tmp_path) != before
 
 
+def test_what_one_policy_alone_runs_by_leaves_the_results_of_others(tmp_path: Path) -> None:
+    mine = tmp_path / "autoscaler" / "policies" / "tail_aware" / "plans.py"
+    mine.parent.mkdir(parents=True)
+    versions = []
+    for text in ("up = 1", "up = 2"):
+        mine.write_text(text)
+        code_version.cache_clear()
+        versions.append([code_version(tmp_path, name) for name in ("tail-aware", "linear", "")])
+    assert [one == other for one, other in zip(*versions, strict=True)] == [False, True, False]
+
+
 def test_the_version_covers_every_file_that_a_result_and_its_bound_rest_on() -> None:
     run = (
         "import sys; from bench.experiments.experiment import experiment, simulated\n"

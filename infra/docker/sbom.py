@@ -1,0 +1,91 @@
+"""What an image holds, as CycloneDX: its packages of Python and Debian, and its jars. `sbom.py IMAGE [--pins]`."""
+
+import json
+import subprocess
+import sys
+from typing import Any, Final
+from urllib.parse import quote
+
+INSIDE: Final = r"""
+import importlib.metadata, json, os, platform, re, zipfile
+found = [("generic", "", "python", platform.python_version())]
+found += [("pypi", "", re.sub("[-_.]+", "-", one.metadata["Name"]).lower(), one.version)
+          for one in importlib.metadata.distributions()]
+with open("/var/lib/dpkg/status") as status:
+    for block in status.read().split("\n\n"):
+        fields = dict(re.findall(r"^(Package|Status|Version): (.+)$", block, re.M))
+        if fields.get("Status", "").endswith(" installed"):
+            found.append(("deb", "debian", fields["Package"], fields["Version"]))
+for folder, _, names in os.walk("/opt"):
+    for name in (one for one in names if one.endswith(".jar")):
+        of_maven = re.compile(r"META-INF/maven/([^/]+)/([^/]+)/pom\.properties")
+        with zipfile.ZipFile(os.path.join(folder, name)) as jar:
+            known = [made.groups() for one in jar.namelist() if (made := of_maven.fullmatch(one))]
+        named = [("", ""), *(one for one in known if name.startswith(one[1] + "-"))]
+        group, artifact = max(named, key=lambda one: len(one[1]))
+        artifact = artifact or re.match(r"(.+?)(?=-\d|\.jar)", name)[1]
+        found.append(("maven", group, artifact, name[len(artifact) + 1 : -len(".jar")]))
+print(json.dumps(sorted(set(found))))
+"""
+OURS: Final = "tailpack"
+
+
+class ImageError(Exception):
+    """The image cannot be looked into: one sentence with what to do."""
+
+
+def held(image: str) -> list[tuple[str, str, str, str]]:
+    """Return (kind, namespace, name, version) of each package, kinds as in package URLs. Raises ImageError."""
+    command = ["docker", "run", "--rm", "--network", "none", "--pull", "never", image, "python", "-c", INSIDE]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    except FileNotFoundError as missing:
+        raise ImageError("docker is not installed") from missing
+    except subprocess.TimeoutExpired as silent:
+        raise ImageError(
+            f"{image} says nothing within {silent.timeout:.0f} s: does the Docker engine answer?"
+        ) from silent
+    if done.returncode:
+        said = (done.stderr.strip().splitlines() or ["ended without a word"])[0]
+        hint = "; `docker compose build` makes it" if "o such image" in said else ""
+        raise ImageError(f"{image}: {said}{hint}")
+    return [tuple(one) for one in json.loads(done.stdout)]
+
+
+def bill(image: str) -> dict[str, Any]:
+    """Return the bill of materials (CycloneDX 1.6). Raises ImageError."""
+    name, _, version = image.partition(":")
+    return {
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "version": 1,
+        "metadata": {"component": {"type": "container", "bom-ref": image, "name": name, "version": version}},
+        "components": [
+            {"type": "library", "bom-ref": url, "purl": url, "name": one, "version": which}
+            | ({"group": space} if space else {})
+            for kind, space, one, which in held(image)
+            for url in [_url(kind, space, one, which)]
+        ],
+    }
+
+
+def pins(image: str) -> list[str]:
+    """Return what was installed from PyPI as requirements. Raises ImageError."""
+    return [f"{name}=={version}" for kind, _, name, version in held(image) if kind == "pypi" and name != OURS]
+
+
+def _url(*parts: str) -> str:
+    kind, space, name, version = (quote(part, safe="") for part in parts)
+    return f"pkg:{'/'.join(part for part in (kind, space, name) if part)}{f'@{version}' if version else ''}"
+
+
+def main(image: str, what: str = "") -> None:
+    """Print the bill, or the requirements."""
+    try:
+        print("\n".join(pins(image)) if what == "--pins" else json.dumps(bill(image), indent=1))  # noqa: T201
+    except ImageError as failed:
+        sys.exit(f"sbom: {failed}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

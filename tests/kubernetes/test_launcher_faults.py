@@ -1,0 +1,113 @@
+"""What happens to pods, and to the API server, while replicas are looked after."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from kafka_helpers import wait_for
+from launcher_contract import World
+from pod_nursery import Pods
+from pods import api_server, kubectl
+from unit.autoscaler.builders import seen
+
+from autoscaler.live.launcher import LauncherError
+from autoscaler.live.launchers.api import Api
+from autoscaler.live.launchers.kubernetes import KubernetesLauncher
+from autoscaler.policies.tail_aware.memory import StartUps
+from contracts.clock import steady_s
+from contracts.journal import ReplicaChange
+from report.spark.group_history import started_us
+
+WAITS = "CrashLoopBackOff: .*; it ended with killed by SIGKILL: OOMKilled"
+
+
+def test_the_end_of_a_ready_container_shows_its_status_and_its_pod_is_taken_again(nursery: Pods) -> None:
+    """First with a status of its own, then by lack of memory; after the second the kubelet makes it wait."""
+    world = World(nursery, nursery.launcher())
+    world.scaler.request(["payment-0"])
+    world.hear()
+    world.until(ReplicaChange.READY)
+    before = [one["metadata"]["uid"] for one in nursery.pods()]
+    ends = {
+        "SIGUSR1": "exit status 3; last log line: the disk is full",
+        "SIGUSR2": "killed by SIGKILL: OOMKilled; last log line: {",
+    }
+    for signal, told in ends.items():
+        last = world.hear()
+        world.changes.clear()
+        tell(nursery, "payment-0", signal)
+        assert world.until(ReplicaChange.DIED).detail.startswith(told)
+        assert world.scaler.evictions[-1].incarnation == last.incarnation
+        world.until(ReplicaChange.STARTED)
+        if signal == "SIGUSR2":
+            wait_for(lambda: re.search(WAITS, world.launcher.trouble), "why it waits")
+        wait_for(lambda last=last: world.hear().incarnation != last.incarnation, "the report of its successor")
+        world.until(ReplicaChange.READY)
+        assert ReplicaChange.START_FAILED not in [one.change for one in world.changes]
+    assert [one["metadata"]["uid"] for one in nursery.pods()] == before
+
+
+def test_a_pod_that_waits_for_its_node_is_told_and_its_wait_is_learned_and_reported(nursery: Pods) -> None:
+    nursery.node = {f"tailpack/{nursery.namespace}": ""}
+    world, learned = World(nursery, nursery.launcher()), StartUps()
+    learned.observe(seen([1.0], replicas=[], at_s=steady_s()))
+    asked_s = steady_s()
+    world.scaler.request(["payment-0"])
+
+    def look() -> bool:
+        world.scaler.reconcile(world.reports)
+        ready = world.scaler.ready("payment-0")
+        not_ready = () if ready else ("payment-0",)
+        learned.observe(seen([1.0], replicas=["payment-0"], not_ready=not_ready, at_s=steady_s()))
+        return ready
+
+    wait_for(lambda: look() or "Unschedulable" in world.launcher.trouble, "why it waits")
+    assert not world.scaler.ready("payment-0")
+    waited_s = steady_s() - asked_s
+    node = kubectl("get", "nodes", "-o", "name").split()[0]
+    (label,) = nursery.node
+    kubectl("label", node, f"{label}=")
+    try:
+        world.hear()
+        wait_for(look, "it is ready")
+    finally:
+        kubectl("label", node, f"{label}-")
+    assert ReplicaChange.START_FAILED not in [one.change for one in world.changes], "to wait is no failure"
+    assert not world.launcher.trouble
+    assert learned.typical_s(0.0, 1.0) > waited_s
+    assert started_us(world.changes)[0] / 1e6 > waited_s
+
+
+def test_an_api_server_that_was_started_again_finds_the_launcher_at_work(nursery: Pods, cluster_tool: Path) -> None:
+    world = World(nursery, nursery.launcher())
+    world.scaler.request(["payment-0"])
+    report = world.hear()
+    world.until(ReplicaChange.READY)
+    server = api_server()
+    server.kill()
+    try:
+        world.scaler.request(["payment-0", "payment-1"])
+        wait_for(lambda: "does not answer" in world.launcher.trouble, "that it is told")
+        world.scaler.reconcile(world.reports)
+        assert world.scaler.ready("payment-0")
+    finally:
+        subprocess.run([str(cluster_tool), "up"], check=True, capture_output=True, timeout=120)
+    assert api_server().pid != server.pid
+    world.hear("payment-1")
+    world.until(ReplicaChange.READY, "payment-1")
+    wait_for(lambda: not world.launcher.trouble, "that it is over")
+    assert world.hear().incarnation == report.incarnation
+
+
+def test_a_namespace_that_is_not_there_is_one_sentence(kubernetes: str) -> None:
+    with pytest.raises(LauncherError, match=r"not found; apply infra/k8s to namespace nowhere, or correct"):
+        KubernetesLauncher(Api(namespace="nowhere", deployment="payment"))
+
+
+def tell(nursery: Pods, name: str, signal: str) -> None:
+    """Send a signal to the process of a replica."""
+    pod = nursery.named(name)[0]["metadata"]["name"]
+    code = f"import os, signal; os.kill(1, signal.{signal})"
+    command = ["kubectl", "--namespace", nursery.namespace, "exec", pod, "--", "python", "-c", code]
+    subprocess.run(command, capture_output=True, check=False, timeout=60)  # its own end may come with the container's

@@ -1,0 +1,47 @@
+"""docs/own-service.md as pods, on a real control plane: its folder is applied, and replicas are pods of its image."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kafka_helpers import wait_for
+from own_service import Reader
+from pods import Deployed, kubectl
+
+from bench.cluster import MANIFESTS
+
+
+@pytest.fixture
+def kafka(deployed: Deployed) -> str:
+    """The Kafka that is there, in the namespace where all will be."""
+    kubectl("create", "namespace", deployed.name)
+    deployed.kubectl("apply", "--filename", str(MANIFESTS / "overlays" / "kind" / "kafka.yaml"))
+    deployed.wait_ready(kafka=1)
+    return deployed.broker
+
+
+@pytest.fixture
+def reader(deployed: Deployed, kafka: str, greeter_image: str, tmp_path: Path) -> Iterator[Reader]:
+    """With a third of the load, and a namespace of the test's own."""
+    there = {"namespace: greeters": f"namespace: {deployed.name}", "-n greeters": f"-n {deployed.name}"}
+    follows = Reader(tmp_path, kafka, "As pods", **there, **{"range(5000)": "range(1500)"})
+    shutil.copytree(MANIFESTS / "base", tmp_path / "pods" / "base")
+    yield follows
+    follows.close()
+
+
+def test_a_consumer_of_ones_own_is_scaled_as_pods(reader: Reader, deployed: Deployed) -> None:
+    apply, rollout, *forward = reader.differs
+    reader.topics()
+    for line in (apply, rollout):
+        done = reader.type(line)
+        assert done.returncode == 0, done.stderr
+    wait_for(lambda: deployed.get("lease", "autoscaler")["spec"].get("holderIdentity"), "one leads")
+    most = reader.scaled(reader.start("\n".join(forward)))
+    replicas = deployed.pods("payment")
+    assert replicas
+    assert {one["metadata"]["annotations"]["tailpack/replica"] for one in replicas} <= set(most)
+    logs = [deployed.kubectl("logs", one["metadata"]["name"]) for one in replicas]
+    assert any(b"hello name-" in log for log in logs)
+    assert {one["metadata"]["labels"]["app"] for one in deployed.pods()} == {"kafka", "autoscaler", "payment"}

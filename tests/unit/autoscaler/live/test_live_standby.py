@@ -1,0 +1,123 @@
+"""Who stands by says who leads, and tells why it cannot lead: in its log once, on its pages, by its metric."""
+
+import json
+import logging
+import os
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kafka_helpers import wait_for
+
+from autoscaler.live.launcher import LauncherError
+from autoscaler.live.leadership import LASTS_S, Leadership
+from autoscaler.live.settings import AutoscalerSettings
+from autoscaler.live.standby import stand_by
+from tailpack.local.ports import free_port
+
+REFUSED = 'Kubernetes refuses (403): leases "autoscaler" is forbidden; give its Role that verb'
+
+
+class Leases:
+    """A Lease that another one renews all the time, or that is refused."""
+
+    def __init__(self) -> None:
+        self.refused, self.holder, self.version = False, "another", 0
+
+    def lease(self, name: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        if self.refused:
+            raise LauncherError(REFUSED)
+        self.version += 1
+        self.holder = body["spec"]["holderIdentity"] if body else self.holder
+        return {
+            "metadata": {"name": name, "resourceVersion": str(self.version)},
+            "spec": {"holderIdentity": self.holder},
+        }
+
+
+class StandsBy:
+    def __init__(self) -> None:
+        self.leases, self.port, self.stop = Leases(), free_port(), threading.Event()
+        self.won: list[bool] = []
+        leadership = Leadership(self.leases, "autoscaler", "me", lambda _: None)
+        settings = AutoscalerSettings(policy="static", state_dir="unused", http_port=self.port)
+        self.thread = threading.Thread(target=lambda: self.won.append(stand_by(leadership, settings, self.stop)))
+        self.thread.start()
+
+    def get(self, path: str) -> tuple[int, str]:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=10) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as unwell:
+            return unwell.code, unwell.read().decode()
+        except OSError:
+            return 0, ""
+
+
+@pytest.fixture
+def one() -> Iterator[StandsBy]:
+    one = StandsBy()
+    yield one
+    one.stop.set()
+    one.thread.join()
+
+
+def test_a_lease_that_is_refused_is_told_once_and_who_stands_by_is_not_ready_but_lives(
+    one: StandsBy, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "autoscaler")
+    wait_for(lambda: "stands by; another leads" in one.get("/healthz")[1], "it stands by")
+    assert one.get("/healthz")[0] == 200
+    metrics = one.get("/metrics")[1]
+    assert "tailpack_leading 0.0" in metrics
+    assert 'tailpack_trouble{what="leadership"} 0.0' in metrics
+
+    one.leases.refused = True
+    wait_for(lambda: one.get("/healthz")[0] == 503, "it is not ready")
+    assert json.loads(one.get("/healthz")[1])["status"] == REFUSED
+    assert one.get("/livez")[0] == 200, "a new start would mend nothing"
+    assert 'tailpack_trouble{what="leadership"} 1.0' in one.get("/metrics")[1]
+
+    one.leases.refused = False
+    wait_for(lambda: one.get("/healthz")[0] == 200, "it could lead again")
+    assert caplog.messages == [f"leadership: {REFUSED}", "leadership: well again"]
+    one.leases.holder = ""
+    wait_for(lambda: one.won == [True], "it leads")
+
+
+def test_a_leader_that_cannot_renew_says_why_it_does_not_act() -> None:
+    leases, now_s = Leases(), [0.0]
+    leader = Leadership(leases, "autoscaler", "me", lambda _: None, lambda: now_s[0])
+    leases.holder = ""
+    assert leader.take()
+    assert leader.why_not == ""
+    now_s[0] += 2 * LASTS_S
+    assert leader.why_not == "Lease autoscaler was not renewed for 1.5 s: another one may lead"
+    leases.refused = True
+    leader.take()
+    assert leader.why_not == REFUSED
+
+
+@pytest.mark.parametrize("told", ["LEASE", "LAUNCHER"])
+def test_without_the_extra_it_is_one_line_that_says_what_to_install(told: str, tmp_path: Path) -> None:
+    """A process of its own, in which the package cannot be found."""
+    code = (
+        "import sys; sys.modules['kubernetes'] = None\n"
+        "from autoscaler.live.start import autoscale; sys.exit(autoscale(only_stop={}))"
+    )
+    environ = {
+        "TAILPACK_BOOTSTRAP_SERVERS": "127.0.0.1:1",
+        "TAILPACK_POLICY": "static",
+        "TAILPACK_STATE_DIR": str(tmp_path / "state"),
+        **({"TAILPACK_KUBERNETES_LEASE": "autoscaler"} if told == "LEASE" else {"TAILPACK_LAUNCHER": "kubernetes"}),
+    }
+    command = [sys.executable, "-c", code.format(told == "LAUNCHER")]
+    done = subprocess.run(command, env=os.environ | environ, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout) == (5, "")
+    assert done.stderr.splitlines() == ["autoscaler: kubernetes is not installed: pip install 'tailpack[kubernetes]'"]

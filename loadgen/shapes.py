@@ -60,6 +60,9 @@ WEEKEND: Final = 0.6
 """Of the rate of a working day."""
 WEEK_SEED: Final = 7
 
+LANDAU_MOST: Final = 100
+"""Of a partition's load; what a consumer takes, in the paper."""
+LANDAU_PARTITIONS, LANDAU_S, LANDAU_SEED = 32, 100, 2402
 HOT_PARTITIONS: Final = 9
 CALM_RATE: Final = 18
 """Events/s of a partition without the hot key: five of them fill a bin of 100."""
@@ -197,3 +200,23 @@ def hot_key() -> IntArray:
         table[begin_s : begin_s + STAY_S, there] += gone
         here = there
     return table
+
+
+def wander(
+    chance: np.random.Generator, *, partitions: int, seconds: int, delta: int, start: int | None = None
+) -> IntArray:
+    """Return loads of 0 … 100 that change by a uniform integer of {−delta, …, delta} from row to row, clipped.
+
+    Landau et al. 2024, section VI. start: of every partition; None draws each. Shape (seconds, partitions).
+    """
+    loads = np.empty((seconds, partitions), np.int64)
+    loads[0] = chance.integers(0, LANDAU_MOST, partitions, endpoint=True) if start is None else start
+    steps = chance.integers(-delta, delta, (seconds - 1, partitions), endpoint=True)
+    for second, step in enumerate(steps, start=1):
+        loads[second] = np.clip(loads[second - 1] + step, 0, LANDAU_MOST)
+    return loads
+
+
+def landau(delta: int) -> IntArray:
+    """Return such a walk as events/s: 32 partitions for 100 s, which is one of the paper's sizes."""
+    return wander(np.random.default_rng(LANDAU_SEED), partitions=LANDAU_PARTITIONS, seconds=LANDAU_S, delta=delta)

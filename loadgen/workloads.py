@@ -124,6 +124,16 @@ WORKLOADS: Final[dict[str, Workload]] = {
             shapes.HOT_PARTITIONS,
             shapes.hot_key,
         ),
+        *(
+            Workload(
+                f"landau-{delta}",
+                f"32 partitions of 0 to 100 events/s, each a random walk of up to {delta} a second",
+                shapes.LANDAU_S,
+                shapes.LANDAU_PARTITIONS,
+                partial(shapes.landau, delta),
+            )
+            for delta in (5, 25)
+        ),
         _hard("flash-crowd", "40 events/s, twice 800 from one second to the next", hard_shapes.flash_crowd),
         _hard("square-30", "60 and 280 events/s, 30 s each", partial(hard_shapes.square, 30)),
         _hard("square-5", "60 and 280 events/s, 5 s each", partial(hard_shapes.square, 5)),

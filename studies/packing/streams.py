@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autoscaler.packing.one_dimension import Packer
+from loadgen.shapes import LANDAU_MOST, wander
 
 Owners = NDArray[np.int64]
 """Shape (iterations, partitions): number of the consumer that owns the partition."""
-CAPACITY: Final = 100
+CAPACITY: Final = LANDAU_MOST
 """Of a consumer, in the unit of the loads. No load exceeds it."""
 
 
@@ -36,11 +37,7 @@ def random_walk(
     which the paper's formula lacks, they would leave what a consumer can take.
     """
     chance = np.random.default_rng(seed)
-    loads = np.empty((iterations, partitions), np.int64)
-    loads[0] = chance.integers(0, CAPACITY, partitions, endpoint=True) if start is None else start
-    steps = chance.integers(-delta, delta, (iterations - 1, partitions), endpoint=True)
-    for iteration, step in enumerate(steps, start=1):
-        loads[iteration] = np.clip(loads[iteration - 1] + step, 0, CAPACITY)
+    loads = wander(chance, partitions=partitions, seconds=iterations, delta=delta, start=start)
     base_order = tuple(chance.permutation(partitions).tolist())
     fresh_orders = chance.permuted(np.tile(np.arange(partitions), (iterations, 1)), axis=1)
     return Stream(loads, base_order, fresh_orders)

@@ -152,3 +152,13 @@ def test_the_hot_key_is_always_somewhere_and_moves_every_minute() -> None:
     assert all(before != after for before, after in pairwise(owners))
     assert len(set(owners)) > 3
     assert table.max() == CALM_RATE + HOT_RATE
+
+
+@pytest.mark.parametrize("delta", [5, 25])
+def test_landaus_partitions_wander_by_themselves_within_their_limits(delta: int) -> None:
+    counts = WORKLOADS[f"landau-{delta}"].counts()
+    assert counts.shape == (100, 32)
+    assert 0 <= counts.min() < counts.max() <= 100
+    steps = np.abs(np.diff(counts, axis=0))
+    assert steps.max() == delta
+    assert len({tuple(column) for column in counts.T.tolist()}) == 32

@@ -94,6 +94,12 @@ def test_the_optimum_stands_beside_a_result_and_can_be_asked_for_alone(tmp_path)
     assert json.loads(command_line.run("optimum", trace, "--json").stdout)["events"] == 2
 
 
+def test_faults_that_are_live_only_are_said():
+    fault = "--set", 'faults=["poison 3-4 1", "burst 3-4 2"]'
+    result = command_line.run("simulate", "smoke", "--no-optimum", *fault)
+    assert "smoke: load.faults: poison: live only" in result.stderr
+
+
 def test_where_no_optimum_is_known_it_is_said_and_the_result_stands():
     result = run("w1", "--set", "startup_s=gke", "--json", *SHORT)
     assert json.loads(result.stdout)["optimum_lower"] is None

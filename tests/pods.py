@@ -26,10 +26,10 @@ AUDIT = "log/audit.log"
 """Below the folder of the kubeconfig, where this machine runs the API server."""
 
 
-def kubectl(*words: str, given: str | None = None) -> str:
+def kubectl(*words: str, given: str | None = None, deadline_s: float = READY_S) -> str:
     """Return what kubectl prints; fail with what it complains of."""
     done = subprocess.run(
-        ["kubectl", *words], input=given, capture_output=True, text=True, check=False, timeout=READY_S
+        ["kubectl", *words], input=given, capture_output=True, text=True, check=False, timeout=deadline_s
     )
     assert done.returncode == 0, f"kubectl {' '.join(words)}: {done.stderr}"
     return done.stdout
@@ -38,8 +38,8 @@ def kubectl(*words: str, given: str | None = None) -> str:
 class Deployed(Namespace):
     """A namespace with what was applied there."""
 
-    def __init__(self, image: str, overlay: str = "kind") -> None:
-        there = Cluster(overlay=MANIFESTS / "overlays" / overlay, images={"tailpack": image})
+    def __init__(self, image: str, overlay: str = "kind", name: str = "tailpack") -> None:
+        there = Cluster(overlay=MANIFESTS / "overlays" / overlay, images={name: image})
         super().__init__(there, f"k8s-{uuid.uuid4().hex[:8]}")
 
     def wait_ready(self, **counts: int) -> None:

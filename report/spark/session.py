@@ -16,12 +16,17 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from report.spark import ReportError, cause
+from report.spark.pods import KUBERNETES, like_this_pod, why_none_comes
 
 CONNECT_WITHIN_S: Final = 5.0
-WORKERS_WITHIN_S: Final = 60.0
+WITHIN: Final = "spark.scheduler.maxRegisteredResourcesWaitingTime"
+"""Spark's own word for how long executors may take to come; then it begins anyway."""
+WORKERS_WITHIN: Final = "60s"
+PODS_WITHIN: Final = "300s"
+"""Images are pulled meanwhile, and nodes added."""
 DRIVER_AND_ONE: Final = 2
 STANDALONE: Final = "spark://"
-KNOWN: Final = ("local", "yarn", STANDALONE, "k8s://")
+KNOWN: Final = ("local", "yarn", STANDALONE, KUBERNETES)
 LOG_FILE: Final = "spark.log"
 END_DEADLINE_S: Final = 30.0
 CONFIGURATION: Final = {
@@ -80,8 +85,8 @@ def jar_files(places: Sequence[Path]) -> list[Path]:
 def open_session(master: str, jars: Sequence[Path], log: Path, *, short: bool) -> SparkSession:
     """Start Spark on `master`, or return this process's session when one is open.
 
-    log: file for what the JVM prints. short: the job is small, so start-up is what counts.
-    Raises ReportError when there is no Java, no such master, or the session does not start.
+    log: file for what the JVM prints, in the folder that is worked on. short: the job is small, so start-up is what
+    counts. Raises ReportError when there is no Java, no such master, or the session does not start.
     """
     check_master(master)
     java_home = os.environ.get("JAVA_HOME")
@@ -90,6 +95,9 @@ def open_session(master: str, jars: Sequence[Path], log: Path, *, short: bool) -
     builder = SparkSession.builder.master(master).appName("tailpack report")
     for key, value in (CONFIGURATION if short else CONFIGURATION | LONG).items():
         if master.startswith("local") or key not in ONLY_LOCAL:
+            builder = builder.config(key, value)
+    if master.startswith(KUBERNETES):
+        for key, value in like_this_pod(master, log.parent).items():
             builder = builder.config(key, value)
     java_options = f"{JAVA_OPTIONS} {QUICK_START}" if short else JAVA_OPTIONS
     builder = builder.config("spark.driver.extraJavaOptions", java_options)
@@ -151,19 +159,25 @@ def check_master(master: str) -> None:
 
 
 def await_workers(spark: SparkSession) -> None:
-    """Wait until a standalone master's worker gives `spark` its first executor.
+    """Wait until a standalone master's worker, or a pod, is the first executor of `spark`.
 
-    Raises ReportError when none does within a minute: Spark would wait for ever, and say nothing.
+    Raises ReportError when none is within a minute, or five for a pod, or as Spark was told: it would wait for ever,
+    and say nothing.
     """
     context = spark.sparkContext
+    master, pods = context.master, context.master.startswith(KUBERNETES)
     on_demand = context.getConf().get("spark.dynamicAllocation.enabled", "false") == "true"
-    if on_demand or not context.master.startswith(STANDALONE):
+    if on_demand or not (pods or master.startswith(STANDALONE)):
         return
-    deadline_s = time.monotonic() + WORKERS_WITHIN_S
+    within_s = context._jsc.sc().conf().getTimeAsSeconds(WITHIN, PODS_WITHIN if pods else WORKERS_WITHIN)
+    deadline_s = time.monotonic() + within_s
     while context._jsc.sc().getExecutorMemoryStatus().size() < DRIVER_AND_ONE:
         if time.monotonic() > deadline_s:
+            if pods:
+                why = why_none_comes(master, context.applicationId) or f"no pod was made, {LOG_FILE} says why"
+                raise ReportError(f"--master {master}: no executor runs after {within_s} s ({why})")
             raise ReportError(
-                f"--master {context.master}: no worker gave it a core within {WORKERS_WITHIN_S:.0f} s; "
+                f"--master {master}: no worker gave it a core within {within_s} s; "
                 "are there workers, and are they free?"
             )
         time.sleep(0.2)  # nothing tells when a worker has come

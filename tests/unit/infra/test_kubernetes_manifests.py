@@ -27,6 +27,7 @@ READ_BY = {
     "topics": Connection,
     "tailpack-keda": KedaSettings,
 }
+ASK_API = {"autoscaler", "report"}
 LONGEST_STOP_S = {"order": 13, "shipment": 10, "notification": 10, "payment": 12, "autoscaler": 5}
 
 
@@ -58,14 +59,24 @@ def patched(document: dict[str, Any]) -> dict[str, Any]:
 
 def all_of() -> list[dict[str, Any]]:
     listed = documents(BASE / "kustomization.yaml")[0]["resources"]
-    overlays = [BASE.parent / "overlays" / each for each in ("kind/kafka.yaml", "keda/scaler.yaml")]
-    jobs = [one for path in (BASE.parent / "components").glob("*/job.yaml") for one in documents(path)]
+    overlays = [
+        BASE.parent / "overlays" / each
+        for each in ("kind/kafka.yaml", "keda/scaler.yaml", "report/report.yaml", "report/accounts.yaml")
+    ]
+    jobs = [
+        one
+        for path in (BASE.parent / "components").glob("*/*.yaml")
+        for one in documents(path)
+        if one["kind"] not in {"Component", "Kustomization"}
+    ]
     closed = [one for path in overlays for one in documents(path)]
     return jobs + closed + [patched(one) for name in listed for one in documents(BASE / name)]
 
 
 WORKLOADS = {
-    one["metadata"]["name"]: one["spec"]["template"]["spec"] for one in all_of() if one["kind"] in ("Deployment", "Job")
+    one["metadata"]["name"]: one["spec"]["template"]["spec"]
+    for one in all_of()
+    if one["kind"] in ("Deployment", "Job", "DaemonSet")
 }
 
 
@@ -85,7 +96,7 @@ def test_each_common_setting_is_one_that_somebody_declares():
     known = {one.name for kind in (*READ_BY.values(), Connection, LogSettings) for one in fields(kind)}
     for path in BASE.parent.rglob("kustomization.yaml"):
         for generator in documents(path)[0].get("configMapGenerator", []):
-            names = [literal.partition("=")[0] for literal in generator["literals"]]
+            names = [literal.partition("=")[0] for literal in generator.get("literals", [])]
             assert {name.removeprefix("TAILPACK_").lower() for name in names} <= known, path
 
 
@@ -96,7 +107,7 @@ def test_a_pod_is_closed_and_bounded(app):
     (container,) = pod["containers"]
     assert container["securityContext"]["readOnlyRootFilesystem"] is True
     assert pod["enableServiceLinks"] is False
-    assert pod.get("automountServiceAccountToken", False) is (pod.get("serviceAccountName") == "autoscaler")
+    assert pod.get("automountServiceAccountToken", False) is (pod.get("serviceAccountName") in ASK_API)
     assert set(container["resources"]) == {"requests", "limits"}
     assert container["resources"]["requests"].keys() == {"cpu", "memory"}
 
@@ -163,5 +174,5 @@ def test_brokers_by_strimzi_are_found_and_can_hold_what_is_asked_of_them():
 
 def test_accounts_cannot_reach_the_api_server_unless_their_pod_asks():
     accounts = [one for one in all_of() if one["kind"] == "ServiceAccount"]
-    assert {one["metadata"]["name"] for one in accounts} == set(READ_BY)
+    assert {one["metadata"]["name"] for one in accounts} == {*READ_BY, "report"}
     assert not any(one["automountServiceAccountToken"] for one in accounts)

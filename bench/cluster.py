@@ -19,11 +19,15 @@ import msgspec
 
 from autoscaler.live.launchers.pods import pod_of
 from autoscaler.live.settings import kubeconfig
+from bench.clocks import Look, of_hosts
 from bench.scenario import Scenario, scenario_names
 from bench.startup import Startup
 from bench.stuck import Hope, bad_ends, containers, waits
 from contracts.clock import steady_s
 from loadgen.spec import Topology
+from report.page import page
+from report.result import Result
+from report.run_info import HostClock, RunInfo
 
 MANIFESTS: Final = Path(__file__).parents[1] / "infra" / "k8s"
 READY_S: Final = 300.0
@@ -32,6 +36,7 @@ OVER_S: Final = 900.0
 """Beyond the scenario's length: start, drain and report."""
 POLL_S: Final = 1.0
 ASK_S: Final = 60.0
+FAUST: Final = ("order", "shipment", "notification")
 NO_CONFIG: Final = "localhost:8080"
 """Where kubectl goes by itself if nothing tells it of a cluster."""
 
@@ -50,7 +55,7 @@ class Cluster:
     images: Mapping[str, str] = field(default_factory=dict)
     """Image in the manifests → what it is there, NAME:TAG."""
 
-    def kubectl(self, *words: str, namespace: str = "", given: str | None = None) -> bytes:
+    def kubectl(self, *words: str, namespace: str = "", given: str | None = None, may_fail: bool = False) -> bytes:
         """Return what kubectl prints. Raises ClusterError."""
         if shutil.which("kubectl") is None:
             raise ClusterError("kubectl is not installed: see https://kubernetes.io/docs/tasks/tools")
@@ -65,7 +70,7 @@ class Cluster:
             )
         except subprocess.TimeoutExpired as silent:
             raise ClusterError(f"the cluster does not answer within {ASK_S:.0f} s: kubectl {words[0]}") from silent
-        if done.returncode:
+        if done.returncode and not may_fail:
             said = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
             if NO_CONFIG in said:
                 raise ClusterError(f"no kubeconfig leads to a cluster ({kubeconfig()}): set KUBECONFIG")
@@ -80,9 +85,9 @@ class Namespace:
         self.cluster = cluster
         self.name = name
 
-    def kubectl(self, *words: str, given: str | None = None) -> bytes:
+    def kubectl(self, *words: str, given: str | None = None, may_fail: bool = False) -> bytes:
         """Return what kubectl prints. Raises ClusterError."""
-        return self.cluster.kubectl(*words, namespace=self.name, given=given)
+        return self.cluster.kubectl(*words, namespace=self.name, given=given, may_fail=may_fail)
 
     def get(self, *words: str) -> Any:
         """Return the JSON of `kubectl get`; a list's items."""
@@ -159,8 +164,8 @@ def startup_there(cluster: Cluster, announce: Callable[[str], None]) -> Startup:
     """Measure there how long replicas take to start. Raises ClusterError."""
     with namespace(cluster) as place:
         announce("all is applied, with the images that there are")
-        place.apply(replicas=dict.fromkeys((*_FAUST, "autoscaler", "payment"), 0), components=("startup",))
-        _until_ready(place, 0, announce)
+        place.apply(replicas=dict.fromkeys((*FAUST, "autoscaler", "payment"), 0), components=("startup",))
+        until_ready(place, 0, announce)
         _begin(place, "startup")
         began_s = steady_s()
         while steady_s() < began_s + READY_S:
@@ -184,24 +189,33 @@ def run_there(scenario: Scenario, cluster: Cluster, folder: Path, announce: Call
     with namespace(cluster) as place:
         announce("all is applied, with the images that there are")
         place.apply(
-            replicas={} if scenario.topology is Topology.PIPELINE else dict.fromkeys(_FAUST, 0),
+            replicas={} if scenario.topology is Topology.PIPELINE else dict.fromkeys(FAUST, 0),
             settings={f"TAILPACK_{key}": value for key, value in scenario.autoscaler_settings().items()}
             | {"TAILPACK_NAMESPACE": place.name},  # the brokers may be others' too, and those of earlier runs
             components=("run",),
             patches=list(_patches(scenario)),
         )
-        _until_ready(place, scenario.autoscaler.initial_replicas, announce)
+        until_ready(place, scenario.autoscaler.initial_replicas, announce)
         _begin(place, "run")
         pod = _until_reported(place, scenario.duration_s + OVER_S, announce)
         announce("files are fetched")
         files = place.kubectl(
             "exec", pod, "--container", "results", "--", "tar", "-C", f"/out/{place.name}", "-cf", "-", "."
         )
+        looks = place.kubectl("logs", "--selector", "app=clocks", "--tail", "-1")
     with tarfile.open(fileobj=io.BytesIO(files)) as packed:
         packed.extractall(folder, filter="data")
+    _tell_clocks(
+        folder, of_hosts(msgspec.json.decode(line, type=Look) for line in looks.splitlines() if line[:1] == b"{")
+    )
 
 
-_FAUST: Final = ("order", "shipment", "notification")
+def _tell_clocks(folder: Path, clocks: tuple[HostClock, ...]) -> None:
+    """Put the clocks of the hosts into the run's files."""
+    msgspec.structs.replace(RunInfo.load(folder), clocks=clocks).save(folder)
+    result = msgspec.structs.replace(Result.load(folder), clocks=clocks)
+    result.save(folder)
+    page.write(result, folder / page.PAGE_FILE)
 
 
 def _image(name: str, there: str) -> dict[str, str]:
@@ -235,7 +249,7 @@ def _begin(place: Namespace, job: str) -> None:
     place.kubectl("patch", "job", job, "--patch", '{"spec": {"suspend": false}}')
 
 
-def _until_ready(place: Namespace, replicas: int, announce: Callable[[str], None]) -> None:
+def until_ready(place: Namespace, replicas: int, announce: Callable[[str], None]) -> None:
     """Wait for all Jobs, brokers and services. Raises ClusterError with the cause as soon as there is no use in it."""
     began_s, hope = steady_s(), Hope()
     while True:

@@ -1,78 +1,114 @@
-"""Processes of an experiment that are started, told to stop, or killed: the replicas, and the load."""
+"""Members of an experiment that are started, told to stop, or killed: the load, and replicas of any launcher."""
 
-import signal
-import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
+from autoscaler.live.launcher import Instance, Launcher
+from autoscaler.live.launchers.processes import ProcessLauncher
 from bench.handover.setup import ExperimentError
 from contracts.clock import now_us
-from contracts.processes import how_it_ended, last_log_line, python_module, start, wait_for_end
+from contracts.processes import python_module
 
 STOP_DEADLINE_S: Final = 15.0
+CONFIRMED_S: Final = 20.0
+"""A system that has not told of an end by then will not."""
+LOOK_S: Final = 0.002
+
+Crash = Callable[[Instance], int]
+"""Sends SIGKILL to an instance; returns when, µs since the epoch."""
+
+
+def sigkill(process: Instance) -> int:
+    """Kill a process of this machine."""
+    at_us = now_us()
+    process.kill()
+    return at_us
 
 
 class Children:
-    """Processes of one Python module: payment-0, payment-1, … or as they are named."""
+    """Instances of one launcher: payment-0, payment-1, … or as they are named."""
 
-    def __init__(self, folder: Path, module: str, environ: Mapping[str, str]) -> None:
-        self._folder = folder
-        self._module = module
-        self._environ = environ
-        self._running: dict[str, subprocess.Popen[bytes]] = {}
-        self._stopping: dict[str, subprocess.Popen[bytes]] = {}
+    def __init__(self, launcher: Launcher, crash: Crash = sigkill) -> None:
+        self._launcher = launcher
+        self._crash = crash
+        self._running: dict[str, Instance] = {}
+        self._stopping: dict[str, Instance] = {}
 
     @property
     def running(self) -> tuple[str, ...]:
         """Names of those that were started and not told to stop."""
         return tuple(self._running)
 
+    @property
+    def trouble(self) -> str:
+        """What keeps one from starting, or the launcher from its work; empty where nothing does."""
+        return self._launcher.trouble or next(filter(None, (one.pending for one in self._running.values())), "")
+
     def start(self, name: str = "") -> str:
         """Start one more; return its name at once."""
         name = name or f"payment-{len(self._running) + len(self._stopping)}"
-        environ = {**self._environ, "TAILPACK_REPLICA": name}
-        self._running[name] = start(python_module(self._module), environ, self._log(name))
+        self._running[name] = self._launcher.start(name)
         return name
 
     def terminate(self, name: str) -> int:
-        """SIGTERM; return when, µs since the epoch."""
-        return self._end(name, signal.SIGTERM)
+        """Ask it to stop; return when, µs since the epoch."""
+        instance = self._stopping[name] = self._running.pop(name)
+        at_us = now_us()
+        instance.ask_to_stop()
+        return at_us
 
-    def kill(self, name: str) -> int:
-        """SIGKILL; return the time just before it, when the system has confirmed the end."""
-        at_us = self._end(name, signal.SIGKILL)
-        self._stopping[name].wait()
+    def kill(self, name: str, *, known: bool) -> int:
+        """SIGKILL; return when, µs since the epoch, once the system has told of its end.
+
+        known: by itself; else it is removed at once, so that nothing is started again in its place.
+        """
+        instance = self._stopping[name] = self._running.pop(name)
+        at_us = self._crash(instance)
+        if not known:
+            instance.kill()
+        if not _ended([instance], CONFIRMED_S):
+            raise ExperimentError(f"nobody tells of the end of {name} within {CONFIRMED_S:.0f} s; {self.trouble}")
+        instance.kill()
+        self._launcher.forget(name)
         return at_us
 
     def gone(self, name: str) -> bool:
         """Return whether one that was told to stop has ended."""
-        return self._stopping[name].poll() is not None
+        return self._stopping[name].exit() is not None
 
     def check(self) -> None:
         """Raise ExperimentError when one has ended that nobody told to."""
-        for name, process in self._running.items():
-            if (status := process.poll()) is not None:
-                raise ExperimentError(f"{name} ended in mid-run ({how_it_ended(status)}): {self.last_words(name)}")
+        for name, instance in self._running.items():
+            if ended := instance.exit():
+                raise ExperimentError(f"{name} ended in mid-run ({ended.how}): {self.last_words(name)}")
 
     def last_words(self, name: str) -> str:
         """Return the last that it said."""
-        return last_log_line(self._log(name))
+        return self._launcher.last_log_line(name)
 
     def close(self) -> None:
-        """Leave no process behind: all are asked to stop, then awaited, by force at the deadline."""
+        """Leave nothing behind: all are asked to stop, then awaited, by force at the deadline."""
         for name in self.running:
-            self._end(name, signal.SIGTERM)
-        until_s = time.monotonic() + STOP_DEADLINE_S
-        for process in self._stopping.values():
-            wait_for_end(process, until_s - time.monotonic())
+            self.terminate(name)
+        if not _ended(self._stopping.values(), STOP_DEADLINE_S):
+            for instance in self._stopping.values():
+                instance.kill()
+            _ended(self._stopping.values(), STOP_DEADLINE_S)
+        self._launcher.close()
 
-    def _end(self, name: str, number: signal.Signals) -> int:
-        process = self._stopping[name] = self._running.pop(name)
-        at_us = now_us()
-        process.send_signal(number)
-        return at_us
 
-    def _log(self, name: str) -> Path:
-        return self._folder / f"{name}.log"
+def processes(folder: Path, module: str, environ: Mapping[str, str]) -> Children:
+    """Return children that are processes of one Python module, which leave their logs in `folder`."""
+    return Children(ProcessLauncher(folder, python_module(module), environ))
+
+
+def _ended(instances: Iterable[Instance], within_s: float) -> bool:
+    """Wait until all have ended; return whether they have."""
+    until_s = time.monotonic() + within_s
+    while any(one.exit() is None for one in instances):
+        if time.monotonic() > until_s:
+            return False
+        time.sleep(LOOK_S)  # nothing tells of an end
+    return True

@@ -1,6 +1,7 @@
 """The two experiments, each from the start of its group to its result. All raise ExperimentError.
 
-announce hears of the phase or of what was last seen, and of how much is done: handovers or ends.
+announce hears of the phase or of what was last seen, and of how much is done: handovers or ends. start: what starts
+replicas; None: they are processes.
 """
 
 import itertools
@@ -12,9 +13,9 @@ from typing import Final
 import msgspec
 
 from bench.handover import analyse
-from bench.handover.experiment import Announce, Experiment, conduct
+from bench.handover.experiment import Announce, Experiment, Start, conduct
 from bench.handover.outcomes import FailoverResult, HandoverResult
-from bench.handover.setup import Setup
+from bench.handover.setup import PROCESSES, Setup
 from bench.handover.steps import PlannedSteps, UnplannedSteps
 from contracts.connection import Connection
 from contracts.progress import Round
@@ -45,13 +46,15 @@ def contradictions(steps: Steps, setup: Setup) -> list[str]:
     found = []
     if steps is not Steps.MIXED and not setup.takes_plan:
         found.append(f"steps {steps} need a plan, and {setup.runtime} takes none; use mixed")
+    if setup.launcher != PROCESSES and not setup.takes_plan:
+        found.append(f"as pods replicas are ours, not {setup.runtime}'s")
     if steps is Steps.SLOW_EVENT and setup.replicas < 3:
         found.append("steps slow-event need 3 replicas at least: one is slow, two others hand over")
     return found
 
 
 def handover(
-    setup: Setup, connection: Connection, announce: Announce, *, steps: Steps, enough: int
+    setup: Setup, connection: Connection, announce: Announce, start: Start | None = None, *, steps: Steps, enough: int
 ) -> tuple[HandoverResult, list[Round]]:
     """Hand so many partitions over under load; return the result, and what the replicas told of their rounds."""
 
@@ -63,13 +66,20 @@ def handover(
             if experiment.handovers >= enough or _late(setup):
                 break
 
-    notes, evidence, outcome = conduct(setup, connection, announce, act)
+    notes, evidence, outcome = conduct(setup, connection, announce, act, start)
     figures = analyse.handovers(evidence)
     return HandoverResult(**msgspec.structs.asdict(outcome), steps=steps, figures=figures), notes.reports.rounds
 
 
 def failover(
-    setup: Setup, connection: Connection, announce: Announce, *, known: int, sigterms: int, unknown: int
+    setup: Setup,
+    connection: Connection,
+    announce: Announce,
+    start: Start | None = None,
+    *,
+    known: int,
+    sigterms: int,
+    unknown: int,
 ) -> FailoverResult:
     """Kill replicas, first some whose death nobody tells, then known ones and stops in turn; each is replaced."""
 
@@ -88,7 +98,7 @@ def failover(
             if _late(setup):
                 break
 
-    _, evidence, outcome = conduct(setup, connection, announce, act)
+    _, evidence, outcome = conduct(setup, connection, announce, act, start)
     return FailoverResult(**msgspec.structs.asdict(outcome), figures=analyse.failover(evidence))
 
 

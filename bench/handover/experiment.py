@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 from confluent_kafka import Producer
 
-from bench.handover.children import Children
+from bench.handover.children import Children, processes
 from bench.handover.evidence import Evidence, Move, Served, Step
 from bench.handover.load import SENT_FILE, LoadSettings, Sent
 from bench.handover.outcomes import Outcome
@@ -41,6 +41,8 @@ SESSION_S: Final = 6.0
 LATENESS_LIMIT_S: Final = 0.025
 """A generator whose p99 lateness exceeds this makes the run invalid."""
 
+Start = Callable[[Path], Children]
+"""Makes what starts replicas; the folder is for their logs."""
 Announce = Callable[[str, int], None]
 """Hears what is being done, and how much of it is done."""
 
@@ -52,7 +54,7 @@ class OverdueError(ExperimentError):
 class Experiment:
     """A group that serves, the hand that acts on it, and the notes of what was done. Its stack takes it down."""
 
-    def __init__(self, setup: Setup, connection: Connection, stack: ExitStack) -> None:
+    def __init__(self, setup: Setup, connection: Connection, stack: ExitStack, start: Start | None = None) -> None:
         self.setup = setup
         self.connection = connection
         self._folder = Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
@@ -66,10 +68,10 @@ class Experiment:
         load = LoadSettings(rate=setup.rate, partitions=setup.partitions, seed=setup.seed, out_dir=str(self._folder))
         environ = {**os.environ, **as_environment(self.connection)}
         payment = "services.payment" if setup.takes_plan else "services.comparators"
-        self.replicas = Children(self._folder, payment, {**environ, **_of_replicas(setup)})
-        self._load = Children(self._folder, "bench.handover.load", {**environ, **as_environment(load)})
-        for processes in (self.replicas, self._load):
-            stack.callback(processes.close)
+        self.replicas = start(self._folder) if start else processes(self._folder, payment, environ | settings_of(setup))
+        self._load = processes(self._folder, "bench.handover.load", environ | as_environment(load))
+        for each in (self.replicas, self._load):
+            stack.callback(each.close)
         self.asked_to_stop: list[int] = []
         """Signals that have come: the next wait ends with KeyboardInterrupt."""
         self._slow_us: list[int] = []
@@ -161,7 +163,7 @@ class Experiment:
         until_s = time.monotonic() + deadline_s
         while not condition():
             if time.monotonic() > until_s:
-                raise OverdueError(f"not within {deadline_s:.0f} s: {what}")
+                raise OverdueError(f"not within {deadline_s:.0f} s: {what}; {self.replicas.trouble}".rstrip("; "))
             self.pump(POLL_S)
 
     def wait_for_plan(self, deadline_s: float) -> None:
@@ -209,17 +211,22 @@ class Experiment:
 
 
 def conduct(
-    setup: Setup, connection: Connection, announce: Announce, act: Callable[[Experiment], None]
+    setup: Setup,
+    connection: Connection,
+    announce: Announce,
+    act: Callable[[Experiment], None],
+    start: Start | None = None,
 ) -> tuple[Experiment, Evidence, Outcome]:
     """Let `act` act on a group, then wait for the last events; return the notes, what was seen, and if it counts.
 
-    connection: to topics that nobody else uses. Ctrl-C and a step that is overdue end the acting; what was measured
-    until then stays. No process and no file is left behind. Raises ExperimentError.
+    connection: to topics that nobody else uses. start: what starts replicas; None: they are processes. Ctrl-C and a
+    step that is overdue end the acting; what was measured until then stays. No process and no file is left behind.
+    Raises ExperimentError.
     """
     problem, interrupted = "", False
     announce("starting", 0)
     with ExitStack() as stack:
-        one = Experiment(setup, connection, stack)
+        one = Experiment(setup, connection, stack, start)
         one.asked_to_stop = stack.enter_context(signals_noted())  # none may come within a start or a fetch
         one.begin()
         try:
@@ -233,7 +240,7 @@ def conduct(
     return one, evidence, verdict(setup, sent, problem=problem, interrupted=interrupted)
 
 
-def _of_replicas(setup: Setup) -> dict[str, str]:
+def settings_of(setup: Setup) -> dict[str, str]:
     """Return the settings of a replica, as environment."""
     named = {
         "DELIVERY" if setup.takes_plan else "RUNTIME": setup.runtime,

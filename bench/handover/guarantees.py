@@ -18,7 +18,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from autoscaler.live.clients import reader
 from bench.handover import courses
-from bench.handover.children import Children
+from bench.handover.children import processes
 from bench.handover.evidence import IntArray, Settled
 from bench.handover.experiment import Announce
 from bench.handover.load import fill
@@ -131,7 +131,7 @@ def throughput(connection: Connection, guarantee: Guarantee, partitions: int, ev
         raise ExperimentError("the events of the throughput run were not taken by the broker")
     told = {"TAILPACK_GUARANTEE": str(guarantee), "TAILPACK_SERVICE_TIME_S": "0"}
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, Sight(connection).watching() as sight:
-        replica = Children(Path(folder), "services.payment", {**os.environ, **as_environment(connection), **told})
+        replica = processes(Path(folder), "services.payment", os.environ | as_environment(connection) | told)
         try:
             replica.start()
             until_s = time.monotonic() + THROUGHPUT_DEADLINE_S

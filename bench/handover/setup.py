@@ -9,6 +9,7 @@ from contracts.delivery import OUR_DELIVERIES, Delivery, Guarantee
 
 SERVICE_TIME_S: Final = 0.005
 """Of one event."""
+PROCESSES: Final = "processes"
 QUICK_DEADLINE_S: Final = 10.0
 DEADLINE_S: Final = 60.0
 
@@ -28,6 +29,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     """Events/s, round robin to all partitions."""
     seed: int = 1
     quick: bool = False
+    launcher: str = PROCESSES
+    """Replicas are processes, or pods (kubernetes)."""
 
 
 class Setup(Question, frozen=True, kw_only=True):

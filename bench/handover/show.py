@@ -11,6 +11,7 @@ from rich.table import Table
 from autoscaler.live.rebalances import timing_of
 from bench import results
 from bench.handover.outcomes import FailoverResult, HandoverResult, Outcome
+from bench.handover.setup import PROCESSES
 from bench.markdown import Columns, in_columns, known
 from bench.picture import COLORS, picture
 from bench.results import DeliveryRow, Origin
@@ -18,7 +19,7 @@ from contracts.progress import Round
 from report.wording import share
 
 TIMINGS_FILE: Final = "rebalance-timings.json"
-QUESTION: Final = ("steps", "replicas", "partitions", "rate", "quick", "runtime", "heartbeat_s")
+QUESTION: Final = ("steps", "replicas", "partitions", "rate", "quick", "runtime", "heartbeat_s", "launcher")
 """What tells one question from another; a field that a result does not have tells nothing."""
 FILES: Final[dict[type[msgspec.Struct], str]] = {
     HandoverResult: "handover",
@@ -83,7 +84,11 @@ def _question(row: msgspec.Struct) -> tuple[str | float, ...]:
 
 
 def _group(row: Any) -> str:
-    return f"{row.runtime}, {row.heartbeat_s:g} s"
+    return f"{_runtime(row)}, {row.heartbeat_s:g} s"
+
+
+def _runtime(row: Any) -> str:
+    return f"{row.runtime}{'' if getattr(row, 'launcher', PROCESSES) == PROCESSES else ' as pods'}"
 
 
 def _size(row: Any) -> str:
@@ -98,7 +103,7 @@ def _by_kind(results: Sequence[Any]) -> list[tuple[Any, Any]]:
 
 FAULTS: Final = "lost / duplicates / disorder / offsets back"
 RUNTIMES: Final[Columns] = {
-    "runtime": lambda row: row.runtime,
+    "runtime": _runtime,
     "heartbeat": lambda row: f"{row.heartbeat_s:g} s",
     "handovers": lambda row: str(row.figures.handovers),
     "moved p99 / p99.9 / max": lambda row: _ms(
@@ -120,7 +125,7 @@ KINDS: Final[Columns] = {
     "pause p50 / p99": lambda pair: _ms(pair[1].pause_p50_s, pair[1].pause_p99_s),
 }
 STEPS: Final[Columns] = {
-    "steps": lambda row: f"{row.steps}, {row.runtime}",
+    "steps": lambda row: f"{row.steps}, {_runtime(row)}",
     "replicas / partitions / events/s": _size,
     "handovers": lambda row: f"{row.figures.handovers:,}",
     "moved p99 / p99.9 / max": RUNTIMES["moved p99 / p99.9 / max"],
@@ -181,7 +186,8 @@ LATENCY_TARGET_S: Final = 0.5
 
 def draw_runtimes(path: Path) -> None:
     """Write an SVG file: what moved and other partitions suffer, by runtime and heartbeat, as committed."""
-    mixed = [row.result for row in results.load("handover", HandoverResult) if row.result.steps == "mixed"]
+    kept = [row.result for row in results.load("handover", HandoverResult)]
+    mixed = [row for row in kept if row.steps == "mixed" and row.launcher == PROCESSES]
     known = sorted(mixed, key=lambda row: (RUNTIME_ORDER.index(row.runtime), -row.heartbeat_s))
     labels = [f"{row.runtime}, {row.heartbeat_s:g} s" for row in known]
     with picture(path, 8, 0.9 + 0.3 * len(known)) as figure:

@@ -142,7 +142,7 @@ class PlannedSteps:
         """SIGKILL. Known: the end of the process is seen, and the plan says so; else the session has to time out."""
         mine, report = self._plans.held_by(name), self._group.reports.newest[name]
         changes, staying = self._without(name)
-        at_us, moves = self._group.replicas.kill(name), None
+        at_us, moves = self._group.replicas.kill(name, known=known), None
         if known:
             evicted = Eviction(replica=name, member_id=report.member_id, incarnation=report.incarnation)
             _, moves = self._plans.write(changes, staying, (evicted,))

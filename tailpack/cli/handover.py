@@ -2,7 +2,8 @@
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +15,7 @@ from rich.table import Table
 from bench import results
 from bench.handover import courses
 from bench.handover.courses import Steps
-from bench.handover.experiment import Announce
+from bench.handover.experiment import Announce, Start
 from bench.handover.guarantees import compare
 from bench.handover.outcomes import Outcome
 from bench.handover.setup import ExperimentError, Setup
@@ -22,10 +23,11 @@ from bench.handover.show import keep, keep_timings, show
 from contracts.connection import Connection
 from contracts.delivery import OUR_DELIVERIES, Delivery
 from report.result import Result
+from tailpack.cli.cluster import IMAGE, Context, Image
 from tailpack.cli.options import AsJson, Into, IntoDocs, Out, Scenario
 from tailpack.cli.progress import progress
 from tailpack.errors import INTERRUPTED, TailpackError
-from tailpack.local.topics import own_kafka
+from tailpack.local.topics import create_topics, own_kafka
 from tailpack.provenance import origin
 
 
@@ -42,6 +44,16 @@ Heartbeat = Annotated[float, typer.Option("--heartbeat", min=0.05, max=60, help=
 Quick = Annotated[bool, typer.Option("--quick", help="Fewer steps: ends within 50 s, start of Kafka included.")]
 
 
+class Launcher(StrEnum):
+    """What replicas are."""
+
+    PROCESSES = "processes"
+    KUBERNETES = "kubernetes"
+
+
+As = Annotated[Launcher, typer.Option(metavar="NAME", help="What replicas are: processes here, or pods (kubernetes).")]
+
+
 def handover(
     *,
     runtime: Annotated[Delivery, typer.Option(metavar="NAME", help=f"{', '.join(Delivery)}.")] = Delivery.INCREMENTAL,
@@ -49,6 +61,9 @@ def handover(
     handovers: Annotated[int | None, typer.Option(min=1, help="How many; 200 in mixed steps, quick 30.")] = None,
     steps: Annotated[Steps, typer.Option(metavar="NAME", help=f"{', '.join(Steps)}.")] = Steps.MIXED,
     quick: Quick = False,
+    launcher: As = Launcher.PROCESSES,
+    context: Context = "",
+    image: Image = IMAGE,
     replicas: Annotated[int, typer.Option(min=2, max=64)] = 3,
     partitions: Annotated[int, typer.Option(min=1, max=2000)] = 6,
     rate: Annotated[float, typer.Option(min=1, max=5000, help="Events/s; 5 ms of work each.")] = 150.0,
@@ -62,12 +77,12 @@ def handover(
     """
     setup = Setup(
         runtime=runtime, heartbeat_s=heartbeat, replicas=replicas, partitions=partitions, rate=rate,
-        seed=seed, quick=quick,
+        seed=seed, quick=quick, launcher=launcher,
     )  # fmt: skip
     if problems := courses.contradictions(steps, setup):
         raise TailpackError("; ".join(problems))
     enough = handovers or (courses.QUICKLY if quick else courses.ENOUGH)[steps]
-    with _experiment(setup, f"handovers, {runtime}", enough) as given:
+    with _experiment(setup, f"handovers, {runtime}", enough, context, image) as given:
         result, rounds = courses.handover(setup, *given, steps=steps, enough=enough)
     if into and result.valid and (runtime, steps) == (Delivery.INCREMENTAL, Steps.RANDOM):
         keep_timings(rounds, into)
@@ -79,6 +94,9 @@ def failover(
     delivery: Planned = Delivery.INCREMENTAL,
     heartbeat: Heartbeat = 3.0,
     quick: Quick = False,
+    launcher: As = Launcher.PROCESSES,
+    context: Context = "",
+    image: Image = IMAGE,
     as_json: AsJson = False,
     into: IntoDocs = None,
 ) -> None:
@@ -86,9 +104,9 @@ def failover(
 
     Exit status 1 when the run does not count: the generator was late, or a step did not come to its end.
     """
-    setup = Setup(runtime=delivery, heartbeat_s=heartbeat, quick=quick)
+    setup = Setup(runtime=delivery, heartbeat_s=heartbeat, quick=quick, launcher=launcher)
     known, sigterms, unknown = (3, 2, 1) if quick else (20, 20, 3)
-    with _experiment(setup, "ends of replicas", known + sigterms + unknown) as given:
+    with _experiment(setup, "ends of replicas", known + sigterms + unknown, context, image) as given:
         result = courses.failover(setup, *given, known=known, sigterms=sigterms, unknown=unknown)
     _finish(result, as_json=as_json, into=into)
 
@@ -159,11 +177,26 @@ def guarantees(
 
 
 @contextmanager
-def _experiment(setup: Setup, what: str, total: int) -> Iterator[tuple[Connection, Announce]]:
-    """Yield a Kafka and what shows on standard error how far it is. What cannot go on is one line."""
-    with progress(what, total) as tell, own_kafka("handover", setup.partitions) as connection:
+def _experiment(
+    setup: Setup, what: str, total: int, context: str, image: str
+) -> Iterator[tuple[Connection, Announce, Start | None]]:
+    """Yield a Kafka, what shows on standard error how far it is, and what starts replicas, where these are pods.
+
+    What cannot go on is one line.
+    """
+    with progress(what, total) as tell, ExitStack() as stack:
         try:
-            yield connection, lambda said, done: tell(completed=min(done, total), said=said)
+            start = None
+            if setup.launcher == Launcher.KUBERNETES:
+                from bench.cluster import Cluster  # noqa: PLC0415  Kubernetes' client only where it is needed
+                from bench.handover.pods import pods  # noqa: PLC0415
+
+                there = Cluster(context=context, images={"tailpack": image})
+                connection, start = stack.enter_context(pods(there, setup, lambda said: tell(said=said)))
+                create_topics(connection, setup.partitions)
+            else:
+                connection = stack.enter_context(own_kafka("handover", setup.partitions))
+            yield connection, lambda said, done: tell(completed=min(done, total), said=said), start
         except ExperimentError as failed:
             raise TailpackError(str(failed)) from failed
 

@@ -87,22 +87,28 @@ def _runs(runs: Sequence[LiveRow]) -> str:
     return f"{runs[0].scenario}, {runs[0].policy} ({len(runs)})" + (f" ({invalid} invalid)" if invalid else "")
 
 
-def _latencies(runs: Sequence[LiveRow]) -> str:
-    worst = max((row.max_s for row in runs if row.max_s is not None), default=None)
-    return " / ".join(
-        known(one, 1e3, ",.0f") for one in (*(_mean(runs, f"p{nines}_s") for nines in (50, 99, 999)), worst)
-    )
+def _lengths(runs: Sequence[LiveRow], *means: str, worst: str, times: float = 1e3, how: str = ",.0f") -> str:
+    """Return means over the runs, and the most of one more figure."""
+    most = max((value for row in runs if (value := getattr(row, worst)) is not None), default=None)
+    return " / ".join(known(one, times, how) for one in (*(_mean(runs, name) for name in means), most))
 
 
 LIVE: Final[Columns] = {
     "scenario, policy (runs)": _runs,
     "in SLA": lambda runs: _spread(runs, "in_sla", share),
-    "p50 / p99 / p99.9 / max, ms": _latencies,
+    "p50 / p99 / p99.9 / max, ms": lambda runs: _lengths(runs, "p50_s", "p99_s", "p999_s", worst="max_s"),
     "r-m": lambda runs: _spread(runs, "replica_minutes", minutes),
     "ups/downs/reassigns": lambda runs: "/".join(
         known(_mean(runs, name), 1, ".0f") for name in ("scale_ups", "scale_downs", "reassignments")
     ),
 }
+PODS: Final[Columns] = {
+    "partitions moved": lambda runs: known(_mean(runs, "moved_partitions"), 1, ".0f"),
+    "start p50 / max, s": lambda runs: _lengths(runs, "start_p50_s", worst="start_max_s", times=1, how=".2f"),
+    "pause p99 / max, ms": lambda runs: _lengths(runs, "pause_p99_s", worst="pause_max_s"),
+    "clocks apart, ms": lambda runs: _lengths(runs, worst="clock_skew_s", how=".1f"),
+}
+"""What a run of pods says besides: what starts and handovers took."""
 SERVICE_RATE: Final[Columns] = {
     "service time": lambda row: f"{1e3 * row.service_time_s:g} ms",
     "μ_eff": lambda row: f"{row.service_rate:.1f}/s",
@@ -155,9 +161,12 @@ LIVE_SCALE: Final[Columns] = {
 }
 
 
-def live(more: Columns | None = None) -> str:
-    """Return for each scenario and policy the mean over its runs, with the least and the most. more: columns, too."""
-    found = [row for row in load("live", LiveRow) if not row.result.load_workers]
+def live(more: Columns | None = None, name: str = "live", kind: type[LiveRow] = LiveRow) -> str:
+    """Return for each scenario and policy the mean over its runs, with the least and the most.
+
+    more: columns, too. name: of the file that has the rows, which are of `kind`.
+    """
+    found: list[Kept[LiveRow]] = [row for row in load(name, kind) if not row.result.load_workers]
     return in_columns({**LIVE, **(more or {})}, _by_policy(found), (row.origin for row in found))
 
 

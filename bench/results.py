@@ -102,6 +102,20 @@ class LiveRow(msgspec.Struct, frozen=True, kw_only=True):
     """Processes that shared the load; 0: one sent it all."""
 
 
+class ClusterRow(LiveRow, frozen=True, kw_only=True):
+    """A live run whose replicas were pods."""
+
+    moved_partitions: int | None
+    start_p50_s: float | None
+    """From a replica asked for until it serves: scheduling and the container's start are in it."""
+    start_max_s: float | None
+    pause_p99_s: float | None
+    """Of the rounds in which an event waited for its partition's new owner."""
+    pause_max_s: float | None
+    clock_skew_s: float | None
+    """Between the two hosts whose clocks were furthest apart."""
+
+
 class DeliveryRow(LiveRow, frozen=True, kw_only=True):
     """A live run under one way to deliver plans, and one heartbeat interval."""
 

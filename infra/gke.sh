@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The benchmark on Google Kubernetes Engine, step by step; docs/gke.md says what they cost.
-#   PROJECT=my-project infra/gke.sh create|images|kafka|run|delete [arguments of `tailpack bench cluster`, after run]
+#   PROJECT=my-project infra/gke.sh create|images|kafka|run|delete [targets, after images; arguments of `tailpack bench cluster`, after run]
 #   DRY_RUN=1 prints the commands and runs none. REGION, ZONE, CLUSTER, NODES, MACHINE: see below.
+#   On a cluster that is there: CONTEXT of the kubeconfig, REGISTRY, PUSH (what brings an image to it) and OVERLAY instead of PROJECT.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -10,11 +11,14 @@ fail() { echo "gke.sh: $*" >&2; exit 1; }
 step=${1:-}
 [ -n "$step" ] || fail "name a step: create, images, kafka, run or delete"
 shift
-[ -n "${PROJECT:-}" ] || fail "set PROJECT to the id of a Google Cloud project with billing"
+there=${CONTEXT:+${REGISTRY:-}}
+[ -n "${PROJECT:-}$there" ] || fail "set PROJECT to the id of a Google Cloud project with billing, or CONTEXT and REGISTRY"
 region=${REGION:-us-central1} zone=${ZONE:-${REGION:-us-central1}-a} cluster=${CLUSTER:-tailpack}
 nodes=${NODES:-5} machine=${MACHINE:-e2-standard-4}
-registry=$region-docker.pkg.dev/$PROJECT/tailpack
-context=gke_${PROJECT}_${zone}_$cluster
+registry=${REGISTRY:-$region-docker.pkg.dev/${PROJECT:-}/tailpack}
+context=${CONTEXT:-gke_${PROJECT:-}_${zone}_$cluster}
+overlay=${OVERLAY:-infra/k8s/overlays/gke}
+read -ra push <<<"${PUSH:-docker push}"
 
 do_it() {
   if [ -n "${DRY_RUN:-}" ]; then printf '%q ' "$@"; echo; return; fi
@@ -23,6 +27,9 @@ do_it() {
 }
 
 case $step in
+  create | delete)
+    [ -z "${CONTEXT:-}" ] || fail "$CONTEXT is not a cluster of this script: $step it as you did before"
+    ;;&
   create)
     do_it gcloud services enable container.googleapis.com artifactregistry.googleapis.com --project "$PROJECT"
     do_it gcloud container clusters create "$cluster" --project "$PROJECT" --zone "$zone" --num-nodes "$nodes" \
@@ -30,26 +37,32 @@ case $step in
     do_it gcloud container clusters get-credentials "$cluster" --project "$PROJECT" --zone "$zone"
     ;;
   images)
-    if [ -n "${DRY_RUN:-}" ] || ! gcloud artifacts repositories describe tailpack --project "$PROJECT" --location "$region" >/dev/null 2>&1; then
-      do_it gcloud artifacts repositories create tailpack --project "$PROJECT" --location "$region" --repository-format docker
+    platform=()
+    if [ -z "${REGISTRY:-}" ]; then
+      platform=(--platform linux/amd64)
+      if [ -n "${DRY_RUN:-}" ] || ! gcloud artifacts repositories describe tailpack --project "$PROJECT" --location "$region" >/dev/null 2>&1; then
+        do_it gcloud artifacts repositories create tailpack --project "$PROJECT" --location "$region" --repository-format docker
+      fi
+      do_it gcloud auth configure-docker "$region-docker.pkg.dev" --quiet
     fi
-    do_it gcloud auth configure-docker "$region-docker.pkg.dev" --quiet
-    for target in tailpack report; do
+    [ $# -gt 0 ] || set -- tailpack report
+    for target; do
       name=$registry/tailpack:0.1.0
       [ "$target" = tailpack ] || name=$registry/tailpack-report:0.1.0
-      do_it docker build --platform linux/amd64 --file infra/docker/Dockerfile --target "$target" --tag "$name" .
-      do_it docker push "$name"
+      do_it docker build "${platform[@]}" --file infra/docker/Dockerfile --target "$target" --tag "$name" .
+      do_it "${push[@]}" "$name"
     done
     ;;
   kafka)
+    if [ ! -f "$overlay/strimzi.yaml" ]; then echo "$overlay brings its own Kafka"; exit; fi
     do_it kubectl --context "$context" create namespace kafka
     do_it kubectl --context "$context" --namespace kafka create -f "https://strimzi.io/install/latest?namespace=kafka"
     do_it kubectl --context "$context" --namespace kafka wait deployment/strimzi-cluster-operator --for=condition=Available --timeout=300s
-    do_it kubectl --context "$context" apply -f infra/k8s/overlays/gke/strimzi.yaml
+    do_it kubectl --context "$context" apply -f "$overlay/strimzi.yaml"
     do_it kubectl --context "$context" --namespace kafka wait kafka/tailpack --for=condition=Ready --timeout=900s
     ;;
   run)
-    do_it .venv/bin/tailpack bench cluster --context "$context" --overlay infra/k8s/overlays/gke \
+    do_it .venv/bin/python -m tailpack bench cluster --context "$context" --overlay "$overlay" \
       --image "$registry/tailpack:0.1.0" --report-image "$registry/tailpack-report:0.1.0" "$@"
     ;;
   delete)

@@ -9,7 +9,7 @@ from bench.experiments.classes import classes_table
 from bench.experiments.tables import EXPERIMENT_TABLES
 from bench.grouping_live import live_table
 from bench.handover.show import HANDOVER_TABLES
-from bench.results import LiveRow
+from bench.results import ClusterRow, LiveRow
 from report.wording import share
 from studies.grouping.show import GROUPING_TABLES
 from studies.packing.claims import PACKING_TABLES
@@ -22,6 +22,11 @@ def live() -> str:
     return markdown.live({"paper: in SLA, r-m, ups/downs": _printed})
 
 
+def cluster() -> str:
+    """Return the same of runs whose replicas were pods, and what starts and handovers took there."""
+    return markdown.live({**markdown.PODS, "paper: in SLA, r-m, ups/downs": _printed}, "cluster", ClusterRow)
+
+
 def _printed(runs: Sequence[LiveRow]) -> str:
     paper = CLOSER_2024.get((runs[0].scenario, runs[0].policy))
     if paper is None:
@@ -32,6 +37,7 @@ def _printed(runs: Sequence[LiveRow]) -> str:
 
 EVERY_TABLE: Final[dict[str, Callable[[], str]]] = {
     "live": live,
+    "cluster": cluster,
     **markdown.MEASURED_TABLES,
     **EXPERIMENT_TABLES,
     "chain": chain_table,

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+import numpy as np
 from rich.console import Console
 
 from bench import results
 from bench.handover.load import fill
-from bench.results import LiveRow, ProcessRow, ServiceRateRow, SimulatedSide, StartupRow
+from bench.results import ClusterRow, LiveRow, ProcessRow, ServiceRateRow, SimulatedSide, StartupRow
 from bench.scenario import load_scenario
 from contracts.connection import Connection
 from contracts.events import Grouping
@@ -53,17 +54,36 @@ def live_row(result: Result) -> LiveRow:
     return LiveRow(**known, lateness_p99_s=result.lateness.p99_s)
 
 
+def cluster_row(result: Result) -> ClusterRow:
+    """Return the row that stands for a run of pods."""
+    rounds = result.rebalances.rounds if result.rebalances else ()
+    pauses = [one.pause_s for one in rounds if one.pause_s is not None]
+    p99, longest = (float(one) for one in np.percentile(pauses, (99, 100))) if pauses else (None, None)
+    return ClusterRow(
+        **msgspec.structs.asdict(live_row(result)),
+        moved_partitions=result.moved_partitions,
+        start_p50_s=result.starts.p50_s if result.starts else None,
+        start_max_s=result.starts.max_s if result.starts else None,
+        pause_p99_s=p99,
+        pause_max_s=longest,
+        clock_skew_s=result.clock_skew_s,
+    )
+
+
 def run_live(
     question: Question,
     out: Path,
     run: Callable[[str, dict[str, object], Path], Path] = run_scenario,
     times: Path | None = None,
     load_workers: int = 0,
+    *,
+    row_of: Callable[[Result], LiveRow] = live_row,
 ) -> LiveRow:
     """Run a scenario under a policy, simulate it again from its own events and times, and return the row.
 
     run: how; returns the run's folder. times: folder of another run, from whose times it is forecast, too.
-    load_workers: processes that `run` lets share the load.
+    load_workers: processes that `run` lets share the load. row_of: makes the row, without
+    what is simulated.
     """
     from bench.replay.measured import measured_run  # noqa: PLC0415  compiled code
     from bench.replay.replay import replay  # noqa: PLC0415
@@ -73,7 +93,7 @@ def run_live(
     told: dict[str, object] = {"autoscaler.policy": policy, "seed": seed}
     measured = None if times is None else measured_run(times)
     folder = run(scenario, told, out)
-    row = msgspec.structs.replace(live_row(Result.load(folder)), load_workers=load_workers)
+    row = msgspec.structs.replace(row_of(Result.load(folder)), load_workers=load_workers)
     row = msgspec.structs.replace(row, simulated=_beside(row, replay(folder)[0].simulated))
     if measured is None:
         return row
@@ -100,14 +120,16 @@ def run_all(
     run: Callable[[Question], LiveRow],
     announce: Callable[[str], None],
     *,
-    name: str = "live",
     load_workers: int = 0,
+    answers: tuple[str, type[LiveRow]] = ("live", LiveRow),
 ) -> None:
     """Answer every question whose valid answer `into` does not hold yet; each is kept as soon as it is there.
 
-    name: of the file that holds the answers. load_workers: with how many they are asked.
+    load_workers: with so many, which those answers must have had, too. answers: name of the file that holds them, and
+    what they are.
     """
-    kept = [row.result for row in results.load(name, LiveRow, into)]
+    name, kind = answers
+    kept = [row.result for row in results.load(name, kind, into)]
     known = {asked(row) for row in kept if row.valid and row.load_workers == load_workers}
     still_open = [question for question in questions if question not in known]
     for number, question in enumerate(still_open, 1):

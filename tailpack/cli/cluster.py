@@ -41,12 +41,12 @@ def cluster(
 ) -> None:
     """Run scenarios on a Kubernetes, one after the other, each in a namespace of its own that is gone afterwards.
 
-    Load and report run there as a Job; the files of each run come to --out, the figures to --into. What --into has is
-    not measured again, unless it was invalid: the same command goes on where it was interrupted.
+    Load and report run there as a Job; the files of each run come to --out, the figures to cluster.json in --into. What
+    --into has is not measured again, unless it was invalid: the same command goes on where it was interrupted.
     """
     from bench.cluster import Cluster  # noqa: PLC0415  modules that measure only where they are needed
     from bench.scenario import load_scenario, scenario_names  # noqa: PLC0415
-    from tailpack.measured_runs import run_all, run_live, shuffled  # noqa: PLC0415
+    from tailpack.measured_runs import cluster_row, run_all, run_live, shuffled  # noqa: PLC0415
 
     there = Cluster(context=context, overlay=overlay, images={"tailpack": image, "tailpack-report": report_image})
     console = Console(stderr=as_json)
@@ -55,9 +55,10 @@ def cluster(
         return _run(load_scenario(scenario, changes | {"duration_s": duration_s}), there, out, console)
 
     questions = shuffled(several(scenarios, scenario_names(), what="scenario"), several_policies(policies), runs, order)
-    run_all(questions, into, lambda question: run_live(question, out, run_one), console.rule, name="cluster")
+    kept = ("cluster", results.ClusterRow)
+    run_all(questions, into, lambda one: run_live(one, out, run_one, row_of=cluster_row), console.rule, answers=kept)
     if as_json:
-        print_json({"runs": [row.flat() for row in results.load("cluster", results.LiveRow, into)]})
+        print_json({"runs": [row.flat() for row in results.load(*kept, into)]})
 
 
 def _run(scenario: "Scenario", there: "Cluster", out: Path, console: Console) -> Path:

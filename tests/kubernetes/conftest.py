@@ -3,7 +3,7 @@
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,9 @@ from own_service import Reader
 from pod_nursery import Pods
 from pods import ROOT, Deployed, kubectl
 
-IMAGES = (os.environ.get("TAILPACK_IMAGE", "tailpack:0.1.0"), "apache/kafka:4.3.1")
+KAFKA = "apache/kafka:4.3.1"
+REGISTRY = "localhost"
+"""Prefix of the images that are brought: there is no registry."""
 HOW = "no Kubernetes: set KUBECONFIG to a cluster that has the images and KEDA, or have ../shared/tools/cluster"
 
 
@@ -26,7 +28,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def kubernetes() -> str:
     """An image name; KUBECONFIG and PATH lead to a cluster that answers and has that image."""
     if os.environ.get("KUBECONFIG") and shutil.which("kubectl") and _answers():
-        return IMAGES[0]
+        return os.environ.get("TAILPACK_IMAGE", "tailpack:0.1.0")
     tools = _tools()
     if tools is None:
         pytest.skip(HOW)
@@ -37,22 +39,17 @@ def kubernetes() -> str:
         for line in up.stdout.splitlines():
             for name, _, value in (one.partition("=") for one in line.removeprefix("export ").split()):
                 os.environ[name] = os.path.expandvars(value)
-    if "TAILPACK_IMAGE" not in os.environ:  # layers are kept: a second time takes seconds
-        _built("tailpack", IMAGES[0])
-    _said([str(tools / "cluster"), "load", *IMAGES])
+    _said([str(tools / "cluster"), "load", KAFKA])
     _said([str(tools / "cluster"), "keda"])
-    return IMAGES[0]
+    return _there(tools, "tailpack")
 
 
 @pytest.fixture(scope="session")
 def report_image(kubernetes: str) -> str:
     """Name of the report's image, which the cluster has."""
-    image = os.environ.get("TAILPACK_REPORT_IMAGE", "tailpack-report:0.1.0")
     if tools := _tools():
-        if "TAILPACK_REPORT_IMAGE" not in os.environ:
-            _built("report", image)
-        _said([str(tools / "cluster"), "load", image])
-    return image
+        return _there(tools, "report")
+    return os.environ.get("TAILPACK_REPORT_IMAGE", "tailpack-report:0.1.0")
 
 
 @pytest.fixture(scope="session")
@@ -96,9 +93,18 @@ def _tools() -> Path | None:
     return next((each / "shared/tools" for each in ROOT.parents if (each / "shared/tools/cluster").exists()), None)
 
 
-def _built(target: str, image: str) -> None:
-    dockerfile = str(ROOT / "infra/docker/Dockerfile")
-    _said(["docker", "build", "-q", "--target", target, "-f", dockerfile, "-t", image, str(ROOT)])
+def _there(tools: Path, target: str) -> str:
+    """Bring an image to the tool's cluster, as infra/gke.sh does to Google's; return its name."""
+    variable, image = {
+        "tailpack": ("TAILPACK_IMAGE", f"{REGISTRY}/tailpack:0.1.0"),
+        "report": ("TAILPACK_REPORT_IMAGE", f"{REGISTRY}/tailpack-report:0.1.0"),
+    }[target]
+    if variable in os.environ:
+        _said([str(tools / "cluster"), "load", os.environ[variable]])
+        return os.environ[variable]
+    told = {"CONTEXT": "none", "REGISTRY": REGISTRY, "PUSH": f"{tools / 'cluster'} load"}
+    _said([str(ROOT / "infra/gke.sh"), "images", target], told)  # layers are kept: a second time takes seconds
+    return image
 
 
 def _answers() -> bool:
@@ -106,7 +112,8 @@ def _answers() -> bool:
     return subprocess.run(asked, capture_output=True, check=False).returncode == 0
 
 
-def _said(command: list[str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
+def _said(command: list[str], told: Mapping[str, str] | None = None) -> str:
+    environ = os.environ | (told or {})
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False, timeout=900)
     assert done.returncode == 0, f"{' '.join(command)}: {done.stderr[-2000:]}"
     return done.stdout

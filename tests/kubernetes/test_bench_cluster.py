@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,28 +10,46 @@ import pytest
 import yaml
 
 import bench.stuck
-from bench.cluster import MANIFESTS, Cluster, ClusterError, Namespace, namespace, run_there, startup_there
-from bench.scenario import load_scenario
+from bench.cluster import MANIFESTS, Cluster, ClusterError, namespace, startup_there
+from bench.results import ClusterRow, load
 from report.result import Result
 
 
-def test_a_run_of_pods_has_the_files_of_any_run_and_leaves_nothing(
-    kubernetes: str, report_image: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made: list[str] = []
-    apply = Namespace.apply
-    monkeypatch.setattr(Namespace, "apply", lambda self, **what: (made.append(self.name), apply(self, **what)))
-    scenario = load_scenario("w1", {"policy": "tail-aware", "seed": 7, "duration_s": 20})
-    there, said = Cluster(images={"tailpack": kubernetes, "tailpack-report": report_image}), list[str]()
-    run_there(scenario, there, tmp_path, said.append)
-    result = Result.load(tmp_path)
-    assert (result.policy, result.seed, result.duration_s) == ("tail-aware", 7, 20)
+def test_the_way_to_gke_but_for_its_nodes(kubernetes: str, report_image: str, tmp_path: Path) -> None:
+    """By the script of docs/gke.md, whose step `images` has brought ours: a run of pods has the files of any run."""
+    registry, named, _ = kubernetes.rpartition("/tailpack:")
+    if not (named and report_image.startswith(registry)):
+        pytest.skip("the script names images by their registry: set TAILPACK_IMAGE to REGISTRY/tailpack:0.1.0")
+    context = Cluster().kubectl("config", "current-context").decode().strip()
+    there = {"CONTEXT": context, "REGISTRY": registry, "OVERLAY": "infra/k8s/overlays/kind"}
+    assert "brings its own Kafka" in script(there, "kafka")
+    told = ("--scenarios", "w1", "--policies", "tail-aware", "--duration-s", "20", "--out", str(tmp_path / "out"))
+    assert "Promise" in script(there, "run", *told, "--into", str(tmp_path))
+    (folder,) = (tmp_path / "out").iterdir()
+    result = Result.load(folder)
+    assert (result.policy, result.seed, result.duration_s) == ("tail-aware", 1, 20)
     assert result.whole
+    assert (folder / "report.html").exists()
+    (row,) = load("cluster", ClusterRow, tmp_path)
     assert result.starts is not None
-    assert (tmp_path / "report.html").exists()
-    assert any(line.startswith("load") for line in said)
-    left = there.kubectl("get", "namespace", *made, "--ignore-not-found")
+    assert (row.result.events, row.result.start_max_s) == (result.events, result.starts.max_s)
+    assert result.clocks, "each node's clock was compared with the broker's"
+    assert all(abs(one.offset_s) <= one.error_s < 0.1 for one in result.clocks), "one node, one clock"
+    left = Cluster().kubectl("get", "namespace", result.run, "--ignore-not-found")
     assert not left or b"Terminating" in left
+
+
+def script(there: dict[str, str], *words: str) -> str:
+    done = subprocess.run(
+        [MANIFESTS.parent / "gke.sh", *words],
+        env=os.environ | there,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_a_start_is_measured_in_the_place_of_the_autoscaler(kubernetes: str) -> None:

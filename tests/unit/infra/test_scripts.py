@@ -31,7 +31,7 @@ def dry(*words: str, **environ: str) -> "subprocess.CompletedProcess[str]":
         ("create", "gcloud container clusters create tailpack --project mine --zone us-central1-a --num-nodes 5"),
         ("images", "docker push us-central1-docker.pkg.dev/mine/tailpack/tailpack-report:0.1.0"),
         ("kafka", "kubectl --context gke_mine_us-central1-a_tailpack apply -f infra/k8s/overlays/gke/strimzi.yaml"),
-        ("run", ".venv/bin/tailpack bench cluster --context gke_mine_us-central1-a_tailpack"),
+        ("run", ".venv/bin/python -m tailpack bench cluster --context gke_mine_us-central1-a_tailpack"),
         ("delete", "gcloud container clusters delete tailpack --project mine"),
     ],
 )
@@ -45,9 +45,29 @@ def test_arguments_of_a_run_are_passed_on() -> None:
     assert "--scenarios w1 --runs 3" in dry("run", "--scenarios", "w1", "--runs", "3", PROJECT="mine").stdout
 
 
+def test_a_cluster_that_is_there_takes_the_place_of_a_project() -> None:
+    there = {
+        "CONTEXT": "here",
+        "REGISTRY": "mine.example/x",
+        "PUSH": "load --all",
+        "OVERLAY": "infra/k8s/overlays/kind",
+    }
+    images = dry("images", **there).stdout.splitlines()
+    assert images[1] == "load --all mine.example/x/tailpack:0.1.0 "
+    assert not any("gcloud" in line for line in images)
+    assert "brings its own Kafka" in dry("kafka", **there).stdout
+    run = dry("run", **there).stdout
+    assert "--context here --overlay infra/k8s/overlays/kind --image mine.example/x/tailpack:0.1.0" in run
+
+
 @pytest.mark.parametrize(
     ("words", "environ", "said"),
-    [((), {}, "name a step"), (("create",), {}, "set PROJECT"), (("creat",), {"PROJECT": "mine"}, "is none of create")],
+    [
+        ((), {}, "name a step"),
+        (("create",), {}, "set PROJECT"),
+        (("creat",), {"PROJECT": "mine"}, "is none of create"),
+        (("delete",), {"CONTEXT": "here", "REGISTRY": "mine"}, "here is not a cluster of this script"),
+    ],
 )
 def test_a_mistake_is_one_line(words: tuple[str, ...], environ: dict[str, str], said: str) -> None:
     done = dry(*words, **environ)

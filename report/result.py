@@ -288,14 +288,9 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     integrity: Integrity | None = None
     rebalances: Rebalances | None = None
     starts: Starts | None = None
-<<<<<<< HEAD
-    """None: no replica was seen to become ready."""
-    """Null where nothing is known of plans, or partitions have no owner (share groups)."""
-=======
     """Null where no replica was seen to become ready."""
     clocks: tuple[HostClock, ...] = ()
     """Of the hosts of the run; none: it had one, or they were not compared."""
->>>>>>> 227910b (The way to GKE but for its nodes, in a test: table, clocks, any cluster)
     otherwise: tuple[Otherwise, ...] | None = None
     """Null where this run's events were not replayed."""
     provenance: Provenance

@@ -287,6 +287,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     cost: Cost | None = None
     integrity: Integrity | None = None
     rebalances: Rebalances | None = None
+    """Null where nothing is known of plans, or partitions have no owner (share groups)."""
     starts: Starts | None = None
     """Null where no replica was seen to become ready."""
     clocks: tuple[HostClock, ...] = ()

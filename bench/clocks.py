@@ -97,7 +97,8 @@ def of_hosts(looks: Iterable[Look]) -> tuple[HostClock, ...]:
 
 def _create(connection: Connection, topic: str) -> None:
     stamped = NewTopic(topic, 1, -1, config={"message.timestamp.type": "LogAppendTime"})
-    (made,) = AdminClient(connection.librdkafka() | {"log_level": "0"}).create_topics([stamped]).values()
+    admin = AdminClient(connection.librdkafka() | {"log_level": "0"})
+    (made,) = admin.create_topics([stamped]).values()
     try:
         made.result(DEADLINE_S)
     except KafkaException as refused:

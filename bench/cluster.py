@@ -25,7 +25,6 @@ from bench.startup import Startup
 from bench.stuck import Hope, bad_ends, containers, waits
 from contracts.clock import steady_s
 from loadgen.spec import Topology
-from report.page import page
 from report.result import Result
 from report.run_info import HostClock, RunInfo
 
@@ -212,6 +211,8 @@ def run_there(scenario: Scenario, cluster: Cluster, folder: Path, announce: Call
 
 def _tell_clocks(folder: Path, clocks: tuple[HostClock, ...]) -> None:
     """Put the clocks of the hosts into the run's files."""
+    from report.page import page  # noqa: PLC0415  templates only where a page is made
+
     msgspec.structs.replace(RunInfo.load(folder), clocks=clocks).save(folder)
     result = msgspec.structs.replace(Result.load(folder), clocks=clocks)
     result.save(folder)

@@ -27,6 +27,7 @@ READ_BY = {
     "topics": Connection,
     "tailpack-keda": KedaSettings,
 }
+KINDS = ("Deployment", "Job", "DaemonSet")
 ASK_API = {"autoscaler", "report"}
 LONGEST_STOP_S = {"order": 13, "shipment": 10, "notification": 10, "payment": 12, "autoscaler": 5}
 
@@ -73,11 +74,7 @@ def all_of() -> list[dict[str, Any]]:
     return jobs + closed + [patched(one) for name in listed for one in documents(BASE / name)]
 
 
-WORKLOADS = {
-    one["metadata"]["name"]: one["spec"]["template"]["spec"]
-    for one in all_of()
-    if one["kind"] in ("Deployment", "Job", "DaemonSet")
-}
+WORKLOADS = {one["metadata"]["name"]: one["spec"]["template"]["spec"] for one in all_of() if one["kind"] in KINDS}
 
 
 @pytest.mark.parametrize("document", all_of(), ids=lambda one: f"{one['kind']}-{one['metadata']['name']}")
@@ -124,7 +121,7 @@ def test_what_a_component_adds_is_valid_and_its_files_are_where_they_are_looked_
     kustomization = documents(BASE.parent / "components" / component / "kustomization.yaml")[0]
     told = [one.split("=") for each in kustomization.get("configMapGenerator", []) for one in each["literals"]]
     touched = set()
-    for document in (one for one in all_of() if one["kind"] in ("Deployment", "Job")):
+    for document in (one for one in all_of() if one["kind"] in KINDS):
         name, kind = document["metadata"]["name"], document["kind"]
         for patch in kustomization["patches"]:
             target = patch["target"]

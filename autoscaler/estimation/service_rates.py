@@ -112,12 +112,13 @@ class ServiceRates:
     """Learns μ of each replica and of the typical one.
 
     prior: events/s believed before anything is seen. speed_of: how many times as fast a replica is said to be as the
-    typical one; what is learned of it is by how much that is wrong. O(1) to observe; O(replicas) once for the first
-    estimate after that, then O(1).
+    typical one; what is learned of it is by how much that is wrong. alike: no replica is told apart. O(1) to observe;
+    O(replicas) once for the first estimate after that, then O(1).
     """
 
-    def __init__(self, prior: float, speed_of: Callable[[str], float] = lambda _: 1.0) -> None:
+    def __init__(self, prior: float, speed_of: Callable[[str], float] = lambda _: 1.0, *, alike: bool = False) -> None:
         self._speed_of = speed_of
+        self._alike = alike
         self._prior_log_s = -math.log(prior)
         self._work: dict[str, _Work] = {}
         self._variation = EXPECTED_VARIATION * EXPECTED_BATCHES
@@ -163,6 +164,8 @@ class ServiceRates:
 
         Known: the whole interval of its estimate lies outside those that are alike.
         """
+        if self._alike:
+            return None
         one, speed = self.estimate(replica), self._speed_of(replica)
         said = self.service_rate * speed
         differs = one.high < said * (1 - ALIKE) or one.low > said * (1 + ALIKE)

@@ -193,7 +193,9 @@ class LiveAutoscaler:
                 grace_s=settings.absence_grace_s,
             ),
             scaler=self._scaler,
-            service_rates=ServiceRates(settings.first_service_rate, settings.relative_speed_of),
+            service_rates=ServiceRates(
+                settings.first_service_rate, settings.relative_speed_of, alike=settings.rates_alike
+            ),
             rebalances=self._rebalances,
             places_itself=bool(settings.runtime),
             stops_all=not settings.runtime and settings.delivery is Delivery.EAGER,

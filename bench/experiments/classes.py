@@ -23,7 +23,7 @@ WORLDS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "w1": ("w1", RANDOM),
     "w1, random split": ("w1", RANDOM | {"simulation.split": "random"}),
     "w1-skew9": ("w1-skew9", RANDOM),
-    "taxi, its first day": ("taxi", RANDOM | {"duration_s": 2160}),
+    "taxi": ("taxi", RANDOM),
 }
 CHOICE: Final = "small 1 1, large 2.5 2.5"
 FLEETS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
@@ -33,7 +33,10 @@ FLEETS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "large alone, 12 % cheaper": ("tail-aware", {"payment.classes": "large 2.5 2.2"}),
     "a choice, large 12 % cheaper": ("tail-aware", {"payment.classes": "small 1 1, large 2.5 2.2"}),
     "every other one large, each μ known": ("tail-aware", {"simulation.speeds": (1.0, 2.5)}),
-    "every other one large, taken for alike": ("algorithm-2", {"simulation.speeds": (1.0, 2.5)}),
+    "every other one large, taken for alike": (
+        "tail-aware",
+        {"simulation.speeds": (1.0, 2.5), "payment.rates_alike": True},
+    ),
 }
 """In words → policy and settings. In the last two nobody chooses: machines are as they come."""
 BESIDE: Final = {"a choice": "large alone", "a choice, large 12 % cheaper": "large alone, 12 % cheaper"}

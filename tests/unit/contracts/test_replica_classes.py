@@ -34,6 +34,11 @@ def test_what_is_no_class_is_refused_with_an_example(text: str, why: str) -> Non
         Work(classes=text)
 
 
+def test_classes_are_not_taken_for_alike() -> None:
+    with pytest.raises(ValueError, match="rates_alike = True: contradicts classes, which differ"):
+        Work(classes=TEXT, rates_alike=True)
+
+
 def test_a_name_says_the_class_and_one_that_says_nothing_has_the_first() -> None:
     classes = read_classes(TEXT)
     for one in classes:

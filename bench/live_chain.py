@@ -65,6 +65,7 @@ class LiveChain:
         self._shipped = _Topic(connection, qualified(within, Topic.SHIPMENTS_SCHEDULED), PIPELINE_PARTITIONS)
         self._journals = {name: _Topic(connection, qualified(spaces[name], Topic.JOURNAL), 1) for name in MODULES}
         self._environ = {name: value for name, value in os.environ.items() if not name.startswith("TAILPACK_")}
+        self._environ["TAILPACK_START_FILE"] = str(folder / "start_at")
 
     def run(self, announce: Callable[[str], None]) -> tuple[ChainResult, GeneratorResult]:
         """Start everything, send the load, wait for its last event, and measure. Raises ChainError."""
@@ -73,7 +74,7 @@ class LiveChain:
             self._wait("first replicas", self._ready, READY_S)
             self._wait("the load generator", (self._folder / READY_FILE).exists, READY_S)
             began_us = now_us() + round(AHEAD_S * 1e6)
-            (self._folder / "start_at").write_text(str(began_us))
+            Path(self._environ["TAILPACK_START_FILE"]).write_text(str(began_us))
             announce("running")
             self._wait("the load", lambda: generator.poll() is not None, self._scenario.duration_s + DRAIN_S)
             if not (self._folder / RESULT_FILE).exists():
@@ -109,7 +110,7 @@ class LiveChain:
         settings = DriverSettings(
             load_file=str(self._folder / "load.json"),
             out_dir=str(self._folder),
-            start_file=str(self._folder / "start_at"),
+            start_file=self._environ["TAILPACK_START_FILE"],
         )
         environ = self._environ | as_environment(self._connection) | as_environment(settings)
         process = start(python_module("loadgen.drivers"), environ, self._folder / "generator.log")
@@ -135,6 +136,7 @@ class LiveChain:
             "replica_prefix": name,
             "state_dir": str(self._folder / name),
             **msgspec.to_builtins(Work(**picked(own.payment, Work))),
+            **msgspec.to_builtins(own.speeds()),
             "latency_target_s": scenario.target.latency_target_s * scenario.shares()[number],
             "percentile": 1 - (1 - scenario.target.percentile) / len(MODULES),
         }

@@ -13,9 +13,10 @@ from autoscaler.policies.settings import Guards, Scaling
 from bench.sections import OPTIONS, SECTIONS, STAGES, WORLDS_ONLY, Chain, Heading, Load, Payment, Simulation, Stage
 from contracts.delivery import RUNTIMES, Delivery
 from contracts.events import Grouping, splits_keys
+from contracts.membership import Speeds
 from contracts.settings import Rule, Settings, Values, contradictions, picked, told, unknown
 from contracts.target import Target
-from contracts.validation import InvalidSettingsError, parse, well_formed
+from contracts.validation import InvalidSettingsError, parse, spelt_out, well_formed
 from loadgen.event_trace import EventTrace
 from loadgen.schedule import EACH_SECOND, Bursts, Spacing, Split
 from loadgen.spec import RULES, LoadSpec, wrong_with
@@ -126,10 +127,14 @@ class Scenario(Heading):
             raise InvalidSettingsError([f"{self.name}: {key}: {problem}" for key, problem in problems])
         return live
 
+    def speeds(self) -> Speeds:
+        """Return how replicas differ."""
+        return Speeds(**picked(self.simulation, Speeds))
+
     def autoscaler_settings(self) -> dict[str, str]:
         """Return what the autoscaler and its replicas are told of it, as settings without TAILPACK_ in front."""
-        sections = (self.payment, self.target, self.autoscaler, self.guards)
-        merged = {key: str(value) for section in sections for key, value in msgspec.to_builtins(section).items()}
+        sections = (self.payment, self.target, self.autoscaler, self.guards, self.speeds())
+        merged = {key: spelt_out(value) for section in sections for key, value in msgspec.to_builtins(section).items()}
         return {key.upper(): value for key, value in merged.items()} | {
             "PAYMENT_PARTITIONS": str(self.payment.partitions),
             "POLICY_OPTIONS": msgspec.json.encode(self.policy).decode() if self.policy else "",

@@ -83,7 +83,8 @@ class Payment(Membership, Work):
 
 @dataclass(frozen=True, kw_only=True)
 class Simulation(ServiceShape, Observing, ShareGroups):
-    """What only a simulated run can choose, or must be told. Where it repeats another section's key, it wins there."""
+    """What only a simulated run can choose, or must be told; live replicas differ as speeds and slow_… say, too. Where
+    it repeats another section's key, it wins there."""
 
     split: Split | None = setting(None)
     """None: as in [load]."""
@@ -104,7 +105,7 @@ class Simulation(ServiceShape, Observing, ShareGroups):
 
 
 WORLDS_ONLY: Final = (
-    *("distribution", "speeds", "slow_factor", "shared_limits", "whole_batches", "failures_s"),
+    *("distribution", "shared_limits", "whole_batches", "failures_s"),
     *("observation_delay_s", "observation_loss", "service_rate_error"),
 )
 """Of [simulation], what live processes cannot be told. The rest says how long live ones take for what they do."""

@@ -73,6 +73,49 @@ class Work(Settings):
         return self.replica_classes[0].speed / self.service_time_s
 
 
+@dataclass(frozen=True, kw_only=True)
+class Speeds(Settings):
+    """How machines differ that are as they come, by the number of a replica: from 0 in the order of their requests."""
+
+    speeds: tuple[float, ...] = setting((1.0,), above=0)
+    """Of replicas number 0, 1, …, and again from the first: two of them make every other replica a slow one. Number n
+    is the n-th start of a replica, from 0; live, of those that the autoscaler which runs has started."""
+    slow_from_s: float = setting(0.0, "s", least=0)
+    """From here …"""
+    slow_until_s: float = setting(0.0, "s", least=0)
+    """… until here an event that is begun takes slow_factor times as long."""
+    slow_factor: float = setting(1.0, above=0)
+    """How many times as long serving takes in [slow_from_s, slow_until_s)."""
+    slow_replicas: tuple[int, ...] = setting((), least=0)
+    """Numbers of those that become slow then; none named: all do. What replicas say of their work tells policies."""
+
+    @classmethod
+    def rules(cls) -> tuple[tuple[str, Rule], ...]:
+        """Return the base's rules and: there is some speed, the slow time ends after it has begun."""
+        return (*super().rules(), ("speeds", _some_speed), ("slow_until_s", _slow_in_order))
+
+    def speed_of(self, number: int) -> float:
+        """Return how many times as fast a replica is while it is not slow."""
+        return float(self.speeds[number % len(self.speeds)])
+
+    def slow_factor_of(self, number: int) -> float:
+        """Return how many times as long it takes while it is slow."""
+        return float(self.slow_factor) if number in self.slow_replicas or not self.slow_replicas else 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class LiveSpeeds(Speeds):
+    """What live replicas are told beside them."""
+
+    start_file: str = setting("")
+    """File in which the load writes when its second 0 was, epoch µs: slow_from_s counts from there."""
+
+    @classmethod
+    def rules(cls) -> tuple[tuple[str, Rule], ...]:
+        """Return the base's rules and: who becomes slow knows when."""
+        return (*super().rules(), ("slow_factor", _slow_from_when))
+
+
 def takes_some_time(values: Values) -> str | None:
     """Refuse what nothing serves: the rule of whoever divides by a service time."""
     return (
@@ -96,6 +139,20 @@ def _wrong_classes(values: Values) -> str | None:
 
 def _classes_differ(values: Values) -> str | None:
     return "contradicts classes, which differ" if values["rates_alike"] and values["classes"] else None
+
+
+def _some_speed(values: Values) -> str | None:
+    return None if values["speeds"] else "must hold at least one"
+
+
+def _slow_in_order(values: Values) -> str | None:
+    begin_s = values["slow_from_s"]
+    return None if begin_s <= values["slow_until_s"] else f"is before slow_from_s = {begin_s:g}"
+
+
+def _slow_from_when(values: Values) -> str | None:
+    knows = values["slow_factor"] == 1 or values["start_file"]
+    return None if knows else "is from a second of the load; needs start_file, in which the load says when it began"
 
 
 def _heartbeats_in_session(values: Values) -> str | None:

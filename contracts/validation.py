@@ -5,7 +5,7 @@ And what decoding may raise where somebody else wrote the bytes.
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields
-from typing import Any, Final, TypeVar, get_args
+from typing import Any, Final, TypeVar, get_args, get_origin
 
 import msgspec
 
@@ -38,7 +38,7 @@ def parse(
     """Build an `into` from `values`.
 
     where: prefix for each problem, such as "load.".
-    strict: False also accepts text for numbers and booleans, as environment variables need.
+    strict: False also accepts text for numbers, booleans and lists (a,b), as environment variables need.
     Raises InvalidSettingsError with one problem per unknown, missing, malformed or contradicting name.
     """
     good, problems = well_formed(values, into, strict=strict, spelt=spelt)
@@ -64,8 +64,11 @@ def well_formed(
             else:
                 good[one.name] = one.default if one.default_factory is MISSING else one.default_factory()
             continue
+        said_value = values[key]
+        if not strict and isinstance(said_value, str) and get_origin(types[one.name]) is tuple:
+            said_value = [part.strip() for part in said_value.split(",")]
         try:
-            value = msgspec.convert(values[key], types[one.name], strict=strict)
+            value = msgspec.convert(said_value, types[one.name], strict=strict)
             said = declaration(one).problem(value)
         except msgspec.ValidationError as wrong:
             known = choices(types[one.name])
@@ -90,7 +93,12 @@ def from_environment(environ: Mapping[str, str], into: type[T]) -> T:
 
 def as_environment(settings: Settings) -> dict[str, str]:
     """Return the variables from which a process reads these settings."""
-    return {variable(one): str(getattr(settings, one.name)) for one in fields(settings)}
+    return {variable(one): spelt_out(getattr(settings, one.name)) for one in fields(settings)}
+
+
+def spelt_out(value: object) -> str:
+    """Return a value as the environment has it: several, separated by commas."""
+    return ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
 
 
 def variable(one: "Field[Any]") -> str:

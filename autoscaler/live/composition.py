@@ -96,6 +96,7 @@ def launcher_from(
             network=settings.docker_network,
             memory=settings.docker_memory,
             volume=settings.docker_volume,
+            cpus_of=lambda replica: settings.docker_cpus * settings.relative_speed_of(replica),
         )
         return DockerLauncher(spec)
     return ProcessLauncher(Path(settings.state_dir), command, environ)
@@ -287,4 +288,5 @@ class LiveAutoscaler:
             "in_force": self._group.in_force,
             "wanted": wanted,
             "rebalance_time": self._group.rebalance_figures(),
+            "service_rates": self._group.learned_rates,
         }

@@ -51,6 +51,8 @@ class LiveGroup:
         self._publisher = publisher
         self._scaler = scaler
         self._service_rates = service_rates
+        self.learned_rates: dict[str, float] = {}
+        """Replica → μ as learned, events/s; of one that has served nothing, as of the others."""
         self._rebalances = rebalances
         self._places_itself = places_itself
         self._stops_all = stops_all
@@ -265,6 +267,7 @@ class LiveGroup:
                 self._service_rates.observe(
                     WorkCounters(report.replica, report.incarnation, report.processed, report.busy_us)
                 )
+        self.learned_rates = {name: round(self._service_rates.estimate(name).value, 1) for name in replicas}
 
     def _late_since(self, name: str) -> int | None:
         """Return how many events the replica has finished too late since it was last asked; None: it does not say.

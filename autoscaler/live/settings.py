@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from autoscaler.policies.settings import REPLICA_PREFIX, Guards, Scaling
 from contracts.delivery import RUNTIMES
-from contracts.membership import Membership, Work, obeys_plans, takes_some_time
+from contracts.membership import LiveSpeeds, Membership, Work, obeys_plans, takes_some_time
 from contracts.settings import Rule, Settings, Values, setting
 from contracts.target import Target
 from contracts.topics import ScaledGroup
@@ -33,6 +33,8 @@ class DockerSettings(Settings):
     """Limit of each, such as 144m; empty: none."""
     docker_volume: str = setting("")
     """NAME:/PATH of a volume that each can read: client properties, certificates; empty: none."""
+    docker_cpus: float = setting(0.0, "cores", least=0)
+    """Processor time of a replica of the first class; others may use as many times that as they are as fast. 0: any."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +58,7 @@ def kubeconfig() -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class AutoscalerSettings(
-    Scaling, Target, Guards, Membership, Work, Pages, ScaledGroup, DockerSettings, KubernetesSettings
+    Scaling, Target, Guards, Membership, Work, LiveSpeeds, Pages, ScaledGroup, DockerSettings, KubernetesSettings
 ):
     """Environment: TAILPACK_POLICY, TAILPACK_HTTP_PORT, … and the sections that a scenario has.
 
@@ -102,19 +104,33 @@ class AutoscalerSettings(
             ("initial_replicas", _enough_partitions),
             ("service_time_s", takes_some_time),
             ("delivery", obeys_plans),
-            ("classes", _told_apart),
+            ("classes", lambda values: _told_apart(values, bool(values["classes"]))),
+            ("speeds", lambda values: _told_apart(values, len({*values["speeds"]}) > 1)),
+            ("slow_factor", _told_when),
+            ("docker_cpus", _a_container),
         )
         return (*super().rules(), *own)
 
 
-def _told_apart(values: Values) -> str | None:
-    """Refuse classes where nothing could tell a replica its own."""
-    alike = values["launcher"] in ("kubernetes", "keda")
-    return (
-        "pods of one Deployment are alike; launcher must be processes or docker"
-        if alike and values["classes"]
-        else None
-    )
+def _told_apart(values: Values, differ: bool) -> str | None:
+    """Refuse replicas that differ where nothing could tell one its own."""
+    pods = values["launcher"] in ("kubernetes", "keda")
+    return "pods of one Deployment are alike; launcher must be processes or docker" if pods and differ else None
+
+
+def _told_when(values: Values) -> str | None:
+    """Refuse a slow time where replicas cannot see when the load began."""
+    sees = values["slow_factor"] == 1 or values["launcher"] == "processes"
+    return None if sees else "is from a second of the load, which only processes of this machine see begin"
+
+
+def _a_container(values: Values) -> str | None:
+    """Refuse a limit that nobody would enforce."""
+    launcher = values["launcher"]
+    if not values["docker_cpus"] or launcher == "docker":
+        return None
+    processes = "processes of this machine have no limit"
+    return f"limits containers: {processes if launcher == 'processes' else 'set resources.limits of the pods'}"
 
 
 def _enough_partitions(values: Values) -> str | None:

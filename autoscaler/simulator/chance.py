@@ -54,13 +54,11 @@ class ServiceTimes:
 
     def speed(self, replica: int) -> float:
         """Return the speed that the settings give to a replica's number."""
-        speeds = self._settings.speeds
-        return float(speeds[replica % len(speeds)])
+        return self._settings.speed_of(replica)
 
     def slow_factor(self, replica: int) -> float:
         """Return how many times as long the replica of that number takes while it is slow."""
-        concerned = self._settings.slow_replicas
-        return float(self._settings.slow_factor) if replica in concerned or not concerned else 1.0
+        return self._settings.slow_factor_of(replica)
 
     def demands_us(self, first: int, count: int) -> NDArray[np.float64]:
         """Return the demands of events first … first + count − 1, µs, not rounded."""

@@ -185,4 +185,4 @@ class LearnedRates:
 
     def _at_speed(self, number: int) -> float:
         """Return what a replica serves in a second while it is not slow."""
-        return self._at_speed_1 * self._faster.get(number, 1.0) * self._speeds[number % len(self._speeds)]
+        return self._at_speed_1 * self._faster.get(number, 1.0) * self._service.speed_of(number)

@@ -7,8 +7,8 @@ from enum import StrEnum
 from autoscaler.model import Action
 from autoscaler.policies.settings import REPLICA_PREFIX
 from contracts.delivery import Delivery
-from contracts.membership import Work
-from contracts.settings import Rule, Settings, Values, setting
+from contracts.membership import Speeds, Work
+from contracts.settings import Settings, setting
 
 
 class Assignor(StrEnum):
@@ -30,7 +30,7 @@ class Distribution(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ServiceShape(Settings):
+class ServiceShape(Speeds):
     """How serving differs from the same time for each event."""
 
     distribution: Distribution = setting(Distribution.DETERMINISTIC)
@@ -41,28 +41,12 @@ class ServiceShape(Settings):
     """Standard deviation of the logarithm."""
     pareto_shape: float = setting(2.5, above=2)
     """Tail index; above 2, so that the variance exists."""
-    speeds: tuple[float, ...] = setting((1.0,), above=0)
-    """Of replicas number 0, 1, …, and again from the first: two of them make every other replica a slow one."""
-    slow_from_s: float = setting(0.0, "s", least=0)
-    """From here …"""
-    slow_until_s: float = setting(0.0, "s", least=0)
-    """… until here an event that is begun takes slow_factor times as long."""
-    slow_factor: float = setting(1.0, above=0)
-    """How many times as long serving takes in [slow_from_s, slow_until_s)."""
-    slow_replicas: tuple[int, ...] = setting((), least=0)
-    """Numbers of those that become slow then, from 0 in the order of their requests; none named: all do. What replicas
-    say of their work tells policies."""
     shared_limits: tuple[float, ...] = setting((), "events/s", above=0)
     """All replicas together begin no more, for a resource behind them allows no more; one limit after the other, each
     for shared_limit_s, the last one to the end. None named: no limit. Policies know what replicas say: that events take
     longer."""
     shared_limit_s: float = setting(300.0, "s", above=0)
     """How long each of them holds."""
-
-    @classmethod
-    def rules(cls) -> tuple[tuple[str, Rule], ...]:
-        """Return the base's rules and: some speed, and an end of the slow time after its beginning."""
-        return (*super().rules(), ("speeds", _some_speed), ("slow_until_s", _slow_in_order))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,12 +203,3 @@ class Change:
 def _told(planned_s: float | None, true_s: float) -> float:
     """Return what policies are told of what is `true_s` in truth."""
     return true_s if planned_s is None else planned_s
-
-
-def _some_speed(values: Values) -> str | None:
-    return None if values["speeds"] else "must hold at least one"
-
-
-def _slow_in_order(values: Values) -> str | None:
-    begin_s = values["slow_from_s"]
-    return None if begin_s <= values["slow_until_s"] else f"is before slow_from_s = {begin_s:g}"

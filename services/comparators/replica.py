@@ -18,7 +18,7 @@ from services.consumer import Event
 from services.consumer.dead_letters import letter
 from services.consumer.server import service_times
 from services.payment.app import settle
-from services.payment.pace import Pace
+from services.payment.pace import Pace, ServiceTimes
 from services.payment.settings import ReplicaSettings
 
 NO_PLAN: Final = 0
@@ -49,6 +49,7 @@ class Replica:
 
     def __init__(self, settings: ReplicaSettings) -> None:
         self._settings = settings
+        self._times = ServiceTimes(settings)
         self._pace = Pace()
         self._begun_s = 0.0
         self.member_id = ""
@@ -66,7 +67,7 @@ class Replica:
     def begin(self, key: bytes | None, *, idle: bool) -> float:
         """Start one event; return when its service ends. idle: nothing was waiting when the last event ended."""
         self._begun_s = time.monotonic()
-        return self._pace.begin(self._begun_s, self._settings.time_of(key), idle=idle)
+        return self._pace.begin(self._begun_s, self._times.of(key, now_us()), idle=idle)
 
     def finish(self, event: Event) -> tuple[Topic, bytes | None, bytes]:
         """End the event's service now; return topic (without the namespace), key and value of what to write."""

@@ -18,7 +18,7 @@ from services.consumer import Event, PlanConsumer, Refused
 from services.consumer.environment import topics_of
 from services.consumer.metrics import Latencies
 from services.payment.domain import authorise, payment_id
-from services.payment.pace import Server
+from services.payment.pace import Server, ServiceTimes
 from services.payment.settings import ReplicaSettings, options_of
 
 MAX_REQUEST_BYTES: Final = 4 * MAX_ORDER_BYTES
@@ -33,7 +33,7 @@ class PaymentService:
     def __init__(self, settings: ReplicaSettings, connection: Connection) -> None:
         self._settings = settings
         self._settled = qualified(connection.namespace, Topic.PAYMENTS_SETTLED)
-        self._server = Server()
+        self._server = Server(ServiceTimes(settings))
         options = options_of(settings)
         self._latencies = Latencies(options)
         self.consumer = PlanConsumer(
@@ -57,7 +57,7 @@ class PaymentService:
 
     async def handle(self, event: Event) -> "asyncio.Future[None]":
         """Serve one event; done once the broker has its output."""
-        done_us = await self._server.serve(event.received_us, self._settings.time_of(event.key))
+        done_us = await self._server.serve(event.received_us, event.key)
         settled = settled_payment(requested_payment(event.value), event, self._settings.replica, done_us)
         self._latencies.observe((done_us - settled.timeline.intended_us) / 1e6)
         return await self.consumer.send(self._settled, settled.order_id.encode(), encode(settled))

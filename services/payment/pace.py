@@ -1,9 +1,14 @@
-"""One server whose service times are kept on a running deadline."""
+"""One server: what an event takes it, and service times that are kept on a running deadline."""
 
 import asyncio
+from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 from contracts.clock import now_us
+from services.payment.settings import ReplicaSettings
+
+SLOW_PREFIX: Final = b"slow-"
 
 CATCH_UP_S: Final = 0.1
 """How far a busy server may lag behind its deadlines and still make it up. A timer's rounding (1 ms) and a busy loop
@@ -32,10 +37,38 @@ class Pace:
         return finish_s
 
 
+class ServiceTimes:
+    """What events take this very replica: by its class and its speed, and longer while it is told to be slow."""
+
+    def __init__(self, settings: ReplicaSettings) -> None:
+        self._settings = settings
+        self._slower = settings.slow_factor_of(settings.replica_number)
+        self._began_us: int | None = None
+
+    def of(self, key: bytes | None, at_us: int) -> float:
+        """Return what serving the event with this key takes, in seconds, where it is begun at `at_us` (epoch)."""
+        settings = self._settings
+        if settings.slow_event_s > 0 and (key or b"").startswith(SLOW_PREFIX):
+            return settings.slow_event_s
+        return settings.own_service_time_s * (self._slower if self._slow(at_us) else 1.0)
+
+    def _slow(self, at_us: int) -> bool:
+        settings = self._settings
+        if self._slower == 1:
+            return False
+        if self._began_us is None:
+            with suppress(OSError, ValueError):  # not there, or not written to its end
+                self._began_us = int(Path(settings.start_file).read_text())
+        if self._began_us is None:
+            return False
+        return settings.slow_from_s <= (at_us - self._began_us) / 1e6 < settings.slow_until_s
+
+
 class Server:
     """Serves one event after the other, each for its service time."""
 
-    def __init__(self) -> None:
+    def __init__(self, times: ServiceTimes) -> None:
+        self._times = times
         self._pace = Pace()
         self._last_done_us = 0
 
@@ -44,9 +77,10 @@ class Server:
         """Time spent serving, seconds."""
         return self._pace.busy_s
 
-    async def serve(self, received_us: int, service_time_s: float) -> int:
-        """Return, epoch µs, when the event that was polled at `received_us` has been served."""
+    async def serve(self, received_us: int, key: bytes | None) -> int:
+        """Return, epoch µs, when the event with this key that was polled at `received_us` has been served."""
         clock = asyncio.get_running_loop().time
+        service_time_s = self._times.of(key, now_us())
         finish_s = self._pace.begin(clock(), service_time_s, idle=received_us > self._last_done_us)
         await asyncio.sleep(max(0.0, finish_s - clock()))
         self._last_done_us = now_us()

@@ -15,7 +15,7 @@ from services.common.records import Refusal, decoder, encode
 from services.consumer import Event, PlanConsumer, Refused
 from services.consumer.environment import topics_of
 from services.payment.__main__ import main
-from services.payment.pace import Server
+from services.payment.pace import Server, ServiceTimes
 from services.payment.settings import ReplicaSettings, options_of
 from services.shipment.domain import schedule
 
@@ -32,7 +32,7 @@ class ShipmentReplica:
         beside = read.removesuffix(Topic.PAYMENTS_SETTLED)
         self._settings = settings
         self._scheduled = beside + Topic.SHIPMENTS_SCHEDULED
-        self._server = Server()
+        self._server = Server(ServiceTimes(settings))
         self.consumer = PlanConsumer(
             settings.replica,
             connection,
@@ -50,7 +50,7 @@ class ShipmentReplica:
 
     async def handle(self, event: Event) -> "asyncio.Future[None] | None":
         """Serve one payment: it takes its service time, and its shipment is written if it was accepted."""
-        done_us = await self._server.serve(event.received_us, self._settings.time_of(event.key))
+        done_us = await self._server.serve(event.received_us, event.key)
         payment = _decode(event.value)
         if isinstance(payment, Refusal):
             raise Refused(*payment.reasons)

@@ -4,6 +4,7 @@ Ours obey its plans; those of other runtimes obey none: it decides how many, and
 """
 
 import signal
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from kafka_helpers import create_topics, wait_for
 from live_autoscaler import Autoscaler
 from payment_load import PaymentLoad
 
+from contracts.clock import now_us
 from contracts.journal import ReplicaChange
 
 pytestmark = pytest.mark.kafka
@@ -64,6 +66,43 @@ def test_what_no_small_replica_could_serve_gets_a_large_one_until_it_is_over(
         wait_for(lambda: not load.unserved(), "every payment served")
         wait_for(lambda: autoscaler.plans()[-1].replicas in {("payment-0",), ("payment-1",)}, "a small one alone")
         assert autoscaler.ticks()[-1].service_rate == pytest.approx(100, rel=0.1), "of the first class"
+
+
+@pytest.mark.timeout(600)
+def test_a_replica_that_becomes_slow_is_known_for_it_and_serves_less(
+    kafka: str, namespace: str, tmp_path: Path
+) -> None:
+    create_topics(kafka, namespace, 4)
+    start_file = tmp_path / "start_at"
+    slow = {"SLOW_FACTOR": "2.5", "SLOW_REPLICAS": "1", "SLOW_UNTIL_S": "3600", "START_FILE": str(start_file)}
+    more = {f"TAILPACK_{name}": value for name, value in slow.items()} | {"TAILPACK_MAX_REPLICAS": "2"}
+    with Autoscaler(
+        kafka,
+        namespace,
+        tmp_path / "state",
+        policy="tail-aware",
+        replica_module="services.payment",
+        more=more | {"TAILPACK_MIN_REPLICAS": "2", "TAILPACK_SERVICE_TIME_S": "0.005"},
+    ) as autoscaler:
+        autoscaler.wait_for_plan(1, deadline_s=COMPILED_S)
+        with PaymentLoad(kafka, namespace, rate=200, partitions=4):
+            autoscaler.wait_for_tick(lambda tick: sum(one.arrival_rate for one in tick.partitions) > 150, "the load")
+            assert shares(autoscaler) == {"payment-0": 2, "payment-1": 2}
+            start_file.write_text(str(now_us()))
+            wait_for(lambda: shares(autoscaler) == {"payment-0": 3, "payment-1": 1}, "a plan for their speeds")
+            learned = wait_for(lambda: known_slow(autoscaler, "payment-1", below=120), "its own service rate")
+            assert learned["payment-0"] == pytest.approx(200, rel=0.1)
+
+
+def known_slow(autoscaler: Autoscaler, replica: str, *, below: float) -> dict[str, float] | None:
+    """Return what is learned of all once it is learned that `replica` serves fewer than `below` events/s."""
+    learned: dict[str, float] = autoscaler.get("/plan")["service_rates"]
+    return learned if learned.get(replica, below) < below else None
+
+
+def shares(autoscaler: Autoscaler) -> dict[str, int]:
+    """Return how many partitions the newest plan gives to each replica."""
+    return dict(Counter((autoscaler.plans()[-1].assignment or {}).values()))
 
 
 @pytest.mark.long

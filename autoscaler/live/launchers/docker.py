@@ -7,9 +7,10 @@ Each container has a thread of its own, which starts it and waits for its end; n
 import re
 import secrets
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, Final
 
 import docker
@@ -51,13 +52,18 @@ class ContainerSpec:
     """Limit, such as 160m; empty: none."""
     volume: str = ""
     """NAME:/PATH of a volume that can be read; empty: none."""
+    cpus_of: Callable[[str], float] = lambda _: 0.0
+    """Replica → cores that it may use; 0: no limit."""
 
-    def options(self, replica: str) -> dict[str, Any]:
-        """Return what a container is created with: nothing that can be written to but /tmp, and no capability."""
+    def options(self, replica: str, number: int = 0) -> dict[str, Any]:
+        """Return what a container is created with: nothing that can be written to but /tmp, and no capability.
+
+        number: of its start, from 0.
+        """
         options: dict[str, Any] = {
             "image": self.image,
             "command": list(self.command),
-            "environment": {**self.environ, "TAILPACK_REPLICA": replica},
+            "environment": {**self.environ, "TAILPACK_REPLICA": replica, "TAILPACK_REPLICA_NUMBER": str(number)},
             "labels": {GROUP: self.group, REPLICA: replica},
             "name": f"{self.group}.{replica}.new-{secrets.token_hex(4)}",
             "init": True,
@@ -72,6 +78,8 @@ class ContainerSpec:
             options["mem_limit"] = self.memory
         if self.volume:
             options["volumes"] = [f"{self.volume}:ro"]
+        if cores := self.cpus_of(replica):
+            options["nano_cpus"] = round(cores * 1e9)
         return options
 
 
@@ -82,6 +90,7 @@ class ReplicaContainer:
         self.replica = replica
         self.last_words = ""
         self._launcher = launcher
+        self._number = next(launcher.numbers) if container is None else 0
         self._container = container
         self._ended: Exit | None = None
         self._unwanted = False
@@ -183,7 +192,7 @@ class ReplicaContainer:
                 self._ended = Exit(how + oom, clean=status == 0)
 
     def _create(self) -> None:
-        made = self._launcher.client.containers.create(**self._launcher.spec.options(self.replica))
+        made = self._launcher.client.containers.create(**self._launcher.spec.options(self.replica, self._number))
         with self._lock:
             if self._unwanted:
                 self._ended = Exit("never ran", clean=True)
@@ -208,6 +217,7 @@ class DockerLauncher:
         self.trouble = ""
         self.closed = threading.Event()
         self.client = _client()
+        self.numbers = count()
         self._known: dict[str, ReplicaContainer] = {}
         self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="docker")
         self._asked: list[Future[None]] = []

@@ -5,6 +5,7 @@ import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 
 import msgspec
@@ -97,12 +98,14 @@ class ProcessLauncher:
         self._command = command
         self._environ = dict(environ or {})
         self._known: dict[str, ReplicaProcess] = {}
+        self._numbers = count()
         self._files.mkdir(parents=True, exist_ok=True)
         self._logs.mkdir(parents=True, exist_ok=True)
 
     def start(self, name: str) -> ReplicaProcess:
         """Start the replica `name`. Raises OSError when the system cannot; then no process runs."""
-        child = start(self._command, self._environ | {"TAILPACK_REPLICA": name}, self._log(name))
+        own = {"TAILPACK_REPLICA": name, "TAILPACK_REPLICA_NUMBER": str(next(self._numbers))}
+        child = start(self._command, self._environ | own, self._log(name))
         process = self._known[name] = ReplicaProcess(child.pid, identity(child.pid), child)
         try:
             self.remember(name, "")

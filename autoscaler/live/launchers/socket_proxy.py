@@ -150,6 +150,7 @@ class SocketProxy:
             "HostConfig": {
                 "NetworkMode": settings.docker_network or "default",
                 "Memory": limits.get("Memory", 0),
+                "NanoCpus": limits.get("NanoCpus", 0),
                 "Init": True,
                 "ReadonlyRootfs": True,
                 "Tmpfs": {"/tmp": ""},  # noqa: S108

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from bench.scenario import load_scenario, scenario_names
-from contracts.validation import InvalidSettingsError
+from contracts.membership import Speeds
+from contracts.validation import InvalidSettingsError, from_environment
 from loadgen.schedule import Spacing, Split
 from loadgen.spec import Topology
 
@@ -139,8 +140,6 @@ def test_what_live_processes_cannot_be_told_is_only_simulated() -> None:
 @pytest.mark.parametrize(
     ("name", "settings"),
     [
-        ("slow-replica", "slow_factor"),
-        ("two-speeds", "speeds"),
         ("shared-limit", "shared_limits"),
         ("mu-too-high", "service_rate_error"),
         ("exponential-service", "distribution"),
@@ -153,6 +152,14 @@ def test_a_world_that_is_none_live_is_refused_in_a_line_that_names_its_settings(
         load_scenario(name).for_live()
     assert len(wrong.value.problems) == 1
     assert wrong.value.problems[0].startswith(f"{name}: simulation.{settings}: only simulated (tailpack simulate)")
+
+
+@pytest.mark.parametrize("name", ["slow-replica", "two-speeds"])
+def test_a_world_whose_replicas_differ_runs_live_too(name: str) -> None:
+    told = load_scenario(name).for_live().autoscaler_settings()
+    environ = {f"TAILPACK_{key}": value for key, value in told.items()}
+    found = from_environment(environ, Speeds)
+    assert found == load_scenario(name).speeds() != Speeds()
 
 
 def test_what_is_asked_for_holds_in_the_simulated_world_too() -> None:

@@ -18,7 +18,7 @@ from tailpack.local.broker import PROPERTIES
 from tailpack.local.processes import Child
 from tailpack.local.stack import Stack
 
-PLACES = {"http_host", "http_port", "data_dir", "state_dir"}
+PLACES = {"http_host", "http_port", "data_dir", "state_dir", "start_file"}
 """Where a process listens and keeps files: rightly different in a container."""
 READ_BY = {
     "order": [Connection, OrderSettings],

@@ -10,7 +10,7 @@ import pytest
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.policies.settings import Guards, Scaling
 from bench.scenario import Scenario, load_scenario
-from bench.sections import Payment
+from bench.sections import Payment, Simulation
 from contracts.connection import Connection
 from contracts.delivery import RUNTIMES, Delivery
 from contracts.target import Target
@@ -49,6 +49,9 @@ def unusual() -> Scenario:
     return replace(
         load_scenario("w1", {"topology": "pipeline", "duration_s": 30, "seed": 9}),
         payment=Payment(partitions=7, service_time_s=0.02, heartbeat_s=0.3, session_s=5.0, commit_interval_s=0.2),
+        simulation=Simulation(
+            speeds=(1.0, 0.5), slow_from_s=3.0, slow_until_s=9.0, slow_factor=2.5, slow_replicas=(0, 2)
+        ),
         target=Target(latency_target_s=0.8, percentile=0.9),
         guards=Guards(changing_limit_s=20.0, stabilisation_down_s=9.0, stuck_after_s=40.0, safe_replicas=3),
         autoscaler=Scaling(
@@ -104,6 +107,12 @@ def test_the_autoscaler_and_its_replicas_are_told_what_the_scenario_says(unusual
         heartbeat_s=payment.heartbeat_s,
         session_s=payment.session_s,
         commit_interval_s=payment.commit_interval_s,
+        speeds=(1.0, 0.5),
+        slow_from_s=3.0,
+        slow_until_s=9.0,
+        slow_factor=2.5,
+        slow_replicas=(0, 2),
+        start_file=str(stack.start_file),
     )
 
 

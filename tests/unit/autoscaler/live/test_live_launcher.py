@@ -28,6 +28,13 @@ def test_a_process_has_a_session_of_its_own(nursery: Processes) -> None:
     assert launcher.last_log_line("payment-9") == ""
 
 
+def test_starts_are_numbered_in_their_order(nursery: Processes) -> None:
+    launcher = nursery.launcher()
+    started = [launcher.start(name) for name in ("payment-1", "payment-0")]
+    told = [psutil.Process(one.pid).environ()["TAILPACK_REPLICA_NUMBER"] for one in started]
+    assert told == ["0", "1"]
+
+
 def test_a_replica_that_cannot_be_written_down_does_not_run(
     nursery: Processes, monkeypatch: pytest.MonkeyPatch
 ) -> None:

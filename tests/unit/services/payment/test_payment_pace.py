@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.payment.pace import CATCH_UP_S, Pace
+from services.payment.pace import CATCH_UP_S, Pace, ServiceTimes
+from services.payment.settings import ReplicaSettings
 
 SERVICE_S = 0.005
 
@@ -39,3 +40,23 @@ def test_time_lost_while_events_waited_counts_as_busy_so_that_the_rate_learned_i
     pace.begin(10.0, SERVICE_S, idle=True)
     finish_s = pace.begin(11.0, SERVICE_S, idle=False)
     assert pace.busy_s == pytest.approx(finish_s - 10.0)
+
+
+def test_a_replica_takes_the_time_of_its_class_its_speed_and_while_it_is_slow(tmp_path):
+    start = tmp_path / "start_at"
+    slow = {"slow_factor": 3.0, "slow_from_s": 10.0, "slow_until_s": 20.0, "slow_replicas": (1,)}
+    told = {"service_time_s": 0.01, "classes": "small 1 1, large 2.5 2.2", "speeds": (1.0, 0.5), "slow_event_s": 0.7}
+    first, second = (
+        ServiceTimes(
+            ReplicaSettings(replica="payment-large-0", replica_number=number, start_file=str(start), **slow, **told)
+        )
+        for number in (2, 1)
+    )
+    assert [first.of(b"k", 15_000_000), second.of(b"k", 15_000_000)] == pytest.approx([0.004, 0.008]), "not begun yet"
+    start.write_text("")
+    assert second.of(b"k", 15_000_000) == pytest.approx(0.008), "not written to its end"
+    start.write_text("1000000")
+    found = [second.of(b"k", second_of_day * 1_000_000) for second_of_day in (10, 11, 20, 21)]
+    assert found == pytest.approx([0.008, 0.024, 0.024, 0.008])
+    assert first.of(b"k", 15_000_000) == pytest.approx(0.004), "another one"
+    assert second.of(b"slow-7", 15_000_000) == 0.7

@@ -59,10 +59,19 @@ class ClassesRow(msgspec.Struct, frozen=True, kw_only=True):
     """Share of the price that is saved against large ones alone, paired by seed."""
 
 
-def compare_fleets(running: Campaign, worlds: Sequence[str], seeds: int) -> list[ClassesRow]:
-    """Simulate every fleet in each world with seeds 1, 2, … Raises InvalidSettingsError where one fails."""
+def place(row: ClassesRow) -> tuple[int, int]:
+    """Return where a row stands among all."""
+    return list(WORLDS).index(row.world), list(FLEETS).index(row.fleet)
+
+
+def compare_fleets(running: Campaign, worlds: Sequence[str], fleets: Sequence[str], seeds: int) -> list[ClassesRow]:
+    """Simulate fleets, and those that they stand beside, in each world with seeds 1, 2, …
+
+    Raises InvalidSettingsError where one fails.
+    """
+    wanted = [one for one in FLEETS if one in fleets or one in {BESIDE.get(fleet) for fleet in fleets}]
     asked = {
-        (name, fleet): _world(name, fleet).experiments(FLEETS[fleet][0], seeds) for name in worlds for fleet in FLEETS
+        (name, fleet): _world(name, fleet).experiments(FLEETS[fleet][0], seeds) for name in worlds for fleet in wanted
     }
     found = running.run(one for some in asked.values() for one in some)
     if found.failed:

@@ -364,6 +364,7 @@ def fronts(
 def classes(
     *,
     loads: Annotated[str, typer.Option(help="Some of the worlds, by their names, separated by semicolons.")] = "",
+    fleets: Annotated[str, typer.Option(help="Some of the fleets, likewise, and what each is compared with.")] = "",
     seeds: Seeds = 20,
     out: Out = Path("out/classes"),
     processes: Processes = 0,
@@ -371,13 +372,14 @@ def classes(
     into: IntoDocs = None,
 ) -> None:
     """Simulate replicas of two classes: a choice among both, one of them alone, and machines as they come."""
-    from bench.experiments.classes import COLUMNS, NAME, WORLDS, compare_fleets  # noqa: PLC0415
+    from bench.experiments.classes import COLUMNS, FLEETS, NAME, WORLDS, compare_fleets, place  # noqa: PLC0415
 
     asked = [known(one.strip(), WORLDS, what="world") for one in loads.split(";")] if loads else list(WORLDS)
+    some = [known(one.strip(), FLEETS, what="fleet") for one in fleets.split(";")] if fleets else list(FLEETS)
     with campaign(NAME, out, processes) as running:
-        rows = compare_fleets(running, asked, seeds)
+        rows = compare_fleets(running, asked, some, seeds)
     if into:
-        results.keep(NAME, rows, origin(), into)
+        results.keep(NAME, rows, origin(), into, place)
     if as_json:
         print_json(rows)
     else:

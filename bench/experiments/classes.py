@@ -23,6 +23,7 @@ WORLDS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "w1": ("w1", RANDOM),
     "w1, random split": ("w1", RANDOM | {"simulation.split": "random"}),
     "w1-skew9": ("w1-skew9", RANDOM),
+    "taxi, its first day": ("taxi", RANDOM | {"duration_s": 2160}),
     "taxi": ("taxi", RANDOM),
 }
 CHOICE: Final = "small 1 1, large 2.5 2.5"

@@ -131,3 +131,9 @@ def test_a_run_whose_load_was_shared_stands_in_a_table_of_its_own(monkeypatch: p
     (row,) = cells(EVERY_TABLE["live-shared"]())[1:]
     assert row == ["w1, tail-aware, 2", "2", "2.0", "109,053", "99.951 %", "23.46", "-0.300 points, -1.94%", "–"]
     assert [one[0] for one in cells(tables.live())[1:]] == ["w1, tail-aware (1)"]
+
+
+def test_how_long_a_command_took_is_said_where_it_was_measured() -> None:
+    timed = Origin(command="tailpack grouping compare", commit="c", machine="m", measured_on="2026-01-05", wall_s=432)
+    assert markdown.sources([timed]).strip() == "`tailpack grouping compare`, commit c, m, 2026-01-05, in 432 s"
+    assert markdown.sources([ORIGIN]).strip().endswith("2026-01-05")

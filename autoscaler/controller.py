@@ -1,7 +1,7 @@
 """The loop: observe, decide, act, record. Everything else is behind a port."""
 
 from autoscaler.model import Action
-from autoscaler.ports import ConsumerGroup, Journal, NotReadyError, Policy
+from autoscaler.ports import ConsumerGroup, Journal, NotReadyError, Policy, urgent_of
 
 
 class Controller:
@@ -11,9 +11,20 @@ class Controller:
         self.group = group
         self.policy = policy
         self.journal = journal
+        self._urgent = urgent_of(policy)
+
+    @property
+    def watches(self) -> bool:
+        """Whether the policy may want to decide between ticks."""
+        return self._urgent is not None
+
+    def urgent(self) -> bool:
+        """Tell whether what has come since the last tick cannot wait for the next. Asked between ticks."""
+        arrived = self.group.arrivals() if self._urgent is not None else None
+        return self._urgent is not None and arrived is not None and self._urgent(arrived)
 
     def tick(self) -> None:
-        """Take one decision. Called once per decision interval; never sleeps."""
+        """Take one decision. Called once per decision interval, and early where it is urgent; never sleeps."""
         try:
             observation = self.group.observe()
         except NotReadyError as missing:

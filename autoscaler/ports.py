@@ -1,8 +1,9 @@
 """What the controller needs from a world: something that can be observed and told, and something to write to."""
 
+from collections.abc import Callable
 from typing import Protocol
 
-from autoscaler.model import Decision, GroupObservation
+from autoscaler.model import Decision, GroupObservation, RecentArrivals
 
 
 class NotReadyError(Exception):
@@ -18,6 +19,10 @@ class ConsumerGroup(Protocol):
 
     def observe(self) -> GroupObservation:
         """Return what is known now. Raises NotReadyError when any part of it is unknown or stale."""
+        ...
+
+    def arrivals(self) -> RecentArrivals | None:
+        """Return how events lay since the last observation, without looking at commits; None where nobody knows."""
         ...
 
     def apply(self, decision: Decision) -> None:
@@ -36,6 +41,16 @@ class Policy(Protocol):
     def decide(self, observation: GroupObservation) -> Decision:
         """Return what to do now."""
         ...
+
+
+Urgent = Callable[[RecentArrivals], bool]
+"""Tells whether what has come since the last decision cannot wait for the next tick. Asked slot by slot."""
+
+
+def urgent_of(policy: Policy) -> Urgent | None:
+    """Return by what the policy wants to decide between ticks; None: it does at ticks alone, as most do."""
+    urgent: Urgent | None = getattr(policy, "urgent", None)
+    return urgent
 
 
 class Journal(Protocol):

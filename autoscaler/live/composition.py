@@ -221,6 +221,7 @@ class LiveAutoscaler:
             interval_s=settings.decision_interval_s,
             offset_s=settings.tick_offset_s,
             stop=stop,
+            urgent=partial(self._troubles.asked, "watch", self._controller.urgent, fatal=FencedError),
             stepped=self._clock_stepped,
         )
 

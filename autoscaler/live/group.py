@@ -10,7 +10,7 @@ from autoscaler.live.publisher import REPAIR, Intent, Publisher, grown, round_ro
 from autoscaler.live.rebalances import Rebalances
 from autoscaler.live.replicas import ReplicaScaler
 from autoscaler.live.troubles import LASTING, first_few
-from autoscaler.model import Decision, GroupObservation, Plan, Replica
+from autoscaler.model import Decision, GroupObservation, Plan, RecentArrivals, Replica
 from autoscaler.ports import NotReadyError
 from autoscaler.records import GroupStatus
 from contracts.clock import steady_s
@@ -163,6 +163,10 @@ class LiveGroup:
             stops_all=self._stops_all,
             recent=self._loads.recent(),
         )
+
+    def arrivals(self) -> RecentArrivals | None:
+        """Return what has been sampled since the last observation; None where nothing new has."""
+        return self._loads.arrivals()
 
     def apply(self, decision: Decision) -> None:
         """Replace what is wanted, start what is missing, and go as far as is possible at once."""

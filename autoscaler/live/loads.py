@@ -53,6 +53,11 @@ class ArrivalSamples:
                 self._readings.clear()
         self._readings.append((at_s, known))
 
+    @property
+    def newest_s(self) -> float:
+        """When the last reading was; −∞ before any."""
+        return self._readings[-1][0] if self._readings else -inf
+
     def due(self, now_s: float) -> bool:
         """Tell whether a slot has ended since the last reading."""
         return not self._readings or self._slot(now_s) > self._slot(self._readings[-1][0])
@@ -103,7 +108,7 @@ class LoadReader:
     def __init__(self, offsets: OffsetReader, ahead_s: Callable[[], float] = wall_ahead_s) -> None:
         self._offsets = offsets
         self._ahead_s = ahead_s
-        self._sampled_s = -inf
+        self._sampled_s = self._asked_s = -inf
         self._known: list[_Known] = []
         self._samples = ArrivalSamples()
         self._last_s = -inf
@@ -129,6 +134,14 @@ class LoadReader:
     def advanced(self, partition: int, within_s: float) -> bool:
         """Return whether the group was seen to commit further in that partition in the last so many seconds."""
         return partition < len(self._known) and self._last_s - self._known[partition].advanced_s <= within_s
+
+    def arrivals(self) -> RecentArrivals | None:
+        """Return how events lay since the last `read`; None where nothing was sampled since this was last asked."""
+        newest_s = self._samples.newest_s
+        if newest_s <= max(self._asked_s, self._last_s):
+            return None
+        self._asked_s = newest_s
+        return self._samples.recent(newest_s, newest_s - self._last_s, {})
 
     def sample(self, now_s: float) -> None:
         """Look at the end offsets between two ticks, where that is due. What cannot be read is left out."""

@@ -38,6 +38,7 @@ class Loop:
 
     Time is counted by a clock that nobody sets; the wall clock gives the beat alone. When it is set, the next tick
     follows the last by half an interval at least and one and a half at most, and is on the beat again.
+    urgent: asked after each `advance` whether to tick at once; the beat stays what it was.
     stepped: called before each tick with how far the wall clock was set since the one before, in seconds; mostly 0.
     """
 
@@ -49,6 +50,7 @@ class Loop:
         interval_s: float,
         offset_s: float,
         stop: Event,
+        urgent: Callable[[], bool] = lambda: False,
         stepped: Callable[[float], None] = lambda by_s: None,
         clock: Callable[[], float] = steady_s,
         ahead_s: Callable[[], float] = wall_ahead_s,
@@ -58,6 +60,7 @@ class Loop:
         self._interval_s = interval_s
         self._offset_s = offset_s
         self._stop = stop
+        self._urgent = urgent
         self._stepped = stepped
         self._clock = clock
         self._read_ahead_s = ahead_s
@@ -71,12 +74,17 @@ class Loop:
         while not self._stop.wait(max(0.0, min(STEP_S, due_s - self._clock()))):
             if self._clock() >= due_s:
                 self._look_at_the_wall_clock()
-                self._tick()
-                self.ticks += 1
-                self._last_tick_s = self._clock()
+                self._tick_now()
                 following_s = self._beat_after(due_s + self._interval_s / 2)
                 due_s = following_s if following_s > self._last_tick_s else self._beat_after(self._last_tick_s)
             self._advance()
+            if self._urgent():
+                self._tick_now()
+
+    def _tick_now(self) -> None:
+        self._tick()
+        self.ticks += 1
+        self._last_tick_s = self._clock()
 
     def last_tick(self) -> tuple[int, float]:
         """Return how many ticks there were and the age of the last one in seconds."""

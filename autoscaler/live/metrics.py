@@ -72,7 +72,7 @@ CLOCK_STEPS: Final = counter("tailpack_clock_steps_total", "steps", "How often t
 LAST_TICK: Final = gauge("tailpack_last_tick_timestamp_seconds", "seconds", "End of the last tick, since the epoch")
 
 TROUBLES: Final = (
-    *("policy", "plans", "offsets", "reports", "replicas", "launcher", "journal", "tick", "advance", "clock"),
+    *("policy", "plans", "offsets", "reports", "replicas", "launcher", "journal", "tick", "advance", "watch", "clock"),
 )
 """What may be in trouble; each is shown from the start, for a query sees no change from nothing to 1."""
 MOST_REASONS: Final = 100

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Final
 
 from autoscaler.model import Decision, GroupObservation
-from autoscaler.ports import Policy
+from autoscaler.ports import Policy, Urgent, urgent_of
 
 log = logging.getLogger(__name__)
 
@@ -87,6 +87,12 @@ class Troubles:
         self.tell(what, failed, unwell_after=unwell_after)
         return failed
 
+    def asked(self, what: str, question: Callable[[], bool], *, fatal: type[Exception]) -> bool:
+        """Return the answer; no where asking fails. Raises `fatal`."""
+        answers = list[bool]()
+        self.survived(what, lambda: answers.append(question()), fatal=fatal)
+        return any(answers)
+
 
 class Watched:
     """A policy, in trouble while another has to stand in for it."""
@@ -99,6 +105,11 @@ class Watched:
     def name(self) -> str:
         """Name of the policy inside."""
         return self._policy.name
+
+    @property
+    def urgent(self) -> Urgent | None:
+        """By what the policy inside wants to decide between ticks."""
+        return urgent_of(self._policy)
 
     def decide(self, observation: GroupObservation) -> Decision:
         """Return what the policy decides."""

@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 from collections import deque
+from functools import partial
 from threading import Event
 from typing import Any
 
@@ -107,6 +108,7 @@ class Shadow:
             interval_s=settings.decision_interval_s,
             offset_s=settings.tick_offset_s,
             stop=self.stop,
+            urgent=partial(self._troubles.asked, "watch", self._controller.urgent, fatal=MemoryError),
         )
         source = Source(
             last_tick=lambda: self._loop.last_tick(),  # noqa: PLW0108  as everywhere: asked of another thread

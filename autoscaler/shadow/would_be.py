@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from autoscaler.live.loads import LoadReader
-from autoscaler.model import Decision, GroupObservation, PartitionLoad, Plan, Replica
+from autoscaler.model import Decision, GroupObservation, PartitionLoad, Plan, RecentArrivals, Replica
 from autoscaler.ports import NotReadyError
 from autoscaler.records import GroupStatus
 from autoscaler.shadow.seen import CommittedRates, Floats, LagClock
@@ -102,6 +102,10 @@ class WouldBeGroup:
         self._serve(at_s, passed_s, arrived, rate)
         self._book(passed_s, owned, lags)
         return self._observed(at_s, partitions, rate)
+
+    def arrivals(self) -> RecentArrivals | None:
+        """Return what has been sampled since the last observation; None where nothing new has."""
+        return self._loads.arrivals()
 
     def apply(self, decision: Decision) -> None:
         """Note the plan; its new replicas begin to start."""

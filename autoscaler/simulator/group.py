@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from autoscaler.model import Decision, GroupObservation, Plan, Replica
+from autoscaler.model import Decision, GroupObservation, Plan, RecentArrivals, Replica
 from autoscaler.ports import NotReadyError
 from autoscaler.records import GroupStatus
 from autoscaler.simulator.agenda import Agenda
@@ -118,6 +118,10 @@ class SimulatedGroup:
             stops_all=self._settings.delivery.stops_all,
             recent=seen.recent,
         )
+
+    def arrivals(self) -> RecentArrivals | None:
+        """Look at what has been produced since the last observation; where looks come late, at nothing."""
+        return None if self._settings.observation_delay_s else self._sight.arrivals()
 
     def apply(self, decision: Decision) -> None:
         """Request what is new, and begin to carry out the plan. Raises ValueError where the plan contradicts itself."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from autoscaler.controller import Controller
 from autoscaler.model import Decision, GroupObservation
-from autoscaler.ports import NotReadyError, Policy
+from autoscaler.ports import NotReadyError, Policy, Urgent, urgent_of
 from autoscaler.records import decided, held
 from autoscaler.simulator.arrivals import Workload
 from autoscaler.simulator.group import SimulatedGroup
@@ -133,10 +133,13 @@ def simulate(
     timed = _Timed(policy, clock)
     journal = SimulatedJournal(world.group, policy.name, keep=keep_events)
     controller = Controller(world.group, timed, journal)
+    watches = ticks is None and controller.watches
     ticks = ticks_of(settings, workload.duration_s) if ticks is None else ticks
     for tick in ticks:
         world.look_for(tick)
     for tick in ticks:
+        if watches:
+            _watch(world, controller, settings, tick.at_us)
         world.advance(tick.at_us)
         controller.tick()
     world.finish_changes()
@@ -162,6 +165,17 @@ def simulate(
         replica_changes=tuple(group.members.changes),
         _journal=journal if keep_events else None,
     )
+
+
+def _watch(world: World, controller: Controller, settings: SimulationSettings, until_us: int) -> None:
+    """Look at what comes before the next tick, slot by slot, and decide where that cannot wait."""
+    slot_us = round(settings.slot_s * 1e6)
+    for at_us in range(world.engine.now_us + slot_us, until_us - slot_us // 2, slot_us):
+        world.advance(at_us)
+        if controller.urgent():
+            world.look_for(Tick(at_us), first=True)
+            world.advance(at_us)
+            controller.tick()
 
 
 def ticks_of(settings: SimulationSettings, duration_s: float) -> list[Tick]:
@@ -203,6 +217,11 @@ class _Timed:
     def name(self) -> str:
         """Name of the policy inside."""
         return self._policy.name
+
+    @property
+    def urgent(self) -> Urgent | None:
+        """By what the policy inside wants to decide between ticks."""
+        return urgent_of(self._policy)
 
     def decide(self, observation: GroupObservation) -> Decision:
         """Return the inner decision."""

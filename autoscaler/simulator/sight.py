@@ -90,21 +90,23 @@ class Sight:
         self._between = settings.slots_between
         self._delay_us = round(settings.observation_delay_s * 1e6)
         self._looks: deque[_Look] = deque()
+        self._seen_us: int | None = None
+        """When the look that was seen last was made."""
         self._late = np.zeros(0, np.int64)
         """Of the look that was seen last."""
         self._commits: deque[tuple[list[NDArray[np.int64]], Mapping[str, float]]] = deque()
         """As they were at the moments that each of the looks to come may see, and their known ages by replica, where
         looks see them late."""
 
-    def expect(self, look_us: int, agenda: Agenda, ages_s: Mapping[str, float]) -> None:
+    def expect(self, look_us: int, agenda: Agenda, ages_s: Mapping[str, float], *, first: bool = False) -> None:
         """Prepare for a look to come, later than those expected before: read the commits that it may see in time.
 
-        ages_s: replica → how old its commits are to be then, where that is known.
+        ages_s: replica → how old its commits are to be then, where that is known. first: it comes before all those.
         """
         moments_us = self._clocks.moments_us(look_us)
         if moments_us:
             notes: list[NDArray[np.int64]] = []
-            self._commits.append((notes, ages_s))
+            (self._commits.appendleft if first else self._commits.append)((notes, ages_s))
             for moment_us in moments_us:
                 agenda.at(max(self._counters.now_us, moment_us), lambda: notes.append(self._counters.committed()))
 
@@ -128,19 +130,32 @@ class Sight:
         newly = late.copy()
         newly[: len(self._late)] -= self._late
         self._late = late
-        counts = self._slots(self._edges_us(at_us))
-        rates = (np.add.reduce(counts) / (self._interval_us / 1e6)).tolist()
+        counts, since_us = self._since_last(at_us)
+        self._seen_us = at_us
+        rates = (np.add.reduce(counts) / (since_us / 1e6)).tolist()
         loads = tuple(map(PartitionLoad, range(len(rates)), rates, lag.tolist()))
         return Seen(loads, RecentArrivals(self._slot_s, counts), newly)
 
-    def _edges_us(self, until_us: int) -> NDArray[np.int64]:
-        """Return where the slots of the interval that ends at `until_us` begin, and the end."""
-        first_us, slot_us = until_us - self._interval_us, self._interval_us / self._count
+    def arrivals(self) -> RecentArrivals:
+        """Return how events lay since the look that was seen last, as it is known now."""
+        return RecentArrivals(self._slot_s, self._since_last(self._counters.now_us)[0])
+
+    def _since_last(self, until_us: int) -> tuple[NDArray[np.int64], int]:
+        """Return the events since the last look that was seen, by slot and partition, and how long ago that was, µs."""
+        since_us = self._interval_us if self._seen_us is None else until_us - self._seen_us
+        if since_us <= 0:  # the same look again
+            since_us = self._interval_us
+        return self._slots(self._edges_us(until_us, since_us)), since_us
+
+    def _edges_us(self, until_us: int, since_us: int) -> NDArray[np.int64]:
+        """Return where the slots of the time `since_us` that ends at `until_us` begin, and the end."""
+        slot_us = self._interval_us / self._count
+        first_us, count = until_us - since_us, max(1, round(since_us / slot_us))
         if self._between:
             ended = floor(until_us / slot_us - 0.5)
-            inner = (ended - self._count + 0.5 + np.arange(1, self._count)) * slot_us
+            inner = (ended - count + 0.5 + np.arange(1, count)) * slot_us
         else:
-            inner = first_us + np.arange(1, self._count) * slot_us
+            inner = first_us + np.arange(1, count) * slot_us
         return np.concatenate(([first_us], np.ceil(inner), [until_us])).astype(np.int64)
 
     def _committed(self) -> NDArray[np.int64]:

@@ -62,10 +62,10 @@ class World:
         while (due_us := self.agenda.next_us()) is not None:
             self.advance(due_us)
 
-    def look_for(self, tick: Tick) -> None:
-        """Read the offsets in time for a tick that sees them late."""
+    def look_for(self, tick: Tick, *, first: bool = False) -> None:
+        """Read the offsets in time for a tick that sees them late. first: it comes before those looked for already."""
         look_us = tick.at_us - self._delay_us
-        self._sight.expect(look_us, self.agenda, tick.commit_ages_s)
+        self._sight.expect(look_us, self.agenda, tick.commit_ages_s, first=first)
         if self._delay_us:
             self.agenda.at(max(self.engine.now_us, look_us), self._sight.look)
 

@@ -12,7 +12,7 @@ from autoscaler.packing.bins import Bin, Item
 from autoscaler.packing.least_loaded import spread
 from autoscaler.packing.owners import fresh_names, name_bins
 from autoscaler.policies.planning import counted_plan, hold, items_of, plan_for
-from autoscaler.ports import Policy
+from autoscaler.ports import Policy, Urgent, urgent_of
 
 
 class Guard:
@@ -25,6 +25,11 @@ class Guard:
     def name(self) -> str:
         """Name of the policy inside."""
         return self.policy.name
+
+    @property
+    def urgent(self) -> Urgent | None:
+        """By what the policy inside wants to decide between ticks."""
+        return urgent_of(self.policy)
 
 
 def veto(observation: GroupObservation, wanted: Decision, why: str) -> Decision:

@@ -1,6 +1,7 @@
 """How events came: slots of the last intervals tell bursts from streams, and which events wait."""
 
 from collections import deque
+from collections.abc import Iterable
 from math import ceil
 from typing import Final, NamedTuple
 
@@ -8,13 +9,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autoscaler.model import GroupObservation
+from autoscaler.policies.tail_aware.prediction import capacity_of
 from autoscaler.policies.tail_aware.situation import Floats
 
 SHAPES: Final = 8
 """Intervals whose shapes are looked at: enough for a pattern to show, few enough to follow when it changes."""
 ALIKE: Final = 1e-9
+OUT_OF_STEP: Final = 0.5
+"""Bursts are out of step if the largest slots of intervals differ by less than this share of what their sums do …"""
+UNEVEN: Final = 0.2
+"""… and those differ by more than this share of their mean, from interval to interval."""
 SLOT_S: Final = 0.1
 """Of a world that does not say how events lay: all of an interval are taken to be one burst in its last slot."""
+
+COUNTED: Final = 64
+"""Intervals in which bursts are counted: eight have one more or less by chance."""
+WHOLE: Final = 0.9
+"""Share of the slots of the interval before, from which on an interval is over: ticks are not that punctual."""
+AS_MANY: Final = 0.9
+"""Share of as many bursts."""
 
 
 class Shape(NamedTuple):
@@ -26,6 +39,9 @@ class Shape(NamedTuple):
     """Of all events, shape (slots,)."""
     weight: float
     """How likely it is to be the next one: as many events as lay so."""
+    factor: float = 1.0
+    """How many times as many events as usual come then: bursts out of step with the intervals come twice in one, and
+    in another not at all."""
 
     @classmethod
     def of(cls, slots: Floats) -> "Shape":
@@ -37,12 +53,23 @@ class Shape(NamedTuple):
         return cls(own, together, float(total))
 
 
+def _out_of_step(each: Iterable[Shape], factors: Floats) -> list[Shape]:
+    return [one._replace(weight=1.0 / len(factors), factor=f) for one, f in zip(each, factors.tolist(), strict=True)]
+
+
 class ArrivalHistory:
     """The last intervals, slot by slot."""
 
     def __init__(self) -> None:
         self._intervals: deque[Floats] = deque(maxlen=SHAPES)
+        self._each: deque[Shape] = deque(maxlen=SHAPES)
+        self._bursts: deque[float] = deque(maxlen=COUNTED)
+        """In each interval, as many as its largest slot says."""
+        self._shapes: list[Shape] = []
+        self._usual = self._surprising = np.zeros((0, 0))
         self._last_s: float | None = None
+        self.begun = np.zeros((0, 0))
+        """What came of the interval that is not over yet, shape (slots, partitions)."""
         self.slot_s = SLOT_S
 
     @property
@@ -50,20 +77,42 @@ class ArrivalHistory:
         """Length of the last interval, in whole slots."""
         return len(self._intervals[-1]) * self.slot_s
 
+    def early(self, observation: GroupObservation) -> bool:
+        """Take in what came, where the interval is not over yet, and tell so."""
+        recent = observation.recent
+        if recent is None or not self._intervals or recent.counts.shape[1] != self.last.shape[1]:
+            return False
+        begun = np.concatenate((self.begun, np.asarray(recent.counts, np.float64)))
+        if len(begun) >= WHOLE * len(self.last):
+            return False
+        self.begun = begun
+        return True
+
     def observe(self, observation: GroupObservation) -> Floats:
         """Take in one more interval; return its events by partition."""
         recent = observation.recent
         if recent is not None and len(recent.counts):
             slots, self.slot_s = np.ascontiguousarray(recent.counts, np.float64), recent.slot_s
+            if self.begun.shape[1] == slots.shape[1]:
+                slots = np.concatenate((self.begun, slots))
         else:
             elapsed_s = 1.0 if self._last_s is None else observation.at_s - self._last_s
             rates = np.array([load.arrival_rate for load in observation.partitions])
             slots = np.zeros((max(1, round(elapsed_s / self.slot_s)), len(rates)))
             slots[-1] = rates * len(slots) * self.slot_s
         self._last_s = observation.at_s
+        self.begun = slots[:0]
         if self._intervals and self._intervals[-1].shape != slots.shape:
-            self._intervals.clear()  # partitions were added, or ticks were missed: other shapes cannot be averaged
+            # partitions were added, or ticks were missed: other shapes cannot be averaged
+            self._intervals.clear()
+            self._each.clear()
+            self._bursts.clear()
         self._intervals.append(slots)
+        self._each.append(shape := Shape.of(slots))
+        self._bursts.append(min(shape.weight, 1.0) / float(shape.together.max()))
+        factors = self._factors()
+        self._shapes = self._lying_so() if factors is None else _out_of_step(self._each, factors)
+        self._tell_apart(slots, [1.0] if factors is None else factors.tolist())
         return np.asarray(slots.sum(axis=0))
 
     @property
@@ -71,19 +120,60 @@ class ArrivalHistory:
         """The last interval, shape (slots, partitions)."""
         return self._intervals[-1]
 
+    @property
+    def usual(self) -> Floats:
+        """The last interval as if it had as many bursts as others, shape (slots, partitions)."""
+        return self._usual
+
+    @property
+    def surprising(self) -> Floats:
+        """What may come again by surprise: `last` where none of late had as many bursts, else `usual`."""
+        return self._surprising
+
     def shapes(self) -> list[Shape]:
         """Return how events may lie in an interval: as in each of the last ones; one shape where they lay alike.
 
         They are not averaged: a burst that drifts through the interval would look like a stream.
         """
-        average = Shape.of(np.sum(self._intervals, axis=0))
-        each = [Shape.of(slots) for slots in self._intervals if slots.any()]
-        alike = all(np.allclose(one.own, average.own, rtol=0, atol=ALIKE) for one in each)
-        return (
-            [average._replace(weight=1.0)]
-            if alike
-            else [one._replace(weight=one.weight / average.weight) for one in each]
+        return self._shapes
+
+    def capacity(self, service_rate: float, target_s: float) -> float:
+        """Return how many events per interval a replica serves in time, as events lie."""
+        if any(one.factor != 1.0 for one in self._shapes):
+            row = np.concatenate([one.factor * one.together for one in self._shapes])
+            return capacity_of(row, service_rate, self.slot_s, target_s)
+        each = (
+            one.weight * capacity_of(np.tile(one.together, 3), service_rate, self.slot_s, target_s)
+            for one in self._shapes
         )
+        return sum(each)
+
+    def _lying_so(self) -> list[Shape]:
+        average = Shape.of(np.sum(self._intervals, axis=0))
+        each = [one for one in self._each if one.weight > 0]
+        if all((np.abs(one.own - average.own) <= ALIKE).all() for one in each):
+            return [average._replace(weight=1.0)]
+        return [one._replace(weight=one.weight / average.weight) for one in each]
+
+    def _tell_apart(self, slots: Floats, factors: list[float]) -> None:
+        """Keep what of an interval is usual: a forecast of intervals with one burst, two, and one is none of bursts."""
+        *before, factor = factors
+        if factor > 0 or self._usual.shape != slots.shape:
+            self._usual = slots / (factor or 1.0)
+        self._surprising = self._usual if max(before, default=factor) > AS_MANY * factor else slots
+
+    def _factors(self) -> Floats | None:
+        """Return how many times as many bursts as usual each interval has; None where they keep step, or are none."""
+        totals = np.array([one.weight for one in self._each])
+        peaks = totals * [float(one.together.max()) for one in self._each]
+        known = peaks[totals > 0]
+        if len(totals) < SHAPES or 2 * len(known) < SHAPES:
+            return None
+        by_sum, by_burst = (float(np.abs(np.diff(of)).mean() / of.mean()) for of in (totals, known))
+        if by_sum <= UNEVEN or by_burst >= OUT_OF_STEP * by_sum:
+            return None
+        bursts = totals / np.maximum(peaks, ALIKE)
+        return np.asarray(bursts / np.mean(self._bursts))
 
     def waiting(self, lag: Floats, reach_s: float) -> Floats:
         """Return which events wait, by age: the newest `lag` events of each partition, shape (slots, partitions).
@@ -91,7 +181,8 @@ class ArrivalHistory:
         It reaches back over an interval and `reach_s`, as far as is known; older events stand in the first row.
         """
         slots = len(self._intervals[-1]) + ceil(reach_s / self.slot_s) + 1
-        arrived = np.concatenate(tuple(self._intervals))[-slots:]
+        begun = () if not len(self.begun) else (self.begun,)
+        arrived = np.concatenate((*self._intervals, *begun))[-slots:]
         behind = np.cumsum(arrived[::-1], axis=0)[::-1]  # events of this slot and all later ones
         waits = np.clip(lag[None, :] - (behind - arrived), 0.0, arrived)
         waits[0] += np.maximum(0.0, lag - behind[0])

@@ -6,6 +6,7 @@ change needs.
 """
 
 from collections import deque
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -45,16 +46,17 @@ class Demand:
         self._split = np.zeros(0)
         self._split_weight = 0.0
 
-    def observe(self, slots: Floats, *, lead: int = 1) -> None:
+    def observe(self, slots: Floats, surprising: Floats | None = None, *, lead: int = 1) -> None:
         """Take in one more interval, events by slot and partition. Another number of partitions starts all over.
 
+        surprising: the same as far as surprises are concerned.
         lead: intervals that a change needs; `ahead` beyond the next interval trusts what has erred least so far ahead.
         """
         counts = slots.sum(axis=0)
         if len(counts) != len(self._shares):
             self._start(counts)
         else:
-            self._learn_surprise(slots, counts)
+            self._learn_surprise(slots if surprising is None else surprising, counts)
             self._near.observe(counts)
             self._far.observe(counts)
             self._far_total.observe(counts.sum(keepdims=True))
@@ -117,10 +119,10 @@ class Demand:
         self._far_total = _Errors(self._far.distance, FORECASTS, 1)
         self._learn_shares(counts)
 
-    def _learn_surprise(self, slots: Floats, counts: Floats) -> None:
+    def _learn_surprise(self, surprising: Floats, counts: Floats) -> None:
         said, came = self.ahead(), counts.sum()
         total = said.sum()
-        self._surprises.note(float(total), slots)
+        self._surprises.note(float(total), surprising)
         self._split = MEMORY * self._split + np.abs(counts - (said * (came / total) if total > 0 else counts))
         self._split_weight = MEMORY * self._split_weight + 1.0
 
@@ -191,4 +193,10 @@ class _Holts:
 
     def ahead(self, steps: int) -> Floats:
         """Return the forecasts, shape (FORECASTS, series): by each pair, and the median, which no spike can move."""
-        return np.concatenate((self._level + steps * self._trend, np.median(self._newest, axis=0)[None, :]))
+        return np.concatenate((self._level + steps * self._trend, _median(self._newest)[None, :]))
+
+
+def _median(values: Sequence[Floats]) -> Floats:
+    """Return the median of each place: several times as fast as `np.median` for so few."""
+    ordered, half = np.sort(values, axis=0), len(values) // 2
+    return np.asarray(ordered[half] if len(values) % 2 else (ordered[half - 1] + ordered[half]) / 2)

@@ -3,21 +3,28 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import ceil, exp
+from typing import Final
 
 import numpy as np
 
-from autoscaler.model import Alternative, Decision, GroupObservation, Plan
+from autoscaler.model import Alternative, Decision, GroupObservation, Plan, RecentArrivals
 from autoscaler.packing.owners import fresh_names
 from autoscaler.policies.planning import change, hold, number
 from autoscaler.policies.settings import PolicySettings
 from autoscaler.policies.tail_aware.arrivals import ArrivalHistory, Shape, uncommitted_left_out
 from autoscaler.policies.tail_aware.forecast import Demand
+from autoscaler.policies.tail_aware.limits import Limit
 from autoscaler.policies.tail_aware.memory import Budget, Doubt, Handovers, Patience, StartUps
-from autoscaler.policies.tail_aware.prediction import capacity_of, late_already, late_for_certain, late_until, predicted
+from autoscaler.policies.tail_aware.prediction import late_already, late_for_certain, late_of, late_until, predicted
 from autoscaler.policies.tail_aware.proposals import needed, proposals
-from autoscaler.policies.tail_aware.situation import Candidate, Floats, Kind, Situation, outlook
+from autoscaler.policies.tail_aware.situation import Candidate, Floats, Ints, Kind, Situation, outlook
 from contracts.replica_classes import class_of, prefix_of
 from contracts.settings import Settings, setting
+
+APART: Final = 2
+"""Slots between a tick and a decision before the next one: no more than five a second at slots of 0.1 s."""
+URGENT: Final = 1.0
+"""Late events beyond those that a plan was expected to have."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,9 +65,15 @@ class TailAware:
         self._demand = Demand()
         self._budget = Budget(settings.percentile)
         self._doubt = Doubt(self._budget.allowed_share)
+        self._limit = Limit()
         self._handovers = Handovers()
         self._startups = StartUps()
         self._patience = Patience(self.options.patience_s)
+        self._reported = 0
+        """Events that replicas have finished too late since the last whole interval."""
+        self._late_upstream = 0.0
+        self._early = False
+        """The interval has had a decision before its tick."""
         self._before: tuple[Situation, Candidate] | None = None
         """The tick before, and what was chosen then."""
         self._numbers: dict[str, int] = {}
@@ -72,11 +85,58 @@ class TailAware:
         """Return the cheapest plan; a hold where that is the present one."""
         if not observation.partitions:
             return hold(observation, "the topic has no partitions")
+        self._reported += sum(one.late or 0 for one in observation.replicas)
+        self._late_upstream += observation.late_upstream
+        if self._before is not None and self._history.early(observation):
+            return self._hurried(observation, *self._before)
         now = self._forecast(observation)
-        found = [predicted(now, plan) for plan in proposals(now)]
+        found = _weighed_plans(now)
         chosen = self._choose(observation, now, found)
         self._book(now, chosen, observation)
         return self._decision(observation, now, chosen, found)
+
+    def urgent(self, arrived: RecentArrivals) -> bool:
+        """Tell whether events would be late of those that came since the last tick, more than was reckoned with.
+
+        Once between two ticks, and not right before or after one.
+        """
+        if self._before is None or self._early:
+            return False
+        then, chosen = self._before
+        slots, whole = len(arrived.counts), len(self._history.last)
+        if not APART <= slots <= whole - APART or arrived.counts.shape[1] != len(then.owners):
+            return False
+        late = late_of(then, chosen, np.asarray(arrived.counts, np.float64))
+        return late > chosen.late + URGENT
+
+    def _hurried(self, observation: GroupObservation, then: Situation, before: Candidate) -> Decision:
+        """Decide before the tick, by what has come since the last one; nothing is learned, and nobody stopped."""
+        self._early = True
+        begun, numbers = self._history.begun, self._numbers
+        owners = _owners(observation)
+        _, rates = self._rates(observation)
+        now = replace(
+            then,
+            waiting=self._waiting(observation, owners, rates),
+            # the intervals to come are as those that were: what has come of this one comes in the next one again
+            expected=np.roll(then.expected, -len(begun), axis=1),
+            surprises=np.roll(then.surprises, -len(begun), axis=1),
+            sizes=np.maximum(then.sizes, begun.sum(axis=0)),
+            owners=owners,
+            in_handover_s=self._handovers.remaining_s(observation),
+            rates=rates,
+            numbered_rates=np.concatenate([rates, then.numbered_rates[len(then.rates) :]]),
+            prices=self._prices(observation),
+        )
+        requested = now.price_of(range(len(now.rates)))
+        found = [one for one in _weighed_plans(now) if now.price_of(one.replicas) >= requested]
+        if not found:
+            return hold(observation, "nothing that could be done before the tick would help")
+        chosen = min(found, key=_cost)
+        self._patience.note(observation.at_s, requested, now.price_of(chosen.replicas))
+        decision = self._decision(observation, now, chosen, found)
+        self._numbers = numbers  # the interval is compared by those of its tick
+        return decision
 
     def _book(self, now: Situation, chosen: Candidate, observation: GroupObservation) -> None:
         """Book the late ones of the last interval: those that replicas report, else those that a replay tells of."""
@@ -86,9 +146,9 @@ class TailAware:
             late += late_already(*self._before, arrived)
             self._compare(observation, self._before, arrived)
         self._before = now, chosen
-        reported = [one.late for one in observation.replicas if one.late is not None]
-        own = sum(reported) if len(reported) == len(observation.replicas) else late
-        self.late = own + observation.late_upstream
+        all_report = all(one.late is not None for one in observation.replicas)
+        self.late = (self._reported if all_report else late) + self._late_upstream
+        self._reported = self._late_upstream = 0
         self._budget.book(self.late, now.arrived)
 
     def _compare(self, observation: GroupObservation, before: tuple[Situation, Candidate], arrived: Floats) -> None:
@@ -103,6 +163,7 @@ class TailAware:
 
     def _forecast(self, observation: GroupObservation) -> Situation:
         """Learn from the tick; return what waits, what is expected, and what plans are compared by."""
+        self._early = False
         self._startups.observe(observation)
         counts = self._history.observe(observation)
         history, options = self._history, self.options
@@ -111,7 +172,7 @@ class TailAware:
             reach_s=max(self.settings.latency_target_s, observation.rebalance_time_s * (1 + self.options.lead_factor)),
             startup_s=self._startup_s(observation),
         )
-        self._demand.observe(history.last, lead=ahead.intervals[-1])
+        self._demand.observe(history.usual, history.surprising, lead=ahead.intervals[-1])
         target_s = max(history.slot_s, self.settings.latency_target_s - observation.overhead_s)
         demand = [self._demand.told(observation.inflow, intervals) for intervals in ahead.intervals]
         shapes = history.shapes()
@@ -119,26 +180,16 @@ class TailAware:
         slots = ceil(ahead.until_s / history.slot_s - 1e-9)
 
         def lying_so(shape: Shape) -> Floats:
-            return np.concatenate([shape.own * events for events in demand])[:slots]
+            return np.concatenate([shape.factor * shape.own * events for events in demand])[:slots]
 
-        index = {name: number for number, name in enumerate(observation.replica_names)}
-        owners = np.array(
-            [index.get(observation.assignment.get(load.partition, ""), -1) for load in observation.partitions], np.int64
-        )
-        typical_rate = observation.service_rate * exp(-self._doubt.typical)
-        rates = np.array(
-            [
-                (one.service_rate or observation.service_rate) * self._doubt.slower(one.name)
-                for one in observation.replicas
-            ]
-        )
+        owners = _owners(observation)
+        self._limit.observe(observation, owners, _lag(observation), counts, _told_rates(observation))
+        typical_rate, rates = self._rates(observation)
         first = self._classes[0]
-        lag = np.array([float(load.lag) for load in observation.partitions])
+        kinds = tuple(Kind(typical_rate * one.speed / first.speed, one.price / first.price) for one in self._classes)
         return Situation(
             arrived=float(counts.sum()),
-            waiting=history.waiting(
-                uncommitted_left_out(lag, owners, rates * observation.commit_age_s), self.settings.latency_target_s
-            ),
+            waiting=self._waiting(observation, owners, rates),
             expected=np.array([lying_so(one) for one in shapes]),
             chances=np.array([one.weight for one in shapes]),
             surprises=np.array([one.factor * lying_so(one.shape) for one in surprises]).reshape(-1, slots, len(owners)),
@@ -147,15 +198,15 @@ class TailAware:
             saved_s=history.interval_s + observation.rebalance_time_s + ahead.start_s + 0.5 * target_s,
             paid_s=ahead.near_s,
             variance=self._demand.variance(),
-            sizes=np.maximum(demand[0], demand[-1]),
+            sizes=self._limit.served_of(np.maximum(demand[0], demand[-1]), history.interval_s),
             owners=owners,
             in_handover_s=self._handovers.remaining_s(observation),
             rates=rates,
-            prices=np.array([class_of(one.name, self._classes).price for one in observation.replicas]) / first.price,
-            fresh=tuple(Kind(typical_rate * one.speed / first.speed, one.price / first.price) for one in self._classes),
-            capacity=sum(
-                one.weight * capacity_of(one.together, typical_rate, history.slot_s, target_s) for one in shapes
-            ),
+            numbered_rates=np.concatenate([rates, np.repeat([one.rate for one in kinds], len(owners))]),
+            prices=self._prices(observation),
+            fresh=kinds,
+            capacity=history.capacity(typical_rate, target_s),
+            limit=self._limit.rate,
             slot_s=history.slot_s,
             target_s=target_s,
             pause_s=observation.rebalance_time_s,
@@ -166,6 +217,20 @@ class TailAware:
             start_price_s=options.start_price_s,
             move_price_s=options.move_price_s,
         )
+
+    def _rates(self, observation: GroupObservation) -> tuple[float, Floats]:
+        """Return μ of a typical replica and of each, as far as they are not doubted."""
+        least, slower = self._limit.least_rate, self._doubt.slower
+        each = np.maximum(_told_rates(observation), least) * [slower(one.name) for one in observation.replicas]
+        return max(observation.service_rate, least) * exp(-self._doubt.typical), each
+
+    def _prices(self, observation: GroupObservation) -> Floats:
+        each = [class_of(one.name, self._classes).price for one in observation.replicas]
+        return np.array(each) / self._classes[0].price
+
+    def _waiting(self, observation: GroupObservation, owners: Ints, rates: Floats) -> Floats:
+        left = uncommitted_left_out(_lag(observation), owners, rates * observation.commit_age_s)
+        return self._history.waiting(left, self.settings.latency_target_s)
 
     def _startup_s(self, observation: GroupObservation) -> float:
         return self._startups.typical_s(observation.startup_s, self._history.interval_s)
@@ -206,6 +271,27 @@ class TailAware:
         plan = Plan(tuple(names[one] for one in chosen.replicas), owners)
         decision = change(observation, plan, _why(now, chosen, found))
         return replace(decision, alternatives=tuple(_weighed(now, chosen, found)))
+
+
+def _owners(observation: GroupObservation) -> Ints:
+    """Return the replica of each partition by its place in the observation, −1 for none."""
+    index = {name: number for number, name in enumerate(observation.replica_names)}
+    named = (observation.assignment.get(load.partition, "") for load in observation.partitions)
+    return np.array([index.get(name, -1) for name in named], np.int64)
+
+
+def _lag(observation: GroupObservation) -> Floats:
+    return np.array([float(load.lag) for load in observation.partitions])
+
+
+def _told_rates(observation: GroupObservation) -> Floats:
+    return np.array([one.service_rate or observation.service_rate for one in observation.replicas])
+
+
+def _weighed_plans(now: Situation) -> list[Candidate]:
+    """Return each plan that could follow, once, with what it would bring."""
+    different = {(plan.owners.tobytes(), plan.replicas): plan for plan in proposals(now)}
+    return [predicted(now, plan) for plan in different.values()]
 
 
 def _cost(one: Candidate) -> float:

@@ -88,6 +88,15 @@ def late_until(then: Situation, chosen: Proposal, arrived: Floats) -> Floats:
     return _late_by_replica(then, chosen, then.waiting, arrived, 0 * then.variance, len(arrived) * then.slot_s)
 
 
+def late_of(then: Situation, chosen: Proposal, arrived: Floats) -> float:
+    """Return how many events that have arrived since `then` will be late, or make others late, under what was chosen.
+
+    arrived: events by slot and partition, the first slot begins there.
+    """
+    none = 0 * then.variance
+    return _late(then, chosen, then.waiting, arrived, none) - _late(then, chosen, then.waiting, arrived[:0], none)
+
+
 def late_already(then: Situation, chosen: Proposal, arrived: Floats) -> float:
     """Return how many of the events that arrived after `then` were served since, too late, under what was chosen then.
 
@@ -98,20 +107,22 @@ def late_already(then: Situation, chosen: Proposal, arrived: Floats) -> float:
     return max(0.0, with_them - _late(then, chosen, then.waiting, arrived[:0], none, until_s))
 
 
-def capacity_of(shape: Floats, service_rate: float, slot_s: float, target_s: float) -> float:
-    """Return how many events per interval a replica serves in time, interval after interval, in their shape.
+def capacity_of(row: Floats, service_rate: float, slot_s: float, target_s: float) -> float:
+    """Return how many events per interval a replica serves in time where they lie as in `row`.
 
-    Between μ·W (all at once) and μ·interval (evenly).
+    row: events by slot, of intervals one after the other, as multiples of what an interval has on average. Between μ·W
+    (all at once) and μ·interval (evenly).
     """
-    thrice = np.concatenate((shape, shape, shape))[:, None]
     none, zero, first = np.zeros((1, 1)), np.zeros(1), np.zeros(1, np.int64)
     rate = np.array([service_rate])
 
     def in_time(size: float) -> bool:
-        late = late_events(none, thrice * size, zero, first, first, zero, zero, rate, slot_s, target_s, inf, inf)
+        late = late_events(
+            none, (row * size)[:, None], zero, first, first, zero, zero, rate, slot_s, target_s, inf, inf
+        )
         return float(late[0]) <= NEGLIGIBLE
 
-    low, high = 0.0, service_rate * (len(shape) * slot_s)
+    low, high = 0.0, service_rate * (len(row) * slot_s) / float(row.sum())
     if in_time(high):
         return high
     for _ in range(HALVINGS):
@@ -161,7 +172,7 @@ def _carried_out(now: Situation, plan: Proposal) -> tuple[Floats, Floats, Floats
     ready_s = np.where(moves, switch_s + now.pause_s, now.in_handover_s)
     if now.stops_all and moves.any():
         ready_s = np.maximum(ready_s, now.pause_s)
-    return switch_s, ready_s, now.rates_up_to(max(plan.replicas, default=-1))
+    return switch_s, ready_s, now.rates_under(plan.replicas)
 
 
 @compiled

@@ -48,11 +48,11 @@ def _packed(now: Situation, sizes: Floats, limit: float, kind: int, *, levelled:
     replicas = len(now.rates)
     as_typical = now.typical_rate / now.fresh[kind].rate
     _, fewest = best_fit(sizes, limit / as_typical, len(sizes))
-    counts = {replicas, *({fewest - 1, fewest, fewest + 1} if len(sizes) <= SMALL else {fewest})}
+    counts = {min(replicas, now.most_useful), *({fewest - 1, fewest, fewest + 1} if len(sizes) <= SMALL else {fewest})}
     if len(now.fresh) > 1:
         counts |= {replicas - 1, replicas + 1}
     for count in sorted(counts):
-        if 1 <= count <= len(sizes):
+        if 1 <= count <= now.most_useful:
             for without in _replaced(now, kind):
                 placed = _placed(now, sizes, limit, count, kind, without)
                 yield placed

@@ -54,12 +54,16 @@ class Situation:
     """How long the partition's handover still takes; 0: it is served."""
     rates: Floats
     """μ of each replica, events/s."""
+    numbered_rates: Floats
+    """The same, and of all that could be new, by their numbers."""
     prices: Floats
     """Of each replica, as a multiple of one of the first class."""
     fresh: tuple[Kind, ...]
     """What a replica that is new may be; the first one is typical."""
     capacity: float
     """Events per interval, as they may lie, that a typical replica serves in time, interval after interval."""
+    limit: float
+    """Events/s that all replicas together can serve; inf: nothing is known to hold them up."""
     slot_s: float
     target_s: float
     """W less what is lost to anything but waiting and serving."""
@@ -79,6 +83,11 @@ class Situation:
     """Replica-seconds that moving a partition costs, beside the events that it makes late."""
 
     @property
+    def most_useful(self) -> int:
+        """So many replicas serve what the limit lets through; more would help nobody."""
+        return max(1, ceil(min(self.limit / self.typical_rate, len(self.owners)) - ROUNDING))
+
+    @property
     def typical_rate(self) -> float:
         """μ of a replica that is new, of the first class, events/s."""
         return self.fresh[0].rate
@@ -94,9 +103,12 @@ class Situation:
 
     def rates_up_to(self, replica: int) -> Floats:
         """Return μ by number of replica, new ones included, to at least that number."""
-        more = max(0, replica + 1 - len(self.rates))
-        new = np.repeat([kind.rate for kind in self.fresh], len(self.owners))[:more]
-        return np.concatenate([self.rates, new])
+        return self.numbered_rates[: max(len(self.rates), replica + 1)]
+
+    def rates_under(self, replicas: Sequence[int]) -> Floats:
+        """Return the same where these share the limit."""
+        rates = self.rates_up_to(max(replicas, default=-1))
+        return rates * min(1.0, self.limit / max(ROUNDING, float(rates[list(replicas)].sum())))
 
     def price_of(self, replicas: Sequence[int]) -> float:
         """Return what so many replicas cost, in replicas of the first class."""

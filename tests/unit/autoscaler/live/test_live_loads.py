@@ -81,6 +81,29 @@ def test_samples_between_two_readings_tell_how_the_events_lay() -> None:
     assert loads.recent().counts[:, 0].tolist() == [0] * 9 + [80]
 
 
+def test_what_came_since_the_last_reading_is_told_once_for_each_sample() -> None:
+    samples = [(10.05 + tenth / 10, (100 + 80 * (tenth >= 3),)) for tenth in range(10)]
+    loads = LoadReader(Readings([reading(9.0, 100), reading(10.0, 100), reading(10.45, 180)], sampled=samples))
+    assert loads.arrivals() is None, "nothing was read yet"
+    with pytest.raises(NotReadyError):
+        loads.read()
+    loads.read()
+    assert loads.arrivals() is None
+    loads.sample(10.06)
+    arrived = loads.arrivals()
+    assert arrived is not None
+    assert arrived.counts.sum() == 0
+    assert loads.arrivals() is None, "no further sample"
+    for tenth in range(1, 4):
+        loads.sample(10.06 + tenth / 10)
+    arrived = loads.arrivals()
+    assert arrived is not None
+    assert arrived.counts.sum() == 80
+    loads.read()
+    assert loads.recent().counts.sum() == 80
+    assert len(loads.recent().counts) < 10, "since the reading before, not since an interval ago"
+
+
 def test_many_thousand_partitions_are_sampled_more_rarely() -> None:
     ends = (0,) * 10_000
     readings = Readings([reading(0.0, *ends)], sampled=[(tenth / 10, ends) for tenth in range(1, 21)])

@@ -54,6 +54,23 @@ class TestLoop:
         assert len(advances) >= 150
         assert loop.last_tick() == (3, pytest.approx(clock.now_s - 1002.1))
 
+    def test_what_is_urgent_is_decided_at_once_and_the_beat_stays(self) -> None:
+        clock = FakeClock(1000.0)
+        ticks: list[float] = []
+        asked = [1000.4, 1001.7]
+
+        def urgent() -> bool:
+            if asked and clock.now_s >= asked[0]:
+                del asked[0]
+                return True
+            return False
+
+        Loop(
+            lambda: ticks.append(clock.now_s), lambda: None, interval_s=1, offset_s=0.1, urgent=urgent,
+            stop=Passing(clock, 1003), clock=clock, ahead_s=lambda: 0.0,
+        ).run()  # fmt: skip
+        assert ticks == pytest.approx([1000.1, 1000.4, 1001.1, 1001.7, 1002.1], abs=0.021)
+
     @pytest.mark.parametrize("step_s", [15.0, 3600.0, -3600.0, 0.37, 0.7, -1234.56])
     def test_a_wall_clock_that_is_set_makes_neither_burst_nor_pause_and_is_noticed_once(self, step_s: float) -> None:
         clock = FakeClock(1000.75)

@@ -1,0 +1,120 @@
+"""A limit behind all replicas, and bursts that do not keep step with the intervals."""
+
+import numpy as np
+import pytest
+
+from autoscaler.model import GroupObservation, PartitionLoad, RecentArrivals, Replica
+from autoscaler.policies.tail_aware.arrivals import ArrivalHistory
+from autoscaler.policies.tail_aware.limits import Limit
+
+PARTITIONS = 4
+
+
+class Backlog:
+    """A group that is sent more than it serves, second by second; μ is told as what its replicas reach."""
+
+    def __init__(self, limit: float, own: float = 200.0) -> None:
+        self.limit, self.own = limit, own
+        self.learned = Limit()
+        self.at_s = 0.0
+        self.lag = np.full(PARTITIONS, 400.0)
+
+    def run(self, replicas: int, seconds: int, sent: float = 400.0) -> float:
+        served = min(self.limit, replicas * self.own)
+        names = [f"payment-{number}" for number in range(replicas)]
+        owners = np.arange(PARTITIONS) % replicas
+        for _ in range(seconds):
+            self.at_s += 1.0
+            arrived = np.full(PARTITIONS, sent / PARTITIONS)
+            self.lag = np.maximum(0.0, self.lag + arrived - served / PARTITIONS)
+            observation = GroupObservation(
+                at_s=self.at_s,
+                partitions=tuple(PartitionLoad(p, sent / PARTITIONS, int(self.lag[p])) for p in range(PARTITIONS)),
+                replicas=tuple(Replica(name, True) for name in names),
+                assignment={p: names[owner] for p, owner in enumerate(owners)},
+                service_rate=served / replicas,
+                rebalance_time_s=0.05,
+            )
+            rates = np.full(replicas, served / replicas)
+            self.learned.observe(observation, owners, self.lag, arrived, rates)
+        return self.learned.rate
+
+
+def test_replicas_that_bring_nothing_show_the_limit_and_those_that_help_show_none() -> None:
+    assert Backlog(limit=1e9).run(1, 5) == np.inf
+    group = Backlog(limit=1e9)
+    group.run(1, 5)
+    assert group.run(2, 5) == np.inf
+    group = Backlog(limit=250.0)
+    group.run(1, 5)
+    assert group.run(4, 5, sent=500.0) == 250.0
+    assert group.learned.least_rate == pytest.approx(200.0, rel=0.02), (
+        "what a replica serves that nobody holds up is remembered"
+    )
+
+
+def test_a_limit_that_is_raised_or_was_none_is_forgotten() -> None:
+    group = Backlog(limit=250.0)
+    group.run(1, 5)
+    group.run(4, 5, sent=500.0)
+    group.limit = 400.0
+    assert group.run(4, 3, sent=500.0) == np.inf
+    slow = Backlog(limit=250.0)
+    slow.run(1, 5)
+    slow.run(4, 5, sent=500.0)
+    slow.own = 40.0  # not a limit: two replicas serve still less than four
+    assert slow.run(2, 5, sent=500.0) == np.inf
+
+
+def test_a_burst_that_is_served_between_two_looks_is_no_sign_of_a_limit() -> None:
+    group = Backlog(limit=1e9)
+    for replicas in (1, 2, 4):
+        for _ in range(5):
+            group.lag = np.full(PARTITIONS, 0.0)
+            assert group.run(replicas, 1, sent=100.0 * replicas) == np.inf
+
+
+def history_of(period_s: float, seconds: int, size: float = 100.0) -> ArrivalHistory:
+    """Bursts of size·period events every `period_s`, ticks each second."""
+    history, at_s = ArrivalHistory(), np.arange(0.05, seconds, period_s)
+    for second in range(seconds):
+        counts = np.zeros((10, 1), np.int64)
+        for slot in np.floor((at_s[(at_s >= second) & (at_s < second + 1)] - second) * 10).astype(int):
+            counts[slot, 0] += round(size * period_s)
+        load = PartitionLoad(0, float(counts.sum()), 0)
+        history.observe(
+            GroupObservation(
+                at_s=second + 1.0,
+                partitions=(load,),
+                replicas=(Replica("payment-0", True),),
+                assignment={0: "payment-0"},
+                service_rate=200.0,
+                rebalance_time_s=0.05,
+                recent=RecentArrivals(0.1, counts),
+            )
+        )
+    return history
+
+
+@pytest.mark.parametrize(("period_s", "most", "fewest"), [(0.7, 1.4, 0.7), (1.3, 1.3, 0.0)])
+def test_bursts_out_of_step_have_one_size_and_come_more_or_less_often(
+    period_s: float, most: float, fewest: float
+) -> None:
+    history = history_of(period_s, 80)
+    factors = [one.factor for one in history.shapes()]
+    assert (max(factors), min(factors)) == pytest.approx((most, fewest), abs=0.06)
+    assert history.usual.sum() == pytest.approx(100.0, rel=0.05), "the usual interval has the mean of all"
+    # every burst alone, as far apart as they are: μ·W for each
+    assert history.capacity(200.0, 0.5) == pytest.approx(100.0 / period_s, rel=0.06)
+
+
+def test_bursts_that_keep_step_are_taken_as_they_come() -> None:
+    assert [one.factor for one in history_of(1.0, 20).shapes()] == [1.0]
+
+
+def test_a_rare_second_burst_is_a_surprise_each_time() -> None:
+    history = history_of(0.95, 21)  # two bursts in one interval of nineteen, the last one is such
+    assert history.last.sum() == pytest.approx(2 * 95)
+    assert history.surprising.sum() == history.last.sum()
+    often = history_of(0.7, 21)
+    assert often.surprising.sum() == often.usual.sum()

@@ -43,7 +43,7 @@ class PolicyFigures(msgspec.Struct, frozen=True, kw_only=True):
     optimum_lower: float | None = None
     """Likewise."""
     regret: Interval | None = None
-    """Replica-minutes over the optimum of the very events − 1; None where that is not known."""
+    """Replica-minutes over the optimum of the very events − 1; None where that is not known, or the promise broken."""
     scale_ups: Interval
     scale_downs: Interval
     reassignments: Interval
@@ -129,6 +129,8 @@ def _rows(
         random = one.random(policy)
         least = [_optimum(each) for each in asked[policy]] if optima else []
         known = not random or len(results) > 1
+        in_sla = sum(result.in_sla for result in results) / len(results)
+        kept = in_sla >= asked[policy][0].question().target.percentile
         others = [] if policy == reference else complete.get(reference, [])
         figures: dict[str, Any] = {name: _mean([getattr(result, name) for result in results]) for name in MEANS}
         for name, difference in DIFFERENCES.items():
@@ -142,7 +144,7 @@ def _rows(
             seeds=len(results),
             events=sum(result.events for result in results) / len(results),
             packing_ratio=bootstrap_interval([one.replica_minutes / one.packing_replica_minutes for one in results]),
-            **_beside(results, [best for best in least if best]),
+            **_beside(results, [best for best in least if best], kept=kept),
             lost=sum(result.lost for result in results),
             reference=reference,
             on_front=policy in front,
@@ -152,15 +154,19 @@ def _rows(
     return rows
 
 
-def _beside(results: Sequence[SimulationResult], least: Sequence[Optimum]) -> dict[str, Any]:
-    """Return what a row says of the optimum; nothing unless it is known for every seed."""
-    if len(least) < len(results):
+def _beside(results: Sequence[SimulationResult], least: Sequence[Optimum], *, kept: bool) -> dict[str, Any]:
+    """Return what a row says of the optimum; nothing unless it is known for every seed.
+
+    kept: the policy keeps the promise; of one that breaks it no regret is told.
+    """
+    costs = [best.optimum_replica_minutes for best in least if best.optimum_replica_minutes]
+    if len(costs) < len(results):
         return {}
-    over = [one.replica_minutes / best.optimum_replica_minutes - 1 for one, best in zip(results, least, strict=True)]
+    over = [one.replica_minutes / cost - 1 for one, cost in zip(results, costs, strict=True)]
     return {
-        "optimum_replica_minutes": sum(best.optimum_replica_minutes for best in least) / len(least),
+        "optimum_replica_minutes": sum(costs) / len(costs),
         "optimum_lower": sum(best.lower for best in least) / len(least),
-        "regret": bootstrap_interval(over),
+        "regret": bootstrap_interval(over) if kept else None,
     }
 
 

@@ -127,7 +127,7 @@ def sweep_page(sweep: Sweep, rows: Sequence[SweepFigures], origins: Iterable[Ori
 
 
 def sweep_tables(sweep: Sweep, rows: Sequence[SweepFigures], origins: Iterable[Origin]) -> str:
-    """Return a table for each scenario, each cell: in SLA %, replica-minutes (× bound)."""
+    """Return a table for each scenario, each cell: in SLA %, replica-minutes (× packing)."""
     parts = []
     for scenario, some in groupby(rows, key=lambda row: row.scenario):
         found = list(some)

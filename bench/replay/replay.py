@@ -17,7 +17,7 @@ from bench.replay.measured import Measured, measure
 from bench.replay.recorded import Recorded, Times, read_run
 from bench.replay.world import best_of, scenario_of, simulated
 from bench.simulation.build import CLAIRVOYANT
-from bench.simulation.optimum import why_not
+from bench.simulation.optimum import find_optimum, too_long, why_not
 from bench.simulation.run import run_scenario
 from bench.simulation.sent import sent_by
 from contracts.validation import InvalidSettingsError
@@ -37,8 +37,6 @@ POINTS: Final = 400
 """Of a curve in the picture."""
 OTHERS: Final = ("overprovisioned", "keda-hpa", "algorithm-2")
 """Fixed at the peak, Kubernetes' way, and the published one that plans for the lag."""
-MOST_FOR_THE_OPTIMUM: Final = 300_000
-"""For more a report would wait longer than for all policies; `tailpack optimum RUN_DIR` looks for it."""
 MOST_EVENTS: Final = 3_000_000
 """Of longer runs nobody would wait for the answer."""
 
@@ -222,15 +220,16 @@ def _simulated(info: RunInfo, policy: str) -> Otherwise:
 
 def _optimum(folder: Path, info: RunInfo) -> tuple[Otherwise, ...]:
     """Return the schedule of the optimum, carried out; nothing where it is not known or would take long."""
-    if info.events_scheduled > MOST_FOR_THE_OPTIMUM:
-        return ()
     if info.world == "simulated":
         scenario = scenario_of(info, None, {"autoscaler.policy": CLAIRVOYANT})
         sent = sent_by(scenario)
     else:
         recorded = read_run(folder)
         scenario, sent = best_of(recorded, measure(recorded))
-    if why_not(scenario, sent):
+    if why_not(scenario, sent) or too_long(scenario, sent):
         return ()
-    figures = run_scenario(scenario, sent, keep_events=False)[1]
-    return (Otherwise(policy=CLAIRVOYANT, in_sla=figures.in_sla, replica_minutes=figures.replica_minutes),)
+    found, _ = find_optimum(scenario, sent)
+    if found.optimum_replica_minutes is None:
+        return ()
+    in_sla, minutes = 1 - found.late / max(1, sent.events), found.optimum_replica_minutes
+    return (Otherwise(policy=CLAIRVOYANT, in_sla=in_sla, replica_minutes=minutes, lower=found.lower),)

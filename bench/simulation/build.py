@@ -19,6 +19,11 @@ def delivery_of(scenario: Scenario) -> Delivery:
     """Return how plans are carried out, whichever of its two keys says so; a clairvoyant's own is incremental."""
     if scenario.autoscaler.policy == CLAIRVOYANT:
         return Delivery.INCREMENTAL
+    return asked_delivery(scenario)
+
+
+def asked_delivery(scenario: Scenario) -> Delivery:
+    """Return how plans are carried out under any other policy."""
     return Delivery(scenario.payment.runtime or scenario.payment.delivery)
 
 

@@ -10,22 +10,28 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from autoscaler.optimum.optimum import Optimum, Question, Schedule, optimum
+from autoscaler.optimum.optimum import Judge, Optimum, Question, optimum
+from autoscaler.optimum.schedule import Schedule
+from autoscaler.policies.registry import make_policy
 from autoscaler.simulator.chance import ServiceTimes
 from autoscaler.simulator.placement import assign
-from autoscaler.simulator.run import ticks_of
+from autoscaler.simulator.run import simulate, ticks_of
 from autoscaler.simulator.settings import SimulationSettings
 from bench.scenario import Scenario
-from bench.simulation.build import CLAIRVOYANT, settings_of
+from bench.simulation.build import CLAIRVOYANT, asked_delivery, settings_of
 from bench.simulation.sent import Sent
 from contracts.cache import cache_folder
 from contracts.delivery import Delivery
 from contracts.validation import InvalidSettingsError
+from report.measures import replica_minutes
 
-CODE: Final = ("autoscaler/optimum/search.py", "autoscaler/optimum/optimum.py")
+CODE: Final = "autoscaler/optimum"
 ROOT: Final = Path(__file__).parents[2]
 MOST_EVENTS: Final = 20_000_000
 """They are in memory all at once, 60 bytes each."""
+STOPPING: Final = (Delivery.EAGER, Delivery.FAUST)
+MOST_BESIDE: Final = 3_000_000
+"""Events times partitions that are looked at without being asked, in about ten seconds."""
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,13 +43,15 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 def why_not(scenario: Scenario, sent: Sent) -> str:
     """Return why this world's optimum is not known, one sentence; empty where it can be looked for."""
-    settings = settings_of(scenario)
+    settings = _world(scenario)
     service = settings.service
     alike = len(set(service.speeds)) == 1 and service.slow_factor == 1 and not service.classes
+    asked = asked_delivery(scenario)
     for hindered, why in (
         (bool(scenario.stages), "groups one behind the other have none together"),
-        (settings.delivery.delivery is Delivery.SHARE, "a share group has no owners whose placement could be best"),
+        (asked is Delivery.SHARE, "a share group has no owners whose placement could be best"),
         (settings.startup_s is None, "start-ups are random, and a schedule cannot wait for what it does not know"),
+        (asked in STOPPING, "each change stops the whole group, when its members' heartbeats say so"),
         (not alike, "replicas differ, and each placement would have as many costs as orders of them"),
         (bool(settings.failures), "replicas die"),
         (bool(settings.service.shared_limits), "replicas share a limit, and none is served apart from the others"),
@@ -58,7 +66,7 @@ def question_of(scenario: Scenario, sent: Sent) -> Question:
     """Return what the optimum is asked. Raises InvalidSettingsError where `why_not` has something to say."""
     if said := why_not(scenario, sent):
         raise InvalidSettingsError([f"{scenario.name}: no optimum is known: {said}"])
-    settings = settings_of(replace(scenario, autoscaler=replace(scenario.autoscaler, policy=CLAIRVOYANT)))
+    settings = _world(scenario)
     chunks = list(sent.chunks())
     times_us = np.concatenate([one.offset_us for one in chunks]) if chunks else np.zeros(0, np.int64)
     partition = np.concatenate([one.partition for one in chunks]) if chunks else np.zeros(0, np.int64)
@@ -85,17 +93,51 @@ def question_of(scenario: Scenario, sent: Sent) -> Question:
 def find_optimum(scenario: Scenario, sent: Sent) -> tuple[Optimum, Schedule]:
     """Return the optimum of what `sent` has, in the scenario's world. Raises InvalidSettingsError, see `why_not`."""
     question = question_of(scenario, sent)
-    path = cache_folder() / "optima" / f"{_key(question)}.json"
-    with suppress(OSError, msgspec.DecodeError):
-        kept = msgspec.json.decode(path.read_bytes(), type=Answer)
+    path = _path(question)
+    if kept := _kept(path):
         return kept.optimum, kept.schedule
-    found, schedule = optimum(question)
+    found, schedule = optimum(question, _simulator(scenario, sent))
     with suppress(OSError):  # what cannot be kept is looked for again
         path.parent.mkdir(parents=True, exist_ok=True)
         whole = path.with_suffix(f".{os.getpid()}")
         whole.write_bytes(msgspec.json.encode(Answer(optimum=found, schedule=schedule)))
         whole.replace(path)
     return found, schedule
+
+
+def too_long(scenario: Scenario, sent: Sent) -> str:
+    """Return why nobody should wait for the optimum who did not ask for it, one sentence; empty where it is known."""
+    if sent.events * sent.partitions <= MOST_BESIDE or _kept(_path(question_of(scenario, sent))):
+        return ""
+    return f"{sent.events:,} events of {sent.partitions} partitions take minutes; `tailpack optimum` looks for it"
+
+
+def _world(scenario: Scenario) -> SimulationSettings:
+    """Return the scenario's world as the schedule of the optimum finds it."""
+    return settings_of(replace(scenario, autoscaler=replace(scenario.autoscaler, policy=CLAIRVOYANT)))
+
+
+def _simulator(scenario: Scenario, sent: Sent) -> Judge:
+    """Return what carries a schedule out in the simulator."""
+
+    def judge(schedule: Schedule) -> tuple[int, int]:
+        policy = make_policy(CLAIRVOYANT, options={"schedule": schedule})
+        run = simulate(sent.workload(), policy, _world(scenario), keep_events=False)
+        late = int((run.latency_us > round(scenario.target.latency_target_s * 1e6)).sum())
+        minutes = replica_minutes(run.requested, 0, sent.duration_s)
+        return round(minutes * 60e6), late + sent.events - len(run.latency_us)
+
+    return judge
+
+
+def _path(question: Question) -> Path:
+    return cache_folder() / "optima" / f"{_key(question)}.json"
+
+
+def _kept(path: Path) -> Answer | None:
+    with suppress(OSError, msgspec.DecodeError):
+        return msgspec.json.decode(path.read_bytes(), type=Answer)
+    return None
 
 
 def _first_owners(settings: SimulationSettings, partitions: int) -> tuple[tuple[int, ...], int]:
@@ -106,7 +148,7 @@ def _first_owners(settings: SimulationSettings, partitions: int) -> tuple[tuple[
 
 
 def _key(question: Question) -> str:
-    digest = sha256(b"".join((ROOT / name).read_bytes() for name in CODE))
+    digest = sha256(b"".join(path.read_bytes() for path in sorted((ROOT / CODE).glob("*.py"))))
     for name, value in vars(question).items():
         digest.update(name.encode() + (value.tobytes() if isinstance(value, np.ndarray) else repr(value).encode()))
     return digest.hexdigest()[:24]

@@ -25,6 +25,8 @@ class SimulationResult(msgspec.Struct, frozen=True, kw_only=True):
     """Of the cheapest schedule of counts and owners for these events (autoscaler.optimum); None: not looked for."""
     optimum_lower: float | None = None
     """Below which no schedule keeps the promise; None likewise."""
+    kept: bool | None = None
+    """Whether the run keeps the promise; None: not asked."""
     scale_ups: int
     scale_downs: int
     reassignments: int
@@ -45,8 +47,9 @@ class SimulationResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def regret(self) -> float | None:
-        """Cost above the optimum, as a share of it; None where that is not known."""
-        return self.replica_minutes / self.optimum_replica_minutes - 1 if self.optimum_replica_minutes else None
+        """Cost above the optimum, as a share of it; None where that is not known, or the run breaks the promise."""
+        best = self.optimum_replica_minutes
+        return self.replica_minutes / best - 1 if best and self.optimum_lower is not None and self.kept else None
 
     @property
     def plan_changes(self) -> int:

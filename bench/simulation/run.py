@@ -62,12 +62,14 @@ def analyse(scenario: Scenario, sent: Sent, run: Run, *, wall_s: float) -> Simul
     counts = [scenario.autoscaler.initial_replicas, *(change.replicas for change in run.changes)]
     steps = [after - before for before, after in pairwise(counts)]
     began_s = sent.bursts.phase_s(sent.seed) if sent.spacing is Spacing.BURST else 0.0
+    in_sla = in_sla_share(run.latency_us, target.latency_target_s, lost)
     return SimulationResult(
         scenario=scenario.name,
         policy=run.policy,
         seed=scenario.seed,
         events=sent.events,
-        in_sla=in_sla_share(run.latency_us, target.latency_target_s, lost),
+        in_sla=in_sla,
+        kept=in_sla >= target.percentile,
         p50_s=_percentile_s(run, 0.5),
         p99_s=_percentile_s(run, 0.99),
         p999_s=_percentile_s(run, 0.999),

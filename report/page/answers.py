@@ -137,7 +137,11 @@ def _otherwise(result: Result) -> Answer:
     if best is not None:
         name = f"the optimum, with foresight, {share(best.in_sla)}"
         bars.append((name, minutes(best.replica_minutes), 100 * best.replica_minutes / most, ""))
-        told = f"{over(result.replica_minutes / best.replica_minutes - 1)} over the optimum. {told}".strip()
+        if best.lower is not None:
+            told = f"No schedule keeps the promise below {minutes(best.lower)}. {told}"
+        if result.in_sla >= result.percentile:
+            told = f"{over(result.replica_minutes / best.replica_minutes - 1)} over the optimum. {told}"
+        told = told.strip()
     elif least is not None and result.cost is not None:
         bars.append(("per-second packing", minutes(least), 100 * least / most, ""))
         told = f"{over(result.cost.over_packing)} over the per-second packing. {told}".strip()

@@ -34,8 +34,8 @@ function mark(u, at, spans, colour, full, name) {
   ctx.fillText(name, box.x, box.y);
 }
 
-page.forEach(({ contestants, percentile, packing_replica_minutes: bound }, number) => {
-  const costs = contestants.flatMap(({ replica_minutes: cost }) => [cost.low, cost.high]).concat(bound ?? []);
+page.forEach(({ contestants, percentile, packing_replica_minutes: packing }, number) => {
+  const costs = contestants.flatMap(({ replica_minutes: cost }) => [cost.low, cost.high]).concat(packing ?? []);
   const lates = contestants.flatMap(({ in_sla: kept }) => [kept.low, kept.high]).concat(percentile).map(lateOf);
   const margin = Math.max(.1 * (Math.max(...costs) - Math.min(...costs)), .02 * Math.max(...costs), .01);
   const range = [Math.max(0, Math.min(...costs) - margin), Math.max(...costs) + margin];
@@ -43,7 +43,7 @@ page.forEach(({ contestants, percentile, packing_replica_minutes: bound }, numbe
   const lateAxis = logAxis({ size: 68, values: (u, splits) => splits.map(percent) });
   points(`front-${number}`, 360, costs, lateAxis, range, late, u => {
     across(u, lateOf(percentile), "bad");
-    if (bound) down(u, bound, "muted", [2, 3]);
+    if (packing) down(u, packing, "muted", [2, 3]);
     for (const { replica_minutes: cost, in_sla: kept, on_front, label } of contestants) {
       const at = [cost.mean, lateOf(kept.mean)];
       const spans = [[[cost.low, at[1]], [cost.high, at[1]]], [[at[0], lateOf(kept.low)], [at[0], lateOf(kept.high)]]];

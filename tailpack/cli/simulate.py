@@ -60,7 +60,8 @@ def simulate(
         bool,
         typer.Option(
             "--optimum/--no-optimum",
-            help="Say beside it what the cheapest schedule of all would have cost; seconds, kept for the next time.",
+            help="Say beside it what the cheapest schedule of all would have cost: seconds, kept for the next time; "
+            "left out of large loads, whose takes minutes.",
         ),
     ] = True,
     as_json: AsJson = False,
@@ -113,10 +114,15 @@ def simulate(
         said = f"written: {written}; its report: tailpack report {shlex.quote(str(written))}"
         Console(stderr=True).print(said, highlight=False, soft_wrap=True)
     if as_json:
-        more = {"regret": result.regret, "plan_changes": result.plan_changes, "moved": result.moved_partitions}
-        print_json(msgspec.to_builtins(result) | more)
+        print_json(_with_names(result))
     else:
         Console().print(figures_of(result, chosen))
+
+
+def _with_names(result: "SimulationResult") -> dict[str, Any]:
+    """Return a result with what follows from its figures, under the names that others read."""
+    more = {"regret": result.regret, "plan_changes": result.plan_changes, "moved": result.moved_partitions}
+    return {**msgspec.to_builtins(result), **more}
 
 
 def _forecast(
@@ -133,7 +139,7 @@ def _forecast(
     result = forecast(chosen, measured, played)
     Console(stderr=True).print(measured_in(measured), style="dim", highlight=False, soft_wrap=True)
     if as_json:
-        print_json(result)
+        print_json(_with_names(result))
     else:
         Console().print(figures_of(result, chosen))
 
@@ -160,12 +166,15 @@ def optimum(
     from bench.simulation.optimum import find_optimum  # noqa: PLC0415  compiled code only where something is simulated
     from bench.simulation.run import run_scenario  # noqa: PLC0415
 
-    chosen, sent, spent = _asked(scenario, trace, parse_changes(changes, policy="clairvoyant", seed=seed))
+    chosen, sent, spent, kept = _asked(scenario, trace, parse_changes(changes, policy="clairvoyant", seed=seed))
     with _looking(sent.events):
         found, _ = find_optimum(chosen, sent)
     judged = run_scenario(chosen, sent, keep_events=False)[1]
-    of_run = {} if spent is None else {"replica_minutes": spent, "regret": spent / found.optimum_replica_minutes - 1}
+    best = found.optimum_replica_minutes
+    regret = spent / best - 1 if spent is not None and best and kept else None
+    of_run = {} if spent is None else {"replica_minutes": spent, "regret": regret}
     said = msgspec.to_builtins(found) | {
+        "gap": best / found.lower - 1 if best and found.lower else None,
         "scenario": chosen.name,
         "seed": chosen.seed,
         "events": sent.events,
@@ -181,8 +190,8 @@ def optimum(
     table.add_column(style="dim")
     table.add_column()
     rows = {
-        "optimum": f"{minutes(found.optimum_replica_minutes)} replica-minutes, {count(found.late)} events late",
-        "its schedule simulated": f"{minutes(judged.replica_minutes)}, {share(judged.in_sla)} in time",
+        "optimum": found.why or f"{minutes(best)} replica-minutes, {count(found.late)} events late",
+        "best schedule, simulated": f"{minutes(judged.replica_minutes)}, {share(judged.in_sla)} in time",
         "no schedule keeps the promise below": minutes(found.lower),
         "or keeps every event in time below": minutes(found.lower_none_late),
         "per-second packing": minutes(judged.packing_replica_minutes),
@@ -190,14 +199,16 @@ def optimum(
         "found in": duration(found.wall_s),
     }
     if of_run:
-        rows["the run itself"] = f"{minutes(spent)}, {over(of_run['regret'])} over the optimum"
+        rows["the run itself"] = f"{minutes(spent)}" + (
+            f", {over(regret)} over the optimum" if regret is not None else ""
+        )
     for name, value in rows.items():
         table.add_row(name, value)
     Console().print(table)
 
 
-def _asked(what: str, trace: Path | None, changes: dict[str, Any]) -> "tuple[Question, Sent, float | None]":
-    """Return the world and the events of a scenario, a trace or a run; of a live run also what it cost."""
+def _asked(what: str, trace: Path | None, changes: dict[str, Any]) -> "tuple[Question, Sent, float | None, bool]":
+    """Return the world and the events of a scenario, a trace or a run; of a run also its cost, and if it is kept."""
     from bench.replay.measured import measure  # noqa: PLC0415  as above
     from bench.replay.recorded import read_run  # noqa: PLC0415
     from bench.replay.world import best_of  # noqa: PLC0415
@@ -205,22 +216,26 @@ def _asked(what: str, trace: Path | None, changes: dict[str, Any]) -> "tuple[Que
 
     if Path(what).is_dir():
         recorded = read_run(Path(what))
-        return *best_of(recorded, measure(recorded)), recorded.result.replica_minutes
+        return *best_of(recorded, measure(recorded)), recorded.result.replica_minutes, recorded.result.kept
     if Path(what).suffix in TRACES and trace is None:
         what, trace = WORLD, Path(what)
     chosen, played = load_scenario_with(what, trace, changes)
-    return chosen, sent_by(chosen, played), None
+    return chosen, sent_by(chosen, played), None, False
 
 
 def _with_optimum(result: "SimulationResult", scenario: "Question", sent: "Sent") -> "SimulationResult":
     """Return the result with the optimum of its events beside it, where that is known."""
-    from bench.simulation.optimum import find_optimum, why_not  # noqa: PLC0415  as above
+    from bench.simulation.optimum import find_optimum, too_long, why_not  # noqa: PLC0415  as above
 
-    if said := why_not(scenario, sent):
+    said, found = why_not(scenario, sent) or too_long(scenario, sent), None
+    if not said:
+        with _looking(sent.events):
+            found, _ = find_optimum(scenario, sent)
+    if said or (found and found.why):
+        said = said or (found.why if found else "")
         Console(stderr=True).print(f"no optimum beside it: {said}", highlight=False, soft_wrap=True)
+    if found is None:
         return result
-    with _looking(sent.events):
-        found, _ = find_optimum(scenario, sent)
     return msgspec.structs.replace(
         result, optimum_replica_minutes=found.optimum_replica_minutes, optimum_lower=found.lower
     )
@@ -346,7 +361,7 @@ def _latency_and_cost(one: "ChainResult | StageResult") -> tuple[str, ...]:
 
 def _optimum_in_words(result: "SimulationResult") -> str:
     best, least = result.optimum_replica_minutes, result.optimum_lower
-    return UNKNOWN if best is None or least is None else f"{minutes(best)}, at least {minutes(least)}"
+    return UNKNOWN if best is None or least is None else f"{minutes(best)}, none below {minutes(least)}"
 
 
 @contextmanager

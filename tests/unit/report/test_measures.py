@@ -72,7 +72,7 @@ def table_of(name: str, split: Split, partitions: int, spacing: Spacing = Spacin
         ("taxi-skew9", Split.TABLE, 9, True, 294.1),
     ],
 )
-def test_the_bounds_that_measuring_prints(
+def test_the_packings_that_measuring_prints(
     name: str, split: Split, partitions: int, bursts: bool, printed: float
 ) -> None:
     table = table_of(name, split, partitions)
@@ -81,7 +81,7 @@ def test_the_bounds_that_measuring_prints(
 
 
 @pytest.mark.parametrize(("name", "printed"), [("w3", 20.92), ("w4", 26.02)])
-def test_the_bounds_of_the_older_paper(name: str, printed: float) -> None:
+def test_the_packings_of_the_older_paper(name: str, printed: float) -> None:
     minutes = packing_replica_minutes(WORKLOADS[name].counts(), service_rate=100, latency_target_s=5.0, bursts=True)
     assert minutes == pytest.approx(printed, abs=0.005)
 
@@ -94,12 +94,12 @@ def test_with_a_long_target_bursts_may_use_the_whole_second() -> None:
     assert (short, long) == (2, 1)
 
 
-def test_a_rate_that_serves_nothing_in_time_has_no_bound() -> None:
+def test_a_rate_that_serves_nothing_in_time_has_no_packing() -> None:
     with pytest.raises(ValueError, match="no room for one event"):
         packing_replica_minutes(np.ones((1, 1), dtype=np.int64), service_rate=1, latency_target_s=0.5, bursts=True)
 
 
-def test_the_bound_of_each_second_stands_in_the_order_of_the_seconds() -> None:
+def test_the_packing_of_each_second_stands_in_the_order_of_the_seconds() -> None:
     table = np.array([[60, 60], [0, 0], [40, 60], [60, 60], [150, 10]])
     found = per_second_packing(table, service_rate=200, latency_target_s=0.5, bursts=True)
     assert found.replicas.tolist() == [2, 1, 1, 2, 2]

@@ -66,6 +66,7 @@ def test_what_another_scenario_would_come_to_with_the_times_of_a_run(folder):
     assert "age of commits" in shown.stderr
     assert found["events"] == plain["events"]
     assert found["phase_s"] == pytest.approx(0.104), "of the run's own ticks"
+    assert {"regret", "plan_changes", "moved"} <= set(found)
     assert found["replica_minutes"] > plain["replica_minutes"], "starts take time now, and stops are paid"
 
 

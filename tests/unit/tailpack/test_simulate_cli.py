@@ -87,6 +87,7 @@ def test_the_optimum_stands_beside_a_result_and_can_be_asked_for_alone(tmp_path)
     assert beside["optimum_lower"] == alone["lower"] <= alone["lower_none_late"] <= alone["optimum_replica_minutes"]
     assert {"method", "wall_s"} <= set(alone)
     assert {"plan_changes", "moved", "phase_s", "regret"} <= set(beside)
+    assert alone["gap"] == pytest.approx(alone["optimum_replica_minutes"] / alone["lower"] - 1)
     without = json.loads(run("w1", "--no-optimum", "--json", *SHORT).stdout)
     assert (without["optimum_replica_minutes"], without["optimum_lower"], without["regret"]) == (None, None, None)
     trace = tmp_path / "mine.csv"
@@ -104,6 +105,22 @@ def test_where_no_optimum_is_known_it_is_said_and_the_result_stands():
     result = run("w1", "--set", "startup_s=gke", "--json", *SHORT)
     assert json.loads(result.stdout)["optimum_lower"] is None
     assert "no optimum beside it: start-ups are random" in result.stderr
+
+
+def test_no_regret_without_an_optimum_or_where_the_promise_is_broken():
+    """A replica of one event a second keeps nothing; and the cheapest policy breaks what the optimum keeps."""
+    result = run("w1", "--set", "service_time_s=0.4", "--json", *SHORT)
+    assert "no optimum beside it: no schedule was found that keeps the promise" in result.stderr
+    assert (json.loads(result.stdout)["optimum_replica_minutes"], json.loads(result.stdout)["regret"]) == (None, None)
+    broken = json.loads(run("w1", "--policy", "static", "--set", "service_time_s=0.02", "--json", *SHORT).stdout)
+    assert broken["in_sla"] < 0.999 and broken["optimum_replica_minutes"] is not None
+    assert broken["regret"] is None
+
+
+def test_a_large_load_is_not_waited_for():
+    result = run("zipf-100", "--policy", "static", "--json")
+    assert "no optimum beside it: 270,450 events of 100 partitions take minutes" in result.stderr
+    assert json.loads(result.stdout)["optimum_replica_minutes"] is None
 
 
 def test_a_chain_shows_every_stage_and_the_whole(tmp_path):

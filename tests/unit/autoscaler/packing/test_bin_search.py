@@ -53,7 +53,7 @@ def test_long_rows_of_alike_items_have_the_least_bins_too(each: int, capacity: i
 
 
 @pytest.mark.parametrize("bursts", [True, False])
-def test_the_bound_of_a_load_is_the_least_of_each_second(bursts: bool) -> None:
+def test_the_packing_of_a_load_is_the_least_of_each_second(bursts: bool) -> None:
     counts = np.random.default_rng(3).poisson(60, (40, 12))
     found = per_second_packing(counts, service_rate=400, latency_target_s=0.5, bursts=bursts)
     capacity = 200 if bursts else 400

@@ -93,7 +93,7 @@ def test_what_one_policy_alone_runs_by_leaves_the_results_of_others(tmp_path: Pa
     assert [one == other for one, other in zip(*versions, strict=True)] == [False, True, False]
 
 
-def test_the_version_covers_every_file_that_a_result_and_its_bound_rest_on() -> None:
+def test_the_version_covers_every_file_that_a_result_and_its_packing_rest_on() -> None:
     run = (
         "import sys; from bench.experiments.experiment import experiment, simulated\n"
         "simulated(experiment('w1', 'tail-aware', changes={'duration_s': 2}))\n"

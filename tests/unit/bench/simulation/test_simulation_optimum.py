@@ -1,23 +1,29 @@
 """The optimum, against every schedule there is, carried out by the simulator; and of whole scenarios."""
 
-from itertools import product
+from dataclasses import replace
+from itertools import permutations, product
+from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from autoscaler.optimum.optimum import Question, optimum
+from autoscaler.optimum.pooled import pooled
+from autoscaler.optimum.serving import Prices
 from autoscaler.policies.references import Clairvoyant, ClairvoyantSettings
 from autoscaler.policies.settings import PolicySettings
 from autoscaler.simulator.arrivals import Arrivals, Workload
+from autoscaler.simulator.chance import ServiceTimes
 from autoscaler.simulator.run import simulate, ticks_of
-from autoscaler.simulator.settings import DeliverySettings, SimulationSettings
+from autoscaler.simulator.settings import DeliverySettings, ServiceSettings, SimulationSettings
 from bench.scenario import load_scenario
 from bench.simulation.optimum import find_optimum
 from bench.simulation.run import run_scenario
 from bench.simulation.sent import sent_by
 from contracts.validation import InvalidSettingsError
+from loadgen.schedule import Split
 from report.measures import replica_minutes
 
 TARGET_US = 500_000
@@ -43,33 +49,44 @@ def carried_out(times_us, partition, schedule, world, seconds):
     return int(run.latency_us.max(initial=0)), replica_minutes(run.requested, 0, seconds)
 
 
-def question(times_us, partition, world, seconds, **changes):
+def question(times_us, partition, world, seconds, takes_us=None, **changes):
     return Question(
         times_us=times_us,
         partition=partition,
-        takes_us=np.full(len(times_us), 5000),
+        takes_us=takes_us if takes_us is not None else np.full(len(times_us), 5000),
         partitions=3,
         ticks_us=np.array([tick.at_us for tick in ticks_of(world, seconds)]),
         duration_us=seconds * 1_000_000,
         target_us=TARGET_US,
         late_share=0.001,
-        pause_us=50_000,
+        pause_us=round(world.delivery.pause_s * 1e6),
         startup_us=round((world.startup_s or 0) * 1e6),
-        owners=(0, 0, 0),
-        replicas=1,
-        most_replicas=3,
-        **changes,
+        **({"owners": (0, 0, 0), "replicas": 1, "most_replicas": 3} | changes),
     )
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=3, deadline=None)
+@example([(60, 60, 60), (20, 20, 20), (60, 60, 60)], 0.1, (1.2, 0.0, 3), "deterministic", Random(1))
+@example([(10, 10, 10), (60, 60, 60), (60, 60, 60)], 0.95, (1.2, 0.0, 1), "deterministic", Random(1))
+@example([(10, 10, 10), (20, 20, 20), (70, 70, 20)], 0.95, (0.05, 1.0, 1), "deterministic", Random(1))
+@example([(30, 30, 30), (40, 40, 40), (70, 30, 20)], 0.1, (0.05, 0.0, 3), "exponential", Random(1))
 @given(
     st.lists(st.tuples(*[st.integers(0, 70)] * 3), min_size=3, max_size=3),
     st.sampled_from([0.1, 0.35, 0.95]),
+    st.sampled_from([(0.05, 0.0, 1), (1.2, 0.0, 1), (0.05, 1.0, 1), (0.05, 0.0, 3)]),
+    st.sampled_from(["deterministic", "exponential"]),
     st.randoms(use_true_random=False),
 )
-def test_no_schedule_that_the_simulator_carries_out_keeps_every_event_in_time_for_less(bursts, offset_s, random):
-    """Three seconds, three partitions: all placements at each tick under all names, 18 ** 3 and more schedules."""
+def test_no_schedule_that_the_simulator_carries_out_keeps_every_event_in_time_for_less(
+    bursts, offset_s, told, distribution, random
+):
+    """Three seconds, three partitions: all placements at each tick under all names, 5 * 18 ** 2 schedules.
+
+    told: the pause, also one that is longer than a tick, the start-up, and how many replicas are there before.
+    """
+    pause_s, startup_s, there = told
+    bursts = bursts[: 3 if there == 1 else 2]
+    seconds = len(bursts)
     times, partitions = [], []
     for second, sizes in enumerate(bursts):
         burst = [partition for partition, size in enumerate(sizes) for _ in range(size)]
@@ -77,33 +94,48 @@ def test_no_schedule_that_the_simulator_carries_out_keeps_every_event_in_time_fo
         times += [second * 1_000_000] * len(burst)
         partitions += burst
     times_us, partition = np.array(times, np.int64), np.array(partitions, np.int64)
-    world = SimulationSettings(delivery=DeliverySettings(pause_s=0.05), tick_offset_s=offset_s)
+    world = SimulationSettings(
+        service=ServiceSettings(distribution=distribution),
+        delivery=DeliverySettings(pause_s=pause_s),
+        tick_offset_s=offset_s,
+        startup_s=startup_s,
+        initial_replicas=there,
+    )
+    takes_us = np.maximum(1, ServiceTimes(world.service, world.seed).demands_us(0, len(times_us)) + 0.5)
+    at_first = {"owners": tuple(range(3)) if there == 3 else (0, 0, 0), "replicas": there}
 
-    found, schedule = optimum(question(times_us, partition, world, 3))
+    found, schedule = optimum(question(times_us, partition, world, seconds, takes_us.astype(np.int64), **at_first))
 
-    ticks = [tick.at_us for tick in ticks_of(world, 3)]
+    ticks = [tick.at_us for tick in ticks_of(world, seconds)]
     every = [owners for placement in PLACEMENTS for owners in named(placement)]
     best = []
-    for first in PLACEMENTS:  # names make no difference yet: one replica is there, and is the first in each
+    for first in PLACEMENTS if there == 1 else every:  # one replica: names make no difference yet
         for rest in product(every, repeat=len(ticks) - 1):
-            chosen = [tuple(f"payment-{'abc'.index(one)}" for one in first), *rest]
+            begun = tuple(f"payment-{'abc'.index(one)}" for one in first) if there == 1 else first
+            chosen = [begun, *rest]
             plans = tuple(
                 (at_us, tuple(sorted(set(owners))), owners) for at_us, owners in zip(ticks, chosen, strict=True)
             )
             cost = sum(len(set(owners)) for owners in chosen)
             if best and cost / 60 > min(best) + 0.001:
                 continue
-            latest_us, minutes = carried_out(times_us, partition, plans, world, 3)
+            latest_us, minutes = carried_out(times_us, partition, plans, world, seconds)
             if latest_us <= TARGET_US:
                 best.append(minutes)
     if best:
         assert found.late == 0
-        assert found.optimum_replica_minutes == pytest.approx(min(best), abs=0.0002)
-        latest_us, minutes = carried_out(times_us, partition, schedule, world, 3)
+        assert found.lower_none_late <= min(best) + 0.0002, "no schedule is below what is proven"
+        assert found.optimum_replica_minutes <= min(best) + 0.0002
+        if not startup_s:  # with a start-up those above ask for nothing ahead
+            assert found.optimum_replica_minutes == pytest.approx(min(best), abs=0.0002)
+        latest_us, minutes = carried_out(times_us, partition, schedule, world, seconds)
         assert (latest_us <= TARGET_US, minutes) == (True, pytest.approx(found.optimum_replica_minutes, abs=0.0002))
-    else:
+    elif not startup_s:
         assert found.late > 0
-    assert found.lower <= found.lower_none_late <= found.optimum_replica_minutes
+        assert found.optimum_replica_minutes is None, "of 600 events none may be late"
+        assert f"{found.late} events late in the best" in found.why
+    if found.optimum_replica_minutes is not None:
+        assert found.lower <= found.lower_none_late <= found.optimum_replica_minutes
 
 
 @pytest.mark.long
@@ -122,6 +154,8 @@ def test_w1_costs_what_an_independent_search_found():
         ("w1-skew9", {}),
         ("w3", {}),
         ("w1", {"spacing": "smooth"}),
+        ("exponential-service", {}),
+        ("flash-crowd", {}),
         ("w1", {"startup_s": 2.5}),
         (
             "w1",
@@ -141,16 +175,69 @@ def test_a_schedule_keeps_in_the_simulator_what_it_promises(name, changes):
     judged = run_scenario(scenario, keep_events=False)[1]
     assert (found.late, judged.in_sla) == (0, 1.0)
     assert judged.replica_minutes == pytest.approx(found.optimum_replica_minutes, abs=0.01)
-    assert 0.9 * judged.replica_minutes < found.lower <= found.lower_none_late <= judged.replica_minutes + 0.01
+    assert 0.8 * judged.replica_minutes < found.lower <= found.lower_none_late <= judged.replica_minutes + 0.01
     other = run_scenario(load_scenario(name, {**changes, "duration_s": 120}), keep_events=False)[1]
     assert other.in_sla < 0.999 or other.replica_minutes >= found.lower
 
 
-def test_an_overloaded_partition_leaves_as_few_late_as_can_be():
+def test_where_the_promise_cannot_be_kept_there_is_no_optimum():
     scenario = load_scenario("hot-key", {"policy": "clairvoyant", "service_time_s": 0.02, "duration_s": 30})
     found, _ = find_optimum(scenario, sent_by(scenario))
     assert found.late > 0
-    assert f"{found.late} late" in found.method
+    assert (found.optimum_replica_minutes, f"{found.late:,} events late in the best" in found.why) == (None, True)
+
+
+def test_a_few_late_events_that_the_promise_allows_leave_an_optimum():
+    """The one replica of the first moment cannot serve both partitions' bursts in time: 1 of 1,001 is late."""
+    times_us = np.array([0] * 101 + [1_000_000] * 10 + [2_000_000] * 900, np.int64)
+    partition = np.array([0] * 51 + [1] * 50 + [1] * 10 + [0, 1, 2] * 300, np.int64)
+    world = SimulationSettings(delivery=DeliverySettings(pause_s=0.05), tick_offset_s=0.9)
+    times_us[-900:] += 1000 * np.arange(900)
+    found, _ = optimum(question(times_us, partition, world, 3))
+    assert (found.late, found.why) == (1, "")
+    assert found.lower <= found.optimum_replica_minutes
+
+
+def test_a_load_that_needs_eight_replicas_gets_them():
+    """Each partition's own burst fills a replica: no two of the nine fit together, and in between all fit into one."""
+    scenario = load_scenario(
+        "w1", {"policy": "clairvoyant", "partitions": 9, "duration_s": 60, "initial_replicas": 1, "burst_phase_s": 0.5}
+    )
+    counts = np.array([[5] * 9 if second % 20 < 15 else [60] * 8 + [5] for second in range(60)])
+    sent = replace(sent_by(scenario), counts=counts, split=Split.TABLE)
+    found, schedule = find_optimum(scenario, sent)
+    judged = run_scenario(scenario, sent, keep_events=False)[1]
+    assert (found.late, found.why, judged.in_sla) == (0, "", 1.0)
+    assert judged.replica_minutes == pytest.approx(found.optimum_replica_minutes)
+    assert max(len(names) for _, names, _ in schedule) == 8
+    assert found.optimum_replica_minutes == pytest.approx((45 + 15 * 8) / 60, abs=0.01)
+    assert 0.6 * found.optimum_replica_minutes < found.lower <= found.optimum_replica_minutes
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(1, 9)), min_size=1, max_size=7), st.integers(1, 2))
+def test_one_queue_loses_no_more_events_than_any_choice_of_whom_to_serve(events, replicas):
+    """All that can be left out, and all orders of what is not: the relaxation is below each of them."""
+    events.sort(key=lambda one: one[0])
+    times_us, takes_us = (np.array(one, np.int64) * 1000 for one in zip(*events, strict=True))
+    prices = Prices(
+        until_us=20_000, pause_us=0, startup_us=0, target_us=10_000, late_us=10**6, longest_us=int(takes_us.max())
+    )
+    ticks = np.array([0], np.int64)
+    value, late = pooled(times_us, takes_us, ticks, prices, replicas, replicas, replicas)
+    fewest = len(events)
+    for order in permutations(range(len(events))):
+        free_us, lost = [0] * replicas, 0
+        for one in order:
+            best = int(np.argmin(free_us))
+            done_us = max(free_us[best], times_us[one]) + takes_us[one]
+            if done_us <= times_us[one] + 10_000:
+                free_us[best] = done_us
+            else:
+                lost += 1
+        fewest = min(fewest, lost)
+    assert late <= fewest + 1e-9
+    assert value <= replicas * 20_000 + fewest * 10**6 + 1e-3
 
 
 @pytest.mark.parametrize(
@@ -161,6 +248,7 @@ def test_an_overloaded_partition_leaves_as_few_late_as_can_be():
         ({"failures_s": [10]}, "replicas die"),
         ({"shared_limits": [250]}, "replicas share a limit"),
         ({"payment.runtime": "share", "policy": "linear"}, "a share group has no owners"),
+        ({"payment.delivery": "eager"}, "each change stops the whole group"),
     ],
 )
 def test_where_no_optimum_is_known_it_is_said(changes, why):

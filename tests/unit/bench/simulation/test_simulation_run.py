@@ -40,7 +40,7 @@ def test_the_references_of_the_paper_cost_what_it_prints() -> None:
     assert simulated("w1", policy="paper-optimal").replica_minutes == pytest.approx(32.72, abs=0.1)
 
 
-def test_algorithm_2_is_near_the_bound_and_a_count_alone_is_late_under_skew() -> None:
+def test_algorithm_2_is_near_the_packing_and_a_count_alone_is_late_under_skew() -> None:
     aware, counted = simulated("w1-skew9", policy="algorithm-2"), simulated("w1-skew9", policy="linear")
     assert aware.in_sla > 0.99
     assert aware.replica_minutes < 1.1 * aware.packing_replica_minutes

@@ -1,0 +1,104 @@
+"""What a replica does with known events until the next decision, in the simulator's own order. Compiled."""
+# ruff: noqa: PLR0917  # compiled functions take numbers and arrays one by one, by position
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from autoscaler.jit import compiled
+
+Ints = NDArray[np.int64]
+NEVER: Final = 1 << 60
+NOBODY: Final = -1
+
+
+class Load(NamedTuple):
+    """Events, sorted by partition, then by number."""
+
+    number: Ints
+    time: Ints
+    """When intended, µs."""
+    take: Ints
+    """Service, µs."""
+    first: Ints
+    """By partition: where its events begin; and where the last one's end."""
+
+
+class Prices(NamedTuple):
+    """What a schedule pays, and what it must keep."""
+
+    until_us: int
+    """Replicas are paid for until then."""
+    pause_us: int
+    """Of a partition that changes its replica."""
+    startup_us: int
+    """Each replica that is added was paid for so long before."""
+    target_us: int
+    """W."""
+    late_us: int
+    """Replica-µs for each late event; 0: none may be late."""
+    longest_us: int
+    """No event takes longer."""
+
+
+@compiled
+def next_event(load: Load, of: Ints, free_us: int, end_us: int, following: Ints, eligible: Ints) -> tuple[int, int]:
+    """Return the partition among `of` whose event a replica starts next, and when; NOBODY: none before `end_us`."""
+    chosen, start_us = NOBODY, end_us
+    for partition in of:
+        event = following[partition]
+        if event < load.first[partition + 1]:
+            could_us = max(load.time[event], eligible[partition], free_us)
+            earlier = chosen != NOBODY and could_us == start_us and load.number[event] < load.number[following[chosen]]
+            if could_us < start_us or earlier:
+                chosen, start_us = partition, could_us
+    return chosen, start_us
+
+
+@compiled
+def late_by(load: Load, prices: Prices, event: int, at_us: int) -> bool:
+    """Tell whether an event that came before `at_us` and is not started then must be late."""
+    return bool(load.time[event] < at_us and load.time[event] + prices.target_us < at_us + load.take[event])
+
+
+@compiled
+def serve(
+    load: Load,
+    prices: Prices,
+    of: Ints,
+    begin_us: int,
+    end_us: int,
+    free_us: int,
+    following: Ints,
+    busy: Ints,
+    eligible: Ints,
+) -> tuple[int, int]:
+    """Let a replica serve the partitions `of` until `end_us`; return how many are late (-1: given up), and when it is
+    free.
+
+    An event that waits is late as soon as it cannot be in time. `following` (by partition: its next event to be
+    started) and `busy` (until when an event of it is in service) are brought up to date. eligible: from when on it may
+    be served.
+    """
+    late = 0
+    while True:
+        chosen, start_us = next_event(load, of, free_us, end_us, following, eligible)
+        if chosen == NOBODY:
+            break
+        event = following[chosen]
+        following[chosen] += 1
+        free_us = start_us + load.take[event]
+        busy[chosen] = free_us
+        if free_us > load.time[event] + prices.target_us:
+            if prices.late_us == 0:
+                return -1, 0
+            late += not late_by(load, prices, event, begin_us)
+    if end_us == NEVER:
+        return late, free_us
+    for partition in of:
+        for event in range(following[partition], load.first[partition + 1]):
+            if load.time[event] >= min(end_us, end_us + prices.longest_us - prices.target_us):
+                break
+            late += late_by(load, prices, event, end_us) and not late_by(load, prices, event, begin_us)
+    return (-1, 0) if late and prices.late_us == 0 else (late, free_us)

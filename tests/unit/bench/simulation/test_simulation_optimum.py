@@ -188,12 +188,12 @@ def test_where_the_promise_cannot_be_kept_there_is_no_optimum():
 
 
 def test_a_few_late_events_that_the_promise_allows_leave_an_optimum():
-    """The one replica of the first moment cannot serve both partitions' bursts in time: 1 of 1,001 is late."""
+    """The one replica of the first moment cannot serve both partitions' bursts in time: 1 of 1,011 is late."""
     times_us = np.array([0] * 101 + [1_000_000] * 10 + [2_000_000] * 900, np.int64)
     partition = np.array([0] * 51 + [1] * 50 + [1] * 10 + [0, 1, 2] * 300, np.int64)
     world = SimulationSettings(delivery=DeliverySettings(pause_s=0.05), tick_offset_s=0.9)
-    times_us[-900:] += 1000 * np.arange(900)
-    found, _ = optimum(question(times_us, partition, world, 3))
+    times_us[-900:] += 5000 * np.arange(900)
+    found, _ = optimum(question(times_us, partition, world, 7))
     assert (found.late, found.why) == (1, "")
     assert found.lower <= found.optimum_replica_minutes
 
@@ -210,7 +210,7 @@ def test_a_load_that_needs_eight_replicas_gets_them():
     assert (found.late, found.why, judged.in_sla) == (0, "", 1.0)
     assert judged.replica_minutes == pytest.approx(found.optimum_replica_minutes)
     assert max(len(names) for _, names, _ in schedule) == 8
-    assert found.optimum_replica_minutes == pytest.approx((45 + 15 * 8) / 60, abs=0.01)
+    assert found.optimum_replica_minutes == pytest.approx((45 + 15 * 8) / 60, abs=0.02)
     assert 0.6 * found.optimum_replica_minutes < found.lower <= found.optimum_replica_minutes
 
 

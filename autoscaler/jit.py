@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property, update_wrapper
+from pathlib import Path
 from typing import Any, Generic, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -51,12 +52,27 @@ class _Compiled(Generic[P, R]):
         for one in self._calls:
             register_jitable(one)
         try:
-            return njit(cache=True, nogil=True)(self._function)
+            code = njit(cache=True, nogil=True)(self._function)
         except RuntimeError:  # the file system cannot be written to, as in a container: nothing more can be kept there
             code = njit(nogil=True)(self._function)
             with suppress(RuntimeError):  # it is of no file
                 code._cache = _kept(self._function)
-            return code
+        file = getattr(code._cache, "_cache_file", None)
+        others = self._files() - {self._function.__code__.co_filename}
+        if file and others:  # what is kept is stale, too, when one of these changes: their functions are in this code
+            stats = [Path(name).stat() for name in sorted(others)]
+            file._source_stamp = (*file._source_stamp, *((one.st_mtime, one.st_size) for one in stats))
+        return code
+
+    def _files(self) -> set[str]:
+        """Return the files of this function and of all compiled ones that its module knows."""
+        files, left = set[str](), [self]
+        while left:
+            function = left.pop()._function
+            if function.__code__.co_filename not in files:
+                files.add(function.__code__.co_filename)
+                left += [one for one in function.__globals__.values() if isinstance(one, _Compiled)]
+        return files
 
 
 def _kept(function: Callable[..., Any]) -> Any:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,20 @@ def test_who_computes_nothing_does_not_wait_for_the_compiler(begun: str) -> None
     asked = f"import sys\ntry:\n    {begun}\nfinally:\n    sys.exit('numba' in sys.modules)"
     ended = subprocess.run([sys.executable, "-c", asked], capture_output=True, timeout=60, check=False)
     assert ended.returncode == 0, ended.stderr
+
+
+def test_what_is_kept_is_forgotten_when_another_file_changes_whose_functions_are_in_it(tmp_path: Path) -> None:
+    """Numba itself looks at the function's own file only."""
+    head = "from autoscaler.jit import compiled\n"
+    own = "from inner import step\n@compiled\ndef twice(number):\n    return step(step(number))\n"
+    (tmp_path / "outer.py").write_text(head + own)
+    said = []
+    for more in (1, 100):
+        (tmp_path / "inner.py").write_text(f"{head}@compiled\ndef step(number):\n    return number + {more}\n")
+        run = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from outer import twice; print(twice(40))"
+        ended = subprocess.run([sys.executable, "-c", run], capture_output=True, text=True, check=True)
+        said.append(ended.stdout.strip())
+    assert said == ["42", "240"]
 
 
 def test_what_has_no_place_to_be_kept_is_compiled_all_the_same() -> None:

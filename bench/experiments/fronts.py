@@ -50,7 +50,7 @@ class FrontFigures(msgspec.Struct, frozen=True, kw_only=True):
     """Mean over the seeds for which it was looked for and is known; None: for none."""
     optimum_lower: float | None = None
     over_optimum: float | None = None
-    """Mean of replica-minutes over the optimum, seed by seed; None likewise."""
+    """Mean of replica-minutes over the optimum, over the seeds at which the promise is kept; None likewise."""
     least_over_optimum: float | None = None
     """At the best of these seeds."""
 
@@ -141,8 +141,9 @@ def judged(
     for player, runs in ran.items():
         beating = [other for other in means if _beats(means[other], means[player])]
         in_order = [other for other in beating if other.ordered or not player.ordered]
-        pairs = [(one, best[one.seed]) for one in runs if best and one.seed in best]
-        over = [one.replica_minutes / (of.optimum_replica_minutes or 0) for one, of in pairs]
+        known = {seed: of.optimum_replica_minutes for seed, of in (best or {}).items() if of.optimum_replica_minutes}
+        pairs = [(one, known[one.seed]) for one in runs if one.seed in known]
+        over = [one.replica_minutes / least for one, least in pairs if one.kept is not False]
         yield FrontFigures(
             world=name,
             player=player.name,
@@ -159,8 +160,8 @@ def judged(
             moved=fmean(one.moved_partitions for one in runs),
             beaten_by=_cheapest(in_order, means),
             beaten_by_share_group=_cheapest([one for one in beating if not one.ordered], means),
-            optimum_replica_minutes=fmean(of.optimum_replica_minutes or 0 for _, of in pairs) if pairs else None,
-            optimum_lower=fmean(of.optimum_lower or 0 for _, of in pairs) if pairs else None,
+            optimum_replica_minutes=fmean(least for _, least in pairs) if pairs else None,
+            optimum_lower=fmean((best or {})[one.seed].optimum_lower or 0 for one, _ in pairs) if pairs else None,
             over_optimum=fmean(over) if over else None,
             least_over_optimum=min(over, default=None),
         )

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property, update_wrapper
-from pathlib import Path
 from typing import Any, Generic, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -57,22 +56,18 @@ class _Compiled(Generic[P, R]):
             code = njit(nogil=True)(self._function)
             with suppress(RuntimeError):  # it is of no file
                 code._cache = _kept(self._function)
-        file = getattr(code._cache, "_cache_file", None)
-        others = self._files() - {self._function.__code__.co_filename}
-        if file and others:  # what is kept is stale, too, when one of these changes: their functions are in this code
-            stats = [Path(name).stat() for name in sorted(others)]
-            file._source_stamp = (*file._source_stamp, *((one.st_mtime, one.st_size) for one in stats))
+        own = self._function
+        others = [one for one in own.__globals__.values() if isinstance(one, _Compiled)]
+        others = [one for one in others if one._function.__code__.co_filename != own.__code__.co_filename]
+        if (file := _file(code)) and others:  # stale, too, when one of their files changes: they are in this code
+            stamps = {other._source_stamp for one in others if (other := _file(one._machine_code))}
+            file._source_stamp = (*file._source_stamp, *sorted(stamps))
         return code
 
-    def _files(self) -> set[str]:
-        """Return the files of this function and of all compiled ones that its module knows."""
-        files, left = set[str](), [self]
-        while left:
-            function = left.pop()._function
-            if function.__code__.co_filename not in files:
-                files.add(function.__code__.co_filename)
-                left += [one for one in function.__globals__.values() if isinstance(one, _Compiled)]
-        return files
+
+def _file(code: Any) -> Any:
+    """Return the file in which machine code is kept; None where it is not."""
+    return getattr(code._cache, "_cache_file", None)
 
 
 def _kept(function: Callable[..., Any]) -> Any:

@@ -34,8 +34,11 @@ def summary(rows: Sequence[PaperFigures]) -> str:
 
 
 def legend(rows: Sequence[PaperFigures]) -> list[str]:
-    """Say what each reading sets, and how many of its rows it reproduces; nothing where nothing was simulated."""
-    checked = [row for row in rows if row.settings]
+    """Say what each reading sets and how many rows it reproduces, the one that judges in bold; nothing where nothing
+    was simulated.
+    """
+    checked = [row for row in rows if row.readings]
+    judging = {row.reading.split("; ")[0] for row in checked if len(row.readings) > 1}
     names = list(dict.fromkeys(name for row in checked for name in row.readings))
     if not names:
         return []
@@ -44,7 +47,8 @@ def legend(rows: Sequence[PaperFigures]) -> list[str]:
         tried = [row for row in checked if name in row.readings]
         hits = sum(name in row.reproducing for row in tried)
         drawn = "; which partitions move is drawn at random" if name.endswith(BY_CHANCE) else ""
-        lines.append((name, in_words(SETTINGS.get(name, {})) + drawn, f"{hits} of {len(tried)}"))
+        said = f"**{name}**" if name in judging else name
+        lines.append((said, in_words(SETTINGS.get(name, {})) + drawn, f"{hits} of {len(tried)}"))
     return [f"In all but `{COMPUTED}`: {in_words(ON_A_CLUSTER)}.", "", table(LEGEND, lines)]
 
 

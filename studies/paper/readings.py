@@ -72,9 +72,9 @@ def iccbdc(policy: str, *, ways: tuple[str, str] = ("", ""), row: Changes | None
     )
 
 
-def free(policy: str) -> tuple[Reading, ...]:
-    """Return the reading of a reference: the policy in a world where changes are free."""
-    return (_reading(COMPUTED, policy, FREE, {}),)
+def free(policy: str, row: Changes) -> tuple[Reading, ...]:
+    """Return the reading of a reference: the policy in a world where changes are free. row: as for `closer`."""
+    return (_reading(COMPUTED, policy, FREE, row),)
 
 
 def in_words(changes: Changes) -> str:

@@ -3,8 +3,10 @@
 Nobody marks anything by hand.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import fmean
 from typing import Any
 
 import msgspec
@@ -17,8 +19,7 @@ from bench.experiments.experiment import Experiment, experiment
 from bench.simulation.result import SimulationResult
 from loadgen.shapes import IntArray
 from loadgen.workloads import WORKLOADS
-from report.statistics import paired_difference
-from studies.paper.rule import FACT, RULES, off_by, points, value_of
+from studies.paper.rule import FACT, ROUNDING, RULES, SHARE, distance, misses, points, value_of
 from studies.published import DIFFERS, REPRODUCED, UNKNOWN, Published
 
 
@@ -31,7 +32,7 @@ class PaperFigures(msgspec.Struct, frozen=True, kw_only=True):
     published: str
     ours: str = "–"
     reading: str = ""
-    """The reading under which ours is shown, and what belongs to this row alone."""
+    """The paper's one reading, and what belongs to this row alone."""
     settings: tuple[str, ...] = ()
     """All that was set over the scenario, key=value."""
     readings: tuple[str, ...] = ()
@@ -80,8 +81,15 @@ class Statement:
         """Return the rows that must be run to check it."""
         return ()
 
-    def row(self, found: Mapping["Claim", Results]) -> PaperFigures:
-        """Return theirs beside ours. found: what the runs of the claims came to."""
+    def holds(self, found: Mapping["Claim", Results]) -> dict[str, bool]:
+        """Return whether it is reproduced, by the name of the reading; nothing where readings make no difference.
+
+        found: what the runs of the claims came to.
+        """
+        return {}
+
+    def row(self, found: Mapping["Claim", Results], reading: str = "") -> PaperFigures:
+        """Return theirs beside ours. reading: by which all rows of the paper are judged."""
         raise NotImplementedError
 
     def _beside(self, published: str, **ours: Any) -> PaperFigures:
@@ -112,30 +120,36 @@ class Claim(Statement):
             for one in self.readings
         }
 
-    def row(self, found: Mapping["Claim", Results]) -> PaperFigures:
-        """Return the row, shown under the reading that comes nearest."""
-        printed = {name: value for name in RULES if (value := getattr(self.published, name)) is not None}
+    @property
+    def printed(self) -> dict[str, float]:
+        """Return the figures that were printed, by name."""
+        return {name: value for name in RULES if (value := getattr(self.published, name)) is not None}
+
+    def holds(self, found: Mapping["Claim", Results]) -> dict[str, bool]:
+        """Return by which readings some seed has all that was printed."""
+        return {
+            one.name: any(not misses(self.printed, run) for run in some) for one, some in found.get(self, {}).items()
+        }
+
+    def row(self, found: Mapping["Claim", Results], reading: str = "") -> PaperFigures:
+        """Return the row; the reading is the claim's own where it has but one."""
+        printed, results = self.printed, found.get(self, {})
         theirs = ", ".join(RULES[name].printed(value) for name, value in printed.items())
-        results = found.get(self, {})
-        if not results:
+        theirs += f" (elsewhere {self.published.elsewhere})" if self.published.elsewhere else ""
+        used = next((one for one in results if one.name == reading or len(self.readings) == 1), None)
+        if used is None:
             return self._beside(theirs, why="nothing was run")
-        off = {
-            reading: {name: off_by(name, value, some) for name, value in printed.items()}
-            for reading, some in results.items()
-        }
-        wide = {
-            reading: {name: one for name, one in each.items() if abs(one) > RULES[name].tolerance}
-            for reading, each in off.items()
-        }
-        nearest = min(off, key=lambda one: max(abs(by) / RULES[name].tolerance for name, by in off[one].items()))
-        why = [RULES[name].off(by) for name, by in wide[nearest].items()]
+        some = results[used]
+        nearest = min(some, key=lambda run: distance(printed, run))
+        why = [RULES[name].off(by) for name, by in misses(printed, nearest).items()]
+        holds = self.holds(found)
         return self._beside(
             theirs,
-            ours=", ".join(RULES[name].ours([value_of(name, one) for one in results[nearest]]) for name in printed),
-            reading="; ".join(filter(None, [nearest.name, *_settings(nearest.apart), nearest.way])),
-            settings=_settings(nearest.changes),
-            readings=tuple(one.name for one in results),
-            reproducing=tuple(one.name for one in results if not wide[one]),
+            ours=", ".join(RULES[name].ours([value_of(name, run) for run in some]) for name in printed),
+            reading="; ".join(filter(None, [used.name, *_settings(used.apart), used.way])),
+            settings=_settings(used.changes),
+            readings=tuple(holds),
+            reproducing=tuple(name for name, good in holds.items() if good),
             verdict=DIFFERS if why else REPRODUCED,
             why="; ".join(filter(None, [*why, self.reservation])) if why else "",
         )
@@ -143,7 +157,7 @@ class Claim(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Contrast(Statement):
-    """The conclusion from two rows: `better` keeps more events in SLA than `worse`."""
+    """The difference between two rows: by how many more events `better` keeps in SLA than `worse`."""
 
     better: Claim
     worse: Claim
@@ -152,32 +166,43 @@ class Contrast(Statement):
         """Return both rows."""
         return (self.better, self.worse)
 
-    def row(self, found: Mapping[Claim, Results]) -> PaperFigures:
-        """Return under which readings it holds."""
-        printed = points(self.better.published.in_sla - self.worse.published.in_sla)
+    @property
+    def printed(self) -> float:
+        """Return by how many events in SLA the one is better in print."""
+        return self.better.published.in_sla - self.worse.published.in_sla
+
+    def differences(self, found: Mapping[Claim, Results]) -> dict[str, list[float]]:
+        """Return the difference of each seed, by the readings that both rows share."""
         better, worse = ({one.name: some for one, some in found.get(row, {}).items()} for row in self.claims())
-        shared = {
-            name: paired_difference([one.in_sla for one in some], [one.in_sla for one in worse[name]])
+        return {
+            name: [one.in_sla - other.in_sla for one, other in zip(some, worse[name], strict=True)]
             for name, some in better.items()
             if name in worse
         }
-        if not shared:
-            return self._beside(printed, why="no reading gave both")
-        if any(len(some) == 1 for some in better.values()):
-            return self._beside(printed, why="a single seed says nothing about chance")
-        said = {name: difference.mean > 0 for name, difference in shared.items() if difference.distinguishable}
-        opposed = [name for name, agrees in said.items() if not agrees]
-        why = f"the opposite under: {'; '.join(opposed)}" if opposed else "" if said else "not distinguishable"
-        means = [difference.mean for difference in shared.values()]
+
+    def holds(self, found: Mapping[Claim, Results]) -> dict[str, bool]:
+        """Return by which readings some seed has the printed difference."""
+        return {name: abs(self._off(some)) <= SHARE + ROUNDING for name, some in self.differences(found).items()}
+
+    def row(self, found: Mapping[Claim, Results], reading: str = "") -> PaperFigures:
+        """Return the difference beside theirs."""
+        some = self.differences(found).get(reading)
+        if not some:
+            return self._beside(points(self.printed), why="the reading did not give both")
+        holds = self.holds(found)
         return self._beside(
-            printed,
-            ours=f"{100 * min(means):+.1f} to {points(max(means))}",
-            reading="every reading",
-            readings=tuple(shared),
-            reproducing=tuple(name for name, agrees in said.items() if agrees),
-            verdict=DIFFERS if why else REPRODUCED,
-            why=why,
+            points(self.printed),
+            ours=f"{points(fmean(some))} ({100 * min(some):+.1f} to {100 * max(some):+.1f})",
+            reading=reading,
+            readings=tuple(holds),
+            reproducing=tuple(name for name, good in holds.items() if good),
+            verdict=REPRODUCED if holds[reading] else DIFFERS,
+            why="" if holds[reading] else f"{points(self._off(some))} beside it",
         )
+
+    def _off(self, some: Sequence[float]) -> float:
+        """Return by how much the nearest difference lies above (+) or below (−) the printed one."""
+        return min((one - self.printed for one in some), key=abs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +214,7 @@ class Fact(Statement):
     settings: str = ""
     reservation: str = ""
 
-    def row(self, _: Mapping[Claim, Results]) -> PaperFigures:
+    def row(self, _: Mapping[Claim, Results], reading: str = "") -> PaperFigures:
         """Return both numbers."""
         found = self.ours()
         off = found / self.published - 1
@@ -210,7 +235,7 @@ class Beyond(Statement):
     published: str
     why: str
 
-    def row(self, _: Mapping[Claim, Results]) -> PaperFigures:
+    def row(self, _: Mapping[Claim, Results], reading: str = "") -> PaperFigures:
         """Return theirs alone."""
         return self._beside(self.published, why=self.why)
 
@@ -230,15 +255,27 @@ def reproduce(campaign: Campaign, statements: Sequence[Statement], *, seeds: int
         }
         for claim, readings in jobs.items()
     }
+    papers = dict.fromkeys(one.paper for one in statements)
+    chosen = {paper: reading_of([one for one in statements if one.paper == paper], found) for paper in papers}
     rows = []
     for statement in statements:
-        row = statement.row(found)
+        row = statement.row(found, chosen[statement.paper])
         if isinstance(statement, Claim) and not found[statement]:
             reasons = {done.failed[one] for some in jobs[statement].values() for one in some if one in done.failed}
             row = replace(row, why="; ".join(sorted(reasons)))
         rows.append(row)
     missing = [Missing(run=str(one), why=why) for one, why in done.failed.items()]
     return PaperResult(rows=tuple(rows), missing=tuple(missing))
+
+
+def reading_of(statements: Sequence[Statement], found: Mapping[Claim, Results]) -> str:
+    """Return the reading under which most statements of a paper hold; of equals the first; empty: there is none."""
+    count: Counter[str] = Counter()
+    for one in statements:
+        holds = one.holds(found)
+        if len(holds) > 1:  # else it has the same figures under all
+            count.update({name: int(good) for name, good in holds.items()})
+    return max(count, key=count.__getitem__, default="")
 
 
 def totals(workload: str) -> IntArray:

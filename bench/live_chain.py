@@ -27,7 +27,7 @@ from contracts.journal_records import entries
 from contracts.membership import Work
 from contracts.processes import last_log_line, python_module, start, wait_for_end
 from contracts.settings import picked
-from contracts.topics import PIPELINE_PARTITIONS, Topic, qualified
+from contracts.topics import Topic, qualified
 from contracts.validation import as_environment
 from loadgen.result import READY_FILE, RESULT_FILE, GeneratorResult
 from loadgen.spec import DriverSettings
@@ -56,13 +56,18 @@ class LiveChain:
         names = [FIRST, *(stage.name for stage in scenario.stages)]
         if names != list(MODULES):
             raise ChainError(f"{scenario.name}: stages that run live are {', '.join(MODULES)}, in this order")
+        if scenario.stages[0].partitions != scenario.pipeline_partitions:
+            there = f"{READS[SHIPMENT]} has pipeline_partitions = {scenario.pipeline_partitions}"
+            raise ChainError(
+                f"{scenario.name}: stages.{SHIPMENT}.partitions = {scenario.stages[0].partitions}: {there}"
+            )
         self._scenario = scenario
         self._connection = connection
         self._spaces = spaces = {FIRST: connection.namespace, SHIPMENT: behind}
         self._folder = folder
         within = connection.namespace
-        self._settled = _Topic(connection, qualified(within, Topic.PAYMENTS_SETTLED), PIPELINE_PARTITIONS)
-        self._shipped = _Topic(connection, qualified(within, Topic.SHIPMENTS_SCHEDULED), PIPELINE_PARTITIONS)
+        self._settled = _Topic(connection, qualified(within, Topic.PAYMENTS_SETTLED), scenario.pipeline_partitions)
+        self._shipped = _Topic(connection, qualified(within, Topic.SHIPMENTS_SCHEDULED), scenario.pipeline_partitions)
         self._journals = {name: _Topic(connection, qualified(spaces[name], Topic.JOURNAL), 1) for name in MODULES}
         self._environ = {name: value for name, value in os.environ.items() if not name.startswith("TAILPACK_")}
         self._environ["TAILPACK_START_FILE"] = str(folder / "start_at")

@@ -15,6 +15,7 @@ from bench.results import (
     LiveScaleRow,
     LoadgenRow,
     Origin,
+    PipelineRow,
     ProcessRow,
     ServiceRateRow,
     SparkRow,
@@ -146,6 +147,14 @@ LOADGEN: Final[Columns] = {
     "sustained, events/s": lambda row: f"{row.max_rate_per_s:,} for {row.sustained_s:.0f} s",
     "on time, events/s": lambda row: f"{row.on_time_per_s:,}",
 }
+PIPELINE: Final[Columns] = {
+    "stage": lambda row: row.stage,
+    "instances": lambda row: str(row.instances),
+    "partitions": lambda row: str(row.partitions),
+    "orders/s": lambda row: f"{row.orders_per_s:,.0f}",
+    "cores": lambda row: f"{row.cores:.2f}",
+    "CPU per order, ms": lambda row: f"{row.ms_per_order:.2f}",
+}
 LIVE_SCALE: Final[Columns] = {
     "members × partitions": lambda row: f"{row.members:,} × {row.partitions:,}" + (" (invalid)" if row.problem else ""),
     "first plan, s": lambda row: known(row.first_plan_s, 1, ".1f"),
@@ -262,6 +271,7 @@ MEASURED_TABLES: Final[dict[str, Callable[[], str]]] = {
     "live-scale": partial(committed, "live-scale", LiveScaleRow, LIVE_SCALE),
     "live-shared": shared_load,
     "loadgen": partial(committed, "loadgen", LoadgenRow, LOADGEN),
+    "pipeline": partial(committed, "pipeline", PipelineRow, PIPELINE),
     "simulator": partial(committed, "simulator", SpeedRow, SIMULATOR),
 }
 

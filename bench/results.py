@@ -209,6 +209,21 @@ class LoadgenRow(msgspec.Struct, frozen=True, kw_only=True):
     """The highest rate tried that was held, evenly spaced: p99 lateness within 5 % of 0.5 s. 0: none was."""
 
 
+class PipelineRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A stage of the pipeline alone, with a standing backlog."""
+
+    stage: str
+    instances: int
+    partitions: int
+    """Of each of its topics."""
+    orders: int
+    orders_per_s: float
+    cores: float
+    """Processor time of all instances, as cores …"""
+    ms_per_order: float
+    """… and for each order."""
+
+
 class LiveScaleRow(msgspec.Struct, frozen=True, kw_only=True):
     """One size of group: a controller and its members against one broker. Null: it did not come so far."""
 

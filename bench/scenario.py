@@ -59,6 +59,7 @@ class Scenario(Heading):
             seed=self.seed,
             duration_s=self.duration_s,
             partitions=self.payment.partitions,
+            pipeline_partitions=self.pipeline_partitions,
             latency_target_s=self.target.latency_target_s,
             invalid_share=self.load.invalid_share,
             **picked(self.load, Bursts),

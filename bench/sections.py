@@ -11,6 +11,7 @@ from contracts.events import Grouping
 from contracts.membership import Membership, Work, takes_some_time
 from contracts.settings import DAY_S, Rule, Settings, Values, required, setting
 from contracts.target import Target
+from contracts.topics import KeyedTopics
 from loadgen.schedule import Bursts, Spacing, Split
 from loadgen.spec import Topology
 
@@ -18,7 +19,7 @@ NAME: Final = re.compile("[a-z0-9][a-z0-9-]{0,40}")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Heading(Settings):
+class Heading(KeyedTopics):
     """What stands above the sections."""
 
     name: str

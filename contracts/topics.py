@@ -6,9 +6,6 @@ from typing import Final
 
 from contracts.settings import Settings, setting
 
-PIPELINE_PARTITIONS: Final = 4
-"""Partitions of every topic keyed by order id."""
-
 
 class Topic(StrEnum):
     """Names without the run's namespace."""
@@ -56,6 +53,18 @@ def qualified(namespace: str, name: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
+class KeyedTopics(Settings):
+    """How finely the topics between Order, Shipment and Notification are divided."""
+
+    pipeline_partitions: int = setting(4, "partitions", least=1, most=1_000)
+    """Of every topic keyed by order id: so many instances of Order, Shipment or Notification can work side by side."""
+
+
+PIPELINE_PARTITIONS: Final = KeyedTopics().pipeline_partitions
+"""Where nothing else is told."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ScaledGroup(Settings):
     """Which group is scaled. Its control topics are those of the namespace."""
 
@@ -73,9 +82,9 @@ class ScaledGroup(Settings):
         return self.group or qualified(namespace, Group.PAYMENT)
 
 
-def partitions_of(topic: Topic, payment_partitions: int) -> int:
+def partitions_of(topic: Topic, payment_partitions: int, pipeline_partitions: int = PIPELINE_PARTITIONS) -> int:
     """Return how many partitions `topic` has in a run whose Payment group owns `payment_partitions`."""
     if topic is Topic.PAYMENTS_REQUESTED:
         return payment_partitions
     single = {Topic.DEAD_LETTERS, Topic.PLANS, Topic.JOURNAL, Topic.PROGRESS}
-    return 1 if topic in single else PIPELINE_PARTITIONS
+    return 1 if topic in single else pipeline_partitions

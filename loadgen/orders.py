@@ -213,4 +213,4 @@ def send_numbers(spec: LoadSpec, schedule: Schedule) -> npt.NDArray[np.int64]:
 def input_topic(spec: LoadSpec) -> tuple[Topic, int]:
     """Return the topic that the load enters by, and how many partitions it must have."""
     topic = Topic.PAYMENTS_REQUESTED if spec.topology is Topology.PAYMENT_ONLY else Topic.ORDERS_PLACED
-    return topic, partitions_of(topic, spec.partitions)
+    return topic, partitions_of(topic, spec.partitions, spec.pipeline_partitions)

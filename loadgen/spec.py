@@ -12,6 +12,7 @@ import msgspec
 
 from contracts.events import Grouping
 from contracts.settings import Rule, Settings, Values, contradictions, picked, setting
+from contracts.topics import PIPELINE_PARTITIONS
 from contracts.validation import InvalidSettingsError
 from loadgen.event_trace import EventTrace, joined
 from loadgen.faults import BURST, HOT_KEY, after_the_end, multiplied, read_faults, wrong_faults
@@ -51,6 +52,8 @@ class LoadSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Seconds of the workload that are sent."""
     partitions: Annotated[int, msgspec.Meta(ge=1)]
     """Partitions of `payments.requested`."""
+    pipeline_partitions: Annotated[int, msgspec.Meta(ge=1)] = PIPELINE_PARTITIONS
+    """Of `orders.placed`."""
     latency_target_s: Annotated[float, msgspec.Meta(gt=0)]
     """W: a generator whose p99 lateness exceeds 5 % of it makes the run invalid."""
     burst_period_s: Annotated[float, msgspec.Meta(gt=0)] = 1.0

@@ -88,7 +88,7 @@ class Run:
             java()
             connection = self._connect()
             self._reached("Kafka answers")
-            create_topics(connection, self.scenario.payment.partitions)
+            create_topics(connection, self.scenario.payment.partitions, self.scenario.pipeline_partitions)
             self._load(connection)
             wait_for_spark(self._say)
             self._note(versions=versions())
@@ -144,7 +144,12 @@ class Run:
         self.info = describe(self.scenario, connection, command())
         self._note()
         stack = Stack(self.scenario, connection, self.folder)
-        watcher = Watcher(connection, timeline_topic(self.scenario.topology), self.scenario.target.latency_target_s)
+        watcher = Watcher(
+            connection,
+            timeline_topic(self.scenario.topology),
+            self.scenario.target.latency_target_s,
+            self.scenario.pipeline_partitions,
+        )
         try:
             with Screen(self.console, watcher, self._moment) as screen:
                 stack.start(

@@ -14,7 +14,7 @@ from contracts.events import DeadLetter, Timeline
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
 from contracts.journal_records import Unfolder
 from contracts.progress import Progress
-from contracts.topics import Topic, partitions_of, qualified
+from contracts.topics import PIPELINE_PARTITIONS, Topic, partitions_of, qualified
 from contracts.validation import UNDECODABLE
 from loadgen.spec import Topology
 
@@ -170,7 +170,13 @@ class LiveState:
 class Watcher:
     """Reads what the topics of one run tell into a LiveState. Commits nothing, joins no group."""
 
-    def __init__(self, connection: Connection, timeline: Topic, latency_target_s: float) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        timeline: Topic,
+        latency_target_s: float,
+        pipeline_partitions: int = PIPELINE_PARTITIONS,
+    ) -> None:
         self.state = LiveState(latency_target_s)
         self._names = {
             qualified(connection.namespace, topic): topic
@@ -184,7 +190,7 @@ class Watcher:
             [
                 TopicPartition(name, partition, 0)
                 for name, topic in self._names.items()
-                for partition in range(partitions_of(topic, 0))
+                for partition in range(partitions_of(topic, 0, pipeline_partitions))
             ]
         )
         self._finished = msgspec.json.Decoder(_Finished)

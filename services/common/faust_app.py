@@ -12,8 +12,8 @@ from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer, P
 from mode.supervisors import CrashingSupervisor
 
 from contracts.connection import Connection
-from contracts.settings import Settings, setting
-from contracts.topics import AUTO_OFFSET_RESET, Group, qualified
+from contracts.settings import setting
+from contracts.topics import AUTO_OFFSET_RESET, Group, KeyedTopics, qualified
 from services.common.header_names import read_any_header_name
 
 SESSION_S: Final = 6.0
@@ -31,7 +31,7 @@ new leader when the old one refuses to tell where the partition begins, so it wo
 
 
 @dataclass(frozen=True, kw_only=True)
-class ServiceSettings(Settings):
+class ServiceSettings(KeyedTopics):
     """What all of them understand; a service with more to set extends it."""
 
     http_host: str = setting("127.0.0.1")

@@ -11,6 +11,7 @@ from aiokafka.errors import KafkaError
 
 from contracts.connection import Connection
 from contracts.logs import quiet_aiokafka
+from contracts.topics import Topic
 from services.common.records import ServiceError
 
 PAUSE_S: Final = 0.25
@@ -67,9 +68,10 @@ def mismatch(found: Mapping[str, int], topics: Mapping[str, int], may_grow: Coll
         if topic in may_grow and found[topic] > partitions:
             continue
         if partitions not in {0, found[topic]}:
+            scaled = topic.endswith(Topic.PAYMENTS_REQUESTED)
             return (
                 f"topic {topic} on {where} has {found[topic]} partitions where {partitions} are expected; "
-                "correct TAILPACK_PAYMENT_PARTITIONS, or use a fresh namespace"
+                f"correct TAILPACK_{'PAYMENT' if scaled else 'PIPELINE'}_PARTITIONS, or use a fresh namespace"
             )
     return None
 

@@ -72,7 +72,9 @@ class Service:
         letters = self.named(Topic.DEAD_LETTERS)
         self.stage = Stage(name, letters, self._send)
         used = {*inputs, *outputs, Topic.DEAD_LETTERS, *([kept.topic] if kept else [])}
-        self.topics = {self.named(topic): partitions_of(topic, payment_partitions) for topic in used}
+        self.topics = {
+            self.named(topic): partitions_of(topic, payment_partitions, settings.pipeline_partitions) for topic in used
+        }
         """Every topic this service reads or writes, with its partitions."""
         self.routes: Sequence[web.AbstractRouteDef] = ()
         """What its HTTP interface has beside /healthz."""

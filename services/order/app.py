@@ -19,7 +19,7 @@ from services.common.records import Effect, Incoming, Refusal, decoded, encode
 from services.common.service import Kept, Service
 from services.order import domain
 from services.order.http import OrdersApi
-from services.order.status import TAIL, StatusBoard, of_notification, of_payment
+from services.order.status import StatusBoard, of_notification, of_payment, tail
 
 MIN_SECRET_LENGTH: Final = 16
 log = logging.getLogger("order")
@@ -99,7 +99,7 @@ def build(connection: Connection, settings: OrderSettings) -> Service:
         settings,
         inputs=(Topic.ORDERS_PLACED, *followed),
         outputs={Topic.PAYMENTS_REQUESTED: identity_in("order_id", domain.payment_effect_id)},
-        kept=Kept(Topic.ORDERS_STATUS, TAIL, board.remember),
+        kept=Kept(Topic.ORDERS_STATUS, tail(settings.pipeline_partitions), board.remember),
         payment_partitions=settings.payment_partitions,
     )
     target = service.named(Topic.PAYMENTS_REQUESTED)

@@ -11,21 +11,21 @@ import msgspec
 
 from contracts.clock import now_us
 from contracts.events import MAX_ID_LENGTH, NotificationSent, OrderStatus, PaymentSettled, Status
-from contracts.topics import PIPELINE_PARTITIONS
 from services.common.records import Effect, encode
 
 MAX_ORDERS: Final = 100_000
 """Orders kept, the oldest dropped first: some 40 MB."""
 CHANGES: Final = 3
 """Records that an order usually has in the topic: accepted, settled, notified."""
-TAIL: Final = CHANGES * MAX_ORDERS // PIPELINE_PARTITIONS
-"""Records read at a start from each partition of the topic: as many as MAX_ORDERS have."""
-
-
 _RANK: Final = {status: rank for rank, status in enumerate(Status)}
 
 
 _decode = msgspec.json.Decoder(OrderStatus).decode
+
+
+def tail(partitions: int) -> int:
+    """Return how many records are read at a start from each partition of the topic: as many as MAX_ORDERS have."""
+    return CHANGES * MAX_ORDERS // partitions
 
 
 def advanced(known: OrderStatus | None, news: OrderStatus) -> OrderStatus | None:

@@ -18,7 +18,7 @@ from rich.table import Table
 
 from bench import markdown, results
 from contracts.connection import Connection
-from contracts.topics import ScaledGroup
+from contracts.topics import PIPELINE_PARTITIONS, ScaledGroup
 from contracts.validation import InvalidSettingsError, as_environment
 from tailpack.cli.cluster import IMAGE, Context, Image
 from tailpack.cli.options import (
@@ -280,6 +280,51 @@ def loadgen(
         _print(markdown.LOADGEN, rows)
 
 
+def pipeline(
+    *,
+    stages: Annotated[str, typer.Option(help="Some of order, shipment and notification.")] = "",
+    instances: Annotated[str, typer.Option(help="How many of a stage.  [default: 1,2,4; --quick: 1,2]")] = "",
+    partitions: Annotated[int, typer.Option(min=1, max=1_000, help="Of each topic.")] = PIPELINE_PARTITIONS,
+    orders: Annotated[
+        int | None, typer.Option(min=100, help="In the backlog.  [default: 20,000; --quick: 1,500]")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A few seconds for each.")] = False,
+    as_json: AsJson = False,
+    into: IntoDocs = None,
+) -> None:
+    """What Order, Shipment and Notification serve, each alone, by one, two and four instances."""
+    from bench.pipeline import WRITES, PipelineError, Stage  # noqa: PLC0415
+    from tailpack.local.topics import create_topics, own_kafka  # noqa: PLC0415
+
+    asked = several(stages or ",".join(WRITES), WRITES, what="stage")
+    counts = several(instances or ("1,2" if quick else "1,2,4"), map(str, range(1, 101)), what="number of instances")
+    rows: list[results.PipelineRow] = []
+    try:
+        with (
+            progress("pipeline") as tell,
+            own_kafka("pipeline", 1) as connection,
+            tempfile.TemporaryDirectory() as folder,
+        ):
+            for stage, count in product(asked, map(int, counts)):
+                within = dataclasses.replace(connection, namespace=f"{connection.namespace}-{stage}-{count}")
+                create_topics(within, partitions, partitions)
+                own = Path(folder, f"{stage}-{count}")
+                own.mkdir()
+                alone = Stage(stage, within, partitions, own)
+                rows.append(alone.measure(count, orders or (1_500 if quick else 20_000), lambda said: tell(said=said)))
+    except PipelineError as wrong:
+        raise TailpackError(str(wrong)) from wrong
+    if into:
+        order = list(WRITES)
+        results.keep(
+            "pipeline", rows, origin(), into, lambda row: (order.index(row.stage), row.partitions, row.instances)
+        )
+    if as_json:
+        print_json(rows)
+    else:
+        _print(markdown.PIPELINE, rows)
+
+
 @contextmanager
 def _order(connection: Connection, folder: Path, partitions: int) -> Iterator[str]:
     """Run an Order service; yield its address. Who sends to it waits until it answers."""
@@ -433,7 +478,7 @@ def _live_chain(trace: Path | None, as_json: bool) -> None:
         scenario, played = load_scenario_with(SCENARIO, trace, {"chain.coordinated": as_one})
         with (
             progress("as one" if as_one else "blind") as tell,
-            own_kafka("chain", scenario.payment.partitions) as connection,
+            own_kafka("chain", scenario.payment.partitions, scenario.pipeline_partitions) as connection,
             tempfile.TemporaryDirectory() as folder,
         ):
             behind = dataclasses.replace(connection, namespace=f"{connection.namespace}.{SHIPMENT}")

@@ -159,6 +159,7 @@ BENCH = _group(
 )
 _add(BENCH, "all", bench.everything, "tailpack bench all")
 _add(BENCH, "service-rate", bench.service_rate, "tailpack bench service-rate --events 8000")
+_add(BENCH, "pipeline", bench.pipeline, "tailpack bench pipeline --quick --stages shipment")
 _add(BENCH, "startup", bench.startup, "tailpack bench startup")
 _add(BENCH, "processes", bench.processes, "tailpack bench processes --rates 150")
 _add(BENCH, "live", bench.live, "tailpack bench live --scenarios demo --policies tail-aware --runs 3")

@@ -58,6 +58,10 @@ Changes = Annotated[
 ]
 Seed = Annotated[int | None, typer.Option(help="Of the load and of all that is random; equal seeds, equal runs.")]
 Duration = Annotated[int | None, typer.Option(help="Send only the first seconds of the workload.")]
+PipelinePartitions = Annotated[
+    int | None,
+    typer.Option(min=1, max=1_000, help="Of the topics keyed by order, where not as many as the scenario says."),
+]
 Trace = Annotated[
     Path | None,
     typer.Option(

@@ -13,6 +13,7 @@ from tailpack.cli.options import (
     Duration,
     LoadWorkers,
     Out,
+    PipelinePartitions,
     Policy,
     Properties,
     Scenario,
@@ -113,6 +114,7 @@ def load(
     policy: Annotated[str | None, typer.Option(help="What the autoscaler runs, where not the scenario's.")] = None,
     web_ui: WebUi = None,
     load_workers: LoadWorkers = 0,
+    pipeline_partitions: PipelinePartitions = None,
     seed: Seed = None,
     duration_s: Duration = None,
 ) -> None:
@@ -123,7 +125,8 @@ def load(
     from bench.scenario import load_scenario  # noqa: PLC0415
     from tailpack.run import Run  # noqa: PLC0415
 
-    chosen = load_scenario(scenario, parse_changes((), policy=policy, seed=seed, duration_s=duration_s))
+    asked = {"policy": policy, "seed": seed, "duration_s": duration_s, "pipeline_partitions": pipeline_partitions}
+    chosen = load_scenario(scenario, parse_changes((), **asked))
     console = Console()
     folder = Run(
         chosen, console, out, bootstrap_servers=bootstrap_servers, client_properties=client_properties,

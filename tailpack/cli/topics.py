@@ -9,7 +9,7 @@ import typer
 
 from contracts.connection import Connection
 from contracts.topics import CONTROL, ScaledGroup, qualified
-from tailpack.cli.options import Properties, complete_scenario
+from tailpack.cli.options import PipelinePartitions, Properties, complete_scenario
 from tailpack.cli.run import checked_name
 from tailpack.errors import TailpackError
 
@@ -29,6 +29,7 @@ def create(
     partitions: Annotated[
         int, typer.Option(min=0, help="With --config: create the topic that the group reads, with so many.")
     ] = 0,
+    pipeline_partitions: PipelinePartitions = None,
     outputs: Annotated[
         list[str] | None, typer.Option("--output", help="With --config: a topic that replicas write, for the rights.")
     ] = None,
@@ -65,8 +66,9 @@ def create(
             client_properties=client_properties,
             namespace=checked_name(namespace),
         )
-        count = load_scenario(scenario).payment.partitions
-        topics.create_topics(connection, count)
+        run = load_scenario(scenario, {"pipeline_partitions": pipeline_partitions})
+        count = run.payment.partitions
+        topics.create_topics(connection, count, run.pipeline_partitions)
         there = f"{ScaledGroup().topic_in(namespace)} with {count} partitions, and all others of {namespace}.*"
         rights = acls.of_run(namespace)
     named = dict(_pair(text, rights) for text in users or ())

@@ -154,7 +154,11 @@ class Stack:
 
     def _service_settings(self, service: str) -> dict[str, str]:
         self.ports[service] = free_port()
-        settings = {"HTTP_PORT": str(self.ports[service]), "DATA_DIR": str(self.folder / "faust" / service)}
+        settings = {
+            "HTTP_PORT": str(self.ports[service]),
+            "DATA_DIR": str(self.folder / "faust" / service),
+            "PIPELINE_PARTITIONS": str(self.scenario.pipeline_partitions),
+        }
         if service == "order":
             settings |= {
                 "GROUPING": self.scenario.load.grouping,

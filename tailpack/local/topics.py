@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from contracts.connection import Connection
-from contracts.topics import CONTROL, ScaledGroup, Topic, partitions_of, qualified
+from contracts.topics import CONTROL, PIPELINE_PARTITIONS, ScaledGroup, Topic, partitions_of, qualified
 from tailpack.errors import TailpackError
 from tailpack.local.broker import Broker
 
@@ -33,24 +33,31 @@ ADVICE: Final[dict[int, str]] = {
 
 
 @contextmanager
-def own_kafka(purpose: str, payment_partitions: int) -> Iterator[Connection]:
+def own_kafka(
+    purpose: str, payment_partitions: int, pipeline_partitions: int = PIPELINE_PARTITIONS
+) -> Iterator[Connection]:
     """Yield the way to a broker that lives as long as the block, with every topic of a run."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         broker = Broker(Path(folder))
         try:
             connection = Connection(bootstrap_servers=broker.start(), namespace=f"{purpose}-{uuid.uuid4().hex[:8]}")
-            create_topics(connection, payment_partitions)
+            create_topics(connection, payment_partitions, pipeline_partitions)
             yield connection
         finally:
             broker.stop()
 
 
-def create_topics(connection: Connection, payment_partitions: int) -> None:
+def create_topics(
+    connection: Connection, payment_partitions: int, pipeline_partitions: int = PIPELINE_PARTITIONS
+) -> None:
     """Create every topic of a run under the connection's namespace; one that exists already is left as it is.
 
     Raises TailpackError when the broker refuses or does not answer.
     """
-    topics = [_new(connection.namespace, topic, partitions_of(topic, payment_partitions)) for topic in Topic]
+    topics = [
+        _new(connection.namespace, topic, partitions_of(topic, payment_partitions, pipeline_partitions))
+        for topic in Topic
+    ]
     _grow(_create(connection, topics), qualified(connection.namespace, Topic.PAYMENTS_REQUESTED), payment_partitions)
 
 

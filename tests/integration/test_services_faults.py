@@ -22,7 +22,7 @@ from contracts.events import DeadLetter
 from contracts.topics import PIPELINE_PARTITIONS, Group, Topic, qualified
 from services.common.dead_letters import KEY_LIMIT, LETTER_LIMIT
 from services.common.once import SPAN
-from services.order.status import MAX_ORDERS, TAIL
+from services.order.status import MAX_ORDERS, tail
 from tailpack.local.broker import Broker
 
 pytestmark = pytest.mark.kafka
@@ -276,7 +276,7 @@ def test_a_start_of_order_reads_the_end_of_its_memory_and_no_more(stack: Stack) 
         values = [value for number, value in stages if number % PIPELINE_PARTITIONS == partition]
         produce(stack.kafka, stack.namespace, Topic.ORDERS_STATUS, values, partition=partition)
     stack.start("order")
-    assert stack.get("order", "/healthz")[1]["read_back"] == PIPELINE_PARTITIONS * TAIL
+    assert stack.get("order", "/healthz")[1]["read_back"] == PIPELINE_PARTITIONS * tail(PIPELINE_PARTITIONS)
     assert [stack.status(f"o-{number}") for number in (orders - 1, orders - MAX_ORDERS)] == ["notified"] * 2
     assert stack.status("o-0") is None
 

@@ -66,7 +66,7 @@ def test_overrides_are_put_over_the_file(tmp_path: Path) -> None:
 def test_an_override_is_checked_as_the_file_is(tmp_path: Path) -> None:
     path = write(tmp_path, GOOD)
     assert problems_of(path, {"polcy": "linear"})[0].startswith(
-        "own.toml: override polcy: unknown; did you mean autoscaler.policy? Known are name,"
+        "own.toml: override polcy: unknown; did you mean autoscaler.policy? Known are pipeline_partitions,"
     )
     assert problems_of(path, {"seed": "many"}) == ["own.toml: seed = 'many': Expected `int`, got `str`"]
 

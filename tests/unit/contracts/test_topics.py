@@ -29,6 +29,8 @@ def test_only_the_scaled_topic_follows_the_run(topic: Topic) -> None:
 def test_topics_keyed_by_order_id_have_the_same_partitions() -> None:
     keyed = (Topic.ORDERS_PLACED, Topic.PAYMENTS_SETTLED, Topic.SHIPMENTS_SCHEDULED, Topic.NOTIFICATIONS_SENT)
     assert {partitions_of(topic, 9) for topic in keyed} == {PIPELINE_PARTITIONS}
+    assert {partitions_of(topic, 9, 7) for topic in keyed} == {7}
+    assert (partitions_of(Topic.PAYMENTS_REQUESTED, 9, 7), partitions_of(Topic.JOURNAL, 9, 7)) == (9, 1)
 
 
 def test_logs_that_need_one_order_have_one_partition() -> None:

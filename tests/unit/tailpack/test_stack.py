@@ -15,6 +15,7 @@ from contracts.connection import Connection
 from contracts.delivery import RUNTIMES, Delivery
 from contracts.target import Target
 from contracts.validation import from_environment
+from loadgen.orders import input_topic
 from loadgen.spec import DriverSettings as GeneratorSettings
 from loadgen.spec import read_load
 from services.common.faust_app import ServiceSettings
@@ -47,7 +48,7 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 def unusual() -> Scenario:
     """A scenario in which nothing that a process is told has its default."""
     return replace(
-        load_scenario("w1", {"topology": "pipeline", "duration_s": 30, "seed": 9}),
+        load_scenario("w1", {"topology": "pipeline", "pipeline_partitions": 6, "duration_s": 30, "seed": 9}),
         payment=Payment(partitions=7, service_time_s=0.02, heartbeat_s=0.3, session_s=5.0, commit_interval_s=0.2),
         simulation=Simulation(
             speeds=(1.0, 0.5), slow_from_s=3.0, slow_until_s=9.0, slow_factor=2.5, slow_replicas=(0, 2)
@@ -121,6 +122,7 @@ def test_the_services_listen_on_ports_of_their_own(unusual: Scenario, tmp_path: 
     order = from_environment(started["order"].environ, OrderSettings)
     assert (order.grouping, order.payment_partitions) == ("explicit", 7)
     read = [order] + [from_environment(started[name].environ, ServiceSettings) for name in ("shipment", "notification")]
+    assert {one.pipeline_partitions for one in read} == {6} == {input_topic(unusual.load_spec())[1]}
     assert {one.http_port for one in read} == {stack.ports[name] for name in ("order", "shipment", "notification")}
     assert len(set(stack.ports.values())) == 4
     assert len({one.data_dir for one in read}) == 3

@@ -15,9 +15,11 @@ def test_topics_are_created_with_the_partitions_of_the_scenario(monkeypatch):
     created = []
     monkeypatch.setattr(topics_of_a_run, "create_topics", lambda *asked: created.append(asked))
     result = run("topics", "create", "demo", *REACH)
-    ((connection, partitions),) = created
+    ((connection, *partitions),) = created
     assert result.exit_code == 0
-    assert partitions == 9
+    assert partitions == [9, 4]
+    run("topics", "create", "demo", *REACH, "--pipeline-partitions", "8")
+    assert created[-1][1:] == (9, 8)
     assert (connection.bootstrap_servers, connection.namespace) == ("kafka:9092", "demo")
 
 

@@ -99,6 +99,9 @@ def test_a_topic_may_have_grown_where_that_is_allowed_and_nowhere_else() -> None
     assert "requests on kafka has 11 partitions where 9" in str(preflight.mismatch(grown, wanted, (), "kafka"))
     assert "requests on kafka has 8" in str(preflight.mismatch(grown | {"requests": 8}, wanted, {"requests"}, "kafka"))
     assert "orders on kafka has 5" in str(preflight.mismatch(grown | {"orders": 5}, wanted, {"requests"}, "kafka"))
+    scaled = {"demo.payments.requested": 9}
+    assert "TAILPACK_PAYMENT_PARTITIONS" in str(preflight.mismatch({"demo.payments.requested": 8}, scaled, (), "kafka"))
+    assert "TAILPACK_PIPELINE_PARTITIONS" in str(preflight.mismatch(grown, {"orders": 5}, (), "kafka"))
 
 
 def test_who_is_told_to_stop_stops_waiting_for_kafka() -> None:

@@ -12,10 +12,12 @@ from itertools import accumulate
 from math import ceil
 from typing import Final
 
-from autoscaler.model import Decision, GroupObservation
+import numpy as np
+
+from autoscaler.model import Decision, GroupObservation, RecentArrivals
 from autoscaler.policies.tail_aware.arrivals import ArrivalHistory
 from autoscaler.policies.upstream import Report, Upstream
-from autoscaler.ports import Policy
+from autoscaler.ports import Policy, Urgent, urgent_of
 from contracts.replica_classes import ALIKE, ReplicaClass
 from contracts.target import Target
 
@@ -121,19 +123,38 @@ class Reporting:
         self._link = link
         self._inner = inner
         self._chained = chained
+        self._begun: list[RecentArrivals | None] = []
+        """What came before decisions between ticks, since the last tick."""
 
     @property
     def name(self) -> str:
         """Name of the policy inside."""
         return self._policy.name
 
+    @property
+    def urgent(self) -> Urgent | None:
+        """By what the policy inside wants to decide between ticks; a stage that is told by another does not."""
+        return urgent_of(self._policy)
+
     def decide(self, observation: GroupObservation) -> Decision:
         """Return the inner decision."""
         decision = self._policy.decide(observation)
+        if getattr(self._inner, "early", False):  # those after it hear of whole intervals
+            self._begun.append(observation.recent)
+            return decision
         told = self._chained.told if self._chained is not None else None
         known = observation if told is None or told.at_s != observation.at_s else told
+        known = replace(known, recent=_joined([*self._begun, known.recent]))
+        self._begun.clear()
         self._link.put(Report(known, decision, getattr(self._inner, "late", 0.0)))
         return decision
+
+
+def _joined(parts: Sequence[RecentArrivals | None]) -> RecentArrivals | None:
+    known = [one for one in parts if one is not None]
+    if len(parts) == 1 or len(known) < len(parts):
+        return parts[-1]
+    return RecentArrivals(known[-1].slot_s, np.concatenate([one.counts for one in known]))
 
 
 def as_one(

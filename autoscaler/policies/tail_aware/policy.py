@@ -23,6 +23,8 @@ from contracts.settings import Settings, setting
 
 APART: Final = 2
 """Slots between a tick and a decision before the next one: no more than five a second at slots of 0.1 s."""
+EVEN: Final = 0.6
+"""Share of what came that lies in one slot, up to which it is taken for a stream."""
 URGENT: Final = 1.0
 """Late events beyond those that a plan was expected to have."""
 
@@ -72,8 +74,8 @@ class TailAware:
         self._reported = 0
         """Events that replicas have finished too late since the last whole interval."""
         self._late_upstream = 0.0
-        self._early = False
-        """The interval has had a decision before its tick."""
+        self.early = False
+        """The last decision came before its tick, as at most one in an interval does."""
         self._before: tuple[Situation, Candidate] | None = None
         """The tick before, and what was chosen then."""
         self._numbers: dict[str, int] = {}
@@ -100,7 +102,7 @@ class TailAware:
 
         Once between two ticks, and not right before or after one.
         """
-        if self._before is None or self._early:
+        if self._before is None or self.early:
             return False
         then, chosen = self._before
         slots, whole = len(arrived.counts), len(self._history.last)
@@ -111,17 +113,18 @@ class TailAware:
 
     def _hurried(self, observation: GroupObservation, then: Situation, before: Candidate) -> Decision:
         """Decide before the tick, by what has come since the last one; nothing is learned, and nobody stopped."""
-        self._early = True
+        self.early = True
         begun, numbers = self._history.begun, self._numbers
+        growth = _growth(begun, len(self._history.last), float(then.sizes.sum()))
         owners = _owners(observation)
         _, rates = self._rates(observation)
         now = replace(
             then,
             waiting=self._waiting(observation, owners, rates),
             # the intervals to come are as those that were: what has come of this one comes in the next one again
-            expected=np.roll(then.expected, -len(begun), axis=1),
-            surprises=np.roll(then.surprises, -len(begun), axis=1),
-            sizes=np.maximum(then.sizes, begun.sum(axis=0)),
+            expected=np.roll(growth * then.expected, -len(begun), axis=1),
+            surprises=np.roll(growth * then.surprises, -len(begun), axis=1),
+            sizes=np.maximum(growth * then.sizes, begun.sum(axis=0)),
             owners=owners,
             in_handover_s=self._handovers.remaining_s(observation),
             rates=rates,
@@ -163,7 +166,7 @@ class TailAware:
 
     def _forecast(self, observation: GroupObservation) -> Situation:
         """Learn from the tick; return what waits, what is expected, and what plans are compared by."""
-        self._early = False
+        self.early = False
         self._startups.observe(observation)
         counts = self._history.observe(observation)
         history, options = self._history, self.options
@@ -271,6 +274,18 @@ class TailAware:
         plan = Plan(tuple(names[one] for one in chosen.replicas), owners)
         decision = change(observation, plan, _why(now, chosen, found))
         return replace(decision, alternatives=tuple(_weighed(now, chosen, found)))
+
+
+def _growth(begun: Floats, whole: int, foreseen: float) -> float:
+    """Return by how much more an even stream brings than was foreseen, 1 or more; of bursts the beginning says nothing.
+
+    begun: events of the first slots of an interval of `whole`, shape (slots, partitions). foreseen: of all of it.
+    """
+    by_slot = begun.sum(axis=1)
+    came = float(by_slot.sum())
+    if foreseen <= 0 or by_slot.max() > EVEN * came:
+        return 1.0
+    return max(1.0, came * whole / len(begun) / foreseen)
 
 
 def _owners(observation: GroupObservation) -> Ints:

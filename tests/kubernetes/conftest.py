@@ -22,6 +22,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.kubernetes)
+            item.add_marker(pytest.mark.timeout(900))  # images are built in the first one's name
 
 
 @pytest.fixture(scope="session")

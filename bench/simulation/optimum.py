@@ -107,9 +107,15 @@ def find_optimum(scenario: Scenario, sent: Sent) -> tuple[Optimum, Schedule]:
 
 def too_long(scenario: Scenario, sent: Sent) -> str:
     """Return why nobody should wait for the optimum who did not ask for it, one sentence; empty where it is known."""
-    if sent.events * sent.partitions <= MOST_BESIDE or _kept(_path(question_of(scenario, sent))):
+    settings = _world(scenario)
+    outlives = (
+        settings.delivery.pause_s >= settings.decision_interval_s
+    )  # then every placement has queues to tell apart
+    few = sent.events * sent.partitions <= MOST_BESIDE
+    if (few and not outlives) or _kept(_path(question_of(scenario, sent))):
         return ""
-    return f"{sent.events:,} events of {sent.partitions} partitions take minutes; `tailpack optimum` looks for it"
+    why = f"{sent.events:,} events of {sent.partitions} partitions" if not few else "handovers longer than a tick"
+    return f"{why} take minutes; `tailpack optimum` looks for it"
 
 
 def _world(scenario: Scenario) -> SimulationSettings:

@@ -122,6 +122,8 @@ def test_a_large_load_is_not_waited_for():
     result = run("zipf-100", "--policy", "static", "--json")
     assert "no optimum beside it: 270,450 events of 100 partitions take minutes" in result.stderr
     assert json.loads(result.stdout)["optimum_replica_minutes"] is None
+    result = run("w1", "--policy", "static", "--json", "--set", "rebalance_time_s=2")
+    assert "no optimum beside it: handovers longer than a tick take minutes" in result.stderr
 
 
 def test_a_chain_shows_every_stage_and_the_whole(tmp_path):

@@ -38,7 +38,8 @@ class Replica:
     """For how long it should have said something and has not, in seconds; 0: it reports. Whether it serves is unknown
     then: at best it does, at worst nothing."""
     late: int | None = None
-    """Events that it has finished later than W since the observation before, as it reports; None: it does not say."""
+    """Events that it has finished later than W, as it has reported since the observation before; None: it has reported
+    nothing since then, or does not count them."""
 
     @property
     def surely_ready(self) -> bool:
@@ -104,9 +105,13 @@ class GroupObservation:
     says."""
     late_upstream: float = 0.0
     """Events that stages before this one took for late since the tick before, of the same promise."""
+    late_of_others: Mapping[str, int] = field(default_factory=dict)
+    """Replica → `Replica.late` of those that are being removed, or are gone, and have reported since the observation
+    before."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "assignment", MappingProxyType(dict(self.assignment)))
+        object.__setattr__(self, "late_of_others", MappingProxyType(dict(self.late_of_others)))
 
     @property
     def requested_replicas(self) -> int:

@@ -7,6 +7,10 @@ import msgspec
 
 PROGRESS_VERSION: Final = 1
 PROGRESS_INTERVAL_S: Final = 0.25
+LATENCY_BOUNDS: Final = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0)
+"""Of `Progress.latencies`, as multiples of W."""
+IN_TIME: Final = LATENCY_BOUNDS.index(1.0) + 1
+"""So many of its counts are of events that were done within W."""
 
 
 class ReplicaState(StrEnum):
@@ -92,6 +96,9 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """Time spent serving them, waiting for input left out."""
     late: int | None = None
     """Events that were done more than W after they had been fetched, by its own clock alone; None: not counted."""
+    latencies: tuple[int, ...] = ()
+    """Events by what they took from their fetch on: up to each of LATENCY_BOUNDS · W, and beyond the last; empty: not
+    counted. `late` is the sum of those after the first IN_TIME."""
     rebalances: int
     """Rounds it took part in."""
     at_us: int

@@ -4,6 +4,7 @@ import signal
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from autoscaler.live.lateness import Lateness
 from autoscaler.live.launcher import Exit, Left
 from autoscaler.live.plan_log import FencedError, PlanNotWrittenError
 from autoscaler.model import PartitionLoad
@@ -100,6 +101,7 @@ class FakeReports:
         self.reports: dict[str, Progress] = {}
         self.heard_s: dict[str, float] = {}
         self.rounds: list[Round] = []
+        self._lateness = Lateness(clock)
 
     def poll(self) -> Mapping[str, Progress]:
         return self.reports
@@ -107,6 +109,9 @@ class FakeReports:
     def take_rounds(self) -> tuple[Round, ...]:
         taken, self.rounds = tuple(self.rounds), []
         return taken
+
+    def take_late(self) -> dict[str, int]:
+        return self._lateness.take()
 
     def newest(self, replica: str) -> Progress | None:
         return self.reports.get(replica)
@@ -134,6 +139,7 @@ class FakeReports:
         processed: int = 0,
         busy_us: int = 0,
         late: int | None = None,
+        latencies: tuple[int, ...] = (),
         unwell: tuple[str, ...] = (),
     ) -> None:
         """in_group: whether it has a member id; by default only a member and one that asks to be drained do."""
@@ -143,9 +149,10 @@ class FakeReports:
             member_id=f"member-{process.pid}" if member else "", generation=generation if member else -1,
             epoch=epoch, assigned_epoch=epoch if assigned_epoch is None else assigned_epoch, state=state,
             partitions=partitions, positions={}, processed=processed, busy_us=busy_us, late=late, rebalances=0,
-            at_us=0, unwell=unwell,
+            latencies=latencies, at_us=0, unwell=unwell,
         )  # fmt: skip
         self.heard_s[replica] = self._clock()
+        self._lateness.hear(self.reports[replica])
 
 
 class FakePlanLog:

@@ -290,4 +290,5 @@ class LiveAutoscaler:
             "wanted": wanted,
             "rebalance_time": self._group.rebalance_figures(),
             "service_rates": self._group.learned_rates,
+            "latencies": self._group.latencies,
         }

@@ -53,6 +53,8 @@ class LiveGroup:
         self._service_rates = service_rates
         self.learned_rates: dict[str, float] = {}
         """Replica → μ as learned, events/s; of one that has served nothing, as of the others."""
+        self.latencies: dict[str, tuple[int, ...]] = {}
+        """Replica → its events by what they took (`Progress.latencies`), of each that counts them."""
         self._rebalances = rebalances
         self._places_itself = places_itself
         self._stops_all = stops_all
@@ -67,8 +69,6 @@ class LiveGroup:
         """Who is taken to be ready and has not reported lately → for how long, seconds."""
         self._replacing = ""
         """Who was hung, until it is back."""
-        self._late: dict[str, tuple[str, int]] = {}
-        """Replica → incarnation, and how many events it had finished too late when it was last asked."""
 
     @property
     def in_force(self) -> PlanRecord | None:
@@ -140,21 +140,14 @@ class LiveGroup:
         wanted = self.intent.plan
         names = [name for name in self._scaler.requested if name in wanted.replicas]
         self._learn(names)
-        replicas = tuple(
-            Replica(
-                name,
-                self._scaler.ready(name),
-                self._service_rates.own(name),
-                self._silent.get(name, 0.0),
-                self._late_since(name),
-            )
-            for name in names
-        )
+        assignment = self._owners(len(partitions)) if wanted.assignment is None else wanted.assignment
+        late = self._reports.take_late()  # last: what is taken is told
+        replicas = tuple(self._observed(name, late.pop(name, None)) for name in names)
         return GroupObservation(
             at_s=at_s,
             partitions=partitions,
             replicas=replicas,
-            assignment=self._owners(len(partitions)) if wanted.assignment is None else wanted.assignment,
+            assignment=assignment,
             service_rate=self._service_rates.service_rate,
             rebalance_time_s=self.rebalance_time_s,
             overhead_s=self._overhead_s,
@@ -162,7 +155,13 @@ class LiveGroup:
             commit_age_s=self._commit_age_s,
             stops_all=self._stops_all,
             recent=self._loads.recent(),
+            late_of_others=late,
         )
+
+    def _observed(self, name: str, late: int | None) -> Replica:
+        """Return what is known of a replica. late: as it has reported; who is not ready finishes nothing."""
+        ready, silent_s = self._scaler.ready(name), self._silent.get(name, 0.0)
+        return Replica(name, ready, self._service_rates.own(name), silent_s, late if ready or late else 0)
 
     def arrivals(self) -> RecentArrivals | None:
         """Return what has been sampled since the last observation; None where nothing new has."""
@@ -265,25 +264,15 @@ class LiveGroup:
     def _learn(self, replicas: Sequence[str]) -> None:
         """Learn μ from what those that report have served. Who comes back under a name of old is another one."""
         self._service_rates.keep(replicas)
-        reports = (self._reports.newest(name) for name in replicas if self._scaler.ready(name))
+        newest = (self._reports.newest(name) for name in replicas if self._scaler.ready(name))
+        reports = [report for report in newest if report is not None]
+        self.latencies = {report.replica: report.latencies for report in reports if report.latencies}
         for report in reports:
-            if report is not None and report.replica not in self._silent:
+            if report.replica not in self._silent:
                 self._service_rates.observe(
                     WorkCounters(report.replica, report.incarnation, report.processed, report.busy_us)
                 )
         self.learned_rates = {name: round(self._service_rates.estimate(name).value, 1) for name in replicas}
-
-    def _late_since(self, name: str) -> int | None:
-        """Return how many events the replica has finished too late since it was last asked; None: it does not say.
-
-        What an incarnation says first tells where its counter stands.
-        """
-        report = self._reports.newest(name)
-        if report is None or report.late is None:
-            return None
-        incarnation, before = self._late.get(name, ("", 0))
-        self._late[name] = report.incarnation, report.late
-        return report.late - before if incarnation == report.incarnation else 0
 
     def _owners(self, partitions: int) -> Mapping[int, str]:
         """Who owns what by the members' own reports, for plans that leave that to the group."""

@@ -9,6 +9,7 @@ import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from autoscaler.live.clients import reader
+from autoscaler.live.lateness import Lateness
 from contracts.clock import steady_s
 from contracts.connection import Connection
 from contracts.progress import Progress, Round
@@ -42,6 +43,7 @@ class ProgressReader:
         self._polled_s = clock()
         self._away_s = 0.0
         self._rounds: list[Round] = []
+        self._lateness = Lateness(clock)
         self._consumer = Consumer(reader(connection, fetch_wait_max_ms=250))
         low, high = self._watermarks(TopicPartition(topic, 0), deadline_s)
         self._consumer.assign([TopicPartition(topic, 0, max(low, high - _TAIL))])
@@ -75,6 +77,10 @@ class ProgressReader:
         """Return the rebalances that were reported since the last call, of all replicas."""
         taken, self._rounds = tuple(self._rounds), []
         return taken
+
+    def take_late(self) -> dict[str, int]:
+        """Return replica → events finished too late since the last call, of all that have reported since."""
+        return self._lateness.take()
 
     def newest(self, replica: str) -> Progress | None:
         """Return the newest report of `replica`, however old."""
@@ -124,6 +130,7 @@ class ProgressReader:
             except UNDECODABLE:
                 continue  # it is no progress report
             self._rounds += report.rounds
+            self._lateness.hear(report)
             self._newest[report.replica] = report
             self._heard_s[report.replica] = self._listened_s()
         self._polled_s = self._clock()

@@ -97,6 +97,7 @@ class Chained:
             observation,
             # they know when an event came here, not what it had left
             replicas=tuple(replace(one, late=None) for one in observation.replicas),
+            late_of_others={},
             overhead_s=observation.overhead_s + used_s,
             inflow=inflow,
             late_upstream=sum(report.late for report in reports),

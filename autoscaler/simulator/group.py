@@ -66,6 +66,8 @@ class SimulatedGroup:
         self._placement = first_placement(settings.assignor, partitions, first)
         self._delivery.begin(self._placement.now, frozenset(member.number for member in first))
         self._write("start", "first plan: nothing is known yet", partitions)
+        self._there: set[int] = set()
+        """Numbers of the replicas at the last observation."""
         self._replicas: tuple[Replica, ...] | None = None
         """As they are seen; None: something happened since somebody looked."""
         self.release()
@@ -98,6 +100,7 @@ class SimulatedGroup:
     def observe(self) -> GroupObservation:
         """Look at offsets and members. Raises NotReadyError at the share of moments at which nothing can be seen."""
         seen = self._sight.see()
+        late = seen.late.tolist()
         if self._settings.observation_loss and self._loss.random() < self._settings.observation_loss:
             raise NotReadyError("offsets: the brokers did not answer")
         if not self._rates.alike:
@@ -108,7 +111,8 @@ class SimulatedGroup:
         return GroupObservation(
             at_s=self._engine.now_us / 1e6,
             partitions=seen.loads,
-            replicas=tuple(map(partial(_reporting, late=seen.late.tolist()), self.members.planned, self.replicas)),
+            replicas=tuple(map(partial(_reporting, late=late), self.members.planned, self.replicas)),
+            late_of_others=self._late_of_others(late),
             assignment=self._placement.aim,
             service_rate=self._rates.group,
             rebalance_time_s=self._settings.told_rebalance_time_s,
@@ -118,6 +122,13 @@ class SimulatedGroup:
             stops_all=self._settings.delivery.stops_all,
             recent=seen.recent,
         )
+
+    def _late_of_others(self, late: list[int]) -> dict[str, int]:
+        """Return what those say that are not planned now: who was there at the observation before, or has news."""
+        there, self._there = self._there, {one.number for one in (*self.members.planned, *self.members.leaving)}
+        spoke = there.union(number for number, count in enumerate(late) if count)
+        told = sorted(spoke.difference(one.number for one in self.members.planned))
+        return {self.members.names[number]: late[number] if number < len(late) else 0 for number in told}
 
     def arrivals(self) -> RecentArrivals | None:
         """Look at what has been produced since the last observation; where looks come late, at nothing."""

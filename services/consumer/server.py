@@ -2,11 +2,12 @@
 
 import asyncio
 import logging
+from bisect import bisect_left
 from collections.abc import Awaitable, Sequence
 from typing import Any
 
 from contracts.clock import now_us, steady_s
-from contracts.progress import ServiceTimes
+from contracts.progress import IN_TIME, LATENCY_BOUNDS, ServiceTimes
 from services.common import traces
 from services.consumer.dead_letters import told
 from services.consumer.interface import BatchHandler, Event, OnError, Options, Refused
@@ -42,15 +43,15 @@ class Server:
         self._on_error = on_error
         self._options = options
         self._latencies = latencies
-        self._target_us = round(options.latency_target_s * 1e6)
+        self._bounds_us = [round(bound * options.latency_target_s * 1e6) for bound in LATENCY_BOUNDS]
         self._timeout_s = options.handler_timeout_s or None
         self._unfinished: set[asyncio.Future[object]] = set()
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._times_s: list[float] = []
         self._began_s: dict[Taken, float] = {}
         self.processed = 0
-        self.late = 0
-        """Events done more than W after they had been fetched: by one clock, so that no other can make them late."""
+        self.latencies = [0] * (len(LATENCY_BOUNDS) + 1)
+        """Events by how long after their fetch they were done: by one clock, so that no other can make them late."""
         self.retried = 0
         """Attempts that failed and are, or were, followed by another."""
         self.failed = 0
@@ -76,6 +77,11 @@ class Server:
         """Return how long events took since the last call."""
         times_s, self._times_s = self._times_s, []
         return service_times(times_s)
+
+    @property
+    def late(self) -> int:
+        """Events done more than W after they had been fetched."""
+        return sum(self.latencies[IN_TIME:])
 
     def longest_s(self) -> float:
         """Return for how long the handler has been at work that began first; 0 where none is."""
@@ -109,7 +115,8 @@ class Server:
             return
         self.processed += len(events)
         done_us = now_us()
-        self.late += sum(done_us - event.received_us > self._target_us for event in events)
+        for event in events:
+            self.latencies[bisect_left(self._bounds_us, done_us - event.received_us)] += 1
         if self._latencies is not None:
             for event in events:
                 self._latencies.observe((done_us - event.timestamp_us) / 1e6)

@@ -74,6 +74,7 @@ class Vitals:
             processed=self.server.processed,
             busy_us=int(self.busy_s() * 1_000_000),
             late=self.server.late,
+            latencies=tuple(self.server.latencies),
             rebalances=self.handover.rounds,
             at_us=now_us(),
             service=self.server.service_times(),

@@ -12,10 +12,11 @@ from autoscaler.packing.owners import fresh_names
 from autoscaler.policies.planning import change, hold, number
 from autoscaler.policies.settings import PolicySettings
 from autoscaler.policies.tail_aware.arrivals import ArrivalHistory, Shape, uncommitted_left_out
+from autoscaler.policies.tail_aware.feedback import Reports
 from autoscaler.policies.tail_aware.forecast import Demand
 from autoscaler.policies.tail_aware.limits import Limit
 from autoscaler.policies.tail_aware.memory import Budget, Doubt, Handovers, Patience, StartUps
-from autoscaler.policies.tail_aware.prediction import late_already, late_for_certain, late_of, late_until, predicted
+from autoscaler.policies.tail_aware.prediction import late_of, late_until, predicted
 from autoscaler.policies.tail_aware.proposals import needed, proposals
 from autoscaler.policies.tail_aware.situation import Candidate, Floats, Ints, Kind, Situation, outlook
 from contracts.replica_classes import class_of, prefix_of
@@ -71,8 +72,7 @@ class TailAware:
         self._handovers = Handovers()
         self._startups = StartUps()
         self._patience = Patience(self.options.patience_s)
-        self._reported = 0
-        """Events that replicas have finished too late since the last whole interval."""
+        self._reports = Reports()
         self._late_upstream = 0.0
         self.early = False
         """The last decision came before its tick, as at most one in an interval does."""
@@ -85,10 +85,10 @@ class TailAware:
 
     def decide(self, observation: GroupObservation) -> Decision:
         """Return the cheapest plan; a hold where that is the present one."""
+        self._reports.hear(observation)
+        self._late_upstream += observation.late_upstream
         if not observation.partitions:
             return hold(observation, "the topic has no partitions")
-        self._reported += sum(one.late or 0 for one in observation.replicas)
-        self._late_upstream += observation.late_upstream
         if self._before is not None and self._history.early(observation):
             return self._hurried(observation, *self._before)
         now = self._forecast(observation)
@@ -142,16 +142,16 @@ class TailAware:
         return decision
 
     def _book(self, now: Situation, chosen: Candidate, observation: GroupObservation) -> None:
-        """Book the late ones of the last interval: those that replicas report, else those that a replay tells of."""
-        arrived = self._history.last
-        late = late_for_certain(now, chosen, arrived)
-        if self._before is not None and len(self._before[0].owners) == len(now.owners):
-            late += late_already(*self._before, arrived)
-            self._compare(observation, self._before, arrived)
+        """Book the late ones of the last interval: as replicas report them, of each that does not by a replay."""
+        arrived, before = self._history.last, self._before
+        if before is not None and len(before[0].owners) != len(now.owners):
+            before = None
+        if before is not None:
+            self._compare(observation, before, arrived)
         self._before = now, chosen
-        all_report = all(one.late is not None for one in observation.replicas)
-        self.late = (self._reported if all_report else late) + self._late_upstream
-        self._reported = self._late_upstream = 0
+        replayed = self._reports.replayed(observation, self._before, before, arrived, self._numbers)
+        self.late = self._reports.book(replayed) + self._late_upstream
+        self._late_upstream = 0
         self._budget.book(self.late, now.arrived)
 
     def _compare(self, observation: GroupObservation, before: tuple[Situation, Candidate], arrived: Floats) -> None:
@@ -160,9 +160,10 @@ class TailAware:
         explained, counts, owners = late_until(*before, arrived), arrived.sum(axis=0), before[1].owners
         for replica in observation.replicas:
             number = self._numbers.get(replica.name)
-            if replica.late is not None and number is not None and number < len(explained):
+            told = self._reports.told.get(replica.name)
+            if told is not None and number is not None and number < len(explained):
                 got = float(counts[owners == number].sum())
-                self._doubt.learn(replica.name, replica.late, float(explained[number]), got)
+                self._doubt.learn(replica.name, told, float(explained[number]), got)
 
     def _forecast(self, observation: GroupObservation) -> Situation:
         """Learn from the tick; return what waits, what is expected, and what plans are compared by."""

@@ -69,15 +69,16 @@ def late_under(now: Situation, plan: Proposal) -> float:
     )
 
 
-def late_for_certain(now: Situation, chosen: Proposal, arrived: Floats) -> float:
-    """Return how many of the events that wait and arrived in the last interval will be late under `chosen`.
+def late_for_certain(now: Situation, chosen: Proposal, arrived: Floats) -> Floats:
+    """Return how many of the events that wait and arrived in the last interval will be late at each replica.
 
-    arrived: all events of that interval, shape (slots, partitions).
+    Under `chosen`; arrived: all events of that interval, shape (slots, partitions).
     """
     before = now.waiting.copy()
     before[-len(arrived) :] = 0.0
-    with_them = _late(now, chosen, now.waiting, arrived[:0], 0 * now.variance)
-    return max(0.0, with_them - _late(now, chosen, before, arrived[:0], 0 * now.variance))
+    none, nothing = 0 * now.variance, arrived[:0]
+    with_them = _late_by_replica(now, chosen, now.waiting, nothing, none, inf)
+    return np.maximum(0.0, with_them - _late_by_replica(now, chosen, before, nothing, none, inf))
 
 
 def late_until(then: Situation, chosen: Proposal, arrived: Floats) -> Floats:
@@ -94,17 +95,18 @@ def late_of(then: Situation, chosen: Proposal, arrived: Floats) -> float:
     arrived: events by slot and partition, the first slot begins there.
     """
     none = 0 * then.variance
-    return _late(then, chosen, then.waiting, arrived, none) - _late(then, chosen, then.waiting, arrived[:0], none)
+    with_them = _late_by_replica(then, chosen, then.waiting, arrived, none, inf).sum()
+    return float(with_them - _late_by_replica(then, chosen, then.waiting, arrived[:0], none, inf).sum())
 
 
-def late_already(then: Situation, chosen: Proposal, arrived: Floats) -> float:
-    """Return how many of the events that arrived after `then` were served since, too late, under what was chosen then.
+def late_already(then: Situation, chosen: Proposal, arrived: Floats) -> Floats:
+    """Return how many of the events that arrived after `then` were served since, too late, by each replica.
 
-    arrived: events by slot and partition of the interval that begins there.
+    Under what was chosen then; arrived: events of the interval that begins there, by slot and partition.
     """
     until_s, none = len(arrived) * then.slot_s, 0 * then.variance
-    with_them = _late(then, chosen, then.waiting, arrived, none, until_s)
-    return max(0.0, with_them - _late(then, chosen, then.waiting, arrived[:0], none, until_s))
+    with_them = _late_by_replica(then, chosen, then.waiting, arrived, none, until_s)
+    return np.maximum(0.0, with_them - _late_by_replica(then, chosen, then.waiting, arrived[:0], none, until_s))
 
 
 def capacity_of(row: Floats, service_rate: float, slot_s: float, target_s: float) -> float:
@@ -137,12 +139,6 @@ def _lasts(now: Situation, plan: Proposal) -> bool:
     load = np.bincount(plan.owners, now.sizes, minlength=len(rates))
     shared = np.bincount(plan.owners, minlength=len(rates)) > 1
     return bool((load <= now.capacity * rates / now.typical_rate * (1 + ROUNDING))[shared].all())
-
-
-def _late(
-    now: Situation, plan: Proposal, waiting: Floats, expected: Floats, variance: Floats, until_s: float = inf
-) -> float:
-    return float(_late_by_replica(now, plan, waiting, expected, variance, until_s).sum())
 
 
 def _late_by_replica(

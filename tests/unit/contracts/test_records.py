@@ -106,3 +106,13 @@ def test_partitions_are_numbers_again_when_read() -> None:
     record = PlanRecord(epoch=1, at_us=1, replicas=("payment-0",), assignment={3: "payment-0"}, reason="")
     assert b'"assignment":{"3":"payment-0"}' in msgspec.json.encode(record)
     assert msgspec.json.decode(msgspec.json.encode(record), type=PlanRecord).assignment == {3: "payment-0"}
+
+
+def test_a_report_of_before_latencies_were_counted_is_read() -> None:
+    written = {
+        "replica": "payment-0", "incarnation": "1", "pid": 1, "member_id": "", "generation": -1, "epoch": 0,
+        "assigned_epoch": 0, "state": "warm", "partitions": [], "positions": {}, "processed": 9, "busy_us": 0,
+        "late": 4, "rebalances": 0, "at_us": 1,
+    }  # fmt: skip
+    read = msgspec.json.decode(msgspec.json.encode(written), type=progress.Progress)
+    assert (read.late, read.latencies) == (4, ())

@@ -65,13 +65,64 @@ def test_who_is_silent_is_marked_and_nobody_waits_for_it() -> None:
     assert not world.troubles.now
 
 
+def late_seen(world: GroupWorld) -> dict[str, int | None]:
+    observed = world.group.observe()
+    return {one.name: one.late for one in observed.replicas} | dict(observed.late_of_others)
+
+
 def test_late_events_are_told_since_the_observation_before() -> None:
     world = started(2)
+    assert late_seen(world) == {"payment-0": None, "payment-1": None}
     seen = []
-    for late in (None, 500, 505, 507, 507):
+    for late in (500, 505, 507):
+        world.tell("payment-0", late=late, busy_us=10**9)
+        seen.append(late_seen(world)["payment-0"])
+    assert seen == [0, 5, 2], "where its counter stood when it was heard first is nobody's"
+    assert late_seen(world)["payment-0"] is None, "it has said nothing since"
+
+
+def test_what_events_took_is_known_of_each_that_counts_it() -> None:
+    world = started(2)
+    world.tell("payment-0", late=3, latencies=(9, 0, 0, 0, 2, 1, 0, 0))
+    world.group.observe()
+    assert world.group.latencies == {"payment-0": (9, 0, 0, 0, 2, 1, 0, 0)}
+
+
+def test_what_was_late_before_anybody_observed_is_not_told() -> None:
+    world = started(2)
+    for late in (3, 7):
         world.tell("payment-0", late=late)
-        seen.append(world.group.observe().replicas[0].late)
-    assert seen == [None, 0, 5, 2, 0], "who has just begun to listen knows of none that are new"
+    assert late_seen(world)["payment-0"] == 0
+
+
+def test_an_incarnation_that_began_since_the_observation_before_is_late_from_0_on() -> None:
+    world = started(2)
+    world.tell("payment-0", late=100, busy_us=10**9)
+    late_seen(world)
+    world.clock.advance(1.0)
+    world.tell("payment-0", late=102, busy_us=10**9)
+    world.launcher.newest("payment-0").finish("killed")
+    world.step()
+    world.step(1.0)
+    assert late_seen(world)["payment-0"] == 2, "its last word; nobody serves under its name now"
+    assert late_seen(world)["payment-0"] == 0
+    world.clock.advance(1.0)
+    world.tell("payment-0", late=5, busy_us=900_000)
+    assert late_seen(world)["payment-0"] == 5
+
+
+def test_who_leaves_is_heard_to_its_last_word() -> None:
+    world = started(2)
+    world.tell("payment-1", late=0)
+    late_seen(world)
+    world.decide(Action.DOWN, ("payment-0",), ALL_ON_0)
+    world.tell("payment-1", ReplicaState.DRAINING, late=4)
+    assert late_seen(world) == {"payment-0": None, "payment-1": 4}
+    world.tell("payment-1", ReplicaState.DRAINED, late=6)
+    world.launcher.newest("payment-1").finish()
+    world.step()
+    assert late_seen(world) == {"payment-0": None, "payment-1": 2}
+    assert late_seen(world) == {"payment-0": None}
 
 
 def test_what_replicas_say_that_is_wrong_with_them_is_said_while_it_lasts() -> None:

@@ -89,8 +89,9 @@ def test_without_news_from_upstream_a_stage_sees_itself_only():
     link.put(report(5.1, [60.0], [0]))
     child.decide(seen([100.0], [0], at_s=0.1))
     assert policy.told[-1] == replace(seen([100.0], [0], at_s=0.1), overhead_s=0.6), "later ticks are not looked at"
-    child.decide(seen([100.0], [0], at_s=5.1))
+    child.decide(replace(seen([100.0], [0], at_s=5.1), late_of_others={"payment-9": 3}))
     assert policy.told[-1].inflow
+    assert not policy.told[-1].late_of_others, "they know when an event came here, not what it had left"
     child.decide(seen([100.0], [0], at_s=9.1))
     assert not policy.told[-1].inflow, "the tick of four seconds ago says nothing of now"
 

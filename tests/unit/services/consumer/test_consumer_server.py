@@ -9,7 +9,7 @@ import pytest
 from consumer_fakes import Kitchen, Record, eventually, records
 
 from contracts.clock import now_us
-from contracts.progress import ServiceTimes
+from contracts.progress import IN_TIME, ServiceTimes
 from services.consumer.dead_letters import letter
 from services.consumer.interface import Event, Options, Refused
 
@@ -46,6 +46,15 @@ async def test_late_is_what_took_longer_than_the_target_from_its_fetch_whatever_
     kitchen.queues.put(0, [Record(3, timestamp=0), Record(4, timestamp=2**40)], now_us())
     await kitchen.serve(lambda: kitchen.server.processed == 5)
     assert kitchen.server.late == 3
+
+
+async def test_events_are_counted_by_what_they_took_in_multiples_of_the_target():
+    kitchen = Kitchen(quick, latency_target_s=10.0)
+    for offset, took_s in enumerate((1.0, 6.0, 9.0, 12.0, 12.0, 30.0, 500.0)):
+        kitchen.queues.put(0, [Record(offset)], now_us() - round(took_s * 1e6))
+    await kitchen.serve(lambda: kitchen.server.processed == 7)
+    assert kitchen.server.latencies == [1, 0, 1, 1, 2, 0, 1, 1]
+    assert kitchen.server.late == sum(kitchen.server.latencies[IN_TIME:]) == 4
 
 
 async def test_what_the_handler_returned_for_later_is_done_when_that_is_and_the_next_event_does_not_wait():

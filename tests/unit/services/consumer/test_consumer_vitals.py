@@ -27,6 +27,7 @@ class Replica:
         self.queues = PartitionQueues(per_partition=1, batch_size=1)
         none: Any = SimpleNamespace(
             confirmed_s=float("inf"), longest_s=lambda: 0.0, service_times=ServiceTimes, processed=0, late=None,
+            latencies=[],
             failed=0, retried=0, rounds=0, taken=0, released=0, timings=[], state=state, member_id="", generation=1,
             plans=SimpleNamespace(newest=None), assignor=SimpleNamespace(last=SimpleNamespace(epoch=0)),
             consumer=SimpleNamespace(highwater=lambda at: 12), pauses=Buckets(PAUSE.bounds),

@@ -1,0 +1,92 @@
+"""What really was late is booked: as each replica reports it, and by a replay for each that does not."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from autoscaler.model import GroupObservation, PartitionLoad, RecentArrivals, Replica
+from autoscaler.policies.settings import PolicySettings
+from autoscaler.policies.tail_aware.policy import TailAware
+
+NAMES = ("payment-0", "payment-1", "payment-2")
+CALM, CROWDED = 60, 160
+"""Events of one burst; a replica that serves 200/s within 0.5 s has 60 of the latter late."""
+
+
+def seen(at_s: float, *events: int, late: tuple[int | None, ...] = (0, 0, 0), lag: int = 0) -> GroupObservation:
+    """Each replica owns one partition, which got a burst of so many events in the interval's second slot."""
+    counts = np.zeros((10, 3), np.int64)
+    counts[1] = events
+    return GroupObservation(
+        at_s=at_s,
+        partitions=tuple(PartitionLoad(one, float(counts[1, one]), lag) for one in range(3)),
+        replicas=tuple(Replica(name, True, late=each) for name, each in zip(NAMES, late, strict=True)),
+        assignment=dict(enumerate(NAMES)),
+        service_rate=200.0,
+        rebalance_time_s=0.05,
+        recent=RecentArrivals(0.1, counts),
+    )
+
+
+@pytest.fixture
+def policy() -> TailAware:
+    """It has seen calm seconds in which all reported; nothing was late."""
+    calm = TailAware(PolicySettings())
+    for second in range(5):
+        assert calm.decide(seen(second, CALM, CALM, CALM)).plan.count == 3
+        assert calm.late == 0
+    return calm
+
+
+def test_those_that_report_are_booked_as_they_report_and_the_silent_one_by_its_replay(policy: TailAware) -> None:
+    policy.decide(seen(5, CROWDED, CALM, CROWDED, late=(7, 2, None)))
+    assert policy.late == pytest.approx(7 + 2 + 60)
+
+
+def test_without_any_report_all_is_replayed(policy: TailAware) -> None:
+    policy.decide(seen(5, CROWDED, CALM, CROWDED, late=(None, None, None)))
+    assert policy.late == pytest.approx(60 + 60)
+
+
+def test_what_was_booked_by_a_replay_is_not_booked_again_when_it_is_reported(policy: TailAware) -> None:
+    policy.decide(seen(5, CROWDED, CALM, CALM, late=(None, 0, 0)))
+    assert policy.late == pytest.approx(60)
+    policy.decide(seen(6, CALM, CALM, CALM, late=(None, 0, 0)))
+    policy.decide(seen(7, CALM, CALM, CALM, late=(64, 0, 0)))
+    assert policy.late == pytest.approx(4)
+    policy.decide(seen(8, CALM, CALM, CALM, late=(5, 0, 0)))
+    assert policy.late == 5
+
+
+def test_what_replicas_that_have_left_said_last_is_booked(policy: TailAware) -> None:
+    last = seen(5, CALM, CALM, CALM)
+    policy.decide(replace(last, late_of_others={"payment-3": 11}))
+    assert policy.late == 11
+
+
+def left(at_s: float, *events: int, told: dict[str, int]) -> GroupObservation:
+    """payment-2 has left since; its partition is payment-1's."""
+    before = seen(at_s, *events)
+    owners = {0: "payment-0", 1: "payment-1", 2: "payment-1"}
+    return replace(before, replicas=before.replicas[:2], assignment=owners, late_of_others=told)
+
+
+def test_one_that_left_without_a_word_is_replayed(policy: TailAware) -> None:
+    policy.decide(left(5, CALM, CALM, CROWDED, told={}))
+    assert policy.late == pytest.approx(60)
+
+
+def test_one_that_left_and_said_so_is_not_replayed(policy: TailAware) -> None:
+    policy.decide(left(5, CALM, CALM, CROWDED, told={"payment-2": 3}))
+    assert policy.late == 3
+
+
+def test_what_was_said_between_ticks_is_booked_at_the_tick(policy: TailAware) -> None:
+    whole = seen(5, CALM, CALM, CALM, late=(2, None, 0))
+    assert whole.recent is not None
+    early = replace(whole, at_s=4.4, recent=RecentArrivals(0.1, whole.recent.counts[:4]))
+    policy.decide(replace(early, late_of_others={"payment-3": 4}))
+    assert policy.late == 0, "that of the tick before"
+    policy.decide(replace(whole, recent=RecentArrivals(0.1, whole.recent.counts[4:])))
+    assert policy.late == 2 + 4 + 2

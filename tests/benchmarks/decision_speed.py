@@ -1,54 +1,96 @@
-"""How long one decision takes, and how that grows with the partitions: `python tests/benchmarks/decision_speed.py`."""
+"""How long whole decisions take, and how that grows: `python tests/benchmarks/decision_speed.py [--profile]`.
 
-import random
+Ticks of a steady group inside the guards: skewed partitions, Poisson arrivals, every decision carried out at once.
+"""
+
+import cProfile
+import pstats
 import statistics
 import sys
 import time
+from collections.abc import Iterator
+from typing import Final
 
-from autoscaler.model import GroupObservation, PartitionLoad, Replica
+import numpy as np
+from numpy.typing import NDArray
+
+from autoscaler.model import Decision, GroupObservation, PartitionLoad, RecentArrivals, Replica
 from autoscaler.policies.registry import make_policy
 from autoscaler.policies.settings import GuardSettings
 
-REPEATS = 30
+SIZES: Final = ((100, 20), (1_000, 100), (10_000, 1_000))
+"""Partitions and replicas."""
+SHAPES: Final = {"evenly": (0.75, np.full(10, 0.1)), "in bursts": (0.375, np.eye(10)[7])}
+"""Load of a replica as a share of μ, and of its events by slot: a burst is only half served at the tick."""
+WARM_UP: Final = 25
+"""Ticks until the policy knows how arrivals vary."""
+MEASURED: Final = 15
+RATE: Final = 200.0
+"""μ, events/s."""
 
 
-def observation(partitions: int, *, packed: bool) -> GroupObservation:
-    """Skewed loads on half as many replicas; packed: placed by Algorithm 2 itself, so that it holds."""
-    chance = random.Random(partitions)
-    loads = tuple(
-        PartitionLoad(p, chance.expovariate(1 / 40), int(chance.expovariate(1 / 20))) for p in range(partitions)
-    )
-    names = [f"payment-{i}" for i in range(partitions // 2)]
-    owners = {p: chance.choice(names) for p in range(partitions)}
-    known = GroupObservation(0.0, loads, tuple(Replica(name, True) for name in names), owners, 200.0, 0.05)
-    if not packed:
-        return known
-    plan = make_policy("algorithm-2").decide(known).plan
-    return GroupObservation(
-        0.0, loads, tuple(Replica(n, True) for n in plan.replicas), plan.assignment or {}, 200.0, 0.05
-    )
-
-
-def milliseconds(known: GroupObservation) -> tuple[float, str]:
-    """Return the median time of a decision and its action."""
-    policy = make_policy("algorithm-2", guards=GuardSettings())
-    times = []
-    for _ in range(REPEATS):
+def decisions(policy_name: str, partitions: int, replicas: int, shape: str) -> Iterator[tuple[float, Decision]]:
+    """Yield milliseconds and decision of each tick that is measured."""
+    chance = np.random.default_rng(1)
+    fill, by_slot = SHAPES[shape]
+    weights = chance.exponential(size=partitions)
+    mean = by_slot[:, None] * (weights * (fill * RATE * replicas / weights.sum()))
+    policy = make_policy(policy_name, guards=GuardSettings())
+    names = tuple(f"payment-{i}" for i in range(replicas))
+    owners = {p: names[p % replicas] for p in range(partitions)}
+    for tick in range(WARM_UP + MEASURED):
+        counts = chance.poisson(mean)
+        seen = observation(float(tick + 1), counts, names, owners)
         begun = time.perf_counter()
-        decision = policy.decide(known)
-        times.append((time.perf_counter() - begun) * 1000)
-    return statistics.median(times), decision.action.value
+        decision = policy.decide(seen)
+        taken = (time.perf_counter() - begun) * 1000
+        names, owners = decision.plan.replicas, dict(decision.plan.assignment or owners)
+        if tick >= WARM_UP:
+            yield taken, decision
+
+
+def observation(
+    at_s: float, counts: NDArray[np.int64], names: tuple[str, ...], owners: dict[int, str]
+) -> GroupObservation:
+    """Return what is seen after an interval with these arrivals: of its last three slots, what was not served waits."""
+    newest = counts[-3:].sum(axis=0)
+    held = dict.fromkeys(names, 0)
+    for partition, events in enumerate(newest.tolist()):
+        held[owners[partition]] += events
+    left = {name: max(0.0, 1 - 0.3 * RATE / max(1, events)) for name, events in held.items()}
+    loads = tuple(
+        PartitionLoad(partition, float(events), round(recent * left[owners[partition]]))
+        for partition, (events, recent) in enumerate(zip(counts.sum(axis=0).tolist(), newest.tolist(), strict=True))
+    )
+    return GroupObservation(
+        at_s,
+        loads,
+        tuple(Replica(name, ready=True) for name in names),
+        owners,
+        RATE,
+        0.05,
+        recent=RecentArrivals(0.1, counts),
+    )
 
 
 def main() -> None:
-    """Print one line for each size."""
-    base: dict[bool, float] = {}
-    for partitions in (10, 100, 1000):
-        for packed in (True, False):
-            taken, action = milliseconds(observation(partitions, packed=packed))
-            ratio = taken / base.setdefault(packed, taken)
-            sys.stdout.write(f"{partitions:5} partitions  {action:8}  {taken:8.2f} ms  × {ratio:.1f}\n")
+    """Print one line for each size and shape: the median decision of each policy, and how far they are apart."""
+    sys.stdout.write("partitions × replicas   arrivals    algorithm-2     tail-aware        ratio\n")
+    for partitions, replicas in SIZES:
+        for shape in SHAPES:
+            rule, ours = (
+                statistics.median(ms for ms, _ in decisions(name, partitions, replicas, shape))
+                for name in ("algorithm-2", "tail-aware")
+            )
+            sys.stdout.write(
+                f"{partitions:10,} × {replicas:<8,}   {shape:9} {rule:10.2f} ms  {ours:10.2f} ms  {ours / rule:9.1f}\n"
+            )
 
 
 if __name__ == "__main__":
-    main()
+    if "--profile" in sys.argv:
+        with cProfile.Profile() as profile:
+            main()
+        pstats.Stats(profile).sort_stats("tottime").print_stats(40)
+    else:
+        main()

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autoscaler.model import GroupObservation
-from autoscaler.policies.tail_aware.prediction import capacity_of
+from autoscaler.policies.tail_aware.queues import capacity_of
 from autoscaler.policies.tail_aware.situation import Floats
 
 SHAPES: Final = 8

@@ -7,7 +7,8 @@ from typing import Final
 import numpy as np
 
 from autoscaler.packing.few_moves import best_fit, fewest_moves, relieved
-from autoscaler.policies.tail_aware.prediction import NEGLIGIBLE, ROUNDING, STUCK, late_under
+from autoscaler.policies.tail_aware.prediction import ROUNDING, STUCK, late_under
+from autoscaler.policies.tail_aware.queues import NEGLIGIBLE
 from autoscaler.policies.tail_aware.situation import Floats, Ints, Proposal, Situation
 
 SMALL: Final = 12

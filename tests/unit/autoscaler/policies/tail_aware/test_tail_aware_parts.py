@@ -14,7 +14,7 @@ from autoscaler.policies.tail_aware.arrivals import ArrivalHistory, uncommitted_
 from autoscaler.policies.tail_aware.forecast import Demand
 from autoscaler.policies.tail_aware.memory import CHEAPEST, FORGIVEN_S, SCARCEST, Budget, Doubt, Patience, StartUps
 from autoscaler.policies.tail_aware.policy import TailAwareSettings
-from autoscaler.policies.tail_aware.prediction import late_events, mean_late
+from autoscaler.policies.tail_aware.queues import late_events, late_in_each_way, mean_late
 from autoscaler.policies.tail_aware.situation import outlook
 from autoscaler.policies.tail_aware.surprises import Surprises
 
@@ -289,8 +289,9 @@ def test_of_what_comes_by_surprise_counts_what_the_next_tick_cannot_save():
     zero = np.zeros(1, np.int64)
 
     def mean(surprise, saved_s):
-        ways = usual, np.ones(1), surprise[None], np.array([0.1])
-        return mean_late(NOTHING, *ways, one, zero, zero, one, one, rates, SLOT, W, saved_s)
+        all_there = one, zero, zero, zero, one, one
+        late = late_in_each_way(NOTHING, usual, surprise[None], *all_there, rates, SLOT, W, saved_s)
+        return mean_late(late, np.ones(1), np.array([0.1]))
 
     assert mean(slots(*[150] + [0] * 9), 1.05) == pytest.approx(0.1 * 50)
     assert mean(slots(*[100] + [0] * 8 + [150]), 1.05) == 0, "due 1.4 s from now"

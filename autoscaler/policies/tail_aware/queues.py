@@ -1,0 +1,308 @@
+"""When the events are served that replicas have before them: which are late.
+
+A replica serves at μ what reaches it, oldest first. The events of one slot arrive together at its start (the worst they
+can do), each is due W later, and those that a full queue pushes beyond that are late (Lindley's recursion on slots).
+"""
+
+from math import erf, exp, inf, pi, sqrt
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from autoscaler.jit import compiled
+from autoscaler.policies.tail_aware.situation import Floats, Ints
+
+HALVINGS: Final = 12
+"""In the search for a replica's capacity: to within 1/4096 of μ."""
+NEGLIGIBLE: Final = 1e-6
+"""Events."""
+
+
+def capacity_of(row: Floats, service_rate: float, slot_s: float, target_s: float) -> float:
+    """Return how many events per interval a replica serves in time where they lie as in `row`.
+
+    row: events by slot, of intervals one after the other, as multiples of what an interval has on average. Between μ·W
+    (all at once) and μ·interval (evenly).
+    """
+    most = service_rate * (len(row) * slot_s) / float(row.sum())
+    return _capacity_up_to(most, row, service_rate, slot_s, target_s)
+
+
+@compiled
+def _capacity_up_to(most: float, row: Floats, service_rate: float, slot_s: float, target_s: float) -> float:
+    low, middle, high = 0.0, most, most
+    for halving in range(HALVINGS + 1):
+        free_s = late = 0.0
+        for slot in range(len(row)):
+            at_s = slot * slot_s
+            free_s, more = _serve(free_s, at_s, row[slot] * middle, at_s + target_s, service_rate, inf, inf)
+            late += more
+        if late > NEGLIGIBLE:
+            high = middle
+        elif halving == 0:
+            return most
+        else:
+            low = middle
+        middle = (low + high) / 2
+    return max(low, NEGLIGIBLE)
+
+
+@compiled
+def late_events(
+    waiting: Floats,
+    expected: Floats,
+    variance: Floats,
+    before: Ints,
+    owners: Ints,
+    switch_s: Floats,
+    ready_s: Floats,
+    service_rate: Floats,
+    slot_s: float,
+    target_s: float,
+    until_s: float,
+    saved_s: float,
+) -> Floats:
+    """Return the expected number of late events of each replica, shape (replicas,).
+
+    waiting: events that wait, by age and partition, shape (slots, partitions); row i arrived (slots − i) slots ago.
+    expected: events that will arrive, by slot and partition, shape (slots, partitions).
+    variance: of the sum over slots of `expected`, by partition.
+    before, owners: replica of each partition now and under the plan, −1 for none. switch_s: until then the one before
+    serves what arrives, for its successor has yet to start; 0 where it has not. ready_s: from when the successor serves
+    the partition, 0 if it does already; of several that a replica waits for, the last counts. Events are due as before.
+    service_rate: μ of each replica. until_s: events that are served later are not counted,
+    nor those that are due after saved_s.
+    """
+    all_of_them = np.arange(len(owners))
+    routes = _routes(all_of_them, before, owners, switch_s, ready_s, variance, len(service_rate))
+    return _served(
+        routes,
+        _waiting_at(routes, waiting),
+        _coming_to(routes, expected, slot_s),
+        routes.spread,
+        service_rate,
+        slot_s,
+        target_s,
+        until_s,
+        saved_s,
+    )
+
+
+@compiled
+def late_in_each_way(
+    waiting: Floats,
+    expected: Floats,
+    surprises: Floats,
+    variance: Floats,
+    some: Ints,
+    before: Ints,
+    owners: Ints,
+    switch_s: Floats,
+    ready_s: Floats,
+    service_rate: Floats,
+    slot_s: float,
+    target_s: float,
+    saved_s: float,
+) -> Floats:
+    """Return the late events of each replica in each way, shape (2 · ways + surprises, replicas).
+
+    First those as expected, then, of the same, those that cannot be saved (due by `saved_s`) and come without variance,
+    then such by surprise. expected, surprises: events that will arrive, each in its way, shape (ways, slots,
+    partitions). some: the partitions that are looked at, in rising order; `before` to `ready_s` are of these.
+    """
+    ways, replicas = len(expected), len(service_rate)
+    late = np.zeros((2 * ways + len(surprises), replicas))
+    routes = _routes(some, before, owners, switch_s, ready_s, variance, replicas)
+    there, certain = _waiting_at(routes, waiting), np.zeros(replicas)
+    for way in range(ways):
+        coming = _coming_to(routes, expected[way], slot_s)
+        late[way] = _served(routes, there, coming, routes.spread, service_rate, slot_s, target_s, inf, inf)
+        if len(surprises):
+            late[ways + way] = _served(routes, there, coming, certain, service_rate, slot_s, target_s, inf, saved_s)
+    for way in range(len(surprises)):
+        coming = _coming_to(routes, surprises[way], slot_s)
+        late[2 * ways + way] = _served(routes, there, coming, certain, service_rate, slot_s, target_s, inf, saved_s)
+    return late
+
+
+@compiled
+def mean_late(late: Floats, chances: Floats, surprise_chances: Floats) -> float:
+    """Return the mean of the late events over all that may come, of what `late_in_each_way` says.
+
+    What comes by surprise is seen at the next tick: an event that is due after `saved_s` can still be saved then.
+    """
+    ways = len(chances)
+    mean, usual = 0.0, 0.0
+    for way in range(ways):
+        mean += chances[way] * late[way].sum()
+        usual += chances[way] * late[ways + way].sum()
+    for way in range(len(surprise_chances)):
+        mean += surprise_chances[way] * max(0.0, late[2 * ways + way].sum() - usual)
+    return mean
+
+
+class _Routes(NamedTuple):
+    """Which replica each of some partitions is with, and from when."""
+
+    partitions: Ints
+    before: Ints
+    """Who serves them until `switch_s`."""
+    owners: Ints
+    switch_s: Floats
+    """Until then those before; −1: no longer."""
+    held_s: Floats
+    """Until then nobody; −1: their owner does already."""
+    pause_s: Floats
+    """Of each replica, until all that move to it are there."""
+    spread: Floats
+    """Variance of what comes to each replica."""
+
+
+@compiled
+def _routes(
+    some: Ints, before: Ints, owners: Ints, switch_s: Floats, ready_s: Floats, variance: Floats, replicas: int
+) -> _Routes:
+    pause_s, spread = np.zeros(replicas), np.zeros(replicas)
+    until_s, held_s = np.full(len(some), -1.0), np.full(len(some), -1.0)
+    for place in range(len(some)):
+        owner = owners[place]
+        if owner >= 0:
+            pause_s[owner] = max(pause_s[owner], ready_s[place])
+            spread[owner] += variance[some[place]]
+    for place in range(len(some)):
+        if owners[place] >= 0 and ready_s[place] > 0.0:
+            held_s[place] = pause_s[owners[place]]
+        if owners[place] >= 0 and switch_s[place] > 0.0 and before[place] >= 0:
+            until_s[place] = switch_s[place]
+    return _Routes(some, before, owners, until_s, held_s, pause_s, spread)
+
+
+@compiled
+def _waiting_at(routes: _Routes, waiting: Floats) -> Floats:
+    """Return the events that wait, by age and replica; from the middle on those that wait for a handover to it."""
+    replicas = len(routes.pause_s)
+    there = np.zeros((len(waiting), 2 * replicas))
+    for slot in range(len(waiting)):
+        for place in range(len(routes.partitions)):
+            to = routes.owners[place]
+            if to < 0:
+                continue
+            if routes.switch_s[place] > 0.0:
+                to = routes.before[place]
+            elif routes.held_s[place] > 0.0:
+                to += replicas
+            there[slot, to] += waiting[slot, routes.partitions[place]]
+    return there
+
+
+@compiled
+def _coming_to(routes: _Routes, expected: Floats, slot_s: float) -> Floats:
+    """Return the events that arrive, by slot and replica; from the middle on those that a handover to it holds up."""
+    replicas = len(routes.pause_s)
+    coming = np.zeros((len(expected), 2 * replicas))
+    for slot in range(len(expected)):
+        at_s = slot * slot_s
+        for place in range(len(routes.partitions)):
+            to = routes.owners[place]
+            if to < 0:
+                continue
+            if at_s < routes.switch_s[place]:
+                to = routes.before[place]
+            elif at_s < routes.held_s[place]:
+                to += replicas
+            coming[slot, to] += expected[slot, routes.partitions[place]]
+    return coming
+
+
+@compiled
+def _served(
+    routes: _Routes,
+    there: Floats,
+    coming: Floats,
+    spread: Floats,
+    service_rate: Floats,
+    slot_s: float,
+    target_s: float,
+    until_s: float,
+    saved_s: float,
+) -> Floats:
+    """Return the late events of each replica. there, coming: as from `_waiting_at` and `_coming_to`."""
+    replicas, past = len(service_rate), len(there)
+    late = np.zeros(replicas)
+    for replica in range(replicas):
+        rate, pause_s = service_rate[replica], routes.pause_s[replica]
+        free_s = 0.0
+        for slot in range(past):
+            due_s = (slot - past) * slot_s + target_s
+            free_s, more = _serve(free_s, 0.0, there[slot, replica], due_s, rate, until_s, saved_s)
+            late[replica] += more
+        # what moved is there after the pause, in front of what arrives later
+        released = False
+        moved, held = there[:, replicas + replica], coming[:, replicas + replica]
+        peak = 0.0
+        for slot in range(len(coming)):
+            at_s = slot * slot_s
+            if not released and at_s >= pause_s:
+                released = True
+                if pause_s > 0.0:
+                    free_s, more = _release(
+                        free_s, pause_s, moved, held, slot_s, target_s, rate, until_s, saved_s
+                    )
+                    late[replica] += more
+            free_s, more = _serve(free_s, at_s, coming[slot, replica], at_s + target_s, rate, until_s, saved_s)
+            late[replica] += more
+            peak = max(peak, (free_s - at_s) * rate)
+        if not released:
+            free_s, more = _release(free_s, pause_s, moved, held, slot_s, target_s, rate, until_s, saved_s)
+            late[replica] += more
+            peak = max(peak, (free_s - pause_s) * rate)
+        if spread[replica] > 0.0:
+            sigma = sqrt(spread[replica])
+            room = rate * target_s - peak
+            late[replica] += _excess(room / sigma) * sigma - max(0.0, -room)
+    return late
+
+
+@compiled
+def _serve(
+    free_s: float, at_s: float, events: float, due_s: float, rate: float, until_s: float, saved_s: float
+) -> tuple[float, float]:
+    """Serve events that arrive at `at_s`; return when the replica is free again, and how many are late by `until_s`."""
+    if events <= 0.0:
+        return free_s, 0.0
+    done_s = max(free_s, at_s) + events / rate
+    if due_s > saved_s:
+        return done_s, 0.0
+    return done_s, min(events, max(0.0, (min(done_s, until_s) - due_s) * rate))
+
+
+@compiled
+def _release(
+    free_s: float,
+    at_s: float,
+    moved: Floats,
+    held: Floats,
+    slot_s: float,
+    target_s: float,
+    rate: float,
+    until_s: float,
+    saved_s: float,
+) -> tuple[float, float]:
+    """Serve what waited for the end of a handover, oldest first."""
+    late = 0.0
+    past = len(moved)
+    for slot in range(past):
+        free_s, more = _serve(free_s, at_s, moved[slot], (slot - past) * slot_s + target_s, rate, until_s, saved_s)
+        late += more
+    for slot in range(len(held)):
+        free_s, more = _serve(
+            free_s, max(at_s, slot * slot_s), held[slot], slot * slot_s + target_s, rate, until_s, saved_s
+        )
+        late += more
+    return free_s, late
+
+
+@compiled
+def _excess(z: float) -> float:
+    """Return E[(X − z)⁺] of a standard normal X."""
+    return exp(-0.5 * z * z) / sqrt(2.0 * pi) - z * 0.5 * (1.0 - erf(z / sqrt(2.0)))

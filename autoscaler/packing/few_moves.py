@@ -5,27 +5,29 @@ own where there is one: nothing else would help it.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from autoscaler.jit import compiled
+from autoscaler.packing.rooms import ROUNDING, Floats, Ints, empty_rooms, put, take, tightest
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-ROUNDING = 1e-9
+
+def largest_first(sizes: Floats) -> Ints:
+    """Return the partitions, the largest first."""
+    return np.argsort(-sizes, kind="stable")
 
 
 @compiled
-def relieved(sizes: Floats, owners: Ints, capacities: Floats, closed: Ints) -> tuple[Ints, bool]:
+def relieved(sizes: Floats, order: Ints, owners: Ints, capacities: Floats, closed: Ints) -> tuple[Ints, bool]:
     """Return owners after the fewest moves that a greedy search finds, and whether everything fits.
 
-    owners: replica of each partition, −1 for none. closed: 1 for replicas that must be empty afterwards. From each
-    replica that is too full leave the partitions that free it with the least size moved: the smallest one that is
-    enough alone, else the largest; one above the capacity is left alone by the others. Those without a place go,
-    largest first, where the least room is left over.
+    order: as from `largest_first`. owners: replica of each partition, −1 for none. closed: 1 for replicas that must be
+    empty afterwards. From each replica that is too full leave the partitions that free it with the least size moved:
+    the smallest one that is enough alone, else the largest; one above the capacity is left alone by the others. Those
+    without a place go, largest first, where the least room is left over.
     """
     partitions, replicas = len(sizes), len(capacities)
     placed = owners.copy()
-    room = capacities.copy()
+    rooms = empty_rooms(capacities)
+    room = rooms.room
     held = np.zeros(replicas, np.int64)
     for partition in range(partitions):
         owner = placed[partition]
@@ -34,11 +36,57 @@ def relieved(sizes: Floats, owners: Ints, capacities: Floats, closed: Ints) -> t
         elif owner >= 0:
             room[owner] -= sizes[partition]
             held[owner] += 1
-    largest = np.argsort(-sizes, kind="mergesort")
+    _make_room(sizes, order, placed, capacities, room, held)
     for replica in range(replicas):
+        if closed[replica] == 0 and held[replica] > 0:
+            put(rooms, replica)
+    empty = [np.int64(0) for _ in range(0)]
+    for replica in range(replicas):
+        if closed[replica] == 0 and held[replica] == 0:
+            empty.append(replica)
+    fits = True
+    for partition in order:
+        if placed[partition] >= 0:
+            continue
+        best = tightest(rooms, sizes[partition])
+        for replica in empty:  # one alone may be larger than the capacity
+            if held[replica] == 0 and (
+                best < 0 or room[replica] < room[best] or (room[replica] == room[best] and replica < best)
+            ):
+                best = replica
+        if best < 0:
+            fits = False
+            for replica in range(replicas):
+                if closed[replica] == 0 and (best < 0 or room[replica] > room[best]):
+                    best = replica
+        if held[best] > 0:
+            take(rooms, best)
+        placed[partition] = best
+        room[best] -= sizes[partition]
+        held[best] += 1
+        put(rooms, best)
+    return placed, fits
+
+
+@compiled
+def _make_room(sizes: Floats, order: Ints, placed: Ints, capacities: Floats, room: Floats, held: Ints) -> None:
+    """Take from each replica that is too full what must leave it."""
+    replicas = len(capacities)
+    ends = np.cumsum(held)
+    own = np.empty(len(sizes), np.int64)  # the partitions of each replica, largest first
+    filled = ends - held
+    for partition in order:
+        if placed[partition] >= 0:
+            own[filled[placed[partition]]] = partition
+            filled[placed[partition]] += 1
+    for replica in range(replicas):
+        first = ends[replica] - held[replica]
         while room[replica] < -ROUNDING * capacities[replica] and held[replica] > 1:
+            while placed[own[first]] != replica:
+                first += 1
             leaving = -1
-            for partition in largest:
+            for place in range(first, ends[replica]):
+                partition = own[place]
                 if placed[partition] == replica and (sizes[partition] <= capacities[replica] or leaving < 0):
                     if leaving < 0 or sizes[leaving] > capacities[replica] or sizes[partition] >= -room[replica]:
                         leaving = partition
@@ -47,56 +95,30 @@ def relieved(sizes: Floats, owners: Ints, capacities: Floats, closed: Ints) -> t
             placed[leaving] = -1
             room[replica] += sizes[leaving]
             held[replica] -= 1
-    fits = True
-    for partition in largest:
-        if placed[partition] >= 0:
-            continue
-        best = -1
-        for replica in range(replicas):
-            if closed[replica] == 1:
-                continue
-            if room[replica] - sizes[partition] < -ROUNDING * capacities[replica] and held[replica] > 0:
-                continue
-            if best < 0 or room[replica] < room[best]:
-                best = replica
-        if best < 0:
-            fits = False
-            for replica in range(replicas):
-                if closed[replica] == 0 and (best < 0 or room[replica] > room[best]):
-                    best = replica
-        placed[partition] = best
-        room[best] -= sizes[partition]
-        held[best] += 1
-    return placed, fits
 
 
 @compiled
-def best_fit(sizes: Floats, capacity: float, limit: int) -> tuple[Ints, int]:
-    """Return a bin for each partition and the number of bins: largest first, where the least room is left over.
+def fewest_bins(falling: Floats, capacity: float, limit: int) -> int:
+    """Return how many bins best fit decreasing needs, `limit` + 1 where it would need more than that.
 
-    Stops at `limit` bins; what fits nowhere then goes to the bin with the most room.
+    falling: sizes, the largest first; one above the capacity has a bin of its own.
     """
-    partitions = len(sizes)
-    bins = np.full(partitions, -1, np.int64)
-    room = np.empty(limit)
+    rooms = empty_rooms(np.full(min(limit, len(falling)), capacity))
     count = 0
-    for partition in np.argsort(-sizes, kind="mergesort"):
-        best = -1
-        roomiest = 0
-        for one in range(count):
-            if room[one] > room[roomiest]:
-                roomiest = one
-            if room[one] >= sizes[partition] - ROUNDING * capacity and (best < 0 or room[one] < room[best]):
-                best = one
-        if best < 0 and count < limit:
+    for place in range(len(falling)):
+        if place > 0 and falling[place - 1] == 0.0:
+            break  # the others are empty, too, and go where this one went
+        best = tightest(rooms, falling[place])
+        if best >= 0:
+            take(rooms, best)
+        elif count == limit:
+            return limit + 1
+        else:
             best = count
-            room[count] = capacity
             count += 1
-        if best < 0:
-            best = roomiest
-        bins[partition] = best
-        room[best] -= sizes[partition]
-    return bins, count
+        rooms.room[best] -= falling[place]
+        put(rooms, best)
+    return count
 
 
 @compiled

@@ -2,11 +2,11 @@
 
 from collections.abc import Collection, Iterator
 from math import sqrt
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from autoscaler.packing.few_moves import best_fit, fewest_moves, relieved
+from autoscaler.packing.few_moves import fewest_bins, fewest_moves, largest_first, relieved
 from autoscaler.policies.tail_aware.prediction import ROUNDING, STUCK, late_under
 from autoscaler.policies.tail_aware.queues import NEGLIGIBLE
 from autoscaler.policies.tail_aware.situation import Floats, Ints, Proposal, Situation
@@ -23,6 +23,22 @@ LEAST_FILL: Final = 0.3
 """… as long as a replica may still be planned to hold this share of its capacity."""
 
 
+class _Packed(NamedTuple):
+    """What is packed."""
+
+    sizes: Floats
+    """Events per interval, by partition."""
+    order: Ints
+    """Partitions, the largest first."""
+    falling: Floats
+    """Their sizes."""
+
+    @classmethod
+    def of(cls, sizes: Floats) -> "_Packed":
+        order = largest_first(sizes)
+        return cls(sizes, order, sizes[order])
+
+
 def proposals(now: Situation) -> Iterator[Proposal]:
     """Yield the present plan where it is one, then plans with few moves.
 
@@ -36,31 +52,33 @@ def proposals(now: Situation) -> Iterator[Proposal]:
     time_left_s = max(now.slot_s, now.target_s - now.slot_s)
     urgent = np.maximum(now.sizes, now.waiting.sum(axis=0) * (now.capacity / (now.typical_rate * time_left_s)))
     pressed = not may_stay or late_under(now, stay) > NEGLIGIBLE
-    packings = [(now.sizes, limit) for limit in _limits(now)]
+    coming = _Packed.of(now.sizes)
+    packings = [(coming, limit) for limit in dict.fromkeys(_limits(now))]
     if pressed and (urgent > now.sizes).any():
-        packings.append((urgent, now.capacity))
-    for sizes, limit in packings:
+        packings.append((_Packed.of(urgent), now.capacity))
+    for load, limit in packings:
         for kind in range(len(now.fresh)):
-            yield from _packed(now, sizes, limit, kind, levelled=pressed and limit == now.capacity)
+            yield from _plans(now, load, limit, kind, levelled=pressed and limit == now.capacity)
 
 
-def _packed(now: Situation, sizes: Floats, limit: float, kind: int, *, levelled: bool) -> Iterator[Proposal]:
+def _plans(now: Situation, load: _Packed, limit: float, kind: int, *, levelled: bool) -> Iterator[Proposal]:
     """Yield plans whose new replicas are of one kind. levelled: also such as fill all alike."""
     replicas = len(now.rates)
     as_typical = now.typical_rate / now.fresh[kind].rate
-    _, fewest = best_fit(sizes, limit / as_typical, len(sizes))
-    counts = {min(replicas, now.most_useful), *({fewest - 1, fewest, fewest + 1} if len(sizes) <= SMALL else {fewest})}
+    partitions = len(load.sizes)
+    fewest = fewest_bins(load.falling, limit / as_typical, partitions)
+    counts = {min(replicas, now.most_useful), *({fewest - 1, fewest, fewest + 1} if partitions <= SMALL else {fewest})}
     if len(now.fresh) > 1:
         counts |= {replicas - 1, replicas + 1}
     for count in sorted(counts):
         if 1 <= count <= now.most_useful:
             for without in _replaced(now, kind):
-                placed = _placed(now, sizes, limit, count, kind, without)
+                placed = _placed(now, load, limit, count, kind, without)
                 yield placed
-                if (direct := _direct(now, sizes, limit, placed)) is not None:
+                if (direct := _direct(now, load.sizes, limit, placed)) is not None:
                     yield direct
                 if levelled:
-                    yield _placed(now, sizes, _level(sizes, count) * as_typical, count, kind, without)
+                    yield _placed(now, load, _level(load.falling, count) * as_typical, count, kind, without)
 
 
 def _replaced(now: Situation, kind: int) -> Iterator[Collection[int]]:
@@ -78,16 +96,16 @@ def needed(now: Situation, more: float) -> int:
     """Return the fewest replicas that can serve `more` events per interval than are planned for, shared out alike."""
     total = now.sizes.sum()
     grown = now.sizes * (1 + more / total) if total > 0 else now.sizes + more / len(now.sizes)
-    return best_fit(grown, now.capacity, len(grown))[1]
+    return fewest_bins(grown[largest_first(grown)], now.capacity, len(grown))
 
 
-def _level(sizes: Floats, count: int) -> float:
+def _level(falling: Floats, count: int) -> float:
     """Return about the least that the fullest of so many replicas can hold."""
-    low = max(float(sizes.max()), float(sizes.sum()) / count)
+    low = max(float(falling[0]), float(falling.sum()) / count)
     high = 2 * low
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        if best_fit(sizes, middle, len(sizes))[1] <= count:
+        if fewest_bins(falling, middle, count) <= count:
             high = middle
         else:
             low = middle
@@ -111,7 +129,7 @@ def _limits(now: Situation) -> Iterator[float]:
         yield capacity / factor
 
 
-def _placed(now: Situation, sizes: Floats, limit: float, count: int, kind: int, without: Collection[int]) -> Proposal:
+def _placed(now: Situation, load: _Packed, limit: float, count: int, kind: int, without: Collection[int]) -> Proposal:
     """Return the plan with `count` replicas that moves least; where not everything fits, the fullest are left so.
 
     kind: of new ones. without: present ones that go.
@@ -122,10 +140,10 @@ def _placed(now: Situation, sizes: Floats, limit: float, count: int, kind: int, 
     before = place[now.owners]
     weights = now.sizes + NEGLIGIBLE + np.where(now.in_handover_s > 0, STUCK, 0.0)
     missing = max(0, count - len(stay))
-    if len(sizes) <= SMALL:
+    if len(load.sizes) <= SMALL:
         choice = len(now.fresh) > 1  # a new one may then be better than one that stays
         numbers = np.array([*stay, *now.new(kind, count if choice else missing)])
-        owners, fits = fewest_moves(sizes, weights, before, _capacities(now, limit, numbers), count, STEPS)
+        owners, fits = fewest_moves(load.sizes, weights, before, _capacities(now, limit, numbers), count, STEPS)
         if fits:
             holding = sorted(set(owners.tolist()))
             spare = [one for one in range(len(stay) if choice else len(numbers)) if one not in holding]
@@ -137,7 +155,7 @@ def _placed(now: Situation, sizes: Floats, limit: float, count: int, kind: int, 
         owned = before >= 0
         held = np.bincount(before[owned], weights[owned], minlength=len(numbers))
         closed[np.argsort(held, kind="stable")[: len(numbers) - count]] = 1
-    owners, _ = relieved(sizes, before, _capacities(now, limit, numbers), closed)
+    owners, _ = relieved(load.sizes, load.order, before, _capacities(now, limit, numbers), closed)
     return Proposal(numbers[owners], tuple(numbers[closed == 0].tolist()))
 
 

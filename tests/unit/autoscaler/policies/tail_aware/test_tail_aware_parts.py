@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autoscaler.model import GroupObservation, PartitionLoad, RecentArrivals, Replica
-from autoscaler.packing.few_moves import best_fit, fewest_moves, relieved
+from autoscaler.packing.few_moves import fewest_bins, fewest_moves, largest_first, relieved
 from autoscaler.policies.tail_aware.arrivals import ArrivalHistory, uncommitted_left_out
 from autoscaler.policies.tail_aware.forecast import Demand
 from autoscaler.policies.tail_aware.memory import CHEAPEST, FORGIVEN_S, SCARCEST, Budget, Doubt, Patience, StartUps
@@ -78,16 +78,16 @@ def test_uncertainty_makes_a_full_replica_late_and_leaves_a_roomy_one_alone():
 
 def test_a_full_replica_gives_up_the_smallest_partition_that_is_enough():
     sizes, owners = np.array([60.0, 45, 15]), np.array([0, 0, 0])
-    placed, fits = relieved(sizes, owners, np.array([110.0, 110]), np.zeros(2, np.int64))
+    placed, fits = relieved(sizes, largest_first(sizes), owners, np.array([110.0, 110]), np.zeros(2, np.int64))
     assert fits
     assert placed.tolist() == [0, 0, 1]
 
 
 def test_a_partition_above_the_capacity_gets_a_replica_of_its_own():
     sizes = np.array([150.0, 20, 20])
-    placed, _ = relieved(sizes, np.zeros(3, np.int64), np.array([100.0, 100]), np.zeros(2, np.int64))
+    placed, _ = relieved(sizes, largest_first(sizes), np.zeros(3, np.int64), np.array([100.0, 100]), np.zeros(2, np.int64))
     assert placed.tolist() == [0, 1, 1]
-    assert best_fit(sizes, 100.0, 3)[1] == 2
+    assert fewest_bins(sizes, 100.0, 3) == 2
 
 
 loads = st.lists(st.floats(1, 60), min_size=1, max_size=6)
@@ -115,7 +115,7 @@ def test_the_exhaustive_search_finds_what_trying_everything_finds(sizes, limit, 
 def test_what_is_kept_in_place_never_overfills_a_replica_when_it_says_that_all_fits(sizes, replicas, seed):
     sizes = np.array(sizes)
     owners = np.random.default_rng(seed).integers(-1, replicas, len(sizes))
-    placed, fits = relieved(sizes, owners, np.full(replicas, 100.0), np.zeros(replicas, np.int64))
+    placed, fits = relieved(sizes, largest_first(sizes), owners, np.full(replicas, 100.0), np.zeros(replicas, np.int64))
     assert ((placed >= 0) & (placed < replicas)).all()
     held, number = np.bincount(placed, sizes, minlength=replicas), np.bincount(placed, minlength=replicas)
     if fits:

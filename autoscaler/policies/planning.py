@@ -4,6 +4,7 @@ import math
 from collections import deque
 from collections.abc import Sequence
 from itertools import islice
+from operator import ne
 
 from autoscaler.model import Action, Decision, GroupObservation, Plan
 from autoscaler.packing.bins import Bin, Item
@@ -60,7 +61,8 @@ def change(observation: GroupObservation, plan: Plan, why: str) -> Decision:
         return Decision(action, plan, f"{why}: {action} {now} → {plan.count}")
     if plan.assignment is None:
         return Decision(Action.HOLD, plan, f"{why}: hold {now}")
-    moved = sum(observation.assignment.get(partition) != owner for partition, owner in plan.assignment.items())
+    before, after = dict(observation.assignment), dict(plan.assignment)
+    moved = sum(map(ne, map(before.get, after), after.values()))
     if not moved:
         return Decision(Action.HOLD, plan, f"{why}: hold, no other placement on {now} is better")
     return Decision(Action.REASSIGN, plan, f"{why}: reassign {moved} of {len(plan.assignment)} partitions")

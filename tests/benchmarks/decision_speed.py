@@ -65,7 +65,7 @@ def observation(
     return GroupObservation(
         at_s,
         loads,
-        tuple(Replica(name, ready=True) for name in names),
+        tuple(Replica(name, ready=True, late=0) for name in names),
         owners,
         RATE,
         0.05,

@@ -1,6 +1,7 @@
 """What the group must survive: partitions that are stuck, a policy that fails."""
 
 from dataclasses import replace
+from operator import eq
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,13 +47,13 @@ class SetStuckAside(Guard):
         lag = np.fromiter((load.lag for load in loads), np.float64, len(loads))
         arrived = np.fromiter((load.arrival_rate for load in loads), np.float64, len(loads)) * (at_s - self._seen_s)
         ready = {one.name for one in observation.replicas if one.surely_ready}
-        owners = [observation.assignment.get(load.partition, "") for load in loads]
-        alive = np.fromiter((owner in ready for owner in owners), np.bool_, len(loads))
+        owner_of = dict(observation.assignment)
+        owners = [owner_of.get(load.partition, "") for load in loads]
+        alive = np.fromiter(map(ready.__contains__, owners), np.bool_, len(loads))
         known = min(len(loads), len(self._owners))  # partitions that are new begin now
         idle = np.zeros(len(loads), np.bool_)
         idle[:known] = arrived[:known] - (lag[:known] - self._lag[:known]) < 0.5
-        same = (owner == before for owner, before in zip(owners[:known], self._owners[:known], strict=True))
-        idle[:known] &= np.fromiter(same, np.bool_, known)
+        idle[:known] &= np.fromiter(map(eq, owners[:known], self._owners[:known]), np.bool_, known)
         read = np.fromiter((not load.age_s for load in loads), np.bool_, len(loads))
         waits = idle & alive & read & (lag > 0)
         since_s = np.full(len(loads), at_s)
@@ -86,8 +87,8 @@ class Fallback(Guard):
             wanted = self.policy.decide(observation)
         except Exception as failed:  # whatever it is: the group must go on
             return self._stand_in_for(observation, f"{self.name} failed: {type(failed).__name__}: {failed}")
-        wrong = invalid(observation, wanted.plan)
-        if wrong and wanted.action is not Action.HOLD:  # a hold changes nothing, so it can always be carried out
+        holds = wanted.action is Action.HOLD  # it changes nothing, so it can always be carried out
+        if not holds and (wrong := invalid(observation, wanted.plan)):
             return self._stand_in_for(observation, f"{self.name} made a plan that cannot be carried out: {wrong}")
         self._stand_in.rest()
         return wanted

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterable
+from functools import reduce
 from math import ceil
 from typing import Final, NamedTuple
 
@@ -149,7 +150,7 @@ class ArrivalHistory:
         return sum(each)
 
     def _lying_so(self) -> list[Shape]:
-        average = Shape.of(np.sum(self._intervals, axis=0))
+        average = Shape.of(reduce(np.add, self._intervals))
         each = [one for one in self._each if one.weight > 0]
         if all((np.abs(one.own - average.own) <= ALIKE).all() for one in each):
             return [average._replace(weight=1.0)]
@@ -182,7 +183,8 @@ class ArrivalHistory:
         """
         slots = len(self._intervals[-1]) + ceil(reach_s / self.slot_s) + 1
         begun = () if not len(self.begun) else (self.begun,)
-        arrived = np.concatenate((*self._intervals, *begun))[-slots:]
+        newest = list(self._intervals)[-ceil(slots / len(self._intervals[-1])) :]
+        arrived = np.concatenate((*newest, *begun))[-slots:]
         behind = np.cumsum(arrived[::-1], axis=0)[::-1]  # events of this slot and all later ones
         waits = np.clip(lag[None, :] - (behind - arrived), 0.0, arrived)
         waits[0] += np.maximum(0.0, lag - behind[0])

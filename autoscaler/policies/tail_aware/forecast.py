@@ -45,6 +45,8 @@ class Demand:
         self._surprises = Surprises()
         self._split = np.zeros(0)
         self._split_weight = 0.0
+        self._said: dict[int, Floats] = {}
+        """What each forecast says so many intervals ahead, until more is known."""
 
     def observe(self, slots: Floats, surprising: Floats | None = None, *, lead: int = 1) -> None:
         """Take in one more interval, events by slot and partition. Another number of partitions starts all over.
@@ -63,6 +65,7 @@ class Demand:
             self._own.observe(counts)
             self._total.observe(counts.sum(keepdims=True))
             self._learn_shares(counts)
+        self._said.clear()
         self._totals.append(float(counts.sum()))
         if lead != self._far.distance:
             self._far = _Errors(lead, 2 * FORECASTS, len(counts))
@@ -135,8 +138,10 @@ class Demand:
 
     def _candidates(self, intervals: int) -> Floats:
         """Return what each forecast says, shape (2 · FORECASTS, partitions), none below 0."""
-        of_total = self._total.ahead(intervals) * self._shares[None, :]
-        return np.asarray(np.maximum(0.0, np.concatenate((self._own.ahead(intervals), of_total))))
+        if intervals not in self._said:
+            of_total = self._total.ahead(intervals) * self._shares[None, :]
+            self._said[intervals] = np.maximum(0.0, np.concatenate((self._own.ahead(intervals), of_total)))
+        return self._said[intervals]
 
 
 class _Errors:

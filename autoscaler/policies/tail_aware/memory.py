@@ -1,7 +1,7 @@
 """What the policy remembers from tick to tick: late events, stops that were taken back, handovers, start-ups."""
 
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from math import exp
 from statistics import median_low
 from typing import Final
@@ -79,7 +79,7 @@ class Doubt:
         self._excess[replica] = excess = max(0.0, SMOOTHED * self._excess.get(replica, 0.0) + reported - explained)
         share = (1 - SMOOTHED) * excess / max(1.0, events)
         step = GAIN * (min(share, MOST_AT_ONCE) - self._allowed_share / 2)
-        self._values[replica] = min(MOST_DOUBT, max(0.0, self._values.get(replica, self.typical) + step))
+        self._values[replica] = min(MOST_DOUBT, max(0.0, self._of(replica) + step))
 
     def keep(self, replicas: Collection[str]) -> None:
         """Forget all but these; what they have in common stays."""
@@ -96,7 +96,10 @@ class Doubt:
 
     def slower(self, replica: str) -> float:
         """Return the factor on its μ."""
-        return exp(-self._values.get(replica, self.typical))
+        return exp(-self._of(replica))
+
+    def _of(self, replica: str) -> float:
+        return self._values[replica] if replica in self._values else self.typical
 
 
 class Patience:
@@ -144,17 +147,18 @@ class Handovers:
     def __init__(self) -> None:
         self._until_s: dict[int, float] = {}
 
-    def begin(self, observation: GroupObservation, owners: dict[int, str]) -> None:
+    def begin(self, observation: GroupObservation, moved: Iterable[int]) -> None:
         """Note those that a decision moves."""
-        for partition, owner in owners.items():
-            if observation.assignment.get(partition) != owner:
-                self._until_s[partition] = observation.at_s + observation.rebalance_time_s
+        for partition in moved:
+            self._until_s[partition] = observation.at_s + observation.rebalance_time_s
 
     def remaining_s(self, observation: GroupObservation) -> NDArray[np.float64]:
         """Return how long each partition will still pause, 0 for those that are served."""
-        return np.array(
-            [max(0.0, self._until_s.get(one.partition, 0.0) - observation.at_s) for one in observation.partitions]
-        )
+        still = {number: until_s for number, until_s in self._until_s.items() if until_s > observation.at_s}
+        if not still:
+            return np.zeros(len(observation.partitions))
+        until_s = np.array([still.get(one.partition, observation.at_s) for one in observation.partitions])
+        return until_s - observation.at_s
 
 
 class StartUps:

@@ -129,7 +129,7 @@ class TailAware:
             in_handover_s=self._handovers.remaining_s(observation),
             rates=rates,
             numbered_rates=np.concatenate([rates, then.numbered_rates[len(then.rates) :]]),
-            prices=self._prices(observation),
+            numbered_prices=np.concatenate([self._prices(observation), then.numbered_prices[len(then.rates) :]]),
         )
         requested = now.price_of(range(len(now.rates)))
         found = [one for one in _weighed_plans(now) if now.price_of(one.replicas) >= requested]
@@ -157,13 +157,13 @@ class TailAware:
     def _compare(self, observation: GroupObservation, before: tuple[Situation, Candidate], arrived: Floats) -> None:
         """Learn from what replicas report beyond what the interval explains."""
         self._doubt.keep(observation.replica_names)
-        explained, counts, owners = late_until(*before, arrived), arrived.sum(axis=0), before[1].owners
+        explained, owners = late_until(*before, arrived), before[1].owners
+        got = np.bincount(owners, arrived.sum(axis=0), minlength=len(explained))
         for replica in observation.replicas:
             number = self._numbers.get(replica.name)
             told = self._reports.told.get(replica.name)
             if told is not None and number is not None and number < len(explained):
-                got = float(counts[owners == number].sum())
-                self._doubt.learn(replica.name, told, float(explained[number]), got)
+                self._doubt.learn(replica.name, told, float(explained[number]), float(got[number]))
 
     def _forecast(self, observation: GroupObservation) -> Situation:
         """Learn from the tick; return what waits, what is expected, and what plans are compared by."""
@@ -184,7 +184,8 @@ class TailAware:
         slots = ceil(ahead.until_s / history.slot_s - 1e-9)
 
         def lying_so(shape: Shape) -> Floats:
-            return np.concatenate([shape.factor * shape.own * events for events in demand])[:slots]
+            each = shape.own if shape.factor == 1.0 else shape.factor * shape.own
+            return np.concatenate([each * events for events in demand])[:slots]
 
         owners = _owners(observation)
         self._limit.observe(observation, owners, _lag(observation), counts, _told_rates(observation))
@@ -207,7 +208,7 @@ class TailAware:
             in_handover_s=self._handovers.remaining_s(observation),
             rates=rates,
             numbered_rates=np.concatenate([rates, np.repeat([one.rate for one in kinds], len(owners))]),
-            prices=self._prices(observation),
+            numbered_prices=np.concatenate([self._prices(observation), np.repeat([one.price for one in kinds], len(owners))]),
             fresh=kinds,
             capacity=history.capacity(typical_rate, target_s),
             limit=self._limit.rate,
@@ -259,19 +260,19 @@ class TailAware:
         self, observation: GroupObservation, now: Situation, chosen: Candidate, found: list[Candidate]
     ) -> Decision:
         names = dict(enumerate(observation.replica_names))
+        fresh: dict[str, Iterator[str]] = {}
         taken = {*names.values(), *observation.assignment.values()}
         for replica in chosen.replicas:
             if replica >= len(now.rates):
                 kind = self._classes[now.kind_of(replica)]
                 prefix = prefix_of(self.settings.replica_prefix, kind, self._classes)
-                names[replica] = next(fresh_names(prefix, taken))
+                names[replica] = next(fresh.setdefault(prefix, fresh_names(prefix, taken)))
                 taken.add(names[replica])
         self._numbers = {name: number for number, name in names.items()}
-        owners = {
-            load.partition: names[owner]
-            for load, owner in zip(observation.partitions, chosen.owners.tolist(), strict=True)
-        }
-        self._handovers.begin(observation, owners)
+        partitions = [load.partition for load in observation.partitions]
+        owners = dict(zip(partitions, map(names.__getitem__, chosen.owners.tolist()), strict=True))
+        moved = np.flatnonzero(chosen.owners != now.owners).tolist()
+        self._handovers.begin(observation, [partitions[place] for place in moved])
         plan = Plan(tuple(names[one] for one in chosen.replicas), owners)
         decision = change(observation, plan, _why(now, chosen, found))
         return replace(decision, alternatives=tuple(_weighed(now, chosen, found)))
@@ -292,7 +293,8 @@ def _growth(begun: Floats, whole: int, foreseen: float) -> float:
 def _owners(observation: GroupObservation) -> Ints:
     """Return the replica of each partition by its place in the observation, −1 for none."""
     index = {name: number for number, name in enumerate(observation.replica_names)}
-    named = (observation.assignment.get(load.partition, "") for load in observation.partitions)
+    owner_of = dict(observation.assignment)
+    named = (owner_of.get(load.partition, "") for load in observation.partitions)
     return np.array([index.get(name, -1) for name in named], np.int64)
 
 

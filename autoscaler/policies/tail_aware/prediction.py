@@ -6,8 +6,8 @@ from typing import Final
 
 import numpy as np
 
-from autoscaler.policies.tail_aware.queues import NEGLIGIBLE, late_events, late_in_each_way, mean_late
-from autoscaler.policies.tail_aware.situation import Candidate, Floats, Ints, Proposal, Situation
+from autoscaler.policies.tail_aware.queues import NEGLIGIBLE, carried_out, late_events, late_in_each_way, late_of_change, mean_late
+from autoscaler.policies.tail_aware.situation import Candidate, Floats, Proposal, Situation
 
 ROUNDING: Final = 1e-3
 """Relative; the capacity is not known better."""
@@ -44,53 +44,49 @@ def late_under(now: Situation, plan: Proposal) -> float:
 
     Only replicas are looked at that something changes for; the others do as they would if all stayed as it is.
     """
-    present = len(now.rates)
     staying, their_rates = _staying(now)
     switch_s, ready_s, rates = _carried_out(now, plan)
-    changed = np.zeros(len(rates), np.bool_)
-    changed[:present] = rates[:present] != their_rates
-    moved = np.flatnonzero(plan.owners != now.owners)
-    changed[plan.owners[moved]] = True
-    changed[now.owners[moved[now.owners[moved] >= 0]]] = True
-    if now.stops_all and len(moved):
-        changed[:] = True
-    late = np.zeros((len(staying), len(rates)))
-    late[:, :present] = staying
-    replicas = np.flatnonzero(changed)
-    late[:, replicas] = _late_in_each_way(now, plan.owners, switch_s, ready_s, rates, replicas)
+    everything = now.stops_all and not np.array_equal(plan.owners, now.owners)
+    late = late_of_change(
+        staying,
+        their_rates,
+        everything,
+        now.waiting,
+        now.expected,
+        now.surprises,
+        now.variance,
+        now.owners,
+        plan.owners,
+        switch_s,
+        ready_s,
+        rates,
+        now.slot_s,
+        now.target_s,
+        now.saved_s,
+    )
     return float(mean_late(late, now.chances, now.surprise_chances))
 
 
 @lru_cache(maxsize=1)
 def _staying(now: Situation) -> tuple[Floats, Floats]:
     """Return what each replica would have late in each way if all stayed as it is, and its μ then."""
-    stay = Proposal(now.owners, tuple(range(len(now.rates))))
-    switch_s, ready_s, rates = _carried_out(now, stay)
-    return _late_in_each_way(now, now.owners, switch_s, ready_s, rates, np.arange(len(rates))), rates
-
-
-def _late_in_each_way(
-    now: Situation, owners: Ints, switch_s: Floats, ready_s: Floats, rates: Floats, replicas: Ints
-) -> Floats:
-    """Return the late events of these replicas, which share no partition with others, as `late_in_each_way`."""
-    place = np.full(len(rates) + 1, -1)  # the last one stands for no owner
-    place[replicas] = np.arange(len(replicas))
-    some = np.flatnonzero(place[owners] >= 0)
-    return late_in_each_way(
+    switch_s, ready_s, rates = _carried_out(now, Proposal(now.owners, tuple(range(len(now.rates)))))
+    late = late_in_each_way(
         now.waiting,
         now.expected,
         now.surprises,
         now.variance,
-        some,
-        place[now.owners[some]],
-        place[owners[some]],
-        switch_s[some],
-        ready_s[some],
-        rates[replicas],
+        np.arange(len(now.owners)),
+        now.owners,
+        now.owners,
+        switch_s,
+        ready_s,
+        rates,
         now.slot_s,
         now.target_s,
         now.saved_s,
     )
+    return late, rates
 
 
 def late_for_certain(now: Situation, chosen: Proposal, arrived: Floats) -> Floats:
@@ -163,9 +159,6 @@ def _late_by_replica(
 
 def _carried_out(now: Situation, plan: Proposal) -> tuple[Floats, Floats, Floats]:
     """Return switch_s and ready_s of each partition, and μ of each replica, as `late_events` takes them."""
-    switch_s = np.where(plan.owners >= len(now.rates), now.start_s, 0.0)
-    moves = plan.owners != now.owners
-    ready_s = np.where(moves, switch_s + now.pause_s, now.in_handover_s)
-    if now.stops_all and moves.any():
-        ready_s = np.maximum(ready_s, now.pause_s)
-    return switch_s, ready_s, now.rates_under(plan.replicas)
+    present = len(now.rates)
+    each = carried_out(now.owners, plan.owners, now.in_handover_s, present, now.start_s, now.pause_s, now.stops_all)
+    return *each, now.rates_under(plan.replicas)

@@ -1,6 +1,7 @@
 """The plans that could follow: stay, or so many replicas with as few moves as possible."""
 
 from collections.abc import Collection, Iterator
+from heapq import heapify, heapreplace
 from math import sqrt
 from typing import Final, NamedTuple
 
@@ -103,6 +104,8 @@ def _level(falling: Floats, count: int) -> float:
     """Return about the least that the fullest of so many replicas can hold."""
     low = max(float(falling[0]), float(falling.sum()) / count)
     high = 2 * low
+    if fewest_bins(falling, least := _halved(low, high), count) <= count:  # as in most large groups
+        return least * (1 + ROUNDING)
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         if fewest_bins(falling, middle, count) <= count:
@@ -110,6 +113,13 @@ def _level(falling: Floats, count: int) -> float:
         else:
             low = middle
     return high * (1 + ROUNDING)
+
+
+def _halved(low: float, high: float) -> float:
+    """Return the last of the levels that are tried if all suffice."""
+    for _ in range(HALVINGS):
+        high = (low + high) / 2
+    return high
 
 
 def _limits(now: Situation) -> Iterator[float]:
@@ -176,10 +186,14 @@ def _direct(now: Situation, sizes: Floats, limit: float, placed: Proposal) -> Pr
     if not (now.start_s > 0 and len(chained) and fresh):
         return None
     owners = placed.owners.copy()
-    load = np.bincount(owners, sizes, minlength=max(fresh) + 1)
-    for partition in chained[np.argsort(-sizes[chained], kind="stable")].tolist():
-        least = min(fresh, key=lambda one: float(load[one]))
-        if load[least] + sizes[partition] <= _capacities(now, limit, np.array([least]))[0] * (1 + ROUNDING):
-            load[least] += sizes[partition]
-            owners[partition] = least
+    held = np.bincount(owners, sizes, minlength=max(fresh) + 1)
+    most = _capacities(now, limit, np.arange(max(fresh) + 1)) * (1 + ROUNDING)
+    emptiest = [(float(held[one]), one) for one in fresh]
+    heapify(emptiest)
+    for partition in chained[largest_first(sizes[chained])].tolist():
+        load, one = emptiest[0]
+        load += float(sizes[partition])
+        if load <= most[one]:
+            heapreplace(emptiest, (load, one))
+            owners[partition] = one
     return Proposal(owners, placed.replicas)

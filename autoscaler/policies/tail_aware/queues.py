@@ -126,6 +126,93 @@ def late_in_each_way(
 
 
 @compiled
+def late_of_change(
+    staying: Floats,
+    their_rates: Floats,
+    everything: bool,
+    waiting: Floats,
+    expected: Floats,
+    surprises: Floats,
+    variance: Floats,
+    before: Ints,
+    owners: Ints,
+    switch_s: Floats,
+    ready_s: Floats,
+    service_rate: Floats,
+    slot_s: float,
+    target_s: float,
+    saved_s: float,
+) -> Floats:
+    """Return `late_in_each_way` of all partitions, where only replicas are looked at for which something changes.
+
+    staying: the same if nothing changed, of the replicas there are now. their_rates: μ of each of them then.
+    everything: it changes for all.
+    """
+    partitions, replicas, present = len(owners), len(service_rate), len(their_rates)
+    changed = np.zeros(replicas, np.int64)
+    for replica in range(present):
+        changed[replica] = everything or service_rate[replica] != their_rates[replica]
+    for partition in range(partitions):
+        if owners[partition] != before[partition]:
+            changed[owners[partition]] = 1
+            if before[partition] >= 0:
+                changed[before[partition]] = 1
+    these = np.flatnonzero(changed)
+    place = np.full(replicas + 1, -1)  # the last one stands for no owner
+    place[these] = np.arange(len(these))
+    some = np.flatnonzero(place[owners] >= 0)
+    late_there = late_in_each_way(
+        waiting,
+        expected,
+        surprises,
+        variance,
+        some,
+        place[before[some]],
+        place[owners[some]],
+        switch_s[some],
+        ready_s[some],
+        service_rate[these],
+        slot_s,
+        target_s,
+        saved_s,
+    )
+    late = np.zeros((len(staying), replicas))
+    for way in range(len(staying)):
+        late[way, :present] = staying[way]
+        for index in range(len(these)):
+            late[way, these[index]] = late_there[way, index]
+    return late
+
+
+@compiled
+def carried_out(
+    before: Ints,
+    owners: Ints,
+    in_handover_s: Floats,
+    present: int,
+    start_s: float,
+    pause_s: float,
+    stops_all: bool,
+) -> tuple[Floats, Floats]:
+    """Return switch_s and ready_s of each partition, as `late_events` takes them.
+
+    in_handover_s: how long handovers still take that are under way. present: replicas from this number on are new, and
+    serve from start_s. pause_s: of a partition that moves, stops_all: of all when one moves.
+    """
+    switch_s, ready_s = np.zeros(len(owners)), in_handover_s.copy()
+    moves = False
+    for partition in range(len(owners)):
+        if owners[partition] >= present:
+            switch_s[partition] = start_s
+        if owners[partition] != before[partition]:
+            moves = True
+            ready_s[partition] = switch_s[partition] + pause_s
+    if stops_all and moves:
+        ready_s = np.maximum(ready_s, pause_s)
+    return switch_s, ready_s
+
+
+@compiled
 def mean_late(late: Floats, chances: Floats, surprise_chances: Floats) -> float:
     """Return the mean of the late events over all that may come, of what `late_in_each_way` says.
 

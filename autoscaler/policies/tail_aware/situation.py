@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, inf
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -56,8 +56,8 @@ class Situation:
     """μ of each replica, events/s."""
     numbered_rates: Floats
     """The same, and of all that could be new, by their numbers."""
-    prices: Floats
-    """Of each replica, as a multiple of one of the first class."""
+    numbered_prices: Floats
+    """Of each replica, as a multiple of one of the first class, and of all that could be new, by their numbers."""
     fresh: tuple[Kind, ...]
     """What a replica that is new may be; the first one is typical."""
     capacity: float
@@ -92,6 +92,11 @@ class Situation:
         """μ of a replica that is new, of the first class, events/s."""
         return self.fresh[0].rate
 
+    @property
+    def prices(self) -> Floats:
+        """Of each replica, as a multiple of one of the first class."""
+        return self.numbered_prices[: len(self.rates)]
+
     def kind_of(self, replica: int) -> int:
         """Return which of `fresh` a new replica is: as many of each have numbers as there are partitions."""
         return (replica - len(self.rates)) // len(self.owners)
@@ -108,14 +113,13 @@ class Situation:
     def rates_under(self, replicas: Sequence[int]) -> Floats:
         """Return the same where these share the limit."""
         rates = self.rates_up_to(max(replicas, default=-1))
+        if self.limit == inf:
+            return rates
         return rates * min(1.0, self.limit / max(ROUNDING, float(rates[list(replicas)].sum())))
 
     def price_of(self, replicas: Sequence[int]) -> float:
         """Return what so many replicas cost, in replicas of the first class."""
-        present = len(self.rates)
-        return sum(
-            float(self.prices[one]) if one < present else self.fresh[self.kind_of(one)].price for one in replicas
-        )
+        return float(sum(self.numbered_prices[list(replicas)].tolist()))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

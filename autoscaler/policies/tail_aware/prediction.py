@@ -153,7 +153,6 @@ def _late_by_replica(
         now.slot_s,
         now.target_s,
         until_s,
-        inf,
     )
 
 

@@ -35,7 +35,7 @@ def _capacity_up_to(most: float, row: Floats, service_rate: float, slot_s: float
         free_s = late = 0.0
         for slot in range(len(row)):
             at_s = slot * slot_s
-            free_s, more = _serve(free_s, at_s, row[slot] * middle, at_s + target_s, service_rate, inf, inf)
+            free_s, more = _serve(free_s, at_s, row[slot] * middle, at_s + target_s, service_rate, inf)
             late += more
         if late > NEGLIGIBLE:
             high = middle
@@ -60,7 +60,6 @@ def late_events(
     slot_s: float,
     target_s: float,
     until_s: float,
-    saved_s: float,
 ) -> Floats:
     """Return the expected number of late events of each replica, shape (replicas,).
 
@@ -70,22 +69,13 @@ def late_events(
     before, owners: replica of each partition now and under the plan, −1 for none. switch_s: until then the one before
     serves what arrives, for its successor has yet to start; 0 where it has not. ready_s: from when the successor serves
     the partition, 0 if it does already; of several that a replica waits for, the last counts. Events are due as before.
-    service_rate: μ of each replica. until_s: events that are served later are not counted,
-    nor those that are due after saved_s.
+    service_rate: μ of each replica. until_s: events that are served later are not counted.
     """
     all_of_them = np.arange(len(owners))
     routes = _routes(all_of_them, before, owners, switch_s, ready_s, variance, len(service_rate))
-    return _served(
-        routes,
-        _waiting_at(routes, waiting),
-        _coming_to(routes, expected, slot_s),
-        routes.spread,
-        service_rate,
-        slot_s,
-        target_s,
-        until_s,
-        saved_s,
-    )
+    there, coming = _waiting_at(routes, waiting), _coming_to(routes, expected, slot_s)
+    pace = _Pace(slot_s, target_s, until_s, inf)
+    return _served(routes, there, coming, _first(there, service_rate, pace), service_rate, pace)[0]
 
 
 @compiled
@@ -113,15 +103,14 @@ def late_in_each_way(
     ways, replicas = len(expected), len(service_rate)
     late = np.zeros((2 * ways + len(surprises), replicas))
     routes = _routes(some, before, owners, switch_s, ready_s, variance, replicas)
-    there, certain = _waiting_at(routes, waiting), np.zeros(replicas)
+    there, pace = _waiting_at(routes, waiting), _Pace(slot_s, target_s, inf, saved_s)
+    first = _first(there, service_rate, pace)
     for way in range(ways):
         coming = _coming_to(routes, expected[way], slot_s)
-        late[way] = _served(routes, there, coming, routes.spread, service_rate, slot_s, target_s, inf, inf)
-        if len(surprises):
-            late[ways + way] = _served(routes, there, coming, certain, service_rate, slot_s, target_s, inf, saved_s)
+        late[way], late[ways + way] = _served(routes, there, coming, first, service_rate, pace)
     for way in range(len(surprises)):
         coming = _coming_to(routes, surprises[way], slot_s)
-        late[2 * ways + way] = _served(routes, there, coming, certain, service_rate, slot_s, target_s, inf, saved_s)
+        late[2 * ways + way] = _served(routes, there, coming, first, service_rate, pace)[1]
     return late
 
 
@@ -245,6 +234,26 @@ class _Routes(NamedTuple):
     """Variance of what comes to each replica."""
 
 
+class _Pace(NamedTuple):
+    """Times in s from now."""
+
+    slot_s: float
+    target_s: float
+    until_s: float
+    """What is served later does not count."""
+    saved_s: float
+    """What is due later can still be saved."""
+
+
+class _First(NamedTuple):
+    """How each replica stands when all is served that waits for it now."""
+
+    free_s: Floats
+    late: Floats
+    lost: Floats
+    """Those that cannot be saved."""
+
+
 @compiled
 def _routes(
     some: Ints, before: Ints, owners: Ints, switch_s: Floats, ready_s: Floats, variance: Floats, replicas: int
@@ -302,64 +311,67 @@ def _coming_to(routes: _Routes, expected: Floats, slot_s: float) -> Floats:
 
 
 @compiled
-def _served(
-    routes: _Routes,
-    there: Floats,
-    coming: Floats,
-    spread: Floats,
-    service_rate: Floats,
-    slot_s: float,
-    target_s: float,
-    until_s: float,
-    saved_s: float,
-) -> Floats:
-    """Return the late events of each replica. there, coming: as from `_waiting_at` and `_coming_to`."""
+def _first(there: Floats, service_rate: Floats, pace: _Pace) -> _First:
+    """Serve what waits. there: as from `_waiting_at`."""
     replicas, past = len(service_rate), len(there)
-    late = np.zeros(replicas)
-    for replica in range(replicas):
-        rate, pause_s = service_rate[replica], routes.pause_s[replica]
-        free_s = 0.0
-        for slot in range(past):
-            due_s = (slot - past) * slot_s + target_s
-            free_s, more = _serve(free_s, 0.0, there[slot, replica], due_s, rate, until_s, saved_s)
+    free_s, late, lost = np.zeros(replicas), np.zeros(replicas), np.zeros(replicas)
+    for slot in range(past):
+        due_s = (slot - past) * pace.slot_s + pace.target_s
+        for replica in range(replicas):
+            free_s[replica], more = _serve(
+                free_s[replica], 0.0, there[slot, replica], due_s, service_rate[replica], pace.until_s
+            )
             late[replica] += more
-        # what moved is there after the pause, in front of what arrives later
-        released = False
+            if due_s <= pace.saved_s:
+                lost[replica] += more
+    return _First(free_s, late, lost)
+
+
+@compiled
+def _served(
+    routes: _Routes, there: Floats, coming: Floats, first: _First, service_rate: Floats, pace: _Pace
+) -> tuple[Floats, Floats]:
+    """Return the late events of each replica, and without variance those that cannot be saved.
+
+    there, coming: as from `_waiting_at` and `_coming_to`.
+    """
+    replicas = len(service_rate)
+    late, lost = first.late.copy(), first.lost.copy()
+    for replica in range(replicas):
+        rate, pause_s, free_s = service_rate[replica], routes.pause_s[replica], first.free_s[replica]
+        released = False  # what moved is there after the pause, in front of what arrives later
         moved, held = there[:, replicas + replica], coming[:, replicas + replica]
         peak = 0.0
         for slot in range(len(coming)):
-            at_s = slot * slot_s
+            at_s = slot * pace.slot_s
+            due_s = at_s + pace.target_s
             if not released and at_s >= pause_s:
                 released = True
                 if pause_s > 0.0:
-                    free_s, more = _release(
-                        free_s, pause_s, moved, held, slot_s, target_s, rate, until_s, saved_s
-                    )
-                    late[replica] += more
-            free_s, more = _serve(free_s, at_s, coming[slot, replica], at_s + target_s, rate, until_s, saved_s)
+                    free_s = _release(free_s, pause_s, moved, held, rate, pace, late, lost, replica)
+            free_s, more = _serve(free_s, at_s, coming[slot, replica], due_s, rate, pace.until_s)
             late[replica] += more
+            if due_s <= pace.saved_s:
+                lost[replica] += more
             peak = max(peak, (free_s - at_s) * rate)
         if not released:
-            free_s, more = _release(free_s, pause_s, moved, held, slot_s, target_s, rate, until_s, saved_s)
-            late[replica] += more
+            free_s = _release(free_s, pause_s, moved, held, rate, pace, late, lost, replica)
             peak = max(peak, (free_s - pause_s) * rate)
-        if spread[replica] > 0.0:
-            sigma = sqrt(spread[replica])
-            room = rate * target_s - peak
+        if routes.spread[replica] > 0.0:
+            sigma = sqrt(routes.spread[replica])
+            room = rate * pace.target_s - peak
             late[replica] += _excess(room / sigma) * sigma - max(0.0, -room)
-    return late
+    return late, lost
 
 
 @compiled
 def _serve(
-    free_s: float, at_s: float, events: float, due_s: float, rate: float, until_s: float, saved_s: float
+    free_s: float, at_s: float, events: float, due_s: float, rate: float, until_s: float
 ) -> tuple[float, float]:
     """Serve events that arrive at `at_s`; return when the replica is free again, and how many are late by `until_s`."""
     if events <= 0.0:
         return free_s, 0.0
     done_s = max(free_s, at_s) + events / rate
-    if due_s > saved_s:
-        return done_s, 0.0
     return done_s, min(events, max(0.0, (min(done_s, until_s) - due_s) * rate))
 
 
@@ -369,24 +381,25 @@ def _release(
     at_s: float,
     moved: Floats,
     held: Floats,
-    slot_s: float,
-    target_s: float,
     rate: float,
-    until_s: float,
-    saved_s: float,
-) -> tuple[float, float]:
-    """Serve what waited for the end of a handover, oldest first."""
-    late = 0.0
+    pace: _Pace,
+    late: Floats,
+    lost: Floats,
+    replica: int,
+) -> float:
+    """Serve what waited for the end of a handover, oldest first; add what is late of it, and return when all is done."""
+    more_late, more_lost = 0.0, 0.0
     past = len(moved)
-    for slot in range(past):
-        free_s, more = _serve(free_s, at_s, moved[slot], (slot - past) * slot_s + target_s, rate, until_s, saved_s)
-        late += more
-    for slot in range(len(held)):
-        free_s, more = _serve(
-            free_s, max(at_s, slot * slot_s), held[slot], slot * slot_s + target_s, rate, until_s, saved_s
-        )
-        late += more
-    return free_s, late
+    for slot in range(-past, len(held)):
+        slot_s = slot * pace.slot_s
+        events, came_s = (moved[past + slot], at_s) if slot < 0 else (held[slot], max(at_s, slot_s))
+        free_s, more = _serve(free_s, came_s, events, slot_s + pace.target_s, rate, pace.until_s)
+        more_late += more
+        if slot_s + pace.target_s <= pace.saved_s:
+            more_lost += more
+    late[replica] += more_late
+    lost[replica] += more_lost
+    return free_s
 
 
 @compiled

@@ -30,7 +30,7 @@ def late(waiting=None, expected=None, *, variance=0.0, ready_s=0.0, switch_s=0.0
     spread, switch, ready = np.array([variance]), np.array([switch_s]), np.array([ready_s])
     rates = np.array([MU, MU])
     return float(
-        late_events(past, future, spread, before, owner, switch, ready, rates, SLOT, W, until_s, math.inf).sum()
+        late_events(past, future, spread, before, owner, switch, ready, rates, SLOT, W, until_s).sum()
     )
 
 

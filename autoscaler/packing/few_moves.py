@@ -40,16 +40,14 @@ def relieved(sizes: Floats, order: Ints, owners: Ints, capacities: Floats, close
     for replica in range(replicas):
         if closed[replica] == 0 and held[replica] > 0:
             put(rooms, replica)
-    empty = [np.int64(0) for _ in range(0)]
-    for replica in range(replicas):
-        if closed[replica] == 0 and held[replica] == 0:
-            empty.append(replica)
+    empty = np.flatnonzero((closed == 0) & (held == 0))
     fits = True
     for partition in order:
         if placed[partition] >= 0:
             continue
         best = tightest(rooms, sizes[partition])
-        for replica in empty:  # one alone may be larger than the capacity
+        for place in range(len(empty)):
+            replica = int(empty[place])  # one alone may be larger than the capacity
             if held[replica] == 0 and (
                 best < 0 or room[replica] < room[best] or (room[replica] == room[best] and replica < best)
             ):

@@ -22,9 +22,9 @@ SIZES: Final = ((100, 20), (1_000, 100), (10_000, 1_000))
 """Partitions and replicas."""
 SHAPES: Final = {"evenly": (0.75, np.full(10, 0.1)), "in bursts": (0.375, np.eye(10)[7])}
 """Load of a replica as a share of μ, and of its events by slot: a burst is only half served at the tick."""
-WARM_UP: Final = 25
+WARM_UP: Final = 12
 """Ticks until the policy knows how arrivals vary."""
-MEASURED: Final = 15
+MEASURED: Final = 9
 RATE: Final = 200.0
 """μ, events/s."""
 

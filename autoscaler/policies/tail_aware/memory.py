@@ -99,7 +99,8 @@ class Doubt:
         return exp(-self._of(replica))
 
     def _of(self, replica: str) -> float:
-        return self._values[replica] if replica in self._values else self.typical
+        known = self._values.get(replica)
+        return self.typical if known is None else known
 
 
 class Patience:

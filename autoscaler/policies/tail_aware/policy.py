@@ -208,7 +208,9 @@ class TailAware:
             in_handover_s=self._handovers.remaining_s(observation),
             rates=rates,
             numbered_rates=np.concatenate([rates, np.repeat([one.rate for one in kinds], len(owners))]),
-            numbered_prices=np.concatenate([self._prices(observation), np.repeat([one.price for one in kinds], len(owners))]),
+            numbered_prices=np.concatenate(
+                [self._prices(observation), np.repeat([one.price for one in kinds], len(owners))]
+            ),
             fresh=kinds,
             capacity=history.capacity(typical_rate, target_s),
             limit=self._limit.rate,

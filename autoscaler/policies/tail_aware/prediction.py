@@ -6,7 +6,14 @@ from typing import Final
 
 import numpy as np
 
-from autoscaler.policies.tail_aware.queues import NEGLIGIBLE, carried_out, late_events, late_in_each_way, late_of_change, mean_late
+from autoscaler.policies.tail_aware.queues import (
+    NEGLIGIBLE,
+    carried_out,
+    late_events,
+    late_in_each_way,
+    late_of_change,
+    mean_late,
+)
 from autoscaler.policies.tail_aware.situation import Candidate, Floats, Proposal, Situation
 
 ROUNDING: Final = 1e-3

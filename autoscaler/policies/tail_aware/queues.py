@@ -365,9 +365,7 @@ def _served(
 
 
 @compiled
-def _serve(
-    free_s: float, at_s: float, events: float, due_s: float, rate: float, until_s: float
-) -> tuple[float, float]:
+def _serve(free_s: float, at_s: float, events: float, due_s: float, rate: float, until_s: float) -> tuple[float, float]:
     """Serve events that arrive at `at_s`; return when the replica is free again, and how many are late by `until_s`."""
     if events <= 0.0:
         return free_s, 0.0
@@ -387,7 +385,7 @@ def _release(
     lost: Floats,
     replica: int,
 ) -> float:
-    """Serve what waited for the end of a handover, oldest first; add what is late of it, and return when all is done."""
+    """Serve what waited for the end of a handover, oldest first, and add what is late; return when all is done."""
     more_late, more_lost = 0.0, 0.0
     past = len(moved)
     for slot in range(-past, len(held)):

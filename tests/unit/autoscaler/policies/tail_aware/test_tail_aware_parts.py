@@ -29,9 +29,7 @@ def late(waiting=None, expected=None, *, variance=0.0, ready_s=0.0, switch_s=0.0
     before, owner = np.zeros(1, np.int64), np.array([1 if switch_s else 0])
     spread, switch, ready = np.array([variance]), np.array([switch_s]), np.array([ready_s])
     rates = np.array([MU, MU])
-    return float(
-        late_events(past, future, spread, before, owner, switch, ready, rates, SLOT, W, until_s).sum()
-    )
+    return float(late_events(past, future, spread, before, owner, switch, ready, rates, SLOT, W, until_s).sum())
 
 
 def test_a_burst_is_in_time_up_to_what_is_served_within_the_target():
@@ -85,9 +83,24 @@ def test_a_full_replica_gives_up_the_smallest_partition_that_is_enough():
 
 def test_a_partition_above_the_capacity_gets_a_replica_of_its_own():
     sizes = np.array([150.0, 20, 20])
-    placed, _ = relieved(sizes, largest_first(sizes), np.zeros(3, np.int64), np.array([100.0, 100]), np.zeros(2, np.int64))
+    placed, _ = relieved(
+        sizes, largest_first(sizes), np.zeros(3, np.int64), np.array([100.0, 100]), np.zeros(2, np.int64)
+    )
     assert placed.tolist() == [0, 1, 1]
     assert fewest_bins(sizes, 100.0, 3) == 2
+
+
+@given(st.lists(st.floats(0, 60) | st.just(0.0), min_size=1, max_size=60))
+def test_the_tightest_bin_is_found_as_by_looking_at_all(sizes):
+    falling = np.sort(sizes)[::-1]
+    rooms: list[float] = []
+    for size in falling.tolist():
+        fitting = [room for room in rooms if room >= size - 50e-9]
+        if fitting:
+            rooms.remove(min(fitting))
+        rooms.append(min(fitting, default=50.0) - size)
+    assert fewest_bins(falling, 50.0, len(falling)) == len(rooms)
+    assert fewest_bins(falling, 50.0, len(rooms) - 1 or 1) == max(len(rooms), 1)
 
 
 loads = st.lists(st.floats(1, 60), min_size=1, max_size=6)

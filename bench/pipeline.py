@@ -130,7 +130,7 @@ class Stage:
                 owners = sum(bool(one.assignment.topic_partitions) for one in found.members if one.assignment)
                 if found.state is ConsumerGroupState.STABLE and owners == members:
                     return
-            except KafkaException:
+            except (KafkaException, TimeoutError):
                 pass  # the coordinator is not there yet
             if steady_s() > give_up_s:
                 raise PipelineError(f"{self.name}: not every instance had partitions within {START_S:.0f} s")

@@ -286,7 +286,7 @@ def pipeline(
     instances: Annotated[str, typer.Option(help="How many of a stage.  [default: 1,2,4; --quick: 1,2]")] = "",
     partitions: Annotated[int, typer.Option(min=1, max=1_000, help="Of each topic.")] = PIPELINE_PARTITIONS,
     orders: Annotated[
-        int | None, typer.Option(min=100, help="In the backlog.  [default: 20,000; --quick: 1,500]")
+        int | None, typer.Option(min=100, max=200_000, help="In the backlog.  [default: 20,000; --quick: 1,500]")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A few seconds for each.")] = False,
     as_json: AsJson = False,

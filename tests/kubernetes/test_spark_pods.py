@@ -99,7 +99,8 @@ def test_executors_that_are_pods_find_what_one_machine_finds(place: Place, run: 
     asked = place.asked_of_api("report")
     made = [one for one in asked if one["verb"] == "create" and one["responseStatus"]["code"] == 201]
     assert len(made) == 2, "two executors"
-    assert {(one["objectRef"]["resource"], one["verb"]) for one in asked} == granted()
+    used = {(one["objectRef"]["resource"], one["verb"]) for one in asked}
+    assert used | {("pods", "delete")} == granted()  # Spark deletes an executor that fails; here none need do so
 
 
 def test_executors_for_which_there_is_no_room_are_waited_for_and_told(place: Place) -> None:

@@ -31,8 +31,9 @@ def test_a_process_has_a_session_of_its_own(nursery: Processes) -> None:
 def test_starts_are_numbered_in_their_order(nursery: Processes) -> None:
     launcher = nursery.launcher()
     started = [launcher.start(name) for name in ("payment-1", "payment-0")]
-    told = [psutil.Process(one.pid).environ()["TAILPACK_REPLICA_NUMBER"] for one in started]
-    assert told == ["0", "1"]
+    environs = [psutil.Process(one.pid).environ for one in started]
+    numbers = [wait_for(lambda own=own: own().get("TAILPACK_REPLICA_NUMBER"), "its program") for own in environs]
+    assert numbers == ["0", "1"]
 
 
 def test_a_replica_that_cannot_be_written_down_does_not_run(

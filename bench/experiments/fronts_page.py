@@ -1,17 +1,23 @@
-"""The fronts in Markdown: where tail-aware is beaten, how opponents were tuned, every player, and the targets."""
+"""The fronts in Markdown: where tail-aware is beaten, how opponents were tuned, every player, the targets, and what
+each number of the policy changes.
+"""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from bench.experiments.fronts import FILE, FrontFigures
 from bench.experiments.goals import ENOUGH, Checked, by_world, checked
 from bench.experiments.opponents import OURS
+from bench.experiments.sensitivity import FILE as SENSITIVITY_FILE
+from bench.experiments.sensitivity import SensitivityFigures
 from bench.experiments.tuning import FILE as TUNED_FILE
 from bench.experiments.tuning import RULE, TunedFigures
 from bench.markdown import Columns, in_columns, known, sources
 from bench.results import LiveRow, load
 from report.wording import share
 
+NOTHING: Final = 5e-4
+"""A change in cost that is less than this is none."""
 Line = tuple[FrontFigures, Sequence[FrontFigures]]
 """Ours in a world, and all players there."""
 
@@ -119,9 +125,39 @@ def targets() -> str:
     return in_columns(TARGETS, rows, (row.origin for row in found))
 
 
+def _changes(row: SensitivityFigures | None) -> str:
+    if row is None:
+        return "it fails"
+    if row.dearest - 1 < NOTHING and abs(row.cost - 1) < NOTHING:
+        return f"{row.other}: nothing"
+    most = f", {row.dearest - 1:+.1%} in {row.dearest_world}" if row.dearest - 1 >= NOTHING else ""
+    return f"{row.other}: {row.cost - 1:+.2%}{most}; {100 * row.in_sla:+.3f} points"
+
+
+def sensitivity() -> str:
+    """Return what each number in tail-aware changes, those first that change most."""
+    found = load(SENSITIVITY_FILE, SensitivityFigures)
+    by_number: dict[tuple[str, str], dict[float, SensitivityFigures]] = {}
+    for row in found:
+        by_number.setdefault((row.result.file, row.result.name), {})[row.result.factor] = row.result
+
+    def weight(of: Mapping[float, SensitivityFigures]) -> float:
+        return max(max(abs(row.cost - 1), row.dearest - 1) for row in of.values())
+
+    lines = sorted(by_number.values(), key=weight, reverse=True)
+    columns: Columns = {
+        "number": lambda of: "`{0.name}`, {0.file}".format(next(iter(of.values()))),
+        "value": lambda of: next(iter(of.values())).value,
+        "× 0.8": lambda of: _changes(of.get(0.8)),
+        "× 1.2": lambda of: _changes(of.get(1.2)),
+    }
+    return in_columns(columns, lines, (row.origin for row in found))
+
+
 FRONT_TABLES: Final[dict[str, Callable[[], str]]] = {
     "fronts": summary,
     "fronts-tuned": tuning,
     "fronts-worlds": every_player,
     "targets": targets,
+    "sensitivity": sensitivity,
 }

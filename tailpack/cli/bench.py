@@ -406,6 +406,33 @@ def fronts(
     raise typer.Exit(1 if missing else 0)
 
 
+def sensitivity(
+    *,
+    numbers: Annotated[str, typer.Option(help="Names of constants and settings, separated by commas; none: all.")] = "",
+    seeds: Seeds = 3,
+    out: Out = Path("out/sensitivity"),
+    processes: Processes = 0,
+    into: IntoDocs = None,
+    as_json: AsJson = False,
+) -> None:
+    """Simulate tail-aware with each of its numbers a fifth lower and a fifth higher, and say what changes.
+
+    What is finished is kept in --out, and the same command goes on. Exit status 1 when a run failed.
+    """
+    from bench.experiments import sensitivity as numbered  # noqa: PLC0415
+
+    with campaign("numbers", out, processes, numbered.varied(out)) as running:
+        rows, missing = numbered.sensitivity(running, seeds, numbers)
+    if into:
+        results.keep(numbered.FILE, rows, origin(), into)
+    if as_json:
+        print_json(rows)
+    for said in map(str, rows):
+        typer.echo(said, err=as_json)
+    finish(missing, out)
+    raise typer.Exit(1 if missing else 0)
+
+
 def classes(
     *,
     loads: Annotated[str, typer.Option(help="Some of the worlds, by their names, separated by semicolons.")] = "",

@@ -10,6 +10,7 @@ from bench.experiments.chain import ChainRow
 from bench.experiments.classes import ClassesRow
 from bench.experiments.compare import PolicyFigures
 from bench.experiments.fronts import FrontFigures
+from bench.experiments.sensitivity import SensitivityFigures
 from bench.experiments.sweeps import SweepFigures
 from bench.experiments.tuning import TunedFigures
 from bench.grouping_live import GroupingLiveRow
@@ -55,6 +56,7 @@ KINDS: dict[str, type[msgspec.Struct]] = {
     "classes": ClassesRow,
     "fronts": FrontFigures,
     "fronts-tuned": TunedFigures,
+    "sensitivity": SensitivityFigures,
     "grouping": GroupingStudy,
     "grouping-live": GroupingLiveRow,
 }

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial
 from itertools import product
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated
 
@@ -384,8 +385,8 @@ def fronts(
 ) -> None:
     """Simulate every policy, as it comes and as it is best, constant counts and share groups; say who is beaten.
 
-    Phases are stratified over the seeds. What is finished is kept in --out, and the same command goes on. Exit status 1
-    when a run failed.
+    Phases are stratified over the seeds. What is finished is kept in --out, and the same command goes on; what --into
+    has of other worlds stays. Exit status 1 when a run failed.
     """
     from bench.experiments import fronts as played  # noqa: PLC0415
     from bench.experiments import tuning  # noqa: PLC0415
@@ -396,8 +397,10 @@ def fronts(
         rows, missing = (
             tuning.tune(running, asked, seeds) if tune else played.fronts(running, asked, seeds, optima)
         )  # fmt: skip
-    if into:
-        results.keep(tuning.FILE if tune else played.FILE, rows, origin(), into)
+    if into and tune:
+        results.keep(tuning.FILE, rows, origin(), into)
+    elif into:
+        results.keep(played.FILE, rows, origin(), into, attrgetter("world"))
     if as_json:
         print_json(rows)
     for said in filter(None, map(str, rows)):

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +48,10 @@ class Replica:
         return self.ready and not self.silent_s
 
 
+SOONER: Final = 0.01
+"""Share of events that may come before `RecentArrivals.begin_s`."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class RecentArrivals:
     """How the events since the observation before lay in time: a rate over the interval hides bursts."""
@@ -55,6 +60,18 @@ class RecentArrivals:
     """Length of a slot, seconds."""
     counts: NDArray[np.int64]
     """Events by slot and partition, shape (slots, partitions): oldest slot first, the last ends at the observation."""
+    begin_s: float = 0.0
+    """How long after their slots began events came at the soonest, one in a hundred left out; slots as if each were
+    slot_s long. Negative where they came before: slots need not end when it is looked."""
+
+
+def soonest_s(offsets_s: NDArray[np.float64], events: NDArray[np.int64]) -> float:
+    """Return `RecentArrivals.begin_s` of so many events at each offset from the start of their slots; 0 of none."""
+    order = np.argsort(offsets_s, kind="stable")
+    so_far = np.cumsum(events[order])
+    if not len(order) or so_far[-1] <= 0:
+        return 0.0
+    return float(offsets_s[order[so_far.searchsorted(SOONER * so_far[-1], side="right")]])
 
 
 @dataclass(frozen=True, slots=True)

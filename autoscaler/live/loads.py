@@ -11,18 +11,19 @@ from typing import Final
 import numpy as np
 
 from autoscaler.live.offsets import OffsetReader, PartitionOffsets
-from autoscaler.model import PartitionLoad, RecentArrivals
+from autoscaler.model import PartitionLoad, RecentArrivals, soonest_s
 from autoscaler.ports import NotReadyError
 from contracts.clock import wall_ahead_s
 
 SLOT_S: Final = 0.1
-"""Resolution. A burst and an even stream of one second differ clearly, and ten questions a second cost the broker
-little."""
+"""Resolution. A burst and an even stream of one second differ clearly."""
+SAMPLES: Final = 5
+"""Readings in a slot: they say when in it a burst came. Fifty questions a second cost the broker little."""
 UNKNOWN: Final = -1
 """In place of an end offset."""
 ENDS_PER_S: Final = 20_000
 """End offsets asked for between two ticks: more than 2,000 partitions are sampled less often than slots end."""
-KEPT: Final = 2000
+KEPT: Final = 10_000
 """Readings remembered at most: a decision interval of a minute, three times over."""
 
 
@@ -58,9 +59,13 @@ class ArrivalSamples:
         """When the last reading was; −∞ before any."""
         return self._readings[-1][0] if self._readings else -inf
 
+    def ended_since(self, at_s: float) -> bool:
+        """Tell whether a slot has ended between that time and the last reading."""
+        return self.newest_s > at_s and (at_s == -inf or self._slot(self.newest_s) > self._slot(at_s))
+
     def due(self, now_s: float) -> bool:
-        """Tell whether a slot has ended since the last reading."""
-        return not self._readings or self._slot(now_s) > self._slot(self._readings[-1][0])
+        """Tell whether a sample of a slot has ended since the last reading."""
+        return not self._readings or self._sample(now_s) > self._sample(self._readings[-1][0])
 
     def recent(self, until_s: float, interval_s: float, rates: Mapping[int, float]) -> RecentArrivals | None:
         """Return events by slot and partition over the interval that ended at `until_s`, when the last reading was.
@@ -75,18 +80,27 @@ class ArrivalSamples:
             return None
         counts = np.zeros((slots, len(self._readings[-1][1])), np.int64)
         unknown: set[int] = set()
-        for (_, before), (at_s, after) in pairwise(self._readings):
-            if (slot := self._slot(at_s)) >= first:
-                if UNKNOWN in before or UNKNOWN in after:
-                    unknown |= {place for place, both in enumerate(zip(before, after, strict=True)) if UNKNOWN in both}
-                counts[min(slot - first, slots - 1)] += np.subtract(after, before)
-        for place in unknown:
-            counts[:, place] = 0
-            counts[-1, place] = round(rates.get(place, 0.0) * interval_s)
-        return RecentArrivals(SLOT_S, counts)
+        offsets_s, events = list[float](), list[int]()
+        for (at_s, after), (since_s, before) in pairwise(reversed(self._readings)):
+            if (slot := max(self._slot(since_s) + 1, self._slot(at_s))) < first:
+                break
+            if UNKNOWN in before or UNKNOWN in after:
+                unknown |= {number for number, both in enumerate(zip(before, after, strict=True)) if UNKNOWN in both}
+            place = min(slot - first, slots - 1)
+            counts[place] += (came := np.subtract(after, before))
+            offsets_s.append(since_s - until_s + (slots - place) * SLOT_S)
+            events.append(int(came.sum()))
+        for partition in unknown:
+            counts[:, partition] = 0
+            counts[-1, partition] = round(rates.get(partition, 0.0) * interval_s)
+        begin_s = 0.0 if unknown else soonest_s(np.array(offsets_s), np.array(events))
+        return RecentArrivals(SLOT_S, counts, begin_s)
 
     def _slot(self, at_s: float) -> int:
         return slot_at(at_s + self.ahead_s)
+
+    def _sample(self, at_s: float) -> int:
+        return floor((at_s + self.ahead_s) / SLOT_S * SAMPLES)
 
 
 @dataclass(slots=True)
@@ -136,9 +150,9 @@ class LoadReader:
         return partition < len(self._known) and self._last_s - self._known[partition].advanced_s <= within_s
 
     def arrivals(self) -> RecentArrivals | None:
-        """Return how events lay since the last `read`; None where nothing was sampled since this was last asked."""
+        """Return how events lay since the last `read`; None where no slot has ended since then or was last asked."""
         newest_s = self._samples.newest_s
-        if newest_s <= max(self._asked_s, self._last_s):
+        if not self._samples.ended_since(max(self._asked_s, self._last_s)):
             return None
         self._asked_s = newest_s
         return self._samples.recent(newest_s, newest_s - self._last_s, {})

@@ -155,7 +155,8 @@ def _joined(parts: Sequence[RecentArrivals | None]) -> RecentArrivals | None:
     known = [one for one in parts if one is not None]
     if len(parts) == 1 or len(known) < len(parts):
         return parts[-1]
-    return RecentArrivals(known[-1].slot_s, np.concatenate([one.counts for one in known]))
+    counts = np.concatenate([one.counts for one in known])
+    return RecentArrivals(known[-1].slot_s, counts, min(one.begin_s for one in known))
 
 
 def as_one(

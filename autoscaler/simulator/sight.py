@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from autoscaler.model import PartitionLoad, RecentArrivals
+from autoscaler.model import PartitionLoad, RecentArrivals, soonest_s
 from autoscaler.simulator.agenda import Agenda
 from autoscaler.simulator.chance import Cause, chance_of
 from autoscaler.simulator.engine import Engine
@@ -20,6 +20,8 @@ MOMENTS: Final = 20
 that is every 5 ms."""
 Owner = Callable[[int], tuple[int, str]]
 """Partition → number and name of the replica that serves it."""
+SAMPLES: Final = 5
+"""In a slot: as often end offsets are read live."""
 Slots = Callable[[NDArray[np.int64]], NDArray[np.int64]]
 """Edges (µs) → events between each and the next, shape (slots, partitions)."""
 
@@ -130,22 +132,29 @@ class Sight:
         newly = late.copy()
         newly[: len(self._late)] -= self._late
         self._late = late
-        counts, since_us = self._since_last(at_us)
+        recent, since_us = self._since_last(at_us)
         self._seen_us = at_us
-        rates = (np.add.reduce(counts) / (since_us / 1e6)).tolist()
+        rates = (np.add.reduce(recent.counts) / (since_us / 1e6)).tolist()
         loads = tuple(map(PartitionLoad, range(len(rates)), rates, lag.tolist()))
-        return Seen(loads, RecentArrivals(self._slot_s, counts), newly)
+        return Seen(loads, recent, newly)
 
     def arrivals(self) -> RecentArrivals:
         """Return how events lay since the look that was seen last, as it is known now."""
-        return RecentArrivals(self._slot_s, self._since_last(self._counters.now_us)[0])
+        return self._since_last(self._counters.now_us)[0]
 
-    def _since_last(self, until_us: int) -> tuple[NDArray[np.int64], int]:
-        """Return the events since the last look that was seen, by slot and partition, and how long ago that was, µs."""
+    def _since_last(self, until_us: int) -> tuple[RecentArrivals, int]:
+        """Return how events lay since the last look that was seen, and how long ago that was, µs."""
         since_us = self._interval_us if self._seen_us is None else until_us - self._seen_us
         if since_us <= 0:  # the same look again
             since_us = self._interval_us
-        return self._slots(self._edges_us(until_us, since_us)), since_us
+        edges_us = self._edges_us(until_us, since_us)
+        count = len(edges_us) - 1
+        inside = np.linspace(0, count, count * SAMPLES + 1)
+        samples_us = np.ceil(np.interp(inside, np.arange(count + 1), edges_us)).astype(np.int64)
+        cells = self._slots(samples_us)
+        starts_s = self._slot_s * np.repeat(np.arange(-count, 0), SAMPLES)
+        begin_s = soonest_s((samples_us[:-1] - until_us) / 1e6 - starts_s, cells.sum(axis=1))
+        return RecentArrivals(self._slot_s, cells.reshape(count, SAMPLES, -1).sum(axis=1), begin_s), since_us
 
     def _edges_us(self, until_us: int, since_us: int) -> NDArray[np.int64]:
         """Return where the slots of the time `since_us` that ends at `until_us` begin, and the end."""

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Iterable
 from functools import reduce
-from math import ceil
+from math import ceil, inf
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -64,11 +64,13 @@ class ArrivalHistory:
     def __init__(self) -> None:
         self._intervals: deque[Floats] = deque(maxlen=SHAPES)
         self._each: deque[Shape] = deque(maxlen=SHAPES)
+        self._begin_s: deque[float] = deque(maxlen=SHAPES)
         self._bursts: deque[float] = deque(maxlen=COUNTED)
         """In each interval, as many as its largest slot says."""
         self._shapes: list[Shape] = []
         self._usual = self._surprising = np.zeros((0, 0))
         self._last_s: float | None = None
+        self._begun_s = inf
         self.begun = np.zeros((0, 0))
         """What came of the interval that is not over yet, shape (slots, partitions)."""
         self.slot_s = SLOT_S
@@ -77,6 +79,11 @@ class ArrivalHistory:
     def interval_s(self) -> float:
         """Length of the last interval, in whole slots."""
         return len(self._intervals[-1]) * self.slot_s
+
+    @property
+    def begin_s(self) -> float:
+        """How long after the start of a slot events come at the soonest, as far as is remembered."""
+        return min(self._begin_s, default=0.0)
 
     def early(self, observation: GroupObservation) -> bool:
         """Take in what came, where the interval is not over yet, and tell so."""
@@ -87,6 +94,7 @@ class ArrivalHistory:
         if len(begun) >= WHOLE * len(self.last):
             return False
         self.begun = begun
+        self._begun_s = min(self._begun_s, recent.begin_s)
         return True
 
     def observe(self, observation: GroupObservation) -> Floats:
@@ -101,7 +109,9 @@ class ArrivalHistory:
             rates = np.array([load.arrival_rate for load in observation.partitions])
             slots = np.zeros((max(1, round(elapsed_s / self.slot_s)), len(rates)))
             slots[-1] = rates * len(slots) * self.slot_s
-        self._last_s = observation.at_s
+        if slots.any():
+            self._begin_s.append(0.0 if recent is None else min(recent.begin_s, self._begun_s))
+        self._last_s, self._begun_s = observation.at_s, inf
         self.begun = slots[:0]
         if self._intervals and self._intervals[-1].shape != slots.shape:
             # partitions were added, or ticks were missed: other shapes cannot be averaged

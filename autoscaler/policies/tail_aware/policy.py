@@ -22,7 +22,7 @@ from autoscaler.policies.tail_aware.situation import Candidate, Floats, Ints, Ki
 from contracts.replica_classes import class_of, prefix_of
 from contracts.settings import Settings, setting
 
-APART: Final = 2
+APART: Final = 1
 """Slots between a tick and a decision before the next one: no more than five a second at slots of 0.1 s."""
 EVEN: Final = 0.6
 """Share of what came that lies in one slot, up to which it is taken for a stream."""
@@ -215,6 +215,7 @@ class TailAware:
             capacity=history.capacity(typical_rate, target_s),
             limit=self._limit.rate,
             slot_s=history.slot_s,
+            begin_s=history.begin_s,
             target_s=target_s,
             pause_s=observation.rebalance_time_s,
             stops_all=observation.stops_all,

@@ -68,6 +68,7 @@ def late_under(now: Situation, plan: Proposal) -> float:
         ready_s,
         rates,
         now.slot_s,
+        now.begin_s,
         now.target_s,
         now.saved_s,
     )
@@ -90,6 +91,7 @@ def _staying(now: Situation) -> tuple[Floats, Floats]:
         ready_s,
         rates,
         now.slot_s,
+        now.begin_s,
         now.target_s,
         now.saved_s,
     )
@@ -158,6 +160,7 @@ def _late_by_replica(
         ready_s,
         rates,
         now.slot_s,
+        now.begin_s,
         now.target_s,
         until_s,
     )

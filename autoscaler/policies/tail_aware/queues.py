@@ -1,7 +1,8 @@
 """When the events are served that replicas have before them: which are late.
 
-A replica serves at μ what reaches it, oldest first. The events of one slot arrive together at its start (the worst they
-can do), each is due W later, and those that a full queue pushes beyond that are late (Lindley's recursion on slots).
+A replica serves at μ what reaches it, oldest first. The events of one slot arrive together, as early as the first of
+them (the worst they can do). Each is due W later, and those that a full queue pushes beyond that are late (Lindley's
+recursion on slots).
 """
 
 from math import erf, exp, inf, pi, sqrt
@@ -58,6 +59,7 @@ def late_events(
     ready_s: Floats,
     service_rate: Floats,
     slot_s: float,
+    begin_s: float,
     target_s: float,
     until_s: float,
 ) -> Floats:
@@ -69,12 +71,13 @@ def late_events(
     before, owners: replica of each partition now and under the plan, −1 for none. switch_s: until then the one before
     serves what arrives, for its successor has yet to start; 0 where it has not. ready_s: from when the successor serves
     the partition, 0 if it does already; of several that a replica waits for, the last counts. Events are due as before.
-    service_rate: μ of each replica. until_s: events that are served later are not counted.
+    service_rate: μ of each replica. begin_s: events come so long after their slot began. until_s: events that are
+    served later are not counted.
     """
     all_of_them = np.arange(len(owners))
     routes = _routes(all_of_them, before, owners, switch_s, ready_s, variance, len(service_rate))
-    there, coming = _waiting_at(routes, waiting), _coming_to(routes, expected, slot_s)
-    pace = _Pace(slot_s, target_s, until_s, inf)
+    pace = _Pace(slot_s, begin_s, target_s, until_s, inf)
+    there, coming = _waiting_at(routes, waiting), _coming_to(routes, expected, pace)
     return _served(routes, there, coming, _first(there, service_rate, pace), service_rate, pace)[0]
 
 
@@ -91,6 +94,7 @@ def late_in_each_way(
     ready_s: Floats,
     service_rate: Floats,
     slot_s: float,
+    begin_s: float,
     target_s: float,
     saved_s: float,
 ) -> Floats:
@@ -103,13 +107,13 @@ def late_in_each_way(
     ways, replicas = len(expected), len(service_rate)
     late = np.zeros((2 * ways + len(surprises), replicas))
     routes = _routes(some, before, owners, switch_s, ready_s, variance, replicas)
-    there, pace = _waiting_at(routes, waiting), _Pace(slot_s, target_s, inf, saved_s)
+    there, pace = _waiting_at(routes, waiting), _Pace(slot_s, begin_s, target_s, inf, saved_s)
     first = _first(there, service_rate, pace)
     for way in range(ways):
-        coming = _coming_to(routes, expected[way], slot_s)
+        coming = _coming_to(routes, expected[way], pace)
         late[way], late[ways + way] = _served(routes, there, coming, first, service_rate, pace)
     for way in range(len(surprises)):
-        coming = _coming_to(routes, surprises[way], slot_s)
+        coming = _coming_to(routes, surprises[way], pace)
         late[2 * ways + way] = _served(routes, there, coming, first, service_rate, pace)[1]
     return late
 
@@ -129,6 +133,7 @@ def late_of_change(
     ready_s: Floats,
     service_rate: Floats,
     slot_s: float,
+    begin_s: float,
     target_s: float,
     saved_s: float,
 ) -> Floats:
@@ -162,6 +167,7 @@ def late_of_change(
         ready_s[some],
         service_rate[these],
         slot_s,
+        begin_s,
         target_s,
         saved_s,
     )
@@ -238,6 +244,8 @@ class _Pace(NamedTuple):
     """Times in s from now."""
 
     slot_s: float
+    begin_s: float
+    """From the start of a slot until its events come."""
     target_s: float
     until_s: float
     """What is served later does not count."""
@@ -292,12 +300,12 @@ def _waiting_at(routes: _Routes, waiting: Floats) -> Floats:
 
 
 @compiled
-def _coming_to(routes: _Routes, expected: Floats, slot_s: float) -> Floats:
+def _coming_to(routes: _Routes, expected: Floats, pace: _Pace) -> Floats:
     """Return the events that arrive, by slot and replica; from the middle on those that a handover to it holds up."""
     replicas = len(routes.pause_s)
     coming = np.zeros((len(expected), 2 * replicas))
     for slot in range(len(expected)):
-        at_s = slot * slot_s
+        at_s = slot * pace.slot_s + pace.begin_s
         for place in range(len(routes.partitions)):
             to = routes.owners[place]
             if to < 0:
@@ -316,7 +324,7 @@ def _first(there: Floats, service_rate: Floats, pace: _Pace) -> _First:
     replicas, past = len(service_rate), len(there)
     free_s, late, lost = np.zeros(replicas), np.zeros(replicas), np.zeros(replicas)
     for slot in range(past):
-        due_s = (slot - past) * pace.slot_s + pace.target_s
+        due_s = (slot - past) * pace.slot_s + pace.begin_s + pace.target_s
         for replica in range(replicas):
             free_s[replica], more = _serve(
                 free_s[replica], 0.0, there[slot, replica], due_s, service_rate[replica], pace.until_s
@@ -343,7 +351,7 @@ def _served(
         moved, held = there[:, replicas + replica], coming[:, replicas + replica]
         peak = 0.0
         for slot in range(len(coming)):
-            at_s = slot * pace.slot_s
+            at_s = slot * pace.slot_s + pace.begin_s
             due_s = at_s + pace.target_s
             if not released and at_s >= pause_s:
                 released = True
@@ -389,7 +397,7 @@ def _release(
     more_late, more_lost = 0.0, 0.0
     past = len(moved)
     for slot in range(-past, len(held)):
-        slot_s = slot * pace.slot_s
+        slot_s = slot * pace.slot_s + pace.begin_s
         events, came_s = (moved[past + slot], at_s) if slot < 0 else (held[slot], max(at_s, slot_s))
         free_s, more = _serve(free_s, came_s, events, slot_s + pace.target_s, rate, pace.until_s)
         more_late += more

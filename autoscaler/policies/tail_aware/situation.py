@@ -65,6 +65,8 @@ class Situation:
     limit: float
     """Events/s that all replicas together can serve; inf: nothing is known to hold them up."""
     slot_s: float
+    begin_s: float
+    """From the start of a slot until its events come."""
     target_s: float
     """W less what is lost to anything but waiting and serving."""
     pause_s: float

@@ -22,14 +22,16 @@ MU, W, SLOT = 200.0, 0.5, 0.1
 NOTHING = np.zeros((1, 1))
 
 
-def late(waiting=None, expected=None, *, variance=0.0, ready_s=0.0, switch_s=0.0, until_s=math.inf):
+def late(waiting=None, expected=None, *, variance=0.0, ready_s=0.0, switch_s=0.0, until_s=math.inf, begin_s=0.0):
     """One partition on one replica. waiting, expected: events by slot."""
     past = NOTHING if waiting is None else np.array(waiting, float)[:, None]
     future = NOTHING if expected is None else np.array(expected, float)[:, None]
     before, owner = np.zeros(1, np.int64), np.array([1 if switch_s else 0])
     spread, switch, ready = np.array([variance]), np.array([switch_s]), np.array([ready_s])
     rates = np.array([MU, MU])
-    return float(late_events(past, future, spread, before, owner, switch, ready, rates, SLOT, W, until_s).sum())
+    return float(
+        late_events(past, future, spread, before, owner, switch, ready, rates, SLOT, begin_s, W, until_s).sum()
+    )
 
 
 def test_a_burst_is_in_time_up_to_what_is_served_within_the_target():
@@ -53,6 +55,13 @@ def test_what_waits_already_has_less_time_left():
     assert late(waiting=[80]) == 0  # came 0.1 s ago, 0.4 s are left
     assert late(waiting=[100]) == pytest.approx(20)
     assert late(waiting=[50, 0, 0, 0]) == pytest.approx(30)  # came 0.4 s ago: 20 more are served in time
+
+
+def test_what_came_late_in_its_slot_has_more_time_left():
+    assert late(waiting=[100], begin_s=0.06) == pytest.approx(8)  # came 0.04 s ago, 0.46 s are left
+    assert late(expected=[130], begin_s=0.06) == pytest.approx(30)
+    assert late(expected=[100], ready_s=0.05, begin_s=0.06) == 0  # comes after the handover
+    assert late(waiting=[80], ready_s=0.05, begin_s=0.06) == 0
 
 
 def test_a_handover_delays_what_waits_and_what_comes_meanwhile():
@@ -303,7 +312,7 @@ def test_of_what_comes_by_surprise_counts_what_the_next_tick_cannot_save():
 
     def mean(surprise, saved_s):
         all_there = one, zero, zero, zero, one, one
-        late = late_in_each_way(NOTHING, usual, surprise[None], *all_there, rates, SLOT, W, saved_s)
+        late = late_in_each_way(NOTHING, usual, surprise[None], *all_there, rates, SLOT, 0.0, W, saved_s)
         return mean_late(late, np.ones(1), np.array([0.1]))
 
     assert mean(slots(*[150] + [0] * 9), 1.05) == pytest.approx(0.1 * 50)

@@ -23,7 +23,7 @@ from contracts.replica_classes import class_of, prefix_of
 from contracts.settings import Settings, setting
 
 APART: Final = 1
-"""Slots between a tick and a decision before the next one: no more than five a second at slots of 0.1 s."""
+"""Slots at least between a tick and a decision before the next one."""
 EVEN: Final = 0.6
 """Share of what came that lies in one slot, up to which it is taken for a stream."""
 URGENT: Final = 1.0

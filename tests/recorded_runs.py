@@ -27,7 +27,7 @@ def known_world(*, notice_s: float = 0.0, **changes: object) -> tuple[Scenario, 
 
     changes: of the scenario, or of what only SimulationSettings know.
     """
-    told = {"commit_age_s": 0.056, "planned_overhead_s": 0.015}
+    told = {"commit_age_s": 0.056, "planned_overhead_s": 0.015, "slots_between": True}
     told |= {name: changes.pop(name) for name in ONLY_THE_WORLD if name in changes}
     known = {"duration_s": 300, "split": "random", "startup_s": 0.4, "tick_offset_s": 0.104, "pause_s": 0.03}
     scenario = load_scenario("w1", {"policy": "algorithm-2", **known, **changes})

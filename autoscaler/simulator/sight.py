@@ -20,7 +20,7 @@ MOMENTS: Final = 20
 that is every 5 ms."""
 Owner = Callable[[int], tuple[int, str]]
 """Partition → number and name of the replica that serves it."""
-SAMPLES: Final = 5
+SAMPLES: Final = 4
 """In a slot: as often end offsets are read live."""
 Slots = Callable[[NDArray[np.int64]], NDArray[np.int64]]
 """Edges (µs) → events between each and the next, shape (slots, partitions)."""

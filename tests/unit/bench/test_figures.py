@@ -17,6 +17,7 @@ from bench.grouping_live import GroupingLiveRow
 from bench.handover.show import FILES, TIMINGS_FILE
 from bench.results import (
     FOLDER,
+    ClusterRow,
     Kept,
     LiveRow,
     LiveScaleRow,
@@ -40,6 +41,7 @@ ORIGIN = Origin(command="tailpack bench all", commit="0123abc", machine="2 cores
 KINDS: dict[str, type[msgspec.Struct]] = {
     **{name: kind for kind, name in FILES.items()},
     "live": LiveRow,
+    "cluster": ClusterRow,
     "service-rate": ServiceRateRow,
     "processes": ProcessRow,
     "startup": StartupRow,

@@ -51,7 +51,7 @@ def test_a_variant_differs_in_that_number_alone(name: str, tmp_path: Path) -> No
 def test_a_number_that_decides_changes_the_runs_and_another_does_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = world("w1", {"duration_s": 60, "burst_phase_s": "random"})
+    one = world("w1", {"duration_s": 300, "burst_phase_s": "random", "split": "random"})
     monkeypatch.setattr(sensitivity, "WORLDS", (one,))
     campaign = Campaign(tmp_path, processes=1, work=sensitivity.varied(tmp_path))
     rows, missing = sensitivity.sensitivity(campaign, 1, "price, STUCK")

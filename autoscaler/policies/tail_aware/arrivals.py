@@ -148,6 +148,10 @@ class ArrivalHistory:
         """
         return self._shapes
 
+    def in_bursts(self, share: float) -> bool:
+        """Tell whether in each of these ways more than this share of the events lies in one slot."""
+        return all(one.together.max() > share for one in self._shapes)
+
     def capacity(self, service_rate: float, target_s: float) -> float:
         """Return how many events per interval a replica serves in time, as events lie."""
         if any(one.factor != 1.0 for one in self._shapes):

@@ -22,8 +22,10 @@ from autoscaler.policies.tail_aware.situation import Candidate, Floats, Ints, Ki
 from contracts.replica_classes import class_of, prefix_of
 from contracts.settings import Settings, setting
 
-APART: Final = 1
-"""Slots at least between a tick and a decision before the next one."""
+APART: Final = 2
+"""Slots at least between a tick and a decision before the next one: in one, a stream looks like a burst …"""
+APART_IN_BURSTS: Final = 1
+"""… where events come in bursts it is one."""
 EVEN: Final = 0.6
 """Share of what came that lies in one slot, up to which it is taken for a stream."""
 URGENT: Final = 1.0
@@ -106,7 +108,8 @@ class TailAware:
             return False
         then, chosen = self._before
         slots, whole = len(arrived.counts), len(self._history.last)
-        if not APART <= slots <= whole - APART or arrived.counts.shape[1] != len(then.owners):
+        apart = APART_IN_BURSTS if self._history.in_bursts(EVEN) else APART
+        if not apart <= slots <= whole - apart or arrived.counts.shape[1] != len(then.owners):
             return False
         late = late_of(then, chosen, np.asarray(arrived.counts, np.float64))
         return late > chosen.late + URGENT

@@ -8,6 +8,9 @@ import numpy as np
 
 from autoscaler.policies.tail_aware.queues import (
     NEGLIGIBLE,
+    Course,
+    Events,
+    Pace,
     carried_out,
     late_events,
     late_in_each_way,
@@ -52,50 +55,17 @@ def late_under(now: Situation, plan: Proposal) -> float:
     Only replicas are looked at that something changes for; the others do as they would if all stayed as it is.
     """
     staying, their_rates = _staying(now)
-    switch_s, ready_s, rates = _carried_out(now, plan)
     everything = now.stops_all and not np.array_equal(plan.owners, now.owners)
-    late = late_of_change(
-        staying,
-        their_rates,
-        everything,
-        now.waiting,
-        now.expected,
-        now.surprises,
-        now.variance,
-        now.owners,
-        plan.owners,
-        switch_s,
-        ready_s,
-        rates,
-        now.slot_s,
-        now.begin_s,
-        now.target_s,
-        now.saved_s,
-    )
+    late = late_of_change(staying, their_rates, everything, _all(now), _course(now, plan), _pace(now))
     return float(mean_late(late, now.chances, now.surprise_chances))
 
 
 @lru_cache(maxsize=1)
 def _staying(now: Situation) -> tuple[Floats, Floats]:
     """Return what each replica would have late in each way if all stayed as it is, and its μ then."""
-    switch_s, ready_s, rates = _carried_out(now, Proposal(now.owners, tuple(range(len(now.rates)))))
-    late = late_in_each_way(
-        now.waiting,
-        now.expected,
-        now.surprises,
-        now.variance,
-        np.arange(len(now.owners)),
-        now.owners,
-        now.owners,
-        switch_s,
-        ready_s,
-        rates,
-        now.slot_s,
-        now.begin_s,
-        now.target_s,
-        now.saved_s,
-    )
-    return late, rates
+    course = _course(now, Proposal(now.owners, tuple(range(len(now.rates)))))
+    late = late_in_each_way(_all(now), np.arange(len(now.owners)), course, _pace(now))
+    return late, course.service_rate
 
 
 def late_for_certain(now: Situation, chosen: Proposal, arrived: Floats) -> Floats:
@@ -149,25 +119,20 @@ def _lasts(now: Situation, plan: Proposal) -> bool:
 def _late_by_replica(
     now: Situation, plan: Proposal, waiting: Floats, expected: Floats, variance: Floats, until_s: float
 ) -> Floats:
-    switch_s, ready_s, rates = _carried_out(now, plan)
-    return late_events(
-        waiting,
-        expected,
-        variance,
-        now.owners,
-        plan.owners,
-        switch_s,
-        ready_s,
-        rates,
-        now.slot_s,
-        now.begin_s,
-        now.target_s,
-        until_s,
-    )
+    none = np.zeros((0, *expected.shape))
+    events = Events(waiting, expected[None], none, variance)
+    return late_events(events, _course(now, plan), _pace(now)._replace(until_s=until_s, saved_s=inf))
 
 
-def _carried_out(now: Situation, plan: Proposal) -> tuple[Floats, Floats, Floats]:
-    """Return switch_s and ready_s of each partition, and μ of each replica, as `late_events` takes them."""
+def _all(now: Situation) -> Events:
+    return Events(now.waiting, now.expected, now.surprises, now.variance)
+
+
+def _pace(now: Situation) -> Pace:
+    return Pace(now.slot_s, now.begin_s, now.target_s, inf, now.saved_s)
+
+
+def _course(now: Situation, plan: Proposal) -> Course:
     present = len(now.rates)
     each = carried_out(now.owners, plan.owners, now.in_handover_s, present, now.start_s, now.pause_s, now.stops_all)
-    return *each, now.rates_under(plan.replicas)
+    return Course(now.owners, plan.owners, *each, now.rates_under(plan.replicas))

@@ -48,105 +48,94 @@ def _capacity_up_to(most: float, row: Floats, service_rate: float, slot_s: float
     return max(low, NEGLIGIBLE)
 
 
+class Events(NamedTuple):
+    """What waits and what may come."""
+
+    waiting: Floats
+    """Events that wait, by age and partition, shape (slots, partitions); row i arrived (slots − i) slots ago."""
+    expected: Floats
+    """Events that will arrive, in each way in which they may, shape (ways, slots, partitions)."""
+    surprises: Floats
+    """The same of such as come by surprise."""
+    variance: Floats
+    """Of the sum over slots of what is expected, by partition."""
+
+
+class Course(NamedTuple):
+    """How a plan is carried out, by partition; replicas by number, −1 for none."""
+
+    before: Ints
+    """Who serves it now."""
+    owners: Ints
+    """Who serves it under the plan."""
+    switch_s: Floats
+    """Until then the one before serves what arrives, for its successor has yet to start; 0 where it has not."""
+    ready_s: Floats
+    """From when the successor serves it, 0 if it does already; of several that a replica waits for, the last counts.
+    Events are due as before."""
+    service_rate: Floats
+    """μ of each replica, events/s."""
+
+
+class Pace(NamedTuple):
+    """Times in s from now."""
+
+    slot_s: float
+    begin_s: float
+    """From the start of a slot until its events come."""
+    target_s: float
+    until_s: float
+    """What is served later does not count."""
+    saved_s: float
+    """What is due later can still be saved."""
+
+
 @compiled
-def late_events(
-    waiting: Floats,
-    expected: Floats,
-    variance: Floats,
-    before: Ints,
-    owners: Ints,
-    switch_s: Floats,
-    ready_s: Floats,
-    service_rate: Floats,
-    slot_s: float,
-    begin_s: float,
-    target_s: float,
-    until_s: float,
-) -> Floats:
-    """Return the expected number of late events of each replica, shape (replicas,).
-
-    waiting: events that wait, by age and partition, shape (slots, partitions); row i arrived (slots − i) slots ago.
-    expected: events that will arrive, by slot and partition, shape (slots, partitions).
-    variance: of the sum over slots of `expected`, by partition.
-    before, owners: replica of each partition now and under the plan, −1 for none. switch_s: until then the one before
-    serves what arrives, for its successor has yet to start; 0 where it has not. ready_s: from when the successor serves
-    the partition, 0 if it does already; of several that a replica waits for, the last counts. Events are due as before.
-    service_rate: μ of each replica. begin_s: events come so long after their slot began. until_s: events that are
-    served later are not counted.
-    """
-    all_of_them = np.arange(len(owners))
-    routes = _routes(all_of_them, before, owners, switch_s, ready_s, variance, len(service_rate))
-    pace = _Pace(slot_s, begin_s, target_s, until_s, inf)
-    there, coming = _waiting_at(routes, waiting), _coming_to(routes, expected, pace)
-    return _served(routes, there, coming, _first(there, service_rate, pace), service_rate, pace)[0]
+def late_events(events: Events, course: Course, pace: Pace) -> Floats:
+    """Return the expected number of late events of each replica, shape (replicas,), as they come in the first way."""
+    all_of_them = np.arange(len(course.owners))
+    routes = _routes(all_of_them, course, events.variance)
+    there, coming = _waiting_at(routes, events.waiting), _coming_to(routes, events.expected[0], pace)
+    first = _first(there, course.service_rate, pace)
+    return _served(routes, there, coming, first, course.service_rate, pace)[0]
 
 
 @compiled
-def late_in_each_way(
-    waiting: Floats,
-    expected: Floats,
-    surprises: Floats,
-    variance: Floats,
-    some: Ints,
-    before: Ints,
-    owners: Ints,
-    switch_s: Floats,
-    ready_s: Floats,
-    service_rate: Floats,
-    slot_s: float,
-    begin_s: float,
-    target_s: float,
-    saved_s: float,
-) -> Floats:
+def late_in_each_way(events: Events, some: Ints, course: Course, pace: Pace) -> Floats:
     """Return the late events of each replica in each way, shape (2 · ways + surprises, replicas).
 
     First those as expected, then, of the same, those that cannot be saved (due by `saved_s`) and come without variance,
-    then such by surprise. expected, surprises: events that will arrive, each in its way, shape (ways, slots,
-    partitions). some: the partitions that are looked at, in rising order; `before` to `ready_s` are of these.
+    then such by surprise. some: the partitions that are looked at, in rising order; `course` is of these.
     """
-    ways, replicas = len(expected), len(service_rate)
-    late = np.zeros((2 * ways + len(surprises), replicas))
-    routes = _routes(some, before, owners, switch_s, ready_s, variance, replicas)
-    there, pace = _waiting_at(routes, waiting), _Pace(slot_s, begin_s, target_s, inf, saved_s)
-    first = _first(there, service_rate, pace)
+    ways = len(events.expected)
+    late = np.zeros((2 * ways + len(events.surprises), len(course.service_rate)))
+    routes = _routes(some, course, events.variance)
+    there = _waiting_at(routes, events.waiting)
+    first = _first(there, course.service_rate, pace)
     for way in range(ways):
-        coming = _coming_to(routes, expected[way], pace)
-        late[way], late[ways + way] = _served(routes, there, coming, first, service_rate, pace)
-    for way in range(len(surprises)):
-        coming = _coming_to(routes, surprises[way], pace)
-        late[2 * ways + way] = _served(routes, there, coming, first, service_rate, pace)[1]
+        coming = _coming_to(routes, events.expected[way], pace)
+        late[way], late[ways + way] = _served(routes, there, coming, first, course.service_rate, pace)
+    for way in range(len(events.surprises)):
+        coming = _coming_to(routes, events.surprises[way], pace)
+        late[2 * ways + way] = _served(routes, there, coming, first, course.service_rate, pace)[1]
     return late
 
 
 @compiled
 def late_of_change(
-    staying: Floats,
-    their_rates: Floats,
-    everything: bool,
-    waiting: Floats,
-    expected: Floats,
-    surprises: Floats,
-    variance: Floats,
-    before: Ints,
-    owners: Ints,
-    switch_s: Floats,
-    ready_s: Floats,
-    service_rate: Floats,
-    slot_s: float,
-    begin_s: float,
-    target_s: float,
-    saved_s: float,
+    staying: Floats, their_rates: Floats, everything: bool, events: Events, course: Course, pace: Pace
 ) -> Floats:
     """Return `late_in_each_way` of all partitions, where only replicas are looked at for which something changes.
 
     staying: the same if nothing changed, of the replicas there are now. their_rates: μ of each of them then.
     everything: it changes for all.
     """
-    partitions, replicas, present = len(owners), len(service_rate), len(their_rates)
+    before, owners, rates = course.before, course.owners, course.service_rate
+    replicas, present = len(rates), len(their_rates)
     changed = np.zeros(replicas, np.int64)
     for replica in range(present):
-        changed[replica] = everything or service_rate[replica] != their_rates[replica]
-    for partition in range(partitions):
+        changed[replica] = everything or rates[replica] != their_rates[replica]
+    for partition in range(len(owners)):
         if owners[partition] != before[partition]:
             changed[owners[partition]] = 1
             if before[partition] >= 0:
@@ -155,22 +144,8 @@ def late_of_change(
     place = np.full(replicas + 1, -1)  # the last one stands for no owner
     place[these] = np.arange(len(these))
     some = np.flatnonzero(place[owners] >= 0)
-    late_there = late_in_each_way(
-        waiting,
-        expected,
-        surprises,
-        variance,
-        some,
-        place[before[some]],
-        place[owners[some]],
-        switch_s[some],
-        ready_s[some],
-        service_rate[these],
-        slot_s,
-        begin_s,
-        target_s,
-        saved_s,
-    )
+    there = Course(place[before[some]], place[owners[some]], course.switch_s[some], course.ready_s[some], rates[these])
+    late_there = late_in_each_way(events, some, there, pace)
     late = np.zeros((len(staying), replicas))
     for way in range(len(staying)):
         late[way, :present] = staying[way]
@@ -189,7 +164,7 @@ def carried_out(
     pause_s: float,
     stops_all: bool,
 ) -> tuple[Floats, Floats]:
-    """Return switch_s and ready_s of each partition, as `late_events` takes them.
+    """Return `Course.switch_s` and `Course.ready_s`.
 
     in_handover_s: how long handovers still take that are under way. present: replicas from this number on are new, and
     serve from start_s. pause_s: of a partition that moves, stops_all: of all when one moves.
@@ -240,19 +215,6 @@ class _Routes(NamedTuple):
     """Variance of what comes to each replica."""
 
 
-class _Pace(NamedTuple):
-    """Times in s from now."""
-
-    slot_s: float
-    begin_s: float
-    """From the start of a slot until its events come."""
-    target_s: float
-    until_s: float
-    """What is served later does not count."""
-    saved_s: float
-    """What is due later can still be saved."""
-
-
 class _First(NamedTuple):
     """How each replica stands when all is served that waits for it now."""
 
@@ -263,9 +225,8 @@ class _First(NamedTuple):
 
 
 @compiled
-def _routes(
-    some: Ints, before: Ints, owners: Ints, switch_s: Floats, ready_s: Floats, variance: Floats, replicas: int
-) -> _Routes:
+def _routes(some: Ints, course: Course, variance: Floats) -> _Routes:
+    owners, ready_s, replicas = course.owners, course.ready_s, len(course.service_rate)
     pause_s, spread = np.zeros(replicas), np.zeros(replicas)
     until_s, held_s = np.full(len(some), -1.0), np.full(len(some), -1.0)
     for place in range(len(some)):
@@ -276,9 +237,9 @@ def _routes(
     for place in range(len(some)):
         if owners[place] >= 0 and ready_s[place] > 0.0:
             held_s[place] = pause_s[owners[place]]
-        if owners[place] >= 0 and switch_s[place] > 0.0 and before[place] >= 0:
-            until_s[place] = switch_s[place]
-    return _Routes(some, before, owners, until_s, held_s, pause_s, spread)
+        if owners[place] >= 0 and course.switch_s[place] > 0.0 and course.before[place] >= 0:
+            until_s[place] = course.switch_s[place]
+    return _Routes(some, course.before, owners, until_s, held_s, pause_s, spread)
 
 
 @compiled
@@ -300,7 +261,7 @@ def _waiting_at(routes: _Routes, waiting: Floats) -> Floats:
 
 
 @compiled
-def _coming_to(routes: _Routes, expected: Floats, pace: _Pace) -> Floats:
+def _coming_to(routes: _Routes, expected: Floats, pace: Pace) -> Floats:
     """Return the events that arrive, by slot and replica; from the middle on those that a handover to it holds up."""
     replicas = len(routes.pause_s)
     coming = np.zeros((len(expected), 2 * replicas))
@@ -319,7 +280,7 @@ def _coming_to(routes: _Routes, expected: Floats, pace: _Pace) -> Floats:
 
 
 @compiled
-def _first(there: Floats, service_rate: Floats, pace: _Pace) -> _First:
+def _first(there: Floats, service_rate: Floats, pace: Pace) -> _First:
     """Serve what waits. there: as from `_waiting_at`."""
     replicas, past = len(service_rate), len(there)
     free_s, late, lost = np.zeros(replicas), np.zeros(replicas), np.zeros(replicas)
@@ -337,7 +298,7 @@ def _first(there: Floats, service_rate: Floats, pace: _Pace) -> _First:
 
 @compiled
 def _served(
-    routes: _Routes, there: Floats, coming: Floats, first: _First, service_rate: Floats, pace: _Pace
+    routes: _Routes, there: Floats, coming: Floats, first: _First, service_rate: Floats, pace: Pace
 ) -> tuple[Floats, Floats]:
     """Return the late events of each replica, and without variance those that cannot be saved.
 
@@ -388,7 +349,7 @@ def _release(
     moved: Floats,
     held: Floats,
     rate: float,
-    pace: _Pace,
+    pace: Pace,
     late: Floats,
     lost: Floats,
     replica: int,

@@ -14,7 +14,7 @@ from autoscaler.policies.tail_aware.arrivals import ArrivalHistory, uncommitted_
 from autoscaler.policies.tail_aware.forecast import Demand
 from autoscaler.policies.tail_aware.memory import CHEAPEST, FORGIVEN_S, SCARCEST, Budget, Doubt, Patience, StartUps
 from autoscaler.policies.tail_aware.policy import TailAwareSettings
-from autoscaler.policies.tail_aware.queues import late_events, late_in_each_way, mean_late
+from autoscaler.policies.tail_aware.queues import Course, Events, Pace, late_events, late_in_each_way, mean_late
 from autoscaler.policies.tail_aware.situation import outlook
 from autoscaler.policies.tail_aware.surprises import Surprises
 
@@ -29,9 +29,9 @@ def late(waiting=None, expected=None, *, variance=0.0, ready_s=0.0, switch_s=0.0
     before, owner = np.zeros(1, np.int64), np.array([1 if switch_s else 0])
     spread, switch, ready = np.array([variance]), np.array([switch_s]), np.array([ready_s])
     rates = np.array([MU, MU])
-    return float(
-        late_events(past, future, spread, before, owner, switch, ready, rates, SLOT, begin_s, W, until_s).sum()
-    )
+    events = Events(past, future[None], np.zeros((0, *future.shape)), spread)
+    course, pace = Course(before, owner, switch, ready, rates), Pace(SLOT, begin_s, W, until_s, math.inf)
+    return float(late_events(events, course, pace).sum())
 
 
 def test_a_burst_is_in_time_up_to_what_is_served_within_the_target():
@@ -311,8 +311,8 @@ def test_of_what_comes_by_surprise_counts_what_the_next_tick_cannot_save():
     zero = np.zeros(1, np.int64)
 
     def mean(surprise, saved_s):
-        all_there = one, zero, zero, zero, one, one
-        late = late_in_each_way(NOTHING, usual, surprise[None], *all_there, rates, SLOT, 0.0, W, saved_s)
+        events, course = Events(NOTHING, usual, surprise[None], one), Course(zero, zero, one, one, rates)
+        late = late_in_each_way(events, zero, course, Pace(SLOT, 0.0, W, math.inf, saved_s))
         return mean_late(late, np.ones(1), np.array([0.1]))
 
     assert mean(slots(*[150] + [0] * 9), 1.05) == pytest.approx(0.1 * 50)

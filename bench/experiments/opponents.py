@@ -51,7 +51,10 @@ DEFAULTS: Final = {
 }
 """As papers and products have them."""
 
-PAIRS: Final = ((0.7, 0.4), (0.7, 0.7), (0.8, 0.4), (0.8, 0.6), (0.8, 0.8), (0.9, 0.6), (0.9, 0.9), (1.0, 0.6))
+PAIRS: Final = (
+    *((0.5, 0.4), (0.6, 0.4), (0.6, 0.6), (0.7, 0.4), (0.7, 0.7)),
+    *((0.8, 0.4), (0.8, 0.6), (0.8, 0.8), (0.9, 0.6), (0.9, 0.9), (1.0, 0.6)),
+)
 SHARES: Final = [{"f_up": up, "f_down": down} for up, down in PAIRS]
 LAGS: Final = [
     {"lag_threshold": lag, "scale_down_stabilisation_s": window_s}
@@ -66,7 +69,9 @@ BUSY: Final = [
     }
     for target, below in product((0.3, 0.35, 0.4, 0.45, 0.5, 0.6), (0.05, 0.2))
 ]
-FILLS: Final = [{"fill": fill, "interval_s": pause_s} for fill, pause_s in product((0.35, 0.45, 0.6), (30.0, 5.0))]
+FILLS: Final = [
+    {"fill": fill, "interval_s": pause_s} for fill, pause_s in product((0.25, 0.35, 0.45, 0.6), (30.0, 5.0))
+]
 GRIDS: Final[dict[str, tuple[dict[str, Any], ...]]] = {
     "algorithm-1": tuple(SHARES),
     "algorithm-2": tuple(SHARES),

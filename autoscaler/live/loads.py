@@ -22,7 +22,9 @@ SAMPLES: Final = 4
 UNKNOWN: Final = -1
 """In place of an end offset."""
 ENDS_PER_S: Final = 20_000
-"""End offsets asked for between two ticks: more than 2,000 partitions are sampled less often than slots end."""
+"""End offsets asked for between two ticks: of more than 500 partitions there are fewer samples."""
+ASKING: Final = 1 / 3
+"""Share of the time that asking may take: brokers far away are asked less often, and all else goes on."""
 KEPT: Final = 10_000
 """Readings remembered at most: a decision interval of a minute, three times over."""
 
@@ -122,7 +124,7 @@ class LoadReader:
     def __init__(self, offsets: OffsetReader, ahead_s: Callable[[], float] = wall_ahead_s) -> None:
         self._offsets = offsets
         self._ahead_s = ahead_s
-        self._sampled_s = self._asked_s = -inf
+        self._sample_s = self._asked_s = -inf
         self._known: list[_Known] = []
         self._samples = ArrivalSamples()
         self._last_s = -inf
@@ -159,10 +161,12 @@ class LoadReader:
 
     def sample(self, now_s: float) -> None:
         """Look at the end offsets between two ticks, where that is due. What cannot be read is left out."""
-        if self._samples.due(now_s) and now_s - self._sampled_s >= self.partitions / ENDS_PER_S:
-            self._sampled_s = now_s
+        if self._samples.due(now_s) and now_s >= self._sample_s:
+            at_s = now_s
             with suppress(NotReadyError):
-                self._samples.note(*self._offsets.ends())
+                at_s, ends = self._offsets.ends()
+                self._samples.note(at_s, ends)
+            self._sample_s = now_s + max(self.partitions / ENDS_PER_S, (at_s - now_s) / ASKING)
 
     def recent(self) -> RecentArrivals | None:
         """Return how events lay in the interval that the last `read` closed; None where that is not known."""

@@ -124,6 +124,20 @@ def test_slots_lie_on_the_beat_of_the_wall_clock_wherever_it_has_been_set_to():
         assert counts.max() == counts.sum() == 100, "a burst is never cut in two"
 
 
+def test_brokers_far_away_are_asked_less_often() -> None:
+    """An answer takes 60 ms: asking takes a third of the time."""
+    asked = Readings([reading(10.0, 0)], sampled=[(10.0 + 0.02 * step + 0.06, (step,)) for step in range(50)])
+    loads, told = LoadReader(asked, ahead_s=lambda: 0.0), list[float]()
+    for step in range(50):
+        before = len(asked.sampled)
+        loads.sample(10.0 + 0.02 * step)
+        if len(asked.sampled) == before:
+            asked.sampled.pop(0)  # this moment has passed
+        else:
+            told.append(10.0 + 0.02 * step)
+    assert np.diff(told).min() >= 0.18 - 1e-9
+
+
 def sampled(events_at, readings, partitions=1):
     """events_at: times of the events of partition 0; the others get none."""
     samples = ArrivalSamples()

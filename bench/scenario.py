@@ -144,7 +144,8 @@ class Scenario(Heading):
     def _only_simulated(self) -> list[tuple[str, str]]:
         """Return what live processes cannot be told."""
         if self.stages:
-            return [(STAGES, "can only be simulated; live, each group has an autoscaler of its own")]
+            said = f"a run has one group; live: tailpack bench chain --live --loads {self.name}; or tailpack simulate"
+            return [(STAGES, said)]
         plain = {one.name: one.default for one in fields(Simulation)}
         other = [name for name in WORLDS_ONLY if getattr(self.simulation, name) != plain[name]]
         if self.simulation.startup_s == "gke":

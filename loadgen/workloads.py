@@ -109,6 +109,7 @@ WORKLOADS: Final[dict[str, Workload]] = {
         _ruled("w4", "w1 with 54 % of its events in 2 of 5 partitions", 600, shapes.w1, shapes.w4_shares),
         _ruled("demo", "calm, ramp, surge, dip, spike, calm in 120 s, skewed over 9 partitions", 120, _demo, skew_9),
         Workload("smoke", "10, 60, 10 events/s, five seconds each", 15, None, _smoke),
+        Workload("surge", "20, 110, 20 events/s, 30 s each", 90, None, lambda: np.repeat(np.array([20, 110, 20]), 30)),
         _steady(150),
         _steady(350),
         _shape("step", "80, 330, 130 events/s, 200 s each", shapes.step),

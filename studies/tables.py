@@ -9,6 +9,7 @@ from bench.experiments.classes import classes_table
 from bench.experiments.tables import EXPERIMENT_TABLES
 from bench.grouping_live import live_table
 from bench.handover.show import HANDOVER_TABLES
+from bench.live_chain.pairs import live_chain_table
 from bench.results import ClusterRow, LiveRow
 from report.wording import share
 from studies.grouping.show import GROUPING_TABLES
@@ -41,6 +42,7 @@ EVERY_TABLE: Final[dict[str, Callable[[], str]]] = {
     **markdown.MEASURED_TABLES,
     **EXPERIMENT_TABLES,
     "chain": chain_table,
+    "chain-live": live_chain_table,
     "classes": classes_table,
     **HANDOVER_TABLES,
     **GROUPING_TABLES,

@@ -35,6 +35,8 @@ WORLDS: Final[dict[str, World]] = {
     "w1 in bursts with W in halves": world(NAME, {"load.workload": "w1", **BURSTS, "stages.shipment.share": 0.5}),
 }
 """In words → the chain scenario with what is set over it."""
+FEWEST: Final = 3
+"""Runs, of which an interval is said: one says nothing of chance, two next to nothing."""
 FIGURES: Final = ("in_sla", "p999_s", "max_s", "replica_minutes")
 
 
@@ -90,13 +92,19 @@ def compare_ways(
                 raise InvalidSettingsError([f"{one}: {outcome.why}"])
             found[one] = outcome
             announce(str(one))
-    return [_row(name, *([found[one] for one in asked[name, as_one]] for as_one in (False, True))) for name in worlds]
+    return [
+        side_by_side(name, WORLDS[name].settings, *([found[one] for one in asked[name, way]] for way in (False, True)))
+        for name in worlds
+    ]
 
 
-def _row(name: str, blind: Sequence[ChainResult], as_one: Sequence[ChainResult]) -> ChainRow:
+def side_by_side(
+    world: str, settings: tuple[str, ...], blind: Sequence[ChainResult], as_one: Sequence[ChainResult]
+) -> ChainRow:
+    """Return the row of runs that are pairs, one by one."""
     return ChainRow(
-        world=name,
-        settings=WORLDS[name].settings,
+        world=world,
+        settings=settings,
         seeds=len(blind),
         blind=_side(blind),
         as_one=_side(as_one),
@@ -117,7 +125,7 @@ def _difference(figure: str, times: float, digits: int) -> Callable[[ChainRow], 
     def said(row: ChainRow) -> str:
         found = row.differences[figure]
         mean = f"{times * found.mean:+.{digits}f}"
-        if row.seeds < 2:  # one run says nothing of chance
+        if row.seeds < FEWEST:
             return mean
         low, high = (f"{times * end:+.{digits}f}" for end in (found.low, found.high))
         sure = "" if found.distinguishable else ", no difference"

@@ -27,6 +27,8 @@ class StageResult(msgspec.Struct, frozen=True, kw_only=True):
 
     stage: str
     events: int
+    in_sla: float
+    """Share of events that took no longer here than the stage's own share of W."""
     p999_s: float | None
     max_s: float | None
     replica_minutes: float
@@ -34,11 +36,14 @@ class StageResult(msgspec.Struct, frozen=True, kw_only=True):
     plan_changes: int
 
     @classmethod
-    def of(cls, stage: str, took_us: IntArray, *, minutes: float, peak: int, changes: int) -> "StageResult":
-        """Return the figures of a stage whose events took so long, µs."""
+    def of(
+        cls, stage: str, took_us: IntArray, *, within_s: float, minutes: float, peak: int, changes: int
+    ) -> "StageResult":
+        """Return the figures of a stage whose events took so long, µs. within_s: its share of W."""
         return cls(
             stage=stage,
             events=len(took_us),
+            in_sla=in_sla_share(took_us, within_s),
             p999_s=_seconds(took_us, 0.999),
             max_s=_seconds(took_us, 1.0),
             replica_minutes=minutes,
@@ -90,11 +95,12 @@ def run_chain(scenario: Scenario, sent: Sent | None = None) -> tuple[list[Run], 
         StageResult.of(
             name,
             run.latency_us,
+            within_s=share * scenario.target.latency_target_s,
             minutes=replica_minutes(run.requested, 0, sent.duration_s),
             peak=max(count for _, count in run.requested),
             changes=len(run.changes),
         )
-        for name, run in zip(names, runs, strict=True)
+        for name, run, share in zip(names, runs, scenario.shares(), strict=True)
     ]
     return runs, took_us, summary(scenario, took_us, stages)
 

@@ -28,12 +28,13 @@ def main(make: Callable[[ReplicaSettings, Connection], PlanConsumer], stage: str
         logs.configure(name, os.environ)
         connection, settings = read_settings(os.environ, ReplicaSettings)
         traces.configure(name, os.environ)
+        replica = make(settings, connection)
     except InvalidSettingsError as wrong:
         for problem in wrong.problems:
             log.error(problem)
         return 2
     try:
-        asyncio.run(make(settings, connection).run())
+        asyncio.run(replica.run())
     except ReplicaError as ended:
         log.error(ended)
         return 1

@@ -19,7 +19,7 @@ from rich.table import Table
 
 from bench import markdown, results
 from contracts.connection import Connection
-from contracts.topics import PIPELINE_PARTITIONS, ScaledGroup
+from contracts.topics import PIPELINE_PARTITIONS
 from contracts.validation import InvalidSettingsError, as_environment
 from tailpack.cli.cluster import IMAGE, Context, Image
 from tailpack.cli.options import (
@@ -33,7 +33,6 @@ from tailpack.cli.options import (
     Trace,
     check_folder,
     known,
-    load_scenario_with,
     print_json,
     several,
     several_policies,
@@ -463,22 +462,31 @@ def classes(
 
 def chain(
     *,
-    loads: Annotated[str, typer.Option(help="Some of the worlds, by their names, separated by commas.")] = "",
+    loads: Annotated[
+        str,
+        typer.Option(
+            help="Some of the worlds, by their names, separated by commas; with --live, scenarios with stages."
+        ),
+    ] = "",
     seeds: Seeds = 20,
     live: Annotated[
         bool,
         typer.Option(
-            "--live", help="Instead: chain-demo, or --trace, once each way on a Kafka of its own, and simulated."
+            "--live", help="Instead: chain-surge and chain-demo, both ways on a Kafka of their own, and simulated."
         ),
     ] = False,
+    runs: Annotated[int, typer.Option(min=1, help="With --live: so many pairs of each, with seeds 1, 2, …")] = 1,
     trace: Trace = None,
     processes: Processes = 0,
     as_json: AsJson = False,
     into: IntoDocs = None,
 ) -> None:
-    """Simulate Payment and Shipment scaled as one beside each scaled by itself: the same events, seed by seed."""
+    """Simulate Payment and Shipment scaled as one beside each scaled by itself: the same events, seed by seed.
+
+    Live, what `--into` has already is not measured again, unless it was invalid. Keep the machine quiet.
+    """
     if live:
-        return _live_chain(trace, as_json)
+        return _live_chain(loads, runs, trace, into, as_json)
     from bench.experiments.chain import COLUMNS, NAME, WORLDS, compare_ways  # noqa: PLC0415
     from bench.experiments.workers import usable_cores  # noqa: PLC0415
 
@@ -496,40 +504,28 @@ def chain(
     return None
 
 
-def _live_chain(trace: Path | None, as_json: bool) -> None:
-    """Run both ways, one after the other, each beside its simulation."""
-    from bench.live_chain import SCENARIO, SHIPMENT, ChainError, LiveChain  # noqa: PLC0415
-    from bench.simulation.chain import ChainResult, run_chain  # noqa: PLC0415
-    from bench.simulation.sent import sent_by  # noqa: PLC0415
-    from tailpack.local.topics import create_control_topics, own_kafka  # noqa: PLC0415
+def _live_chain(names: str, runs: int, trace: Path | None, into: Path | None, as_json: bool) -> None:
+    """Run pairs of both ways, each beside its simulation, and keep each pair as soon as it is there."""
+    from bench.experiments.chain import COLUMNS  # noqa: PLC0415
+    from bench.live_chain.pairs import SCENARIOS, compared  # noqa: PLC0415
+    from tailpack.live_chains import live_pairs  # noqa: PLC0415
 
-    found = {"live": list[ChainResult](), "simulated": list[ChainResult]()}
-    for as_one in (False, True):
-        scenario, played = load_scenario_with(SCENARIO, trace, {"chain.coordinated": as_one})
-        with (
-            progress("as one" if as_one else "blind") as tell,
-            own_kafka("chain", scenario.payment.partitions, scenario.pipeline_partitions) as connection,
-            tempfile.TemporaryDirectory() as folder,
-        ):
-            behind = dataclasses.replace(connection, namespace=f"{connection.namespace}.{SHIPMENT}")
-            create_control_topics(behind, ScaledGroup(), 0)
-            try:
-                run = LiveChain(scenario, connection, behind.namespace, Path(folder))
-                result, sent = run.run(lambda said: tell(said=said))
-            except ChainError as wrong:
-                raise TailpackError(str(wrong)) from wrong
-        if not sent.valid:
-            Console(stderr=True).print(
-                "the load was late or not whole (generator.json): this live run proves nothing", highlight=False
-            )
-        found["live"].append(result)
-        found["simulated"].append(run_chain(scenario, sent_by(scenario, played))[2])
+    console = Console(stderr=True)
+    rows = live_pairs(
+        [one.strip() for one in names.split(",")] if names else SCENARIOS, runs, trace, into, console.rule
+    )
+    for one in rows:
+        if not one.valid:
+            why = "the load was late or not whole: this pair proves nothing"
+            console.print(f"{one.scenario}, seed {one.seed}: {why}", highlight=False)
     if as_json:
-        print_json(found)
+        print_json(rows)
         return
-    for world, results_of in found.items():
-        for one in results_of:
-            Console().print(figures_of_chain(one, f"{world}: "))
+    for one in rows:
+        for way in (one.blind, one.as_one):
+            for world in ("live", "simulated"):
+                Console().print(figures_of_chain(getattr(way, world), f"{world}: "))
+    _print(COLUMNS, compared(rows))
 
 
 def tables(

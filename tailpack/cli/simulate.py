@@ -346,7 +346,9 @@ def figures_of_chain(found: "ChainResult", before: str = "") -> Table:
     """Return a line for each stage, and one for the whole."""
     way = "as one" if found.coordinated else "each stage by itself"
     title = f"{before}{found.scenario}, {way}, seed {found.seed}: {share(found.in_sla)} in time from end to end"
-    table = Table("", "events", "p99.9", "worst", "r-m", "most replicas", "plan changes", box=None, title=title)
+    table = Table(
+        "", "events", "in its W", "p99.9", "worst", "r-m", "most replicas", "plan changes", box=None, title=title
+    )
     for column in table.columns[1:]:
         column.justify = "right"
     for one in found.stages:
@@ -356,7 +358,7 @@ def figures_of_chain(found: "ChainResult", before: str = "") -> Table:
 
 
 def _latency_and_cost(one: "ChainResult | StageResult") -> tuple[str, ...]:
-    return count(one.events), duration(one.p999_s), duration(one.max_s), minutes(one.replica_minutes)
+    return count(one.events), share(one.in_sla), duration(one.p999_s), duration(one.max_s), minutes(one.replica_minutes)
 
 
 def _optimum_in_words(result: "SimulationResult") -> str:

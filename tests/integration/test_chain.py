@@ -1,9 +1,12 @@
-"""Payment and Shipment on a real Kafka, one autoscaler for both: the second is scaled by what the first will send."""
+"""Payment, Shipment and Notification on a real Kafka, one autoscaler for all: each is scaled by what the one before it
+will send.
+"""
 
 import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -13,10 +16,10 @@ from kafka_helpers import DEADLINE_S, create_topics, read_all, wait_for
 from payment_load import PaymentLoad
 
 from autoscaler.live.launchers.processes import remembered
-from bench.live_chain import LiveChain
+from bench.live_chain.outputs import SERVICES, Passed
+from bench.live_chain.run import LiveChain
 from bench.scenario import load_scenario
 from contracts.connection import Connection
-from contracts.events import ShipmentScheduled
 from contracts.plan import PlanRecord
 from contracts.topics import ScaledGroup, Topic
 from tailpack.local.topics import create_control_topics
@@ -24,6 +27,12 @@ from tailpack.local.topics import create_control_topics
 pytestmark = pytest.mark.kafka
 COMPILED_S = 300.0
 """In a new checkout a policy is compiled before the first plan."""
+GROUPS = {
+    "payment": ("services.payment", Topic.PAYMENTS_REQUESTED, 0.6),
+    "shipment": ("services.shipment.replica", Topic.PAYMENTS_SETTLED, 0.2),
+    "notification": ("services.notification.replica", Topic.SHIPMENTS_SCHEDULED, 0.2),
+}
+BEHIND = tuple(GROUPS)[1:]
 STAGE = """
 bootstrap_servers = "{kafka}"
 namespace = "{namespace}"
@@ -37,17 +46,15 @@ latency_target_s = {target_s}
 percentile = 0.999
 service_time_s = 0.01
 taken_within_s = 120
+guarantee = "exactly_once"
 """
 
 
 def stages(kafka: str, namespace: str, folder: Path, **more: str) -> list[str]:
-    """Write the files of both; return their paths."""
-    told = {
-        "payment": ("services.payment", namespace, Topic.PAYMENTS_REQUESTED, 0.8),
-        "shipment": ("services.shipment.replica", f"{namespace}.shipment", Topic.PAYMENTS_SETTLED, 0.2),
-    }
+    """Write the files of the groups; return their paths."""
     paths = []
-    for prefix, (module, space, topic, target_s) in told.items():
+    for prefix, (module, topic, target_s) in GROUPS.items():
+        space = f"{namespace}.{prefix}" if prefix in BEHIND else namespace
         text = STAGE.format(
             kafka=kafka, namespace=space, topic=f"{namespace}.{topic}", module=module, prefix=prefix, folder=folder,
             target_s=target_s,
@@ -70,13 +77,23 @@ def plans(kafka: str, namespace: str) -> list[PlanRecord]:
     return [msgspec.json.decode(record.value() or b"", type=PlanRecord) for record in records]
 
 
+def orders(kafka: str, namespace: str, topic: Topic) -> list[str]:
+    """Return the orders of all records, repeats included."""
+    return sorted(
+        msgspec.json.decode(one.value() or b"", type=Passed).order_id for one in read_all(kafka, namespace, topic)
+    )
+
+
 @pytest.mark.timeout(600)
-def test_both_groups_grow_with_the_load_of_the_first(kafka: str, namespace: str, tmp_path: Path) -> None:
+def test_all_three_groups_grow_with_the_load_of_the_first_and_every_order_is_told_of_once(
+    kafka: str, namespace: str, tmp_path: Path
+) -> None:
     create_topics(kafka, namespace, 4)
-    behind = Connection(bootstrap_servers=kafka, namespace=f"{namespace}.shipment")
-    create_control_topics(behind, ScaledGroup(topic=f"{namespace}.{Topic.PAYMENTS_SETTLED}"), 0)
-    process = autoscale(stages(kafka, namespace, tmp_path))
-    spaces = (namespace, behind.namespace)
+    files = stages(kafka, namespace, tmp_path)
+    spaces = [namespace, *(f"{namespace}.{prefix}" for prefix in BEHIND)]
+    for space in spaces[1:]:
+        create_control_topics(Connection(bootstrap_servers=kafka, namespace=space), ScaledGroup(), 0)
+    process = autoscale(files)
     try:
         for space in spaces:
             wait_for(lambda at=space: plans(kafka, at), f"a first plan in {space}", deadline_s=COMPILED_S)
@@ -87,30 +104,29 @@ def test_both_groups_grow_with_the_load_of_the_first(kafka: str, namespace: str,
                 )
                 assert grown[0].assignment is not None
         accepted = wait_for(
-            lambda: not load.unserved() and {one.order_id for one in load.settled() if one.accepted},
+            lambda: not load.unserved() and sorted({one.order_id for one in load.settled() if one.accepted}),
             "every payment served",
         )
-
-        def shipped() -> set[str]:
-            records = read_all(kafka, namespace, Topic.SHIPMENTS_SCHEDULED)
-            return {msgspec.json.decode(one.value() or b"", type=ShipmentScheduled).order_id for one in records}
-
-        wait_for(lambda: shipped() == accepted, "a shipment for every accepted payment, and for no other")
-        assert {name.partition("-")[0] for plan in plans(kafka, spaces[1]) for name in plan.replicas} == {"shipment"}
+        for topic in (Topic.SHIPMENTS_SCHEDULED, Topic.NOTIFICATIONS_SENT):
+            wait_for(
+                lambda at=topic: orders(kafka, namespace, at) == accepted, f"one {topic} for each accepted payment"
+            )
+        for prefix, space in zip(BEHIND, spaces[1:], strict=True):
+            assert {name.partition("-")[0] for plan in plans(kafka, space) for name in plan.replicas} == {prefix}
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=DEADLINE_S)
         assert process.returncode == 0, said
-        assert not [entry for prefix in ("payment", "shipment") for entry in remembered(tmp_path / prefix)]
+        assert not [entry for prefix in GROUPS for entry in remembered(tmp_path / prefix)]
     finally:
         process.kill()
-        for prefix in ("payment", "shipment"):
+        for prefix in GROUPS:
             for _, entry, _ in remembered(tmp_path / prefix):
                 if psutil.pid_exists(entry.pid):
                     psutil.Process(entry.pid).kill()
 
 
 def test_what_cannot_be_a_chain_is_refused(tmp_path: Path) -> None:
-    first, second = stages("127.0.0.1:1", "run", tmp_path, shipment="linear")
+    first, second, _ = stages("127.0.0.1:1", "run", tmp_path, shipment="linear")
     refused = autoscale([first, second])
     assert "linear" in refused.communicate(timeout=DEADLINE_S)[1]
     twice = autoscale([first, first])
@@ -122,19 +138,27 @@ def test_what_cannot_be_a_chain_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_a_short_run_each_stage_by_itself_is_measured_to_its_last_event(
-    kafka: str, namespace: str, tmp_path: Path
+@pytest.mark.parametrize(("name", "as_one"), [("chain-demo", False), ("chain-surge", True)])
+def test_a_short_run_is_measured_to_its_last_event(
+    kafka: str, namespace: str, tmp_path: Path, name: str, as_one: bool
 ) -> None:
-    scenario = load_scenario("chain-demo", {"duration_s": 5, "chain.coordinated": False})
+    scenario = load_scenario(name, {"duration_s": 5, "chain.coordinated": as_one})
     connection = Connection(bootstrap_servers=kafka, namespace=namespace)
-    behind = Connection(bootstrap_servers=kafka, namespace=f"{namespace}.shipment")
     create_topics(kafka, namespace, scenario.payment.partitions)
-    create_control_topics(behind, ScaledGroup(), 0)
-    found, sent = LiveChain(scenario, connection, behind.namespace, tmp_path).run(lambda said: None)
-    payment, shipment = found.stages
+    chain = LiveChain(scenario, connection, tmp_path)
+    for behind in chain.behind:
+        create_control_topics(replace(connection, namespace=behind), ScaledGroup(), 0)
+    found, sent, repeated = chain.run(lambda said: None)
+    payment, *others = found.stages
+    assert [one.stage for one in found.stages] == ["payment", *(stage.name for stage in scenario.stages)]
     assert found.events == payment.events == sent.acknowledged == sent.scheduled
-    assert 0.9 * payment.events < shipment.events <= payment.events, "all but the few that are declined"
+    assert {one.events for one in others} == {others[0].events}, "all that was shipped was told of"
+    assert 0.9 * payment.events < others[0].events <= payment.events, "all but the few that are declined"
     assert found.max_s is not None
     assert payment.max_s is not None
     assert found.max_s >= payment.max_s
-    assert found.replica_minutes >= 2 * 5 / 60 * 0.9
+    assert found.replica_minutes >= len(found.stages) * 5 / 60 * 0.9
+    written = [orders(kafka, namespace, SERVICES[one.stage].writes) for one in found.stages]
+    assert repeated == sum(len(some) - len(set(some)) for some in written)
+    if len(written) > 2:
+        assert set(written[2]) == set(written[0]), "the declined are told, too"

@@ -15,6 +15,8 @@ from bench.experiments.sweeps import SweepFigures
 from bench.experiments.tuning import TunedFigures
 from bench.grouping_live import GroupingLiveRow
 from bench.handover.show import FILES, TIMINGS_FILE
+from bench.live_chain.pairs import NAME as CHAIN_LIVE
+from bench.live_chain.pairs import ChainLiveRow
 from bench.results import (
     FOLDER,
     ClusterRow,
@@ -55,6 +57,7 @@ KINDS: dict[str, type[msgspec.Struct]] = {
     "paper": PaperFigures,
     "packing": Comparison,
     "chain": ChainRow,
+    CHAIN_LIVE: ChainLiveRow,
     "classes": ClassesRow,
     "fronts": FrontFigures,
     "fronts-tuned": TunedFigures,

@@ -116,7 +116,7 @@ def test_a_wrong_value_is_named(tmp_path: Path, section: str, line: str, problem
 
 def test_a_scenario_that_is_not_there(tmp_path: Path) -> None:
     assert problems_of("dmo")[0].startswith(
-        "scenario 'dmo' is unknown; did you mean demo? Known are chain, chain-demo, demo, diurnal-week, grouping, hot"
+        "scenario 'dmo' is unknown; did you mean demo? Known are chain, chain-demo, chain-surge, demo, diurnal-week, gr"
     )
     missing = str(tmp_path / "none.toml")
     assert problems_of(missing) == [f"{missing}: cannot be read (No such file or directory)"]

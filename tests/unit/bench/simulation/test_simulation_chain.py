@@ -61,8 +61,9 @@ def test_figures_are_those_of_the_runs():
 
 def test_a_third_stage_and_one_that_gets_nothing(tmp_path):
     scenario = load_scenario(own(tmp_path, DELIVERED + THIRD), {"duration_s": 30, "stages.notification.branching": 0})
-    found = run_chain(scenario)[2]
+    runs, _, found = run_chain(scenario)
     assert [one.stage for one in found.stages] == ["payment", "shipment", "notification"]
+    assert found.stages[0].in_sla == (runs[0].latency_us <= round((1 - 0.2 - 1 / 3) * 1e6)).mean(), "its share of W"
     assert (found.stages[2].events, found.stages[2].max_s) == (0, None)
     assert scenario.shares() == pytest.approx([1 - 0.2 - 1 / 3, 0.2, 1 / 3])
 
@@ -100,7 +101,9 @@ def test_who_simulates_one_group_refuses_a_chain_and_so_does_a_live_run():
         run_scenario(chain())
     with pytest.raises(InvalidSettingsError, match="groups one behind the other have none together"):
         find_optimum(chain(coordinated=False), sent_by(chain()))
-    with pytest.raises(InvalidSettingsError, match="can only be simulated"):
+    with pytest.raises(
+        InvalidSettingsError, match="a run has one group; live: tailpack bench chain --live --loads chain"
+    ):
         chain().for_live()
 
 

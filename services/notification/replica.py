@@ -1,0 +1,31 @@
+"""`python -m services.notification.replica`: one replica of a Notification group that follows plans; rules as on Faust.
+
+A group reads one topic. The one that is scaled reads shipments; told to read payments, a replica tells of the declined
+ones, few enough for one that no plan names.
+"""
+
+import sys
+from typing import Final
+
+from contracts.connection import Connection
+from contracts.events import PaymentSettled, ShipmentScheduled
+from contracts.topics import Group, Topic
+from services.consumer import PlanConsumer
+from services.notification.domain import declined, shipped
+from services.payment.__main__ import main
+from services.payment.settings import ReplicaSettings
+from services.plan_stage import PlanStage, Rule
+
+RULES: Final = {
+    Topic.SHIPMENTS_SCHEDULED: Rule(ShipmentScheduled, shipped),
+    Topic.PAYMENTS_SETTLED: Rule(PaymentSettled, declined),
+}
+
+
+def notification(settings: ReplicaSettings, connection: Connection) -> PlanConsumer:
+    """Return the consumer of a Notification replica. Raises InvalidSettingsError where it is told to read neither."""
+    return PlanStage(Group.NOTIFICATION, RULES, Topic.NOTIFICATIONS_SENT, settings, connection).consumer
+
+
+if __name__ == "__main__":
+    sys.exit(main(notification, "notification"))

@@ -33,8 +33,9 @@ WORLDS: Final[dict[str, World]] = {
     "w1": world(NAME, {"load.workload": "w1"}),
     "w1 in bursts": world(NAME, {"load.workload": "w1", **BURSTS}),
     "w1 in bursts with W in halves": world(NAME, {"load.workload": "w1", **BURSTS, "stages.shipment.share": 0.5}),
+    "surge through three stages": world("chain-surge"),
 }
-"""In words → the chain scenario with what is set over it."""
+"""In words → the scenario with what is set over it."""
 FEWEST: Final = 3
 """Runs, of which an interval is said: one says nothing of chance, two next to nothing."""
 FIGURES: Final = ("in_sla", "p999_s", "max_s", "replica_minutes")
@@ -64,6 +65,11 @@ class ChainRow(msgspec.Struct, frozen=True, kw_only=True):
     """By figure."""
 
 
+def place(row: ChainRow) -> int:
+    """Return where the row stands in the table."""
+    return list(WORLDS).index(row.world)
+
+
 def simulated_chain(one: Experiment) -> ChainResult:
     """Run the experiment. Raises InvalidSettingsError."""
     return run_chain(one.question())[2]
@@ -78,7 +84,12 @@ def compare_ways(
     """
     asked = {
         (name, as_one): [
-            experiment(NAME, POLICY, seed=seed, changes={**dict(WORLDS[name].changes), "chain.coordinated": as_one})
+            experiment(
+                WORLDS[name].scenario,
+                POLICY,
+                seed=seed,
+                changes={**dict(WORLDS[name].changes), "chain.coordinated": as_one},
+            )
             for seed in range(1, seeds + 1)
         ]
         for name in worlds

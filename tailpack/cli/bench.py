@@ -481,13 +481,13 @@ def chain(
     as_json: AsJson = False,
     into: IntoDocs = None,
 ) -> None:
-    """Simulate Payment and Shipment scaled as one beside each scaled by itself: the same events, seed by seed.
+    """Simulate groups scaled as one beside each scaled by itself: the same events, seed by seed.
 
     Live, what `--into` has already is not measured again, unless it was invalid. Keep the machine quiet.
     """
     if live:
         return _live_chain(loads, runs, trace, into, as_json)
-    from bench.experiments.chain import COLUMNS, NAME, WORLDS, compare_ways  # noqa: PLC0415
+    from bench.experiments.chain import COLUMNS, NAME, WORLDS, compare_ways, place  # noqa: PLC0415
     from bench.experiments.workers import usable_cores  # noqa: PLC0415
 
     asked = [known(one.strip(), WORLDS, what="world") for one in loads.split(",")] if loads else list(WORLDS)
@@ -496,7 +496,7 @@ def chain(
             asked, seeds, processes=processes or usable_cores(), announce=lambda said: tell(advance=1, said=said)
         )
     if into:
-        results.keep(NAME, rows, origin(), into)
+        results.keep(NAME, rows, origin(), into, place)
     if as_json:
         print_json(rows)
     else:
@@ -521,10 +521,9 @@ def _live_chain(names: str, runs: int, trace: Path | None, into: Path | None, as
     if as_json:
         print_json(rows)
         return
-    for one in rows:
-        for way in (one.blind, one.as_one):
-            for world in ("live", "simulated"):
-                Console().print(figures_of_chain(getattr(way, world), f"{world}: "))
+    for one in rows if runs == 1 else ():
+        for way, world in product((one.blind, one.as_one), ("live", "simulated")):
+            Console().print(figures_of_chain(getattr(way, world), f"{world}: "))
     _print(COLUMNS, compared(rows))
 
 

@@ -346,9 +346,7 @@ def figures_of_chain(found: "ChainResult", before: str = "") -> Table:
     """Return a line for each stage, and one for the whole."""
     way = "as one" if found.coordinated else "each stage by itself"
     title = f"{before}{found.scenario}, {way}, seed {found.seed}: {share(found.in_sla)} in time from end to end"
-    table = Table(
-        "", "events", "in its W", "p99.9", "worst", "r-m", "most replicas", "plan changes", box=None, title=title
-    )
+    table = Table("", "events", "in W", "p99.9", "worst", "r-m", "most replicas", "plan changes", box=None, title=title)
     for column in table.columns[1:]:
         column.justify = "right"
     for one in found.stages:

@@ -112,6 +112,7 @@ def test_both_ways_are_compared_seed_by_seed(monkeypatch):
     said = []
     (row,) = ways.compare_ways(["short"], 2, processes=1, announce=said.append)
     assert (row.seeds, len(said)) == (2, 4)
+    assert (row.world, ways.place(row)) == ("short", len(ways.WORLDS) - 1)
     difference = row.differences["max_s"]
     assert difference.mean == pytest.approx(row.as_one.max_s - row.blind.max_s)
     assert row.blind.worst_s >= row.blind.max_s

@@ -14,6 +14,7 @@ from bench.simulation.chain import ChainResult, StageResult
 from contracts.connection import Connection
 from contracts.events import Timeline
 from contracts.topics import Topic
+from tailpack import live_chains
 from tailpack.errors import TailpackError
 from tailpack.live_chains import live_pairs
 
@@ -124,3 +125,20 @@ def test_of_two_pairs_no_interval_is_said_and_of_none_only_the_heads_are_there()
     heads = tables([]).splitlines()
     assert [line.startswith("|") for line in heads if line] == [True] * 4
     assert compared([pair(1, 1.0, 1.0, valid=False)]) == []
+
+
+def test_ways_take_turns_in_going_first_and_only_what_is_not_known_or_was_invalid_is_run(tmp_path, monkeypatch):
+    ran = []
+
+    def run(scenario, _played):
+        ran.append((scenario.name, scenario.seed, scenario.chain.coordinated))
+        valid = len(ran) != 3
+        return LiveWay(live=result(1, 1), simulated=result(1, 1), valid=valid, lateness_p99_s=None, repeated=0)
+
+    monkeypatch.setattr(live_chains, "_run", run)
+    first = live_pairs(["chain-surge"], 2, None, tmp_path, lambda _: None)
+    assert ran == [("chain-surge", *one) for one in ((1, False), (1, True), (2, True), (2, False))]
+    assert [one.valid for one in first] == [True, False]
+    again = live_pairs(["chain-surge"], 3, None, tmp_path, lambda _: None)
+    assert [one[1:] for one in ran[4:]] == [(2, True), (2, False), (3, False), (3, True)]
+    assert [(one.seed, one.valid) for one in again] == [(1, True), (2, True), (3, True)]

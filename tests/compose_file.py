@@ -9,12 +9,15 @@ import yaml
 
 ROOT = Path(__file__).parents[1]
 FILE = ROOT / "docker-compose.yml"
+TLS = ROOT / "infra" / "docker" / "tls.yml"
+REPLICAS = ROOT / "infra" / "docker" / "replicas.yml"
+"""Files beside it."""
 OWN_IMAGES = ("tailpack:0.1.0", "tailpack-report:0.1.0")
 
 
-def compose() -> dict[str, Any]:
-    """Return the whole file."""
-    text = FILE.read_text(encoding="utf-8")
+def compose(file: Path = FILE) -> dict[str, Any]:
+    """Return a whole file."""
+    text = file.read_text(encoding="utf-8")
     return yaml.safe_load(re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", text))
 
 

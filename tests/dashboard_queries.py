@@ -1,9 +1,14 @@
-"""The generator of the dashboards, which is no package, and the metrics that a query names."""
+"""The generator of the dashboards, which is no package, the metrics that a query names, and what Prometheus answers."""
 
 import importlib.util
+import json
 import re
+import time
+import urllib.parse
+import urllib.request
 from functools import cache
 from types import ModuleType
+from typing import Any
 
 from compose_file import ROOT
 
@@ -22,3 +27,19 @@ def dashboards() -> ModuleType:
 def metrics_in(query: str) -> set[str]:
     """Return the names of the metrics in a query, as they are declared."""
     return {re.sub("_(bucket|count|sum)$", "", name) for name in re.findall(r"\btailpack_\w+", query)}
+
+
+def asked(api: str, path: str, **query: object) -> Any:
+    """Return what Prometheus answers; `api` as http://HOST:PORT/api/v1. Raises OSError."""
+    url = f"{api}/{path}?{urllib.parse.urlencode(query)}"
+    with urllib.request.urlopen(url, timeout=20) as answer:  # noqa: S310 loopback
+        return json.load(answer)["data"]
+
+
+def without_series(api: str, began_s: float) -> dict[str, str]:
+    """Return where → query of the dashboards' queries that have had no series since."""
+    return {
+        where: query
+        for where, query in dashboards().queries().items()
+        if not asked(api, "query_range", query=query, start=began_s, end=time.time(), step="1s")["result"]
+    }

@@ -6,17 +6,15 @@ import re
 import shutil
 import subprocess
 import time
-import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 from compose_file import ROOT
-from dashboard_queries import dashboards, metrics_in
+from dashboard_queries import asked, dashboards, metrics_in, without_series
 from kafka_helpers import wait_for
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -30,7 +28,6 @@ from tailpack.local.topics import create_topics
 from tailpack.metrics_page import metrics
 
 LOAD_S = 60
-REFRESH = "1s"
 
 
 @pytest.fixture(scope="module")
@@ -84,12 +81,6 @@ def prometheus(addresses: dict[str, str], folder: Path) -> Iterator[str]:
         process.wait(20)
 
 
-def asked(api: str, path: str, **query: object) -> Any:
-    url = f"{api}/{path}?{urllib.parse.urlencode(query)}"
-    with urllib.request.urlopen(url, timeout=20) as answer:  # noqa: S310 loopback
-        return json.load(answer)["data"]
-
-
 def test_what_is_declared_is_scraped_and_what_dashboards_ask_for_has_series(
     demo: tuple[Stack, dict[str, str]], tmp_path: Path
 ) -> None:
@@ -107,14 +98,9 @@ def test_what_is_declared_is_scraped_and_what_dashboards_ask_for_has_series(
         wait_for(lambda: up() >= 6, "all are scraped: autoscaler, three services, generator and a replica")
         began = time.time()
         begin(stack)
-        queries = dashboards().queries()
 
         def empty() -> dict[str, str]:
-            return {
-                where: query
-                for where, query in queries.items()
-                if not asked(api, "query_range", query=query, start=began, end=time.time(), step=REFRESH)["result"]
-            }
+            return without_series(api, began)
 
         wait_for(lambda: time.time() > began + LOAD_S - 10 or not empty(), "all has series", deadline_s=90, every_s=1)
         assert not empty()
@@ -123,7 +109,7 @@ def test_what_is_declared_is_scraped_and_what_dashboards_ask_for_has_series(
         ours = {name: kind for name, kind in found.items() if re.match(r"tailpack_(?!.*_created$)", name)}
         of_others = re.compile("tailpack_(shadow|keda)_")  # processes that a demo has not
         assert ours == {name: one.kind for name, one in metrics().items() if not of_others.match(name)}
-        assert set().union(*map(metrics_in, queries.values())) <= set(ours)
+        assert set().union(*map(metrics_in, dashboards().queries().values())) <= set(ours)
         assert all(group["rules"] for group in asked(api, "rules")["groups"])
         failing = [rule for group in asked(api, "rules")["groups"] for rule in group["rules"] if rule.get("lastError")]
         assert not failing

@@ -1,5 +1,6 @@
 """docker-compose.yml: well-formed, pinned, bounded, closed to the network, started in order of health."""
 
+import configparser
 import importlib.util
 import json
 import re
@@ -15,42 +16,53 @@ import jsonschema
 import pytest
 import typer
 import yaml
-from compose_file import FILE, OWN_IMAGES, ROOT, command_of, compose, services
+from compose_file import FILE, OWN_IMAGES, REPLICAS, ROOT, TLS, command_of, compose, services
 
 from tailpack.cli.main import app
 
 SCHEMA = Path(__file__).with_name("compose-spec.json")
 """The Compose specification's JSON schema (Apache-2.0), as github.com/compose-spec/compose-go v2.16.2 holds it."""
+MERGED = [(FILE, *more) for more in ((), (TLS,), (REPLICAS,), (TLS, REPLICAS))]
 OURS = [name for name, service in services().items() if service["image"] in OWN_IMAGES]
 
 
-def test_it_obeys_the_compose_specification():
+@pytest.mark.parametrize("file", [FILE, TLS, REPLICAS], ids=lambda file: file.stem)
+def test_it_obeys_the_compose_specification(file):
     schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
-    problems = [error.message for error in jsonschema.Draft202012Validator(schema).iter_errors(compose())]
+    problems = [error.message for error in jsonschema.Draft202012Validator(schema).iter_errors(compose(file))]
     assert not problems
 
 
-def test_docker_compose_accepts_it():
+@pytest.mark.parametrize("files", MERGED)
+def test_docker_compose_accepts_it(files):
     if not _has_docker_compose():
         pytest.skip("`docker compose` is not installed here")
-    done = subprocess.run(
-        ["docker", "compose", "--file", str(FILE), "config", "--quiet"], capture_output=True, text=True, check=False
-    )
+    named = [word for file in files for word in ("--file", str(file))]
+    command = ["docker", "compose", *named, "--profile", "observability", "config", "--quiet"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
 def test_it_can_be_read_in_one_go():
-    assert len(FILE.read_text(encoding="utf-8").splitlines()) <= 160
+    assert len(FILE.read_text(encoding="utf-8").splitlines()) <= 170
 
 
-def test_the_memory_limits_add_up_to_3_gib_at_most():
-    limits_mib = {name: int(re.fullmatch(r"(\d+)m", service["mem_limit"])[1]) for name, service in services().items()}
-    assert sum(limits_mib.values()) <= 3 * 1024
+@pytest.mark.parametrize("files", MERGED)
+def test_the_memory_limits_add_up_to_3_gib_at_most(files):
+    """Profiles, containers that have ended when others start, and every replica that there may be included."""
+    merged = [(name, one) for file in files for name, one in compose(file)["services"].items()]
+    limits_mib = {name: _mib(one["mem_limit"]) for name, one in merged if "mem_limit" in one}
+    assert limits_mib.keys() == {name for name, _ in merged}
+    if REPLICAS in files:
+        autoscaler = services()["autoscaler"]["environment"] | dict(merged)["autoscaler"]["environment"]
+        each = _mib(autoscaler["TAILPACK_DOCKER_MEMORY"])
+        limits_mib["replicas"] = each * int(autoscaler["TAILPACK_PAYMENT_PARTITIONS"])
+    assert sum(limits_mib.values()) <= 3 * 1024, limits_mib
 
 
 def test_the_proxy_before_the_engine_is_reached_by_the_autoscaler_alone():
     """It asks for no token."""
-    beside = yaml.safe_load((ROOT / "infra" / "docker" / "replicas.yml").read_text(encoding="utf-8"))
+    beside = compose(REPLICAS)
     assert beside["services"]["engine"]["networks"] == ["engine"]
     assert beside["networks"]["engine"]["internal"] is True
     others = services() | beside["services"]
@@ -83,6 +95,8 @@ def test_everybody_waits_for_the_health_of_what_it_needs():
 def test_the_load_starts_last_and_the_report_after_it():
     waits_for = {name: set(service.get("depends_on", {})) for name, service in services().items()}
     assert waits_for["load"] == {"order", "shipment", "notification", "autoscaler", "prometheus"}
+    optional = {name for name, how in services()["load"]["depends_on"].items() if not how.get("required", True)}
+    assert optional == {name for name in waits_for["load"] if "profiles" in services()[name]}
     assert waits_for["report"] == {"load"}
 
 
@@ -114,10 +128,41 @@ def test_the_health_check_believes_the_status(status, healthy):
     assert (done.returncode == 0) is healthy
 
 
-def test_prometheus_reads_the_configuration_that_scrapes_the_autoscaler():
-    mounted = services()["prometheus"]["volumes"][0].split(":")[0]
-    configuration = (ROOT / mounted).read_text(encoding="utf-8")
-    assert f"autoscaler:{services()['autoscaler']['environment']['TAILPACK_HTTP_PORT']}" in configuration
+def test_prometheus_scrapes_what_runs_where_it_listens():
+    (jobs,) = (ROOT / source for source, target in _mounts("prometheus") if target == "/etc/prometheus")
+    configuration = yaml.safe_load((jobs / "prometheus.yml").read_text(encoding="utf-8"))
+    assert all((jobs / file).is_file() for file in configuration["rule_files"])
+    fixed = [each for job in configuration["scrape_configs"] for each in job.get("static_configs", [])]
+    targets = dict(target.split(":") for each in fixed for target in each["targets"])
+    told = {name: services()[name]["environment"].get("TAILPACK_HTTP_PORT") for name in targets}
+    assert targets == told
+
+
+def test_grafana_finds_its_source_and_its_dashboards():
+    ((source, target),) = _mounts("grafana")
+    provisioning = ROOT / source / "provisioning"
+    assert target == "/etc/grafana", "where its image looks for grafana.ini and provisioning/"
+    (datasource,) = yaml.safe_load((provisioning / "datasources/prometheus.yml").read_text())["datasources"]
+    host, port = datasource["url"].removeprefix("http://").split(":")
+    assert f":{port}/" in services()[host]["healthcheck"]["test"][-1]
+    (provider,) = yaml.safe_load((provisioning / "dashboards/tailpack.yml").read_text())["providers"]
+    assert provider["options"]["path"] == target
+    settings = configparser.ConfigParser()
+    settings.read(ROOT / source / "grafana.ini")
+    home = Path(settings["dashboards"]["default_home_dashboard_path"])
+    assert (ROOT / source / home.relative_to(target)).is_file()
+    assert settings.getboolean("auth.anonymous", "enabled")
+    assert settings["auth.anonymous"]["org_role"] == "Viewer"
+
+
+def _mounts(service: str) -> list[tuple[str, str]]:
+    return [
+        tuple(volume.removesuffix(":ro").removeprefix("./").split(":")) for volume in services()[service]["volumes"]
+    ]
+
+
+def _mib(limit: str) -> int:
+    return int(re.fullmatch(r"(\d+)m", limit)[1])
 
 
 def _parse(arguments: list[str]) -> None:

@@ -109,6 +109,17 @@ def test_a_pod_is_closed_and_bounded(app):
     assert container["resources"]["requests"].keys() == {"cpu", "memory"}
 
 
+@pytest.mark.parametrize("app", ["order", "shipment", "notification", "payment", "autoscaler"])
+def test_what_runs_more_than_once_is_spread_over_nodes_and_not_drained_all_at_once(app):
+    (deployment,) = (one for one in all_of() if (one["kind"], one["metadata"]["name"]) == ("Deployment", app))
+    labels = deployment["spec"]["template"]["metadata"]["labels"]
+    selectors = [one["spec"]["selector"]["matchLabels"] for one in all_of() if one["kind"] == "PodDisruptionBudget"]
+    assert [one for one in selectors if one.items() <= labels.items()]
+    (spread,) = WORKLOADS[app]["topologySpreadConstraints"]
+    assert spread["topologyKey"] == "kubernetes.io/hostname"
+    assert spread["labelSelector"]["matchLabels"].items() <= labels.items()
+
+
 @pytest.mark.parametrize("app", LONGEST_STOP_S)
 def test_a_pod_has_longer_than_its_stop_takes(app):
     assert WORKLOADS[app]["terminationGracePeriodSeconds"] > LONGEST_STOP_S[app]

@@ -1,9 +1,11 @@
 """What a replica tells of itself while something is wrong with it."""
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from aiohttp import ClientSession
 from consumer_fakes import TOPIC, Record
 
 from contracts.clock import now_us
@@ -15,7 +17,7 @@ from services.consumer.interface import Options, Topics
 from services.consumer.lease import Lease
 from services.consumer.metrics import PAUSE, Latencies
 from services.consumer.partition_queue import PartitionQueues
-from services.consumer.vitals import LONGEST_TOLD, MOST_TOLD, Vitals
+from services.consumer.vitals import LONGEST_TOLD, MOST_TOLD, Pages, Vitals
 
 
 class Replica:
@@ -62,6 +64,24 @@ def test_a_lease_that_is_out_is_told_for_as_long_as_it_is(partitions):
     assert one.vitals.health().ok
     assert one.vitals.progress().unwell == ()
     assert (one.metric("well"), one.metric("lease_out")) == (1, 0)
+
+
+def test_ready_is_who_is_in_the_group_and_well():
+    one = Replica()
+
+    async def asked() -> list[int]:
+        pages, found = Pages("127.0.0.1", -1, one.vitals), []
+        address = await pages.start("")
+        try:
+            async with ClientSession() as session:
+                for one.vitals.membership.member_id, one.now_s in (("", 0.0), ("member", 0.0), ("member", 7.0)):
+                    async with session.get(f"http://{address}/readyz") as answer:
+                        found.append(answer.status)
+        finally:
+            await pages.stop()
+        return found
+
+    assert asyncio.run(asked()) == [503, 200, 503]
 
 
 def test_who_is_no_member_has_no_lease_to_lose():

@@ -25,6 +25,7 @@ from bench.experiments.experiment import Experiment, World, simulated, world
 from bench.experiments.tuning import cost_s
 from bench.experiments.worlds import RANDOM, name_of
 from bench.simulation.result import SimulationResult
+from contracts.validation import InvalidSettingsError
 
 FILE: Final = "sensitivity"
 POLICY: Final = "tail-aware"
@@ -136,10 +137,13 @@ def _times(value: Any, factor: float) -> Any:
 def sensitivity(campaign: Campaign, seeds: int, asked: str = "") -> tuple[list[SensitivityFigures], list[Missing]]:
     """Run every number of these names, separated by commas, or all, at its two other values in every world.
 
-    Return a row for each value, and what failed. The campaign's work must be `varied(its folder)`.
+    Return a row for each value, and what failed. The campaign's work must be `varied(its folder)`. Raises
+    InvalidSettingsError for a name that none has.
     """
     names = {one.strip() for one in asked.split(",") if one.strip()}
     chosen = [one for one in numbers() if not names or one.name in names]
+    if unknown := names - {one.name for one in chosen}:
+        raise InvalidSettingsError([f"no number of {POLICY} is called {', '.join(sorted(unknown))}"])
     before = {one: one.experiments(POLICY, seeds) for one in WORLDS}
     variants = {
         (number, factor): {one: [_in_variant(run, number, factor) for run in runs] for one, runs in before.items()}

@@ -94,6 +94,7 @@ def test_every_committed_file_has_a_kind() -> None:
 def test_the_committed_figures_can_be_read_and_say_where_they_come_from(name: str) -> None:
     for row in load(name, KINDS[name]):
         assert row.origin.command.startswith("tailpack ")
+        assert " /" not in row.origin.command, "a path of one machine"
         assert all((row.origin.commit, row.origin.machine, row.origin.measured_on))
 
 

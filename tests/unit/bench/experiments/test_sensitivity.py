@@ -9,6 +9,7 @@ import pytest
 from bench.experiments import sensitivity
 from bench.experiments.campaign import ROOT, Campaign
 from bench.experiments.experiment import world
+from contracts.validation import InvalidSettingsError
 
 
 def test_constants_and_settings_are_found() -> None:
@@ -46,6 +47,11 @@ def test_a_variant_differs_in_that_number_alone(name: str, tmp_path: Path) -> No
     path = sensitivity.SOURCES / number.file
     dumped = [ast.dump(ast.parse((root / path).read_text())) for root in (ROOT, tmp_path)]
     assert dumped[0] != dumped[1]
+
+
+def test_a_name_that_no_number_has_is_said(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSettingsError, match="no number of tail-aware is called prize"):
+        sensitivity.sensitivity(Campaign(tmp_path, processes=1), 1, "price,prize")
 
 
 def test_a_number_that_decides_changes_the_runs_and_another_does_not(

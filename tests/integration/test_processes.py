@@ -1,14 +1,18 @@
 """A service that ends in mid-run is started again, with growing pauses; what is asked to stop ends with one line."""
 
+import fcntl
 import os
 import signal
 import subprocess
 import sys
+import termios
 import time
+from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 from kafka_helpers import DEADLINE_S, wait_for
 
@@ -81,6 +85,13 @@ def opened(pipe: Path) -> int:
         return 0
 
 
+def waits_for_more(pid: int, pipe: int) -> bool:
+    """Say if it has read all that was written and sleeps: between two reads Python would not see a signal."""
+    unread = array("i", [0])
+    fcntl.ioctl(pipe, termios.FIONREAD, unread)
+    return unread[0] == 0 and psutil.Process(pid).status() == psutil.STATUS_SLEEPING
+
+
 @pytest.mark.parametrize(
     ("words", "number"),
     [
@@ -96,6 +107,8 @@ def test_a_command_at_work_ends_with_one_line(tmp_path: Path, words: tuple[str, 
     with started(tmp_path, "-m", "tailpack", *words, str(pipe)) as process:
         writing = wait_for(lambda: process.poll() is not None or opened(pipe), "somebody who reads the file")
         assert process.poll() is None, process.communicate()
+        os.write(writing, b"#")
+        wait_for(lambda: waits_for_more(process.pid, writing), "the reader waits for the rest")
         process.send_signal(number)
         out, err = process.communicate(timeout=DEADLINE_S)
         os.close(writing)

@@ -47,7 +47,6 @@ def compare(
     best: Optima = False,
     out: Out = Path("out/compare"),
     processes: Processes = 0,
-    into: IntoDocs = None,
     as_json: AsJson = False,
 ) -> None:
     """Simulate every policy in every scenario, and say which differences are more than chance.
@@ -70,8 +69,6 @@ def compare(
         worlds = [world(scenario, chosen) for scenario in asked]
         found = compare_in(running, worlds=worlds, policies=playing, seeds=seeds, optima=best)
     made = origin()
-    if into:
-        results.keep("comparison", found.rows, made, into)
     if found.rows:
         compared = policies_compared(found, target_of=lambda name: load_scenario(name, {}).target, command=made.command)
         write_comparison(compared, out / COMPARISON_PAGE, title="Policies compared")

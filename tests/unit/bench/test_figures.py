@@ -8,7 +8,6 @@ from example_report import example
 
 from bench.experiments.chain import ChainRow
 from bench.experiments.classes import ClassesRow
-from bench.experiments.compare import PolicyFigures
 from bench.experiments.fronts import FrontFigures
 from bench.experiments.sensitivity import SensitivityFigures
 from bench.experiments.sweeps import SweepFigures
@@ -52,7 +51,6 @@ KINDS: dict[str, type[msgspec.Struct]] = {
     "loadgen": LoadgenRow,
     "pipeline": PipelineRow,
     "simulator": SpeedRow,
-    "comparison": PolicyFigures,
     "sweeps": SweepFigures,
     "paper": PaperFigures,
     "packing": Comparison,

@@ -100,6 +100,8 @@ class LiveRow(msgspec.Struct, frozen=True, kw_only=True):
     """The scenario, with the times of the run before it (`tailpack simulate --times`)."""
     load_workers: int = 0
     """Processes that shared the load; 0: one sent it all."""
+    settings: tuple[str, ...] = ()
+    """Set over the scenario, key=value, sorted."""
 
 
 class ClusterRow(LiveRow, frozen=True, kw_only=True):

@@ -21,6 +21,7 @@ from tailpack.cli.options import (
     several_policies,
 )
 from tailpack.cli.progress import campaign, deliver
+from tailpack.cli.simulate import say_live_only
 from tailpack.provenance import origin
 
 SWEEP_NAMES = (
@@ -67,6 +68,7 @@ def compare(
     chosen = parse_changes(changes)
     with campaign("simulated runs", out, processes) as running:
         worlds = [world(scenario, chosen) for scenario in asked]
+        say_live_only(load_scenario(one, chosen) for one in asked)
         found = compare_in(running, worlds=worlds, policies=playing, seeds=seeds, optima=best)
     made = origin()
     if found.rows:
@@ -96,7 +98,7 @@ def sweep(
     """
     from bench.experiments.sweeps import SWEEPS, run  # noqa: PLC0415
     from bench.experiments.tables import draw_sweep, sweep_page  # noqa: PLC0415
-    from bench.scenario import scenario_names  # noqa: PLC0415
+    from bench.scenario import load_scenario, scenario_names  # noqa: PLC0415
 
     chosen = SWEEPS[known(name, SWEEPS, what="sweep")]
     chosen = replace(
@@ -106,6 +108,7 @@ def sweep(
     )
     folder = out or Path("out") / f"sweep-{chosen.name}"
     check_folder(folder)
+    say_live_only(load_scenario(one, {}) for one in chosen.scenarios)
     with campaign(f"sweep {chosen.name}", folder, processes) as running:
         found = run(running, chosen, seeds=seeds)
     made = origin()

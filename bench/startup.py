@@ -42,9 +42,21 @@ class Startup(msgspec.Struct, frozen=True, kw_only=True):
     """Also from asked to ready; of few starts the longest, nearly."""
 
 
-def measure(connection: Connection, launcher: str, folder: Path, announce: Callable[[str], None]) -> Startup:
-    """Start one replica after the other on a topic that nobody else uses. Raises StartError, LauncherError."""
-    settings = AutoscalerSettings(policy="static", launcher=launcher, state_dir=str(folder), docker_network="host")
+def measure(
+    connection: Connection,
+    launcher: str,
+    folder: Path,
+    announce: Callable[[str], None],
+    *,
+    image: str = AutoscalerSettings.docker_image,
+) -> Startup:
+    """Start one replica after the other on a topic that nobody else uses. image: of containers.
+
+    Raises StartError, LauncherError.
+    """
+    settings = AutoscalerSettings(
+        policy="static", launcher=launcher, state_dir=str(folder), docker_image=image, docker_network="host"
+    )
     environ = os.environ | as_environment(connection) | as_environment(settings)
     one = _One(launcher_from(settings, environ), ProgressReader(connection))
     took: list[float] = []

@@ -96,7 +96,7 @@ def _startup_of_replicas(launcher: str, context: str, image: str, as_json: bool)
             else:
                 connection = stack.enter_context(own_kafka("startup", 4))
                 folder = stack.enter_context(tempfile.TemporaryDirectory())
-                found = measure(connection, launcher, Path(folder), lambda said: tell(said=said))
+                found = measure(connection, launcher, Path(folder), lambda said: tell(said=said), image=image)
     except (StartError, LauncherError, ClusterError, InvalidSettingsError) as wrong:
         raise TailpackError(str(wrong)) from wrong
     if as_json:

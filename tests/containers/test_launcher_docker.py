@@ -2,6 +2,7 @@
 
 import dataclasses
 import gc
+import json
 import os
 import shutil
 import subprocess
@@ -17,6 +18,7 @@ import pytest
 from docker.errors import APIError
 from docker.models.containers import ContainerCollection
 from launcher_contract import LauncherContract
+from tailpack_command import tailpack
 
 from autoscaler.live.launcher import LauncherError
 from autoscaler.live.launchers.docker import GROUP, REPLICA, ContainerSpec, DockerLauncher
@@ -232,3 +234,12 @@ def test_replicas_read_the_volume_that_holds_their_login_and_cannot_write_it(pro
         nursery.close()
         volume.remove(force=True)
         engine.close()
+
+
+def test_the_start_of_a_container_is_measured(image: str) -> None:
+    done = tailpack("bench", "startup", "--launcher", "docker", "--image", image, "--json", deadline_s=200)
+    assert done.stdout, done.stderr
+    found = json.loads(done.stdout)
+    assert found["launcher"] == "docker"
+    assert found["n"] >= 1
+    assert 0 < found["asked_to_ready_p50_s"] <= found["p99_s"]

@@ -3,13 +3,13 @@
 import dataclasses
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial
 from itertools import product
 from operator import attrgetter
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import msgspec
 import psutil
@@ -43,6 +43,9 @@ from tailpack.cli.progress import campaign, finish, progress
 from tailpack.cli.simulate import figures_of_chain
 from tailpack.errors import INTERRUPTED, TailpackError
 from tailpack.provenance import origin
+
+if TYPE_CHECKING:
+    from bench.experiments.compare import Missing
 
 
 def processes(
@@ -404,12 +407,7 @@ def fronts(
         results.keep(tuning.FILE, rows, origin(), into)
     elif into:
         results.keep(played.FILE, rows, origin(), into, attrgetter("world"))
-    if as_json:
-        print_json(rows)
-    for said in filter(None, map(str, rows)):
-        typer.echo(said, err=as_json)
-    finish(missing, out)
-    raise typer.Exit(1 if missing else 0)
+    _shown(rows, missing, out, as_json=as_json)
 
 
 def sensitivity(
@@ -431,9 +429,14 @@ def sensitivity(
         rows, missing = numbered.sensitivity(running, seeds, numbers)
     if into:
         results.keep(numbered.FILE, rows, origin(), into)
+    _shown(rows, missing, out, as_json=as_json)
+
+
+def _shown(rows: Sequence[object], missing: "Sequence[Missing]", out: Path, *, as_json: bool) -> NoReturn:
+    """Say what each row says of itself, if anything, and end with status 1 when a run failed."""
     if as_json:
         print_json(rows)
-    for said in map(str, rows):
+    for said in filter(None, map(str, rows)):
         typer.echo(said, err=as_json)
     finish(missing, out)
     raise typer.Exit(1 if missing else 0)

@@ -34,6 +34,7 @@ from tailpack.watch import Watcher
 
 if TYPE_CHECKING:
     from bench.grouping_live import GroupingLiveRow
+    from bench.replay.measured import Measured
     from bench.replay.replay import Figures
     from bench.simulation.result import SimulationResult
 
@@ -76,31 +77,25 @@ def run_live(
     out: Path,
     run: Callable[[str, dict[str, object], Path], Path] = run_scenario,
     *,
-    times: Path | None = None,
     load_workers: int = 0,
     changes: Mapping[str, object] = MappingProxyType({}),
     row_of: Callable[[Result], LiveRow] = live_row,
 ) -> LiveRow:
     """Run a scenario under a policy, simulate it again from its own events and times, and return the row.
 
-    run: how; returns the run's folder. times: folder of another run, from whose times it is forecast, too.
-    load_workers: processes that `run` lets share the load. changes: dotted key → value over the scenario's.
-    row_of: makes the row, without what is simulated.
+    run: how; returns the run's folder. load_workers: processes that `run` lets share the load. changes: dotted key →
+    value over the scenario's. row_of: makes the row, without what is simulated.
     """
-    from bench.replay.measured import measured_run  # noqa: PLC0415  compiled code
-    from bench.replay.replay import replay  # noqa: PLC0415
-    from bench.replay.world import forecast, times_for_another  # noqa: PLC0415
+    from bench.replay.replay import replay  # noqa: PLC0415  compiled code
 
-    scenario, policy, seed = question
-    told: dict[str, object] = {**changes, "autoscaler.policy": policy, "seed": seed}
-    measured = None if times is None else measured_run(times)
-    folder = run(scenario, told, out)
+    folder = run(question[0], _told(question, changes), out)
     row = msgspec.structs.replace(row_of(Result.load(folder)), load_workers=load_workers, settings=said(changes))
-    row = msgspec.structs.replace(row, simulated=_beside(row, replay(folder)[0].simulated))
-    if measured is None:
-        return row
-    expected = forecast(load_scenario(scenario, times_for_another(measured) | told), measured)
-    return msgspec.structs.replace(row, forecast=_beside(row, expected))
+    return msgspec.structs.replace(row, simulated=_beside(row, replay(folder)[0].simulated))
+
+
+def _told(question: Question, changes: Mapping[str, object]) -> dict[str, object]:
+    _, policy, seed = question
+    return {**changes, "autoscaler.policy": policy, "seed": seed}
 
 
 def _beside(live: LiveRow, simulated: "Figures | SimulationResult") -> SimulatedSide | None:
@@ -138,9 +133,28 @@ def run_all(
     for number, question in enumerate(still_open, 1):
         scenario, policy, seed = question
         announce(f"{scenario}, {policy}, seed {seed}: {number} of {len(still_open)}")
-        results.keep(
-            name, [run(question)], provenance.origin(), into, lambda row: (*asked(row), row.load_workers, row.settings)
-        )
+        results.keep(name, [run(question)], provenance.origin(), into, place)
+
+
+def forecast_all(
+    questions: Sequence[Question],
+    into: Path,
+    measured: "Measured",
+    changes: Mapping[str, object] = MappingProxyType({}),
+    *,
+    load_workers: int = 0,
+) -> None:
+    """Put beside each answer that `into` has without one what the simulator foretells, by the times of another run."""
+    from bench.replay.world import forecast, times_for_another  # noqa: PLC0415  compiled code
+
+    for kept in results.load("live", LiveRow, into):
+        row, question = kept.result, asked(kept.result)
+        same = question in questions and (row.load_workers, row.settings) == (load_workers, said(changes))
+        if not same or row.forecast is not None:
+            continue
+        world = load_scenario(question[0], times_for_another(measured) | _told(question, changes))
+        foretold = msgspec.structs.replace(row, forecast=_beside(row, forecast(world, measured)))
+        results.keep("live", [foretold], kept.origin, into, place)
 
 
 def shuffled(scenarios: Sequence[str], policies: Sequence[str], runs: int, order: int) -> list[Question]:
@@ -156,6 +170,11 @@ def shuffled(scenarios: Sequence[str], policies: Sequence[str], runs: int, order
 def asked(row: LiveRow) -> Question:
     """Return what tells one run from another."""
     return row.scenario, row.policy, row.seed
+
+
+def place(row: LiveRow) -> tuple[object, ...]:
+    """Return what no two rows of a file share."""
+    return *asked(row), row.load_workers, row.settings
 
 
 def said(changes: Mapping[str, object]) -> tuple[str, ...]:

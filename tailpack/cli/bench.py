@@ -142,18 +142,23 @@ def live(
     """Run scenarios live under policies, one after the other: eleven minutes each for w1. Keep the machine quiet.
 
     Each run is then simulated again from its own events and times. What `--into` has already is not measured again,
-    unless it was invalid: the same command goes on where it was interrupted.
+    unless it was invalid: the same command goes on where it was interrupted. With `--times` a forecast is put beside
+    each that has none.
     """
+    from bench.replay.measured import measured_run  # noqa: PLC0415  compiled code
     from bench.scenario import scenario_names  # noqa: PLC0415
-    from tailpack.measured_runs import run_all, run_live, run_scenario, said, shuffled  # noqa: PLC0415
+    from tailpack.measured_runs import forecast_all, run_all, run_live, run_scenario, said, shuffled  # noqa: PLC0415
 
     worlds = several(scenarios, scenario_names(), what="scenario")
     playing = several_policies(policies)
     questions = shuffled(worlds, playing, runs, order)
     run = partial(run_scenario, load_workers=load_workers)
     told = parse_changes(changes)
-    answer = partial(run_live, out=out, run=run, times=times, load_workers=load_workers, changes=told)
+    measured = measured_run(times) if times else None
+    answer = partial(run_live, out=out, run=run, load_workers=load_workers, changes=told)
     run_all(questions, into, answer, Console().rule, load_workers=load_workers, settings=said(told))
+    if measured:
+        forecast_all(questions, into, measured, told, load_workers=load_workers)
 
 
 def report(

@@ -85,7 +85,8 @@ def _spread(rows: Sequence[Any], name: str, said: Callable[[float | None], str])
 
 def _runs(runs: Sequence[LiveRow]) -> str:
     invalid = sum(not row.valid for row in runs)
-    return f"{runs[0].scenario}, {runs[0].policy} ({len(runs)})" + (f" ({invalid} invalid)" if invalid else "")
+    what = ", ".join((runs[0].scenario, *runs[0].settings, runs[0].policy))
+    return f"{what} ({len(runs)})" + (f" ({invalid} invalid)" if invalid else "")
 
 
 def _lengths(runs: Sequence[LiveRow], *means: str, worst: str, times: float = 1e3, how: str = ",.0f") -> str:
@@ -229,8 +230,8 @@ def shared_load() -> str:
 
 
 def _by_policy(found: Iterable[Kept[LiveRow]]) -> list[list[LiveRow]]:
-    def name(row: LiveRow) -> tuple[str, str]:
-        return row.scenario, row.policy
+    def name(row: LiveRow) -> tuple[str, tuple[str, ...], str]:
+        return row.scenario, row.settings, row.policy
 
     return [list(runs) for _, runs in groupby(sorted((row.result for row in found), key=name), key=name)]
 

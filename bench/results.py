@@ -59,8 +59,8 @@ def keep(
         before = [row for row in load(name, type(found[0]), folder) if question(row.result) not in answered]
         rows = sorted([*before, *rows], key=lambda row: question(row.result))
     folder.mkdir(parents=True, exist_ok=True)
-    text = msgspec.json.encode([row.flat() for row in rows])
-    (folder / f"{name}.json").write_bytes(msgspec.json.format(text, indent=1) + b"\n")
+    lines = b",\n".join(msgspec.json.encode(row.flat()) for row in rows)  # a line each: what changed is seen
+    (folder / f"{name}.json").write_bytes(b"[\n" + lines + b"\n]\n")
 
 
 class SimulatedSide(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,6 +100,8 @@ class LiveRow(msgspec.Struct, frozen=True, kw_only=True):
     """The scenario, with the times of the run before it (`tailpack simulate --times`)."""
     load_workers: int = 0
     """Processes that shared the load; 0: one sent it all."""
+    settings: tuple[str, ...] = ()
+    """Set over the scenario, key=value, sorted."""
 
 
 class ClusterRow(LiveRow, frozen=True, kw_only=True):

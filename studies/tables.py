@@ -6,6 +6,7 @@ from typing import Final
 from bench import markdown
 from bench.experiments.chain import chain_table
 from bench.experiments.classes import classes_table
+from bench.experiments.fronts_page import FRONT_TABLES
 from bench.experiments.tables import EXPERIMENT_TABLES
 from bench.grouping_live import live_table
 from bench.handover.show import HANDOVER_TABLES
@@ -41,6 +42,7 @@ EVERY_TABLE: Final[dict[str, Callable[[], str]]] = {
     "cluster": cluster,
     **markdown.MEASURED_TABLES,
     **EXPERIMENT_TABLES,
+    **FRONT_TABLES,
     "chain": chain_table,
     "chain-live": live_chain_table,
     "classes": classes_table,

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -74,26 +75,27 @@ def run_live(
     question: Question,
     out: Path,
     run: Callable[[str, dict[str, object], Path], Path] = run_scenario,
+    *,
     times: Path | None = None,
     load_workers: int = 0,
-    *,
+    changes: Mapping[str, object] = MappingProxyType({}),
     row_of: Callable[[Result], LiveRow] = live_row,
 ) -> LiveRow:
     """Run a scenario under a policy, simulate it again from its own events and times, and return the row.
 
     run: how; returns the run's folder. times: folder of another run, from whose times it is forecast, too.
-    load_workers: processes that `run` lets share the load. row_of: makes the row, without
-    what is simulated.
+    load_workers: processes that `run` lets share the load. changes: dotted key → value over the scenario's.
+    row_of: makes the row, without what is simulated.
     """
     from bench.replay.measured import measured_run  # noqa: PLC0415  compiled code
     from bench.replay.replay import replay  # noqa: PLC0415
     from bench.replay.world import forecast, times_for_another  # noqa: PLC0415
 
     scenario, policy, seed = question
-    told: dict[str, object] = {"autoscaler.policy": policy, "seed": seed}
+    told: dict[str, object] = {**changes, "autoscaler.policy": policy, "seed": seed}
     measured = None if times is None else measured_run(times)
     folder = run(scenario, told, out)
-    row = msgspec.structs.replace(row_of(Result.load(folder)), load_workers=load_workers)
+    row = msgspec.structs.replace(row_of(Result.load(folder)), load_workers=load_workers, settings=said(changes))
     row = msgspec.structs.replace(row, simulated=_beside(row, replay(folder)[0].simulated))
     if measured is None:
         return row
@@ -121,21 +123,24 @@ def run_all(
     announce: Callable[[str], None],
     *,
     load_workers: int = 0,
+    settings: tuple[str, ...] = (),
     answers: tuple[str, type[LiveRow]] = ("live", LiveRow),
 ) -> None:
     """Answer every question whose valid answer `into` does not hold yet; each is kept as soon as it is there.
 
-    load_workers: with so many, which those answers must have had, too. answers: name of the file that holds them, and
-    what they are.
+    load_workers, settings: with these, which those answers must have had, too. answers: name of the file that holds
+    them, and what they are.
     """
     name, kind = answers
     kept = [row.result for row in results.load(name, kind, into)]
-    known = {asked(row) for row in kept if row.valid and row.load_workers == load_workers}
+    known = {asked(row) for row in kept if row.valid and (row.load_workers, row.settings) == (load_workers, settings)}
     still_open = [question for question in questions if question not in known]
     for number, question in enumerate(still_open, 1):
         scenario, policy, seed = question
         announce(f"{scenario}, {policy}, seed {seed}: {number} of {len(still_open)}")
-        results.keep(name, [run(question)], provenance.origin(), into, lambda row: (*asked(row), row.load_workers))
+        results.keep(
+            name, [run(question)], provenance.origin(), into, lambda row: (*asked(row), row.load_workers, row.settings)
+        )
 
 
 def shuffled(scenarios: Sequence[str], policies: Sequence[str], runs: int, order: int) -> list[Question]:
@@ -151,6 +156,11 @@ def shuffled(scenarios: Sequence[str], policies: Sequence[str], runs: int, order
 def asked(row: LiveRow) -> Question:
     """Return what tells one run from another."""
     return row.scenario, row.policy, row.seed
+
+
+def said(changes: Mapping[str, object]) -> tuple[str, ...]:
+    """Return what is set over a scenario as a row has it."""
+    return tuple(f"{key}={value}" for key, value in sorted(changes.items()))
 
 
 def run_grouping(grouping: Grouping, changes: Mapping[str, object], out: Path) -> "GroupingLiveRow":

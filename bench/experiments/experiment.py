@@ -71,8 +71,12 @@ def package_version(policy: str) -> str:
 
 def experiment(scenario: str, policy: str, *, seed: int = 1, changes: Mapping[str, Any] | None = None) -> Experiment:
     """Return an experiment; the order in which changes are named makes no difference."""
-    hashable = ((key, tuple(value) if isinstance(value, list) else value) for key, value in (changes or {}).items())
-    return Experiment(scenario=scenario, policy=policy, seed=seed, changes=tuple(sorted(hashable)))
+    return Experiment(scenario=scenario, policy=policy, seed=seed, changes=_hashable(changes or {}))
+
+
+def _hashable(changes: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """Return the changes in the order of their keys."""
+    return tuple((key, tuple(value) if isinstance(value, list) else value) for key, value in sorted(changes.items()))
 
 
 def simulated(one: Experiment) -> SimulationResult:
@@ -163,4 +167,4 @@ def _stratified(seed: int, seeds: int) -> float:
 
 def world(scenario: str, changes: Mapping[str, Any] | None = None) -> World:
     """Return a world; the order in which changes are named makes no difference."""
-    return World(scenario, tuple(sorted((changes or {}).items())))
+    return World(scenario, _hashable(changes or {}))

@@ -1,6 +1,6 @@
 """Who is beaten where: every policy, as it comes and as it is best over all worlds, constant counts, share groups."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Final
 
@@ -14,6 +14,7 @@ from bench.experiments.tuning import tuned
 from bench.experiments.worlds import name_of
 from bench.simulation.build import CLAIRVOYANT
 from bench.simulation.result import SimulationResult
+from report.statistics import Against, paired_difference
 from report.wording import minutes, share
 
 FILE: Final = "fronts"
@@ -53,6 +54,9 @@ class FrontFigures(msgspec.Struct, frozen=True, kw_only=True):
     """Mean of replica-minutes over the optimum, over the seeds at which the promise is kept; None likewise."""
     least_over_optimum: float | None = None
     """At the best of these seeds."""
+    in_sla_difference: Against | None = None
+    """From tail-aware on the same seeds; None for itself, and where it has no row."""
+    replica_minutes_difference: Against | None = None
 
     def __str__(self) -> str:
         """Return what ours came to; nothing for other players."""
@@ -164,7 +168,15 @@ def judged(
             optimum_lower=fmean((best or {})[one.seed].optimum_lower or 0 for one, _ in pairs) if pairs else None,
             over_optimum=fmean(over) if over else None,
             least_over_optimum=min(over, default=None),
+            in_sla_difference=_difference(player, ran, lambda one: one.in_sla),
+            replica_minutes_difference=_difference(player, ran, lambda one: one.replica_minutes),
         )
+
+
+def _difference(player: Player, ran: Runs, figure: Callable[[SimulationResult], float]) -> Against | None:
+    if player == OURS or OURS not in ran:
+        return None
+    return paired_difference(*([figure(one) for one in ran[each]] for each in (player, OURS)))
 
 
 def _beats(one: tuple[float, float], other: tuple[float, float]) -> bool:

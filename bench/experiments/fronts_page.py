@@ -10,6 +10,7 @@ from bench.experiments.goals import ENOUGH, Checked, by_world, checked
 from bench.experiments.opponents import OURS
 from bench.experiments.sensitivity import FILE as SENSITIVITY_FILE
 from bench.experiments.sensitivity import SensitivityFigures
+from bench.experiments.tables import against
 from bench.experiments.tuning import FILE as TUNED_FILE
 from bench.experiments.tuning import RULE, TunedFigures
 from bench.markdown import Columns, in_columns, known, sources
@@ -51,6 +52,8 @@ PLAYERS: Final[Columns] = {
     "player": lambda row: row.player,
     "in SLA (least seed)": _in_sla,
     "r-m": lambda row: f"{row.replica_minutes:.2f}",
+    f"points more than {OURS.name}": lambda row: against(row.in_sla_difference, 100, ".3f"),
+    f"r-m more than {OURS.name}": lambda row: against(row.replica_minutes_difference, 1, ".2f"),
     "changes": lambda row: f"{row.plan_changes:.0f}",
     "moves": lambda row: f"{row.moved:.0f}",
     "beaten by": lambda row: row.beaten_by or "–",
@@ -79,17 +82,22 @@ TARGETS: Final[Columns] = {
 }
 
 
+def _beaten(ours: FrontFigures, by: FrontFigures) -> str:
+    points, cost = against(by.in_sla_difference, 100, ".3f"), against(by.replica_minutes_difference, 1, ".2f")
+    return f"{ours.world} (by {by.player}: points {points}, r-m {cost})"
+
+
 def summary() -> str:
     """Return where tail-aware is beaten, then a line for each world."""
     found = load(FILE, FrontFigures)
     worlds = by_world([row.result for row in found])
     lines = [(players[OURS.name], list(players.values())) for players in worlds.values() if OURS.name in players]
     ours = [row for row, _ in lines]
-    beaten = [f"{row.world} (by {row.beaten_by})" for row in ours if row.beaten_by]
-    pooled = [f"{row.world} (by {row.beaten_by_share_group})" for row in ours if row.beaten_by_share_group]
-    text = f"**`{OURS.name}` is beaten in {len(beaten)} of {len(ours)} worlds**: {', '.join(beaten) or 'none'}.\n\n"
+    beaten = [_beaten(row, worlds[row.world][row.beaten_by]) for row in ours if row.beaten_by]
+    pooled = [_beaten(row, worlds[row.world][row.beaten_by_share_group]) for row in ours if row.beaten_by_share_group]
+    text = f"**`{OURS.name}` is beaten in {len(beaten)} of {len(ours)} worlds**: {'; '.join(beaten) or 'none'}.\n\n"
     if any(not row.ordered for _, rows in lines for row in rows):
-        text += f"**By share groups, which keep no order, in {len(pooled)}**: {', '.join(pooled) or 'none'}.\n\n"
+        text += f"**By share groups, which keep no order, in {len(pooled)}**: {'; '.join(pooled) or 'none'}.\n\n"
     return text + in_columns(SUMMARY, lines, (row.origin for row in found))
 
 

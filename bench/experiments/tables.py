@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from bench.experiments.compare import PolicyFigures
-from bench.experiments.fronts_page import FRONT_TABLES
 from bench.experiments.sweeps import SWEEPS, Sweep, SweepFigures
 from bench.markdown import Columns, in_columns, sources, table
 from bench.picture import COLORS, picture
@@ -23,11 +22,9 @@ NONE_LATE: Final = 1e-6
 """Where a share of 0 is drawn on the logarithmic axis, on which every nine has its room."""
 
 
-def page(rows: Sequence[PolicyFigures], origins: Iterable[Origin], *, heading: str = "##") -> str:
+def page(rows: Sequence[PolicyFigures], origins: Iterable[Origin]) -> str:
     """Return a section for each scenario; where the figures come from stands once, at the end."""
-    sections = [
-        _section(list(some), heading) for _, some in groupby(rows, key=lambda row: (row.scenario, row.settings))
-    ]
+    sections = [_section(list(some)) for _, some in groupby(rows, key=lambda row: (row.scenario, row.settings))]
     return "\n".join(sections) + "\n" + sources(origins)
 
 
@@ -59,11 +56,11 @@ def against(value: Against | None, times: float, how: str) -> str:
     return f"not distinguishable{interval}"
 
 
-def _section(rows: Sequence[PolicyFigures], heading: str) -> str:
+def _section(rows: Sequence[PolicyFigures]) -> str:
     reference = rows[0].reference
     others = [row for row in rows if row.policy != reference]
     lines = [
-        f"{heading} {rows[0].scenario}",
+        f"## {rows[0].scenario}",
         "",
         _what_is_random(rows[0]),
         "",
@@ -112,12 +109,6 @@ RELATIVE: Final[Columns] = {
     "r-m": lambda row: against(row.replica_minutes_difference, 1, ".2f"),
     "on the front": _on_front,
 }
-
-
-def comparison() -> str:
-    """Return every policy in every scenario, as far as it is committed."""
-    found = load("comparison", PolicyFigures)
-    return page([row.result for row in found], (row.origin for row in found), heading="###")
 
 
 def sweep_page(sweep: Sweep, rows: Sequence[SweepFigures], origins: Iterable[Origin]) -> str:
@@ -200,7 +191,5 @@ def committed_sweep(name: str) -> str:
 
 
 EXPERIMENT_TABLES: Final[dict[str, Callable[[], str]]] = {
-    "comparison": comparison,
     **{f"sweep-{name}": partial(committed_sweep, name) for name in SWEEPS},
-    **FRONT_TABLES,
 }

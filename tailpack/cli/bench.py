@@ -24,6 +24,7 @@ from contracts.validation import InvalidSettingsError, as_environment
 from tailpack.cli.cluster import IMAGE, Context, Image
 from tailpack.cli.options import (
     AsJson,
+    Changes,
     Into,
     IntoDocs,
     LoadWorkers,
@@ -33,6 +34,7 @@ from tailpack.cli.options import (
     Trace,
     check_folder,
     known,
+    parse_changes,
     print_json,
     several,
     several_policies,
@@ -130,6 +132,7 @@ def live(
         typer.Option(metavar="RUN_DIR", help="A run of before, from whose times each is forecast: simulate --times."),
     ] = None,
     load_workers: LoadWorkers = 0,
+    changes: Changes = None,
     out: Out = Path("out"),
     into: Into = results.FOLDER,
 ) -> None:
@@ -139,14 +142,15 @@ def live(
     unless it was invalid: the same command goes on where it was interrupted.
     """
     from bench.scenario import scenario_names  # noqa: PLC0415
-    from tailpack.measured_runs import run_all, run_live, run_scenario, shuffled  # noqa: PLC0415
+    from tailpack.measured_runs import run_all, run_live, run_scenario, said, shuffled  # noqa: PLC0415
 
     worlds = several(scenarios, scenario_names(), what="scenario")
     playing = several_policies(policies)
     questions = shuffled(worlds, playing, runs, order)
     run = partial(run_scenario, load_workers=load_workers)
-    answer = partial(run_live, out=out, run=run, times=times, load_workers=load_workers)
-    run_all(questions, into, answer, Console().rule, load_workers=load_workers)
+    told = parse_changes(changes)
+    answer = partial(run_live, out=out, run=run, times=times, load_workers=load_workers, changes=told)
+    run_all(questions, into, answer, Console().rule, load_workers=load_workers, settings=said(told))
 
 
 def report(

@@ -21,6 +21,7 @@ from tailpack.cli.options import (
     several_policies,
 )
 from tailpack.cli.progress import campaign, deliver
+from tailpack.cli.simulate import say_live_only
 from tailpack.provenance import origin
 
 SWEEP_NAMES = (
@@ -47,7 +48,6 @@ def compare(
     best: Optima = False,
     out: Out = Path("out/compare"),
     processes: Processes = 0,
-    into: IntoDocs = None,
     as_json: AsJson = False,
 ) -> None:
     """Simulate every policy in every scenario, and say which differences are more than chance.
@@ -68,10 +68,9 @@ def compare(
     chosen = parse_changes(changes)
     with campaign("simulated runs", out, processes) as running:
         worlds = [world(scenario, chosen) for scenario in asked]
+        say_live_only(load_scenario(one, chosen) for one in asked)
         found = compare_in(running, worlds=worlds, policies=playing, seeds=seeds, optima=best)
     made = origin()
-    if into:
-        results.keep("comparison", found.rows, made, into)
     if found.rows:
         compared = policies_compared(found, target_of=lambda name: load_scenario(name, {}).target, command=made.command)
         write_comparison(compared, out / COMPARISON_PAGE, title="Policies compared")
@@ -99,7 +98,7 @@ def sweep(
     """
     from bench.experiments.sweeps import SWEEPS, run  # noqa: PLC0415
     from bench.experiments.tables import draw_sweep, sweep_page  # noqa: PLC0415
-    from bench.scenario import scenario_names  # noqa: PLC0415
+    from bench.scenario import load_scenario, scenario_names  # noqa: PLC0415
 
     chosen = SWEEPS[known(name, SWEEPS, what="sweep")]
     chosen = replace(
@@ -109,6 +108,7 @@ def sweep(
     )
     folder = out or Path("out") / f"sweep-{chosen.name}"
     check_folder(folder)
+    say_live_only(load_scenario(one, {}) for one in chosen.scenarios)
     with campaign(f"sweep {chosen.name}", folder, processes) as running:
         found = run(running, chosen, seeds=seeds)
     made = origin()

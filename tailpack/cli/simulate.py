@@ -1,7 +1,7 @@
 """`tailpack simulate` and `tailpack replay`: a scenario, a trace or a run that is over, in numbers, not processes."""
 
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -81,15 +81,13 @@ def simulate(
     """Run a scenario in the simulator and show what came of it: seconds instead of minutes, nothing is started."""
     from bench.simulation.run import run_scenario  # noqa: PLC0415  compiled code only where something is simulated
     from bench.simulation.sent import sent_by  # noqa: PLC0415
-    from loadgen.faults import not_simulated  # noqa: PLC0415
 
     told = parse_changes(changes, policy=policy, seed=seed)
     if times is not None:
         _forecast(scenario, trace, told, times, out, as_json=as_json)
         return
     chosen, played = load_scenario_with(scenario, trace, told)
-    if live_only := not_simulated(chosen.load.faults):
-        Console(stderr=True).print(f"{chosen.name}: load.faults: {live_only}", highlight=False, soft_wrap=True)
+    say_live_only([chosen])
     if chosen.stages:
         _simulate_chain(chosen, sent_by(chosen, played), out, as_json=as_json)
         return
@@ -167,6 +165,7 @@ def optimum(
     from bench.simulation.run import run_scenario  # noqa: PLC0415
 
     chosen, sent, spent, kept = _asked(scenario, trace, parse_changes(changes, policy="clairvoyant", seed=seed))
+    say_live_only([chosen])
     with _looking(sent.events):
         found, _ = find_optimum(chosen, sent)
     judged = run_scenario(chosen, sent, keep_events=False)[1]
@@ -205,6 +204,15 @@ def optimum(
     for name, value in rows.items():
         table.add_row(name, value)
     Console().print(table)
+
+
+def say_live_only(scenarios: "Iterable[Question]") -> None:
+    """Name on standard error the faults of each that change nothing in a simulation."""
+    from loadgen.faults import not_simulated  # noqa: PLC0415
+
+    for one in scenarios:
+        if live_only := not_simulated(one.load.faults):
+            Console(stderr=True).print(f"{one.name}: load.faults: {live_only}", highlight=False, soft_wrap=True)
 
 
 def _asked(what: str, trace: Path | None, changes: dict[str, Any]) -> "tuple[Question, Sent, float | None, bool]":

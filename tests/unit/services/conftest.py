@@ -18,5 +18,6 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 
 async def _within_a_minute(test: Awaitable[None]) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(60) as limit:
         await test
+    assert not limit.expired(), "cancelled after a minute, which the test took for what it expected"

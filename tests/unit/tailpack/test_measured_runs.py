@@ -3,6 +3,7 @@
 from collections import Counter
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -16,7 +17,7 @@ ORIGIN = Origin(command="tailpack bench live", commit="0123abc", machine="2 core
 
 
 def row(scenario: str, policy: str, seed: int, *, valid: bool = True) -> LiveRow:
-    values = {name: 0 for name in LiveRow.__struct_fields__ if name not in ("simulated", "forecast")}
+    values = {name: 0 for name in LiveRow.__struct_fields__ if name not in ("simulated", "forecast", "settings")}
     return LiveRow(**values | {"scenario": scenario, "policy": policy, "seed": seed, "valid": valid})
 
 
@@ -50,15 +51,18 @@ def test_what_was_measured_is_not_measured_again_but_what_was_invalid_is(tmp_pat
     assert len(results.load("live", LiveRow, tmp_path)) == 4
 
 
-def test_a_shared_load_is_a_question_of_its_own(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "with_these", [{"load_workers": 2}, {"settings": measured_runs.said({"load.burst_phase_s": "random"})}]
+)
+def test_a_shared_load_and_what_is_set_make_a_question_of_its_own(tmp_path: Path, with_these: dict[str, Any]) -> None:
     results.keep("live", [row("w1", "linear", 1)], ORIGIN, tmp_path)
     asked: list[measured_runs.Question] = []
 
     def run(question: measured_runs.Question) -> LiveRow:
         asked.append(question)
-        return msgspec.structs.replace(row(*question), load_workers=2)
+        return msgspec.structs.replace(row(*question), **with_these)
 
     for _ in range(2):
-        measured_runs.run_all([("w1", "linear", 1)], tmp_path, run, lambda _: None, load_workers=2)
+        measured_runs.run_all([("w1", "linear", 1)], tmp_path, run, lambda _: None, **with_these)
     assert len(asked) == 1
-    assert [one.result.load_workers for one in results.load("live", LiveRow, tmp_path)] == [0, 2]
+    assert len(results.load("live", LiveRow, tmp_path)) == 2

@@ -16,6 +16,7 @@ from bench.experiments.tuning import TunedFigures, chosen
 from bench.experiments.worlds import STANDARD, all_worlds, name_of
 from bench.simulation.result import SimulationResult
 from contracts.validation import InvalidSettingsError
+from report.statistics import Against
 
 LINEAR = Player("linear", "linear")
 STATIC = Player("static-2", "static")
@@ -50,7 +51,9 @@ def test_beaten_is_who_keeps_no_more_and_costs_no_less(ours, other, beaten) -> N
 
 
 def test_of_several_that_beat_it_the_cheapest_is_named_and_means_decide() -> None:
-    found = rows_of({OURS: runs((0.98, 29.0), (1.0, 31.0)), LINEAR: runs((0.99, 28.0)), STATIC: runs((1.0, 25.0))})
+    found = rows_of(
+        {OURS: runs((0.98, 29.0), (1.0, 31.0)), LINEAR: runs(*[(0.99, 28.0)] * 2), STATIC: runs(*[(1.0, 25.0)] * 2)}
+    )
     assert (found["tail-aware"].beaten_by, found["linear"].beaten_by) == ("static-2", "static-2")
     assert (found["tail-aware"].in_sla, found["tail-aware"].least_in_sla) == (0.99, 0.98)
 
@@ -60,6 +63,15 @@ def test_who_keeps_no_order_is_counted_apart() -> None:
     assert (found["tail-aware"].beaten_by, found["tail-aware"].beaten_by_share_group) == ("static-2", POOL.name)
     assert found[POOL.name].beaten_by == "static-2"
     assert rows_of({OURS: runs((0.99, 30.0)), POOL: runs((1.0, 20.0))})["tail-aware"].beaten_by == ""
+
+
+def test_differences_are_paired_by_seed() -> None:
+    found = rows_of({OURS: runs((0.98, 20.0), (1.0, 40.0)), LINEAR: runs((0.97, 21.0), (0.99, 41.0))})
+    dearer, points = found["linear"].replica_minutes_difference, found["linear"].in_sla_difference
+    assert dearer == Against(mean=1.0, low=1.0, high=1.0, distinguishable=True)
+    assert points is not None
+    assert points.mean == pytest.approx(-0.01)
+    assert (found["tail-aware"].in_sla_difference, found["tail-aware"].replica_minutes_difference) == (None, None)
 
 
 def test_the_optimum_is_compared_seed_by_seed_where_it_is_known() -> None:

@@ -69,6 +69,7 @@ async def test_what_is_called_back_ends_at_once_and_the_next_takes_the_other_con
     await asyncio.sleep(0.001)
     assert not second.done()
     broker.answer(FIRST, "too late")
+    await asyncio.sleep(0.001)
     broker.client.recall()
     with pytest.raises(asyncio.CancelledError):
         await second

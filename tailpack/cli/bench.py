@@ -3,19 +3,17 @@
 import dataclasses
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial
 from itertools import product
-from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import Annotated
 
 import msgspec
 import psutil
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from bench import markdown, results
 from contracts.connection import Connection
@@ -39,13 +37,10 @@ from tailpack.cli.options import (
     several,
     several_policies,
 )
-from tailpack.cli.progress import campaign, finish, progress
+from tailpack.cli.progress import print_rows, progress
 from tailpack.cli.simulate import figures_of_chain
 from tailpack.errors import INTERRUPTED, TailpackError
 from tailpack.provenance import origin
-
-if TYPE_CHECKING:
-    from bench.experiments.compare import Missing
 
 
 def processes(
@@ -118,7 +113,7 @@ def service_rate(
 
     console = Console()
     rows = [measured_service_rate(service_time_s, events, console) for service_time_s in (0.005, 0.02)]
-    _print(markdown.SERVICE_RATE, rows)
+    print_rows(markdown.SERVICE_RATE, rows)
     results.keep("service-rate", rows, origin(), into)
 
 
@@ -197,7 +192,7 @@ def simulator(
     if as_json:
         print_json(found)
         return
-    _print(markdown.SIMULATOR, found.growth)
+    print_rows(markdown.SIMULATOR, found.growth)
 
 
 def live_scale(
@@ -241,7 +236,7 @@ def live_scale(
     if as_json:
         print_json(rows)
     else:
-        _print(markdown.LIVE_SCALE, rows)
+        print_rows(markdown.LIVE_SCALE, rows)
     raise typer.Exit(INTERRUPTED if interrupted else 1 if any(row.problem for row in rows) else 0)
 
 
@@ -289,7 +284,7 @@ def loadgen(
     if as_json:
         print_json(msgspec.to_builtins(rows[0]) | {"rows": rows})
     else:
-        _print(markdown.LOADGEN, rows)
+        print_rows(markdown.LOADGEN, rows)
 
 
 def pipeline(
@@ -334,7 +329,7 @@ def pipeline(
     if as_json:
         print_json(rows)
     else:
-        _print(markdown.PIPELINE, rows)
+        print_rows(markdown.PIPELINE, rows)
 
 
 @contextmanager
@@ -353,123 +348,6 @@ def _order(connection: Connection, folder: Path, partitions: int) -> Iterator[st
     finally:
         order.terminate()
         order.wait()
-
-
-def targets(
-    *,
-    folder: Annotated[Path, typer.Option("--from", help="Folder with fronts.json and live.json.")] = results.FOLDER,
-    as_json: AsJson = False,
-) -> None:
-    """Say of each target whether tail-aware reached it, by the figures of `bench fronts --into` and of live runs.
-
-    Exit status 1 when one was missed.
-    """
-    from bench.experiments.fronts import FILE, FrontFigures  # noqa: PLC0415
-    from bench.experiments.goals import by_world, checked  # noqa: PLC0415
-
-    rows = [kept.result for kept in results.load(FILE, FrontFigures, folder)]
-    if not rows:
-        raise TailpackError(f"{folder} has no {FILE}.json; tailpack bench fronts --into {folder}")
-    live = [kept.result for kept in results.load("live", results.LiveRow, folder)]
-    found = list(checked(by_world(rows), live))
-    if as_json:
-        print_json(found)
-    words = {True: "reached  ", False: "missed   ", None: "not known"}
-    for one in found:
-        typer.echo(f"{words[one.reached]}  {one.where}: {one.target}: {one.figure}", err=as_json)
-    raise typer.Exit(1 if any(one.reached is False for one in found) else 0)
-
-
-def fronts(
-    *,
-    worlds: Annotated[str, typer.Option(help="Scenarios, separated by commas; none: all, standard and hard.")] = "",
-    seeds: Seeds = 20,
-    optima: Annotated[int, typer.Option(min=0, help="For so many of the seeds look for the optimum, too.")] = 0,
-    tune: Annotated[
-        bool,
-        typer.Option("--tune", help="Instead: find the one setting of each opponent that is best over the worlds."),
-    ] = False,
-    out: Out = Path("out/fronts"),
-    processes: Processes = 0,
-    into: IntoDocs = None,
-    as_json: AsJson = False,
-) -> None:
-    """Simulate every policy, as it comes and as it is best, constant counts and share groups; say who is beaten.
-
-    Phases are stratified over the seeds. What is finished is kept in --out, and the same command goes on; what --into
-    has of other worlds stays. Exit status 1 when a run failed.
-    """
-    from bench.experiments import fronts as played  # noqa: PLC0415
-    from bench.experiments import tuning  # noqa: PLC0415
-    from bench.experiments.worlds import all_worlds  # noqa: PLC0415
-
-    asked = all_worlds(worlds)
-    with campaign("settings" if tune else "fronts", out, processes, played.played) as running:
-        rows, missing = (
-            tuning.tune(running, asked, seeds) if tune else played.fronts(running, asked, seeds, optima)
-        )  # fmt: skip
-    if into and tune:
-        results.keep(tuning.FILE, rows, origin(), into)
-    elif into:
-        results.keep(played.FILE, rows, origin(), into, attrgetter("world"))
-    _shown(rows, missing, out, as_json=as_json)
-
-
-def sensitivity(
-    *,
-    numbers: Annotated[str, typer.Option(help="Names of constants and settings, separated by commas; none: all.")] = "",
-    seeds: Seeds = 3,
-    out: Out = Path("out/sensitivity"),
-    processes: Processes = 0,
-    into: IntoDocs = None,
-    as_json: AsJson = False,
-) -> None:
-    """Simulate tail-aware with each of its numbers a fifth lower and a fifth higher, and say what changes.
-
-    What is finished is kept in --out, and the same command goes on. Exit status 1 when a run failed.
-    """
-    from bench.experiments import sensitivity as numbered  # noqa: PLC0415
-
-    with campaign("numbers", out, processes, numbered.varied(out)) as running:
-        rows, missing = numbered.sensitivity(running, seeds, numbers)
-    if into:
-        results.keep(numbered.FILE, rows, origin(), into)
-    _shown(rows, missing, out, as_json=as_json)
-
-
-def _shown(rows: Sequence[object], missing: "Sequence[Missing]", out: Path, *, as_json: bool) -> NoReturn:
-    """Say what each row says of itself, if anything, and end with status 1 when a run failed."""
-    if as_json:
-        print_json(rows)
-    for said in filter(None, map(str, rows)):
-        typer.echo(said, err=as_json)
-    finish(missing, out)
-    raise typer.Exit(1 if missing else 0)
-
-
-def classes(
-    *,
-    loads: Annotated[str, typer.Option(help="Some of the worlds, by their names, separated by semicolons.")] = "",
-    fleets: Annotated[str, typer.Option(help="Some of the fleets, likewise, and what each is compared with.")] = "",
-    seeds: Seeds = 20,
-    out: Out = Path("out/classes"),
-    processes: Processes = 0,
-    as_json: AsJson = False,
-    into: IntoDocs = None,
-) -> None:
-    """Simulate replicas of two classes: a choice among both, one of them alone, and machines as they come."""
-    from bench.experiments.classes import COLUMNS, FLEETS, NAME, WORLDS, compare_fleets, place  # noqa: PLC0415
-
-    asked = [known(one.strip(), WORLDS, what="world") for one in loads.split(";")] if loads else list(WORLDS)
-    some = [known(one.strip(), FLEETS, what="fleet") for one in fleets.split(";")] if fleets else list(FLEETS)
-    with campaign(NAME, out, processes) as running:
-        rows = compare_fleets(running, asked, some, seeds)
-    if into:
-        results.keep(NAME, rows, origin(), into, place)
-    if as_json:
-        print_json(rows)
-    else:
-        _print(COLUMNS, rows)
 
 
 def chain(
@@ -512,7 +390,7 @@ def chain(
     if as_json:
         print_json(rows)
     else:
-        _print(COLUMNS, rows)
+        print_rows(COLUMNS, rows)
     return None
 
 
@@ -536,7 +414,7 @@ def _live_chain(names: str, runs: int, trace: Path | None, into: Path | None, as
     for one in rows if runs == 1 else ():
         for way, world in product((one.blind, one.as_one), ("live", "simulated")):
             Console().print(figures_of_chain(getattr(way, world), f"{world}: "))
-    _print(COLUMNS, compared(rows))
+    print_rows(COLUMNS, compared(rows))
 
 
 def tables(
@@ -567,13 +445,6 @@ def everything(out: Out = Path("out")) -> None:
     startup(out=out, into=results.FOLDER)
     report(into=results.FOLDER)
     processes(rates="150,350", out=out, into=results.FOLDER)
-
-
-def _print(columns: markdown.Columns, rows: Iterable[object]) -> None:
-    table = Table(*columns, box=None)
-    for row in markdown.cells(columns, rows):
-        table.add_row(*row)
-    Console().print(table)
 
 
 def _size(text: str) -> tuple[int, int]:

@@ -17,10 +17,10 @@ from contracts.validation import InvalidSettingsError
 from tailpack.cli import (
     autoscale,
     bench,
+    campaigns,
     catalogue,
     chaos,
     cluster,
-    compare,
     grouping,
     handover,
     kafka,
@@ -111,8 +111,8 @@ _add(
 _add(app, "jars", run.jars, "tailpack jars kafka", LIVE)
 
 _add(app, "simulate", simulate.simulate, "tailpack simulate w1 --policy keda-hpa", SIMULATED)
-_add(app, "compare", compare.compare, "tailpack compare --scenarios w1,taxi --policies tail-aware,linear", SIMULATED)
-_add(app, "sweep", compare.sweep, "tailpack sweep startup --scenarios taxi", SIMULATED)
+_add(app, "compare", campaigns.compare, "tailpack compare --scenarios w1,taxi --policies tail-aware,linear", SIMULATED)
+_add(app, "sweep", campaigns.sweep, "tailpack sweep startup --scenarios taxi", SIMULATED)
 _add(app, "optimum", simulate.optimum, "tailpack optimum w1", SIMULATED)
 _add(app, "replay", simulate.replay, "tailpack replay out/demo-20260105-101500 --policy linear", SIMULATED)
 
@@ -167,11 +167,11 @@ _add(BENCH, "report", bench.report, "tailpack bench report --events 100000 --jso
 _add(BENCH, "simulator", bench.simulator, "tailpack bench simulator --quick")
 _add(BENCH, "live-scale", bench.live_scale, "tailpack bench live-scale --quick")
 _add(BENCH, "loadgen", bench.loadgen, "tailpack bench loadgen --quick --json")
-_add(BENCH, "targets", bench.targets, "tailpack bench targets --from out/figures")
-_add(BENCH, "fronts", bench.fronts, "tailpack bench fronts --worlds spike,square-5 --seeds 5")
-_add(BENCH, "sensitivity", bench.sensitivity, "tailpack bench sensitivity --numbers price,GAIN")
+_add(BENCH, "targets", campaigns.targets, "tailpack bench targets --from out/figures")
+_add(BENCH, "fronts", campaigns.fronts, "tailpack bench fronts --worlds spike,square-5 --seeds 5")
+_add(BENCH, "sensitivity", campaigns.sensitivity, "tailpack bench sensitivity --numbers price,GAIN")
 _add(BENCH, "chain", bench.chain, "tailpack bench chain --seeds 5")
-_add(BENCH, "classes", bench.classes, "tailpack bench classes --loads w1 --seeds 5")
+_add(BENCH, "classes", campaigns.classes, "tailpack bench classes --loads w1 --seeds 5")
 _add(BENCH, "handover", handover.handover, "tailpack bench handover --quick")
 _add(BENCH, "failover", handover.failover, "tailpack bench failover --quick")
 _add(BENCH, "cluster", cluster.cluster, "tailpack bench cluster --scenarios w1 --policies tail-aware,linear")

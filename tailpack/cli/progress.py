@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -11,6 +11,7 @@ import msgspec
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
 
 from tailpack.cli.options import print_json
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from bench.experiments.compare import Comparison, Missing
     from bench.experiments.sweeps import SweepResult
     from bench.experiments.workers import Work
+    from bench.markdown import Columns
     from bench.simulation.result import SimulationResult
     from studies.paper.statement import PaperResult
 
@@ -114,3 +116,13 @@ def finish(missing: "Sequence[Missing]", folder: Path, page: str = "") -> None:
     console.print(f"tables and plots: {folder}", highlight=False, soft_wrap=True, markup=False)
     if page and (folder / page).exists():
         console.print(f"page: {folder / page}", highlight=False, soft_wrap=True, markup=False)
+
+
+def print_rows(columns: "Columns", rows: Iterable[object]) -> None:
+    """Print a table of rows."""
+    from bench.markdown import cells  # noqa: PLC0415  figures only where some are shown
+
+    table = Table(*columns, box=None)
+    for row in cells(columns, rows):
+        table.add_row(*row)
+    Console().print(table)

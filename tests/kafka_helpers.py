@@ -17,9 +17,9 @@ DEADLINE_S = 60.0
 """For what is not promised in seconds: only a test that fails waits for so long, however busy the machine is."""
 
 
-def create_topics(kafka: str, namespace: str, payment_partitions: int) -> None:
-    """Create every topic of a run."""
-    create(Connection(bootstrap_servers=kafka, namespace=namespace), payment_partitions)
+def create_topics(kafka: str, namespace: str, *partitions: int) -> None:
+    """Create every topic of a run. partitions: of payments.requested, and of those behind it."""
+    create(Connection(bootstrap_servers=kafka, namespace=namespace), *partitions)
 
 
 def produce(

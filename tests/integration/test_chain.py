@@ -144,7 +144,7 @@ def test_a_short_run_is_measured_to_its_last_event(
 ) -> None:
     scenario = load_scenario(name, {"duration_s": 5, "chain.coordinated": as_one})
     connection = Connection(bootstrap_servers=kafka, namespace=namespace)
-    create_topics(kafka, namespace, scenario.payment.partitions)
+    create_topics(kafka, namespace, scenario.payment.partitions, scenario.pipeline_partitions)
     chain = LiveChain(scenario, connection, tmp_path)
     for behind in chain.behind:
         create_control_topics(replace(connection, namespace=behind), ScaledGroup(), 0)

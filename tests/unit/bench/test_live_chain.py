@@ -81,7 +81,7 @@ def test_a_chain_that_ends_with_shipment_ends_for_a_declined_order_with_its_paym
             {"stages.shipment.name": "parcels"},
             "stages that run live are payment, shipment, notification",
         ),
-        ("chain-surge", {"stages.notification.partitions": 3}, "shipments.scheduled has pipeline_partitions = 4"),
+        ("chain-surge", {"stages.notification.partitions": 3}, "shipments.scheduled has pipeline_partitions = 2"),
     ],
 )
 def test_stages_that_cannot_run_live_are_named(name, changes, said):

@@ -123,7 +123,8 @@ def simulate(
     """Run `workload` under `policy` until its last event is finished.
 
     keep_events: off, and only latencies are kept, in 4 bytes each, and what the policy changed: no journal and no
-    handovers. clock: seconds; times the policy. ticks: when to decide, instead of once in each interval.
+    handovers. clock: seconds; times the policy. ticks: when to decide, instead of once in each interval;
+    between them it is decided as ever.
     Raises ValueError for settings or a workload that make no sense, and for plans that contradict themselves.
     """
     failures = tuple(failure for failure in settings.failures if failure.at_s < workload.duration_s)
@@ -133,12 +134,11 @@ def simulate(
     timed = _Timed(policy, clock)
     journal = SimulatedJournal(world.group, policy.name, keep=keep_events)
     controller = Controller(world.group, timed, journal)
-    watches = ticks is None and controller.watches
     ticks = ticks_of(settings, workload.duration_s) if ticks is None else ticks
     for tick in ticks:
         world.look_for(tick)
     for tick in ticks:
-        if watches:
+        if controller.watches:
             _watch(world, controller, settings, tick.at_us)
         world.advance(tick.at_us)
         controller.tick()

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from math import inf
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +20,8 @@ AT_ONCE: Final = ("down", "reassign")
 """Actions whose plans wait for no replica."""
 TOLD_PERCENTILE: Final = 0.99
 """Of the pauses: what the live autoscaler learns of them, too."""
+EARLY: Final = 0.05
+"""Share of an interval by which a tick may come before the beat of the others; it may be late by almost all of it."""
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
@@ -212,11 +215,21 @@ def _commit_interval_us(recorded: Recorded) -> float:
 
 
 def ticks_of(recorded: Recorded) -> list[Tick]:
-    """Return the run's own ticks, for a world that begins `lead_us` before it: when, and how old commits were then."""
-    return [
-        Tick(at_us + recorded.lead_us, {owner: (at_us - commit_us) / 1e6 for owner, commit_us in commits.items()})
-        for at_us, commits in _seen_commits(recorded, vague=True)
-    ]
+    """Return the run's own ticks, for a world that begins `lead_us` before it: when, and how old commits were then.
+
+    Without those between two beats of its clock: what cannot wait is for the world itself to see.
+    """
+    ticks = list(_seen_commits(recorded, vague=True))
+    interval_us = recorded.interval_us
+    beat_us = np.median([at_us % interval_us for at_us, _ in ticks]) - EARLY * interval_us if ticks else 0.0
+    found, last = list[Tick](), -inf
+    for at_us, commits in ticks:
+        beat = (at_us - beat_us) // interval_us
+        if beat > last:
+            ages_s = {owner: (at_us - commit_us) / 1e6 for owner, commit_us in commits.items()}
+            found.append(Tick(at_us + recorded.lead_us, ages_s))
+        last = beat
+    return found
 
 
 def _seen_commits(recorded: Recorded, *, vague: bool) -> Iterator[tuple[int, dict[str, float]]]:

@@ -25,8 +25,6 @@ SLOT_S: Final = 0.1
 
 COUNTED: Final = 64
 """Intervals in which bursts are counted: eight have one more or less by chance."""
-WHOLE: Final = 0.9
-"""Share of the slots of the interval before, from which on an interval is over: ticks are not that punctual."""
 AS_MANY: Final = 0.9
 """Share of as many bursts."""
 
@@ -86,12 +84,12 @@ class ArrivalHistory:
         return min(self._begin_s, default=0.0)
 
     def early(self, observation: GroupObservation) -> bool:
-        """Take in what came, where the interval is not over yet, and tell so."""
+        """Take in what came before a decision between ticks, where the interval is not over yet, and tell so."""
         recent = observation.recent
         if recent is None or not self._intervals or recent.counts.shape[1] != self.last.shape[1]:
             return False
         begun = np.concatenate((self.begun, np.asarray(recent.counts, np.float64)))
-        if len(begun) >= WHOLE * len(self.last):
+        if len(begun) >= len(self.last):
             return False
         self.begun = begun
         self._begun_s = min(self._begun_s, recent.begin_s)

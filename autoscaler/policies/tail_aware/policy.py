@@ -78,6 +78,8 @@ class TailAware:
         self._late_upstream = 0.0
         self.early = False
         """The last decision came before its tick, as at most one in an interval does."""
+        self._asked = False
+        """The next decision was asked for. A short interval alone says nothing: the tick before may have been late."""
         self._before: tuple[Situation, Candidate] | None = None
         """The tick before, and what was chosen then."""
         self._numbers: dict[str, int] = {}
@@ -91,7 +93,8 @@ class TailAware:
         self._late_upstream += observation.late_upstream
         if not observation.partitions:
             return hold(observation, "the topic has no partitions")
-        if self._before is not None and self._history.early(observation):
+        asked, self._asked = self._asked, False
+        if asked and self._before is not None and self._history.early(observation):
             return self._hurried(observation, *self._before)
         now = self._forecast(observation)
         found = _weighed_plans(now)
@@ -112,7 +115,8 @@ class TailAware:
         if not apart <= slots <= whole - apart or arrived.counts.shape[1] != len(then.owners):
             return False
         late = late_of(then, chosen, np.asarray(arrived.counts, np.float64))
-        return late > chosen.late + URGENT
+        self._asked = late > chosen.late + URGENT
+        return self._asked
 
     def _hurried(self, observation: GroupObservation, then: Situation, before: Candidate) -> Decision:
         """Decide before the tick, by what has come since the last one; nothing is learned, and nobody stopped."""

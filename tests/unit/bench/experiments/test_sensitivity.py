@@ -57,7 +57,7 @@ def test_a_name_that_no_number_has_is_said(tmp_path: Path) -> None:
 def test_a_number_that_decides_changes_the_runs_and_another_does_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = world("w1", {"duration_s": 300, "burst_phase_s": "random", "split": "random"})
+    one = world("exponential-service", {"duration_s": 300})
     monkeypatch.setattr(sensitivity, "WORLDS", (one,))
     campaign = Campaign(tmp_path, processes=1, work=sensitivity.varied(tmp_path))
     rows, missing = sensitivity.sensitivity(campaign, 1, "price, STUCK")

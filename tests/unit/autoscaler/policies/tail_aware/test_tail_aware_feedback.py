@@ -86,6 +86,7 @@ def test_what_was_said_between_ticks_is_booked_at_the_tick(policy: TailAware) ->
     whole = seen(5, CALM, CALM, CALM, late=(2, None, 0))
     assert whole.recent is not None
     early = replace(whole, at_s=4.4, recent=RecentArrivals(0.1, whole.recent.counts[:4]))
+    assert policy.urgent(RecentArrivals(0.1, np.full((4, 3), 200)))
     policy.decide(replace(early, late_of_others={"payment-3": 4}))
     assert policy.late == 0, "that of the tick before"
     policy.decide(replace(whole, recent=RecentArrivals(0.1, whole.recent.counts[4:])))

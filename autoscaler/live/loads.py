@@ -25,6 +25,8 @@ ENDS_PER_S: Final = 20_000
 """End offsets asked for between two ticks: of more than 500 partitions there are fewer samples."""
 ASKING: Final = 1 / 3
 """Share of the time that asking may take: brokers far away are asked less often, and all else goes on."""
+SAME_S: Final = 1e-6
+"""Times that are no further apart are one."""
 KEPT: Final = 10_000
 """Readings remembered at most: a decision interval of a minute, three times over."""
 
@@ -73,7 +75,8 @@ class ArrivalSamples:
         """Return events by slot and partition over the interval that ended at `until_s`, when the last reading was.
 
         What arrived between two readings counts for the later one's slot: a burst is never taken apart. What came after
-        the end of the last slot counts for it, too. None where the readings do not reach back so far.
+        the end of the last slot counts for it, too, and in the next interval no more. None where the readings do not
+        reach back so far.
         rates: partition → λ; of one whose end was not always known, so many are taken to have come at once, at the end.
         """
         slots = max(1, round(interval_s / SLOT_S))
@@ -84,7 +87,8 @@ class ArrivalSamples:
         unknown: set[int] = set()
         offsets_s, events = list[float](), list[int]()
         for (at_s, after), (since_s, before) in pairwise(reversed(self._readings)):
-            if (slot := max(self._slot(since_s) + 1, self._slot(at_s))) < first:
+            slot = max(self._slot(since_s) + 1, self._slot(at_s))
+            if slot < first or at_s <= until_s - interval_s + SAME_S:
                 break
             if UNKNOWN in before or UNKNOWN in after:
                 unknown |= {number for number, both in enumerate(zip(before, after, strict=True)) if UNKNOWN in both}

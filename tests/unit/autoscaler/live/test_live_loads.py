@@ -68,6 +68,22 @@ def test_without_an_answer_the_last_known_count_stands() -> None:
     assert LoadReader(readings).count() == 2
 
 
+def test_a_burst_right_before_a_tick_counts_in_one_interval() -> None:
+    """Slots end at tenths and a half, ticks at tenths: what comes between is the last slot's, not the next one's."""
+    samples = ArrivalSamples()
+    ends = {0.0: 0, 0.025: 0, 0.0501: 0, 0.075: 80, 0.1: 80, 0.125: 80, 0.1501: 80, 0.98: 80, 1.0501: 80, 1.075: 160}
+    for at_s, end in ends.items():
+        samples.note(10 + at_s, (end,))
+        if at_s == 0.1501:
+            recent = samples.recent(10.1501, 0.0501, {})
+            assert recent is not None
+            assert recent.counts.sum() == 0, "asked between ticks: nothing came since the one at 10.1"
+    samples.note(11.1, (160,))
+    recent = samples.recent(11.1, 1.0, {})
+    assert recent is not None
+    assert recent.counts.ravel().tolist() == [0] * 9 + [80]
+
+
 def test_samples_between_two_readings_tell_how_the_events_lay() -> None:
     samples = [(10.05 + tenth / 10, (100 + 80 * (tenth >= 9),)) for tenth in range(10)]
     loads = LoadReader(Readings([reading(9.0, 100), reading(10.0, 100), reading(11.0, 180)], sampled=samples))

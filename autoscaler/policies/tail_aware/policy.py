@@ -16,7 +16,7 @@ from autoscaler.policies.tail_aware.feedback import Reports
 from autoscaler.policies.tail_aware.forecast import Demand
 from autoscaler.policies.tail_aware.limits import Limit
 from autoscaler.policies.tail_aware.memory import Budget, Doubt, Handovers, Patience, StartUps
-from autoscaler.policies.tail_aware.prediction import late_of, late_until, predicted
+from autoscaler.policies.tail_aware.prediction import late_of, late_until, predicted, unforeseen
 from autoscaler.policies.tail_aware.proposals import needed, proposals
 from autoscaler.policies.tail_aware.situation import Candidate, Floats, Ints, Kind, Situation, outlook
 from contracts.replica_classes import class_of, prefix_of
@@ -82,6 +82,8 @@ class TailAware:
         """The next decision was asked for. A short interval alone says nothing: the tick before may have been late."""
         self._before: tuple[Situation, Candidate] | None = None
         """The tick before, and what was chosen then."""
+        self._earlier: tuple[Situation, Candidate, Floats] | None = None
+        """The same of the one before that, and what came in between."""
         self._numbers: dict[str, int] = {}
         """Replicas by name, as they are numbered there."""
         self.late = 0.0
@@ -155,6 +157,7 @@ class TailAware:
             before = None
         if before is not None:
             self._compare(observation, before, arrived)
+        self._earlier = None if before is None else (*before, arrived)
         self._before = now, chosen
         replayed = self._reports.replayed(observation, self._before, before, arrived, self._numbers)
         self.late = self._reports.book(replayed) + self._late_upstream
@@ -165,6 +168,8 @@ class TailAware:
         """Learn from what replicas report beyond what the interval explains."""
         self._doubt.keep(observation.replica_names)
         explained, owners = late_until(*before, arrived), before[1].owners
+        if self._earlier is not None and len(self._earlier[0].owners) == len(owners):
+            explained -= unforeseen(self._earlier, *before, arrived)
         got = np.bincount(owners, arrived.sum(axis=0), minlength=len(explained))
         for replica in observation.replicas:
             number = self._numbers.get(replica.name)

@@ -88,6 +88,27 @@ def late_until(then: Situation, chosen: Proposal, arrived: Floats) -> Floats:
     return _late_by_replica(then, chosen, then.waiting, arrived, 0 * then.variance, len(arrived) * then.slot_s)
 
 
+def unforeseen(
+    before: tuple[Situation, Proposal, Floats], then: Situation, chosen: Proposal, arrived: Floats
+) -> Floats:
+    """Return how many of `late_until` waited already, and should not have, were replicas what they are taken to be.
+
+    before: the tick before `then`, what was chosen at it, and what arrived in between: its replay says what would be
+    left to be late, and what really waited is late beyond that.
+    """
+    staying = Proposal(then.owners, tuple(range(len(then.rates))))
+    nothing, none = arrived[:0], 0 * then.variance
+    waited = _late_by_replica(then, staying, then.waiting, nothing, none, inf).sum()
+    if waited <= 0:
+        return np.zeros(len(then.rates_under(chosen.replicas)))
+    earlier, its_choice, came = before
+    after = _late_by_replica(earlier, its_choice, earlier.waiting, came, 0 * earlier.variance, inf).sum()
+    foreseen = after - late_until(earlier, its_choice, came).sum()
+    until_s = len(arrived) * then.slot_s
+    late = _late_by_replica(then, chosen, then.waiting, nothing, none, until_s)
+    return np.asarray(max(0.0, 1 - foreseen / waited) * late)
+
+
 def late_of(then: Situation, chosen: Proposal, arrived: Floats) -> float:
     """Return how many events that have arrived since `then` will be late, or make others late, under what was chosen.
 

@@ -207,7 +207,8 @@ class ArrivalHistory:
         *before, factor = factors
         if factor > 0 or self._usual.shape != slots.shape:
             self._usual = slots / (factor or 1.0)
-        self._surprising = self._usual if max(before, default=factor) > AS_MANY * factor else slots
+        expected = self._drifting or max(before, default=factor) > AS_MANY * factor
+        self._surprising = self._usual if expected else slots
 
     def _following(self) -> list[Floats]:
         """Return what came in the interval after each burst, from as long after it on as the last one is ago now.

@@ -149,7 +149,7 @@ class Sight:
             since_us = self._interval_us
         edges_us = self._edges_us(until_us, since_us)
         count = len(edges_us) - 1
-        inside = np.linspace(0, count, count * SAMPLES + 1)
+        inside = np.arange(count * SAMPLES + 1) / SAMPLES
         samples_us = np.ceil(np.interp(inside, np.arange(count + 1), edges_us)).astype(np.int64)
         cells = self._slots(samples_us)
         starts_s = self._slot_s * np.repeat(np.arange(-count, 0), SAMPLES)

@@ -114,9 +114,16 @@ def late_of(then: Situation, chosen: Proposal, arrived: Floats) -> float:
 
     arrived: events by slot and partition, the first slot begins there.
     """
-    none = 0 * then.variance
-    with_them = _late_by_replica(then, chosen, then.waiting, arrived, none, inf).sum()
-    return float(with_them - _late_by_replica(then, chosen, then.waiting, arrived[:0], none, inf).sum())
+    if not arrived.any():
+        return 0.0
+    with_them = _late_by_replica(then, chosen, then.waiting, arrived, 0 * then.variance, inf).sum()
+    return float(with_them) - _late_of_waiting(then, chosen)
+
+
+@lru_cache(maxsize=1)
+def _late_of_waiting(then: Situation, chosen: Proposal) -> float:
+    nothing = np.zeros((0, len(then.owners)))
+    return float(_late_by_replica(then, chosen, then.waiting, nothing, 0 * then.variance, inf).sum())
 
 
 def late_already(then: Situation, chosen: Proposal, arrived: Floats) -> Floats:

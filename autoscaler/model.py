@@ -61,16 +61,23 @@ class RecentArrivals:
     counts: NDArray[np.int64]
     """Events by slot and partition, shape (slots, partitions): oldest slot first, the last ends at the observation."""
     begin_s: float = 0.0
-    """How long after their slots began events came at the soonest, one in a hundred left out; slots as if each were
-    slot_s long. Negative where they came before: slots need not end when it is looked."""
+    """How long after their slots began events came at the soonest, one in a hundred left out; of bursts, the last one.
+    Slots as if each were slot_s long; negative where they came before: slots need not end when it is looked."""
 
 
-def soonest_s(offsets_s: NDArray[np.float64], events: NDArray[np.int64]) -> float:
+BURSTS: Final = 0.25
+"""Share of slots that hold half as many events as the fullest; where there are more, events come evenly."""
+
+
+def soonest_s(offsets_s: NDArray[np.float64], events: NDArray[np.int64], slots: NDArray[np.int64]) -> float:
     """Return `RecentArrivals.begin_s` of so many events at each offset from the start of their slots; 0 of none."""
-    order = np.argsort(offsets_s, kind="stable")
-    so_far = np.cumsum(events[order])
-    if not len(order) or so_far[-1] <= 0:
+    if not events.any():
         return 0.0
+    held = np.bincount(slots, events, minlength=int(slots.max()) + 1)
+    full = np.flatnonzero(2 * held >= held.max())
+    some = slots == full[-1] if len(full) <= BURSTS * len(held) else np.ones(len(slots), np.bool_)
+    order = np.flatnonzero(some)[np.argsort(offsets_s[some], kind="stable")]
+    so_far = np.cumsum(events[order])
     return float(offsets_s[order[so_far.searchsorted(SOONER * so_far[-1], side="right")]])
 
 

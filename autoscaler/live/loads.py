@@ -85,7 +85,7 @@ class ArrivalSamples:
             return None
         counts = np.zeros((slots, len(self._readings[-1][1])), np.int64)
         unknown: set[int] = set()
-        offsets_s, events = list[float](), list[int]()
+        offsets_s, events, places = list[float](), list[int](), list[int]()
         for (at_s, after), (since_s, before) in pairwise(reversed(self._readings)):
             slot = max(self._slot(since_s) + 1, self._slot(at_s))
             if slot < first or at_s <= until_s - interval_s + SAME_S:
@@ -96,10 +96,11 @@ class ArrivalSamples:
             counts[place] += (came := np.subtract(after, before))
             offsets_s.append(since_s - until_s + (slots - place) * SLOT_S)
             events.append(int(came.sum()))
+            places.append(place)
         for partition in unknown:
             counts[:, partition] = 0
             counts[-1, partition] = round(rates.get(partition, 0.0) * interval_s)
-        begin_s = 0.0 if unknown else soonest_s(np.array(offsets_s), np.array(events))
+        begin_s = 0.0 if unknown else soonest_s(np.array(offsets_s), np.array(events), np.array(places))
         return RecentArrivals(SLOT_S, counts, begin_s)
 
     def _slot(self, at_s: float) -> int:

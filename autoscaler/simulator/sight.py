@@ -152,8 +152,9 @@ class Sight:
         inside = np.arange(count * SAMPLES + 1) / SAMPLES
         samples_us = np.ceil(np.interp(inside, np.arange(count + 1), edges_us)).astype(np.int64)
         cells = self._slots(samples_us)
-        starts_s = self._slot_s * np.repeat(np.arange(-count, 0), SAMPLES)
-        begin_s = soonest_s((samples_us[:-1] - until_us) / 1e6 - starts_s, cells.sum(axis=1))
+        slots = np.repeat(np.arange(count), SAMPLES)
+        starts_s = self._slot_s * (slots - count)
+        begin_s = soonest_s((samples_us[:-1] - until_us) / 1e6 - starts_s, cells.sum(axis=1), slots)
         return RecentArrivals(self._slot_s, cells.reshape(count, SAMPLES, -1).sum(axis=1), begin_s), since_us
 
     def _edges_us(self, until_us: int, since_us: int) -> NDArray[np.int64]:

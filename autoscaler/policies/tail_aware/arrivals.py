@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from autoscaler.model import GroupObservation
+from autoscaler.model import GroupObservation, RecentArrivals
 from autoscaler.policies.tail_aware.queues import capacity_of
 from autoscaler.policies.tail_aware.situation import Floats
 
@@ -27,6 +27,16 @@ COUNTED: Final = 64
 """Intervals in which bursts are counted: eight have one more or less by chance."""
 AS_MANY: Final = 0.9
 """Share of as many bursts."""
+BURST: Final = 0.5
+"""Share of the largest slot from which on one is a burst …"""
+QUIET: Final = 0.05
+"""… and up to which there is none in it; where any lies between, events do not come in bursts alone."""
+GAPS: Final = 4
+"""Between bursts, at least, that say that these are regular."""
+LEAST_GAP: Final = 3
+"""Slots: of a stream every slot is one …"""
+APART: Final = 2
+"""… and by which they may differ: the last slot of an interval is longer than others, the first one shorter."""
 
 
 class Shape(NamedTuple):
@@ -51,6 +61,11 @@ class Shape(NamedTuple):
         own = np.where(events > 0, slots / np.maximum(events, 1.0), together[:, None])
         return cls(own, together, float(total))
 
+    @property
+    def bursts(self) -> float:
+        """How many times as many events as the largest slot holds there are."""
+        return min(self.weight, 1.0) / float(self.together.max())
+
 
 def _out_of_step(each: Iterable[Shape], factors: Floats) -> list[Shape]:
     return [one._replace(weight=1.0 / len(factors), factor=f) for one, f in zip(each, factors.tolist(), strict=True)]
@@ -66,9 +81,15 @@ class ArrivalHistory:
         self._bursts: deque[float] = deque(maxlen=COUNTED)
         """In each interval, as many as its largest slot says."""
         self._shapes: list[Shape] = []
+        """How the interval to come may look."""
+        self._seen: list[Shape] = []
+        """How those looked that were, with as many events as usual, more or fewer."""
         self._usual = self._surprising = np.zeros((0, 0))
         self._last_s: float | None = None
         self._begun_s = inf
+        self._newest_s = 0.0
+        """`RecentArrivals.begin_s` of those that came last."""
+        self._drifting = False
         self.begun = np.zeros((0, 0))
         """What came of the interval that is not over yet, shape (slots, partitions)."""
         self.slot_s = SLOT_S
@@ -80,8 +101,9 @@ class ArrivalHistory:
 
     @property
     def begin_s(self) -> float:
-        """How long after the start of a slot events come at the soonest, as far as is remembered."""
-        return min(self._begin_s, default=0.0)
+        """How long after the start of a slot events come at the soonest, as far as is remembered; of bursts that drift
+        through the intervals, how long it was last."""
+        return self._newest_s if self._drifting else min(self._begin_s, default=0.0)
 
     def early(self, observation: GroupObservation) -> bool:
         """Take in what came before a decision between ticks, where the interval is not over yet, and tell so."""
@@ -93,7 +115,12 @@ class ArrivalHistory:
             return False
         self.begun = begun
         self._begun_s = min(self._begun_s, recent.begin_s)
+        self._note_newest(recent)
         return True
+
+    def _note_newest(self, recent: RecentArrivals | None) -> None:
+        if recent is not None and recent.counts.any():
+            self._newest_s = recent.begin_s
 
     def observe(self, observation: GroupObservation) -> Floats:
         """Take in one more interval; return its events by partition."""
@@ -109,6 +136,7 @@ class ArrivalHistory:
             slots[-1] = rates * len(slots) * self.slot_s
         if slots.any():
             self._begin_s.append(0.0 if recent is None else min(recent.begin_s, self._begun_s))
+        self._note_newest(recent)
         self._last_s, self._begun_s = observation.at_s, inf
         self.begun = slots[:0]
         if self._intervals and self._intervals[-1].shape != slots.shape:
@@ -118,9 +146,15 @@ class ArrivalHistory:
             self._bursts.clear()
         self._intervals.append(slots)
         self._each.append(shape := Shape.of(slots))
-        self._bursts.append(min(shape.weight, 1.0) / float(shape.together.max()))
-        factors = self._factors()
-        self._shapes = self._lying_so() if factors is None else _out_of_step(self._each, factors)
+        self._bursts.append(shape.bursts)
+        following = self._following()
+        self._drifting = bool(following)
+        factors = self._factors(regular=self._drifting)
+        self._seen = self._lying_so() if factors is None else _out_of_step(self._each, factors)
+        self._shapes = self._seen
+        if following:
+            each = [Shape.of(one) for one in following]
+            self._shapes = _out_of_step(each, np.array([one.bursts for one in each]) / np.mean(self._bursts))
         self._tell_apart(slots, [1.0] if factors is None else factors.tolist())
         return np.asarray(slots.sum(axis=0))
 
@@ -152,12 +186,12 @@ class ArrivalHistory:
 
     def capacity(self, service_rate: float, target_s: float) -> float:
         """Return how many events per interval a replica serves in time, as events lie."""
-        if any(one.factor != 1.0 for one in self._shapes):
-            row = np.concatenate([one.factor * one.together for one in self._shapes])
+        if any(one.factor != 1.0 for one in self._seen):
+            row = np.concatenate([one.factor * one.together for one in self._seen])
             return capacity_of(row, service_rate, self.slot_s, target_s)
         each = (
             one.weight * capacity_of(np.tile(one.together, 3), service_rate, self.slot_s, target_s)
-            for one in self._shapes
+            for one in self._seen
         )
         return sum(each)
 
@@ -175,16 +209,39 @@ class ArrivalHistory:
             self._usual = slots / (factor or 1.0)
         self._surprising = self._usual if max(before, default=factor) > AS_MANY * factor else slots
 
-    def _factors(self) -> Floats | None:
-        """Return how many times as many bursts as usual each interval has; None where they keep step, or are none."""
+    def _following(self) -> list[Floats]:
+        """Return what came in the interval after each burst, from as long after it on as the last one is ago now.
+
+        Only where bursts are regular and out of step with the intervals: then the next one is as long after the last.
+        """
+        series = np.concatenate(self._intervals)
+        by_slot, whole = series.sum(axis=1), len(self._intervals[-1])
+        bursts = np.flatnonzero(by_slot >= BURST * max(1.0, float(by_slot.max())))
+        gaps = np.diff(bursts)
+        if len(gaps) < GAPS or gaps.min() < LEAST_GAP or np.ptp(gaps) > APART or (gaps == whole).all():
+            return []
+        if np.delete(by_slot, bursts).max(initial=0.0) > QUIET * by_slot.max():
+            return []
+        ago = len(series) - int(bursts[-1])
+        if ago > gaps.max():
+            return []
+        after = [first + ago for first in bursts[:-1].tolist() if first + ago + whole <= len(series)]
+        return [series[first : first + whole] for first in after]
+
+    def _factors(self, *, regular: bool) -> Floats | None:
+        """Return how many times as many bursts as usual each interval has; None where they keep step, or are none.
+
+        regular: bursts are, and out of step.
+        """
         totals = np.array([one.weight for one in self._each])
         peaks = totals * [float(one.together.max()) for one in self._each]
         known = peaks[totals > 0]
-        if len(totals) < SHAPES or 2 * len(known) < SHAPES:
-            return None
-        by_sum, by_burst = (float(np.abs(np.diff(of)).mean() / of.mean()) for of in (totals, known))
-        if by_sum <= UNEVEN or by_burst >= OUT_OF_STEP * by_sum:
-            return None
+        if not regular:
+            if len(totals) < SHAPES or 2 * len(known) < SHAPES:
+                return None
+            by_sum, by_burst = (float(np.abs(np.diff(of)).mean() / of.mean()) for of in (totals, known))
+            if by_sum <= UNEVEN or by_burst >= OUT_OF_STEP * by_sum:
+                return None
         bursts = totals / np.maximum(peaks, ALIKE)
         return np.asarray(bursts / np.mean(self._bursts))
 

@@ -100,12 +100,22 @@ def history_of(period_s: float, seconds: int, size: float = 100.0) -> ArrivalHis
 def test_bursts_out_of_step_have_one_size_and_come_more_or_less_often(
     period_s: float, most: float, fewest: float
 ) -> None:
-    history = history_of(period_s, 80)
-    factors = [one.factor for one in history.shapes()]
+    histories = [history_of(period_s, seconds) for seconds in range(70, 80)]
+    factors = [one.factor for history in histories for one in history.shapes()]
     assert (max(factors), min(factors)) == pytest.approx((most, fewest), abs=0.06)
+    history = histories[-1]
     assert history.usual.sum() == pytest.approx(100.0, rel=0.05), "the usual interval has the mean of all"
     # every burst alone, as far apart as they are: μ·W for each
     assert history.capacity(200.0, 0.5) == pytest.approx(100.0 / period_s, rel=0.06)
+
+
+@pytest.mark.parametrize("period_s", [0.7, 0.9, 1.1, 1.3])
+def test_the_next_regular_burst_is_expected_when_it_is_due(period_s: float) -> None:
+    for seconds in range(30, 60):
+        due_s = np.arange(0.05, seconds + 1, period_s) - seconds
+        due = np.floor(10 * due_s[due_s >= 0]).tolist()
+        for one in history_of(period_s, seconds).shapes():
+            assert np.flatnonzero(one.factor * one.together).tolist() == due
 
 
 def test_bursts_that_keep_step_are_taken_as_they_come() -> None:

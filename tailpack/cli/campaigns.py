@@ -197,14 +197,15 @@ def sensitivity(
 ) -> None:
     """Simulate tail-aware with each of its numbers a fifth lower and a fifth higher, and say what changes.
 
-    What is finished is kept in --out, and the same command goes on. Exit status 1 when a run failed.
+    What is finished is kept in --out, and the same command goes on; what --into has of other numbers stays. Exit status
+    1 when a run failed.
     """
     from bench.experiments import sensitivity as numbered  # noqa: PLC0415
 
     with campaign("numbers", out, processes, numbered.varied(out)) as running:
         rows, missing = numbered.sensitivity(running, seeds, numbers)
     if into:
-        results.keep(numbered.FILE, rows, origin(), into)
+        results.keep(numbered.FILE, rows, origin(), into, attrgetter("file", "name", "factor"))
     _shown(rows, missing, out, as_json=as_json)
 
 

@@ -168,7 +168,8 @@ class TailAware:
         """Learn from what replicas report beyond what the interval explains."""
         self._doubt.keep(observation.replica_names)
         explained, owners = late_until(*before, arrived), before[1].owners
-        if self._earlier is not None and len(self._earlier[0].owners) == len(owners):
+        known = observation.commit_age_s == 0  # else what waits is not known well enough to prove anything
+        if known and self._earlier is not None and len(self._earlier[0].owners) == len(owners):
             explained -= unforeseen(self._earlier, *before, arrived)
         got = np.bincount(owners, arrived.sum(axis=0), minlength=len(explained))
         for replica in observation.replicas:

@@ -34,9 +34,9 @@ QUIET: Final = 0.05
 GAPS: Final = 4
 """Between bursts, at least, that say that these are regular."""
 LEAST_GAP: Final = 3
-"""Slots: of a stream every slot is one …"""
+"""Slots between two bursts, at least: of a stream every slot would be one."""
 APART: Final = 2
-"""… and by which they may differ: the last slot of an interval is longer than others, the first one shorter."""
+"""Slots by which gaps may differ: the last slot of an interval is longer than others, the first one shorter."""
 
 
 class Shape(NamedTuple):

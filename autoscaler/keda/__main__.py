@@ -19,10 +19,11 @@ from autoscaler.keda.plans import PlanFollower
 from autoscaler.keda.scaler import PortUnusableError, Scaler, listening
 from autoscaler.keda.settings import KedaSettings
 from autoscaler.live.troubles import Troubles
-from autoscaler.live.web import PortTakenError, Source, WebServer
+from autoscaler.live.web import Source, bound
 from contracts import logs
 from contracts.clock import steady_s
 from contracts.connection import Connection, read_settings
+from contracts.pages import PortTakenError
 from contracts.plan import PlanRecord
 from contracts.validation import InvalidSettingsError
 
@@ -75,7 +76,7 @@ async def _run(connection: Connection, settings: KedaSettings) -> None:
         troubles=lambda: troubles.now,
     )
     server, port = listening(scaler, settings.grpc_host, settings.grpc_port)
-    web = WebServer(source, settings.http_port, settings.http_host) if settings.http_port else None
+    web = bound(source, settings)
     try:
         follower.start()
         if web is not None:

@@ -33,7 +33,7 @@ from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.state_dir import LearnedTimes
 from autoscaler.live.troubles import LASTING, Troubles, Watched
 from autoscaler.live.uptake import Uptake
-from autoscaler.live.web import Source, WebServer
+from autoscaler.live.web import Source, bound
 from autoscaler.policies.registry import Asked
 from autoscaler.ports import NotReadyError, Policy
 from contracts.clock import steady_s
@@ -151,7 +151,7 @@ class LiveAutoscaler:
             unwell=lambda: self._troubles.unwell,
             targets=lambda: self._reports.pages(),  # noqa: PLW0108  the reader is made after it
         )
-        self._web = WebServer(source, settings.http_port, settings.http_host) if settings.http_port else None
+        self._web = bound(source, settings)
         self._journal = JournalTopic(connection, self._metrics, partial(self._troubles.tell, "journal"))
         self._reports = ProgressReader(connection)
         self._launcher = launcher or launcher_from(settings, environ)

@@ -13,7 +13,7 @@ from autoscaler.live.loop import rehearse
 from autoscaler.live.metrics import LEADING, TROUBLE
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.troubles import LASTING, Troubles
-from autoscaler.live.web import Source, WebServer
+from autoscaler.live.web import Source, bound
 
 log = logging.getLogger("autoscaler")
 WHAT: Final = "leadership"
@@ -42,7 +42,7 @@ def stand_by(leadership: Leadership, settings: AutoscalerSettings, stop: Event) 
         troubles=lambda: troubles.now or {WHAT: f"stands by; {leadership.holder or 'nobody'} leads"},
         unready=lambda: troubles.now.get(WHAT, ""),
     )
-    pages = WebServer(source, settings.http_port, settings.http_host) if settings.http_port else None
+    pages = bound(source, settings)
     if pages is not None:
         pages.start()
     try:

@@ -23,13 +23,13 @@ from autoscaler.live.replicas import STOP_MARGIN_S
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.standby import stand_by
 from autoscaler.live.state_dir import StateDirTakenError, only_one
-from autoscaler.live.web import PortTakenError
 from autoscaler.policies.registry import chained_policies
 from autoscaler.policies.tail_aware.policy import TailAware
 from autoscaler.ports import NotReadyError, Policy
 from contracts import logs
 from contracts.config_file import from_file, read_file, strangers
 from contracts.connection import Connection
+from contracts.pages import PortTakenError
 from contracts.settings import Settings
 from contracts.validation import InvalidSettingsError, as_environment, from_environment
 

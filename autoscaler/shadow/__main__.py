@@ -24,7 +24,7 @@ from autoscaler.live.loads import LoadReader
 from autoscaler.live.loop import Loop
 from autoscaler.live.offsets import OffsetReader
 from autoscaler.live.troubles import LASTING, Troubles, Watched
-from autoscaler.live.web import PortTakenError, Source, WebServer
+from autoscaler.live.web import Source, bound
 from autoscaler.policies.registry import configured_policy
 from autoscaler.policies.settings import REPLICA_PREFIX
 from autoscaler.ports import Policy
@@ -37,6 +37,7 @@ from contracts import logs
 from contracts.clock import steady_s
 from contracts.connection import Connection, read_settings
 from contracts.journal import JournalEntry, TickRecord
+from contracts.pages import PortTakenError
 from contracts.validation import InvalidSettingsError
 
 log = logging.getLogger("shadow")
@@ -119,7 +120,7 @@ class Shadow:
             troubles=lambda: self._troubles.now,
             unwell=lambda: self._troubles.unwell,
         )
-        self._web = WebServer(source, settings.http_port, settings.http_host) if settings.http_port else None
+        self._web = bound(source, settings)
 
     def run(self) -> None:
         """Watch until told to stop."""

@@ -36,12 +36,13 @@ from services.consumer.membership import Membership
 from services.consumer.metrics import Latencies
 from services.consumer.outbox import Outbox
 from services.consumer.output import Committer, ProgressReporter
+from services.consumer.pages import Pages
 from services.consumer.partition_queue import PartitionQueues
 from services.consumer.poller import Poller
 from services.consumer.server import Server
 from services.consumer.shutdown import SILENCE_S, served_again, silence, unless
 from services.consumer.transaction import AtomicCommitter
-from services.consumer.vitals import Pages, Vitals
+from services.consumer.vitals import Vitals
 
 log = logging.getLogger(__name__)
 
@@ -234,7 +235,7 @@ class PlanConsumer:
     async def _serve(self, stop: asyncio.Event) -> None:
         assert self._vitals is not None
         pages = Pages(self._options.http_host, self._options.http_port, self._vitals)
-        self._vitals.pages = await pages.start(self._connection.bootstrap_servers)
+        self._vitals.pages = pages.start(self._connection.bootstrap_servers)
         await self._log_watch.look_at_id()
         await self._progress.report()
         duties: list[Coroutine[Any, Any, Any]] = [

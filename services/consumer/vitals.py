@@ -3,15 +3,11 @@
 import os
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-import msgspec
-from aiohttp import web
 from aiokafka.errors import KafkaError
 from aiokafka.structs import TopicPartition
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from prometheus_client.core import Metric
 
 from contracts.clock import now_us, steady_s
@@ -20,7 +16,7 @@ from contracts.progress import Progress, ReplicaState
 from services.consumer import metrics
 from services.consumer.clients import Clients
 from services.consumer.handover import Handover
-from services.consumer.interface import Health, Options, ReplicaError, Topics
+from services.consumer.interface import Health, Options, Topics
 from services.consumer.lease import Lease
 from services.consumer.membership import Membership
 from services.consumer.metrics import Latencies
@@ -53,7 +49,7 @@ class Vitals:
     busy_s: Callable[[], float]
     latencies: Latencies
     pages: str = ""
-    """Where `Pages` are, HOST:PORT."""
+    """Where its pages are, HOST:PORT."""
 
     def progress(self) -> Progress:
         """Return the report of this moment; service times and rounds begin anew with the next one."""
@@ -164,73 +160,3 @@ def first_few(reasons: Sequence[str]) -> tuple[str, ...]:
     more = len(reasons) - MOST_TOLD
     cut = tuple(reason[:LONGEST_TOLD] for reason in reasons[:MOST_TOLD])
     return (*cut, f"{more} more of the kind") if more > 0 else cut
-
-
-async def alive(_: web.Request) -> web.Response:
-    """Answer 200: the event loop turns."""
-    return web.json_response({"alive": True})
-
-
-class Pages:
-    """`/healthz` (200, or 503 with the reasons) and `/metrics` over HTTP, from the replica's own event loop.
-
-    For Kubernetes: `/readyz` is `/healthz` of one that is in its group, and `/livez` says that the loop turns; while
-    Kafka is away no replica is well, and to start one anew would mend nothing.
-    """
-
-    def __init__(self, host: str, port: int, vitals: Vitals) -> None:
-        self._host = host
-        self._port = port
-        self._vitals = vitals
-        self._registry = CollectorRegistry()
-        self._registry.register(vitals)
-        self._runner: web.AppRunner | None = None
-
-    async def start(self, brokers: str) -> str:
-        """Listen, where there is a port; return HOST:PORT at which others can ask. Raises ReplicaError: no such port.
-
-        brokers: HOST:PORT,…; where all addresses are listened on, others reach the one that faces the first broker.
-        """
-        if not self._port:
-            return ""
-        app = web.Application()
-        pages = {"/healthz": self._healthz, "/readyz": self._readyz, "/livez": alive, "/metrics": self._metrics}
-        app.add_routes([web.get(path, page) for path, page in pages.items()])
-        self._runner = web.AppRunner(app, access_log=None)
-        await self._runner.setup()
-        try:
-            await web.TCPSite(self._runner, self._host, max(0, self._port)).start()
-        except OSError as taken:
-            raise ReplicaError(f"{self._host}:{self._port} cannot be listened on ({taken}); set http_port") from taken
-        port = self._runner.addresses[0][1]
-        host = facing(brokers) if self._host in ("", "0.0.0.0", "::") else self._host  # noqa: S104  what it is told
-        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-    async def stop(self) -> None:
-        """Listen no more."""
-        if self._runner is not None:
-            await self._runner.cleanup()
-
-    async def _healthz(self, _: web.Request) -> web.Response:
-        health = self._vitals.health()
-        body = msgspec.json.encode(health)
-        return web.Response(body=body, status=200 if health.ok else 503, content_type="application/json")
-
-    async def _readyz(self, request: web.Request) -> web.Response:
-        if self._vitals.membership.member_id:
-            return await self._healthz(request)
-        return web.json_response({"ok": False, "reasons": ["not in the group"]}, status=503)
-
-    async def _metrics(self, _: web.Request) -> web.Response:
-        return web.Response(body=generate_latest(self._registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
-
-
-def facing(brokers: str) -> str:
-    """Return our own address on the way to the first of `brokers`; nothing is sent."""
-    host, _, port = brokers.split(",", maxsplit=1)[0].rpartition(":")
-    with suppress(OSError, ValueError):
-        family, kind, _, _, address = socket.getaddrinfo(host.strip("[] "), int(port), type=socket.SOCK_DGRAM)[0]
-        with socket.socket(family, kind) as probe:
-            probe.connect(address)
-            return str(probe.getsockname()[0])
-    return socket.gethostname()

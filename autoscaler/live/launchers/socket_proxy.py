@@ -21,8 +21,8 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 from autoscaler.live.launchers.docker import GROUP, REPLICA
 from autoscaler.live.settings import DockerSettings
-from autoscaler.live.web import ThreadedServer
 from contracts.connection import read_settings
+from contracts.pages import ThreadedServer
 from contracts.settings import setting
 from contracts.topics import ScaledGroup
 

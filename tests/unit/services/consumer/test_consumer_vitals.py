@@ -1,6 +1,8 @@
 """What a replica tells of itself while something is wrong with it."""
 
 import asyncio
+from http.client import HTTPConnection
+from threading import Thread
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,12 +14,13 @@ from contracts.clock import now_us
 from contracts.metrics import Buckets, declared_in
 from contracts.progress import ReplicaState, ServiceTimes
 from contracts.target import Target
-from services.consumer import metrics
+from services.consumer import metrics, pages
 from services.consumer.interface import Options, Topics
 from services.consumer.lease import Lease
 from services.consumer.metrics import PAUSE, Latencies
+from services.consumer.pages import Pages
 from services.consumer.partition_queue import PartitionQueues
-from services.consumer.vitals import LONGEST_TOLD, MOST_TOLD, Pages, Vitals
+from services.consumer.vitals import LONGEST_TOLD, MOST_TOLD, Vitals
 
 
 class Replica:
@@ -71,7 +74,7 @@ def test_ready_is_who_is_in_the_group_and_well():
 
     async def asked() -> list[int]:
         pages, found = Pages("127.0.0.1", -1, one.vitals), []
-        address = await pages.start("")
+        address = pages.start("")
         try:
             async with ClientSession() as session:
                 for one.vitals.membership.member_id, one.now_s in (("", 0.0), ("member", 0.0), ("member", 7.0)):
@@ -82,6 +85,30 @@ def test_ready_is_who_is_in_the_group_and_well():
         return found
 
     assert asyncio.run(asked()) == [503, 200, 503]
+
+
+def test_a_loop_that_does_not_turn_is_told(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(pages, "ANSWER_S", 0.1)
+
+    async def asked() -> tuple[int, bytes]:
+        served = Pages("127.0.0.1", -1, Replica().vitals)
+        host, _, port = served.start("").rpartition(":")
+        found = []
+
+        def ask() -> None:
+            connection = HTTPConnection(host, int(port), timeout=5)
+            connection.request("GET", "/livez")
+            answer = connection.getresponse()
+            found.append((answer.status, answer.read()))
+
+        asker = Thread(target=ask)
+        asker.start()
+        asker.join()  # as a handler does that waits without `await`
+        await served.stop()
+        return found[0]
+
+    status, body = asyncio.run(asked())
+    assert (status, b"has not turned" in body) == (503, True)
 
 
 def test_who_is_no_member_has_no_lease_to_lose():

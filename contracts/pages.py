@@ -1,0 +1,122 @@
+"""The pages of a process over HTTP, from threads of their own: what its event loop does or not, somebody answers."""
+
+import errno
+import socket
+import socketserver
+import sys
+import threading
+from collections.abc import Callable
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Final
+from urllib.parse import unquote
+
+import msgspec
+
+JSON: Final = "application/json"
+READ_ONLY: Final = ("GET", "HEAD")
+LONGEST_PATH: Final = 80
+"""Characters of an unknown path that are repeated in the answer."""
+POLL_S: Final = 0.1
+"""How long `close` may wait for the thread that listens."""
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """One HTTP answer."""
+
+    body: bytes
+    status: str = "200 OK"
+    content_type: str = JSON
+
+
+Respond = Callable[[str, str], Answer]
+"""Path and query → the answer. Called from threads of the web server; must end in a few seconds."""
+
+
+class PortTakenError(Exception):
+    """The pages cannot be served on the port that was asked for."""
+
+
+def refused(status: str, text: str) -> Answer:
+    """Return the answer to what cannot be done: JSON {"error": …}."""
+    return Answer(msgspec.json.encode({"error": text}), status)
+
+
+def nowhere(path: str, pages: Any) -> Answer:
+    """Return the answer to who asks for a page that is none of `pages`."""
+    return refused("404 Not Found", f"there is no {path[:LONGEST_PATH]}; there are {', '.join(pages)}")
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """No line for each request, and no reader that holds a thread for ever."""
+
+    timeout = 10
+
+    def __init__(self, respond: Respond, *connection: Any) -> None:
+        self._respond = respond
+        super().__init__(*connection)
+
+    def do_GET(self) -> None:
+        if self.command in READ_ONLY:
+            path, _, query = self.path.partition("?")
+            answer = self._respond(unquote(path), query)
+        else:
+            what = f"{self.command} is not possible here; everything is read only"
+            answer = refused("405 Method Not Allowed", what)
+        code, _, phrase = answer.status.partition(" ")
+        self.send_response(int(code), phrase)
+        self.send_header("Content-Type", answer.content_type)
+        self.send_header("Content-Length", str(len(answer.body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(answer.body)
+
+    do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_GET  # noqa: N815
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the name is the base class's
+        """Say nothing."""
+
+
+class ThreadedServer(ThreadingHTTPServer):
+    """A thread for each connection; quiet about clients that leave."""
+
+    def __init__(self, address: tuple[str, int], handler: Callable[..., BaseHTTPRequestHandler]) -> None:
+        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        super().__init__(address, handler)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Print what went wrong, but for a client that has given up: nobody is left to be told."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
+
+    def server_bind(self) -> None:
+        """Bind without the name look-up of HTTPServer, which may take seconds."""
+        socketserver.TCPServer.server_bind(self)
+        self.server_name, self.server_port = self.server_address[:2]  # type: ignore[assignment]
+
+
+class WebServer:
+    """Serves in daemon threads until closed. port: 0 is any that is free."""
+
+    def __init__(self, respond: Respond, port: int, host: str = "127.0.0.1") -> None:
+        """Bind. Raises PortTakenError."""
+        try:
+            self._server = ThreadedServer((host, port), partial(_Handler, respond))
+        except OSError as why:
+            if why.errno == errno.EADDRINUSE:
+                raise PortTakenError(f"port {port} is taken; set TAILPACK_HTTP_PORT to a free one") from why
+            raise PortTakenError(
+                f"cannot listen on {host}:{port} ({why.strerror}); set TAILPACK_HTTP_HOST and TAILPACK_HTTP_PORT"
+            ) from why
+        self.port = self._server.server_port
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(POLL_S,), name="web", daemon=True)
+
+    def start(self) -> None:
+        """Begin to answer."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop answering and free the port."""
+        if self._thread.is_alive():
+            self._server.shutdown()
+        self._server.server_close()

@@ -228,6 +228,8 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     started_us: int
     """Epoch microseconds of second 0."""
     peak_memory_mib: float | None
+    cores_full_s: float | None = None
+    """How long, from the first event to the last, all cores of the machine that ran it were busy."""
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):

@@ -63,6 +63,8 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Step → seconds after the command when it was reached."""
     peak_memory_mib: float | None = None
     """PSS of every process of the run, summed, at its peak."""
+    cores_full_s: float | None = None
+    """How long, from the first event to the last, all cores of the machine that ran it were busy."""
     clocks: tuple[HostClock, ...] = ()
     """Of the hosts, where there were several and they were compared."""
 

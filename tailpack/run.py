@@ -198,6 +198,7 @@ class Run:
         second = -(-(now_s + LEAD_S) // 1)  # whole seconds: bursts fall there, ticks a fixed offset later
         self._first_at = time.monotonic() + second - now_s
         self._reached("first event sent", self._first_at)
+        self.meter.full_s = 0.0
         self._note(started_us=int(second * 1e6))
         temporary = stack.start_file.with_suffix(".tmp")
         temporary.write_text(str(self.info.started_us), encoding="utf-8")
@@ -227,7 +228,8 @@ class Run:
                 self._say(f"{awaited - done} events did not finish within {DRAIN_DEADLINE_S:.0f} s")
                 break
         self._reached("last event done")
-        self._note(drained_us=now_us(), events_scheduled=sent.scheduled - sent.repeated)
+        full_s = round(self.meter.full_s, 1)
+        self._note(drained_us=now_us(), cores_full_s=full_s, events_scheduled=sent.scheduled - sent.repeated)
 
     def _step(self, stack: Stack, screen: Screen) -> None:
         screen.update()

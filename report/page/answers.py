@@ -1,6 +1,7 @@
 """What a reader asks first: was it kept, what would have kept it, what else could it cost; page and terminal say it."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
@@ -12,6 +13,8 @@ from report.result import STAGES, Result
 from report.run_info import FORESEEING
 from report.wording import UNKNOWN, count, duration, minutes, over, several, share
 
+STARVED: Final = 0.1
+"""Share of a run without a free core from which that is said of a promise that was not kept."""
 Bar = tuple[str, str, float, str]
 """Label, text, length in percent, and class: kept, missed or neither."""
 
@@ -66,6 +69,17 @@ def key_figures(result: Result) -> list[tuple[str, str, str]]:
     ]
 
 
+def starved(result: Result) -> str:
+    """Return that the machine itself was too small for the run, if it was; else ""."""
+    full_s = result.provenance.cores_full_s or 0.0
+    if result.kept or full_s < STARVED * result.duration_s:
+        return ""
+    return (
+        f"All cores of this machine were busy for {full_s:.0f} s of it: whatever waits for a core is late, and no "
+        "policy mends that. More cores, or less load, tell more."
+    )
+
+
 def late_by_cause(tail: Tail) -> str:
     """Return "20 burst, 1 handover"."""
     return ", ".join(f"{count(one.events)} {cause_title(one.cause).lower()}" for one in tail.causes)
@@ -116,7 +130,7 @@ def _causes(result: Result, tail: Tail | None) -> Answer:
     )
     if keep:
         told += f" On these events {keep[0][1]} keeps it, for {minutes(keep[0][0])} replica-minutes."
-    return Answer(question, f"No {names}", told)
+    return Answer(question, f"No {names}", f"{told} {starved(result)}".strip())
 
 
 def _otherwise(result: Result) -> Answer:
@@ -163,6 +177,8 @@ def show(result: Result, console: Console) -> None:
     if result.tail and result.tail.causes:
         told = f"{late_by_cause(result.tail)} (of {several(result.tail.late, 'late event')})"
         parts.append(Padding(Text.assemble(("why late  ", "bold"), told), (0, 0, 1, 0)))
+    if told := starved(result):
+        parts.append(Padding(Text(told, "yellow"), (0, 0, 1, 0)))
     table = Table("stage", box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for name in ("p50", "p90", "p95", "p99", "p99.9", "p99.99", "max"):
         table.add_column(name, justify="right", no_wrap=True)

@@ -118,6 +118,7 @@ def _provenance(result: Result) -> list[tuple[str, str]]:
         "commit": made.commit,
         "machine": made.machine,
         "peak memory": memory,
+        "cores": "" if made.cores_full_s is None else f"all busy for {made.cores_full_s:.0f} s of the run",
         "versions": ", ".join(f"{name} {version}" for name, version in made.versions.items()),
     }
     return [(label, text) for label, text in rows.items() if text]

@@ -21,7 +21,7 @@ from report.wording import duration, several, share
 OF_THE_RUN: Final = (
     "run", "policy", "seed", "topology", "world", "payment_partitions", "latency_target_s", "percentile", "duration_s",
 )  # fmt: skip
-OF_ITS_MAKING: Final = ("command", "commit", "machine", "versions", "peak_memory_mib")
+OF_ITS_MAKING: Final = ("command", "commit", "machine", "versions", "peak_memory_mib", "cores_full_s")
 LATENESS_SHARE: Final = 0.05
 """Of the latency target; a generator whose p99 is later than that measures itself."""
 

@@ -1,10 +1,14 @@
-"""CPU and memory of every process of a run."""
+"""CPU and memory of every process of a run, and whether the machine had any left."""
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 import msgspec
 import psutil
+
+FULL: Final = 0.95
+"""Share of all cores' time from which nothing is left to whoever wants to run."""
 
 
 class Usage(msgspec.Struct, kw_only=True):
@@ -27,6 +31,10 @@ class ResourceMeter:
     def __init__(self) -> None:
         self.usages: dict[str, Usage] = {}
         self.peak_mib = 0.0
+        self.full_s = 0.0
+        """How long all cores of this machine were busy, with whatever; set it to 0 to begin anew."""
+        self._cores: tuple[float, float] | None = None
+        """Busy and idle seconds of all cores at the last sample."""
         self._last: dict[tuple[str, int], tuple[float, float]] = {}
 
     def sample(self, processes: Mapping[str, int], now: float) -> float:
@@ -53,7 +61,18 @@ class ResourceMeter:
                 usage.watched_s += now - before[1]
             self._last[name, pid] = (cpu, now)
         self.peak_mib = max(self.peak_mib, total)
+        self._look_at_cores()
         return total
+
+    def _look_at_cores(self) -> None:
+        times = psutil.cpu_times()
+        idle_s = times.idle + getattr(times, "iowait", 0.0)
+        cores = (sum(times) - getattr(times, "guest", 0.0) - getattr(times, "guest_nice", 0.0) - idle_s, idle_s)
+        if self._cores is not None:
+            busy_s, idle_s = (now - before for now, before in zip(cores, self._cores, strict=True))
+            if busy_s > FULL * (busy_s + idle_s):
+                self.full_s += (busy_s + idle_s) / (psutil.cpu_count() or 1)
+        self._cores = cores
 
     def save(self, path: Path) -> None:
         """Write the usages as JSON, largest consumer of CPU first."""

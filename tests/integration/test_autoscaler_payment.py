@@ -18,6 +18,8 @@ from contracts.journal import ReplicaChange
 pytestmark = pytest.mark.kafka
 COMPILED_S = 300.0
 """In a new checkout a policy is compiled before the first plan; that takes minutes on a busy machine."""
+AT_LEAST = 0.7
+"""Share of its service rate that a replica reaches where others want its core; it never serves more than that rate."""
 
 
 @pytest.mark.timeout(600)
@@ -36,7 +38,7 @@ def test_up_under_load_and_down_after_it(kafka: str, namespace: str, tmp_path: P
         wait_for(lambda: len(autoscaler.plans()[-1].replicas) == 1, "scale-down in silence")
         wait_for(lambda: not load.unserved(), "every payment served")
         wait_for(lambda: len(autoscaler.pids()) == 1, "the end of the others")
-        assert autoscaler.ticks()[-1].service_rate == pytest.approx(200, rel=0.1)
+        assert AT_LEAST * 200 < autoscaler.ticks()[-1].service_rate < 210
         actions = [one.action for one in autoscaler.written()]
         assert actions[0] == "start"
         assert "up" in actions
@@ -65,7 +67,7 @@ def test_what_no_small_replica_could_serve_gets_a_large_one_until_it_is_over(
             autoscaler.wait_for_tick(lambda tick: sum(one.lag for one in tick.partitions) < 60, "no backlog")
         wait_for(lambda: not load.unserved(), "every payment served")
         wait_for(lambda: autoscaler.plans()[-1].replicas in {("payment-0",), ("payment-1",)}, "a small one alone")
-        assert autoscaler.ticks()[-1].service_rate == pytest.approx(100, rel=0.1), "of the first class"
+        assert AT_LEAST * 100 < autoscaler.ticks()[-1].service_rate < 105, "of the first class"
 
 
 @pytest.mark.timeout(600)
@@ -91,7 +93,7 @@ def test_a_replica_that_becomes_slow_is_known_for_it_and_serves_less(
             start_file.write_text(str(now_us()))
             wait_for(lambda: shares(autoscaler) == {"payment-0": 3, "payment-1": 1}, "a plan for their speeds")
             learned = wait_for(lambda: known_slow(autoscaler, "payment-1", below=120), "its own service rate")
-            assert learned["payment-0"] == pytest.approx(200, rel=0.1)
+            assert AT_LEAST * 200 < learned["payment-0"] < 210
 
 
 def known_slow(autoscaler: Autoscaler, replica: str, *, below: float) -> dict[str, float] | None:

@@ -169,7 +169,7 @@ class TailAware:
         self._doubt.keep(observation.replica_names)
         explained, owners = late_until(*before, arrived), before[1].owners
         known = observation.commit_age_s == 0  # else what waits is not known well enough to prove anything
-        if known and self._earlier is not None and len(self._earlier[0].owners) == len(owners):
+        if known and self._earlier is not None and _unchanged(*self._earlier[:2], *before):
             explained -= unforeseen(self._earlier, *before, arrived)
         got = np.bincount(owners, arrived.sum(axis=0), minlength=len(explained))
         for replica in observation.replicas:
@@ -292,6 +292,15 @@ class TailAware:
         plan = Plan(tuple(names[one] for one in chosen.replicas), owners)
         decision = change(observation, plan, _why(now, chosen, found))
         return replace(decision, alternatives=tuple(_weighed(now, chosen, found)))
+
+
+def _unchanged(earlier: Situation, its_choice: Candidate, then: Situation, chosen: Candidate) -> bool:
+    """Tell whether nothing started or moved from one tick to the next but one.
+
+    Else what waited in between may have waited for a start or a handover that took longer than was foreseen.
+    """
+    after = (its_choice.owners, then.owners, chosen.owners)
+    return all(np.array_equal(earlier.owners, owners) for owners in after)
 
 
 def _growth(begun: Floats, whole: int, foreseen: float) -> float:

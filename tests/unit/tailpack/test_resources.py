@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections import namedtuple
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -81,3 +82,14 @@ def test_usages_are_kept_largest_consumer_first(running: Running, tmp_path: Path
     found = load_usages(tmp_path / "processes.json")
     assert [usage.name for usage in found] == ["busy", "idle"]
     assert found[0] == meter.usages["busy"]
+
+
+def test_time_without_a_free_core_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    Times = namedtuple("Times", "user system idle iowait guest")
+    at = {0: Times(10, 2, 90, 1, 5), 2: Times(13, 2.9, 90.1, 1, 7), 4: Times(14, 3.9, 90.1, 3, 7)}
+    monkeypatch.setattr(resources.psutil, "cpu_count", lambda: 2)
+    meter = ResourceMeter()
+    for now, times in at.items():
+        monkeypatch.setattr(resources.psutil, "cpu_times", lambda times=times: times)
+        meter.sample({}, now)
+    assert meter.full_s == pytest.approx(2.0), "3.9 of 4 seconds, then 2: waiting for a disk leaves the core free"

@@ -102,6 +102,16 @@ def test_that_all_serve_less_than_is_told_shows_whenever_in_the_interval_a_burst
     assert in_sla_share(run.latency_us[events.intended_us > DURATION_S / 2 * 1e6], 0.5) == 1.0
 
 
+@pytest.mark.parametrize("startup_s", [2.0, 2.3, 2.5])
+def test_what_waits_for_a_start_proves_nobody_slow(startup_s: float) -> None:
+    """From 80 to 350 events/s at once: ten seconds after it, the two that can serve that are all there are."""
+    at_s = np.concatenate([second + (np.arange(n) + 0.5) / n for second, n in enumerate([80] * 20 + [350] * 20)])
+    events = Arrivals((at_s * 1e6).astype(np.int64), np.resize(np.arange(10, dtype=np.int32), len(at_s)))
+    settings = SimulationSettings(service=ServiceSettings(), startup_s=startup_s)
+    run = simulate(Workload.whole(events, partitions=10, duration_s=40.0), make_policy("tail-aware"), settings)
+    assert replica_minutes(run.requested, 30_000_000, 10) == pytest.approx(2 * 10 / 60)
+
+
 def test_at_the_maximum_work_is_spread_by_what_each_can_do() -> None:
     """400 events/s for just three replicas that serve 500, one of them at half speed: no count helps, only shares."""
     kept = [in_sla(simulated(poisson(400, partitions=20, seed=seed), maximum=3)) for seed in SEEDS]

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from concurrent.futures import CancelledError
 from contextlib import suppress
 from typing import Final
 
@@ -45,7 +46,7 @@ class Pages:
         try:
             self._server = WebServer(lambda path, _: self._asked(path, loop), max(0, self._port), self._host)
         except PortTakenError as taken:
-            raise ReplicaError(str(taken)) from taken
+            raise ReplicaError(f"{taken}, or Options(http_port=…)") from taken
         self._server.start()
         host = facing(brokers) if self._host in ("", "0.0.0.0", "::") else self._host  # noqa: S104  what it is told
         return f"[{host}]:{self._server.port}" if ":" in host else f"{host}:{self._server.port}"
@@ -68,6 +69,8 @@ class Pages:
         except TimeoutError:
             answer.cancel()
             return refused(UNAVAILABLE, f"the event loop has not turned for {ANSWER_S:.0f} s")
+        except CancelledError:
+            return refused(UNAVAILABLE, "the replica is ending")
 
     def _healthz(self) -> Answer:
         health = self._vitals.health()

@@ -75,8 +75,8 @@ def starved(result: Result) -> str:
     if result.kept or full_s < STARVED * result.duration_s:
         return ""
     return (
-        f"All cores of this machine were busy for {full_s:.0f} s of it: whatever waits for a core is late, and no "
-        "policy mends that. More cores, or less load, tell more."
+        f"All cores of this machine were busy for {full_s:.0f} s of it: what waits for a core is late, too, and each "
+        "replica takes of it. More cores, or less load, tell more."
     )
 
 

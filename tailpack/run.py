@@ -183,7 +183,8 @@ class Run:
             if failed := stack.failed():
                 raise TailpackError(f"{failed.name} does not start: {failed.ending()}; see {failed.log}")
             if time.monotonic() > deadline:
-                why = "".join(f" ({incident})" for incident in list(screen.watcher.state.incidents)[-1:])
+                state = screen.watcher.state
+                why = "".join(f" ({said})" for said in [*state.incidents, *state.troubles][-1:])
                 late = f"{', '.join(waiting)} not ready within {READY_DEADLINE_S:.0f} s{why}"
                 raise TailpackError(f"{late}; see {self.folder / 'logs'}")
 

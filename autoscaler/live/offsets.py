@@ -23,7 +23,9 @@ EARLIEST: Final = -2
 LATEST: Final = -1
 """… and this for its end."""
 RECONNECT_AFTER: Final = 3
-"""Failed readings in a row before the client is made anew."""
+"""Failed readings in a row before the client is made anew; then twice as many, and again: a login may take longer than
+the readings do, and a client that is closed within it never gets in."""
+MOST_PATIENCE: Final = 16 * RECONNECT_AFTER
 COUNT_EVERY_S: Final = 2.0
 """How often the number of partitions is looked at: topics grow rarely, and the question costs a millisecond."""
 BEGINNINGS_EVERY_S: Final = 10.0
@@ -68,6 +70,7 @@ class OffsetReader:
         self._connect = connect
         self._consumer: Consumer | None = None
         self._failures = 0
+        self._patience = RECONNECT_AFTER
         self._topic = topic
         self._least = partitions
         self._counted_s = -math.inf
@@ -100,7 +103,7 @@ class OffsetReader:
         if any(one.why for one in found):
             self._failed()
         else:
-            self._failures = 0
+            self._failures, self._patience = 0, RECONNECT_AFTER
         return at_s, found
 
     def ends(self) -> tuple[float, tuple[int | None, ...]]:
@@ -149,7 +152,8 @@ class OffsetReader:
         """Something is unknown: see at the next reading who leads now, and after several with a new client."""
         self._counted_s = self._begun_s = -math.inf
         self._failures += 1
-        if self._failures % RECONNECT_AFTER == 0:
+        if self._failures == self._patience:
+            self._failures, self._patience = 0, min(2 * self._patience, MOST_PATIENCE)
             self.close()
 
     def _ask(self, consumer: Consumer) -> tuple[float, tuple[PartitionOffsets, ...]]:

@@ -8,6 +8,7 @@ import gevent
 import msgspec
 from gevent.event import Event
 from gevent.queue import Empty, Queue
+from locust import runners
 from locust.runners import MasterRunner
 
 from contracts.clock import now_us
@@ -26,6 +27,9 @@ STOPPED_S: Final = 10.0
 """How long the results of workers are awaited that were told to stop."""
 REPORT_S: Final = 5.0
 """Beyond the drain, how long a worker may take to say what it did; and to answer when it is asked for its clock."""
+SILENT_S: Final = 15
+"""So long a worker's heartbeat may be missing. One that catches up with a flood, or waits for a processor, is silent
+for seconds."""
 CLOCK_LOOKS: Final = 5
 """Of so many answers the quickest says most of a clock."""
 CLOCKS_APART_US: Final = 2_000
@@ -38,6 +42,7 @@ class Leader:
     def __init__(
         self, runner: MasterRunner, spec: LoadSpec, connection: Connection, settings: DriverSettings, stopped: Event
     ) -> None:
+        runners.HEARTBEAT_LIVENESS = SILENT_S // runners.HEARTBEAT_INTERVAL
         self._runner = runner
         self._spec = spec
         self._connection = connection

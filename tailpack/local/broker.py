@@ -26,6 +26,7 @@ from tailpack.local.jars import classpath, ensure, java
 from tailpack.local.ports import LOOPBACK, free_ports
 
 READY_DEADLINE_S: Final = 90.0
+FORMAT_DEADLINE_S: Final = 90
 """A broker that was killed recovers its logs first: tens of seconds on a slow disk."""
 STOP_DEADLINE_S: Final = 30.0
 JVM: Final = ("-Xms128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
@@ -90,7 +91,14 @@ class Node:
         if (self.folder / "data" / "meta.properties").exists():
             return
         command = [*self._java(jars), "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", "server.properties"]
-        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=60, check=False)
+        try:
+            done = subprocess.run(
+                command, cwd=self.folder, capture_output=True, text=True, timeout=FORMAT_DEADLINE_S, check=False
+            )
+        except subprocess.TimeoutExpired:
+            raise TailpackError(
+                f"{self.folder}: Kafka's storage tool did not end within {FORMAT_DEADLINE_S} s; is the machine busy?"
+            ) from None
         if done.returncode:
             said = (done.stderr or done.stdout).strip().splitlines() or ["it said nothing"]
             raise TailpackError(f"{self.folder} cannot hold Kafka's data: {said[-1].strip()}")

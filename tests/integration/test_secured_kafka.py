@@ -14,7 +14,7 @@ from secured_broker import SecuredKafka, secured_kafka
 
 from tailpack.errors import TailpackError
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(300), pytest.mark.long]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.long]
 SMOKE = ("smoke", "--duration-s", "6")
 
 
@@ -38,7 +38,7 @@ def only_line(live: LiveRun) -> str:
 
 def test_a_run_on_a_secured_kafka_has_every_effect_exactly_once(secured: SecuredKafka, tmp_path: Path) -> None:
     live = run(secured, tmp_path, secured.client_properties())
-    status, result = live.ended(deadline_s=240)
+    status, result = live.ended(deadline_s=480)
     assert status == 0, live.errors
     effects = result["effects"]
     assert 0 < effects["orders"] == effects["exactly_once"]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from autoscaler.model import Decision, GroupObservation
 from autoscaler.policies.tail_aware.arrivals import ArrivalHistory
 from autoscaler.policies.tail_aware.forecast import Demand
-from autoscaler.policies.tail_aware.memory import StartUps
+from autoscaler.policies.tail_aware.starts import StartUps
 from contracts.replica_classes import ALIKE, ReplicaClass, class_of
 
 Floats = NDArray[np.float64]

@@ -14,7 +14,7 @@ from unit.autoscaler.builders import seen
 from autoscaler.live.launcher import LauncherError
 from autoscaler.live.launchers.api import Api
 from autoscaler.live.launchers.kubernetes import KubernetesLauncher
-from autoscaler.policies.tail_aware.memory import StartUps
+from autoscaler.policies.tail_aware.starts import StartUps
 from contracts.clock import steady_s
 from contracts.journal import ReplicaChange
 from report.spark.group_history import started_us

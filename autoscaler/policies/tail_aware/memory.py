@@ -1,4 +1,4 @@
-"""What the policy remembers from tick to tick: late events, stops that were taken back, handovers, start-ups."""
+"""What the policy remembers from tick to tick: late events, stops that were taken back, handovers."""
 
 from collections import deque
 from collections.abc import Collection, Iterable
@@ -34,12 +34,6 @@ FIRST_S: Final = 1.0
 """Patience after the first flapping; each further one doubles it."""
 FORGIVEN_S: Final = 120.0
 """So long without flapping halves it."""
-STARTS: Final = 20
-"""Start-ups that are remembered."""
-ENOUGH: Final = 3
-"""Start-ups that say more than what the world says of itself."""
-
-
 class Budget:
     """The late events that the promise allows, 1 − q of all. They may be spent: the fewer are left, the dearer."""
 
@@ -160,40 +154,3 @@ class Handovers:
             return np.zeros(len(observation.partitions))
         until_s = np.array([still.get(one.partition, observation.at_s) for one in observation.partitions])
         return until_s - observation.at_s
-
-
-class StartUps:
-    """How long a replica takes from its request until it is ready, as seen from tick to tick.
-
-    One is requested at the tick before the first that sees it.
-    """
-
-    def __init__(self) -> None:
-        self._known: frozenset[str] | None = None
-        self._last_s = 0.0
-        self._requested_s: dict[str, float] = {}
-        self._lasted_s: deque[float | None] = deque(maxlen=STARTS)
-
-    def observe(self, observation: GroupObservation) -> None:
-        """Take in which replicas are ready now."""
-        names = frozenset(observation.replica_names)
-        for replica in observation.replicas:
-            if replica.ready and replica.name in self._requested_s:
-                self._lasted_s.append(observation.at_s - self._requested_s.pop(replica.name))
-            elif self._known is not None and replica.name not in self._known:
-                if replica.ready:
-                    self._lasted_s.append(None)
-                else:
-                    self._requested_s[replica.name] = self._last_s
-        for name in self._requested_s.keys() - names:
-            del self._requested_s[name]
-        self._known, self._last_s = names, observation.at_s
-
-    def typical_s(self, told_s: float, interval_s: float) -> float:
-        """Return by when three of four start-ups are over; no less than the world says until enough were seen.
-
-        One that was ready at the first look took at most an interval, and less where less is told.
-        """
-        ordered = sorted(min(told_s, interval_s) if one is None else one for one in self._lasted_s)
-        seen_s = ordered[min(len(ordered) - 1, 3 * len(ordered) // 4)] if ordered else 0.0
-        return seen_s if len(ordered) >= ENOUGH else max(told_s, seen_s)

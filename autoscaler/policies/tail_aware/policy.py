@@ -1,6 +1,6 @@
 """The policy: of the plans that could follow, the one whose replicas and late events together cost least."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import ceil, exp
 from typing import Final
@@ -15,10 +15,11 @@ from autoscaler.policies.tail_aware.arrivals import ArrivalHistory, Shape, uncom
 from autoscaler.policies.tail_aware.feedback import Reports
 from autoscaler.policies.tail_aware.forecast import Demand
 from autoscaler.policies.tail_aware.limits import Limit
-from autoscaler.policies.tail_aware.memory import Budget, Doubt, Handovers, Patience, StartUps
+from autoscaler.policies.tail_aware.memory import Budget, Doubt, Handovers, Patience
 from autoscaler.policies.tail_aware.prediction import late_of, late_until, predicted, unforeseen
 from autoscaler.policies.tail_aware.proposals import needed, proposals
 from autoscaler.policies.tail_aware.situation import Candidate, Floats, Ints, Kind, Situation, outlook
+from autoscaler.policies.tail_aware.starts import Holders, Levels, StartUps
 from contracts.replica_classes import class_of, prefix_of
 from contracts.settings import Settings, setting
 
@@ -72,7 +73,9 @@ class TailAware:
         self._doubt = Doubt(self._budget.allowed_share)
         self._limit = Limit()
         self._handovers = Handovers()
+        self._holders = Holders()
         self._startups = StartUps()
+        self._levels = Levels()
         self._patience = Patience(self.options.patience_s)
         self._reports = Reports()
         self._late_upstream = 0.0
@@ -125,16 +128,18 @@ class TailAware:
         self.early = True
         begun, numbers = self._history.begun, self._numbers
         growth = _growth(begun, len(self._history.last), float(then.sizes.sum()))
-        owners = _owners(observation)
+        owners, serving = (_places(observation, by) for by in (observation.assignment, self._holders.now(observation)))
         _, rates = self._rates(observation)
         now = replace(
             then,
-            waiting=self._waiting(observation, owners, rates),
+            waiting=self._waiting(observation, serving, rates),
             # the intervals to come are as those that were: what has come of this one comes in the next one again
             expected=np.roll(growth * then.expected, -len(begun), axis=1),
             surprises=np.roll(growth * then.surprises, -len(begun), axis=1),
             sizes=np.maximum(growth * then.sizes, begun.sum(axis=0)),
             owners=owners,
+            serving=serving,
+            starting_s=self._startups.remaining_s(observation, then.start_s),
             in_handover_s=self._handovers.remaining_s(observation),
             rates=rates,
             numbered_rates=np.concatenate([rates, then.numbered_rates[len(then.rates) :]]),
@@ -161,6 +166,7 @@ class TailAware:
         self._before = now, chosen
         replayed = self._reports.replayed(observation, self._before, before, arrived, self._numbers)
         self.late = self._reports.book(replayed) + self._late_upstream
+        self._levels.book(self.late - self._late_upstream, self._startups)
         self._late_upstream = 0
         self._budget.book(self.late, now.arrived)
 
@@ -168,6 +174,8 @@ class TailAware:
         """Learn from what replicas report beyond what the interval explains."""
         self._doubt.keep(observation.replica_names)
         explained, owners = late_until(*before, arrived), before[1].owners
+        if self._startups.quiet < 2:
+            return  # late is what waited for a start, at whoever has it now
         known = observation.commit_age_s == 0  # else what waits is not known well enough to prove anything
         if known and self._earlier is not None and _unchanged(*self._earlier[:2], *before):
             explained -= unforeseen(self._earlier, *before, arrived)
@@ -200,14 +208,14 @@ class TailAware:
             each = shape.own if shape.factor == 1.0 else shape.factor * shape.own
             return np.concatenate([each * events for events in demand])[:slots]
 
-        owners = _owners(observation)
-        self._limit.observe(observation, owners, _lag(observation), counts, _told_rates(observation))
+        owners, serving = (_places(observation, by) for by in (observation.assignment, self._holders.now(observation)))
+        self._limit.observe(observation, serving, _lag(observation), counts, _told_rates(observation))
         typical_rate, rates = self._rates(observation)
         first = self._classes[0]
         kinds = tuple(Kind(typical_rate * one.speed / first.speed, one.price / first.price) for one in self._classes)
         return Situation(
             arrived=float(counts.sum()),
-            waiting=self._waiting(observation, owners, rates),
+            waiting=self._waiting(observation, serving, rates),
             expected=np.array([lying_so(one) for one in shapes]),
             chances=np.array([one.weight for one in shapes]),
             surprises=np.array([one.factor * lying_so(one.shape) for one in surprises]).reshape(-1, slots, len(owners)),
@@ -218,6 +226,8 @@ class TailAware:
             variance=self._demand.variance(),
             sizes=self._limit.served_of(np.maximum(demand[0], demand[-1]), history.interval_s),
             owners=owners,
+            serving=serving,
+            starting_s=ahead.seen_s(self._startups.remaining_s(observation, ahead.startup_s)),
             in_handover_s=self._handovers.remaining_s(observation),
             rates=rates,
             numbered_rates=np.concatenate([rates, np.repeat([one.rate for one in kinds], len(owners))]),
@@ -263,11 +273,17 @@ class TailAware:
         starts take time, what fell of late may come back as fast: replicas that it would need sooner are not stopped.
         """
         requested = now.price_of(range(len(now.rates)))
+        startup_s = self._startup_s(observation)
         allowed = [one for one in found if one.lasts or now.price_of(one.replicas) >= requested] or found
         best = min(allowed, key=_cost)
         reserve = needed(now, self._demand.fall()) if now.start_s > 0 else 0
         wanted = max(now.price_of(best.replicas), reserve)
-        least = min(requested, self._patience.least(observation.at_s, wanted, self._startup_s(observation)))
+        least = self._patience.least(observation.at_s, wanted, startup_s)
+        if startup_s > now.target_s:
+            came = self._limit.served_of(self._history.last.sum(axis=0), self._history.interval_s)
+            late_price_s = now.late_price_s * self._budget.scarcity()
+            least = max(least, self._levels.least(observation.at_s, needed(replace(now, sizes=came), 0), late_price_s))
+        least = min(requested, least)
         chosen = min((one for one in allowed if now.price_of(one.replicas) >= least), key=_cost, default=best)
         self._patience.note(observation.at_s, requested, now.price_of(chosen.replicas))
         return chosen
@@ -299,8 +315,8 @@ def _unchanged(earlier: Situation, its_choice: Candidate, then: Situation, chose
 
     Else what waited in between may have waited for a start or a handover that took longer than was foreseen.
     """
-    after = (its_choice.owners, then.owners, chosen.owners)
-    return all(np.array_equal(earlier.owners, owners) for owners in after)
+    after = (its_choice.owners, then.serving, then.owners, chosen.owners)
+    return all(np.array_equal(earlier.serving, owners) for owners in after)
 
 
 def _growth(begun: Floats, whole: int, foreseen: float) -> float:
@@ -315,12 +331,10 @@ def _growth(begun: Floats, whole: int, foreseen: float) -> float:
     return max(1.0, came * whole / len(begun) / foreseen)
 
 
-def _owners(observation: GroupObservation) -> Ints:
-    """Return the replica of each partition by its place in the observation, −1 for none."""
+def _places(observation: GroupObservation, names: Mapping[int, str]) -> Ints:
+    """Return the replica of each partition by its place in the observation, −1 for none. names: by partition."""
     index = {name: number for number, name in enumerate(observation.replica_names)}
-    owner_of = dict(observation.assignment)
-    named = (owner_of.get(load.partition, "") for load in observation.partitions)
-    return np.array([index.get(name, -1) for name in named], np.int64)
+    return np.array([index.get(names.get(load.partition, ""), -1) for load in observation.partitions], np.int64)
 
 
 def _lag(observation: GroupObservation) -> Floats:

@@ -56,7 +56,7 @@ def late_under(now: Situation, plan: Proposal) -> float:
     """
     staying, their_rates = _staying(now)
     everything = now.stops_all and not np.array_equal(plan.owners, now.owners)
-    late = late_of_change(staying, their_rates, everything, _all(now), _course(now, plan), _pace(now))
+    late = late_of_change(staying, their_rates, everything, now.owners, _all(now), _course(now, plan), _pace(now))
     return float(mean_late(late, now.chances, now.surprise_chances))
 
 
@@ -161,6 +161,6 @@ def _pace(now: Situation) -> Pace:
 
 
 def _course(now: Situation, plan: Proposal) -> Course:
-    present = len(now.rates)
-    each = carried_out(now.owners, plan.owners, now.in_handover_s, present, now.start_s, now.pause_s, now.stops_all)
-    return Course(now.owners, plan.owners, *each, now.rates_under(plan.replicas))
+    there = now.serving, now.owners, now.in_handover_s, now.starting_s
+    each = carried_out(*there, plan.owners, now.start_s, now.pause_s, now.stops_all)
+    return Course(now.serving, plan.owners, *each, now.rates_under(plan.replicas))

@@ -123,12 +123,18 @@ def late_in_each_way(events: Events, some: Ints, course: Course, pace: Pace) -> 
 
 @compiled
 def late_of_change(
-    staying: Floats, their_rates: Floats, everything: bool, events: Events, course: Course, pace: Pace
+    staying: Floats,
+    their_rates: Floats,
+    everything: bool,
+    planned: Ints,
+    events: Events,
+    course: Course,
+    pace: Pace,
 ) -> Floats:
     """Return `late_in_each_way` of all partitions, where only replicas are looked at for which something changes.
 
     staying: the same if nothing changed, of the replicas there are now. their_rates: μ of each of them then.
-    everything: it changes for all.
+    everything: it changes for all. planned: who would serve each partition if nothing changed.
     """
     before, owners, rates = course.before, course.owners, course.service_rate
     replicas, present = len(rates), len(their_rates)
@@ -136,10 +142,12 @@ def late_of_change(
     for replica in range(present):
         changed[replica] = everything or rates[replica] != their_rates[replica]
     for partition in range(len(owners)):
-        if owners[partition] != before[partition]:
+        if owners[partition] != before[partition] or owners[partition] != planned[partition]:
             changed[owners[partition]] = 1
             if before[partition] >= 0:
                 changed[before[partition]] = 1
+            if planned[partition] >= 0:
+                changed[planned[partition]] = 1
     these = np.flatnonzero(changed)
     place = np.full(replicas + 1, -1)  # the last one stands for no owner
     place[these] = np.arange(len(these))
@@ -157,25 +165,28 @@ def late_of_change(
 @compiled
 def carried_out(
     before: Ints,
-    owners: Ints,
+    planned: Ints,
     in_handover_s: Floats,
-    present: int,
+    starting_s: Floats,
+    owners: Ints,
     start_s: float,
     pause_s: float,
     stops_all: bool,
 ) -> tuple[Floats, Floats]:
     """Return `Course.switch_s` and `Course.ready_s`.
 
-    in_handover_s: how long handovers still take that are under way. present: replicas from this number on are new, and
-    serve from start_s. pause_s: of a partition that moves, stops_all: of all when one moves.
+    before: who serves each partition now. planned: who does, or will once it has started, if nothing changes.
+    in_handover_s: how long handovers still take that are under way. starting_s: how long each replica that is there
+    still takes to start; new ones serve from start_s. pause_s: of a partition that moves, stops_all: of all when one
+    moves.
     """
     switch_s, ready_s = np.zeros(len(owners)), in_handover_s.copy()
     moves = False
     for partition in range(len(owners)):
-        if owners[partition] >= present:
-            switch_s[partition] = start_s
-        if owners[partition] != before[partition]:
-            moves = True
+        owner = owners[partition]
+        moves = moves or owner != planned[partition]
+        if owner != before[partition]:
+            switch_s[partition] = starting_s[owner] if owner < len(starting_s) else start_s
             ready_s[partition] = switch_s[partition] + pause_s
     if stops_all and moves:
         ready_s = np.maximum(ready_s, pause_s)
@@ -338,8 +349,10 @@ def _serve(free_s: float, at_s: float, events: float, due_s: float, rate: float,
     """Serve events that arrive at `at_s`; return when the replica is free again, and how many are late by `until_s`."""
     if events <= 0.0:
         return free_s, 0.0
-    done_s = max(free_s, at_s) + events / rate
-    return done_s, min(events, max(0.0, (min(done_s, until_s) - due_s) * rate))
+    begun_s = max(free_s, at_s)
+    done_s = begun_s + events / rate
+    late_s = done_s - due_s if done_s <= until_s else until_s - max(begun_s, due_s)
+    return done_s, min(events, max(0.0, late_s * rate))
 
 
 @compiled

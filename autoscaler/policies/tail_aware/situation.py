@@ -50,6 +50,10 @@ class Situation:
     """Events of one interval to plan for, by partition."""
     owners: Ints
     """Replica of each partition, −1 for none."""
+    serving: Ints
+    """Who serves each partition until its replica has started, −1 for none."""
+    starting_s: Floats
+    """How long each replica will still take until it has started, in the time that is looked at; 0: it has."""
     in_handover_s: Floats
     """How long the partition's handover still takes; 0: it is served."""
     rates: Floats
@@ -162,6 +166,15 @@ class Outlook:
     """From here a replica that is asked for now serves; 0: at once."""
 
 
+    startup_s: float
+    """How long a start takes."""
+
+    def seen_s(self, from_now_s: Floats) -> Floats:
+        """Return times from now as they lie in what is looked at."""
+        later = np.maximum(self.near_s, from_now_s - (self.startup_s - self.start_s))
+        return np.where(from_now_s <= self.near_s, from_now_s, later)
+
+
 def outlook(*, interval_s: float, reach_s: float, startup_s: float) -> Outlook:
     """Return what is looked at.
 
@@ -173,4 +186,5 @@ def outlook(*, interval_s: float, reach_s: float, startup_s: float) -> Outlook:
     intervals = (*range(1, near + 1), *range(max(near + 1, last - 1), last + 1))
     start_s = max(0.0, startup_s - (max(near, last) - len(intervals)) * interval_s)
     near_s = near * interval_s
-    return Outlook(intervals, max(near_s, start_s + interval_s if startup_s > 0 else 0.0), near_s, start_s)
+    until_s = max(near_s, start_s + interval_s if startup_s > 0 else 0.0)
+    return Outlook(intervals, until_s, near_s, start_s, startup_s)

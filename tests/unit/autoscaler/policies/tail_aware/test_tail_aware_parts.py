@@ -12,7 +12,7 @@ from autoscaler.model import GroupObservation, PartitionLoad, RecentArrivals, Re
 from autoscaler.packing.few_moves import fewest_bins, fewest_moves, largest_first, relieved
 from autoscaler.policies.tail_aware.arrivals import ArrivalHistory, uncommitted_left_out
 from autoscaler.policies.tail_aware.forecast import Demand
-from autoscaler.policies.tail_aware.memory import CHEAPEST, FORGIVEN_S, SCARCEST, Budget, Doubt, Patience, StartUps
+from autoscaler.policies.tail_aware.memory import CHEAPEST, FORGIVEN_S, SCARCEST, Budget, Doubt, Patience
 from autoscaler.policies.tail_aware.policy import TailAwareSettings
 from autoscaler.policies.tail_aware.queues import Course, Events, Pace, late_events, late_in_each_way, mean_late
 from autoscaler.policies.tail_aware.situation import outlook
@@ -211,26 +211,6 @@ def test_a_late_event_grows_dearer_as_the_budget_is_used_up_but_not_without_end(
     assert 1 < budget.scarcity() < SCARCEST
     budget.book(500, 0)
     assert budget.scarcity() == SCARCEST
-
-
-def joined(startups: StartUps, began_s: float, name: str, after_s: float) -> None:
-    """One more replica is asked for at `began_s` and is ready `after_s` later, seen once a second."""
-    for second in range(int(after_s) + 2):
-        seen = () if second == 0 else ((name, second >= after_s),)
-        startups.observe(observed(at_s=began_s + second, replicas=(("payment-0", True), *seen)))
-
-
-def test_start_ups_take_no_less_than_told_until_enough_were_seen():
-    startups = StartUps()
-    joined(startups, 0.0, "payment-1", 30.0)
-    assert startups.typical_s(2.0, 1.0) == 30.0
-    joined(startups, 100.0, "payment-2", 30.0)
-    assert startups.typical_s(60.0, 1.0) == 60.0, "two may have been quick by chance"
-    joined(startups, 200.0, "payment-3", 20.0)
-    assert startups.typical_s(2.0, 1.0) == 30.0
-    for number in range(4, 24):
-        joined(startups, 100.0 * number, f"payment-{number}", 20.0)
-    assert startups.typical_s(2.0, 1.0) == 20.0, "the last twenty count"
 
 
 def test_what_was_done_since_the_commits_does_not_wait():

@@ -1,0 +1,148 @@
+"""What tail-aware knows of starts: how long they take, who serves meanwhile, and what it costs to need them again."""
+
+import numpy as np
+import pytest
+
+from autoscaler.model import Decision, GroupObservation, PartitionLoad, Replica
+from autoscaler.policies.registry import make_policy
+from autoscaler.policies.settings import PolicySettings
+from autoscaler.policies.tail_aware.policy import TailAware
+from autoscaler.policies.tail_aware.prediction import late_until
+from autoscaler.policies.tail_aware.situation import outlook
+from autoscaler.policies.tail_aware.starts import LONGEST_S, OVERDUE, Holders, Levels, StartUps
+from autoscaler.simulator.arrivals import Arrivals, Workload
+from autoscaler.simulator.run import Run, simulate
+from autoscaler.simulator.settings import ServiceSettings, SimulationSettings
+from report.measures import in_sla_share, replica_minutes
+
+READY, STARTING = True, False
+
+
+def observed(at_s: float = 0.0, owners=("payment-0",), **replicas: bool) -> GroupObservation:
+    """owners: of partition 0, 1, … replicas: by name, whether they are ready."""
+    return GroupObservation(
+        at_s=at_s,
+        partitions=tuple(PartitionLoad(number, 10.0, 0) for number in range(len(owners))),
+        replicas=tuple(Replica(name.replace("_", "-"), ready) for name, ready in replicas.items()),
+        assignment=dict(enumerate(owners)),
+        service_rate=200.0,
+        rebalance_time_s=0.05,
+    )
+
+
+def joined(startups: StartUps, began_s: float, name: str, after_s: float) -> None:
+    """One more replica is asked for at `began_s` and is ready `after_s` later, seen once a second."""
+    for second in range(int(after_s) + 2):
+        seen = {} if second == 0 else {name: second >= after_s}
+        startups.observe(observed(began_s + second, payment_0=READY, **seen))
+
+
+def test_start_ups_take_no_less_than_told_until_enough_were_seen():
+    startups = StartUps()
+    joined(startups, 0.0, "payment-1", 30.0)
+    assert startups.typical_s(2.0, 1.0) == 30.0
+    joined(startups, 100.0, "payment-2", 30.0)
+    assert startups.typical_s(60.0, 1.0) == 60.0, "two may have been quick by chance"
+    joined(startups, 200.0, "payment-3", 20.0)
+    assert startups.typical_s(2.0, 1.0) == 30.0
+    for number in range(4, 24):
+        joined(startups, 100.0 * number, f"payment-{number}", 20.0)
+    assert startups.typical_s(2.0, 1.0) == 20.0, "the last twenty count"
+
+
+def test_a_start_that_is_overdue_may_last_the_longer_the_longer_it_has():
+    startups = StartUps()
+    startups.observe(observed(0.0, payment_0=READY))
+    for at_s, left_s in ((1.0, 9.0), (8.0, 2.0), (20.0, OVERDUE * 20.0)):
+        now = observed(at_s, payment_0=READY, payment_1=STARTING)
+        startups.observe(now)
+        assert startups.remaining_s(now, 10.0).tolist() == [0.0, left_s]
+    assert startups.quiet == 0
+
+
+def test_until_an_owner_has_started_the_one_before_serves():
+    holders = Holders()
+    holders.now(observed(owners=("payment-0", "payment-0"), payment_0=READY))
+    planned = ("payment-0", "payment-1")
+    starting = observed(owners=planned, payment_0=READY, payment_1=STARTING)
+    assert holders.now(starting) == holders.now(starting) == {0: "payment-0", 1: "payment-0"}
+    assert holders.now(observed(owners=planned, payment_0=READY, payment_1=READY)) == dict(enumerate(planned))
+    gone = observed(owners=planned, payment_0=STARTING, payment_1=READY)
+    assert holders.now(gone)[0] == "payment-0", "nobody else is known to be there"
+
+
+def test_times_lie_in_what_is_looked_at_as_far_before_the_end_of_a_start():
+    looked_at = outlook(interval_s=1.0, reach_s=0.5, startup_s=30.0)
+    assert looked_at.start_s == 2.0
+    assert looked_at.seen_s(np.array([0.0, 0.7, 12.0, 29.5, 30.0, 31.0])).tolist() == [0.0, 0.7, 1.0, 1.5, 2.0, 3.0]
+
+
+def test_a_replica_is_kept_until_it_has_idled_for_what_its_last_start_made_late():
+    levels, startups = Levels(), StartUps()
+    startups.observe(observed(0.0, payment_0=READY))
+    startups.observe(observed(1.0, payment_0=READY, payment_1=STARTING))
+    levels.book(40.0, startups)
+    assert levels.least(1.0, 2, 0.25) == 2
+    assert [levels.least(at_s, 1, 0.25) for at_s in (10.9, 11.1)] == [2, 1], "40 events at 0.25 s"
+    assert levels.least(1.0 + LONGEST_S + 1.0, 1, 1e6) == 1, "not for ever"
+
+
+def test_starts_that_made_nothing_late_keep_nobody():
+    levels, startups = Levels(), StartUps()
+    startups.observe(observed(0.0, payment_0=READY))
+    startups.observe(observed(1.0, payment_0=READY, payment_1=READY))
+    levels.book(0.0, startups)
+    levels.least(1.0, 5, 0.25)
+    assert levels.least(2.0, 1, 4.0) == 1
+
+
+class Watched(TailAware):
+    """Keeps what was late in each interval: as a replay of it says, and as replicas report."""
+
+    def __init__(self) -> None:
+        super().__init__(PolicySettings())
+        self.intervals: list[tuple[float, float]] = []
+
+    def decide(self, observation: GroupObservation) -> Decision:
+        before = self._before
+        decision = super().decide(observation)
+        if before is not None:
+            self.intervals.append((float(late_until(*before, self._history.last).sum()), self.late))
+        return decision
+
+
+def square_waves(low: int, high: int, *, half_s: int, seconds: int) -> Workload:
+    """Events/s, evenly over ten partitions."""
+    rates = [(low, high)[second // half_s % 2] for second in range(seconds)]
+    at_s = np.concatenate([second + (np.arange(rate) + 0.5) / rate for second, rate in enumerate(rates)])
+    events = Arrivals((at_s * 1e6).astype(np.int64), np.resize(np.arange(10, dtype=np.int32), len(at_s)))
+    return Workload.whole(events, partitions=10, duration_s=float(seconds))
+
+
+def simulated(workload: Workload, startup_s: float, policy: TailAware | None = None) -> Run:
+    settings = SimulationSettings(service=ServiceSettings(), startup_s=startup_s)
+    return simulate(workload, policy or make_policy("tail-aware"), settings)
+
+
+def test_what_is_late_while_a_replica_starts_is_explained():
+    """80 to 350 events/s with starts of 6 s: replicas are no slower for it, and what starts helps nobody yet."""
+    policy = Watched()
+    simulated(square_waves(80, 350, half_s=20, seconds=30), 6.0, policy)
+    replayed, reported = np.array(policy.intervals[22:27]).T
+    assert reported.sum() > 700
+    assert replayed == pytest.approx(reported, rel=0.1, abs=5)
+
+
+def test_one_that_starts_is_no_limit_behind_all():
+    """Two are busy while more start: seven were taken for no quicker than two, and nothing could be in time."""
+    policy = Watched()
+    simulated(square_waves(80, 1500, half_s=10, seconds=20), 4.0, policy)
+    assert policy._limit.rate == np.inf
+
+
+def test_demand_that_comes_back_finds_its_replicas():
+    """Six waves of 20 s with starts of 4 s: after the first they are kept, as two would be by who knows."""
+    run = simulated(square_waves(80, 350, half_s=20, seconds=240), 4.0)
+    late = 1 - in_sla_share(run.latency_us[run.events.intended_us > 60_000_000], 0.5)
+    assert late < 0.001
+    assert replica_minutes(run.requested, 0, 240.0) < 2.2 * 4

@@ -34,6 +34,8 @@ FIRST_S: Final = 1.0
 """Patience after the first flapping; each further one doubles it."""
 FORGIVEN_S: Final = 120.0
 """So long without flapping halves it."""
+
+
 class Budget:
     """The late events that the promise allows, 1 − q of all. They may be spent: the fewer are left, the dearer."""
 

@@ -165,7 +165,6 @@ class Outlook:
     start_s: float
     """From here a replica that is asked for now serves; 0: at once."""
 
-
     startup_s: float
     """How long a start takes."""
 

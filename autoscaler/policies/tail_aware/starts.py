@@ -16,7 +16,7 @@ LONGEST_S: Final = 600.0
 STARTS: Final = 20
 """Start-ups that are remembered."""
 OVERDUE: Final = 0.25
-"""Of the time that a start has taken, at least so much is still to come: the longer it lasts, the longer it may last."""
+"""Of the time that a start has taken, at least so much is still to come: what lasts long may last longer."""
 ENOUGH: Final = 3
 """Start-ups that say more than what the world says of itself."""
 

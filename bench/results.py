@@ -7,6 +7,8 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
+from contracts.validation import InvalidSettingsError
+
 ResultT = TypeVar("ResultT", bound=msgspec.Struct)
 FOLDER: Final = Path(__file__).parent / "reference"
 
@@ -36,10 +38,16 @@ class Kept(Generic[ResultT]):
 
 
 def load(name: str, kind: type[ResultT], folder: Path = FOLDER) -> list[Kept[ResultT]]:
-    """Return the committed results in the file of this name; none where nothing was measured yet."""
+    """Return the committed results in the file of this name; none where nothing was measured yet.
+
+    Raises InvalidSettingsError for a file of something else.
+    """
     path = folder / f"{name}.json"
-    rows = msgspec.json.decode(path.read_bytes()) if path.exists() else []
-    return [Kept(msgspec.convert(row, kind), msgspec.convert(row["origin"], Origin)) for row in rows]
+    try:
+        rows = msgspec.json.decode(path.read_bytes()) if path.exists() else []
+        return [Kept(msgspec.convert(row, kind), msgspec.convert(row["origin"], Origin)) for row in rows]
+    except (msgspec.DecodeError, LookupError, TypeError) as wrong:
+        raise InvalidSettingsError([f"{path} holds no figures of this command ({wrong}): mend it or move it"]) from None
 
 
 def keep(

@@ -11,6 +11,7 @@ import pytest
 from bench import results
 from bench.replay.measured import Measured
 from bench.results import LiveRow, Origin
+from contracts.validation import InvalidSettingsError
 from tailpack import measured_runs
 
 SCENARIOS, POLICIES = ["w1", "w1-skew9"], ["tail-aware", "linear", "keda-hpa"]
@@ -88,3 +89,10 @@ def test_a_forecast_is_put_beside_what_was_measured_without_one(tmp_path: Path) 
     assert foretold.origin == ORIGIN
     assert foretold.result.forecast is not None
     assert foretold.result.forecast.replica_minutes_share == foretold.result.forecast.replica_minutes / 0.5 - 1
+
+
+@pytest.mark.parametrize("text", ["{", '{"a": 1}', "[1]", '[{"scenario": "w1"}]', "\x00"])
+def test_a_file_of_something_else_is_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / "live.json").write_text(text)
+    with pytest.raises(InvalidSettingsError, match="live.json holds no figures of this command"):
+        results.load("live", LiveRow, tmp_path)

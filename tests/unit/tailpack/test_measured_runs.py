@@ -94,5 +94,5 @@ def test_a_forecast_is_put_beside_what_was_measured_without_one(tmp_path: Path) 
 @pytest.mark.parametrize("text", ["{", '{"a": 1}', "[1]", '[{"scenario": "w1"}]', "\x00"])
 def test_a_file_of_something_else_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "live.json").write_text(text)
-    with pytest.raises(InvalidSettingsError, match="live.json holds no figures of this command"):
+    with pytest.raises(InvalidSettingsError, match=r"live\.json holds no figures of this command"):
         results.load("live", LiveRow, tmp_path)

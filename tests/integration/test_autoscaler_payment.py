@@ -57,6 +57,7 @@ def test_what_no_small_replica_could_serve_gets_a_large_one_until_it_is_over(
 ) -> None:
     create_topics(kafka, namespace, 2)
     more = {"TAILPACK_SERVICE_TIME_S": "0.01", "TAILPACK_CLASSES": "small 1 1, large 4 3"}
+    more["TAILPACK_POLICY_OPTIONS"] = '{"keep_s": 0}'
     state, module = tmp_path / "state", "services.payment"
     with Autoscaler(
         kafka, namespace, state, policy="tail-aware", initial_replicas=1, replica_module=module, more=more

@@ -46,6 +46,9 @@ class TailAwareSettings(Settings):
     patience_s: float = setting(8.0, "s", least=0)
     """Longest that fewer replicas must have sufficed before one is stopped, the time of a start left out. It is learned
     from stops that were soon followed by a start, and 0 where there are none."""
+    keep_s: float = setting(300.0, "s", least=0)
+    """Longest that as many replicas are kept as were needed, where starting them again would make events late. It is
+    learned from past starts, and 0 where they made nothing late; Kubernetes' HPA and KEDA wait as long before any stop."""
     move_price_s: float = setting(0.02, "s", least=0)
     """Replica-seconds that moving a partition costs beside the events that it makes late: a gain that is no more than
     the noise of the forecast is not worth a round of the group."""
@@ -75,7 +78,7 @@ class TailAware:
         self._handovers = Handovers()
         self._holders = Holders()
         self._startups = StartUps()
-        self._levels = Levels()
+        self._levels = Levels(self.options.keep_s)
         self._patience = Patience(self.options.patience_s)
         self._reports = Reports()
         self._late_upstream = 0.0

@@ -11,8 +11,6 @@ from autoscaler.policies.tail_aware.memory import KEPT
 
 SETTLED: Final = 2
 """Ticks after a start until what waited for it is served."""
-LONGEST_S: Final = 600.0
-"""No replica is kept for longer because of what came once."""
 STARTS: Final = 20
 """Start-ups that are remembered."""
 OVERDUE: Final = 0.25
@@ -101,7 +99,8 @@ class Levels:
     right-sizing for power-proportional data centers, INFOCOM 2011).
     """
 
-    def __init__(self) -> None:
+    def __init__(self, longest_s: float) -> None:
+        self._longest_s = longest_s
         self._late = 0.0
         self._starts = 0.0
         self._needed: deque[tuple[float, int]] = deque()
@@ -113,8 +112,8 @@ class Levels:
 
     def least(self, at_s: float, needed: int, late_price_s: float) -> int:
         """Return how many replicas must stay, where what came last needs `needed`."""
-        kept_s = min(LONGEST_S, late_price_s * self._late / max(1.0, self._starts))
+        kept_s = min(self._longest_s, late_price_s * self._late / max(1.0, self._starts))
         self._needed.append((at_s, needed))
-        while self._needed[0][0] < at_s - LONGEST_S:
+        while self._needed[0][0] < at_s - self._longest_s:
             self._needed.popleft()
         return max(count for seen_s, count in self._needed if seen_s >= at_s - kept_s - 1e-6)

@@ -26,8 +26,15 @@ AT_LEAST = 0.7
 @pytest.mark.parametrize("policy", ["algorithm-2", "linear", "tail-aware"])
 def test_up_under_load_and_down_after_it(kafka: str, namespace: str, tmp_path: Path, policy: str) -> None:
     create_topics(kafka, namespace, 4)
+    at_once = {"TAILPACK_POLICY_OPTIONS": '{"keep_s": 0}'} if policy == "tail-aware" else {}
     with Autoscaler(
-        kafka, namespace, tmp_path / "state", policy=policy, initial_replicas=1, replica_module="services.payment"
+        kafka,
+        namespace,
+        tmp_path / "state",
+        policy=policy,
+        initial_replicas=1,
+        replica_module="services.payment",
+        more=at_once,
     ) as autoscaler:
         autoscaler.wait_for_plan(1, deadline_s=COMPILED_S)
         with PaymentLoad(kafka, namespace, rate=220, partitions=4) as load:

@@ -48,7 +48,7 @@ class TailAwareSettings(Settings):
     from stops that were soon followed by a start, and 0 where there are none."""
     keep_s: float = setting(300.0, "s", least=0)
     """Longest that as many replicas are kept as were needed, where starting them again would make events late. It is
-    learned from past starts, and 0 where they made nothing late; Kubernetes' HPA and KEDA wait as long before any stop."""
+    learned from past starts, and 0 where they made nothing late; HPA and KEDA wait as long before any stop."""
     move_price_s: float = setting(0.02, "s", least=0)
     """Replica-seconds that moving a partition costs beside the events that it makes late: a gain that is no more than
     the noise of the forecast is not worth a round of the group."""

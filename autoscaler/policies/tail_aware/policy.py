@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from math import ceil, exp
+from math import ceil, exp, inf
 from typing import Final
 
 import numpy as np
@@ -176,6 +176,9 @@ class TailAware:
     def _compare(self, observation: GroupObservation, before: tuple[Situation, Candidate], arrived: Floats) -> None:
         """Learn from what replicas report beyond what the interval explains."""
         self._doubt.keep(observation.replica_names)
+        if self._limit.rate < inf:
+            self._doubt = Doubt(self._budget.allowed_share)  # it is the limit that holds replicas up
+            return
         explained, owners = late_until(*before, arrived), before[1].owners
         if self._startups.quiet < 2:
             return  # late is what waited for a start, at whoever has it now

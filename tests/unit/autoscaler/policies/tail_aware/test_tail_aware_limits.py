@@ -4,8 +4,13 @@ import numpy as np
 import pytest
 
 from autoscaler.model import GroupObservation, PartitionLoad, RecentArrivals, Replica
+from autoscaler.policies.registry import make_policy
 from autoscaler.policies.tail_aware.arrivals import ArrivalHistory
 from autoscaler.policies.tail_aware.limits import Limit
+from autoscaler.simulator.arrivals import Arrivals, Workload
+from autoscaler.simulator.run import simulate
+from autoscaler.simulator.settings import ServiceSettings, SimulationSettings
+from report.measures import replica_minutes
 
 PARTITIONS = 4
 
@@ -131,3 +136,14 @@ def test_a_second_burst_is_a_surprise_unless_bursts_are_regular() -> None:
     for period_s in (0.7, 0.95):  # the latter has two in one interval of nineteen, the last one is such
         regular = history_of(period_s, 21)
         assert regular.surprising.sum() == regular.usual.sum()
+
+
+def test_a_limit_leaves_no_doubt_of_replicas_behind() -> None:
+    """Twice what the limit lets through for 20 s, then no limit: at 330 events/s two replicas serve on."""
+    rates = [160] * 10 + [400] * 20 + [330] * 30
+    at_s = np.concatenate([second + (np.arange(rate) + 0.5) / rate for second, rate in enumerate(rates)])
+    events = Arrivals((at_s * 1e6).astype(np.int64), np.resize(np.arange(10, dtype=np.int32), len(at_s)))
+    limited = ServiceSettings(shared_limits=(200.0, 1e6), shared_limit_s=30.0)
+    workload = Workload.whole(events, partitions=10, duration_s=60.0)
+    run = simulate(workload, make_policy("tail-aware"), SimulationSettings(service=limited))
+    assert replica_minutes(run.requested, 45_000_000, 15) == pytest.approx(2 * 15 / 60)

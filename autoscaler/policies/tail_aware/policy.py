@@ -179,9 +179,9 @@ class TailAware:
         if self._limit.rate < inf:
             self._doubt = Doubt(self._budget.allowed_share)  # it is the limit that holds replicas up
             return
-        explained, owners = late_until(*before, arrived), before[1].owners
         if self._startups.quiet < 2:
             return  # late is what waited for a start, at whoever has it now
+        explained, owners = late_until(*before, arrived), before[1].owners
         known = observation.commit_age_s == 0  # else what waits is not known well enough to prove anything
         if known and self._earlier is not None and _unchanged(*self._earlier[:2], *before):
             explained -= unforeseen(self._earlier, *before, arrived)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 import msgspec
+import pytest
 from kafka_helpers import wait_for
 
 from autoscaler.live.launcher import Launcher, stop_left_behind
@@ -170,14 +171,19 @@ class LauncherContract:
         again.scaler.stop_all()
         again.until(ReplicaChange.LEFT)
 
-    def test_stopping_what_was_left_behind_waits_for_each_and_kills_in_the_end(self, nursery: Nursery) -> None:
-        for patience_s, as_expected in ((20.0, (["payment-0"], [])), (0.0, ([], ["payment-0"]))):
-            world = World(nursery, nursery.launcher())
-            world.scaler.request(["payment-0"])
-            world.hear()
-            world.launcher.close()
-            assert stop_left_behind(nursery.launcher(), patience_s) == as_expected
-            wait_for(lambda: nursery_is_quiet(nursery), "the end of all")
+    @pytest.mark.parametrize(
+        ("drains_s", "patience_s", "as_expected"),
+        [("0.3", 20.0, (["payment-0"], [])), ("60", 0.0, ([], ["payment-0"]))],
+    )
+    def test_stopping_what_was_left_behind_waits_for_each_and_kills_in_the_end(
+        self, nursery: Nursery, drains_s: str, patience_s: float, as_expected: tuple[list[str], list[str]]
+    ) -> None:
+        world = World(nursery, nursery.launcher(REPLICA_DRAINS_S=drains_s))
+        world.scaler.request(["payment-0"])
+        world.hear()
+        world.launcher.close()
+        assert stop_left_behind(nursery.launcher(), patience_s) == as_expected
+        wait_for(lambda: nursery_is_quiet(nursery), "the end of all")
 
     def test_a_start_that_is_not_wanted_any_more_runs_nothing(self, nursery: Nursery) -> None:
         world = World(nursery, nursery.launcher())

@@ -1,7 +1,7 @@
 """A replica without Kafka, for the contract of launchers: it prints its report; at SIGTERM it drains for a moment.
 
-REPLICA_ENDS: it ends at once with this status instead. SIGUSR1: it ends with status 3. SIGUSR2: it takes more memory
-than a small container may have.
+REPLICA_ENDS: it ends at once with this status instead. REPLICA_DRAINS_S: how long it drains. SIGUSR1: it ends with
+status 3. SIGUSR2: it takes more memory than a small container may have.
 """
 
 import json
@@ -33,7 +33,7 @@ def main() -> int:
     print(json.dumps(report), flush=True)  # noqa: T201
     while not told:
         time.sleep(0.02)
-    time.sleep(0.3)
+    time.sleep(float(os.environ.get("REPLICA_DRAINS_S", "0.3")))
     print("gave everything back", flush=True)  # noqa: T201
     return 0
 

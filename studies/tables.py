@@ -6,6 +6,7 @@ from typing import Final
 from bench import markdown
 from bench.experiments.chain import chain_table
 from bench.experiments.classes import classes_table
+from bench.experiments.drawn import drawn_table
 from bench.experiments.fronts_page import FRONT_TABLES
 from bench.experiments.tables import EXPERIMENT_TABLES
 from bench.grouping_live import live_table
@@ -43,6 +44,7 @@ EVERY_TABLE: Final[dict[str, Callable[[], str]]] = {
     **markdown.MEASURED_TABLES,
     **EXPERIMENT_TABLES,
     **FRONT_TABLES,
+    "fronts-drawn": drawn_table,
     "chain": chain_table,
     "chain-live": live_chain_table,
     "classes": classes_table,

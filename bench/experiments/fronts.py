@@ -82,15 +82,19 @@ def players(one: World) -> Iterator[Player]:
 
 
 def fronts(
-    campaign: Campaign, worlds: Sequence[World], seeds: int, optima: int = 0
+    campaign: Campaign, worlds: Sequence[World], seeds: int, optima: int = 0, *, ordered: bool = False
 ) -> tuple[list[FrontFigures], list[Missing]]:
     """Run every player in every world; return a row each, and what failed.
 
-    optima: for so many of the seeds, evenly chosen, look for the optimum too, where the world has one. The campaign's
-    work must be `played`.
+    optima: for so many of the seeds, evenly chosen, look for the optimum too, where the world has one. ordered: without
+    share groups. The campaign's work must be `played`.
     """
     asked = {
-        one: {player: player.in_world(one).experiments(player.policy, seeds) for player in players(one)}
+        one: {
+            player: player.in_world(one).experiments(player.policy, seeds)
+            for player in players(one)
+            if player.ordered or not ordered
+        }
         for one in worlds
     }
     best = {one: _optima(one, seeds, optima) for one in worlds}

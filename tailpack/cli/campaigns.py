@@ -1,4 +1,4 @@
-"""Policies against each other, simulated: `compare` and `sweep`; fronts, targets, sensitivity, classes of `bench`."""
+"""Policies against each other, simulated: `compare`, `sweep`, and what `bench` has of them."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -184,6 +184,31 @@ def fronts(
     elif into:
         results.keep(played.FILE, rows, origin(), into, attrgetter("world"))
     _shown(rows, missing, out, as_json=as_json)
+
+
+def drawn(
+    *,
+    count: Annotated[int, typer.Option("--worlds", min=1, max=10_000, help="How many, from the first.")] = 60,
+    seeds: Seeds = 1,
+    out: Out = Path("out/drawn"),
+    processes: Processes = 0,
+    into: IntoDocs = None,
+    as_json: AsJson = False,
+) -> None:
+    """Simulate every policy and constant counts in worlds that are drawn at random; say who is beaten.
+
+    World k is the same whenever it is asked for. What is finished is kept in --out, and the same command goes on. Exit
+    status 1 when a run failed.
+    """
+    from bench.experiments import fronts as played  # noqa: PLC0415
+    from bench.experiments.drawn import FILE, by_world, drawn_worlds  # noqa: PLC0415
+
+    with campaign("drawn", out, processes, played.played) as running:
+        rows, missing = played.fronts(running, drawn_worlds(count), seeds, ordered=True)
+    found = list(by_world(rows))
+    if into:
+        results.keep(FILE, found, origin(), into)
+    _shown(found, missing, out, as_json=as_json)
 
 
 def sensitivity(

@@ -8,6 +8,7 @@ from example_report import example
 
 from bench.experiments.chain import ChainRow
 from bench.experiments.classes import ClassesRow
+from bench.experiments.drawn import DrawnWorld
 from bench.experiments.fronts import FrontFigures
 from bench.experiments.sensitivity import SensitivityFigures
 from bench.experiments.sweeps import SweepFigures
@@ -58,6 +59,7 @@ KINDS: dict[str, type[msgspec.Struct]] = {
     CHAIN_LIVE: ChainLiveRow,
     "classes": ClassesRow,
     "fronts": FrontFigures,
+    "fronts-drawn": DrawnWorld,
     "fronts-tuned": TunedFigures,
     "sensitivity": SensitivityFigures,
     "grouping": GroupingStudy,

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from typing import Final, Generic, TypeAlias
 
 import msgspec
 
 from bench.experiments.experiment import Experiment, simulated
-from bench.experiments.workers import Failure, Work, outcomes, usable_cores
+from bench.experiments.workers import Failure, ResultT, Work, outcomes, usable_cores
 from bench.simulation.result import SimulationResult
 
 ROOT: Final = Path(__file__).parents[2]
@@ -58,27 +58,28 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     """One result."""
 
     key: str
-    result: SimulationResult
+    result: msgspec.Raw
 
 
-class Store:
-    """The results in a folder, by key. Each is on disk as soon as `add` returns."""
+class Store(Generic[ResultT]):
+    """The results in a folder, all of one kind, by key. Each is on disk as soon as `add` returns."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, kind: type[ResultT]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / FILE
-        self._found: dict[str, SimulationResult] = {}
+        self._kind = kind
+        self._found: dict[str, ResultT] = {}
         self._read()
 
-    def get(self, key: str) -> SimulationResult | None:
+    def get(self, key: str) -> ResultT | None:
         """Return the result kept under `key`."""
         return self._found.get(key)
 
-    def add(self, key: str, result: SimulationResult) -> None:
+    def add(self, key: str, result: ResultT) -> None:
         """Keep a result."""
         self._found[key] = result
         with self.path.open("ab") as file:
-            file.write(msgspec.json.encode(Line(key=key, result=result)) + b"\n")
+            file.write(msgspec.json.encode(Line(key=key, result=msgspec.Raw(msgspec.json.encode(result)))) + b"\n")
 
     def _read(self) -> None:
         """Take in what is there; a line that was cut off, or that an older release wrote, is as if never measured."""
@@ -86,9 +87,9 @@ class Store:
         for one in text.splitlines():
             try:
                 line = msgspec.json.decode(one, type=Line)
+                self._found[line.key] = msgspec.json.decode(line.result, type=self._kind)
             except msgspec.DecodeError:
                 continue
-            self._found[line.key] = line.result
         if text and not text.endswith(b"\n"):
             with self.path.open("ab") as file:
                 file.write(b"\n")  # so that the next line does not continue the one cut off
@@ -103,21 +104,22 @@ def quietly(_said: str, _done: int, _total: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Campaign:
+class Campaign(Generic[ResultT]):
     """Where results are kept and how they are computed."""
 
     folder: Path
     processes: int = field(default_factory=usable_cores)
     announce: Announce = quietly
-    work: Work[SimulationResult] = simulated
+    work: Work[ResultT] = simulated  # type: ignore[assignment] # type variables have no defaults yet
+    kind: type[ResultT] = SimulationResult  # type: ignore[assignment]
 
-    def run(self, asked: Iterable[Experiment]) -> "Outcomes":
+    def run(self, asked: Iterable[Experiment]) -> "Outcomes[ResultT]":
         """Run every experiment that is not known yet, each once. Whatever interrupts, finished ones stay finished.
 
         Raises InvalidSettingsError for an experiment whose scenario or settings are wrong, before anything is computed.
         """
         keys = {one: one.key(code_version(policy=one.policy)) for one in dict.fromkeys(asked)}
-        store = Store(self.folder)
+        store = Store(self.folder, self.kind)
         found = {one: kept for one, key in keys.items() if (kept := store.get(key)) is not None}
         failed: dict[Experiment, str] = {}
         self.announce("", len(found), len(keys))
@@ -134,8 +136,12 @@ class Campaign:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcomes:
+class Outcomes(Generic[ResultT]):
     """Results, and the reasons of experiments that have none."""
 
-    results: dict[Experiment, SimulationResult]
+    results: dict[Experiment, ResultT]
     failed: dict[Experiment, str]
+
+
+Simulations: TypeAlias = Campaign[SimulationResult]
+"""One whose results are those of single groups."""

@@ -1,7 +1,6 @@
 """A chain scaled as one, beside each of its groups scaled by itself: the same events, seed by seed."""
 
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
@@ -9,8 +8,8 @@ import msgspec
 import numpy as np
 
 from bench import markdown
+from bench.experiments.campaign import Campaign
 from bench.experiments.experiment import Experiment, World, experiment, world
-from bench.experiments.workers import Failure, outcomes
 from bench.picture import COLORS, picture
 from bench.results import load
 from bench.scenario import load_scenario
@@ -75,10 +74,8 @@ def simulated_chain(one: Experiment) -> ChainResult:
     return run_chain(one.question())[2]
 
 
-def compare_ways(
-    worlds: Sequence[str], seeds: int, *, processes: int, announce: Callable[[str], None]
-) -> list[ChainRow]:
-    """Simulate each world both ways with seeds 1, 2, …; announce is told each run that is finished.
+def compare_ways(running: Campaign[ChainResult], worlds: Sequence[str], seeds: int) -> list[ChainRow]:
+    """Simulate each world both ways with seeds 1, 2, …; the campaign's work must be `simulated_chain`.
 
     Raises InvalidSettingsError where one cannot be simulated.
     """
@@ -95,16 +92,13 @@ def compare_ways(
         for name in worlds
         for as_one in (False, True)
     }
-    found: dict[Experiment, ChainResult] = {}
-    every = [one for some in asked.values() for one in some]
-    with closing(outcomes(every, simulated_chain, processes=processes)) as finished:
-        for one, outcome in finished:
-            if isinstance(outcome, Failure):
-                raise InvalidSettingsError([f"{one}: {outcome.why}"])
-            found[one] = outcome
-            announce(str(one))
+    came = running.run(one for some in asked.values() for one in some)
+    if came.failed:
+        raise InvalidSettingsError([f"{one}: {why}" for one, why in came.failed.items()])
     return [
-        side_by_side(name, WORLDS[name].settings, *([found[one] for one in asked[name, way]] for way in (False, True)))
+        side_by_side(
+            name, WORLDS[name].settings, *([came.results[one] for one in asked[name, way]] for way in (False, True))
+        )
         for name in worlds
     ]
 

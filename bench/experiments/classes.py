@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from bench import markdown
-from bench.experiments.campaign import Campaign
+from bench.experiments.campaign import Simulations
 from bench.experiments.experiment import Experiment, World, world
 from bench.results import load
 from bench.simulation.result import SimulationResult
@@ -65,7 +65,7 @@ def place(row: ClassesRow) -> tuple[int, int]:
     return list(WORLDS).index(row.world), list(FLEETS).index(row.fleet)
 
 
-def compare_fleets(running: Campaign, worlds: Sequence[str], fleets: Sequence[str], seeds: int) -> list[ClassesRow]:
+def compare_fleets(running: Simulations, worlds: Sequence[str], fleets: Sequence[str], seeds: int) -> list[ClassesRow]:
     """Simulate fleets, and those that they stand beside, in each world with seeds 1, 2, …
 
     Raises InvalidSettingsError where one fails.

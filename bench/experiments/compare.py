@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from autoscaler.optimum.optimum import Optimum
-from bench.experiments.campaign import Campaign, Outcomes
+from bench.experiments.campaign import Outcomes, Simulations
 from bench.experiments.experiment import Experiment, World
 from bench.simulation.result import SimulationResult
 from contracts.target import Target
@@ -90,7 +90,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compare(
-    campaign: Campaign, *, worlds: Sequence[World], policies: Sequence[str], seeds: int, optima: bool = False
+    campaign: Simulations, *, worlds: Sequence[World], policies: Sequence[str], seeds: int, optima: bool = False
 ) -> Comparison:
     """Run every policy in every world, with seeds 1 … `seeds` where a seed makes a difference.
 
@@ -114,7 +114,7 @@ def reference_of(policies: Sequence[str]) -> str:
 
 
 def _rows(
-    one: World, asked: Mapping[str, Sequence[Experiment]], outcomes: Outcomes, optima: bool
+    one: World, asked: Mapping[str, Sequence[Experiment]], outcomes: Outcomes[SimulationResult], optima: bool
 ) -> list[PolicyFigures]:
     """Return the rows of one world; a policy that failed with any seed has none: half of it would mislead."""
     complete: dict[str, list[SimulationResult]] = {

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from bench.experiments.campaign import Campaign
+from bench.experiments.campaign import Simulations
 from bench.experiments.compare import Missing
 from bench.experiments.experiment import Experiment, World, simulated
 from bench.experiments.opponents import DEFAULTS, OURS, Player, Settings, constant_counts, share_groups
@@ -82,7 +82,7 @@ def players(one: World) -> Iterator[Player]:
 
 
 def fronts(
-    campaign: Campaign, worlds: Sequence[World], seeds: int, optima: int = 0, *, ordered: bool = False
+    campaign: Simulations, worlds: Sequence[World], seeds: int, optima: int = 0, *, ordered: bool = False
 ) -> tuple[list[FrontFigures], list[Missing]]:
     """Run every player in every world; return a row each, and what failed.
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import msgspec
 
-from bench.experiments.campaign import ROOT, Campaign
+from bench.experiments.campaign import ROOT, Simulations
 from bench.experiments.compare import Missing
 from bench.experiments.experiment import Experiment, World, simulated, world
 from bench.experiments.tuning import cost_s
@@ -134,7 +134,7 @@ def _times(value: Any, factor: float) -> Any:
     return float(f"{1 - (1 - value) * (2 - factor) if 0.5 < value < 1 else value * factor:.6g}")
 
 
-def sensitivity(campaign: Campaign, seeds: int, asked: str = "") -> tuple[list[SensitivityFigures], list[Missing]]:
+def sensitivity(campaign: Simulations, seeds: int, asked: str = "") -> tuple[list[SensitivityFigures], list[Missing]]:
     """Run every number of these names, separated by commas, or all, at its two other values in every world.
 
     Return a row for each value, and what failed. The campaign's work must be `varied(its folder)`. Raises

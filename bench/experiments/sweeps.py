@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from bench.experiments.campaign import Campaign
+from bench.experiments.campaign import Simulations
 from bench.experiments.compare import Missing, PolicyFigures, compare
 from bench.experiments.experiment import world
 
@@ -57,7 +57,7 @@ def points(key: str, values: Sequence[Any], *, series: str = "", **also: Any) ->
     return tuple(Point(f"{value}", tuple({**also, key: value}.items()), series) for value in values)
 
 
-def run(campaign: Campaign, sweep: Sweep, *, seeds: int) -> SweepResult:
+def run(campaign: Simulations, sweep: Sweep, *, seeds: int) -> SweepResult:
     """Run every policy at every point, with as many seeds where anything is random."""
     worlds = {
         (scenario, point): world(scenario, dict(point.changes))

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from autoscaler.policies.tail_aware.policy import TailAwareSettings
-from bench.experiments.campaign import Campaign
+from bench.experiments.campaign import Simulations
 from bench.experiments.compare import Missing
 from bench.experiments.experiment import World
 from bench.experiments.opponents import DEFAULTS, Player, candidates
@@ -48,7 +48,7 @@ class TunedFigures(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.opponent}: {said}: {self.times_best:.3f} × the cheapest" if self.chosen else ""
 
 
-def tune(campaign: Campaign, worlds: Sequence[World], seeds: int) -> tuple[list[TunedFigures], list[Missing]]:
+def tune(campaign: Simulations, worlds: Sequence[World], seeds: int) -> tuple[list[TunedFigures], list[Missing]]:
     """Run every opponent at every setting in every world; return a row each, and what failed.
 
     A setting that failed with any seed of any world has no row.

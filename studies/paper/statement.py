@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from bench.experiments.campaign import Campaign
+from bench.experiments.campaign import Simulations
 from bench.experiments.compare import Missing
 from bench.experiments.experiment import Experiment, experiment
 from bench.simulation.result import SimulationResult
@@ -240,7 +240,7 @@ class Beyond(Statement):
         return self._beside(self.published, why=self.why)
 
 
-def reproduce(campaign: Campaign, statements: Sequence[Statement], *, seeds: int) -> PaperResult:
+def reproduce(campaign: Simulations, statements: Sequence[Statement], *, seeds: int) -> PaperResult:
     """Run what the statements need, each run once, and check every statement by the rule.
 
     Raises InvalidSettingsError before anything is computed.

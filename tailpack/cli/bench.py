@@ -37,7 +37,7 @@ from tailpack.cli.options import (
     several,
     several_policies,
 )
-from tailpack.cli.progress import print_rows, progress
+from tailpack.cli.progress import campaign, print_rows, progress
 from tailpack.cli.simulate import figures_of_chain
 from tailpack.errors import INTERRUPTED, TailpackError
 from tailpack.provenance import origin
@@ -367,24 +367,24 @@ def chain(
     ] = False,
     runs: Annotated[int, typer.Option(min=1, help="With --live: so many pairs of each, with seeds 1, 2, …")] = 1,
     trace: Trace = None,
+    out: Out = Path("out/chain"),
     processes: Processes = 0,
     as_json: AsJson = False,
     into: IntoDocs = None,
 ) -> None:
     """Simulate groups scaled as one beside each scaled by itself: the same events, seed by seed.
 
-    Live, what `--into` has already is not measured again, unless it was invalid. Keep the machine quiet.
+    Simulated runs that are finished are kept in --out, and the same command goes on. Live, what `--into` has already is
+    not measured again, unless it was invalid. Keep the machine quiet.
     """
     if live:
         return _live_chain(loads, runs, trace, into, as_json)
-    from bench.experiments.chain import COLUMNS, NAME, WORLDS, compare_ways, place  # noqa: PLC0415
-    from bench.experiments.workers import usable_cores  # noqa: PLC0415
+    from bench.experiments.chain import COLUMNS, NAME, WORLDS, compare_ways, place, simulated_chain  # noqa: PLC0415
+    from bench.simulation.chain import ChainResult  # noqa: PLC0415
 
     asked = [known(one.strip(), WORLDS, what="world") for one in loads.split(",")] if loads else list(WORLDS)
-    with progress("chain", 2 * seeds * len(asked)) as tell:
-        rows = compare_ways(
-            asked, seeds, processes=processes or usable_cores(), announce=lambda said: tell(advance=1, said=said)
-        )
+    with campaign(NAME, out, processes, simulated_chain, ChainResult) as running:
+        rows = compare_ways(running, asked, seeds)
     if into:
         results.keep(NAME, rows, origin(), into, place)
     if as_json:

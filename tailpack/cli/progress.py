@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import typer
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from bench.experiments.sweeps import SweepResult
     from bench.experiments.workers import Work
     from bench.markdown import Columns
-    from bench.simulation.result import SimulationResult
     from studies.paper.statement import PaperResult
 
 LINE_S: Final = 30.0
@@ -48,16 +47,21 @@ def progress(what: str, total: int | None = None) -> Iterator[Callable[..., None
 
 @contextmanager
 def campaign(
-    what: str, folder: Path, processes: int, work: "Work[SimulationResult] | None" = None
-) -> "Iterator[Campaign]":
+    what: str,
+    folder: Path,
+    processes: int,
+    work: "Work[Any] | None" = None,
+    kind: type[Any] | None = None,
+) -> "Iterator[Campaign[Any]]":
     """Yield a campaign that shows on standard error how far it is.
 
-    processes: 0 means one for each core. work: how a job is done; None simulates it. When interrupted, it says what
-    is kept.
+    processes: 0 means one for each core. work: how a job is done, and kind: what comes of it; None: it is simulated.
+    When interrupted, it says what is kept.
     """
     from bench.experiments.campaign import Campaign  # noqa: PLC0415  the compiler only where it is needed
     from bench.experiments.experiment import simulated  # noqa: PLC0415
     from bench.experiments.workers import usable_cores  # noqa: PLC0415
+    from bench.simulation.result import SimulationResult  # noqa: PLC0415
 
     done = 0
     try:
@@ -72,7 +76,7 @@ def campaign(
                     told_s = time.monotonic()
                     typer.echo(f"{what}: {now:,} of {total:,} runs after {told_s - started_s:.0f} s", err=True)
 
-            yield Campaign(folder, processes or usable_cores(), announce, work or simulated)
+            yield Campaign(folder, processes or usable_cores(), announce, work or simulated, kind or SimulationResult)
     except KeyboardInterrupt:
         Console(stderr=True).print(f"{done} finished runs are kept in {folder}; the same command goes on")
         raise

@@ -9,7 +9,7 @@ import comparison_work
 import pytest
 
 from bench.experiments import campaign
-from bench.experiments.campaign import Campaign, Outcomes
+from bench.experiments.campaign import Outcomes, Simulations
 from bench.experiments.sweeps import SWEEPS
 
 run = functools.partial(command_line.run, "sweep")
@@ -17,7 +17,7 @@ run = functools.partial(command_line.run, "sweep")
 
 @pytest.fixture(autouse=True)
 def _nothing_is_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
-    def told(self: Campaign, jobs):  # type: ignore[no-untyped-def]
+    def told(self: Simulations, jobs):  # type: ignore[no-untyped-def]
         self.folder.mkdir(parents=True, exist_ok=True)
         return Outcomes({one: comparison_work.told(one) for one in jobs}, {})
 

@@ -9,6 +9,7 @@ import pytest
 
 from bench.experiments.campaign import DECIDING, FILE, ROOT, Campaign, Store, code_version
 from bench.experiments.experiment import experiment
+from bench.simulation.result import SimulationResult
 from contracts.validation import InvalidSettingsError
 
 ASKED = [experiment("w1", "linear", seed=seed) for seed in (1, 2, 3)]
@@ -35,16 +36,18 @@ def test_wrong_settings_are_named_before_anything_is_computed(tmp_path: Path) ->
 
 
 def test_a_line_that_was_cut_off_is_measured_again(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+    store = Store(tmp_path, SimulationResult)
     store.add("a", comparison_work.told(ASKED[0]))
     store.add("b", comparison_work.told(ASKED[1]))
     whole = (tmp_path / FILE).read_bytes()
     (tmp_path / FILE).write_bytes(whole[:-40])  # the machine went down while it was written
-    again = Store(tmp_path)
+    again = Store(tmp_path, SimulationResult)
     assert again.get("a") is not None
     assert again.get("b") is None
     again.add("c", comparison_work.told(ASKED[2]))
-    assert Store(tmp_path).get("c") == comparison_work.told(ASKED[2]), "the next line is not lost with it"
+    assert Store(tmp_path, SimulationResult).get("c") == comparison_work.told(ASKED[2]), (
+        "the next line is not lost with it"
+    )
 
 
 def test_a_campaign_goes_on_where_it_stopped(tmp_path: Path) -> None:

@@ -117,13 +117,10 @@ class Patience:
         """What has been learned."""
         return self._seconds
 
-    def least(self, at_s: float, wanted: float, startup_s: float) -> float:
-        """Return how many replicas must stay, by their price, where `wanted` would suffice now.
-
-        startup_s: a replica that takes long to come back is not stopped for less.
-        """
+    def least(self, at_s: float, wanted: float) -> float:
+        """Return how many replicas must stay, by their price, where `wanted` would suffice now."""
         self._wanted.append((at_s, wanted))
-        while self._wanted[0][0] < at_s - self._seconds - startup_s - 1e-6:
+        while self._wanted[0][0] < at_s - self._seconds - 1e-6:
             self._wanted.popleft()
         return max(count for _, count in self._wanted)
 

@@ -1,7 +1,8 @@
 """The policy: of the plans that could follow, the one whose replicas and late events together cost least."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import cycle, repeat
 from math import ceil, exp, inf
 from typing import Final
 
@@ -29,6 +30,9 @@ APART_IN_BURSTS: Final = 1
 """… where events come in bursts it is one."""
 EVEN: Final = 0.6
 """Share of what came that lies in one slot, up to which it is taken for a stream."""
+CELLS: Final = 200_000
+"""Slots × partitions that are looked at while a start takes: 200 s of 100 partitions, 2 s of 10,000; a few tenths of a
+second for a decision at most."""
 URGENT: Final = 1.0
 """Late events beyond those that a plan was expected to have."""
 
@@ -44,11 +48,12 @@ class TailAwareSettings(Settings):
     start_price_s: float = setting(1.0, "s", least=0)
     """Replica-seconds that starting a replica costs beside what it costs to run."""
     patience_s: float = setting(8.0, "s", least=0)
-    """Longest that fewer replicas must have sufficed before one is stopped, the time of a start left out. It is learned
-    from stops that were soon followed by a start, and 0 where there are none."""
+    """Longest that fewer replicas must have sufficed before one is stopped. It is learned from stops that were soon
+    followed by a start, and 0 where there are none."""
     keep_s: float = setting(300.0, "s", least=0)
-    """Longest that as many replicas are kept as were needed, where starting them again would make events late. It is
-    learned from past starts, and 0 where they made nothing late; HPA and KEDA wait as long before any stop."""
+    """Longest that as many replicas are kept as would have served what came, where starting them again would make
+    events late. It is learned from past starts, and 0 where they made nothing late; HPA and KEDA wait as long before
+    any stop."""
     move_price_s: float = setting(0.02, "s", least=0)
     """Replica-seconds that moving a partition costs beside the events that it makes late: a gain that is no more than
     the noise of the forecast is not worth a round of the group."""
@@ -105,8 +110,9 @@ class TailAware:
         if asked and self._before is not None and self._history.early(observation):
             return self._hurried(observation, *self._before)
         now = self._forecast(observation)
-        found = _weighed_plans(now)
-        chosen = self._choose(observation, now, found)
+        kept = self._kept(observation, now)
+        found = _weighed_plans(now, kept)
+        chosen = self._choose(observation, now, found, kept)
         self._book(now, chosen, observation)
         return self._decision(observation, now, chosen, found)
 
@@ -202,6 +208,7 @@ class TailAware:
             interval_s=history.interval_s,
             reach_s=max(self.settings.latency_target_s, observation.rebalance_time_s * (1 + self.options.lead_factor)),
             startup_s=self._startup_s(observation),
+            most=CELLS // history.last.size,
         )
         self._demand.observe(history.usual, history.surprising, lead=ahead.intervals[-1])
         target_s = max(history.slot_s, self.settings.latency_target_s - observation.overhead_s)
@@ -210,10 +217,14 @@ class TailAware:
         surprises = self._demand.surprises()
         slots = ceil(ahead.until_s / history.slot_s - 1e-9)
 
-        def lying_so(shape: Shape) -> Floats:
-            each = shape.own if shape.factor == 1.0 else shape.factor * shape.own
-            return np.concatenate([each * events for events in demand])[:slots]
+        def lying_so(way: Iterable[Shape], times: float) -> Floats:
+            # a surprise is one about the next interval: where more is expected later, it is no surprise
+            each = zip(way, demand, strict=False)
+            parts = [one.factor * one.own * np.maximum(events, times * demand[0]) for one, events in each]
+            return np.concatenate(parts)[:slots]
 
+        # intervals follow each other as they did: with two bursts in each there would be twice as many
+        ways = [cycle(shapes[first:] + shapes[:first]) for first in range(len(shapes))]
         owners, serving = (_places(observation, by) for by in (observation.assignment, self._holders.now(observation)))
         self._limit.observe(observation, serving, _lag(observation), counts, _told_rates(observation))
         typical_rate, rates = self._rates(observation)
@@ -222,9 +233,11 @@ class TailAware:
         return Situation(
             arrived=float(counts.sum()),
             waiting=self._waiting(observation, serving, rates),
-            expected=np.array([lying_so(one) for one in shapes]),
+            expected=np.array([lying_so(way, 0.0) for way in ways]),
             chances=np.array([one.weight for one in shapes]),
-            surprises=np.array([one.factor * lying_so(one.shape) for one in surprises]).reshape(-1, slots, len(owners)),
+            surprises=np.array([lying_so(repeat(one.shape), one.factor) for one in surprises]).reshape(
+                -1, slots, len(owners)
+            ),
             surprise_chances=np.array([one.chance for one in surprises]),
             headroom=np.array([one.factor for one in surprises]),
             saved_s=history.interval_s + observation.rebalance_time_s + ahead.start_s + 0.5 * target_s,
@@ -253,6 +266,7 @@ class TailAware:
             scarcity=self._budget.scarcity,
             start_price_s=options.start_price_s,
             move_price_s=options.move_price_s,
+            last=len(history.last),
         )
 
     def _rates(self, observation: GroupObservation) -> tuple[float, Floats]:
@@ -272,24 +286,37 @@ class TailAware:
     def _startup_s(self, observation: GroupObservation) -> float:
         return self._startups.typical_s(observation.startup_s, self._history.interval_s)
 
-    def _choose(self, observation: GroupObservation, now: Situation, found: list[Candidate]) -> Candidate:
+    def _kept(self, observation: GroupObservation, now: Situation) -> int:
+        """Return how many replicas must stay for what came of late; 0 where a start is over in time."""
+        startup_s, history = self._startup_s(observation), self._history
+        if startup_s <= now.target_s:
+            return 0
+        usual = history.usual.sum(axis=0)
+        served = self._limit.served_of(usual, history.interval_s)
+        let_through = served.sum() / max(1.0, usual.sum())
+        self._levels.observe(
+            observation.at_s,
+            let_through * history.last,
+            history.slot_s,
+            startup_s=startup_s,
+            rate=now.typical_rate,
+            target_s=now.target_s,
+            most=needed(replace(now, sizes=served), 0),
+        )
+        return self._levels.least(observation.at_s, now.late_price_s * self._budget.scarcity())
+
+    def _choose(self, observation: GroupObservation, now: Situation, found: list[Candidate], kept: int) -> Candidate:
         """Return the cheapest; with fewer replicas only where those can go on so, and fewer have sufficed for a while.
 
         A replica may be saved by living on the slack of W, but is not stopped for it: it would come back at once. Where
         starts take time, what fell of late may come back as fast: replicas that it would need sooner are not stopped.
         """
         requested = now.price_of(range(len(now.rates)))
-        startup_s = self._startup_s(observation)
         allowed = [one for one in found if one.lasts or now.price_of(one.replicas) >= requested] or found
         best = min(allowed, key=_cost)
         reserve = needed(now, self._demand.fall()) if now.start_s > 0 else 0
         wanted = max(now.price_of(best.replicas), reserve)
-        least = self._patience.least(observation.at_s, wanted, startup_s)
-        if startup_s > now.target_s:
-            came = self._limit.served_of(self._history.last.sum(axis=0), self._history.interval_s)
-            late_price_s = now.late_price_s * self._budget.scarcity()
-            least = max(least, self._levels.least(observation.at_s, needed(replace(now, sizes=came), 0), late_price_s))
-        least = min(requested, least)
+        least = min(requested, max(kept, self._patience.least(observation.at_s, wanted)))
         chosen = min((one for one in allowed if now.price_of(one.replicas) >= least), key=_cost, default=best)
         self._patience.note(observation.at_s, requested, now.price_of(chosen.replicas))
         return chosen
@@ -351,9 +378,9 @@ def _told_rates(observation: GroupObservation) -> Floats:
     return np.array([one.service_rate or observation.service_rate for one in observation.replicas])
 
 
-def _weighed_plans(now: Situation) -> list[Candidate]:
-    """Return each plan that could follow, once, with what it would bring."""
-    different = {(plan.owners.tobytes(), plan.replicas): plan for plan in proposals(now)}
+def _weighed_plans(now: Situation, kept: int = 0) -> list[Candidate]:
+    """Return each plan that could follow, once, with what it would bring. kept: replicas that must stay."""
+    different = {(plan.owners.tobytes(), plan.replicas): plan for plan in proposals(now, kept)}
     return [predicted(now, plan) for plan in different.values()]
 
 

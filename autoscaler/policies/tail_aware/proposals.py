@@ -40,10 +40,11 @@ class _Packed(NamedTuple):
         return cls(sizes, order, sizes[order])
 
 
-def proposals(now: Situation) -> Iterator[Proposal]:
+def proposals(now: Situation, kept: int = 0) -> Iterator[Proposal]:
     """Yield the present plan where it is one, then plans with few moves.
 
-    Partitions are packed twice: by what will arrive, and by what waits where that is the tighter of the two.
+    kept: replicas of which no more may be stopped, so that a plan with so many is wanted. Partitions are packed twice:
+    by what will arrive, and by what waits where that is the tighter of the two.
     """
     replicas = len(now.rates)
     stay = Proposal(now.owners, tuple(range(replicas)))
@@ -59,10 +60,10 @@ def proposals(now: Situation) -> Iterator[Proposal]:
         packings.append((_Packed.of(urgent), now.capacity))
     for load, limit in packings:
         for kind in range(len(now.fresh)):
-            yield from _plans(now, load, limit, kind, levelled=pressed and limit == now.capacity)
+            yield from _plans(now, load, limit, kind, kept, levelled=pressed and limit == now.capacity)
 
 
-def _plans(now: Situation, load: _Packed, limit: float, kind: int, *, levelled: bool) -> Iterator[Proposal]:
+def _plans(now: Situation, load: _Packed, limit: float, kind: int, kept: int, *, levelled: bool) -> Iterator[Proposal]:
     """Yield plans whose new replicas are of one kind. levelled: also such as fill all alike."""
     replicas = len(now.rates)
     as_typical = now.typical_rate / now.fresh[kind].rate
@@ -71,6 +72,8 @@ def _plans(now: Situation, load: _Packed, limit: float, kind: int, *, levelled: 
     counts = {min(replicas, now.most_useful), *({fewest - 1, fewest, fewest + 1} if partitions <= SMALL else {fewest})}
     if len(now.fresh) > 1:
         counts |= {replicas - 1, replicas + 1}
+    if kept < replicas:
+        counts.add(kept)
     for count in sorted(counts):
         if 1 <= count <= now.most_useful:
             for without in _replaced(now, kind):

@@ -88,6 +88,10 @@ class Pace(NamedTuple):
     """What is served later does not count."""
     saved_s: float
     """What is due later can still be saved."""
+    last: int
+    """Slots at the end that say what comes afterwards, …"""
+    beyond_s: float
+    """… for so long at most: events that come until what is left at the end is served are late, too."""
 
 
 @compiled
@@ -95,7 +99,8 @@ def late_events(events: Events, course: Course, pace: Pace) -> Floats:
     """Return the expected number of late events of each replica, shape (replicas,), as they come in the first way."""
     all_of_them = np.arange(len(course.owners))
     routes = _routes(all_of_them, course, events.variance)
-    there, coming = _waiting_at(routes, events.waiting), _coming_to(routes, events.expected[0], pace)
+    there, waiting_s = _waiting_at(routes, events.waiting, course.service_rate)
+    coming = _coming_to(routes, events.expected[0], waiting_s, course.service_rate, pace)
     first = _first(there, course.service_rate, pace)
     return _served(routes, there, coming, first, course.service_rate, pace)[0]
 
@@ -110,13 +115,13 @@ def late_in_each_way(events: Events, some: Ints, course: Course, pace: Pace) -> 
     ways = len(events.expected)
     late = np.zeros((2 * ways + len(events.surprises), len(course.service_rate)))
     routes = _routes(some, course, events.variance)
-    there = _waiting_at(routes, events.waiting)
+    there, waiting_s = _waiting_at(routes, events.waiting, course.service_rate)
     first = _first(there, course.service_rate, pace)
     for way in range(ways):
-        coming = _coming_to(routes, events.expected[way], pace)
+        coming = _coming_to(routes, events.expected[way], waiting_s, course.service_rate, pace)
         late[way], late[ways + way] = _served(routes, there, coming, first, course.service_rate, pace)
     for way in range(len(events.surprises)):
-        coming = _coming_to(routes, events.surprises[way], pace)
+        coming = _coming_to(routes, events.surprises[way], waiting_s, course.service_rate, pace)
         late[2 * ways + way] = _served(routes, there, coming, first, course.service_rate, pace)[1]
     return late
 
@@ -254,27 +259,37 @@ def _routes(some: Ints, course: Course, variance: Floats) -> _Routes:
 
 
 @compiled
-def _waiting_at(routes: _Routes, waiting: Floats) -> Floats:
-    """Return the events that wait, by age and replica; from the middle on those that wait for a handover to it."""
+def _waiting_at(routes: _Routes, waiting: Floats, service_rate: Floats) -> tuple[Floats, Floats]:
+    """Return the events that wait, by age and replica; from the middle on those that wait for a handover to it.
+
+    And when each replica has served its part. Who serves a partition until its successor has started passes on what it
+    has not served by then.
+    """
     replicas = len(routes.pause_s)
-    there = np.zeros((len(waiting), 2 * replicas))
+    there, free_s = np.zeros((len(waiting), 2 * replicas)), np.zeros(replicas)
     for slot in range(len(waiting)):
         for place in range(len(routes.partitions)):
             to = routes.owners[place]
             if to < 0:
                 continue
-            if routes.switch_s[place] > 0.0:
+            if routes.switch_s[place] > 0.0 and free_s[routes.before[place]] < routes.switch_s[place]:
                 to = routes.before[place]
             elif routes.held_s[place] > 0.0:
                 to += replicas
-            there[slot, to] += waiting[slot, routes.partitions[place]]
-    return there
+            events = waiting[slot, routes.partitions[place]]
+            there[slot, to] += events
+            if to < replicas:
+                free_s[to] += events / service_rate[to]
+    return there, free_s
 
 
 @compiled
-def _coming_to(routes: _Routes, expected: Floats, pace: Pace) -> Floats:
-    """Return the events that arrive, by slot and replica; from the middle on those that a handover to it holds up."""
-    replicas = len(routes.pause_s)
+def _coming_to(routes: _Routes, expected: Floats, waiting_s: Floats, service_rate: Floats, pace: Pace) -> Floats:
+    """Return the events that arrive, by slot and replica; from the middle on those that a handover to it holds up.
+
+    waiting_s: when each replica has served what waits for it now.
+    """
+    replicas, free_s = len(routes.pause_s), waiting_s.copy()
     coming = np.zeros((len(expected), 2 * replicas))
     for slot in range(len(expected)):
         at_s = slot * pace.slot_s + pace.begin_s
@@ -282,11 +297,14 @@ def _coming_to(routes: _Routes, expected: Floats, pace: Pace) -> Floats:
             to = routes.owners[place]
             if to < 0:
                 continue
-            if at_s < routes.switch_s[place]:
+            if at_s < routes.switch_s[place] and free_s[routes.before[place]] < routes.switch_s[place]:
                 to = routes.before[place]
             elif at_s < routes.held_s[place]:
                 to += replicas
-            coming[slot, to] += expected[slot, routes.partitions[place]]
+            events = expected[slot, routes.partitions[place]]
+            coming[slot, to] += events
+            if to < replicas:
+                free_s[to] = max(free_s[to], at_s) + events / service_rate[to]
     return coming
 
 
@@ -337,11 +355,27 @@ def _served(
         if not released:
             free_s = _release(free_s, pause_s, moved, held, rate, pace, late, lost, replica)
             peak = max(peak, (free_s - pause_s) * rate)
+        if pace.beyond_s > 0.0:
+            late[replica] += _late_beyond(free_s, coming, replica, rate, pace)
         if routes.spread[replica] > 0.0:
             sigma = sqrt(routes.spread[replica])
             room = rate * pace.target_s - peak
             late[replica] += _excess(room / sigma) * sigma - max(0.0, -room)
     return late, lost
+
+
+@compiled
+def _late_beyond(free_s: float, coming: Floats, replica: int, rate: float, pace: Pace) -> float:
+    """Return how many events will be late for what is left of those that are looked at."""
+    end_s = len(coming) * pace.slot_s
+    behind_s = free_s - end_s - pace.target_s
+    if behind_s <= 0.0:
+        return 0.0
+    first = max(0, len(coming) - pace.last)
+    events = float(coming[first:, replica].sum() + coming[first:, len(coming[0]) // 2 + replica].sum())
+    each_s = events / ((len(coming) - first) * pace.slot_s)
+    idle = 1.0 - each_s / rate
+    return each_s * (min(pace.beyond_s, behind_s / idle) if idle > 0.0 else pace.beyond_s)
 
 
 @compiled

@@ -88,6 +88,9 @@ class Situation:
     move_price_s: float
     """Replica-seconds that moving a partition costs, beside the events that it makes late."""
 
+    last: int
+    """Slots of the last interval that is looked at."""
+
     @property
     def most_useful(self) -> int:
         """So many replicas serve what the limit lets through; more would help nobody."""
@@ -153,7 +156,7 @@ class Candidate(Proposal):
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """Times in s from now. Intervals in which nothing that is decided now can matter are left out, and not counted."""
+    """Times in s from now. Of more intervals than can be looked at, some in the middle are left out and not counted."""
 
     intervals: tuple[int, ...]
     """Those of the next decision intervals that are looked at; 1 is the next one."""
@@ -162,6 +165,8 @@ class Outlook:
     near_s: float
     """Until here a plan is paid for. What is looked at beyond, for the sake of a start, is not: to begin it an interval
     later is early enough for the interval after."""
+    whole_s: float
+    """Until here none is left out."""
     start_s: float
     """From here a replica that is asked for now serves; 0: at once."""
 
@@ -170,20 +175,22 @@ class Outlook:
 
     def seen_s(self, from_now_s: Floats) -> Floats:
         """Return times from now as they lie in what is looked at."""
-        later = np.maximum(self.near_s, from_now_s - (self.startup_s - self.start_s))
-        return np.where(from_now_s <= self.near_s, from_now_s, later)
+        later = np.maximum(self.whole_s, from_now_s - (self.startup_s - self.start_s))
+        return np.where(from_now_s <= self.whole_s, from_now_s, later)
 
 
-def outlook(*, interval_s: float, reach_s: float, startup_s: float) -> Outlook:
+def outlook(*, interval_s: float, reach_s: float, startup_s: float, most: int) -> Outlook:
     """Return what is looked at.
 
     reach_s: all that waits or is moved now is settled by then. startup_s: what a start is worth shows in the
-    interval after it, which is lost when it is begun an interval later, and in the queue that the one before it leaves.
+    interval after it, which is lost when it is begun an interval later, and in the queue that those before it leave.
+    most: intervals that can be looked at, but for the nearest and the last two.
     """
     near = max(1, ceil(reach_s / interval_s - ROUNDING))
     last = ceil((startup_s + interval_s) / interval_s - ROUNDING) if startup_s > 0 else 0
-    intervals = (*range(1, near + 1), *range(max(near + 1, last - 1), last + 1))
+    whole = max(near, min(most, last))
+    intervals = (*range(1, whole + 1), *range(max(whole + 1, last - 1), last + 1))
     start_s = max(0.0, startup_s - (max(near, last) - len(intervals)) * interval_s)
     near_s = near * interval_s
     until_s = max(near_s, start_s + interval_s if startup_s > 0 else 0.0)
-    return Outlook(intervals, until_s, near_s, start_s, startup_s)
+    return Outlook(intervals, until_s, near_s, whole * interval_s, start_s, startup_s)

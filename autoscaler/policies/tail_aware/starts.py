@@ -1,16 +1,21 @@
 """What a start takes, who serves until it is over, and how many replicas are kept so that none is needed."""
 
 from collections import deque
+from math import ceil
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from autoscaler.model import GroupObservation
+from autoscaler.packing.few_moves import fewest_bins, largest_first
 from autoscaler.policies.tail_aware.memory import KEPT
+from autoscaler.policies.tail_aware.situation import Floats
 
 SETTLED: Final = 2
 """Ticks after a start until what waited for it is served."""
+SEEN: Final = 2
+"""Ticks until a surge is seen, and until a replica is that is ready."""
 STARTS: Final = 20
 """Start-ups that are remembered."""
 OVERDUE: Final = 0.25
@@ -92,8 +97,8 @@ class Holders:
 
 
 class Levels:
-    """How many replicas were needed of late, and for how long as many are kept: until their idling has cost as much as
-    what would be late if they had to start again, as far as past starts tell.
+    """How many replicas would have served what came of late without a start, and for how long as many are kept: until
+    their idling has cost as much as what would be late if they had to start again, as far as past starts tell.
 
     Ski rental: who waits until then pays at most twice what hindsight would (Lin, Wierman, Andrew, Thereska: Dynamic
     right-sizing for power-proportional data centers, INFOCOM 2011).
@@ -103,17 +108,52 @@ class Levels:
         self._longest_s = longest_s
         self._late = 0.0
         self._starts = 0.0
-        self._needed: deque[tuple[float, int]] = deque()
+        self._came: deque[Floats] = deque()
+        self._enough: deque[tuple[float, int]] = deque()
 
     def book(self, late: float, startups: StartUps) -> None:
         """Add what one interval brought: what is late from a start on until two ticks after it is the start's."""
         self._starts = self._starts * KEPT + startups.requested
         self._late = self._late * KEPT + (late if startups.quiet <= SETTLED else 0.0)
 
-    def least(self, at_s: float, needed: int, late_price_s: float) -> int:
-        """Return how many replicas must stay, where what came last needs `needed`."""
+    def observe(
+        self, at_s: float, came: Floats, slot_s: float, *, startup_s: float, rate: float, target_s: float, most: int
+    ) -> None:
+        """Take in one more interval.
+
+        came: its events, shape (slots, partitions). startup_s: what a start takes: until a surge is seen and a replica
+        for it is ready, others serve alone what is due. rate: events/s of a replica. most: replicas that would serve
+        such intervals one after the other.
+        """
+        if self._came and self._came[-1].shape != came.shape:
+            self._came.clear()
+        self._came.append(came)
+        alone = ceil(max(0.0, startup_s - target_s) / (len(came) * slot_s)) + SEEN
+        while len(self._came) > alone:
+            self._came.popleft()
+        self._enough.append((at_s, min(most, self._enough_for_last(slot_s, rate, target_s))))
+        while self._enough[0][0] < at_s - self._longest_s:
+            self._enough.popleft()
+
+    def least(self, at_s: float, late_price_s: float) -> int:
+        """Return how many replicas must stay; 0 before anything came. late_price_s: of a late event."""
         kept_s = min(self._longest_s, late_price_s * self._late / max(1.0, self._starts))
-        self._needed.append((at_s, needed))
-        while self._needed[0][0] < at_s - self._longest_s:
-            self._needed.popleft()
-        return max(count for seen_s, count in self._needed if seen_s >= at_s - kept_s - 1e-6)
+        return max((count for seen_s, count in self._enough if seen_s >= at_s - kept_s - 1e-6), default=0)
+
+    def _enough_for_last(self, slot_s: float, rate: float, target_s: float) -> int:
+        """Return how few replicas would have served the last interval in time, had they begun with nothing to do.
+
+        Whenever that was: what came since is due W after the slot in which it came.
+        """
+        came = np.concatenate(self._came)
+        by_slot, last = came.sum(axis=1), len(self._came[-1])
+        most, since = 0.0, 0
+        for first in range(0, len(came), last):
+            until_due_s = np.arange(len(came) - first) * slot_s + target_s
+            busy = np.cumsum(by_slot[first:]) / (rate * until_due_s)
+            if (busiest := float(busy[-last:].max())) > most:
+                most, since = busiest, first
+        sizes = came[since:].sum(axis=0)
+        if not most:
+            return 1
+        return fewest_bins(sizes[largest_first(sizes)], float(sizes.sum()) / most, len(sizes))

@@ -22,7 +22,9 @@ MU, W, SLOT = 200.0, 0.5, 0.1
 NOTHING = np.zeros((1, 1))
 
 
-def late(waiting=None, expected=None, *, variance=0.0, ready_s=0.0, switch_s=0.0, until_s=math.inf, begin_s=0.0):
+def late(
+    waiting=None, expected=None, *, variance=0.0, ready_s=0.0, switch_s=0.0, until_s=math.inf, begin_s=0.0, beyond_s=0.0
+):
     """One partition on one replica. waiting, expected: events by slot."""
     past = NOTHING if waiting is None else np.array(waiting, float)[:, None]
     future = NOTHING if expected is None else np.array(expected, float)[:, None]
@@ -30,7 +32,7 @@ def late(waiting=None, expected=None, *, variance=0.0, ready_s=0.0, switch_s=0.0
     spread, switch, ready = np.array([variance]), np.array([switch_s]), np.array([ready_s])
     rates = np.array([MU, MU])
     events = Events(past, future[None], np.zeros((0, *future.shape)), spread)
-    course, pace = Course(before, owner, switch, ready, rates), Pace(SLOT, begin_s, W, until_s, math.inf)
+    course, pace = Course(before, owner, switch, ready, rates), Pace(SLOT, begin_s, W, until_s, math.inf, 10, beyond_s)
     return float(late_events(events, course, pace).sum())
 
 
@@ -75,6 +77,24 @@ def test_until_a_new_replica_has_started_the_present_owner_serves():
     burst = [130] + [0] * 9
     assert late(expected=burst * 2, switch_s=1.0, ready_s=1.05) == pytest.approx(30 + 40)  # the second one pauses 50 ms
     assert late(waiting=[100], switch_s=1.0, ready_s=1.05) == pytest.approx(20)
+
+
+def test_what_it_has_not_served_by_then_goes_to_the_new_one():
+    stream = [22.0] * 25  # 440 come in 2 s, 400 are served; the rest and what comes then waits for 50 ms
+    assert late(expected=stream, switch_s=2.0, ready_s=2.05) == 0
+    # 70 of the 150 are late at the old one, and the first 30 of those that wait for the new one until 0.6 s
+    assert late(waiting=[150], expected=[10] * 10, switch_s=0.5, ready_s=0.6) == pytest.approx(70 + 30)
+
+
+def test_what_is_left_at_the_end_makes_later_ones_late():
+    """60 come to 20 a slot: after 20 slots 800 are left, 3.5 s more than may be."""
+    flood = [60.0] * 20
+    now = late(expected=flood)
+    assert late(expected=flood, beyond_s=2.0) == pytest.approx(now + 2.0 * 600), "it only grows"
+    calm = [400.0] + [10.0] * 19
+    left = late(expected=calm, beyond_s=60.0) - late(expected=calm)
+    assert left == pytest.approx(100 * ((400 + 190 - 400) / MU - W) / 0.5, abs=1), "half of its time is free"
+    assert late(expected=[20.0] * 20, beyond_s=60.0) == 0
 
 
 def test_uncertainty_makes_a_full_replica_late_and_leaves_a_roomy_one_alone():
@@ -225,12 +245,13 @@ def test_what_was_done_since_the_commits_does_not_wait():
         (0.0, 0.5, (1,), 0.0, 1.0),
         (0.4, 0.5, (1, 2), 0.4, 1.4),
         (2.0, 0.5, (1, 2, 3), 2.0, 3.0),
-        (30.0, 0.5, (1, 30, 31), 2.0, 3.0),
+        (4.0, 0.5, (1, 2, 3, 4, 5), 4.0, 5.0),
+        (30.0, 0.5, (1, 2, 3, 4, 5, 6, 30, 31), 7.0, 8.0),
         (2.0, 15.0, tuple(range(1, 16)), 2.0, 15.0),
     ],
 )
 def test_the_outlook_reaches_to_the_interval_after_a_start(startup_s, reach_s, intervals, start_s, until_s):
-    found = outlook(interval_s=1.0, reach_s=reach_s, startup_s=startup_s)
+    found = outlook(interval_s=1.0, reach_s=reach_s, startup_s=startup_s, most=6)
     assert found.intervals == intervals
     assert (found.start_s, found.until_s) == pytest.approx((start_s, until_s))
     assert found.near_s == max(1.0, reach_s), "a plan is paid for until there"
@@ -292,7 +313,7 @@ def test_of_what_comes_by_surprise_counts_what_the_next_tick_cannot_save():
 
     def mean(surprise, saved_s):
         events, course = Events(NOTHING, usual, surprise[None], one), Course(zero, zero, one, one, rates)
-        late = late_in_each_way(events, zero, course, Pace(SLOT, 0.0, W, math.inf, saved_s))
+        late = late_in_each_way(events, zero, course, Pace(SLOT, 0.0, W, math.inf, saved_s, 10, 0.0))
         return mean_late(late, np.ones(1), np.array([0.1]))
 
     assert mean(slots(*[150] + [0] * 9), 1.05) == pytest.approx(0.1 * 50)
@@ -322,7 +343,7 @@ def test_settings_name_every_mistake():
 def test_no_patience_is_needed_where_demand_only_falls():
     patience = Patience(8.0)
     for second, wanted in enumerate((5, 3, 2, 1)):
-        assert patience.least(second, wanted, 0.0) == wanted
+        assert patience.least(second, wanted) == wanted
         patience.note(second, wanted + 1, wanted)
     assert patience.seconds == 0
 
@@ -356,7 +377,10 @@ def test_time_without_flapping_forgives():
     assert list(dict.fromkeys(seen)) == [4, 2, 1, 0]
 
 
-def test_fewer_must_have_sufficed_for_all_of_the_patience_and_a_start():
+def test_fewer_must_have_sufficed_for_all_of_the_patience():
     patience = Patience(8.0)
-    assert patience.least(0, 3, 5.0) == 3
-    assert [patience.least(second, 1, 5.0) for second in range(1, 8)] == [3] * 5 + [1] * 2
+    for turn in range(3):
+        patience.note(20 * turn, 2, 1)
+        patience.note(20 * turn + 3, 1, 2)
+    assert patience.least(50, 3) == 3
+    assert [patience.least(second, 1) for second in range(51, 57)] == [3] * 4 + [1] * 2

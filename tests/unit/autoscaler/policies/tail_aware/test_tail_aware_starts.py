@@ -72,28 +72,57 @@ def test_until_an_owner_has_started_the_one_before_serves():
 
 
 def test_times_lie_in_what_is_looked_at_as_far_before_the_end_of_a_start():
-    looked_at = outlook(interval_s=1.0, reach_s=0.5, startup_s=30.0)
+    looked_at = outlook(interval_s=1.0, reach_s=0.5, startup_s=30.0, most=1)
     assert looked_at.start_s == 2.0
     assert looked_at.seen_s(np.array([0.0, 0.7, 12.0, 29.5, 30.0, 31.0])).tolist() == [0.0, 0.7, 1.0, 1.5, 2.0, 3.0]
+    whole = outlook(interval_s=1.0, reach_s=0.5, startup_s=30.0, most=31)
+    assert whole.seen_s(np.array([0.7, 12.0, 30.0])).tolist() == [0.7, 12.0, 30.0]
 
 
-def test_a_replica_is_kept_until_it_has_idled_for_what_its_last_start_made_late():
+def one_start(late: float) -> Levels:
     levels, startups = Levels(60.0), StartUps()
     startups.observe(observed(0.0, payment_0=READY))
     startups.observe(observed(1.0, payment_0=READY, payment_1=STARTING))
-    levels.book(40.0, startups)
-    assert levels.least(1.0, 2, 0.25) == 2
-    assert [levels.least(at_s, 1, 0.25) for at_s in (10.9, 11.1)] == [2, 1], "40 events at 0.25 s"
-    assert levels.least(62.0, 1, 1e6) == 1, "not for ever"
+    levels.book(late, startups)
+    return levels
+
+
+def second_of(levels: Levels, at_s: float, events: float, *, startup_s: float = 30.0, target_s: float = 0.5) -> None:
+    """Ten partitions, evenly; replicas serve 200 events/s, and one for each 140 is kept at most."""
+    came, most = np.full((10, 10), events / 100), round(events / 140)
+    levels.observe(at_s, came, 0.1, startup_s=startup_s, rate=200.0, target_s=target_s, most=most)
+
+
+def test_a_replica_is_kept_until_it_has_idled_for_what_its_last_start_made_late():
+    levels = one_start(late=40.0)
+    for second in range(30):
+        second_of(levels, second, 380.0)
+    kept = []
+    for second in range(30, 120):
+        second_of(levels, second, 140.0)
+        kept.append(levels.least(second, 0.25))
+    assert kept[0] == 2
+    assert 10 <= kept.index(1) <= 13, "40 events at 0.25 s, after the surge"
+    assert levels.least(119, 1e6) == 1, "not for ever"
 
 
 def test_starts_that_made_nothing_late_keep_nobody():
-    levels, startups = Levels(60.0), StartUps()
-    startups.observe(observed(0.0, payment_0=READY))
-    startups.observe(observed(1.0, payment_0=READY, payment_1=READY))
-    levels.book(0.0, startups)
-    levels.least(1.0, 5, 0.25)
-    assert levels.least(2.0, 1, 4.0) == 1
+    levels = one_start(late=0.0)
+    second_of(levels, 0.0, 1000.0)
+    assert levels.least(0.0, 4.0) == 5
+    second_of(levels, 1.0, 140.0)
+    assert levels.least(1.0, 4.0) == 1
+
+
+@pytest.mark.parametrize(
+    ("startup_s", "target_s", "enough"), [(60.0, 0.5, 5), (2.0, 0.5, 4), (2.0, 2.0, 2), (2.0, 8.0, 1)]
+)
+def test_as_many_are_kept_as_serve_what_is_due_until_others_have_started(startup_s, target_s, enough):
+    """Ten seconds of 700 events, for which five have room: with time enough fewer do until the others are there."""
+    levels = one_start(late=1e6)
+    for second in range(10):
+        second_of(levels, second, 700.0, startup_s=startup_s, target_s=target_s)
+    assert levels.least(9.0, 1.0) == enough
 
 
 class Watched(TailAware):

@@ -13,6 +13,7 @@ from kafka_helpers import admin, wait_for
 from own_service import PARTITIONS, Reader
 
 from autoscaler.live.launchers.processes import remembered
+from tailpack.local.broker import Broker
 
 pytestmark = [pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(400)]
 
@@ -26,14 +27,15 @@ def greeted(folder: Path) -> Counter[str]:
 
 
 @pytest.fixture
-def reader(kafka: str, tmp_path: Path) -> Iterator[Reader]:
-    follows = Reader(tmp_path, kafka)
+def reader(private_broker: Broker, tmp_path: Path) -> Iterator[Reader]:
+    follows = Reader(tmp_path, private_broker.address())  # on a shared one others have the names of the documentation
     yield follows
     follows.close()
 
 
-def test_from_a_consumer_that_exists_to_one_that_is_scaled(reader: Reader, kafka: str) -> None:
+def test_from_a_consumer_that_exists_to_one_that_is_scaled(reader: Reader) -> None:
     # What there is: the topic, events in it, and a group of plain clients.
+    kafka = reader.kafka
     client = admin(kafka)
     client.create_topics([NewTopic("names", PARTITIONS)])["names"].result(60)
     producer = Producer({"bootstrap.servers": kafka})

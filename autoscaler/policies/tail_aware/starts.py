@@ -146,14 +146,13 @@ class Levels:
         Whenever that was: what came since is due W after the slot in which it came.
         """
         came = np.concatenate(self._came)
-        by_slot, last = came.sum(axis=1), len(self._came[-1])
-        most, since = 0.0, 0
-        for first in range(0, len(came), last):
-            until_due_s = np.arange(len(came) - first) * slot_s + target_s
-            busy = np.cumsum(by_slot[first:]) / (rate * until_due_s)
-            if (busiest := float(busy[-last:].max())) > most:
-                most, since = busiest, first
-        sizes = came[since:].sum(axis=0)
+        until = np.concatenate([[0.0], np.cumsum(came.sum(axis=1))])
+        begun, ended = np.arange(len(came)), np.arange(len(came) - len(self._came[-1]), len(came))[:, None]
+        served = rate * (np.maximum(0, ended - begun) * slot_s + target_s)
+        busy = np.where(begun <= ended, (until[ended + 1] - until[begun]) / served, 0.0)
+        most = float(busy.max())
         if not most:
             return 1
+        since = int(busy.max(axis=0).argmax())
+        sizes = came[since:].sum(axis=0)
         return fewest_bins(sizes[largest_first(sizes)], float(sizes.sum()) / most, len(sizes))

@@ -125,6 +125,15 @@ def test_as_many_are_kept_as_serve_what_is_due_until_others_have_started(startup
     assert levels.least(9.0, 1.0) == enough
 
 
+def test_a_burst_is_due_w_after_it_wherever_in_the_interval_it_comes():
+    """280 at once and W of half a second are 2.8 replicas' worth, early or late."""
+    for slot in (0, 4, 9):
+        levels, came = one_start(late=1e6), np.zeros((10, 10))
+        came[slot] = 28.0
+        levels.observe(0.0, came, 0.1, startup_s=30.0, rate=200.0, target_s=0.5, most=9)
+        assert levels.least(0.0, 1.0) == 4, "three partitions of ten fit into one"
+
+
 class Watched(TailAware):
     """Keeps what was late in each interval: as a replay of it says, and as replicas report."""
 

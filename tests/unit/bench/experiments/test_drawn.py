@@ -56,8 +56,9 @@ def test_the_page_says_first_in_how_many_ours_is_beaten(monkeypatch) -> None:
         return [Kept(one, origin) for one in worlds]
 
     monkeypatch.setattr(drawn, "load", load)
+    monkeypatch.setattr(drawn, "IN_SIGHT", 1)
     page = drawn_table()
-    assert page.startswith("**`tail-aware` is beaten in 1 of 2 drawn worlds**; in 1 of them somebody keeps 99.9 %.")
+    assert page.startswith("**`tail-aware` is beaten in 1 of 2 drawn worlds**, in 0 of the 1 after number 1; in 1 of ")
     assert "| linear | 94.75 % | 90 % | 0 | 20.0 | 5 | 1 |" in page
     assert "| static-2 |" not in page, "it took part in one only"
     assert "| a | 99 % | 20.0 | 5 | linear: 99.5 %, 20.0 |" in page

@@ -141,7 +141,8 @@ def drawn_table() -> str:
     lines.sort(key=lambda line: -fmean(one.in_sla for one in line[1]))
     return (
         f"**`{OURS.name}` is beaten in {sum(beaten)} of {len(worlds)} drawn worlds**, in {sum(others)} of the "
-        f"{len(others)} after number {IN_SIGHT}; in {possible} of all somebody keeps 99.9 %, a constant count mostly.\n\n"
+        f"{len(others)} after number {IN_SIGHT}; in {possible} of all somebody keeps 99.9 %, "
+        "a constant count mostly.\n\n"
         + in_columns(PLAYERS, lines)
         + "\n<details><summary>each world</summary>\n\n"
         + in_columns(WORLDS, worlds, (row.origin for row in found))

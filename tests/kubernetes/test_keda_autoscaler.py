@@ -28,6 +28,8 @@ def tailpack(kubernetes: str) -> Iterator[Deployed]:
     place = Deployed(kubernetes, "keda")
     place.apply(replicas={"order": 0, "shipment": 0, "notification": 0})
     try:
+        # what starts made late would keep pods for minutes
+        place.kubectl("set", "env", "deployment/autoscaler", 'TAILPACK_POLICY_OPTIONS={"keep_s": 0}')
         place.kubectl("rollout", "status", "deployment/tailpack-keda", "--timeout=50s")
         followed = (MANIFESTS / "overlays/keda/scaledobject.yaml").read_text()
         place.kubectl("apply", "-f", "-", given=followed.replace(".tailpack:", f".{place.name}:"))

@@ -149,7 +149,7 @@ def _late_by_replica(
 ) -> Floats:
     none = np.zeros((0, *expected.shape))
     events = Events(waiting, expected[None], none, variance)
-    return late_events(events, _course(now, plan), _pace(now)._replace(until_s=until_s, saved_s=inf, beyond_s=0.0))
+    return late_events(events, _course(now, plan), _pace(now)._replace(until_s=until_s, saved_s=inf, beyond=False))
 
 
 def _all(now: Situation) -> Events:
@@ -157,7 +157,7 @@ def _all(now: Situation) -> Events:
 
 
 def _pace(now: Situation) -> Pace:
-    return Pace(now.slot_s, now.begin_s, now.target_s, inf, now.saved_s, now.last, now.start_s)
+    return Pace(now.slot_s, now.begin_s, now.target_s, inf, now.saved_s, now.last, now.start_s > 0)
 
 
 def _course(now: Situation, plan: Proposal) -> Course:

@@ -15,6 +15,8 @@ from autoscaler.policies.tail_aware.situation import Floats, Ints
 
 HALVINGS: Final = 12
 """In the search for a replica's capacity: to within 1/4096 of μ."""
+IDLE: Final = 0.05
+"""Of a replica's time: what is left is taken to be served in no less, also where more comes than is served."""
 NEGLIGIBLE: Final = 1e-6
 """Events."""
 
@@ -90,8 +92,8 @@ class Pace(NamedTuple):
     """What is due later can still be saved."""
     last: int
     """Slots at the end that say what comes afterwards, …"""
-    beyond_s: float
-    """… for so long at most: events that come until what is left at the end is served are late, too."""
+    beyond: bool
+    """… where that counts: events that come until what is left at the end is served are late, too."""
 
 
 @compiled
@@ -355,7 +357,7 @@ def _served(
         if not released:
             free_s = _release(free_s, pause_s, moved, held, rate, pace, late, lost, replica)
             peak = max(peak, (free_s - pause_s) * rate)
-        if pace.beyond_s > 0.0:
+        if pace.beyond:
             late[replica] += _late_beyond(free_s, coming, replica, rate, pace)
         if routes.spread[replica] > 0.0:
             sigma = sqrt(routes.spread[replica])
@@ -374,8 +376,7 @@ def _late_beyond(free_s: float, coming: Floats, replica: int, rate: float, pace:
     first = max(0, len(coming) - pace.last)
     events = float(coming[first:, replica].sum() + coming[first:, len(coming[0]) // 2 + replica].sum())
     each_s = events / ((len(coming) - first) * pace.slot_s)
-    idle = 1.0 - each_s / rate
-    return each_s * (min(pace.beyond_s, behind_s / idle) if idle > 0.0 else pace.beyond_s)
+    return each_s * behind_s / max(IDLE, 1.0 - each_s / rate)
 
 
 @compiled

@@ -14,7 +14,7 @@ from autoscaler.policies.tail_aware.arrivals import ArrivalHistory, uncommitted_
 from autoscaler.policies.tail_aware.forecast import Demand
 from autoscaler.policies.tail_aware.memory import CHEAPEST, FORGIVEN_S, SCARCEST, Budget, Doubt, Patience
 from autoscaler.policies.tail_aware.policy import TailAwareSettings
-from autoscaler.policies.tail_aware.queues import Course, Events, Pace, late_events, late_in_each_way, mean_late
+from autoscaler.policies.tail_aware.queues import IDLE, Course, Events, Pace, late_events, late_in_each_way, mean_late
 from autoscaler.policies.tail_aware.situation import outlook
 from autoscaler.policies.tail_aware.surprises import Surprises
 
@@ -23,7 +23,7 @@ NOTHING = np.zeros((1, 1))
 
 
 def late(
-    waiting=None, expected=None, *, variance=0.0, ready_s=0.0, switch_s=0.0, until_s=math.inf, begin_s=0.0, beyond_s=0.0
+    waiting=None, expected=None, *, variance=0.0, ready_s=0.0, switch_s=0.0, until_s=math.inf, begin_s=0.0, beyond=False
 ):
     """One partition on one replica. waiting, expected: events by slot."""
     past = NOTHING if waiting is None else np.array(waiting, float)[:, None]
@@ -32,7 +32,7 @@ def late(
     spread, switch, ready = np.array([variance]), np.array([switch_s]), np.array([ready_s])
     rates = np.array([MU, MU])
     events = Events(past, future[None], np.zeros((0, *future.shape)), spread)
-    course, pace = Course(before, owner, switch, ready, rates), Pace(SLOT, begin_s, W, until_s, math.inf, 10, beyond_s)
+    course, pace = Course(before, owner, switch, ready, rates), Pace(SLOT, begin_s, W, until_s, math.inf, 10, beyond)
     return float(late_events(events, course, pace).sum())
 
 
@@ -90,11 +90,11 @@ def test_what_is_left_at_the_end_makes_later_ones_late():
     """60 come to 20 a slot: after 20 slots 800 are left, 3.5 s more than may be."""
     flood = [60.0] * 20
     now = late(expected=flood)
-    assert late(expected=flood, beyond_s=2.0) == pytest.approx(now + 2.0 * 600), "it only grows"
+    assert late(expected=flood, beyond=True) == pytest.approx(now + 600 * 3.5 / IDLE), "it only grows"
     calm = [400.0] + [10.0] * 19
-    left = late(expected=calm, beyond_s=60.0) - late(expected=calm)
+    left = late(expected=calm, beyond=True) - late(expected=calm)
     assert left == pytest.approx(100 * ((400 + 190 - 400) / MU - W) / 0.5, abs=1), "half of its time is free"
-    assert late(expected=[20.0] * 20, beyond_s=60.0) == 0
+    assert late(expected=[20.0] * 20, beyond=True) == 0
 
 
 def test_uncertainty_makes_a_full_replica_late_and_leaves_a_roomy_one_alone():
@@ -313,7 +313,7 @@ def test_of_what_comes_by_surprise_counts_what_the_next_tick_cannot_save():
 
     def mean(surprise, saved_s):
         events, course = Events(NOTHING, usual, surprise[None], one), Course(zero, zero, one, one, rates)
-        late = late_in_each_way(events, zero, course, Pace(SLOT, 0.0, W, math.inf, saved_s, 10, 0.0))
+        late = late_in_each_way(events, zero, course, Pace(SLOT, 0.0, W, math.inf, saved_s, 10, False))
         return mean_late(late, np.ones(1), np.array([0.1]))
 
     assert mean(slots(*[150] + [0] * 9), 1.05) == pytest.approx(0.1 * 50)

@@ -26,8 +26,15 @@ def read_file(path: Path) -> dict[str, Any]:
 
 def strangers(path: Path, told: Mapping[str, Any], *kinds: type[Settings]) -> list[str]:
     """Return a sentence for each key of a file that none of `kinds` has."""
-    known = sorted({in_files(one) for kind in kinds for one in fields(kind)})
+    known = _names(*kinds)
     return [f"{path}: {key}: {_why_not(key, known)}" for key in told if key not in known]
+
+
+def swallowed(told: Mapping[str, Any], table: str, *kinds: type[Settings]) -> str:
+    """Return that settings of `kinds` stand below [table], where TOML takes them for the table's; empty: none do."""
+    inside = told.get(table)
+    below = [key for key in _names(*kinds) if key in inside] if isinstance(inside, dict) else []
+    return f"; {', '.join(below)}: below [{table}], so inside it; settings stand above that line" if below else ""
 
 
 def from_file(path: Path, told: Mapping[str, Any], environ: Mapping[str, str], into: type[Settings]) -> Any:
@@ -42,6 +49,10 @@ def from_file(path: Path, told: Mapping[str, Any], environ: Mapping[str, str], i
     values = {f"{path}: {key}": _as_text(value) for key, value in told.items()} | dict(environ)
     names = map(spelt, fields(into))
     return parse({name: values[name] for name in names if name in values}, into, strict=False, spelt=spelt)
+
+
+def _names(*kinds: type[Settings]) -> list[str]:
+    return sorted({in_files(one) for kind in kinds for one in fields(kind)})
 
 
 def _as_text(value: Any) -> Any:

@@ -27,7 +27,7 @@ from autoscaler.policies.registry import chained_policies
 from autoscaler.policies.tail_aware.policy import TailAware
 from autoscaler.ports import NotReadyError, Policy
 from contracts import logs
-from contracts.config_file import from_file, read_file, strangers
+from contracts.config_file import from_file, read_file, strangers, swallowed
 from contracts.connection import Connection
 from contracts.pages import PortTakenError
 from contracts.settings import Settings
@@ -120,7 +120,10 @@ def read(config: Path | None, environ: Mapping[str, str]) -> Told:
     except InvalidSettingsError as wrong:
         problems += wrong.problems
     except ValueError as wrong:
-        problems.append(f"{f'{config}: policy' if config else 'TAILPACK_POLICY'} or its settings: {wrong}")
+        problems.append(
+            f"{f'{config}: policy' if config else 'TAILPACK_POLICY'} or its settings: {wrong}"
+            + swallowed(told, "policy_options", AutoscalerSettings)
+        )
     if not problems:
         problems += _out_of_reach(*read)
     if problems or policy is None:

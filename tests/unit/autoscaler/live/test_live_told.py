@@ -75,6 +75,13 @@ def test_a_wrong_option_of_the_policy_is_told(tmp_path: Path) -> None:
     assert "no_such_option: unknown" in said
 
 
+def test_a_setting_below_the_table_of_options_is_told_where_it_belongs(tmp_path: Path) -> None:
+    (said,) = problems(tmp_path, GOOD + 'launcher = "docker"\ndocker_image = "greeter:1"\n')
+    assert said.endswith(
+        "; docker_image, launcher: below [policy_options], so inside it; settings stand above that line"
+    )
+
+
 @pytest.mark.parametrize(("text", "said"), [("a =", "no TOML"), (None, "cannot be read")])
 def test_a_file_that_is_none_is_one_line(tmp_path: Path, text: str | None, said: str) -> None:
     if text is not None:

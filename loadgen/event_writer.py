@@ -3,7 +3,8 @@
 Rows are spilled to disk as runs sorted by time; then the runs are merged, a piece of each at a time.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,6 +30,8 @@ class EventWriter:
         self._pending: list[Rows] = []
         self._waiting = 0
         self._runs: list[Path] = []
+        self._times: list[int] = []
+        """Of the first and the last row of each run, ms since the epoch."""
         self.rows = 0
 
     def add(self, rows: Sequence[Row]) -> None:
@@ -49,9 +52,9 @@ class EventWriter:
         from pyarrow import parquet  # noqa: PLC0415
 
         self._spill()
-        runs = [np.load(run, mmap_mode="r") for run in self._runs]
-        first_ms = min(int(run["at_ms"][0]) for run in runs)
-        last_ms = max(int(run["at_ms"][-1]) for run in runs)
+        piece_rows = max(1, self._run_rows // len(self._runs))
+        runs = [_pieces(run, piece_rows) for run in self._runs]
+        first_ms, last_ms = min(self._times), max(self._times)
         fields = {"at_s": "double", "partition": "int32", "key": "int64", "size": "int32"}
         schema = pyarrow.schema(
             [(name, pyarrow.type_for_alias(kind)) for name, kind in fields.items()],
@@ -60,7 +63,7 @@ class EventWriter:
         temporary = out.with_name(out.name + ".tmp")
         try:
             with parquet.ParquetWriter(temporary, schema, compression="zstd") as file:
-                for rows in merged(runs, self._run_rows):
+                for rows in gathered(merged(runs), self._run_rows):
                     columns = [
                         (rows["at_ms"] - first_ms // 1000 * 1000) / 1000,
                         rows["partition"],
@@ -80,29 +83,48 @@ class EventWriter:
             return
         rows = np.concatenate(self._pending)
         self._pending, self._waiting = [], 0
-        run = self._folder / f"{len(self._runs)}.npy"
-        np.save(run, rows[np.argsort(rows["at_ms"], kind="stable")])
+        run = self._folder / str(len(self._runs))
+        rows = rows[np.argsort(rows["at_ms"], kind="stable")]
+        rows.tofile(run)
         self._runs.append(run)
+        self._times += [int(rows["at_ms"][0]), int(rows["at_ms"][-1])]
 
 
-def merged(runs: Sequence[Rows], piece_rows: int) -> Iterator[Rows]:
-    """Yield the rows of sorted runs by time, those of one time run by run; about `piece_rows` a piece."""
-    each = max(1, piece_rows // len(runs))
-    at = [0] * len(runs)
-    while left := [number for number, run in enumerate(runs) if at[number] < len(run)]:
-        edge = min(runs[number]["at_ms"][min(at[number] + each, len(runs[number])) - 1] for number in left)
-        before = [_taken(runs, at, number, edge, "left") for number in left]  # fewer than `each` of every run
-        rows = np.concatenate(before)
+def _pieces(run: Path, rows: int) -> Iterator[Rows]:
+    for first in count(0, rows):
+        piece = np.fromfile(run, ROW, rows, offset=first * ROW.itemsize)
+        if not len(piece):
+            return
+        yield piece
+
+
+def merged(runs: Sequence[Iterator[Rows]]) -> Iterator[Rows]:
+    """Yield the rows of sorted runs, each read piece by piece, by time; those of one time run by run."""
+    heads = [next(run, None) for run in runs]
+    while left := [head for head in heads if head is not None]:
+        edge = min(int(head["at_ms"][-1]) for head in left)
+        rows = np.concatenate([head[: head["at_ms"].searchsorted(edge)] for head in left])
         if len(rows):
             yield rows[np.argsort(rows["at_ms"], kind="stable")]
-        for number in left:  # any number of rows may have one time
-            same = _taken(runs, at, number, edge, "right")
-            for begin in range(0, len(same), piece_rows):
-                yield same[begin : begin + piece_rows]
+        for number, run in enumerate(runs):  # any number of rows may have one time
+            while (head := heads[number]) is not None:
+                first, behind = head["at_ms"].searchsorted(edge), head["at_ms"].searchsorted(edge, "right")
+                if behind > first:
+                    yield head[first:behind]
+                heads[number] = head[behind:] if behind < len(head) else next(run, None)
+                if behind < len(head):
+                    break
 
 
-def _taken(runs: Sequence[Rows], at: list[int], number: int, edge: int, side: Any) -> Rows:
-    """Return the next rows of a run, those before `edge` (left) or up to it (right), and go behind them."""
-    begin = at[number]
-    at[number] = begin + int(runs[number]["at_ms"][begin:].searchsorted(edge, side))
-    return runs[number][begin : at[number]]
+def gathered(pieces: Iterable[Rows], rows: int) -> Iterator[Rows]:
+    """Yield the same rows in pieces of so many or more, the last one excepted; less than a piece more."""
+    pending: list[Rows] = []
+    waiting = 0
+    for piece in pieces:
+        pending.append(piece)
+        waiting += len(piece)
+        if waiting >= rows:
+            yield np.concatenate(pending)
+            pending, waiting = [], 0
+    if pending:
+        yield np.concatenate(pending)

@@ -47,11 +47,14 @@ class Recording:
             raise RecordingError(f"Kafka client for {self._address}: {wrong.args[0].str()}") from wrong
         try:
             self.partitions = self._count()
-            self._ends = {one: self._asked(self._end, one) for one in range(self.partitions)}
+            kept = {one: self._asked(self._kept, one) for one in range(self.partitions)}
+            self._ends = {one: end for one, (_, end) in kept.items()}
             self._begins = self._committed(group) if group else dict.fromkeys(self._ends, OFFSET_BEGINNING)
         except RecordingError:
             self._consumer.close()
             raise
+        self.most = sum(end - max(begin, self._begins[one]) for one, (begin, end) in kept.items())
+        """Records up to the ends: fewer where a topic is compacted."""
 
     def run(self, into: EventWriter, *, seconds: float | None, told: Callable[[int], None]) -> None:
         """Hand all records to `into`. seconds: go on with what arrives, for so long. told: how many are read.
@@ -111,8 +114,10 @@ class Recording:
             raise RecordingError(f"topic {self._topic} at {self._address}: {found.error.str()}; name one that exists")
         return len(found.partitions)
 
-    def _end(self, partition: int) -> int:
-        return int(self._consumer.get_watermark_offsets(At(self._topic, partition), timeout=ANSWER_S)[1])
+    def _kept(self, partition: int) -> tuple[int, int]:
+        """Return the first offset that is kept, and the end."""
+        begin, end = self._consumer.get_watermark_offsets(At(self._topic, partition), timeout=ANSWER_S)
+        return begin, end
 
     def _committed(self, group: str) -> dict[int, int]:
         asked = [At(self._topic, one) for one in self._ends]

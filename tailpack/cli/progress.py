@@ -31,7 +31,10 @@ SHOWN: Final = 5
 
 @contextmanager
 def progress(what: str, total: int | None = None) -> Iterator[Callable[..., None]]:
-    """Show on standard error how far it is; yield what to tell: `completed=…, total=…, said=…`, or `advance=…`."""
+    """Show on standard error how far it is; yield what to tell: `completed=…, total=…, said=…`, or `advance=…`.
+
+    A bar on a terminal, a line now and then in a log.
+    """
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -42,7 +45,17 @@ def progress(what: str, total: int | None = None) -> Iterator[Callable[..., None
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
         task = shown.add_task(what, total=total, said="")
-        yield lambda **told: shown.update(task, **told)
+        started_s = line_s = time.monotonic()
+
+        def tell(**told: Any) -> None:
+            nonlocal line_s
+            shown.update(task, **told)
+            if not sys.stderr.isatty() and (now_s := time.monotonic()) - line_s > LINE_S:
+                line_s, (at,) = now_s, shown.tasks
+                done = f"{at.completed:,.0f}" + ("" if at.total is None else f" of {at.total:,.0f}")
+                typer.echo(f"{what}: {done} after {now_s - started_s:.0f} s", err=True)
+
+        yield tell
 
 
 @contextmanager
@@ -66,15 +79,11 @@ def campaign(
     done = 0
     try:
         with progress(what) as tell:
-            started_s = told_s = time.monotonic()
 
             def announce(said: str, now: int, total: int) -> None:
-                nonlocal done, told_s
+                nonlocal done
                 done = now
                 tell(completed=now, total=total, said=said)
-                if time.monotonic() - told_s > LINE_S and not sys.stderr.isatty():
-                    told_s = time.monotonic()
-                    typer.echo(f"{what}: {now:,} of {total:,} runs after {told_s - started_s:.0f} s", err=True)
 
             yield Campaign(folder, processes or usable_cores(), announce, work or simulated, kind or SimulationResult)
     except KeyboardInterrupt:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from loadgen.event_trace import EventTrace
-from loadgen.event_writer import NO_KEY, ROW, EventWriter, merged
+from loadgen.event_writer import NO_KEY, ROW, EventWriter, gathered, merged
 from loadgen.trace import read_trace
 
 
@@ -20,10 +20,13 @@ def test_runs_are_merged_stably_in_small_pieces(times: list[list[int]], piece_ro
         run = np.zeros(len(each), dtype=ROW)
         run["at_ms"], run["partition"], run["key"] = sorted(each), number, np.arange(len(each))
         runs.append(run)
-    pieces = list(merged(runs, piece_rows))
+    pieces = list(merged([iter(np.split(run, range(piece_rows, len(run), piece_rows))) for run in runs]))
     expected = sorted((at_ms, run, place) for run, each in enumerate(times) for place, at_ms in enumerate(sorted(each)))
     assert [(row["at_ms"], row["partition"], row["key"]) for piece in pieces for row in piece] == expected
-    assert max(map(len, pieces)) <= max(piece_rows, len(runs))
+    assert max(map(len, pieces)) <= piece_rows * len(runs)
+    whole = list(gathered(pieces, piece_rows))
+    assert np.array_equal(np.concatenate(whole), np.concatenate(pieces))
+    assert all(len(piece) >= piece_rows for piece in whole[:-1])
 
 
 def test_what_is_written_is_a_trace_that_knows_its_topic(tmp_path: Path) -> None:

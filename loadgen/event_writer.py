@@ -72,7 +72,7 @@ class EventWriter:
                     ]
                     arrays = [pyarrow.array(np.ascontiguousarray(column)) for column in columns]
                     arrays[2] = pyarrow.array(np.ascontiguousarray(rows["key"]), mask=rows["key"] == NO_KEY)
-                    file.write_table(pyarrow.table(arrays, schema=schema))
+                    file.write_table(pyarrow.table(arrays, schema=schema), row_group_size=len(rows))
             temporary.replace(out)
         finally:
             temporary.unlink(missing_ok=True)

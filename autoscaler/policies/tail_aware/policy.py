@@ -87,6 +87,8 @@ class TailAware:
         self._patience = Patience(self.options.patience_s)
         self._reports = Reports()
         self._late_upstream = 0.0
+        self._late_meanwhile = 0.0
+        """Events that were late while a change is put off."""
         self.early = False
         """The last decision came before its tick, as at most one in an interval does."""
         self._asked = False
@@ -174,8 +176,10 @@ class TailAware:
         self._earlier = None if before is None else (*before, arrived)
         self._before = now, chosen
         replayed = self._reports.replayed(observation, self._before, before, arrived, self._numbers)
-        self.late = self._reports.book(replayed) + self._late_upstream
-        self._levels.book(self.late - self._late_upstream, self._startups)
+        late = self._reports.book(replayed)
+        self._levels.book(late, self._startups)
+        self._late_meanwhile += late
+        self.late = late + self._late_upstream
         self._late_upstream = 0
         self._budget.book(self.late, now.arrived)
 
@@ -317,9 +321,22 @@ class TailAware:
         reserve = needed(now, self._demand.fall()) if now.start_s > 0 else 0
         wanted = max(now.price_of(best.replicas), reserve)
         least = min(requested, max(kept, self._patience.least(observation.at_s, wanted)))
-        chosen = min((one for one in allowed if now.price_of(one.replicas) >= least), key=_cost, default=best)
+        enough = [one for one in allowed if now.price_of(one.replicas) >= least]
+        chosen = self._not_put_off(min(enough, key=_cost, default=best), enough)
         self._patience.note(observation.at_s, requested, now.price_of(chosen.replicas))
         return chosen
+
+    def _not_put_off(self, chosen: Candidate, others: list[Candidate]) -> Candidate:
+        """Return the change instead that is needed, once as many events have been late without it as it would make late.
+
+        A change that makes more late than staying does within sight, as a stop of the whole group may, would else be
+        put off at every tick (ski rental, as in `Levels`).
+        """
+        change = min((one for one in others if one.lasts), key=_cost, default=chosen)
+        if chosen.lasts or chosen.moved or change.late <= chosen.late:
+            self._late_meanwhile = 0.0
+            return chosen
+        return change if self._late_meanwhile >= change.late else chosen
 
     def _decision(
         self, observation: GroupObservation, now: Situation, chosen: Candidate, found: list[Candidate]

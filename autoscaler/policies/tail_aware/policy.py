@@ -327,7 +327,7 @@ class TailAware:
         return chosen
 
     def _not_put_off(self, chosen: Candidate, others: list[Candidate]) -> Candidate:
-        """Return the change instead that is needed, once as many events have been late without it as it would make late.
+        """Return the change that is needed instead, once as many events were late without it as it would make late.
 
         A change that makes more late than staying does within sight, as a stop of the whole group may, would else be
         put off at every tick (ski rental, as in `Levels`).

@@ -1,7 +1,7 @@
 """What a start takes, who serves until it is over, and how many replicas are kept so that none is needed."""
 
 from collections import deque
-from math import ceil
+from math import ceil, inf
 from typing import Final
 
 import numpy as np
@@ -108,13 +108,21 @@ class Levels:
         self._longest_s = longest_s
         self._late = 0.0
         self._starts = 0.0
+        self._caught_up = False
+        """With the load that was there at first, or never soon."""
+        self._first_s = inf
         self._came: deque[Floats] = deque()
         self._enough: deque[tuple[float, int]] = deque()
 
     def book(self, late: float, startups: StartUps) -> None:
-        """Add what one interval brought: what is late from a start on until two ticks after it is the start's."""
-        self._starts = self._starts * KEPT + startups.requested
-        self._late = self._late * KEPT + (late if startups.quiet <= SETTLED else 0.0)
+        """Add what one interval brought: what is late from a start on until two ticks after it is the start's.
+
+        But not that of the first ones: a load that was there before the policy says nothing of one that comes back.
+        """
+        self._caught_up = self._caught_up or startups.quiet > SETTLED
+        if self._caught_up:
+            self._starts = self._starts * KEPT + startups.requested
+            self._late = self._late * KEPT + (late if startups.quiet <= SETTLED else 0.0)
 
     def observe(
         self, at_s: float, came: Floats, slot_s: float, *, startup_s: float, rate: float, target_s: float, most: int
@@ -134,6 +142,8 @@ class Levels:
         self._enough.append((at_s, min(most, self._enough_for_last(slot_s, rate, target_s))))
         while self._enough[0][0] < at_s - self._longest_s:
             self._enough.popleft()
+        self._first_s = min(self._first_s, at_s)
+        self._caught_up = self._caught_up or at_s >= self._first_s + self._longest_s
 
     def least(self, at_s: float, late_price_s: float) -> int:
         """Return how many replicas must stay; 0 before anything came. late_price_s: of a late event."""

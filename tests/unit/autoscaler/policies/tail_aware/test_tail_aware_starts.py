@@ -79,10 +79,13 @@ def test_times_lie_in_what_is_looked_at_as_far_before_the_end_of_a_start():
     assert whole.seen_s(np.array([0.7, 12.0, 30.0])).tolist() == [0.7, 12.0, 30.0]
 
 
-def one_start(late: float) -> Levels:
+def one_start(late: float, calm: int = 5) -> Levels:
+    """After so many ticks at which all were ready."""
     levels, startups = Levels(60.0), StartUps()
-    startups.observe(observed(0.0, payment_0=READY))
-    startups.observe(observed(1.0, payment_0=READY, payment_1=STARTING))
+    for second in range(calm):
+        startups.observe(observed(second - calm, payment_0=READY))
+        levels.book(0.0, startups)
+    startups.observe(observed(0.0, payment_0=READY, payment_1=STARTING))
     levels.book(late, startups)
     return levels
 
@@ -110,6 +113,14 @@ def test_starts_that_made_nothing_late_keep_nobody():
     levels = one_start(late=0.0)
     second_of(levels, 0.0, 1000.0)
     assert levels.least(0.0, 4.0) == 5
+    second_of(levels, 1.0, 140.0)
+    assert levels.least(1.0, 4.0) == 1
+
+
+def test_a_load_that_was_there_at_first_keeps_nobody_later():
+    """It was served late because there was one replica for it, which is no surge that may come again."""
+    levels = one_start(late=1000.0, calm=1)
+    second_of(levels, 0.0, 1000.0)
     second_of(levels, 1.0, 140.0)
     assert levels.least(1.0, 4.0) == 1
 

@@ -53,7 +53,7 @@ class Recording:
         except RecordingError:
             self._consumer.close()
             raise
-        self.most = sum(end - max(begin, self._begins[one]) for one, (begin, end) in kept.items())
+        self.most = sum(max(0, end - max(begin, self._begins[one])) for one, (begin, end) in kept.items())
         """Records up to the ends: fewer where a topic is compacted."""
 
     def run(self, into: EventWriter, *, seconds: float | None, told: Callable[[int], None]) -> None:

@@ -108,8 +108,11 @@ class Demand:
         return self._surprises.ahead(float(self.ahead().sum()))
 
     def fall(self) -> float:
-        """Return the most by which the events of an interval, all partitions together, fell of late within the lead."""
-        totals, lead = np.array(self._totals), self._far.distance
+        """Return the most by which the events of an interval, all partitions together, fell of late within the lead.
+
+        And one interval more: a rise is seen when the interval is over that it begins in.
+        """
+        totals, lead = np.array(self._totals), self._far.distance + 1
         return float((totals[:-lead] - totals[lead:]).max(initial=0.0))
 
     def _start(self, counts: Floats) -> None:

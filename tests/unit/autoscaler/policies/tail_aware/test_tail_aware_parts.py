@@ -273,9 +273,9 @@ def test_one_spike_does_not_change_what_is_expected_after_it():
 
 def test_the_largest_fall_of_late_is_remembered_for_a_while():
     demand = Demand()
-    for total in [100.0] * 5 + [80.0, 40.0] + [40.0] * 10:
+    for total in [100.0] * 5 + [80.0, 60.0, 40.0] + [40.0] * 10:
         demand.observe(np.array([[total]]), lead=2)
-    assert demand.fall() == 60, "over the two intervals of the lead"
+    assert demand.fall() == 60, "over the two intervals of the lead, and the one in which a rise is not seen yet"
     demand.observe(np.array([[40.0]]), lead=1)
     assert demand.fall() == 40
     for _ in range(20):

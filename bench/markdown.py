@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from bench.results import (
+    DecisionRow,
     Kept,
     LiveRow,
     LiveScaleRow,
@@ -138,6 +139,12 @@ SIMULATOR: Final[Columns] = {
     "events/s": lambda row: f"{row.events_per_s:,.0f}",
     "its policy, s": lambda row: f"{row.policy_s:.2f}",
     "peak, MB": lambda row: known(row.peak_mb, 1, ",.0f"),
+}
+DECISIONS: Final[Columns] = {
+    "partitions × replicas": lambda row: f"{row.partitions:,} × {row.replicas:,}",
+    "arrivals": lambda row: row.arrivals,
+    "`algorithm-2`, ms": lambda row: f"{row.ms['algorithm-2']:.1f}",
+    "`tail-aware`, ms": lambda row: f"{row.ms['tail-aware']:.1f}",
 }
 LOADGEN: Final[Columns] = {
     "by, processes": lambda row: f"{row.entry}, {row.workers}",
@@ -274,6 +281,7 @@ MEASURED_TABLES: Final[dict[str, Callable[[], str]]] = {
     "loadgen": partial(committed, "loadgen", LoadgenRow, LOADGEN),
     "pipeline": partial(committed, "pipeline", PipelineRow, PIPELINE),
     "simulator": partial(committed, "simulator", SpeedRow, SIMULATOR),
+    "decisions": partial(committed, "decisions", DecisionRow, DECISIONS),
 }
 
 

@@ -196,6 +196,17 @@ class SpeedRow(msgspec.Struct, frozen=True, kw_only=True):
     """Of a whole run: the most memory that the process ever held, Python and the compiler included."""
 
 
+class DecisionRow(msgspec.Struct, frozen=True, kw_only=True):
+    """Whole decisions about one steady group, guards included."""
+
+    partitions: int
+    replicas: int
+    arrivals: str
+    """How events come: evenly, or in bursts."""
+    ms: dict[str, float]
+    """Policy → milliseconds of processor time, the median of several ticks."""
+
+
 class LoadgenRow(msgspec.Struct, frozen=True, kw_only=True):
     """The load generator on this machine, with an idempotent producer and one broker, or by HTTP to one Order."""
 

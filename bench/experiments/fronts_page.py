@@ -14,7 +14,7 @@ from bench.experiments.tables import against
 from bench.experiments.tuning import FILE as TUNED_FILE
 from bench.experiments.tuning import RULE, TunedFigures
 from bench.markdown import Columns, in_columns, known, sources
-from bench.results import LiveRow, load
+from bench.results import DecisionRow, LiveRow, load
 from report.wording import share
 
 NOTHING: Final = 5e-4
@@ -129,7 +129,8 @@ def targets() -> str:
     """Return every target and what was reached."""
     found = load(FILE, FrontFigures)
     live = [row.result for row in load("live", LiveRow)]
-    rows = list(checked(by_world([row.result for row in found]), live))
+    decisions = [row.result for row in load("decisions", DecisionRow)]
+    rows = list(checked(by_world([row.result for row in found]), live, decisions))
     return in_columns(TARGETS, rows, (row.origin for row in found))
 
 

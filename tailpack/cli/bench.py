@@ -195,6 +195,20 @@ def simulator(
     print_rows(markdown.SIMULATOR, found.growth)
 
 
+def decisions(*, as_json: AsJson = False, into: IntoDocs = None) -> None:
+    """Processor time of whole decisions, from 100 partitions on 20 replicas to 10,000 on 1,000."""
+    from bench.decision_speed import measure  # noqa: PLC0415  the compiler only where it is needed
+
+    with Console(stderr=True).status("deciding"):
+        found = list(measure())
+    if into:
+        results.keep("decisions", found, origin(), into)
+    if as_json:
+        print_json(found)
+    else:
+        print_rows(markdown.DECISIONS, found)
+
+
 def live_scale(
     *,
     sizes: Annotated[

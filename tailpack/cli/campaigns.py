@@ -128,10 +128,12 @@ def sweep(
 
 def targets(
     *,
-    folder: Annotated[Path, typer.Option("--from", help="Folder with fronts.json and live.json.")] = results.FOLDER,
+    folder: Annotated[
+        Path, typer.Option("--from", help="Folder with fronts.json, live.json and decisions.json.")
+    ] = results.FOLDER,
     as_json: AsJson = False,
 ) -> None:
-    """Say of each target whether tail-aware reached it, by the figures of `bench fronts --into` and of live runs.
+    """Say of each target whether tail-aware reached it, by the figures of `bench fronts`, `live` and `decisions`.
 
     Exit status 1 when one was missed.
     """
@@ -142,7 +144,8 @@ def targets(
     if not rows:
         raise TailpackError(f"{folder} has no {FILE}.json; tailpack bench fronts --into {folder}")
     live = [kept.result for kept in results.load("live", results.LiveRow, folder)]
-    found = list(checked(by_world(rows), live))
+    decisions = [kept.result for kept in results.load("decisions", results.DecisionRow, folder)]
+    found = list(checked(by_world(rows), live, decisions))
     if as_json:
         print_json(found)
     words = {True: "reached  ", False: "missed   ", None: "not known"}

@@ -165,6 +165,7 @@ _add(BENCH, "processes", bench.processes, "tailpack bench processes --rates 150"
 _add(BENCH, "live", bench.live, "tailpack bench live --scenarios demo --policies tail-aware --runs 3")
 _add(BENCH, "report", bench.report, "tailpack bench report --events 100000 --json")
 _add(BENCH, "simulator", bench.simulator, "tailpack bench simulator --quick")
+_add(BENCH, "decisions", bench.decisions, "tailpack bench decisions")
 _add(BENCH, "live-scale", bench.live_scale, "tailpack bench live-scale --quick")
 _add(BENCH, "loadgen", bench.loadgen, "tailpack bench loadgen --quick --json")
 _add(BENCH, "targets", campaigns.targets, "tailpack bench targets --from out/figures")

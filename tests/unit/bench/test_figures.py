@@ -20,6 +20,7 @@ from bench.live_chain.pairs import ChainLiveRow
 from bench.results import (
     FOLDER,
     ClusterRow,
+    DecisionRow,
     Kept,
     LiveRow,
     LiveScaleRow,
@@ -52,6 +53,7 @@ KINDS: dict[str, type[msgspec.Struct]] = {
     "loadgen": LoadgenRow,
     "pipeline": PipelineRow,
     "simulator": SpeedRow,
+    "decisions": DecisionRow,
     "sweeps": SweepFigures,
     "paper": PaperFigures,
     "packing": Comparison,

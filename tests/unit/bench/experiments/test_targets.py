@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from bench.experiments.fronts import FrontFigures
 from bench.experiments.goals import GOALS, HARD, Checked, Goal, by_world, checked
 from bench.experiments.worlds import all_worlds, name_of
-from bench.results import Origin, keep
+from bench.results import DecisionRow, Origin, keep
 from tailpack.cli.main import app
 
 ORIGIN = Origin(command="c", commit="abc", machine="m", measured_on="2026-01-01")
@@ -70,6 +70,19 @@ def test_what_no_other_keeps_in_order_is_not_asked_for() -> None:
     key = "each of the hard worlds: ≥ 99.9 % where any other reaches that"
     assert found(late, pool)[key].reached is True
     assert found(late, row(world="square-1", player="static-3"))[key].reached is False
+
+
+def test_a_decision_is_as_slow_as_its_slowest_arrivals_make_it() -> None:
+    def said(*ms: float) -> list[tuple[str, bool | None]]:
+        ways = [
+            DecisionRow(partitions=100, replicas=20, arrivals=f"way {i}", ms={"tail-aware": one})
+            for i, one in enumerate(ms)
+        ]
+        return [(one.figure, one.reached) for one in checked({}, decisions=ways) if "100 partitions" in one.where]
+
+    assert said(1.9, 2.1) == [("1.9 ms way 0, 2.1 ms way 1", False)]
+    assert said(1.9, 2.0) == [("1.9 ms way 0, 2.0 ms way 1", True)]
+    assert said() == [("–", None)]
 
 
 def test_the_command_says_which_targets_are_reached(tmp_path: Path) -> None:

@@ -1,12 +1,9 @@
-"""How long whole decisions take, and how that grows: `python tests/benchmarks/decision_speed.py [--profile]`.
+"""How long whole decisions take, and how that grows with the group.
 
 Ticks of a steady group inside the guards: skewed partitions, Poisson arrivals, every decision carried out at once.
 """
 
-import cProfile
-import pstats
 import statistics
-import sys
 import time
 from collections.abc import Iterator
 from typing import Final
@@ -17,7 +14,9 @@ from numpy.typing import NDArray
 from autoscaler.model import Decision, GroupObservation, PartitionLoad, RecentArrivals, Replica
 from autoscaler.policies.registry import make_policy
 from autoscaler.policies.settings import GuardSettings
+from bench.results import DecisionRow
 
+POLICIES: Final = ("algorithm-2", "tail-aware")
 SIZES: Final = ((100, 20), (1_000, 100), (10_000, 1_000))
 """Partitions and replicas."""
 SHAPES: Final = {"evenly": (0.75, np.full(10, 0.1)), "in bursts": (0.375, np.eye(10)[7])}
@@ -27,6 +26,21 @@ WARM_UP: Final = 12
 MEASURED: Final = 9
 RATE: Final = 200.0
 """μ, events/s."""
+
+
+def measure() -> Iterator[DecisionRow]:
+    """Yield for each size and shape the median decision of each policy."""
+    for partitions, replicas in SIZES:
+        for shape in SHAPES:
+            yield DecisionRow(
+                partitions=partitions,
+                replicas=replicas,
+                arrivals=shape,
+                ms={
+                    name: statistics.median(ms for ms, _ in decisions(name, partitions, replicas, shape))
+                    for name in POLICIES
+                },
+            )
 
 
 def decisions(policy_name: str, partitions: int, replicas: int, shape: str) -> Iterator[tuple[float, Decision]]:
@@ -71,26 +85,3 @@ def observation(
         0.05,
         recent=RecentArrivals(0.1, counts),
     )
-
-
-def main() -> None:
-    """Print one line for each size and shape: the median decision of each policy, and how far they are apart."""
-    sys.stdout.write("partitions × replicas   arrivals    algorithm-2     tail-aware        ratio\n")
-    for partitions, replicas in SIZES:
-        for shape in SHAPES:
-            rule, ours = (
-                statistics.median(ms for ms, _ in decisions(name, partitions, replicas, shape))
-                for name in ("algorithm-2", "tail-aware")
-            )
-            sys.stdout.write(
-                f"{partitions:10,} × {replicas:<8,}   {shape:9} {rule:10.2f} ms  {ours:10.2f} ms  {ours / rule:9.1f}\n"
-            )
-
-
-if __name__ == "__main__":
-    if "--profile" in sys.argv:
-        with cProfile.Profile() as profile:
-            main()
-        pstats.Stats(profile).sort_stats("tottime").print_stats(40)
-    else:
-        main()

@@ -53,6 +53,23 @@ def urgent_of(policy: Policy) -> Urgent | None:
     return urgent
 
 
+class PolicyAround:
+    """A policy around a policy: it goes by the name of the one inside, and decides when that wants to."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+
+    @property
+    def name(self) -> str:
+        """Name of the policy inside."""
+        return self.policy.name
+
+    @property
+    def urgent(self) -> Urgent | None:
+        """By what the policy inside wants to decide between ticks."""
+        return urgent_of(self.policy)
+
+
 class Journal(Protocol):
     """Where decisions are recorded."""
 

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Final
 
 from autoscaler.model import Decision, GroupObservation
-from autoscaler.ports import Policy, Urgent, urgent_of
+from autoscaler.ports import Policy, PolicyAround
 
 log = logging.getLogger(__name__)
 
@@ -94,25 +94,15 @@ class Troubles:
         return any(answers)
 
 
-class Watched:
+class Watched(PolicyAround):
     """A policy, in trouble while another has to stand in for it."""
 
     def __init__(self, policy: Policy, troubles: Troubles) -> None:
-        self._policy = policy
+        super().__init__(policy)
         self._troubles = troubles
-
-    @property
-    def name(self) -> str:
-        """Name of the policy inside."""
-        return self._policy.name
-
-    @property
-    def urgent(self) -> Urgent | None:
-        """By what the policy inside wants to decide between ticks."""
-        return urgent_of(self._policy)
 
     def decide(self, observation: GroupObservation) -> Decision:
         """Return what the policy decides."""
-        decision = self._policy.decide(observation)
+        decision = self.policy.decide(observation)
         self._troubles.tell("policy", decision.fault, unwell_after=LASTING)
         return decision

@@ -17,7 +17,7 @@ import numpy as np
 from autoscaler.model import Decision, GroupObservation, RecentArrivals
 from autoscaler.policies.tail_aware.arrivals import ArrivalHistory
 from autoscaler.policies.upstream import Report, Upstream
-from autoscaler.ports import Policy, Urgent, urgent_of
+from autoscaler.ports import Policy, PolicyAround
 from contracts.replica_classes import ALIKE, ReplicaClass
 from contracts.target import Target
 
@@ -50,7 +50,7 @@ class Link:
 
 
 class Chained:
-    """A policy that is told what the stage before it is about to send.
+    """A policy that is told what the stage before it is about to send. It decides at ticks alone.
 
     within_s: the part of W that this stage and those before it may use. before_s: what those before have of it in any
     case; what they do not use is left over. classes: of the replicas of the stage before it.
@@ -112,7 +112,7 @@ class Chained:
         return min(FURTHEST, ceil(reach_s / interval_s) + 1)
 
 
-class Reporting:
+class Reporting(PolicyAround):
     """A stage's whole policy, whose ticks go down a link.
 
     policy: with its guards. inner: without them; its `late` says what it took for late. chained: what it is told by, in
@@ -120,26 +120,16 @@ class Reporting:
     """
 
     def __init__(self, policy: Policy, link: Link, inner: Policy, chained: Chained | None) -> None:
-        self._policy = policy
+        super().__init__(policy)
         self._link = link
         self._inner = inner
         self._chained = chained
         self._begun: list[RecentArrivals | None] = []
         """What came before decisions between ticks, since the last tick."""
 
-    @property
-    def name(self) -> str:
-        """Name of the policy inside."""
-        return self._policy.name
-
-    @property
-    def urgent(self) -> Urgent | None:
-        """By what the policy inside wants to decide between ticks; a stage that is told by another does not."""
-        return urgent_of(self._policy)
-
     def decide(self, observation: GroupObservation) -> Decision:
         """Return the inner decision."""
-        decision = self._policy.decide(observation)
+        decision = self.policy.decide(observation)
         if getattr(self._inner, "early", False):  # those after it hear of whole intervals
             self._begun.append(observation.recent)
             return decision

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from autoscaler.controller import Controller
 from autoscaler.model import Decision, GroupObservation
-from autoscaler.ports import NotReadyError, Policy, Urgent, urgent_of
+from autoscaler.ports import NotReadyError, Policy, PolicyAround
 from autoscaler.records import decided, held
 from autoscaler.simulator.arrivals import Workload
 from autoscaler.simulator.group import SimulatedGroup
@@ -205,29 +205,19 @@ def _at_us(entry: JournalEntry) -> int:
     return entry.at_us
 
 
-class _Timed:
+class _Timed(PolicyAround):
     """A policy, and how long it thinks."""
 
     def __init__(self, policy: Policy, clock: Callable[[], float] | None) -> None:
-        self._policy = policy
+        super().__init__(policy)
         self._clock = clock
         self.spent_s = 0.0
-
-    @property
-    def name(self) -> str:
-        """Name of the policy inside."""
-        return self._policy.name
-
-    @property
-    def urgent(self) -> Urgent | None:
-        """By what the policy inside wants to decide between ticks."""
-        return urgent_of(self._policy)
 
     def decide(self, observation: GroupObservation) -> Decision:
         """Return the inner decision."""
         if self._clock is None:
-            return self._policy.decide(observation)
+            return self.policy.decide(observation)
         began_s = self._clock()
-        decision = self._policy.decide(observation)
+        decision = self.policy.decide(observation)
         self.spent_s += self._clock() - began_s
         return decision

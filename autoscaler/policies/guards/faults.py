@@ -7,13 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autoscaler.model import Action, Decision, GroupObservation, Plan
-from autoscaler.policies.guards.guard import Guard
 from autoscaler.policies.guards.stand_in import CountByLoad
 from autoscaler.policies.planning import change, hold, number
-from autoscaler.ports import Policy
+from autoscaler.ports import Policy, PolicyAround
 
 
-class SetStuckAside(Guard):
+class SetStuckAside(PolicyAround):
     """Alerts for stuck partitions in the reason, and hides their lag from the policy inside, so that nothing scales.
 
     Stuck: for `after_s` some lag, no progress (λ·Δt − Δlag of less than one event), one owner, and that owner ready.
@@ -71,7 +70,7 @@ class SetStuckAside(Guard):
         )
 
 
-class Fallback(Guard):
+class Fallback(PolicyAround):
     """Has a count by rate and lag stand in for a policy that raises or whose plan cannot be carried out.
 
     The policy is asked again at every tick; each decision that is not its own says what was wrong (`fault`).

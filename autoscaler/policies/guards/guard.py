@@ -1,4 +1,4 @@
-"""What guards share: the name of the policy inside, a veto that says why, a plan of another size."""
+"""What guards share: a veto that says why, a plan of another size."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,24 +12,6 @@ from autoscaler.packing.bins import Bin, Item
 from autoscaler.packing.least_loaded import spread
 from autoscaler.packing.owners import fresh_names, name_bins
 from autoscaler.policies.planning import counted_plan, hold, items_of, plan_for
-from autoscaler.ports import Policy, Urgent, urgent_of
-
-
-class Guard:
-    """A policy around a policy."""
-
-    def __init__(self, policy: Policy) -> None:
-        self.policy = policy
-
-    @property
-    def name(self) -> str:
-        """Name of the policy inside."""
-        return self.policy.name
-
-    @property
-    def urgent(self) -> Urgent | None:
-        """By what the policy inside wants to decide between ticks."""
-        return urgent_of(self.policy)
 
 
 def veto(observation: GroupObservation, wanted: Decision, why: str) -> Decision:

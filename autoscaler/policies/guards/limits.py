@@ -6,16 +6,16 @@ from dataclasses import replace
 from typing import Final
 
 from autoscaler.model import Action, Decision, GroupObservation, Plan
-from autoscaler.policies.guards.guard import Guard, resized, veto
+from autoscaler.policies.guards.guard import resized, veto
 from autoscaler.policies.planning import MostWanted, change, hold, number, unowned
-from autoscaler.ports import Policy
+from autoscaler.ports import Policy, PolicyAround
 
 WORTH_MOVING: Final = 0.1
 """At the cap, partitions move only if the busiest replica loses this share of its arrival rate: an overloaded group
 must not pay for a handover each second that gains next to nothing."""
 
 
-class CountsOnly(Guard):
+class CountsOnly(PolicyAround):
     """For a group that places its partitions itself: takes the count of a decision and drops its assignment."""
 
     def decide(self, observation: GroupObservation) -> Decision:
@@ -28,7 +28,7 @@ class CountsOnly(Guard):
         return replace(wanted, plan=Plan(wanted.plan.replicas, None))
 
 
-class Bounds(Guard):
+class Bounds(PolicyAround):
     """Keeps the count within [minimum, maximum] and never above the partitions: a replica without one serves nobody."""
 
     def __init__(self, policy: Policy, *, minimum: int = 1, maximum: int = 0, replica_prefix: str = "payment") -> None:
@@ -63,7 +63,7 @@ class Bounds(Guard):
         return count, ""
 
 
-class StabiliseDown(Guard):
+class StabiliseDown(PolicyAround):
     """Scales down only to the most that was wanted at any time within a window, as Kubernetes' HPA does with counts.
 
     The count at the first decision is taken to have been wanted before. A plan that says who owns what is not changed
@@ -90,7 +90,7 @@ class StabiliseDown(Guard):
         return change(observation, plan, f"{wanted.reason}; {why}")
 
 
-class HoldWhileChanging(Guard):
+class HoldWhileChanging(PolicyAround):
     """No DOWN and no REASSIGN while a requested replica is not ready or silent; UP passes, for load does not wait.
 
     limit_s: a replica of which that is so for so long no longer holds the group back.
@@ -117,7 +117,7 @@ class HoldWhileChanging(Guard):
         return veto(observation, wanted, f"{', '.join(awaited)} {why}")
 
 
-class CoolDown(Guard):
+class CoolDown(PolicyAround):
     """After any scaling, no UP for `up_s` and no DOWN for `down_s`. Reassigning is not scaling."""
 
     def __init__(self, policy: Policy, *, up_s: float = 0.0, down_s: float = 0.0) -> None:

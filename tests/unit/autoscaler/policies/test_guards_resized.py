@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from unit.autoscaler.builders import seen
 
 from autoscaler.model import Plan
-from autoscaler.policies.guards.guard import resized
+from autoscaler.policies.guards.limits import resized
 
 WITH_OWNERS = Plan((), {})
 

@@ -2,20 +2,33 @@
 
 import csv
 from array import array
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import count
+from math import isfinite
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from contracts.validation import InvalidSettingsError
-from loadgen.event_trace import MOST_CELLS, EventTrace, is_event_trace, is_parquet, parquet_file, read_event_trace
+from loadgen.event_trace import (
+    LONGEST_S,
+    MOST_CELLS,
+    EventTrace,
+    is_event_trace,
+    is_parquet,
+    parquet_file,
+    read_event_trace,
+)
 from loadgen.shapes import IntArray
 
 MOST_EVENTS: Final = 10_000_000
 """In one second of one column; more is taken for a mistake."""
 NAMED_PROBLEMS: Final = 5
+LONGEST_LINE: Final = 1 << 20
+"""Characters: enough for a column for each of the most partitions."""
 PART_ROWS: Final = 8192
 """Of a Parquet file, in memory at a time."""
 FORM: Final = "second,events or second,p0,p1,… or at_s,partition or at_s,key"
@@ -136,7 +149,7 @@ def _whole(what: str, text: str) -> int:
         value = float(text)
     except ValueError:
         raise ValueError(f"{what} = {text!r}: is not a number" if text else f"{what} is empty") from None
-    if "_" in text or not abs(value) < 1e15:  # also true of NaN
+    if "_" in text or not isfinite(value):
         raise ValueError(f"{what} = {text}: is not a whole number")
     if value < 0:
         raise ValueError(f"{what} = {text}: is negative")
@@ -144,6 +157,8 @@ def _whole(what: str, text: str) -> int:
         raise ValueError(f"{what} = {text}: is a fraction")
     if what.lower() != "second" and value > MOST_EVENTS:
         raise ValueError(f"{what} = {text}: more than {MOST_EVENTS:,} in a second")
+    if value > LONGEST_S:
+        raise ValueError(f"{what} = {text}: is {LONGEST_S:,} or more; seconds count from the start of the run")
     return int(value)
 
 
@@ -158,15 +173,26 @@ def read_trace(path: Path, partitions: int | None = None, *, first_s: int | None
             return read_event_trace(path, partitions, first_s=first_s)
         trace = parse_trace(path.name, _lines(path), first_s)
     except OSError as missing:
-        raise InvalidSettingsError([f"{path}: cannot be read ({missing.strerror})"]) from missing
+        said = missing.strerror or str(missing).splitlines()[0]  # Arrow's have no number
+        raise InvalidSettingsError([f"{path}: cannot be read ({said})"]) from missing
     except UnicodeDecodeError as wrong:
-        raise InvalidSettingsError([f"{path}: is not UTF-8 text"]) from wrong
+        raise InvalidSettingsError([f"{path}: {_not_text(path)}"]) from wrong
     except InvalidSettingsError as wrong:
         said = str(wrong)
         raise InvalidSettingsError([said if said.startswith(path.name) else f"{path.name}: {said}"]) from wrong
     if not trace.counts.any():
         raise InvalidSettingsError([f"{path.name}: it has no event"])
     return trace
+
+
+def _not_text(path: Path) -> str:
+    """Return what a file is that is not UTF-8 text, and what to do."""
+    with path.open("rb") as file:
+        begin = file.read(2)
+    if begin == b"\x1f\x8b":
+        return "is compressed with gzip; unpack it"
+    what = "UTF-16" if begin in (BOM_UTF16_BE, BOM_UTF16_LE) else "not UTF-8"
+    return f"is {what} text; save it as UTF-8, or as Parquet"
 
 
 def _lines(path: Path) -> Iterator[str]:
@@ -178,4 +204,10 @@ def _lines(path: Path) -> Iterator[str]:
                 yield from (",".join(map(str, row)) for row in zip(*(one.to_pylist() for one in part), strict=True))
         return
     with path.open(encoding="utf-8-sig") as lines:  # spreadsheets begin with a byte order mark
-        yield from lines
+        for number in count(1):
+            line = lines.readline(LONGEST_LINE)
+            if len(line) == LONGEST_LINE:
+                raise InvalidSettingsError([f"line {number}: does not end after {LONGEST_LINE:,} characters"])
+            if not line:
+                return
+            yield line

@@ -6,9 +6,10 @@ by tick, the best way through them is found, and others near it are tried next.
 
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
-from typing import Final
+from threading import Thread
+from typing import Any, Final, ParamSpec, TypeVar
 
 import msgspec
 import numpy as np
@@ -83,27 +84,33 @@ class Optimum(msgspec.Struct, frozen=True, kw_only=True):
     wall_s: float
 
 
+P = ParamSpec("P")
+R = TypeVar("R")
 Judge = Callable[[Schedule], tuple[int, int]]
 """Carries a schedule out; returns replica-µs and late events."""
 
 
-def optimum(question: Question, judge: Judge | None = None, *, prices: int = 2) -> tuple[Optimum, Schedule]:
+def optimum(
+    question: Question, judge: Judge | None = None, *, prices: int = 2, within_s: float | None = None
+) -> tuple[Optimum, Schedule]:
     """Return the least cost and the schedule that has it.
 
-    judge: by whose account; None: by the search's own. prices: how many are tried for the lower end.
+    judge: by whose account; None: by the search's own. prices: how many are tried for the lower end. Raises
+    TimeoutError after `within_s`; the search then goes on unseen until it or the process ends.
     """
     began_s = time.perf_counter()
     if not len(question.times_us) or not len(question.ticks_us):
         return _trivial(question, began_s), ()
     exact = question.partitions <= EXACT
-    with ThreadPoolExecutor() as pool:
-        cheapest = pool.submit(_of_all if exact else _of_columns, question)
-        least = [_least_pooled, *([_least_of_all] if exact else [])]
-        lower = [pool.submit(_lower, question, one, prices) for one in least]
-        none_late = [pool.submit(one, question, 0) for one in least]
-        cost_us, late, plans = cheapest.result()
-        lower_us = max(one.result() for one in lower)
-        none_late_us = max([lower_us, *(one.result()[0] for one in none_late)])
+    cheapest = _begun(_of_all if exact else _of_columns, question)
+    least = [_least_pooled, *([_least_of_all] if exact else [])]
+    lower = [_begun(_lower, question, one, prices) for one in least]
+    none_late = [_begun(one, question, 0) for one in least]
+    asked: list[Future[Any]] = [cheapest, *lower, *none_late]
+    wait(asked, within_s)
+    cost_us, late, plans = cheapest.result(0)
+    lower_us = max(one.result(0) for one in lower)
+    none_late_us = max([lower_us, *(one.result(0)[0] for one in none_late)])
     if judge is not None:
         cost_us, late = judge(plans)
     allowed = _allowed(question)
@@ -119,6 +126,20 @@ def optimum(question: Question, judge: Judge | None = None, *, prices: int = 2) 
         wall_s=time.perf_counter() - began_s,
     )
     return found, plans
+
+
+def _begun(work: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> "Future[R]":
+    """Do work in a thread that nobody has to wait for: machine code cannot be interrupted, a process can end."""
+    future = Future[R]()
+
+    def do() -> None:
+        try:
+            future.set_result(work(*arguments, **named))
+        except BaseException as wrong:
+            future.set_exception(wrong)
+
+    Thread(target=do, daemon=True).start()
+    return future
 
 
 def _allowed(question: Question) -> int:

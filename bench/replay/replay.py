@@ -17,7 +17,7 @@ from bench.replay.measured import Measured, measure
 from bench.replay.recorded import Recorded, Times, read_run
 from bench.replay.world import best_of, scenario_of, simulated
 from bench.simulation.build import CLAIRVOYANT
-from bench.simulation.optimum import find_optimum, too_long, why_not
+from bench.simulation.optimum import optimum_beside
 from bench.simulation.run import run_scenario
 from bench.simulation.sent import sent_by
 from contracts.validation import InvalidSettingsError
@@ -226,10 +226,8 @@ def _optimum(folder: Path, info: RunInfo) -> tuple[Otherwise, ...]:
     else:
         recorded = read_run(folder)
         scenario, sent = best_of(recorded, measure(recorded))
-    if why_not(scenario, sent) or too_long(scenario, sent):
-        return ()
-    found, _ = find_optimum(scenario, sent)
-    if found.optimum_replica_minutes is None:
+    found, _ = optimum_beside(scenario, sent)
+    if found is None or found.optimum_replica_minutes is None:
         return ()
     in_sla, minutes = 1 - found.late / max(1, sent.events), found.optimum_replica_minutes
     return (Otherwise(policy=CLAIRVOYANT, in_sla=in_sla, replica_minutes=minutes, lower=found.lower),)

@@ -31,7 +31,9 @@ MOST_EVENTS: Final = 20_000_000
 """They are in memory all at once, 60 bytes each."""
 STOPPING: Final = (Delivery.EAGER, Delivery.FAUST)
 MOST_BESIDE: Final = 3_000_000
-"""Events times partitions that are looked at without being asked, in about ten seconds."""
+"""Events times partitions that are looked at without being asked, in about ten seconds, …"""
+MOST_BESIDE_S: Final = 60.0
+"""… and in so many at most, where queues outlive a tick for example: every placement then has some to tell apart."""
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,13 +92,16 @@ def question_of(scenario: Scenario, sent: Sent) -> Question:
     )
 
 
-def find_optimum(scenario: Scenario, sent: Sent) -> tuple[Optimum, Schedule]:
-    """Return the optimum of what `sent` has, in the scenario's world. Raises InvalidSettingsError, see `why_not`."""
+def find_optimum(scenario: Scenario, sent: Sent, *, within_s: float | None = None) -> tuple[Optimum, Schedule]:
+    """Return the optimum of what `sent` has, in the scenario's world.
+
+    Raises InvalidSettingsError, see `why_not`; TimeoutError when it was not found within so long.
+    """
     question = question_of(scenario, sent)
     path = _path(question)
     if kept := _kept(path):
         return kept.optimum, kept.schedule
-    found, schedule = optimum(question, _simulator(scenario, sent))
+    found, schedule = optimum(question, _simulator(scenario, sent), within_s=within_s)
     with suppress(OSError):  # what cannot be kept is looked for again
         path.parent.mkdir(parents=True, exist_ok=True)
         whole = path.with_suffix(f".{os.getpid()}")
@@ -105,8 +110,18 @@ def find_optimum(scenario: Scenario, sent: Sent) -> tuple[Optimum, Schedule]:
     return found, schedule
 
 
-def too_long(scenario: Scenario, sent: Sent) -> str:
-    """Return why nobody should wait for the optimum who did not ask for it, one sentence; empty where it is known."""
+def optimum_beside(scenario: Scenario, sent: Sent) -> tuple[Optimum | None, str]:
+    """Return the optimum for those who did not ask for it, or None and why it is not looked for or found."""
+    if said := why_not(scenario, sent) or _too_long(scenario, sent):
+        return None, said
+    try:
+        return find_optimum(scenario, sent, within_s=MOST_BESIDE_S)[0], ""
+    except TimeoutError:
+        return None, f"it was not found within {MOST_BESIDE_S:g} s; `tailpack optimum` looks for as long as it takes"
+
+
+def _too_long(scenario: Scenario, sent: Sent) -> str:
+    """Return why the optimum would take long, one sentence; empty where it is known or the matter of seconds."""
     settings = _world(scenario)
     outlives = (
         settings.delivery.pause_s >= settings.decision_interval_s

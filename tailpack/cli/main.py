@@ -5,7 +5,6 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
-from types import FrameType
 from typing import Annotated, Any, Final, Never
 
 import typer
@@ -37,6 +36,7 @@ from tailpack.cli import (
 from tailpack.errors import INTERRUPTED, STOPPED, TailpackError, explain
 
 FINALISED_S: Final = 0.05
+_interrupted: Final = threading.Event()
 
 LIVE, SIMULATED, REPORTS, CHOICE, STUDIES = (
     "Run on Kafka",
@@ -188,6 +188,8 @@ def main() -> None:
     """Run the command line; errors the user can mend are one line and exit status 2, Ctrl-C is one and 130."""
     for stop in STOPPING:
         signal.signal(stop, _interrupt)
+    sys.unraisablehook = _dropped
+    _interrupted.clear()
     try:
         status = app(standalone_mode=False)  # without its standalone mode, typer returns a command's exit status
         if status == INTERRUPTED:  # typer has made that of a KeyboardInterrupt, or a command that kept its result has
@@ -205,6 +207,8 @@ def main() -> None:
     except (KeyboardInterrupt, typer.Abort):
         _fail(STOPPED, INTERRUPTED)
     except Exception as wrong:
+        if _interrupted.is_set():  # the compiler makes another error of it
+            _fail(STOPPED, INTERRUPTED)
         if not hasattr(wrong, "format_message"):
             raise
         # click's own: a wrong option or argument; empty after the help; with pydantic's words before what is wrong
@@ -218,11 +222,16 @@ def _fail(message: str, status: int) -> Never:
     sys.exit(status)
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    """Raise KeyboardInterrupt; a moment later where an object is being finalised: Python drops what that raises."""
-    while frame is not None:
-        if frame.f_code.co_name == "__del__":
-            threading.Timer(FINALISED_S, os.kill, (os.getpid(), number)).start()
-            return
-        frame = frame.f_back
+def _interrupt(*_: object) -> Never:
+    _interrupted.set()
     raise KeyboardInterrupt
+
+
+def _dropped(what: "sys.UnraisableHookArgs") -> None:
+    """Interrupt once more, a moment later, where Python drops it: in what finalises objects, as the compiler has."""
+    if issubclass(what.exc_type, KeyboardInterrupt):
+        again = threading.Timer(FINALISED_S, os.kill, (os.getpid(), signal.SIGINT))
+        again.daemon = True
+        again.start()
+    else:
+        sys.__unraisablehook__(what)

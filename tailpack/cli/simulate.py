@@ -60,14 +60,17 @@ def simulate(
         bool,
         typer.Option(
             "--optimum/--no-optimum",
-            help="Say beside it what the cheapest schedule of all would have cost: seconds, kept for the next time; "
-            "left out of large loads, whose takes minutes.",
+            help="Say beside it what the cheapest schedule of all would have cost: seconds, a minute at most, kept for "
+            "the next time; left out of large loads, whose takes minutes.",
         ),
     ] = True,
     as_json: AsJson = False,
     out: Annotated[
         Path | None,
-        typer.Option("--out", help="New folder that takes the run: every event, and the journal."),
+        typer.Option(
+            "--out",
+            help="Folder that takes the run: every event, and the journal. A simulated run there is replaced.",
+        ),
     ] = None,
     times: Annotated[
         Path | None,
@@ -233,14 +236,11 @@ def _asked(what: str, trace: Path | None, changes: dict[str, Any]) -> "tuple[Que
 
 def _with_optimum(result: "SimulationResult", scenario: "Question", sent: "Sent") -> "SimulationResult":
     """Return the result with the optimum of its events beside it, where that is known."""
-    from bench.simulation.optimum import find_optimum, too_long, why_not  # noqa: PLC0415  as above
+    from bench.simulation.optimum import optimum_beside  # noqa: PLC0415  as above
 
-    said, found = why_not(scenario, sent) or too_long(scenario, sent), None
-    if not said:
-        with _looking(sent.events):
-            found, _ = find_optimum(scenario, sent)
-    if said or (found and found.why):
-        said = said or (found.why if found else "")
+    with _looking(sent.events):
+        found, said = optimum_beside(scenario, sent)
+    if said := said or (found.why if found else ""):
         Console(stderr=True).print(f"no optimum beside it: {said}", highlight=False, soft_wrap=True)
     if found is None:
         return result

@@ -1,5 +1,7 @@
 """A trace is read as it stands, or every mistake in it is named by its line."""
 
+import gzip
+import re
 import tracemalloc
 from itertools import chain, count
 from pathlib import Path
@@ -68,6 +70,8 @@ def test_what_other_programs_write_is_read(text: str) -> None:
         ("0,1.5\n", "line 2: events = 1.5: is a fraction"),
         ("0,\n", "line 2: events is empty"),
         ("0,99999999999\n", "line 2: events = 99999999999: more than 10,000,000 in a second"),
+        ("0,1e300\n", "line 2: events = 1e300: more than 10,000,000 in a second"),
+        ("1e9,1\n", "line 2: second = 1e9: is 2,678,400 or more; seconds count from the start of the run"),
         ("now,1\n", "line 2: second = 'now': is not a number"),
         ("0,1\n1,2,3\n", "line 3: has 3 of 2 columns"),
         ("0,1\n\n1,1\n", "line 3: is empty"),
@@ -125,6 +129,38 @@ def test_one_that_never_ends_is_refused_when_it_is_too_long(monkeypatch: pytest.
     endless = chain(["second,p0,p1\n"], (f"{second},1,1\n" for second in count()))
     with pytest.raises(InvalidSettingsError, match="line 12: seconds × columns must be at most 20; take a part of it"):
         parse_trace("mine.csv", endless)
+
+
+def test_a_line_that_never_ends_is_refused_as_it_is_read() -> None:
+    with pytest.raises(InvalidSettingsError, match="zero: line 1: does not end after 1,048,576 characters"):
+        read_trace(Path("/dev/zero"))
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (gzip.compress(b"second,events\n0,1\n"), "is compressed with gzip; unpack it"),
+        ("second,events\n0,1\n".encode("utf-16"), "is UTF-16 text; save it as UTF-8, or as Parquet"),
+        (b"second,events\n0,\xe9\n", "is not UTF-8 text; save it as UTF-8, or as Parquet"),
+    ],
+)
+def test_what_is_no_text_is_named(tmp_path: Path, content: bytes, said: str) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_bytes(content)
+    with pytest.raises(InvalidSettingsError, match=re.escape(f"{path}: {said}")):
+        read_trace(path)
+
+
+def test_a_parquet_file_that_is_corrupt_inside_says_what_its_reader_says(tmp_path: Path) -> None:
+    path = tmp_path / "corrupt.parquet"
+    parquet.write_table(pa.table({"second": np.arange(5000), "events": np.arange(5000) % 7}), path)
+    content = bytearray(path.read_bytes())
+    content[4:200] = b"\xff" * 196
+    path.write_bytes(content)
+    with pytest.raises(InvalidSettingsError) as wrong:
+        read_trace(path)
+    assert str(wrong.value).startswith(f"{path}: cannot be read (")
+    assert "None" not in str(wrong.value)
 
 
 @given(st.integers(1, 20), st.integers(1, 4), st.data())

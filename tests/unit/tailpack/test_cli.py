@@ -6,6 +6,7 @@ import signal
 import socket
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +46,7 @@ def tailpack(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)  # it is set anew, as are the signals
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
 
     def run(*words: str) -> Ended:
@@ -242,14 +244,36 @@ def test_ctrl_c_is_one_line_and_status_130(
     assert tailpack("scenarios") == Ended(130, "", "tailpack: stopped\n")
 
 
-def test_ctrl_c_is_not_lost_while_an_object_is_finalised(tailpack: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("how", ["finalised", "told that it is gone"])
+def test_ctrl_c_is_not_lost_where_python_drops_errors(
+    tailpack: Command, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    def press(*_: object) -> None:
+        signal.raise_signal(signal.SIGINT)
+
     class Pressed:
-        def __del__(self) -> None:
-            signal.raise_signal(signal.SIGINT)
+        if how == "finalised":
+            __del__ = press
 
     def slowly() -> None:
-        Pressed()
+        one = Pressed()
+        watch = None if how == "finalised" else weakref.ref(one, press)
+        del one
         threading.Event().wait(30)
+        del watch
 
     monkeypatch.setattr("bench.scenario.scenario_names", slowly)
+    assert tailpack("scenarios") == Ended(130, "", "tailpack: stopped\n")
+
+
+def test_ctrl_c_is_one_line_where_a_library_makes_another_error_of_it(
+    tailpack: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def compiling() -> None:
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            raise RuntimeError("no compiled object yet") from None
+
+    monkeypatch.setattr("bench.scenario.scenario_names", compiling)
     assert tailpack("scenarios") == Ended(130, "", "tailpack: stopped\n")

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import permutations, product
+from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -19,7 +20,7 @@ from autoscaler.simulator.chance import ServiceTimes
 from autoscaler.simulator.run import simulate, ticks_of
 from autoscaler.simulator.settings import DeliverySettings, ServiceSettings, SimulationSettings
 from bench.scenario import load_scenario
-from bench.simulation.optimum import find_optimum
+from bench.simulation.optimum import find_optimum, optimum_beside
 from bench.simulation.run import run_scenario
 from bench.simulation.sent import sent_by
 from contracts.validation import InvalidSettingsError
@@ -185,6 +186,14 @@ def test_where_the_promise_cannot_be_kept_there_is_no_optimum():
     found, _ = find_optimum(scenario, sent_by(scenario))
     assert found.late > 0
     assert (found.optimum_replica_minutes, f"{found.late:,} events late in the best" in found.why) == (None, True)
+
+
+def test_whoever_did_not_ask_for_it_does_not_wait_for_long(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("bench.simulation.optimum.MOST_BESIDE_S", 0.0)
+    scenario = load_scenario("w1", {"duration_s": 30})
+    found, why = optimum_beside(scenario, sent_by(scenario))
+    assert (found, why[:25]) == (None, "it was not found within 0")
 
 
 def test_a_few_late_events_that_the_promise_allows_leave_an_optimum():

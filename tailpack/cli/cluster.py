@@ -9,7 +9,6 @@ from rich.console import Console
 from bench import results
 from tailpack.cli.options import AsJson, Duration, Into, Out, print_json, several, several_policies
 from tailpack.cli.progress import progress
-from tailpack.errors import TailpackError
 
 if TYPE_CHECKING:
     from bench.cluster import Cluster
@@ -63,7 +62,7 @@ def cluster(
 
 def _run(scenario: "Scenario", there: "Cluster", out: Path, console: Console) -> Path:
     """Run it, show its report, return its folder."""
-    from bench.cluster import ClusterError, run_there  # noqa: PLC0415
+    from bench.cluster import run_there  # noqa: PLC0415
     from report.result import Result  # noqa: PLC0415
     from tailpack.local.places import new_folder  # noqa: PLC0415
     from tailpack.reporting import show  # noqa: PLC0415
@@ -72,8 +71,6 @@ def _run(scenario: "Scenario", there: "Cluster", out: Path, console: Console) ->
     try:
         with progress(scenario.name) as tell:
             run_there(scenario, there, folder, lambda said: tell(said=said))
-    except ClusterError as wrong:
-        raise TailpackError(str(wrong)) from wrong
     finally:
         if not any(folder.iterdir()):
             folder.rmdir()

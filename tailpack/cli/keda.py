@@ -21,18 +21,14 @@ def keda(
     Needs a kubeconfig, KEDA in that cluster, and pods that can reach this machine. Makes a namespace and removes it.
     """
     try:
-        from bench.cluster import ClusterError  # noqa: PLC0415
         from bench.keda import connect, measure  # noqa: PLC0415  packages of an extra
     except ImportError as missing:
         raise TailpackError(f"{missing.name} is not installed: pip install 'tailpack[keda]'") from missing
     from tailpack.local.topics import own_kafka  # noqa: PLC0415
 
-    try:
-        api = connect(context or None)
-        with progress("keda") as tell, own_kafka("keda", 4) as connection:
-            found = measure(api, connection, address=address, announce=lambda said: tell(said=said))
-    except ClusterError as wrong:
-        raise TailpackError(str(wrong)) from wrong
+    api = connect(context or None)
+    with progress("keda") as tell, own_kafka("keda", 4) as connection:
+        found = measure(api, connection, address=address, announce=lambda said: tell(said=said))
     if as_json:
         print_json(found)
     else:

@@ -12,6 +12,7 @@ import typer
 from confluent_kafka import KafkaException
 from rich.console import Console
 
+from bench import BenchError
 from contracts.processes import STOPPING
 from contracts.validation import InvalidSettingsError
 from tailpack.cli import (
@@ -192,7 +193,7 @@ def main() -> None:
         if status == INTERRUPTED:  # typer has made that of a KeyboardInterrupt, or a command that kept its result has
             raise KeyboardInterrupt
         sys.exit(status)
-    except (TailpackError, InvalidSettingsError) as wrong:
+    except (TailpackError, BenchError, InvalidSettingsError) as wrong:
         problems = wrong.problems if isinstance(wrong, InvalidSettingsError) else [str(wrong)]
         _fail("\n".join(f"tailpack: {problem}" for problem in problems), 2)
     except KafkaException as failed:

@@ -13,7 +13,6 @@ from bench.experiments.campaign import Simulations
 from bench.experiments.experiment import Experiment, World, world
 from bench.results import load
 from bench.simulation.result import SimulationResult
-from contracts.validation import InvalidSettingsError
 from report.statistics import Interval, bootstrap_interval
 from report.wording import minutes, share
 
@@ -74,10 +73,8 @@ def compare_fleets(running: Simulations, worlds: Sequence[str], fleets: Sequence
     asked = {
         (name, fleet): _world(name, fleet).experiments(FLEETS[fleet][0], seeds) for name in worlds for fleet in wanted
     }
-    found = running.run(one for some in asked.values() for one in some)
-    if found.failed:
-        raise InvalidSettingsError([f"{one}: {why}" for one, why in found.failed.items()])
-    return [_row(name, fleet, asked, found.results) for name, fleet in asked]
+    found = running.results(one for some in asked.values() for one in some)
+    return [_row(name, fleet, asked, found) for name, fleet in asked]
 
 
 def _world(name: str, fleet: str) -> World:

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import msgspec
 
-from bench.experiments.campaign import Simulations
-from bench.experiments.compare import Missing, PolicyFigures, compare
+from bench.experiments.campaign import Missing, Simulations
+from bench.experiments.compare import PolicyFigures, compare
 from bench.experiments.experiment import world
 
 

@@ -16,8 +16,8 @@ from rich.table import Table
 from tailpack.cli.options import print_json
 
 if TYPE_CHECKING:
-    from bench.experiments.campaign import Campaign
-    from bench.experiments.compare import Comparison, Missing
+    from bench.experiments.campaign import Campaign, Missing
+    from bench.experiments.compare import Comparison
     from bench.experiments.sweeps import SweepResult
     from bench.experiments.workers import Work
     from bench.markdown import Columns

@@ -11,7 +11,6 @@ from bench import markdown
 from bench.experiments.campaign import Campaign
 from bench.experiments.experiment import Experiment, World, experiment, world
 from bench.picture import COLORS, picture
-from bench.results import load
 from bench.scenario import load_scenario
 from bench.simulation.chain import ChainResult, run_chain
 from report.statistics import Against, bootstrap_interval, paired_difference
@@ -145,12 +144,6 @@ COLUMNS: Final[markdown.Columns] = {
     "r-m": lambda row: f"{minutes(row.blind.replica_minutes)} → {minutes(row.as_one.replica_minutes)}",
     "difference": _difference("replica_minutes", 1, 2),
 }
-
-
-def chain_table() -> str:
-    """Return the committed rows."""
-    rows = load(NAME, ChainRow)
-    return markdown.in_columns(COLUMNS, [row.result for row in rows], [row.origin for row in rows])
 
 
 SHOWN_S: Final = (140, 190)

@@ -11,7 +11,6 @@ import msgspec
 from bench import markdown
 from bench.experiments.campaign import Simulations
 from bench.experiments.experiment import Experiment, World, world
-from bench.results import load
 from bench.simulation.result import SimulationResult
 from report.statistics import Interval, bootstrap_interval
 from report.wording import minutes, share
@@ -122,9 +121,3 @@ COLUMNS: Final[markdown.Columns] = {
     "saved": _saved,
     "plan changes": lambda row: f"{row.plan_changes:.0f}",
 }
-
-
-def classes_table() -> str:
-    """Return the committed rows."""
-    rows = load(NAME, ClassesRow)
-    return markdown.in_columns(COLUMNS, [row.result for row in rows], [row.origin for row in rows])

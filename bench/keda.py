@@ -23,6 +23,7 @@ from contracts.clock import steady_s
 from contracts.connection import Connection
 from contracts.processes import last_log_line, python_module, start, wait_for_end
 from contracts.topics import Group, qualified
+from contracts.validation import as_environment
 
 TARGETS: Final = 6
 """Deployments, each under a ScaledObject and so an HPA of its own: each HPA looks in its own time."""
@@ -177,15 +178,9 @@ def _scaler(connection: Connection, host: str, folder: Path) -> Iterator[int]:
     """Run the external scaler on this machine."""
     with socket.create_server((host, 0)) as free:
         port = int(free.getsockname()[1])
-    settings = {
-        "BOOTSTRAP_SERVERS": connection.bootstrap_servers,
-        "CLIENT_PROPERTIES": connection.client_properties,
-        "NAMESPACE": connection.namespace,
-        "GRPC_HOST": host,
-        "GRPC_PORT": str(port),
-    }
     log = folder / "scaler.log"
-    environ = os.environ | {f"TAILPACK_{k}": v for k, v in settings.items()}
+    own = {"TAILPACK_GRPC_HOST": host, "TAILPACK_GRPC_PORT": str(port)}
+    environ = os.environ | as_environment(connection) | own
     process = start(python_module("autoscaler.keda"), environ, log)
     try:
         _wait_for(lambda: "KEDA is answered" in log.read_text() or process.poll() is not None, "the external scaler")

@@ -2,13 +2,12 @@
 
 import os
 import re
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from subprocess import DEVNULL, Popen
+from subprocess import Popen
 from threading import Event, Thread
 from typing import Final
 
@@ -21,7 +20,7 @@ from bench.live_scale.controller import Mover, Timed, middle
 from bench.results import LiveScaleRow
 from contracts.clock import steady_s
 from contracts.connection import Connection
-from contracts.processes import signals_noted
+from contracts.processes import python_module, signals_noted, start
 from contracts.topics import Topic, qualified
 from contracts.validation import as_environment
 
@@ -237,17 +236,7 @@ def _members(connection: Connection, members: int, folder: Path, each_s: float) 
             }
             own = {f"TAILPACK_{name}": str(value) for name, value in settings.items()}
             environ = {**os.environ, **as_environment(connection), **own}
-            with (folder / f"members-{first}.log").open("wb") as log:
-                hosts.append(
-                    Popen(
-                        [sys.executable, "-m", "services.light"],
-                        env=environ,
-                        stdin=DEVNULL,
-                        stdout=log,
-                        stderr=log,
-                        start_new_session=True,
-                    )
-                )
+            hosts.append(start(python_module("services.light"), environ, folder / f"members-{first}.log"))
         yield hosts
     finally:
         for host in hosts:

@@ -1,7 +1,6 @@
 """One process's part of a load, from connecting to drained: every `of`-th event from `index` on, or all of them."""
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +12,7 @@ from contracts.connection import Connection
 from contracts.topics import qualified
 from loadgen import orders
 from loadgen.drivers.metrics import GeneratorMetrics
-from loadgen.drivers.sender import Entry, GeneratorError, Sender
+from loadgen.drivers.sender import Entry, GeneratorError, Pause, Sender, Settled
 from loadgen.faults import POISON, due_us, struck
 from loadgen.pacing import Pacer
 from loadgen.result import Part, lateness_limit_us
@@ -32,8 +31,8 @@ class Job:
         connection: Connection,
         settings: DriverSettings,
         *,
-        pause: Callable[[float], None],
-        settled: Callable[[int, float, str | None], None],
+        pause: Pause,
+        settled: Settled,
         index: int = 0,
         of: int = 1,
     ) -> None:
@@ -103,12 +102,7 @@ class Job:
         )
 
 
-def _by_http(
-    spec: LoadSpec,
-    settings: DriverSettings,
-    pause: Callable[[float], None],
-    settled: Callable[[int, float, str | None], None],
-) -> Entry:
+def _by_http(spec: LoadSpec, settings: DriverSettings, pause: Pause, settled: Settled) -> Entry:
     """Return the way by the Order service. Raises GeneratorError."""
     from loadgen.drivers.http_sender import HttpSender  # noqa: PLC0415  gevent only where it is used
 
@@ -121,7 +115,7 @@ def _by_http(
     return HttpSender(settings.order_url, token, pause=pause, settled=settled)
 
 
-def await_start(settings: DriverSettings, pause: Callable[[float], None]) -> int:
+def await_start(settings: DriverSettings, pause: Pause) -> int:
     """Return the start of the run, µs since the epoch. Raises GeneratorError."""
     if not settings.start_file:
         return -(-(now_us() + LEAD_US) // 1_000_000) * 1_000_000

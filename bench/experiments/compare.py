@@ -236,18 +236,10 @@ def _scenario(rows: Sequence[PolicyFigures], target: Target) -> ScenarioCompared
         contestants=tuple(
             Contestant(
                 label=row.policy,
-                policy=row.policy,
                 world="simulated",
                 runs=row.seeds,
                 pairs=0 if row.policy == row.reference else row.seeds,
-                in_sla=row.in_sla,
-                in_sla_difference=row.in_sla_difference,
-                p99_s=row.p99_s,
-                p999_s=row.p999_s,
-                p999_difference_s=row.p999_difference_s,
-                replica_minutes=row.replica_minutes,
-                replica_minutes_difference=row.replica_minutes_difference,
-                on_front=row.on_front,
+                **{name: getattr(row, name) for name in Contestant.__struct_fields__ if hasattr(row, name)},
             )
             for row in rows
         ),

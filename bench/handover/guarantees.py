@@ -163,9 +163,6 @@ def _row(guarantee: Guarantee, results: list[HandoverResult], times: IntArray, r
         seen_p999_s=percentile_us(seen_us, 0.999) / 1e6,
         moved_p99_s=max(one.moved_p99_s or 0.0 for one in figures),
         throughput=round(sum(rates) / len(rates), 1),
-        lost=sum(one.lost for one in figures),
-        duplicates=sum(one.duplicates for one in figures),
-        order_violations=sum(one.order_violations for one in figures),
-        offset_regressions=sum(one.offset_regressions for one in figures),
+        **{name: sum(getattr(one, name) for one in figures) for name in Faults.__struct_fields__},
         valid=all(one.valid for one in results),
     )

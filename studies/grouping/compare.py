@@ -189,12 +189,12 @@ def runs(seeds: int = SEEDS) -> int:
     return len(PACKED_SKEWS) * len(POLICIES) * (seeded * seeds + len(KEYLESS))
 
 
-def pack(*, seeds: int = SEEDS, processes: int, announce: Callable[[str], None]) -> list[Packed]:
+def pack(*, processes: int, announce: Callable[[str], None]) -> list[Packed]:
     """Simulate each grouping in front of each policy, by seeds 1, 2, …. Raises InvalidSettingsError where one fails."""
     asked = {
         (skew, grouping, policy): [
             experiment(WORLD, policy, seed=seed, changes={**NINE, "load.grouping": grouping, "load.key_skew": skew})
-            for seed in range(1, (1 if grouping in KEYLESS else seeds) + 1)
+            for seed in range(1, (1 if grouping in KEYLESS else SEEDS) + 1)
         ]
         for skew, grouping, policy in product(PACKED_SKEWS, GROUPINGS, POLICIES)
     }

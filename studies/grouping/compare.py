@@ -182,10 +182,10 @@ def _figures(kind: tuple[Any, ...], found: Sequence[tuple[Job, Played]]) -> Grou
     )  # fmt: skip
 
 
-def runs(seeds: int = SEEDS) -> int:
+def runs() -> int:
     """Return how many simulations `pack` makes."""
     seeded = len(GROUPINGS) - len(KEYLESS)
-    return len(PACKED_SKEWS) * len(POLICIES) * (seeded * seeds + len(KEYLESS))
+    return len(PACKED_SKEWS) * len(POLICIES) * (seeded * SEEDS + len(KEYLESS))
 
 
 def pack(*, processes: int, announce: Callable[[str], None]) -> list[Packed]:

@@ -16,6 +16,7 @@ import msgspec
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from bench import BenchError
 from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.validation import from_environment
@@ -29,10 +30,6 @@ EVERY_S: Final = 0.013
 AGAIN_S: Final = 20.0
 DEADLINE_S: Final = 10.0
 STAMP_US: Final = 1_000
-
-
-class ClockError(Exception):
-    """The broker did not tell its time; says why."""
 
 
 class Look(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,12 +51,12 @@ def bounds(trips: Iterable[tuple[int, int, int]]) -> tuple[int, int]:
         least, most = stamped_us - acknowledged_us, stamped_us + STAMP_US - sent_us
         low, high = least if low is None else max(low, least), most if high is None else min(high, most)
     if low is None or high is None:
-        raise ClockError("no record came back")
+        raise BenchError("no record came back")
     return (low + high) // 2, (abs(high - low) + 1) // 2
 
 
 def ask(connection: Connection) -> tuple[int, int]:
-    """Return how far the broker's clock is ahead of ours and within what (µs). Raises ClockError."""
+    """Return how far the broker's clock is ahead of ours and within what (µs). Raises BenchError."""
     topic, trips = f"{connection.namespace}.{TOPIC}", list[tuple[int, int, int]]()
     _create(connection, topic)
     producer = Producer(connection.librdkafka() | {"linger.ms": "0", "log_level": "0"})
@@ -103,7 +100,7 @@ def _create(connection: Connection, topic: str) -> None:
         made.result(DEADLINE_S)
     except KafkaException as refused:
         if refused.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-            raise ClockError(f"{topic}: {refused.args[0].str()}") from refused
+            raise BenchError(f"{topic}: {refused.args[0].str()}") from refused
 
 
 def main() -> None:
@@ -116,7 +113,7 @@ def main() -> None:
             sys.stdout.write(msgspec.json.encode(look).decode() + "\n")
             sys.stdout.flush()
             pause_s = AGAIN_S
-        except (ClockError, KafkaException) as not_yet:
+        except (BenchError, KafkaException) as not_yet:
             sys.stderr.write(f"{not_yet}\n")
             pause_s = 1.0
         time.sleep(pause_s)  # the clocks' own pace

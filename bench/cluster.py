@@ -19,6 +19,7 @@ import msgspec
 
 from autoscaler.live.launchers.pods import pod_of
 from autoscaler.live.settings import kubeconfig
+from bench import BenchError
 from bench.clocks import Look, of_hosts
 from bench.scenario import Scenario, scenario_names
 from bench.startup import Startup
@@ -40,10 +41,6 @@ NO_CONFIG: Final = "localhost:8080"
 """Where kubectl goes by itself if nothing tells it of a cluster."""
 
 
-class ClusterError(Exception):
-    """The cluster is not there, not as it must be, or refuses: one sentence with what to do."""
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cluster:
     """Which cluster, and what is applied there."""
@@ -55,9 +52,9 @@ class Cluster:
     """Image in the manifests → what it is there, NAME:TAG."""
 
     def kubectl(self, *words: str, namespace: str = "", given: str | None = None, may_fail: bool = False) -> bytes:
-        """Return what kubectl prints. Raises ClusterError."""
+        """Return what kubectl prints. Raises BenchError."""
         if shutil.which("kubectl") is None:
-            raise ClusterError("kubectl is not installed: see https://kubernetes.io/docs/tasks/tools")
+            raise BenchError("kubectl is not installed: see https://kubernetes.io/docs/tasks/tools")
         where = [
             *(["--context", self.context] if self.context else []),
             *(["--namespace", namespace] if namespace else []),
@@ -68,12 +65,12 @@ class Cluster:
                 command, input=given and given.encode(), capture_output=True, check=False, timeout=ASK_S
             )
         except subprocess.TimeoutExpired as silent:
-            raise ClusterError(f"the cluster does not answer within {ASK_S:.0f} s: kubectl {words[0]}") from silent
+            raise BenchError(f"the cluster does not answer within {ASK_S:.0f} s: kubectl {words[0]}") from silent
         if done.returncode and not may_fail:
             said = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
             if NO_CONFIG in said:
-                raise ClusterError(f"no kubeconfig leads to a cluster ({kubeconfig()}): set KUBECONFIG")
-            raise ClusterError(f"kubectl {words[0]}: {said or 'failed'} (kubeconfig {kubeconfig()})")
+                raise BenchError(f"no kubeconfig leads to a cluster ({kubeconfig()}): set KUBECONFIG")
+            raise BenchError(f"kubectl {words[0]}: {said or 'failed'} (kubeconfig {kubeconfig()})")
         return bytes(done.stdout)
 
 
@@ -85,7 +82,7 @@ class Namespace:
         self.name = name
 
     def kubectl(self, *words: str, given: str | None = None, may_fail: bool = False) -> bytes:
-        """Return what kubectl prints. Raises ClusterError."""
+        """Return what kubectl prints. Raises BenchError."""
         return self.cluster.kubectl(*words, namespace=self.name, given=given, may_fail=may_fail)
 
     def get(self, *words: str) -> Any:
@@ -137,7 +134,7 @@ class Namespace:
 
 @contextmanager
 def namespace(cluster: Cluster) -> Iterator[Namespace]:
-    """Yield a fresh one; it is deleted with all that is in it. Raises ClusterError, also where none answers."""
+    """Yield a fresh one; it is deleted with all that is in it. Raises BenchError, also where none answers."""
     cluster.kubectl("version", "--request-timeout=10s")  # whatever is in the way is told before anything is made
     made = Namespace(cluster, f"tailpack-{uuid.uuid4().hex[:8]}")
 
@@ -146,21 +143,21 @@ def namespace(cluster: Cluster) -> Iterator[Namespace]:
 
     try:
         yield made
-    except ClusterError as first:
+    except BenchError as first:
         try:
             delete()
-        except ClusterError as second:
-            raise ClusterError(f"{first}; and namespace {made.name} could not be deleted: {second}") from first
+        except BenchError as second:
+            raise BenchError(f"{first}; and namespace {made.name} could not be deleted: {second}") from first
         raise
     except BaseException:
-        with suppress(ClusterError):
+        with suppress(BenchError):
             delete()
         raise
     delete()
 
 
 def startup_there(cluster: Cluster, announce: Callable[[str], None]) -> Startup:
-    """Measure there how long replicas take to start. Raises ClusterError."""
+    """Measure there how long replicas take to start. Raises BenchError."""
     with namespace(cluster) as place:
         announce("all is applied, with the images that there are")
         place.apply(replicas=dict.fromkeys((*FAUST, "autoscaler", "payment"), 0), components=("startup",))
@@ -170,21 +167,21 @@ def startup_there(cluster: Cluster, announce: Callable[[str], None]) -> Startup:
         while steady_s() < began_s + READY_S:
             pods = place.pods("autoscaler")
             for said in bad_ends(pods):
-                raise ClusterError(said)
+                raise BenchError(said)
             if any(raw.get("status", {}).get("phase") == "Succeeded" for raw in pods):
                 last = place.kubectl("logs", "job/startup").decode().strip().rpartition("\n")[2]
                 return msgspec.json.decode(last, type=Startup)
             announce(f"replicas start, {steady_s() - began_s:.0f} s; {'; '.join(waits(place.pods()))}".rstrip("; "))
             time.sleep(POLL_S)
-        raise ClusterError(f"no figures after {READY_S:.0f} s; {'; '.join(waits(place.pods()))}".rstrip("; "))
+        raise BenchError(f"no figures after {READY_S:.0f} s; {'; '.join(waits(place.pods()))}".rstrip("; "))
 
 
 def run_there(scenario: Scenario, cluster: Cluster, folder: Path, announce: Callable[[str], None]) -> None:
-    """Run a delivered scenario there, and put the files of the run into `folder`. Raises ClusterError."""
+    """Run a delivered scenario there, and put the files of the run into `folder`. Raises BenchError."""
     if scenario.name not in scenario_names():
-        raise ClusterError(f"{scenario.name}: pods know only the scenarios that are delivered; see tailpack scenarios")
+        raise BenchError(f"{scenario.name}: pods know only the scenarios that are delivered; see tailpack scenarios")
     if scenario.payment.runtime:
-        raise ClusterError(f"{scenario.name}: on a cluster replicas are ours, not {scenario.payment.runtime}'s")
+        raise BenchError(f"{scenario.name}: on a cluster replicas are ours, not {scenario.payment.runtime}'s")
     with namespace(cluster) as place:
         announce("all is applied, with the images that there are")
         place.apply(
@@ -251,7 +248,7 @@ def _begin(place: Namespace, job: str) -> None:
 
 
 def until_ready(place: Namespace, replicas: int, announce: Callable[[str], None]) -> None:
-    """Wait for all Jobs, brokers and services. Raises ClusterError with the cause as soon as there is no use in it."""
+    """Wait for all Jobs, brokers and services. Raises BenchError with the cause as soon as there is no use in it."""
     began_s, hope = steady_s(), Hope()
     while True:
         brokers = place.get("statefulsets")
@@ -270,7 +267,7 @@ def until_ready(place: Namespace, replicas: int, announce: Callable[[str], None]
         said = f"{', '.join(missing)}; {hope.causes}".rstrip("; ")
         announce(f"waiting for {said}")
         if not there_is_hope or steady_s() > began_s + READY_S:
-            raise ClusterError(f"not ready after {steady_s() - began_s:.0f} s: {said}")
+            raise BenchError(f"not ready after {steady_s() - began_s:.0f} s: {said}")
         time.sleep(POLL_S)
 
 
@@ -292,7 +289,7 @@ def _until_reported(place: Namespace, within_s: float, announce: Callable[[str],
     while steady_s() < began_s + within_s:
         pods = place.pods("run")
         for said in bad_ends(pods):
-            raise ClusterError(said)
+            raise BenchError(said)
         for raw in pods:
             states = {one["name"]: one["state"] for one in containers(raw)}
             if "running" in states.get("results", {}):
@@ -300,4 +297,4 @@ def _until_reported(place: Namespace, within_s: float, announce: Callable[[str],
             doing = next((name for name, state in states.items() if "running" in state), "the pod")
             announce(f"{doing}, {steady_s() - began_s:.0f} s; {'; '.join(waits(place.pods()))}".rstrip("; "))
         time.sleep(POLL_S)
-    raise ClusterError(f"the run has no report after {within_s:.0f} s; {'; '.join(waits(place.pods()))}".rstrip("; "))
+    raise BenchError(f"the run has no report after {within_s:.0f} s; {'; '.join(waits(place.pods()))}".rstrip("; "))

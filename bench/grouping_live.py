@@ -6,7 +6,7 @@ from typing import Any, Final
 import numpy as np
 
 from autoscaler.simulator.run import Run
-from bench.markdown import committed, known
+from bench.markdown import known
 from bench.results import LiveRow
 from bench.scenario import Scenario
 from bench.simulation.run import run_scenario
@@ -70,8 +70,3 @@ COLUMNS: Final[dict[str, Callable[[GroupingLiveRow], str]]] = {
     "its own events simulated": lambda one: share(one.simulated.in_sla) if one.simulated else "–",
     "r-m: live, foretold": lambda one: f"{minutes(one.replica_minutes)}, {minutes(one.foretold_replica_minutes)}",
 }
-
-
-def live_table() -> str:
-    """Return the committed runs."""
-    return committed(NAME, GroupingLiveRow, COLUMNS)

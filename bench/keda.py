@@ -18,11 +18,12 @@ from kubernetes.client import ApiException
 from autoscaler.live.plan_log import PlanLog
 from autoscaler.live.settings import kubeconfig
 from autoscaler.policies.keda_hpa import KedaHpaSettings
-from bench.cluster import ClusterError
+from bench import BenchError
 from contracts.clock import steady_s
 from contracts.connection import Connection
 from contracts.processes import last_log_line, python_module, start, wait_for_end
 from contracts.topics import Group, qualified
+from contracts.validation import as_environment
 
 TARGETS: Final = 6
 """Deployments, each under a ScaledObject and so an HPA of its own: each HPA looks in its own time."""
@@ -50,11 +51,11 @@ class KedaReaction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def connect(context: str | None) -> client.ApiClient:
-    """Return the way to the cluster of a kubeconfig's context; None: its current one. Raises ClusterError."""
+    """Return the way to the cluster of a kubeconfig's context; None: its current one. Raises BenchError."""
     try:
         return config.new_client_from_config(kubeconfig(), context)
     except config.ConfigException as wrong:
-        raise ClusterError(
+        raise BenchError(
             f"{kubeconfig()} cannot be used: {wrong}; set KUBECONFIG, or name a context that it has"
         ) from wrong
 
@@ -65,7 +66,7 @@ def measure(
     """Measure in a namespace of its own, which is gone afterwards.
 
     connection: a Kafka whose plan topic nobody else uses. address: of this machine, as pods reach it; empty: the one
-    that this machine has in the network of the nodes. Raises ClusterError.
+    that this machine has in the network of the nodes. Raises BenchError.
     """
     with _refusals(), tempfile.TemporaryDirectory() as folder, _namespace(api) as namespace:
         image, own = _image(api), address or _own_address(api)
@@ -120,9 +121,9 @@ def _refusals() -> Iterator[None]:
     try:
         yield
     except ApiException as refused:
-        raise ClusterError(refusal(refused)) from refused
+        raise BenchError(refusal(refused)) from refused
     except OSError as away:  # urllib3's errors are none, but what it ends with is
-        raise ClusterError(f"the cluster cannot be reached: {away}") from away
+        raise BenchError(f"the cluster cannot be reached: {away}") from away
 
 
 def refusal(refused: ApiException) -> str:
@@ -149,7 +150,7 @@ def _namespace(api: client.ApiClient) -> Iterator[str]:
         if refused.status != 404:
             raise
         said = "KEDA is not installed in this cluster: no CRD scaledobjects.keda.sh; see https://keda.sh/docs/latest/deploy"
-        raise ClusterError(said) from refused
+        raise BenchError(said) from refused
     core.create_namespace({"metadata": {"name": name}})
     try:
         yield name
@@ -177,20 +178,14 @@ def _scaler(connection: Connection, host: str, folder: Path) -> Iterator[int]:
     """Run the external scaler on this machine."""
     with socket.create_server((host, 0)) as free:
         port = int(free.getsockname()[1])
-    settings = {
-        "BOOTSTRAP_SERVERS": connection.bootstrap_servers,
-        "CLIENT_PROPERTIES": connection.client_properties,
-        "NAMESPACE": connection.namespace,
-        "GRPC_HOST": host,
-        "GRPC_PORT": str(port),
-    }
     log = folder / "scaler.log"
-    environ = os.environ | {f"TAILPACK_{k}": v for k, v in settings.items()}
+    own = {"TAILPACK_GRPC_HOST": host, "TAILPACK_GRPC_PORT": str(port)}
+    environ = os.environ | as_environment(connection) | own
     process = start(python_module("autoscaler.keda"), environ, log)
     try:
         _wait_for(lambda: "KEDA is answered" in log.read_text() or process.poll() is not None, "the external scaler")
         if process.poll() is not None:
-            raise ClusterError(f"the external scaler ended: {last_log_line(log)}")
+            raise BenchError(f"the external scaler ended: {last_log_line(log)}")
         yield port
     finally:
         process.terminate()
@@ -256,5 +251,5 @@ def _wait_for(condition: Callable[[], bool], what: str) -> None:
     give_up_s = steady_s() + DEADLINE_S
     while not condition():
         if steady_s() > give_up_s:
-            raise ClusterError(f"not within {DEADLINE_S:.0f} s: {what}")
+            raise BenchError(f"not within {DEADLINE_S:.0f} s: {what}")
         time.sleep(POLL_S)

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from bench import BenchError
 from bench.results import LoadgenRow
 from contracts.clock import now_us
 from contracts.connection import Connection
@@ -35,10 +36,6 @@ AHEAD_US: Final = 500_000
 """From the start being told to second 0."""
 
 
-class GeneratorError(Exception):
-    """The generator did not send its load; says why."""
-
-
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where loads are sent from and to."""
@@ -52,7 +49,7 @@ class Place:
 
 
 def measure(place: Place, entry: str, workers: int, *, quick: bool, announce: Callable[[str], None]) -> LoadgenRow:
-    """Send steady loads by processes of their own. Raises GeneratorError."""
+    """Send steady loads by processes of their own. Raises BenchError."""
     loads = _Loads(place, entry, workers, announce)
     seconds = 3 if quick else 30
     even = loads.send(PUNCTUAL_RATE, seconds, Spacing.SMOOTH)
@@ -112,12 +109,10 @@ class _Loads:
                     started = True
                 time.sleep(0.02)
         if not (folder / RESULT_FILE).exists():
-            raise GeneratorError(
-                f"the generator did not send {rate:,} events/s: {last_log_line(folder / 'generator.log')}"
-            )
+            raise BenchError(f"the generator did not send {rate:,} events/s: {last_log_line(folder / 'generator.log')}")
         result = GeneratorResult.load(folder)
         if result.first_error:
-            raise GeneratorError(f"the generator did not send {rate:,} events/s: {result.first_error}")
+            raise BenchError(f"the generator did not send {rate:,} events/s: {result.first_error}")
         return result
 
     def _start(self, running: ExitStack, log: Path, told: dict[str, Any]) -> Any:

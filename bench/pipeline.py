@@ -18,6 +18,7 @@ from confluent_kafka import Consumer, ConsumerGroupState, KafkaException, Produc
 from confluent_kafka.admin import AdminClient
 
 from autoscaler.live.clients import client
+from bench import BenchError
 from bench.results import PipelineRow
 from contracts.clock import now_us, steady_s
 from contracts.connection import Connection
@@ -50,10 +51,6 @@ STANDS_STILL_S: Final = 60.0
 STOP_S: Final = 20.0
 
 
-class PipelineError(Exception):
-    """A stage did not do its work; says why."""
-
-
 class Seen(NamedTuple):
     """What the instances had used and done at a moment."""
 
@@ -72,7 +69,7 @@ class Stage:
     folder: Path
 
     def measure(self, instances: int, orders: int, announce: Callable[[str], None]) -> PipelineRow:
-        """Start the instances, give them the orders at once, see how fast they are done. Raises PipelineError."""
+        """Start the instances, give them the orders at once, see how fast they are done. Raises BenchError."""
         announce(f"{self.name}, {instances} at work: starting")
         backlog = list(_orders(self.connection.namespace, orders))  # made before: they come faster than they are served
         with self._running(instances) as processes:
@@ -116,7 +113,7 @@ class Stage:
     def _alive(self, processes: "list[Popen[bytes]]") -> None:
         for number, process in enumerate(processes):
             if process.poll() is not None:
-                raise PipelineError(f"{self.name} {number} ended: {last_log_line(self._log(number))}")
+                raise BenchError(f"{self.name} {number} ended: {last_log_line(self._log(number))}")
 
     def _wait_for_group(self, processes: "list[Popen[bytes]]") -> None:
         """Wait until every instance that can have partitions has some."""
@@ -133,7 +130,7 @@ class Stage:
             except (KafkaException, TimeoutError):
                 pass  # the coordinator is not there yet
             if steady_s() > give_up_s:
-                raise PipelineError(f"{self.name}: not every instance had partitions within {START_S:.0f} s")
+                raise BenchError(f"{self.name}: not every instance had partitions within {START_S:.0f} s")
             time.sleep(LOOK_S)
 
     def _fill(self, backlog: "list[dict[Topic, Record]]") -> None:
@@ -145,7 +142,7 @@ class Stage:
                 key, value, headers, _ = records[topic]
                 producer.produce(name, value, key, headers=headers)
         if left := producer.flush(START_S):
-            raise PipelineError(f"{self.name}: {left} records were not taken by the broker")
+            raise BenchError(f"{self.name}: {left} records were not taken by the broker")
 
     def _time(self, processes: "list[Popen[bytes]]", start: Seen, orders: int) -> tuple[float, float, float]:
         """Return wall time, processor time (s) and the orders that were done in it.
@@ -168,10 +165,10 @@ class Stage:
                 if done > commits[-1].done:
                     commits.append(self._seen(processes, done))
                 elif steady_s() - commits[-1].at_s > STANDS_STILL_S:
-                    raise PipelineError(f"{self.name} stands still at {commits[-1].done:,.0f} of {orders:,} orders")
+                    raise BenchError(f"{self.name} stands still at {commits[-1].done:,.0f} of {orders:,} orders")
                 time.sleep(LOOK_S)
         except KafkaException as wrong:
-            raise PipelineError(f"{self.name}: the broker does not tell what is committed: {wrong}") from wrong
+            raise BenchError(f"{self.name}: the broker does not tell what is committed: {wrong}") from wrong
         finally:
             consumer.close()
         first, last = commits[1 if len(commits) > FEWEST else 0], commits[-1]

@@ -16,6 +16,7 @@ from autoscaler.live.launcher import LOOK_S, Launcher, LauncherError
 from autoscaler.live.progress_reader import ProgressReader
 from autoscaler.live.replicas import ReplicaScaler
 from autoscaler.live.settings import AutoscalerSettings
+from bench import BenchError
 from contracts.clock import steady_s
 from contracts.connection import Connection
 from contracts.journal import ReplicaChange, ReplicaChanged
@@ -26,10 +27,6 @@ ENOUGH_S: Final = 20.0
 """No further start is begun after so long."""
 DEADLINE_S: Final = 30.0
 FAILED: Final = (ReplicaChange.START_FAILED, ReplicaChange.DIED)
-
-
-class StartError(Exception):
-    """A replica did not start; says why."""
 
 
 class Startup(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,7 +49,7 @@ def measure(
 ) -> Startup:
     """Start one replica after the other on a topic that nobody else uses. image: of containers.
 
-    Raises StartError, LauncherError.
+    Raises BenchError, LauncherError.
     """
     settings = AutoscalerSettings(
         policy="static", launcher=launcher, state_dir=str(folder), docker_image=image, docker_network="host"
@@ -100,9 +97,9 @@ class _One:
                 if each.change is wanted:
                     return
                 if each.change in FAILED and wanted is ReplicaChange.READY:
-                    raise StartError(f"{name} did not start: {each.detail}")
+                    raise BenchError(f"{name} did not start: {each.detail}")
             if steady_s() > give_up_s:
-                raise StartError(f"{name} was not {wanted} within {DEADLINE_S:.0f} s; {self._launcher.trouble}")
+                raise BenchError(f"{name} was not {wanted} within {DEADLINE_S:.0f} s; {self._launcher.trouble}")
             time.sleep(LOOK_S)
 
 
@@ -112,7 +109,7 @@ def main() -> None:
     try:
         with tempfile.TemporaryDirectory() as folder:
             found = measure(connection, "kubernetes", Path(folder), lambda said: print(said, file=sys.stderr))  # noqa: T201
-    except (StartError, LauncherError) as wrong:
+    except (BenchError, LauncherError) as wrong:
         sys.exit(str(wrong))
     sys.stdout.write(msgspec.json.encode(found).decode() + "\n")
 

@@ -10,7 +10,7 @@ DIFFERS: Final = "differs"
 UNKNOWN: Final = "cannot be checked"
 
 
-class Claim(msgspec.Struct, frozen=True, kw_only=True):
+class Claim(msgspec.Struct, frozen=True):
     """A statement of the paper beside what we find."""
 
     claim: str

@@ -1,15 +1,14 @@
 """Every table of the Markdown files, by its name; made from the committed figures, never typed."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
-from bench import markdown
-from bench.experiments.chain import chain_table
-from bench.experiments.classes import classes_table
+from bench import grouping_live, markdown
+from bench.experiments import chain, classes
 from bench.experiments.drawn import drawn_table
 from bench.experiments.fronts_page import FRONT_TABLES
 from bench.experiments.tables import EXPERIMENT_TABLES
-from bench.grouping_live import live_table
 from bench.handover.show import HANDOVER_TABLES
 from bench.live_chain.pairs import live_chain_table
 from bench.results import ClusterRow, LiveRow
@@ -45,12 +44,14 @@ EVERY_TABLE: Final[dict[str, Callable[[], str]]] = {
     **EXPERIMENT_TABLES,
     **FRONT_TABLES,
     "fronts-drawn": drawn_table,
-    "chain": chain_table,
+    "chain": partial(markdown.committed, chain.NAME, chain.ChainRow, chain.COLUMNS),
     "chain-live": live_chain_table,
-    "classes": classes_table,
+    "classes": partial(markdown.committed, classes.NAME, classes.ClassesRow, classes.COLUMNS),
     **HANDOVER_TABLES,
     **GROUPING_TABLES,
-    "grouping-live": live_table,
+    "grouping-live": partial(
+        markdown.committed, grouping_live.NAME, grouping_live.GroupingLiveRow, grouping_live.COLUMNS
+    ),
     **PACKING_TABLES,
     **PAPER_TABLES,
 }

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bench import results
 from bench.live_chain.pairs import NAME, ChainLiveRow, LiveWay, question
-from bench.live_chain.run import ChainError, LiveChain, live_stages
+from bench.live_chain.run import LiveChain, live_stages
 from bench.scenario import Scenario
 from bench.simulation.chain import run_chain
 from bench.simulation.sent import sent_by
@@ -16,7 +16,6 @@ from loadgen.event_trace import EventTrace
 from loadgen.trace import Trace
 from tailpack.cli.options import load_scenario_with
 from tailpack.cli.progress import progress
-from tailpack.errors import TailpackError
 from tailpack.local.topics import create_control_topics, own_kafka
 from tailpack.provenance import origin
 
@@ -28,12 +27,12 @@ def live_pairs(
 ) -> list[ChainLiveRow]:
     """Return the pairs with seeds 1 … `runs` of each scenario, those that `into` holds and those that were run now.
 
-    Raises TailpackError where a run does not come to its end, InvalidSettingsError for a scenario that is not good.
+    Raises BenchError where a run does not come to its end, InvalidSettingsError for a scenario that is not good.
     """
     kept = results.load(NAME, ChainLiveRow, into) if into else []
     known = {question(row.result): row.result for row in kept if row.result.valid}
     for name in scenarios:  # every mistake before the first run
-        _checked(load_scenario_with(name, trace, {})[0])
+        live_stages(load_scenario_with(name, trace, {})[0])
     rows = []
     for seed in range(1, runs + 1):
         for name in scenarios:
@@ -51,26 +50,16 @@ def live_pairs(
     return rows
 
 
-def _checked(scenario: Scenario) -> None:
-    try:
-        live_stages(scenario)
-    except ChainError as wrong:
-        raise TailpackError(str(wrong)) from wrong
-
-
 def _run(scenario: Scenario, played: Trace | EventTrace | None) -> LiveWay:
     with (
         progress(scenario.name) as tell,
         own_kafka("chain", scenario.payment.partitions, scenario.pipeline_partitions) as connection,
         tempfile.TemporaryDirectory() as folder,
     ):
-        try:
-            chain = LiveChain(scenario, connection, Path(folder))
-            for namespace in chain.behind:
-                create_control_topics(dataclasses.replace(connection, namespace=namespace), ScaledGroup(), 0)
-            live, sent, repeated = chain.run(lambda said: tell(said=said))
-        except ChainError as wrong:
-            raise TailpackError(str(wrong)) from wrong
+        chain = LiveChain(scenario, connection, Path(folder))
+        for namespace in chain.behind:
+            create_control_topics(dataclasses.replace(connection, namespace=namespace), ScaledGroup(), 0)
+        live, sent, repeated = chain.run(lambda said: tell(said=said))
     return LiveWay(
         live=live,
         simulated=run_chain(scenario, sent_by(scenario, played))[2],

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from rich.console import Console
 
+from bench import BenchError
 from report.run_info import RUN_FILE
 from tailpack.errors import TailpackError
 from tailpack.local.broker import Broker
@@ -141,7 +142,7 @@ def with_otherwise(result: "Result", folder: Path, console: Console) -> "Result"
 
     It stays as it is where its events cannot be simulated, and a line says why.
     """
-    from bench.replay.replay import NotSimulatedError, otherwise  # noqa: PLC0415  compiled code only where it is needed
+    from bench.replay.replay import otherwise  # noqa: PLC0415  compiled code only where it is needed
     from report.page import page  # noqa: PLC0415
 
     if result.world == "unknown":
@@ -149,7 +150,7 @@ def with_otherwise(result: "Result", folder: Path, console: Console) -> "Result"
     try:
         with console.status("the same events under other policies"):
             found = otherwise(folder)
-    except NotSimulatedError as why:
+    except BenchError as why:
         console.print(f"other policies were not tried on these events: {why}", highlight=False, markup=False)
         return result
     whole_result = msgspec.structs.replace(result, otherwise=found)

@@ -17,6 +17,7 @@ from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.processes import uninterrupted
 from loadgen.result import READY_FILE, RESULT_FILE, GeneratorResult
+from report import replace_file
 from tailpack.errors import TailpackError
 from tailpack.live_view import Moment, Screen
 from tailpack.local.broker import Broker
@@ -201,9 +202,7 @@ class Run:
         self._reached("first event sent", self._first_at)
         self.meter.full_s = 0.0
         self._note(started_us=int(second * 1e6))
-        temporary = stack.start_file.with_suffix(".tmp")
-        temporary.write_text(str(self.info.started_us), encoding="utf-8")
-        temporary.replace(stack.start_file)
+        replace_file(stack.start_file, str(self.info.started_us))
 
     def _until_sent(self, stack: Stack, screen: Screen) -> None:
         screen.phase = "replaying"

@@ -1,9 +1,13 @@
-"""One schedule on a running pipeline: faults under load, then all is well again, then everything is checked."""
+"""One schedule on a running pipeline: faults under load, then all is well again, then everything is checked.
+
+And what came of many schedules.
+"""
 
 import time
 from collections.abc import Callable
 from typing import Final
 
+import msgspec
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
@@ -12,7 +16,6 @@ from bench.chaos.evidence import Reader
 from bench.chaos.faults import BROKERS, ON_BROKERS, SESSION_S, Fault, Kind
 from bench.chaos.inject import Injector
 from bench.chaos.load import Load
-from bench.chaos.result import Schedule
 from bench.chaos.world import World
 
 RECOVERY_S: Final = 30.0
@@ -26,6 +29,73 @@ LOST_S: Final = SESSION_S + 2.0
 STEP_S: Final = 0.05
 SETTLED_S: Final = 0.3
 """What is still on its way when the last effect has been seen would double it."""
+
+
+class Schedule(msgspec.Struct, kw_only=True):
+    """One schedule and what was found after it. Each violation is a sentence."""
+
+    seed: int
+    faults: tuple[str, ...]
+    events: int = 0
+    """Orders that were accepted."""
+    recovery_s: float = 0.0
+    """After the last fault, until every partition had served an order that was accepted since."""
+    not_done: tuple[str, ...] = ()
+    """Faults that could not be carried out, and why."""
+    lost: list[str] = []
+    duplicated: list[str] = []
+    order_violations: list[str] = []
+    offset_regressions: list[str] = []
+    zombie_events: list[str] = []
+    wrongly_killed: list[str] = []
+    others: list[str] = []
+    """A partition that did not advance in time, a plan that is not the newest, a replica that failed."""
+    logs: str = ""
+    """Where the logs of a schedule with violations are kept."""
+
+    @property
+    def violations(self) -> list[str]:
+        """All of them."""
+        return [sentence for name in (*COUNTED, "others") for sentence in getattr(self, name)]
+
+
+COUNTED = ("lost", "duplicated", "order_violations", "offset_regressions", "zombie_events", "wrongly_killed")
+
+
+class Outcome(msgspec.Struct, kw_only=True):
+    """All schedules of one command."""
+
+    schedules: int
+    """That came to their end."""
+    faults: int
+    events: int
+    lost: int
+    duplicated: int
+    order_violations: int
+    offset_regressions: int
+    zombie_events: int
+    wrongly_killed: int
+    violations: int
+    """Of all kinds: those above, partitions that did not advance in time, replicas that failed, plans too old."""
+    worst_recovery_s: float
+    left_out: tuple[str, ...]
+    """Kinds of faults that cannot be had here, each with its reason."""
+    failed: tuple[Schedule, ...]
+    """Schedules with violations: `--schedules 1 --seed SEED` repeats one."""
+
+
+def outcome(schedules: list[Schedule], left_out: tuple[str, ...]) -> Outcome:
+    """Add the schedules up."""
+    return Outcome(
+        schedules=len(schedules),
+        faults=sum(len(one.faults) for one in schedules),
+        events=sum(one.events for one in schedules),
+        **{name: sum(len(getattr(one, name)) for one in schedules) for name in COUNTED},
+        violations=sum(len(one.violations) for one in schedules),
+        worst_recovery_s=round(max((one.recovery_s for one in schedules), default=0.0), 2),
+        left_out=left_out,
+        failed=tuple(one for one in schedules if one.violations),
+    )
 
 
 class Pipeline:

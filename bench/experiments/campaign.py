@@ -3,20 +3,22 @@
 A result follows from its scenario and the code: equal files, equal results, whatever the commit.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Final, Generic, TypeAlias
+from typing import Final, Generic, TypeAlias, TypeVar
 
 import msgspec
 
 from bench.experiments.experiment import Experiment, simulated
 from bench.experiments.workers import Failure, ResultT, Work, outcomes, usable_cores
 from bench.simulation.result import SimulationResult
+from contracts.validation import InvalidSettingsError
 
+KeyT = TypeVar("KeyT")
 ROOT: Final = Path(__file__).parents[2]
 DECIDING: Final = (
     "contracts/*.py",
@@ -134,6 +136,20 @@ class Campaign(Generic[ResultT]):
                 self.announce(str(one), len(found) + len(failed), len(keys))
         return Outcomes(found, failed)
 
+    def results(self, asked: Iterable[Experiment]) -> dict[Experiment, ResultT]:
+        """Return the result of every experiment, as `run`. Raises InvalidSettingsError where one fails."""
+        outcomes = self.run(asked)
+        if outcomes.failed:
+            raise InvalidSettingsError([f"{one}: {why}" for one, why in outcomes.failed.items()])
+        return outcomes.results
+
+
+class Missing(msgspec.Struct, frozen=True, kw_only=True):
+    """A run without a result."""
+
+    run: str
+    why: str
+
 
 @dataclass(frozen=True, slots=True)
 class Outcomes(Generic[ResultT]):
@@ -141,6 +157,19 @@ class Outcomes(Generic[ResultT]):
 
     results: dict[Experiment, ResultT]
     failed: dict[Experiment, str]
+
+    @property
+    def missing(self) -> list[Missing]:
+        """What failed."""
+        return [Missing(run=str(one), why=why) for one, why in self.failed.items()]
+
+    def whole(self, asked: Mapping[KeyT, Sequence[Experiment]]) -> dict[KeyT, list[ResultT]]:
+        """Return the results under each key of which no experiment failed: half of them would mislead."""
+        return {
+            key: [self.results[one] for one in some]
+            for key, some in asked.items()
+            if all(one in self.results for one in some)
+        }
 
 
 Simulations: TypeAlias = Campaign[SimulationResult]

@@ -11,10 +11,8 @@ from bench import markdown
 from bench.experiments.campaign import Campaign
 from bench.experiments.experiment import Experiment, World, experiment, world
 from bench.picture import COLORS, picture
-from bench.results import load
 from bench.scenario import load_scenario
 from bench.simulation.chain import ChainResult, run_chain
-from contracts.validation import InvalidSettingsError
 from report.statistics import Against, bootstrap_interval, paired_difference
 from report.wording import minutes, share
 
@@ -92,13 +90,9 @@ def compare_ways(running: Campaign[ChainResult], worlds: Sequence[str], seeds: i
         for name in worlds
         for as_one in (False, True)
     }
-    came = running.run(one for some in asked.values() for one in some)
-    if came.failed:
-        raise InvalidSettingsError([f"{one}: {why}" for one, why in came.failed.items()])
+    came = running.results(one for some in asked.values() for one in some)
     return [
-        side_by_side(
-            name, WORLDS[name].settings, *([came.results[one] for one in asked[name, way]] for way in (False, True))
-        )
+        side_by_side(name, WORLDS[name].settings, *([came[one] for one in asked[name, way]] for way in (False, True)))
         for name in worlds
     ]
 
@@ -150,12 +144,6 @@ COLUMNS: Final[markdown.Columns] = {
     "r-m": lambda row: f"{minutes(row.blind.replica_minutes)} → {minutes(row.as_one.replica_minutes)}",
     "difference": _difference("replica_minutes", 1, 2),
 }
-
-
-def chain_table() -> str:
-    """Return the committed rows."""
-    rows = load(NAME, ChainRow)
-    return markdown.in_columns(COLUMNS, [row.result for row in rows], [row.origin for row in rows])
 
 
 SHOWN_S: Final = (140, 190)

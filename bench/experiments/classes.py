@@ -11,9 +11,7 @@ import msgspec
 from bench import markdown
 from bench.experiments.campaign import Simulations
 from bench.experiments.experiment import Experiment, World, world
-from bench.results import load
 from bench.simulation.result import SimulationResult
-from contracts.validation import InvalidSettingsError
 from report.statistics import Interval, bootstrap_interval
 from report.wording import minutes, share
 
@@ -74,10 +72,8 @@ def compare_fleets(running: Simulations, worlds: Sequence[str], fleets: Sequence
     asked = {
         (name, fleet): _world(name, fleet).experiments(FLEETS[fleet][0], seeds) for name in worlds for fleet in wanted
     }
-    found = running.run(one for some in asked.values() for one in some)
-    if found.failed:
-        raise InvalidSettingsError([f"{one}: {why}" for one, why in found.failed.items()])
-    return [_row(name, fleet, asked, found.results) for name, fleet in asked]
+    found = running.results(one for some in asked.values() for one in some)
+    return [_row(name, fleet, asked, found) for name, fleet in asked]
 
 
 def _world(name: str, fleet: str) -> World:
@@ -125,9 +121,3 @@ COLUMNS: Final[markdown.Columns] = {
     "saved": _saved,
     "plan changes": lambda row: f"{row.plan_changes:.0f}",
 }
-
-
-def classes_table() -> str:
-    """Return the committed rows."""
-    rows = load(NAME, ClassesRow)
-    return markdown.in_columns(COLUMNS, [row.result for row in rows], [row.origin for row in rows])

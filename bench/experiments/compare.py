@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from autoscaler.optimum.optimum import Optimum
-from bench.experiments.campaign import Outcomes, Simulations
+from bench.experiments.campaign import Missing, Outcomes, Simulations
 from bench.experiments.experiment import Experiment, World
 from bench.simulation.result import SimulationResult
 from contracts.target import Target
@@ -75,13 +75,6 @@ REFERENCES: Final = ("tail-aware", "algorithm-2")
 """The policy that others are compared with: the first of these that takes part, else the first of all."""
 
 
-class Missing(msgspec.Struct, frozen=True, kw_only=True):
-    """A run without a result."""
-
-    run: str
-    why: str
-
-
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """All rows, by world and policy in the order asked for, and the runs that failed."""
 
@@ -104,8 +97,7 @@ def compare(
         for one in worlds
         for row in _rows(one, {policy: asked[one, policy] for policy in policies}, outcomes, optima)
     ]
-    missing = [Missing(run=str(one), why=why) for one, why in outcomes.failed.items()]
-    return Comparison(rows=tuple(rows), missing=tuple(missing))
+    return Comparison(rows=tuple(rows), missing=tuple(outcomes.missing))
 
 
 def reference_of(policies: Sequence[str]) -> str:
@@ -116,12 +108,8 @@ def reference_of(policies: Sequence[str]) -> str:
 def _rows(
     one: World, asked: Mapping[str, Sequence[Experiment]], outcomes: Outcomes[SimulationResult], optima: bool
 ) -> list[PolicyFigures]:
-    """Return the rows of one world; a policy that failed with any seed has none: half of it would mislead."""
-    complete: dict[str, list[SimulationResult]] = {
-        policy: [outcomes.results[each] for each in some]
-        for policy, some in asked.items()
-        if all(each in outcomes.results for each in some)
-    }
+    """Return the rows of one world; a policy that failed with any seed has none."""
+    complete = outcomes.whole(asked)
     front = _front(complete)
     reference = reference_of(list(asked))
     rows = []
@@ -248,18 +236,10 @@ def _scenario(rows: Sequence[PolicyFigures], target: Target) -> ScenarioCompared
         contestants=tuple(
             Contestant(
                 label=row.policy,
-                policy=row.policy,
                 world="simulated",
                 runs=row.seeds,
                 pairs=0 if row.policy == row.reference else row.seeds,
-                in_sla=row.in_sla,
-                in_sla_difference=row.in_sla_difference,
-                p99_s=row.p99_s,
-                p999_s=row.p999_s,
-                p999_difference_s=row.p999_difference_s,
-                replica_minutes=row.replica_minutes,
-                replica_minutes_difference=row.replica_minutes_difference,
-                on_front=row.on_front,
+                **{name: getattr(row, name) for name in Contestant.__struct_fields__ if hasattr(row, name)},
             )
             for row in rows
         ),

@@ -6,8 +6,7 @@ from typing import Final
 
 import msgspec
 
-from bench.experiments.campaign import Simulations
-from bench.experiments.compare import Missing
+from bench.experiments.campaign import Missing, Simulations
 from bench.experiments.experiment import Experiment, World, simulated
 from bench.experiments.opponents import DEFAULTS, OURS, Player, Settings, constant_counts, share_groups
 from bench.experiments.tuning import tuned
@@ -100,18 +99,12 @@ def fronts(
     best = {one: _optima(one, seeds, optima) for one in worlds}
     every = [run for by_player in asked.values() for runs in by_player.values() for run in runs]
     outcomes = campaign.run([*every, *(run for runs in best.values() for run in runs)])
-    missing = [Missing(run=str(one), why=why) for one, why in outcomes.failed.items()]
     rows: list[FrontFigures] = []
     for one, by_player in asked.items():
-        whole = {
-            player: [outcomes.results[run] for run in runs]
-            for player, runs in by_player.items()
-            if all(run in outcomes.results for run in runs)  # a mean over fewer seeds is no match for the others
-        }
         least = {run.seed: outcomes.results[run] for run in best[one] if run in outcomes.results}
         duration_s = float(next(iter(by_player.values()))[0].question().duration_s)
-        rows += judged(name_of(one), whole, least, duration_s)
-    return rows, missing
+        rows += judged(name_of(one), outcomes.whole(by_player), least, duration_s)
+    return rows, outcomes.missing
 
 
 def played(one: Experiment) -> SimulationResult:

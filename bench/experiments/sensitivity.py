@@ -19,8 +19,7 @@ from typing import Any, Final
 
 import msgspec
 
-from bench.experiments.campaign import ROOT, Simulations
-from bench.experiments.compare import Missing
+from bench.experiments.campaign import ROOT, Missing, Simulations
 from bench.experiments.experiment import Experiment, World, simulated, world
 from bench.experiments.tuning import cost_s
 from bench.experiments.worlds import RANDOM, name_of
@@ -155,7 +154,6 @@ def sensitivity(campaign: Simulations, seeds: int, asked: str = "") -> tuple[lis
         outcomes = campaign.run(run for by_world in every for runs in by_world.values() for run in runs)
     finally:
         shutil.rmtree(_copies(campaign.folder), ignore_errors=True)
-    missing = [Missing(run=str(one), why=why) for one, why in outcomes.failed.items()]
     found = outcomes.results
     rows = [
         _against(
@@ -169,7 +167,7 @@ def sensitivity(campaign: Simulations, seeds: int, asked: str = "") -> tuple[lis
         for (number, factor), by_world in variants.items()
         if all(run in found for one, runs in by_world.items() for run in (*runs, *before[one]))
     ]
-    return rows, missing
+    return rows, outcomes.missing
 
 
 def _in_variant(run: Experiment, number: Number, factor: float) -> Experiment:

@@ -6,9 +6,16 @@ from typing import Any, Final
 
 import msgspec
 
-from bench.experiments.campaign import Simulations
-from bench.experiments.compare import Missing, PolicyFigures, compare
+from bench.experiments.campaign import Missing, Simulations
+from bench.experiments.compare import PolicyFigures, compare
 from bench.experiments.experiment import world
+
+OWNERS: Final = ("tail-aware", "algorithm-2", "algorithm-1")
+"""Policies that place partitions: what a handover costs concerns them most."""
+ALL_KINDS: Final = ("tail-aware", "algorithm-2", "linear", "keda-hpa", "flink-ds2")
+F_UP: Final = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+F_DOWN: Final = (0.2, 0.4, 0.6, 0.8)
+T_R_S: Final = (0, 0.05, 0.1, 0.2, 0.5, 1, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +39,8 @@ class Sweep:
     axis: str
     """What the labels of the points are, with their unit."""
     points: tuple[Point, ...]
-    scenarios: tuple[str, ...]
-    policies: tuple[str, ...]
+    scenarios: tuple[str, ...] = ("w1",)
+    policies: tuple[str, ...] = ALL_KINDS
 
 
 class SweepFigures(PolicyFigures, frozen=True, kw_only=True):
@@ -76,13 +83,6 @@ def run(campaign: Simulations, sweep: Sweep, *, seeds: int) -> SweepResult:
     return SweepResult(sweep=sweep.name, rows=tuple(rows), missing=found.missing)
 
 
-OWNERS: Final = ("tail-aware", "algorithm-2", "algorithm-1")
-"""Policies that place partitions: what a handover costs concerns them most."""
-ALL_KINDS: Final = ("tail-aware", "algorithm-2", "linear", "keda-hpa", "flink-ds2")
-F_UP: Final = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-F_DOWN: Final = (0.2, 0.4, 0.6, 0.8)
-T_R_S: Final = (0, 0.05, 0.1, 0.2, 0.5, 1, 2)
-
 _ALL: Final = (
     Sweep(
         name="f",
@@ -113,7 +113,6 @@ _ALL: Final = (
         axis="t_r, s",
         points=points("rebalance_time_s", T_R_S, series="incremental", delivery="incremental")
         + points("rebalance_time_s", T_R_S, series="eager", delivery="eager"),
-        scenarios=("w1",),
         policies=OWNERS,
     ),
     Sweep(
@@ -123,7 +122,6 @@ _ALL: Final = (
         axis="startup_s",
         points=points("startup_s", (0, 2, 5, 10, 20, 30, 60, "gke")),
         scenarios=("taxi", "w1"),
-        policies=ALL_KINDS,
     ),
     Sweep(
         name="burstiness",
@@ -138,8 +136,6 @@ _ALL: Final = (
             Point("burst", (("spacing", "burst"),)),
             Point("burst, random split", (("spacing", "burst"), ("split", "random"))),
         ),
-        scenarios=("w1",),
-        policies=ALL_KINDS,
     ),
     Sweep(
         name="burst-phase",
@@ -147,8 +143,6 @@ _ALL: Final = (
         asks="Decisions are made 0.1 s after each full second. Who depends on how long after a burst that is?",
         axis="burst_phase_s",
         points=points("burst_phase_s", (0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)),
-        scenarios=("w1",),
-        policies=ALL_KINDS,
     ),
     Sweep(
         name="burst-period",
@@ -156,8 +150,6 @@ _ALL: Final = (
         asks="And when bursts drift against the decisions?",
         axis="burst_period_s",
         points=points("burst_period_s", (0.7, 0.8, 0.9, 0.95, 1, 1.05, 1.1, 1.2, 1.3)),
-        scenarios=("w1",),
-        policies=ALL_KINDS,
     ),
     Sweep(
         name="burst-jitter",
@@ -165,8 +157,6 @@ _ALL: Final = (
         asks="Each burst comes later by a random time, at a random phase. What remains of the promise?",
         axis="burst_jitter_s",
         points=points("burst_jitter_s", (0, 0.1, 0.2, 0.3, 0.5), burst_phase_s="random"),
-        scenarios=("w1",),
-        policies=ALL_KINDS,
     ),
     Sweep(
         name="service-rate-error",
@@ -174,8 +164,6 @@ _ALL: Final = (
         asks="Policies are told a μ that is so much too high. Who learns from what really was late?",
         axis="service_rate_error",
         points=points("service_rate_error", (-0.3, -0.15, 0, 0.15, 0.3), burst_phase_s="random"),
-        scenarios=("w1",),
-        policies=ALL_KINDS,
     ),
     Sweep(
         name="observation-delay",
@@ -183,8 +171,6 @@ _ALL: Final = (
         asks="Decisions are made on what was. From which age on do they come too late?",
         axis="observation_delay_s",
         points=points("observation_delay_s", (0, 0.1, 0.3, 1, 2), burst_phase_s="random"),
-        scenarios=("w1",),
-        policies=ALL_KINDS,
     ),
     Sweep(
         name="partitions",
@@ -192,8 +178,6 @@ _ALL: Final = (
         asks="The same events over more partitions: finer to pack, more to move.",
         axis="partitions",
         points=points("partitions", (5, 10, 20, 50, 100, 200), split="random"),
-        scenarios=("w1",),
-        policies=ALL_KINDS,
     ),
 )
 SWEEPS: Final[dict[str, Sweep]] = {one.name: one for one in _ALL}

@@ -191,5 +191,5 @@ def committed_sweep(name: str) -> str:
 
 
 EXPERIMENT_TABLES: Final[dict[str, Callable[[], str]]] = {
-    **{f"sweep-{name}": partial(committed_sweep, name) for name in SWEEPS},
+    f"sweep-{name}": partial(committed_sweep, name) for name in SWEEPS
 }

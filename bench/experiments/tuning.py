@@ -8,8 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from autoscaler.policies.tail_aware.policy import TailAwareSettings
-from bench.experiments.campaign import Simulations
-from bench.experiments.compare import Missing
+from bench.experiments.campaign import Missing, Simulations
 from bench.experiments.experiment import World
 from bench.experiments.opponents import DEFAULTS, Player, candidates
 from bench.results import FOLDER, load
@@ -58,14 +57,9 @@ def tune(campaign: Simulations, worlds: Sequence[World], seeds: int) -> tuple[li
         player: {one: player.in_world(one).experiments(player.policy, seeds) for one in worlds} for player in every
     }
     outcomes = campaign.run(run for runs in asked.values() for some in runs.values() for run in some)
-    missing = [Missing(run=str(one), why=why) for one, why in outcomes.failed.items()]
-    found = {
-        player: {one: [outcomes.results[run] for run in some] for one, some in runs.items()}
-        for player, runs in asked.items()
-        if all(run in outcomes.results for some in runs.values() for run in some)
-    }
+    found = {player: ran for player, runs in asked.items() if len(ran := outcomes.whole(runs)) == len(runs)}
     questions = {one: one.experiments("static", 1)[0].question() for one in worlds}
-    return chosen(found, questions, seeds), missing
+    return chosen(found, questions, seeds), outcomes.missing
 
 
 def chosen(

@@ -7,7 +7,7 @@ from typing import Final
 
 from autoscaler.live.launcher import Instance, Launcher
 from autoscaler.live.launchers.processes import ProcessLauncher
-from bench.handover.setup import ExperimentError
+from bench import BenchError
 from contracts.clock import now_us
 from contracts.processes import python_module
 
@@ -69,7 +69,7 @@ class Children:
         if not known:
             instance.kill()
         if not _ended([instance], CONFIRMED_S):
-            raise ExperimentError(f"nobody tells of the end of {name} within {CONFIRMED_S:.0f} s; {self.trouble}")
+            raise BenchError(f"nobody tells of the end of {name} within {CONFIRMED_S:.0f} s; {self.trouble}")
         instance.kill()
         self._launcher.forget(name)
         return at_us
@@ -79,10 +79,10 @@ class Children:
         return self._stopping[name].exit() is not None
 
     def check(self) -> None:
-        """Raise ExperimentError when one has ended that nobody told to."""
+        """Raise BenchError when one has ended that nobody told to."""
         for name, instance in self._running.items():
             if ended := instance.exit():
-                raise ExperimentError(f"{name} ended in mid-run ({ended.how}): {self.last_words(name)}")
+                raise BenchError(f"{name} ended in mid-run ({ended.how}): {self.last_words(name)}")
 
     def last_words(self, name: str) -> str:
         """Return the last that it said."""

@@ -1,4 +1,4 @@
-"""The two experiments, each from the start of its group to its result. All raise ExperimentError.
+"""The two experiments, each from the start of its group to its result. All raise BenchError.
 
 announce hears of the phase or of what was last seen, and of how much is done: handovers or ends. start: what starts
 replicas; None: they are processes.

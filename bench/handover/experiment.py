@@ -12,13 +12,14 @@ import msgspec
 import numpy as np
 from confluent_kafka import Producer
 
+from bench import BenchError
 from bench.handover.children import Children, processes
 from bench.handover.evidence import Evidence, Move, Served, Step
 from bench.handover.load import SENT_FILE, LoadSettings, Sent
 from bench.handover.outcomes import Outcome
 from bench.handover.plans import Plans
 from bench.handover.readers import CommitReader, Reports, TimelineReader
-from bench.handover.setup import SERVICE_TIME_S, ExperimentError, Question, Setup
+from bench.handover.setup import SERVICE_TIME_S, Question, Setup
 from bench.handover.windows import TAIL_US
 from contracts.clock import now_us
 from contracts.connection import Connection
@@ -47,7 +48,7 @@ Announce = Callable[[str, int], None]
 """Hears what is being done, and how much of it is done."""
 
 
-class OverdueError(ExperimentError):
+class OverdueError(BenchError):
     """What an experiment waited for did not happen in time."""
 
 
@@ -108,7 +109,7 @@ class Experiment:
             sent = msgspec.json.decode((self._folder / SENT_FILE).read_bytes(), type=Sent)
         except (OSError, msgspec.DecodeError) as missing:
             said = self._load.last_words("load")
-            raise ExperimentError(f"the load did not say what it sent: {said}") from missing
+            raise BenchError(f"the load did not say what it sent: {said}") from missing
         acknowledged = len(sent.acknowledged_us)
         until_s = time.monotonic() + deadline_s
         while len({row.intended_us for row in self.timeline.rows}) < acknowledged and time.monotonic() < until_s:
@@ -134,11 +135,11 @@ class Experiment:
         topic = qualified(self.connection.namespace, Topic.PAYMENTS_REQUESTED)
         self._producer.produce(topic, record.value, record.key, partition)
         if self._producer.flush(SEND_DEADLINE_S):
-            raise ExperimentError(f"an event was not taken by the broker within {SEND_DEADLINE_S:g} s")
+            raise BenchError(f"an event was not taken by the broker within {SEND_DEADLINE_S:g} s")
         self._slow_us.append(at_us)
 
     def pump(self, length_s: float) -> None:
-        """Take in what arrives for so long. Raises ExperimentError when a process has ended by itself."""
+        """Take in what arrives for so long. Raises BenchError when a process has ended by itself."""
         until_s = time.monotonic() + length_s
         while True:
             self.timeline.poll(max(0.0, min(POLL_S, until_s - time.monotonic())))
@@ -221,7 +222,7 @@ def conduct(
 
     connection: to topics that nobody else uses. start: what starts replicas; None: they are processes. Ctrl-C and a
     step that is overdue end the acting; what was measured until then stays. No process and no file is left behind.
-    Raises ExperimentError.
+    Raises BenchError.
     """
     problem, interrupted = "", False
     announce("starting", 0)

@@ -17,13 +17,14 @@ import numpy as np
 from confluent_kafka import Consumer, TopicPartition
 
 from autoscaler.live.clients import reader
+from bench import BenchError
 from bench.handover import courses
 from bench.handover.children import processes
 from bench.handover.evidence import IntArray, Settled
 from bench.handover.experiment import Announce
 from bench.handover.load import fill
 from bench.handover.outcomes import Faults, HandoverResult
-from bench.handover.setup import ExperimentError, Setup
+from bench.handover.setup import Setup
 from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.delivery import Guarantee
@@ -99,7 +100,7 @@ Kafka = Callable[[], AbstractContextManager[Connection]]
 def compare(
     setup: Setup, kafka: Kafka, announce: Announce, *, rounds: int, handovers: int, events: int
 ) -> list[GuaranteeRow]:
-    """Measure each guarantee `rounds` times, alternating; events: of each throughput run. Raises ExperimentError."""
+    """Measure each guarantee `rounds` times, alternating; events: of each throughput run. Raises BenchError."""
     results: dict[Guarantee, list[HandoverResult]] = {one: [] for one in Guarantee}
     times: dict[Guarantee, list[tuple[int, int, int]]] = {one: [] for one in Guarantee}
     rates: dict[Guarantee, list[float]] = {one: [] for one in Guarantee}
@@ -125,10 +126,10 @@ def compare(
 def throughput(connection: Connection, guarantee: Guarantee, partitions: int, events: int) -> float:
     """Return how many waiting events per second one replica makes visible whose events take no time.
 
-    Raises ExperimentError when it does not serve them all in time.
+    Raises BenchError when it does not serve them all in time.
     """
     if fill(connection, events, partitions):
-        raise ExperimentError("the events of the throughput run were not taken by the broker")
+        raise BenchError("the events of the throughput run were not taken by the broker")
     told = {"TAILPACK_GUARANTEE": str(guarantee), "TAILPACK_SERVICE_TIME_S": "0"}
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, Sight(connection).watching() as sight:
         replica = processes(Path(folder), "services.payment", os.environ | as_environment(connection) | told)
@@ -137,9 +138,7 @@ def throughput(connection: Connection, guarantee: Guarantee, partitions: int, ev
             until_s = time.monotonic() + THROUGHPUT_DEADLINE_S
             while len(sight.seen) < events:
                 if time.monotonic() > until_s:
-                    raise ExperimentError(
-                        f"of {events} events {len(sight.seen)} were seen in {THROUGHPUT_DEADLINE_S} s"
-                    )
+                    raise BenchError(f"of {events} events {len(sight.seen)} were seen in {THROUGHPUT_DEADLINE_S} s")
                 replica.check()
                 time.sleep(POLL_S)  # the thread that reads fills `sight`
         finally:
@@ -164,9 +163,6 @@ def _row(guarantee: Guarantee, results: list[HandoverResult], times: IntArray, r
         seen_p999_s=percentile_us(seen_us, 0.999) / 1e6,
         moved_p99_s=max(one.moved_p99_s or 0.0 for one in figures),
         throughput=round(sum(rates) / len(rates), 1),
-        lost=sum(one.lost for one in figures),
-        duplicates=sum(one.duplicates for one in figures),
-        order_violations=sum(one.order_violations for one in figures),
-        offset_regressions=sum(one.offset_regressions for one in figures),
+        **{name: sum(getattr(one, name) for one in figures) for name in Faults.__struct_fields__},
         valid=all(one.valid for one in results),
     )

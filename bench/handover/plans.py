@@ -6,8 +6,8 @@ from typing import Final
 import msgspec
 from confluent_kafka import Producer
 
+from bench import BenchError
 from bench.handover.evidence import Move
-from bench.handover.setup import ExperimentError
 from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.plan import Eviction, PlanRecord
@@ -50,7 +50,7 @@ class Plans:
     ) -> tuple[int, tuple[Move, ...]]:
         """Write the newest plan with `changes`, and with other replicas where told; return its time and what it moves.
 
-        Raises ExperimentError when the broker does not take it in 10 s.
+        Raises BenchError when the broker does not take it in 10 s.
         """
         before, assignment = self.assignment, {**self.assignment, **changes}
         record = PlanRecord(
@@ -63,7 +63,7 @@ class Plans:
         )
         self._producer.produce(self._topic, msgspec.json.encode(record), self._key)
         if self._producer.flush(DEADLINE_S):
-            raise ExperimentError(f"plan {record.epoch} was not taken by the broker within {DEADLINE_S:g} s")
+            raise BenchError(f"plan {record.epoch} was not taken by the broker within {DEADLINE_S:g} s")
         self.epoch, self.replicas, self.assignment = record.epoch, record.replicas, assignment
         moves = (Move(one, before[one], target) for one, target in sorted(changes.items()) if one in before)
         return record.at_us, tuple(move for move in moves if move.source != move.target)

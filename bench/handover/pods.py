@@ -7,10 +7,11 @@ from typing import Final
 from autoscaler.live.launcher import Instance, LauncherError
 from autoscaler.live.launchers.api import Api
 from autoscaler.live.launchers.kubernetes import KubernetesLauncher
-from bench.cluster import FAUST, Cluster, ClusterError, Namespace, namespace, until_ready
+from bench import BenchError
+from bench.cluster import FAUST, Cluster, Namespace, namespace, until_ready
 from bench.handover.children import Children
 from bench.handover.experiment import Start, settings_of
-from bench.handover.setup import ExperimentError, Setup
+from bench.handover.setup import Setup
 from contracts.connection import Connection
 
 PAYMENT: Final = "payment"
@@ -26,7 +27,7 @@ NO_TOPICS: Final = {
 def pods(cluster: Cluster, setup: Setup, announce: Callable[[str], None]) -> Iterator[tuple[Connection, Start]]:
     """Yield the way to a broker in a namespace of its own, without topics, and what starts replicas there.
 
-    This machine must reach pods by their addresses, as a node does. Raises ExperimentError.
+    This machine must reach pods by their addresses, as a node does. Raises BenchError.
     """
     try:
         with namespace(cluster) as place:
@@ -40,13 +41,13 @@ def pods(cluster: Cluster, setup: Setup, announce: Callable[[str], None]) -> Ite
             api = Api(namespace=place.name, deployment=PAYMENT, context=cluster.context)
             connection = Connection(bootstrap_servers=f"{address}:9092", namespace=place.name)
             yield connection, lambda _: Children(KubernetesLauncher(api), lambda pod: _crashed(place, pod))
-    except (ClusterError, LauncherError) as wrong:
-        raise ExperimentError(str(wrong)) from wrong
+    except LauncherError as wrong:
+        raise BenchError(str(wrong)) from wrong
 
 
 def _crashed(place: Namespace, pod: Instance) -> int:
     """SIGKILL all that runs in a pod; return when, µs since the epoch."""
     said = place.kubectl("exec", pod.where.rpartition(" ")[2], "--", "sh", "-c", CRASH, may_fail=True).decode()
     if not said.strip().isdigit():
-        raise ExperimentError(f"{pod.where} could not be killed: {said.strip() or 'kubectl exec says nothing'}")
+        raise BenchError(f"{pod.where} could not be killed: {said.strip() or 'kubectl exec says nothing'}")
     return int(said)

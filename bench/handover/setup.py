@@ -14,10 +14,6 @@ QUICK_DEADLINE_S: Final = 10.0
 DEADLINE_S: Final = 60.0
 
 
-class ExperimentError(Exception):
-    """The experiment cannot go on: a process ended, or the broker did not take something. The text says which."""
-
-
 class Question(msgspec.Struct, frozen=True, kw_only=True):
     """What is repeated with the result. Lengths of time in seconds."""
 

@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from bench import BenchError
 from bench.live_chain.outputs import NOTIFICATION, SERVICES, Log, Outputs
 from bench.scenario import Scenario
 from bench.simulation.chain import FIRST, ChainResult, StageResult, summary
@@ -38,19 +39,15 @@ STOP_S: Final = 60.0
 AHEAD_S: Final = 1.0
 
 
-class ChainError(Exception):
-    """The run did not come to its end; says why."""
-
-
 def live_stages(scenario: Scenario) -> list[str]:
-    """Return the names of a scenario's stages, the first included. Raises ChainError: one has no live service."""
+    """Return the names of a scenario's stages, the first included. Raises BenchError: one has no live service."""
     names = [FIRST, *(stage.name for stage in scenario.stages)]
     if len(names) == 1 or names != list(SERVICES)[: len(names)]:
-        raise ChainError(f"{scenario.name}: stages that run live are {', '.join(SERVICES)}, in this order, two or more")
+        raise BenchError(f"{scenario.name}: stages that run live are {', '.join(SERVICES)}, in this order, two or more")
     for stage in scenario.stages:
         if stage.partitions != scenario.pipeline_partitions:
             there = f"{SERVICES[stage.name].reads} has pipeline_partitions = {scenario.pipeline_partitions}"
-            raise ChainError(f"{scenario.name}: stages.{stage.name}.partitions = {stage.partitions}: {there}")
+            raise BenchError(f"{scenario.name}: stages.{stage.name}.partitions = {stage.partitions}: {there}")
     return names
 
 
@@ -58,7 +55,7 @@ class LiveChain:
     """One run. connection: to a Kafka with every topic of a run; `behind` needs control topics, too."""
 
     def __init__(self, scenario: Scenario, connection: Connection, folder: Path) -> None:
-        """Raise ChainError as `live_stages` does."""
+        """Raise BenchError as `live_stages` does."""
         self._names = names = live_stages(scenario)
         self._scenario = scenario
         self._connection = connection
@@ -77,7 +74,7 @@ class LiveChain:
     def run(self, announce: Callable[[str], None]) -> tuple[ChainResult, GeneratorResult, int]:
         """Start everything, send the load, wait for its last event, and measure; return also how many records repeat.
 
-        Raises ChainError.
+        Raises BenchError.
         """
         self._outputs = Outputs(self._connection, self._names, self._scenario.pipeline_partitions)
         self._journals = {name: _Ticks(self._connection, self._spaces[name]) for name in self._names}
@@ -90,7 +87,7 @@ class LiveChain:
             announce("running")
             self._wait("the load", lambda: generator.poll() is not None, self._scenario.duration_s + DRAIN_S)
             if not (self._folder / RESULT_FILE).exists():
-                raise ChainError(f"the load was not sent: {last_log_line(self._folder / 'generator.log')}")
+                raise BenchError(f"the load was not sent: {last_log_line(self._folder / 'generator.log')}")
             sent = GeneratorResult.load(self._folder)
             announce("draining")
             self._wait("the last event", lambda: self._outputs.complete(sent.acknowledged), DRAIN_S)
@@ -209,7 +206,7 @@ class LiveChain:
         while not done():
             if steady_s() > give_up_s:
                 logs = [f"{log.name}: {said}" for log in self._folder.glob("*.log") if (said := last_log_line(log))]
-                raise ChainError(f"{what}: not within {within_s:g} s; {'; '.join(logs)}")
+                raise BenchError(f"{what}: not within {within_s:g} s; {'; '.join(logs)}")
             time.sleep(0.5)
 
 

@@ -2,13 +2,12 @@
 
 import os
 import re
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from subprocess import DEVNULL, Popen
+from subprocess import Popen
 from threading import Event, Thread
 from typing import Final
 
@@ -17,11 +16,12 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.policies.settings import REPLICA_PREFIX
+from bench import BenchError
 from bench.live_scale.controller import Mover, Timed, middle
 from bench.results import LiveScaleRow
 from contracts.clock import steady_s
 from contracts.connection import Connection
-from contracts.processes import signals_noted
+from contracts.processes import python_module, signals_noted, start
 from contracts.topics import Topic, qualified
 from contracts.validation import as_environment
 
@@ -44,10 +44,6 @@ START_EACH_PARTITION_S: Final = 6e-5
 PLAN_DEADLINE_S: Final = 60.0
 
 Announce = Callable[[str], None]
-
-
-class _OverdueError(Exception):
-    """What was waited for did not happen in time."""
 
 
 def measure(
@@ -78,7 +74,7 @@ def measure(
                 course.start(members, START_S + 2 * each_s * min(members, MEMBERS_IN_A_PROCESS), announce)
                 controller.start()
                 course.run(quick, announce)
-            except _OverdueError as overdue:
+            except BenchError as overdue:
                 course.problem = "; ".join([str(overdue), *said[-1:]])
             except KeyboardInterrupt:
                 return None
@@ -142,12 +138,12 @@ class _Course:
         self._rest_journal: list[float] = []
 
     def start(self, members: int, deadline_s: float, announce: Announce) -> None:
-        """Wait until all serve. Raises _OverdueError and KeyboardInterrupt."""
+        """Wait until all serve. Raises BenchError and KeyboardInterrupt."""
         announce("members start")
         self._until(lambda: self._counted()[1] == members, "members start", deadline_s)
 
     def run(self, quick: bool, announce: Announce) -> None:
-        """Plan, move, rest. Raises _OverdueError and KeyboardInterrupt."""
+        """Plan, move, rest. Raises BenchError and KeyboardInterrupt."""
         began_s = steady_s()
         announce("first plan")
         self._until(lambda: self._timed.taken()[0] > 0 and self._mover.observed > 0, "the first plan", PLAN_DEADLINE_S)
@@ -197,9 +193,9 @@ class _Course:
             for number, host in enumerate(self._hosts):
                 if host.poll() is not None:
                     said = self._last_words(number * MEMBERS_IN_A_PROCESS)
-                    raise _OverdueError(f"{what}: members ended with status {host.returncode}: {said}")
+                    raise BenchError(f"{what}: members ended with status {host.returncode}: {said}")
             if steady_s() > give_up_s:
-                raise _OverdueError(f"not within {deadline_s:.0f} s: {what}")
+                raise BenchError(f"not within {deadline_s:.0f} s: {what}")
             time.sleep(STEP_S)  # members tell by files and reports
 
     def _last_words(self, first: int) -> str:
@@ -237,17 +233,7 @@ def _members(connection: Connection, members: int, folder: Path, each_s: float) 
             }
             own = {f"TAILPACK_{name}": str(value) for name, value in settings.items()}
             environ = {**os.environ, **as_environment(connection), **own}
-            with (folder / f"members-{first}.log").open("wb") as log:
-                hosts.append(
-                    Popen(
-                        [sys.executable, "-m", "services.light"],
-                        env=environ,
-                        stdin=DEVNULL,
-                        stdout=log,
-                        stderr=log,
-                        start_new_session=True,
-                    )
-                )
+            hosts.append(start(python_module("services.light"), environ, folder / f"members-{first}.log"))
         yield hosts
     finally:
         for host in hosts:

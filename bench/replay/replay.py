@@ -12,6 +12,7 @@ import numpy as np
 
 from autoscaler.model import Action
 from autoscaler.simulator.run import Run
+from bench import BenchError
 from bench.picture import COLORS, picture
 from bench.replay.measured import Measured, measure
 from bench.replay.recorded import Recorded, Times, read_run
@@ -184,16 +185,12 @@ def draw(found: Replayed, live_us: Times, simulated_us: Times, path: Path) -> No
         within.legend(loc="upper left")
 
 
-class NotSimulatedError(Exception):
-    """The run cannot be simulated under another policy; the message says why."""
-
-
 def otherwise(folder: Path) -> tuple[Otherwise, ...]:
-    """Return what the run in `folder` would have come to under `OTHERS`, and at best. Raises NotSimulatedError."""
+    """Return what the run in `folder` would have come to under `OTHERS`, and at best. Raises BenchError."""
     try:
         info = RunInfo.load(folder)
         if info.events_scheduled > MOST_EVENTS:
-            raise NotSimulatedError(f"{info.events_scheduled:,} events would take too long; {MOST_EVENTS:,} at most")
+            raise BenchError(f"{info.events_scheduled:,} events would take too long; {MOST_EVENTS:,} at most")
         others = [policy for policy in OTHERS if policy != info.policy]
         if info.world == "simulated":
             found = tuple(_simulated(info, policy) for policy in others)
@@ -201,7 +198,7 @@ def otherwise(folder: Path) -> tuple[Otherwise, ...]:
             found = tuple(_replayed(folder, policy) for policy in others)
         return found + _optimum(folder, info)
     except (InvalidSettingsError, OSError, ValueError, msgspec.DecodeError) as wrong:
-        raise NotSimulatedError(str(wrong)) from wrong
+        raise BenchError(str(wrong)) from wrong
 
 
 def _replayed(folder: Path, policy: str) -> Otherwise:

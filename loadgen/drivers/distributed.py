@@ -20,7 +20,6 @@ from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.validation import InvalidSettingsError
 from loadgen.drivers.job import Job
-from loadgen.drivers.pausing import pause
 from loadgen.drivers.sender import GeneratorError
 from loadgen.schedule import Schedule
 from loadgen.spec import DriverSettings, LoadSpec
@@ -87,15 +86,7 @@ class Follower:
         share = msgspec.json.decode(self._inbox.get(), type=Share)
         connection = replace(self._connection, namespace=share.namespace)
         try:
-            job = Job(
-                share.load,
-                connection,
-                self._settings,
-                pause=pause,
-                settled=self._settled,
-                index=share.index,
-                of=share.of,
-            )
+            job = Job(share.load, connection, self._settings, settled=self._settled, index=share.index, of=share.of)
             job.connect(self._settings.connect_deadline_s)
         except (GeneratorError, InvalidSettingsError) as wrong:
             self._say(READY, Ready(made_by=versions(), schedule="", problem=str(wrong)))

@@ -5,7 +5,6 @@ one was begun on time all the same, by its X-Request-Start.
 """
 
 import time
-from collections.abc import Callable
 from typing import Final
 
 import gevent
@@ -14,7 +13,7 @@ from gevent.pool import Group
 from geventhttpclient import HTTPClient
 
 from contracts.events import INTENDED_AT_HEADER
-from loadgen.drivers.sender import GeneratorError
+from loadgen.drivers.sender import Entry, GeneratorError, Pause, Settled
 from loadgen.orders import Record
 
 CONNECTIONS: Final = 200
@@ -26,35 +25,17 @@ REFUSED: Final = (400, 413, 422)
 """The order itself is wrong; to repeat it would not help."""
 
 
-class HttpSender:
-    """Sends orders to one address.
+class HttpSender(Entry):
+    """Sends orders to one address."""
 
-    pause: sleeps so many seconds and lets others run.
-    settled: hears of each order's end: bytes of its body, seconds since it was sent, what is wrong or None.
-    """
-
-    def __init__(
-        self,
-        url: str,
-        token: str,
-        *,
-        pause: Callable[[float], None],
-        settled: Callable[[int, float, str | None], None],
-    ) -> None:
+    def __init__(self, url: str, token: str, *, pause: Pause, settled: Settled) -> None:
+        super().__init__(pause, settled)
         self._url = url
-        self._pause = pause
-        self._settled = settled
         self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
         self._client = HTTPClient.from_url(
             url, concurrency=CONNECTIONS, connection_timeout=ANSWER_S, network_timeout=ANSWER_S
         )
         self._under_way = Group()
-        self.produced = 0
-        self.acknowledged = 0
-        self.refused = 0
-        """Orders that the service says are wrong."""
-        self.failed = 0
-        self.first_error: str | None = None
 
     def connect(self, partitions: int, deadline_s: float) -> None:
         """Wait until the service takes orders. partitions: its own matter. Raises GeneratorError."""

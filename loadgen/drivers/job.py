@@ -1,19 +1,21 @@
 """One process's part of a load, from connecting to drained: every `of`-th event from `index` on, or all of them."""
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+import gevent
 import numpy as np
+from gevent.monkey import get_original
 from prometheus_client import CollectorRegistry
 
 from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.topics import qualified
 from loadgen import orders
+from loadgen.drivers.http_sender import HttpSender
 from loadgen.drivers.metrics import GeneratorMetrics
-from loadgen.drivers.sender import Entry, GeneratorError, Sender
+from loadgen.drivers.sender import Entry, GeneratorError, Pause, Sender, Settled
 from loadgen.faults import POISON, due_us, struck
 from loadgen.pacing import Pacer
 from loadgen.result import Part, lateness_limit_us
@@ -21,6 +23,20 @@ from loadgen.spec import DriverSettings, LoadSpec, Topology
 
 LEAD_US: Final = 1_000_000
 """Least time from being ready to second 0, where nobody says when that is."""
+LOOP_S: Final = 0.002
+"""The last of each pause, which the process sleeps as a whole; the kernel wakes it within 0.1 ms."""
+_sleep: Final = get_original("time", "sleep")
+
+
+def pause(pause_s: float) -> None:
+    """Let others run for so many seconds, and be back in time: the last two milliseconds nobody runs.
+
+    gevent's own pause ends at a whole millisecond of its event loop, up to one too late.
+    """
+    until_s = time.perf_counter() + pause_s
+    gevent.sleep(max(pause_s - LOOP_S, 0))
+    if (left_s := until_s - time.perf_counter()) > 0:
+        _sleep(left_s)
 
 
 class Job:
@@ -32,13 +48,11 @@ class Job:
         connection: Connection,
         settings: DriverSettings,
         *,
-        pause: Callable[[float], None],
-        settled: Callable[[int, float, str | None], None],
+        settled: Settled,
         index: int = 0,
         of: int = 1,
     ) -> None:
         self._spec = spec
-        self._pause = pause
         self.schedule = spec.schedule()
         self._poison = struck(spec.faults, POISON, self.schedule.offset_us, spec.seed)
         self._due_us = due_us(spec.faults, self.schedule.offset_us, spec.seed)
@@ -46,7 +60,7 @@ class Job:
         self._orders = orders.Orders(connection.namespace, spec.seed, spec.invalid_share)
         topic, self._partitions = orders.input_topic(spec)
         self._sender: Entry = (
-            _by_http(spec, settings, pause, settled)
+            _by_http(spec, settings, settled)
             if settings.order_url
             else Sender(connection, qualified(connection.namespace, topic), pause=pause, settled=settled)
         )
@@ -80,7 +94,7 @@ class Job:
     def breathe(self, pause_s: float) -> None:
         """Take in delivery reports and let others run. Raises GeneratorError."""
         self._sender.poll()
-        self._pause(pause_s)
+        pause(pause_s)
 
     def drain(self, deadline_s: float) -> None:
         """Wait for the acknowledgements of what was sent."""
@@ -103,15 +117,8 @@ class Job:
         )
 
 
-def _by_http(
-    spec: LoadSpec,
-    settings: DriverSettings,
-    pause: Callable[[float], None],
-    settled: Callable[[int, float, str | None], None],
-) -> Entry:
+def _by_http(spec: LoadSpec, settings: DriverSettings, settled: Settled) -> Entry:
     """Return the way by the Order service. Raises GeneratorError."""
-    from loadgen.drivers.http_sender import HttpSender  # noqa: PLC0415  gevent only where it is used
-
     if spec.topology is Topology.PAYMENT_ONLY:
         raise GeneratorError("TAILPACK_ORDER_URL: a payment-only load has no orders; take one of the pipeline")
     try:
@@ -121,7 +128,7 @@ def _by_http(
     return HttpSender(settings.order_url, token, pause=pause, settled=settled)
 
 
-def await_start(settings: DriverSettings, pause: Callable[[float], None]) -> int:
+def await_start(settings: DriverSettings, pause: Pause) -> int:
     """Return the start of the run, µs since the epoch. Raises GeneratorError."""
     if not settings.start_file:
         return -(-(now_us() + LEAD_US) // 1_000_000) * 1_000_000

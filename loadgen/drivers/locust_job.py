@@ -20,7 +20,6 @@ from contracts.connection import Connection
 from loadgen.drivers.distributed import INTERRUPTED_DRAIN_S, Follower
 from loadgen.drivers.job import Job, await_start
 from loadgen.drivers.leader import Leader
-from loadgen.drivers.pausing import pause
 from loadgen.drivers.sender import GeneratorError
 from loadgen.orders import send_numbers
 from loadgen.result import READY_FILE, GeneratorResult
@@ -63,7 +62,7 @@ def run(spec: LoadSpec | None, connection: Connection, settings: DriverSettings)
             runner.quit()
         return result
     runner = environment.create_local_runner()
-    job = Job(spec, connection, settings, pause=pause, settled=statistics(environment, settings))
+    job = Job(spec, connection, settings, settled=statistics(environment, settings))
     with _page(environment, settings), _metrics(settings, job.metrics()):
         runner.start(1, spawn_rate=1)
         result = alone(job, spec, settings, stopped)

@@ -19,7 +19,6 @@ from loadgen.drivers.distributed import Follower
 from loadgen.drivers.job import Job
 from loadgen.drivers.leader import Leader
 from loadgen.drivers.locust_job import ScheduledLoad, alone, quiet, statistics
-from loadgen.drivers.pausing import pause
 from loadgen.spec import DriverSettings, LoadSpec, read_load
 
 __all__ = ["ScheduledLoad"]
@@ -57,7 +56,7 @@ def _carry_out(
         started.wait()
         result = leader.lead(spawn=False)
     else:
-        job = Job(spec, connection, settings, pause=pause, settled=statistics(environment, settings))
+        job = Job(spec, connection, settings, settled=statistics(environment, settings))
         started.wait()
         result = alone(job, spec, settings, stopped)
     result.save(Path(settings.out_dir))

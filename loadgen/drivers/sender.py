@@ -4,8 +4,9 @@ librdkafka blocks in C, where gevent cannot switch: nothing here waits inside it
 """
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
@@ -32,61 +33,54 @@ class GeneratorError(Exception):
     """The generator cannot begin or go on; the text says what is wrong, where and what to do."""
 
 
-class Entry(Protocol):
-    """A way in: counts are of events; a refused one was looked into and is wrong."""
-
-    produced: int
-    acknowledged: int
-    refused: int
-    failed: int
-    first_error: str | None
-
-    def connect(self, partitions: int, deadline_s: float) -> None:
-        """Wait until it takes events. Raises GeneratorError."""
-        ...
-
-    def send(self, record: Record) -> None:
-        """Begin to send one; does not wait for its acknowledgement."""
-        ...
-
-    def poll(self) -> None:
-        """Take in what was acknowledged; never waits. Raises GeneratorError where nothing can be sent any more."""
-        ...
-
-    def drain(self, deadline_s: float) -> None:
-        """Wait for the acknowledgements that are due; an event without one by the deadline counts as failed."""
-        ...
+Pause = Callable[[float], None]
+"""Sleeps so many seconds and lets others run."""
+Settled = Callable[[int, float, str | None], None]
+"""Hears of each event's end: bytes of its value, seconds since it was sent, what is wrong or None."""
 
 
-class Sender:
-    """Sends records to one topic.
+class Entry(ABC):
+    """A way in."""
 
-    pause: sleeps so many seconds and lets others run.
-    settled: hears of each event's end: bytes of its value, seconds since it was sent, what is wrong or None.
-    """
-
-    def __init__(
-        self,
-        connection: Connection,
-        topic: str,
-        *,
-        pause: Callable[[float], None],
-        settled: Callable[[int, float, str | None], None],
-    ) -> None:
-        self._topic = topic
-        self._address = connection.bootstrap_servers
+    def __init__(self, pause: Pause, settled: Settled) -> None:
         self._pause = pause
         self._settled = settled
+        self.produced = 0
+        self.acknowledged = 0
+        self.refused = 0
+        """Events that were looked into and are wrong. Kafka looks into none."""
+        self.failed = 0
+        self.first_error: str | None = None
+
+    @abstractmethod
+    def connect(self, partitions: int, deadline_s: float) -> None:
+        """Wait until it takes events. Raises GeneratorError."""
+
+    @abstractmethod
+    def send(self, record: Record) -> None:
+        """Begin to send one; does not wait for its acknowledgement."""
+
+    @abstractmethod
+    def poll(self) -> None:
+        """Take in what was acknowledged; never waits. Raises GeneratorError where nothing can be sent any more."""
+
+    @abstractmethod
+    def drain(self, deadline_s: float) -> None:
+        """Wait for the acknowledgements that are due; an event without one by the deadline counts as failed."""
+
+
+class Sender(Entry):
+    """Sends records to one topic."""
+
+    def __init__(self, connection: Connection, topic: str, *, pause: Pause, settled: Settled) -> None:
+        super().__init__(pause, settled)
+        self._topic = topic
+        self._address = connection.bootstrap_servers
         self._fatal: KafkaError | None = None
         try:
             self._producer = Producer(PRODUCER | connection.librdkafka() | {"error_cb": self._on_error})
         except KafkaException as wrong:
             raise GeneratorError(f"Kafka client for {self._address}: {wrong.args[0].str()}") from wrong
-        self.produced = 0
-        self.acknowledged = 0
-        self.refused = 0  # Kafka looks into no record
-        self.failed = 0
-        self.first_error: str | None = None
 
     def connect(self, partitions: int, deadline_s: float) -> None:
         """Wait for the topic, with `partitions` partitions. Raises GeneratorError."""

@@ -118,8 +118,8 @@ def size_shuffles(spark: SparkSession, events: int) -> None:
     spark.conf.set("spark.sql.shuffle.partitions", str(tasks))
 
 
-def end_jvm(deadline_s: float = END_DEADLINE_S) -> None:
-    """Stop this process's Spark, if it has one, and wait until its JVM is gone; by force after `deadline_s`.
+def end_jvm() -> None:
+    """Stop this process's Spark, if it has one, and wait until its JVM is gone; by force after a while.
 
     PySpark leaves the JVM to notice by itself that its parent has ended, some time later.
     """
@@ -131,7 +131,7 @@ def end_jvm(deadline_s: float = END_DEADLINE_S) -> None:
     gateway.shutdown()
     gateway.proc.stdin.close()  # what the JVM takes for the end of its parent
     try:
-        gateway.proc.wait(deadline_s)
+        gateway.proc.wait(END_DEADLINE_S)
     except subprocess.TimeoutExpired:
         gateway.proc.kill()
         gateway.proc.wait()

@@ -3,19 +3,18 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import product
+from pathlib import Path
 from statistics import fmean
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import msgspec
 
-from bench.experiments.experiment import Experiment, experiment, simulated
-from bench.experiments.workers import Failure, outcomes
-from bench.simulation.result import SimulationResult
+from bench.experiments.campaign import Campaign, Simulations
+from bench.experiments.experiment import experiment
 from contracts.events import Grouping
-from contracts.validation import InvalidSettingsError
 from grouping.source import EPSILON, VIRTUAL, Source
 from report.statistics import Interval, bootstrap_interval
 from studies.grouping.play import Arrivals, Played, Stream, choices, play
@@ -183,28 +182,24 @@ def _figures(kind: tuple[Any, ...], found: Sequence[tuple[Job, Played]]) -> Grou
     )  # fmt: skip
 
 
-def runs(seeds: int = SEEDS) -> int:
+def runs() -> int:
     """Return how many simulations `pack` makes."""
     seeded = len(GROUPINGS) - len(KEYLESS)
-    return len(PACKED_SKEWS) * len(POLICIES) * (seeded * seeds + len(KEYLESS))
+    return len(PACKED_SKEWS) * len(POLICIES) * (seeded * SEEDS + len(KEYLESS))
 
 
-def pack(*, seeds: int = SEEDS, processes: int, announce: Callable[[str], None]) -> list[Packed]:
+def pack(*, processes: int, announce: Callable[[str], None]) -> list[Packed]:
     """Simulate each grouping in front of each policy, by seeds 1, 2, …. Raises InvalidSettingsError where one fails."""
     asked = {
         (skew, grouping, policy): [
             experiment(WORLD, policy, seed=seed, changes={**NINE, "load.grouping": grouping, "load.key_skew": skew})
-            for seed in range(1, (1 if grouping in KEYLESS else seeds) + 1)
+            for seed in range(1, (1 if grouping in KEYLESS else SEEDS) + 1)
         ]
         for skew, grouping, policy in product(PACKED_SKEWS, GROUPINGS, POLICIES)
     }
-    done: dict[Experiment, SimulationResult] = {}
-    with closing(outcomes([one for some in asked.values() for one in some], simulated, processes=processes)) as ended:
-        for one, outcome in ended:
-            if isinstance(outcome, Failure):
-                raise InvalidSettingsError([f"{one}: {outcome.why}"])
-            done[one] = outcome
-            announce("packed")
+    with TemporaryDirectory() as folder:
+        campaign: Simulations = Campaign(Path(folder), processes, lambda said, *_: announce("packed") if said else None)
+        done = campaign.results(one for some in asked.values() for one in some)
     return [
         Packed(
             skew=skew,

@@ -70,7 +70,7 @@ def claims_of(found_studies: Sequence[Study]) -> list[Claim]:
         ):
             ours = f"{_percent(getattr(one, change))} (beside {one.baseline})" if one else "–"
             verdict = _among(published, getattr(one, spread)) if one else UNKNOWN
-            found.append(_claim(f"MWF {what}, δ = {delta}", f"{100 * published:+.1f} %", ours, verdict))
+            found.append(Claim(f"MWF {what}, δ = {delta}", f"{100 * published:+.1f} %", ours, verdict))
     absent = [
         f"{one.packer} at δ = {study.delta}"
         for study in studies
@@ -84,13 +84,9 @@ def claims_of(found_studies: Sequence[Study]) -> list[Claim]:
     return found
 
 
-def _claim(claim: str, published: str, ours: str, verdict: str) -> Claim:
-    return Claim(claim=claim, published=published, ours=ours, verdict=verdict)
-
-
 def _counted(claim: str, exceptions: Sequence[str], known: bool) -> Claim:
     ours = f"not {', '.join(exceptions)}" if exceptions else "all"
-    return _claim(claim, "all", ours if known else "–", UNKNOWN if not known else DIFFERS if exceptions else REPRODUCED)
+    return Claim(claim, "all", ours if known else "–", UNKNOWN if not known else DIFFERS if exceptions else REPRODUCED)
 
 
 def _among(value: float, found: Spread | None) -> str:

@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from bench.experiments.campaign import code_version
+from report import replace_file
 from studies.packing.claims import Comparison, combine
 from studies.packing.compare import Question, done, jobs
 from studies.paper.statement import PaperFigures
@@ -38,7 +39,5 @@ def compared(folder: Path, *, processes: int, quick: bool) -> Comparison:
         return msgspec.json.decode(kept.read_bytes(), type=Comparison)
     question = Question(streams=3, iterations=101, quick=True) if quick else Question()
     found = combine(question, dict(done(jobs(question), processes)))
-    unfinished = kept.with_suffix(".tmp")
-    unfinished.write_bytes(msgspec.json.encode(found))
-    unfinished.replace(kept)
+    replace_file(kept, msgspec.json.encode(found))
     return found

@@ -13,8 +13,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from bench.experiments.campaign import Simulations
-from bench.experiments.compare import Missing
+from bench.experiments.campaign import Missing, Simulations
 from bench.experiments.experiment import Experiment, experiment
 from bench.simulation.result import SimulationResult
 from loadgen.shapes import IntArray
@@ -247,14 +246,7 @@ def reproduce(campaign: Simulations, statements: Sequence[Statement], *, seeds: 
     """
     jobs = {claim: claim.jobs(seeds) for statement in statements for claim in statement.claims()}
     done = campaign.run(one for readings in jobs.values() for some in readings.values() for one in some)
-    found = {
-        claim: {
-            reading: [done.results[one] for one in some]
-            for reading, some in readings.items()
-            if all(one in done.results for one in some)
-        }
-        for claim, readings in jobs.items()
-    }
+    found = {claim: done.whole(readings) for claim, readings in jobs.items()}
     papers = dict.fromkeys(one.paper for one in statements)
     chosen = {paper: reading_of([one for one in statements if one.paper == paper], found) for paper in papers}
     rows = []
@@ -264,8 +256,7 @@ def reproduce(campaign: Simulations, statements: Sequence[Statement], *, seeds: 
             reasons = {done.failed[one] for some in jobs[statement].values() for one in some if one in done.failed}
             row = replace(row, why="; ".join(sorted(reasons)))
         rows.append(row)
-    missing = [Missing(run=str(one), why=why) for one, why in done.failed.items()]
-    return PaperResult(rows=tuple(rows), missing=tuple(missing))
+    return PaperResult(rows=tuple(rows), missing=tuple(done.missing))
 
 
 def reading_of(statements: Sequence[Statement], found: Mapping[Claim, Results]) -> str:

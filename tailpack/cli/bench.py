@@ -81,8 +81,8 @@ def startup(
 
 def _startup_of_replicas(launcher: str, context: str, image: str, as_json: bool) -> None:
     from autoscaler.live.launcher import LauncherError  # noqa: PLC0415
-    from bench.cluster import Cluster, ClusterError, startup_there  # noqa: PLC0415
-    from bench.startup import StartError, measure  # noqa: PLC0415
+    from bench.cluster import Cluster, startup_there  # noqa: PLC0415
+    from bench.startup import measure  # noqa: PLC0415
     from tailpack.local.topics import own_kafka  # noqa: PLC0415
 
     try:
@@ -95,7 +95,7 @@ def _startup_of_replicas(launcher: str, context: str, image: str, as_json: bool)
                 connection = stack.enter_context(own_kafka("startup", 4))
                 folder = stack.enter_context(tempfile.TemporaryDirectory())
                 found = measure(connection, launcher, Path(folder), lambda said: tell(said=said), image=image)
-    except (StartError, LauncherError, ClusterError, InvalidSettingsError) as wrong:
+    except (LauncherError, InvalidSettingsError) as wrong:
         raise TailpackError(str(wrong)) from wrong
     if as_json:
         print_json(found)
@@ -272,27 +272,24 @@ def loadgen(
     into: IntoDocs = None,
 ) -> None:
     """How punctual the load generator is, and what it sends sustained and on time, to a broker of its own."""
-    from bench.loadgen import ENTRIES, PARTITIONS, GeneratorError, Place, measure  # noqa: PLC0415
+    from bench.loadgen import ENTRIES, PARTITIONS, Place, measure  # noqa: PLC0415
     from tailpack.local.ports import free_port  # noqa: PLC0415
     from tailpack.local.topics import own_kafka  # noqa: PLC0415
 
     ways = several(entries or ("kafka" if quick else "kafka,http"), ENTRIES, what="entry")
     counts = several(workers or ("1" if quick else "1,2"), map(str, range(1, 101)), what="number of workers")
     rows: list[results.LoadgenRow] = []
-    try:
-        with (
-            progress("load generator") as tell,
-            own_kafka("loadgen", PARTITIONS) as connection,
-            tempfile.TemporaryDirectory() as folder,
-            _order(connection, Path(folder), PARTITIONS) if "http" in ways else nullcontext("") as order_url,
-        ):
-            for number, (way, count) in enumerate(product(ways, counts)):
-                own = Path(folder, f"load-{number}")
-                own.mkdir()
-                place = Place(connection, order_url, f"127.0.0.1:{free_port()}", own)
-                rows.append(measure(place, way, int(count), quick=quick, announce=lambda said: tell(said=said)))
-    except GeneratorError as wrong:
-        raise TailpackError(str(wrong)) from wrong
+    with (
+        progress("load generator") as tell,
+        own_kafka("loadgen", PARTITIONS) as connection,
+        tempfile.TemporaryDirectory() as folder,
+        _order(connection, Path(folder), PARTITIONS) if "http" in ways else nullcontext("") as order_url,
+    ):
+        for number, (way, count) in enumerate(product(ways, counts)):
+            own = Path(folder, f"load-{number}")
+            own.mkdir()
+            place = Place(connection, order_url, f"127.0.0.1:{free_port()}", own)
+            rows.append(measure(place, way, int(count), quick=quick, announce=lambda said: tell(said=said)))
     if into:
         results.keep("loadgen", rows, origin(), into, lambda row: (ENTRIES.index(row.entry), row.workers))
     if as_json:
@@ -314,27 +311,24 @@ def pipeline(
     into: IntoDocs = None,
 ) -> None:
     """What Order, Shipment and Notification serve, each alone, by one, two and four instances."""
-    from bench.pipeline import WRITES, PipelineError, Stage  # noqa: PLC0415
+    from bench.pipeline import WRITES, Stage  # noqa: PLC0415
     from tailpack.local.topics import create_topics, own_kafka  # noqa: PLC0415
 
     asked = several(stages or ",".join(WRITES), WRITES, what="stage")
     counts = several(instances or ("1,2" if quick else "1,2,4"), map(str, range(1, 101)), what="number of instances")
     rows: list[results.PipelineRow] = []
-    try:
-        with (
-            progress("pipeline") as tell,
-            own_kafka("pipeline", 1) as connection,
-            tempfile.TemporaryDirectory() as folder,
-        ):
-            for stage, count in product(asked, map(int, counts)):
-                within = dataclasses.replace(connection, namespace=f"{connection.namespace}-{stage}-{count}")
-                create_topics(within, partitions, partitions)
-                own = Path(folder, f"{stage}-{count}")
-                own.mkdir()
-                alone = Stage(stage, within, partitions, own)
-                rows.append(alone.measure(count, orders or (1_500 if quick else 20_000), lambda said: tell(said=said)))
-    except PipelineError as wrong:
-        raise TailpackError(str(wrong)) from wrong
+    with (
+        progress("pipeline") as tell,
+        own_kafka("pipeline", 1) as connection,
+        tempfile.TemporaryDirectory() as folder,
+    ):
+        for stage, count in product(asked, map(int, counts)):
+            within = dataclasses.replace(connection, namespace=f"{connection.namespace}-{stage}-{count}")
+            create_topics(within, partitions, partitions)
+            own = Path(folder, f"{stage}-{count}")
+            own.mkdir()
+            alone = Stage(stage, within, partitions, own)
+            rows.append(alone.measure(count, orders or (1_500 if quick else 20_000), lambda said: tell(said=said)))
     if into:
         order = list(WRITES)
         results.keep(

@@ -29,7 +29,7 @@ from tailpack.errors import TailpackError
 from tailpack.provenance import origin
 
 if TYPE_CHECKING:
-    from bench.experiments.compare import Missing
+    from bench.experiments.campaign import Missing
 
 SWEEP_NAMES = (
     "f, decision-interval, rebalance-time, startup, burstiness, burst-phase, burst-period, burst-jitter, "

@@ -71,13 +71,13 @@ def policies(
 
 def settings() -> None:
     """Print all settings with their defaults, ranges and sentences, as Markdown."""
-    from tailpack.settings_page import settings_page  # noqa: PLC0415
+    from tailpack.declared_pages import settings_page  # noqa: PLC0415
 
     sys.stdout.write(settings_page())
 
 
 def metrics() -> None:
     """Print all metrics with their types, labels, units and sentences, as Markdown."""
-    from tailpack.metrics_page import metrics_page  # noqa: PLC0415
+    from tailpack.declared_pages import metrics_page  # noqa: PLC0415
 
     sys.stdout.write(metrics_page())

@@ -11,8 +11,7 @@ import typer
 from rich.console import Console
 
 from bench.chaos.faults import schedule
-from bench.chaos.result import Outcome, Schedule, outcome
-from bench.chaos.suite import Pipeline
+from bench.chaos.suite import Outcome, Pipeline, Schedule, outcome
 from tailpack.chaos_world import Cluster, LiveWorld
 from tailpack.cli.options import AsJson, Out, print_json
 from tailpack.cli.progress import progress

@@ -1,4 +1,6 @@
-"""`tailpack bench cluster`: the workloads of the papers on a Kubernetes, with the same files and figures as at home."""
+"""`tailpack bench cluster` and `bench keda`: the papers' workloads on a Kubernetes, with the same files and figures as
+at home; and how soon pods follow a plan through KEDA, beside a patch of the scale subresource.
+"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -63,7 +65,7 @@ def cluster(
 
 def _run(scenario: "Scenario", there: "Cluster", out: Path, console: Console) -> Path:
     """Run it, show its report, return its folder."""
-    from bench.cluster import ClusterError, run_there  # noqa: PLC0415
+    from bench.cluster import run_there  # noqa: PLC0415
     from report.result import Result  # noqa: PLC0415
     from tailpack.local.places import new_folder  # noqa: PLC0415
     from tailpack.reporting import show  # noqa: PLC0415
@@ -72,10 +74,38 @@ def _run(scenario: "Scenario", there: "Cluster", out: Path, console: Console) ->
     try:
         with progress(scenario.name) as tell:
             run_there(scenario, there, folder, lambda said: tell(said=said))
-    except ClusterError as wrong:
-        raise TailpackError(str(wrong)) from wrong
     finally:
         if not any(folder.iterdir()):
             folder.rmdir()
     show(Result.load(folder), folder, console, as_json=False)
     return folder
+
+
+def keda(
+    *,
+    context: Context = "",
+    address: Annotated[str, typer.Option(help="Address of this machine as pods reach it.  [default: found out]")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Seconds from a plan until its pods are ready, through KEDA and the HPA of a cluster; and by a direct patch.
+
+    Needs a kubeconfig, KEDA in that cluster, and pods that can reach this machine. Makes a namespace and removes it.
+    """
+    try:
+        from bench.keda import connect, measure  # noqa: PLC0415  packages of an extra
+    except ImportError as missing:
+        raise TailpackError(f"{missing.name} is not installed: pip install 'tailpack[keda]'") from missing
+    from tailpack.local.topics import own_kafka  # noqa: PLC0415
+
+    api = connect(context or None)
+    with progress("keda") as tell, own_kafka("keda", 4) as connection:
+        found = measure(api, connection, address=address, announce=lambda said: tell(said=said))
+    if as_json:
+        print_json(found)
+    else:
+        said = (
+            f"through KEDA and the HPA {found.reaction_p50_s:.1f} s at the median ({found.reaction_max_s:.1f} s at "
+            f"most, {found.n} HPAs), by a direct patch {found.direct_reaction_p50_s:.1f} s, "
+            f"simulated {found.simulated_reaction_p50_s:.1f} s"
+        )
+        Console().print(said, highlight=False, soft_wrap=True)

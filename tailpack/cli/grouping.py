@@ -1,6 +1,5 @@
 """`tailpack grouping`: the grouping paper's streams played with every grouping, and live runs of each."""
 
-import sys
 from functools import partial
 from pathlib import Path
 from statistics import fmean
@@ -10,13 +9,12 @@ import msgspec
 import typer
 from msgspec.structs import asdict
 from rich.console import Console
-from rich.table import Table
 
-from bench import markdown, results
+from bench import results
 from contracts.clock import steady_s
 from contracts.events import Grouping
 from tailpack.cli.options import AsJson, IntoDocs, Out, Processes, print_json, several
-from tailpack.cli.progress import progress
+from tailpack.cli.progress import print_rows, progress
 from tailpack.cli.studies import show_claims
 from tailpack.errors import TailpackError
 from tailpack.provenance import origin
@@ -81,12 +79,11 @@ def compare(
             | {"rows": own[row.grouping]}
             for row, pace in zip(unequal, speeds, strict=True)
         }
-        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(said), indent=1) + b"\n")
+        print_json(said, indented=True)
         return
-    table = Table(*COLUMNS, "M choices/s", box=None, title="ten workers, capacities {3, 5}, 80 % of their time")
-    for cells, pace in zip(markdown.cells(COLUMNS, unequal), speeds, strict=True):
-        table.add_row(*cells, f"{pace.bulk_per_s / 1e6:.1f}")
-    Console().print(table)
+    pace_of = {pace.grouping: pace for pace in speeds}
+    last = {"M choices/s": lambda row: f"{pace_of[row.grouping].bulk_per_s / 1e6:.1f}"}
+    print_rows({**COLUMNS, **last}, unequal, title="ten workers, capacities {3, 5}, 80 % of their time")
     if not quick:
         show_claims(found.claims, "Nasir et al. 2017", Console())
 
@@ -123,7 +120,4 @@ def live(
     if as_json:
         print_json(found)
         return
-    table = Table(*COLUMNS, box=None)
-    for cells in markdown.cells(COLUMNS, found):
-        table.add_row(*cells)
-    Console().print(table)
+    print_rows(COLUMNS, found)

@@ -18,13 +18,13 @@ from bench.handover.courses import Steps
 from bench.handover.experiment import Announce, Start
 from bench.handover.guarantees import compare
 from bench.handover.outcomes import Outcome
-from bench.handover.setup import ExperimentError, Setup
+from bench.handover.setup import Setup
 from bench.handover.show import keep, keep_timings, show
 from contracts.connection import Connection
 from contracts.delivery import OUR_DELIVERIES, Delivery
 from report.result import Result
 from tailpack.cli.cluster import IMAGE, Context, Image
-from tailpack.cli.options import AsJson, Into, IntoDocs, Out, Scenario
+from tailpack.cli.options import AsJson, Into, IntoDocs, Out, Scenario, print_json
 from tailpack.cli.progress import progress
 from tailpack.errors import INTERRUPTED, TailpackError
 from tailpack.local.topics import create_topics, own_kafka
@@ -154,19 +154,16 @@ def guarantees(
     """
     setup = Setup(heartbeat_s=heartbeat)
     with progress("guarantees", 2 * rounds) as tell:
-        try:
-            rows = compare(
-                setup,
-                lambda: own_kafka("guarantees", setup.partitions),
-                lambda said, done: tell(completed=done, said=said),
-                rounds=rounds,
-                handovers=handovers,
-                events=events,
-            )
-        except ExperimentError as failed:
-            raise TailpackError(str(failed)) from failed
+        rows = compare(
+            setup,
+            lambda: own_kafka("guarantees", setup.partitions),
+            lambda said, done: tell(completed=done, said=said),
+            rounds=rounds,
+            handovers=handovers,
+            events=events,
+        )
     if as_json:
-        sys.stdout.write(msgspec.json.encode(rows).decode() + "\n")
+        print_json(rows)
     else:
         table = Table("", *(str(row.guarantee) for row in rows), box=None)
         for name in rows[0].__struct_fields__:
@@ -180,25 +177,19 @@ def guarantees(
 def _experiment(
     setup: Setup, what: str, total: int, context: str, image: str
 ) -> Iterator[tuple[Connection, Announce, Start | None]]:
-    """Yield a Kafka, what shows on standard error how far it is, and what starts replicas, where these are pods.
-
-    What cannot go on is one line.
-    """
+    """Yield a Kafka, what shows on standard error how far it is, and what starts replicas, where these are pods."""
     with progress(what, total) as tell, ExitStack() as stack:
-        try:
-            start = None
-            if setup.launcher == Launcher.KUBERNETES:
-                from bench.cluster import Cluster  # noqa: PLC0415  Kubernetes' client only where it is needed
-                from bench.handover.pods import pods  # noqa: PLC0415
+        start = None
+        if setup.launcher == Launcher.KUBERNETES:
+            from bench.cluster import Cluster  # noqa: PLC0415  Kubernetes' client only where it is needed
+            from bench.handover.pods import pods  # noqa: PLC0415
 
-                there = Cluster(context=context, images={"tailpack": image})
-                connection, start = stack.enter_context(pods(there, setup, lambda said: tell(said=said)))
-                create_topics(connection, setup.partitions)
-            else:
-                connection = stack.enter_context(own_kafka("handover", setup.partitions))
-            yield connection, lambda said, done: tell(completed=min(done, total), said=said), start
-        except ExperimentError as failed:
-            raise TailpackError(str(failed)) from failed
+            there = Cluster(context=context, images={"tailpack": image})
+            connection, start = stack.enter_context(pods(there, setup, lambda said: tell(said=said)))
+            create_topics(connection, setup.partitions)
+        else:
+            connection = stack.enter_context(own_kafka("handover", setup.partitions))
+        yield connection, lambda said, done: tell(completed=min(done, total), said=said), start
 
 
 def _finish(result: Outcome, *, as_json: bool, into: Path | None) -> None:

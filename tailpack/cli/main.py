@@ -11,10 +11,10 @@ import typer
 from confluent_kafka import KafkaException
 from rich.console import Console
 
+from bench import BenchError
 from contracts.processes import STOPPING
 from contracts.validation import InvalidSettingsError
 from tailpack.cli import (
-    autoscale,
     bench,
     campaigns,
     catalogue,
@@ -23,8 +23,6 @@ from tailpack.cli import (
     grouping,
     handover,
     kafka,
-    keda,
-    record,
     report,
     run,
     simulate,
@@ -86,7 +84,7 @@ def _add(into: typer.Typer, name: str, command: Callable[..., None], example: st
 
 _add(app, "demo", run.demo, "tailpack demo --policy keda-hpa", LIVE)
 _add(app, "run", run.run, "tailpack run w1 --set payment.delivery=eager", LIVE)
-_add(app, "autoscale", autoscale.autoscale, "tailpack autoscale greeter.toml", LIVE)
+_add(app, "autoscale", run.autoscale, "tailpack autoscale greeter.toml", LIVE)
 KAFKA = _group(
     "kafka", LIVE, "An embedded Apache Kafka for your own experiments; `tailpack run` uses it.", "tailpack kafka start"
 )
@@ -104,7 +102,7 @@ _add(app, "load", run.load, f"tailpack load demo {REACH}", LIVE)
 _add(
     app,
     "record",
-    record.record,
+    run.record,
     "tailpack record --bootstrap-servers kafka:9092 --topic orders --out orders.parquet",
     LIVE,
 )
@@ -177,7 +175,7 @@ _add(BENCH, "classes", campaigns.classes, "tailpack bench classes --loads w1 --s
 _add(BENCH, "handover", handover.handover, "tailpack bench handover --quick")
 _add(BENCH, "failover", handover.failover, "tailpack bench failover --quick")
 _add(BENCH, "cluster", cluster.cluster, "tailpack bench cluster --scenarios w1 --policies tail-aware,linear")
-_add(BENCH, "keda", keda.keda, "tailpack bench keda --json")
+_add(BENCH, "keda", cluster.keda, "tailpack bench keda --json")
 _add(BENCH, "guarantees", handover.guarantees, "tailpack bench guarantees --json")
 _add(BENCH, "delivery", handover.delivery, "tailpack bench delivery w1 --runtimes eager,incremental")
 _add(BENCH, "tables", bench.tables, "tailpack bench tables docs/results.md")
@@ -195,7 +193,7 @@ def main() -> None:
         if status == INTERRUPTED:  # typer has made that of a KeyboardInterrupt, or a command that kept its result has
             raise KeyboardInterrupt
         sys.exit(status)
-    except (TailpackError, InvalidSettingsError) as wrong:
+    except (TailpackError, BenchError, InvalidSettingsError) as wrong:
         problems = wrong.problems if isinstance(wrong, InvalidSettingsError) else [str(wrong)]
         _fail("\n".join(f"tailpack: {problem}" for problem in problems), 2)
     except KafkaException as failed:

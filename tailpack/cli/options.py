@@ -175,6 +175,7 @@ def _value(text: str) -> Any:
         return text
 
 
-def print_json(value: object) -> None:
-    """Print one object on standard output, on one line."""
-    sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
+def print_json(value: object, *, indented: bool = False) -> None:
+    """Print one object on standard output, on one line where it is not indented."""
+    text = msgspec.json.encode(value)
+    sys.stdout.write((msgspec.json.format(text, indent=1) if indented else text).decode() + "\n")

@@ -16,8 +16,8 @@ from rich.table import Table
 from tailpack.cli.options import print_json
 
 if TYPE_CHECKING:
-    from bench.experiments.campaign import Campaign
-    from bench.experiments.compare import Comparison, Missing
+    from bench.experiments.campaign import Campaign, Missing
+    from bench.experiments.compare import Comparison
     from bench.experiments.sweeps import SweepResult
     from bench.experiments.workers import Work
     from bench.markdown import Columns
@@ -131,11 +131,11 @@ def finish(missing: "Sequence[Missing]", folder: Path, page: str = "") -> None:
         console.print(f"page: {folder / page}", highlight=False, soft_wrap=True, markup=False)
 
 
-def print_rows(columns: "Columns", rows: Iterable[object]) -> None:
+def print_rows(columns: "Columns", rows: Iterable[object], title: str | None = None) -> None:
     """Print a table of rows."""
     from bench.markdown import cells  # noqa: PLC0415  figures only where some are shown
 
-    table = Table(*columns, box=None)
+    table = Table(*columns, box=None, title=title)
     for row in cells(columns, rows):
         table.add_row(*row)
     Console().print(table)

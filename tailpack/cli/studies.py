@@ -1,17 +1,15 @@
 """`tailpack paper` and `tailpack packing`: published tables, ours beside them."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
-import msgspec
 import typer
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
 from bench import results
-from tailpack.cli.options import AsJson, IntoDocs, Out, Processes
+from tailpack.cli.options import AsJson, IntoDocs, Out, Processes, print_json
 from tailpack.cli.progress import campaign, deliver
 from tailpack.errors import TailpackError
 from tailpack.provenance import origin
@@ -106,7 +104,7 @@ def packing_compare(
     if into:
         results.keep("packing", [comparison], origin(), into)
     if as_json:
-        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(comparison), indent=1) + b"\n")
+        print_json(comparison, indented=True)
     else:
         _show(comparison, Console())
 

@@ -22,10 +22,10 @@ from bench.scenario import load_scenario
 from contracts.clock import now_us
 from contracts.connection import Connection
 from loadgen.result import READY_FILE
+from tailpack.declared_pages import metrics
 from tailpack.local.ports import free_port
 from tailpack.local.stack import Stack
 from tailpack.local.topics import create_topics
-from tailpack.metrics_page import metrics
 
 LOAD_S = 90
 

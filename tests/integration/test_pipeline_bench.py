@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from kafka_helpers import read_all
 
-from bench.pipeline import WRITES, PipelineError, Stage
+from bench import BenchError
+from bench.pipeline import WRITES, Stage
 from contracts.connection import Connection
 from tailpack.local.topics import create_topics
 
@@ -27,5 +28,5 @@ def test_two_instances_share_a_stage_of_three_partitions(kafka: str, namespace: 
 
 def test_an_instance_that_ends_says_why(kafka: str, namespace: str, tmp_path: Path) -> None:
     alone = Stage("shipment", Connection(bootstrap_servers=kafka, namespace=namespace), 0, tmp_path)
-    with pytest.raises(PipelineError, match=r"shipment 0 ended: .*TAILPACK_PIPELINE_PARTITIONS"):
+    with pytest.raises(BenchError, match=r"shipment 0 ended: .*TAILPACK_PIPELINE_PARTITIONS"):
         alone.measure(1, ORDERS, lambda _: None)

@@ -13,7 +13,7 @@ from confluent_kafka.admin import NewTopic
 from kafka_helpers import DEADLINE_S, admin, wait_for
 from pyarrow import parquet
 
-from tailpack.cli import record
+from tailpack.cli import run
 from tailpack.errors import TailpackError
 
 pytestmark = pytest.mark.kafka
@@ -148,7 +148,7 @@ def test_a_growing_topic_is_followed_until_ctrl_c_which_keeps_what_came(
         producer.produce(namespace, b"late", partition=3)
         assert producer.flush(DEADLINE_S) == 0
 
-    monkeypatch.setattr(record, "progress", lambda _, total: nullcontext(tell))
+    monkeypatch.setattr(run, "progress", lambda _, total: nullcontext(tell))
     reach = ["--bootstrap-servers", kafka, "--topic", namespace, "--seconds", "600"]
     done = command_line.run("record", *reach, "--out", tmp_path / "mine.parquet", "--json")
     found = json.loads(done.stdout)

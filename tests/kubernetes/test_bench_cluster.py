@@ -11,7 +11,8 @@ import yaml
 from tailpack_command import tailpack
 
 import bench.stuck
-from bench.cluster import MANIFESTS, Cluster, ClusterError, namespace, startup_there
+from bench import BenchError
+from bench.cluster import MANIFESTS, Cluster, namespace, startup_there
 from bench.results import ClusterRow, load
 from report.result import Result
 
@@ -66,18 +67,18 @@ def test_a_start_is_measured_in_the_place_of_the_autoscaler(kubernetes: str) -> 
 
 def test_an_image_that_is_not_there_is_named(kubernetes: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench.stuck, "STUCK_S", 2.0)
-    with pytest.raises(ClusterError, match=r"not ready .* ErrImage.*tailpack:nowhere|not ready .*ImagePullBackOff"):
+    with pytest.raises(BenchError, match=r"not ready .* ErrImage.*tailpack:nowhere|not ready .*ImagePullBackOff"):
         startup_there(Cluster(images={"tailpack": "tailpack:nowhere"}), lambda _: None)
 
 
 def test_a_context_that_is_not_there_is_named(kubernetes: str) -> None:
-    with pytest.raises(ClusterError, match="nowhere"), namespace(Cluster(context="nowhere")) as place:
+    with pytest.raises(BenchError, match="nowhere"), namespace(Cluster(context="nowhere")) as place:
         place.apply()
 
 
 def test_without_a_kubeconfig_it_is_one_line(kubernetes: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", "/nowhere/config")
-    with pytest.raises(ClusterError, match=r"^no kubeconfig leads to a cluster \(/nowhere/config\)"):
+    with pytest.raises(BenchError, match=r"^no kubeconfig leads to a cluster \(/nowhere/config\)"):
         startup_there(Cluster(images={"tailpack": kubernetes}), lambda _: None)
 
 
@@ -118,7 +119,7 @@ def test_brokers_that_do_not_answer_are_named_as_soon_as_a_pod_has_given_up(kube
     said = (
         r"not ready after .*: topics; pod topics-.*: topics ended with status 2: .*Kafka at 10.255.255.1:9092 did not"
     )
-    with pytest.raises(ClusterError, match=said):
+    with pytest.raises(BenchError, match=said):
         startup_there(Cluster(overlay=silent, images={"tailpack": kubernetes}), lambda _: None)
 
 
@@ -130,5 +131,5 @@ def test_a_quota_that_is_used_up_is_named(kubernetes: str, tmp_path: Path, monke
         "metadata": {"name": "none"},
         "spec": {"hard": {"pods": "0"}},
     }
-    with pytest.raises(ClusterError, match=r"not ready .*; Error creating: pods .* is forbidden: exceeded quota"):
+    with pytest.raises(BenchError, match=r"not ready .*; Error creating: pods .* is forbidden: exceeded quota"):
         startup_there(Cluster(overlay=overlay(tmp_path, quota), images={"tailpack": kubernetes}), lambda _: None)

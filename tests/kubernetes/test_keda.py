@@ -8,7 +8,7 @@ from tailpack_command import tailpack
 
 keda = pytest.importorskip("bench.keda", reason="packages are missing: pip install 'tailpack[keda]'")
 
-from bench.cluster import ClusterError  # noqa: E402
+from bench import BenchError  # noqa: E402
 from contracts.connection import Connection  # noqa: E402
 
 NOBODY = Connection(bootstrap_servers="127.0.0.1:1")
@@ -30,17 +30,17 @@ def test_pods_follow_the_plan_within_a_sync_of_the_hpa() -> None:
 
 
 def test_a_context_that_is_not_there_is_named() -> None:
-    with pytest.raises(ClusterError, match="nowhere"):
+    with pytest.raises(BenchError, match="nowhere"):
         keda.connect("nowhere")
 
 
 def test_what_a_user_may_not_do_is_named_with_its_verb(api: "keda.client.ApiClient") -> None:
     api.set_default_header("Impersonate-User", "nobody")
-    with pytest.raises(ClusterError, match=r"\(403\).*cannot (get|create) .*; give the Role that verb"):
+    with pytest.raises(BenchError, match=r"\(403\).*cannot (get|create) .*; give the Role that verb"):
         keda.measure(api, NOBODY, announce=lambda _: None)
 
 
 def test_a_cluster_without_keda_is_told(api: "keda.client.ApiClient", monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keda, "GROUP", "nowhere.example")
-    with pytest.raises(ClusterError, match="KEDA is not installed in this cluster"):
+    with pytest.raises(BenchError, match="KEDA is not installed in this cluster"):
         keda.measure(api, NOBODY, announce=lambda _: None)

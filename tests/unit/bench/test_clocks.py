@@ -4,7 +4,8 @@ import random
 
 import pytest
 
-from bench.clocks import ClockError, Look, bounds, of_hosts
+from bench import BenchError
+from bench.clocks import Look, bounds, of_hosts
 
 
 def trips(offset_us: int, count: int, *, seed: int = 1) -> list[tuple[int, int, int]]:
@@ -32,7 +33,7 @@ def test_a_clock_that_was_set_meanwhile_is_no_exact_one() -> None:
 
 
 def test_without_an_answer_there_is_no_offset() -> None:
-    with pytest.raises(ClockError):
+    with pytest.raises(BenchError):
         bounds([])
 
 

@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from bench.cluster import Cluster, ClusterError, namespace, run_there
+from bench import BenchError
+from bench.cluster import Cluster, namespace, run_there
 from bench.scenario import load_scenario
 
 
 def test_without_kubectl_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ClusterError, match="kubectl is not installed"):
+    with pytest.raises(BenchError, match="kubectl is not installed"):
         run_there(load_scenario("w1"), Cluster(), tmp_path, lambda _: None)
 
 
@@ -23,7 +24,7 @@ def test_without_kubectl_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     ],
 )
 def test_what_pods_cannot_run_is_said(scenario: object, why: str, tmp_path: Path) -> None:
-    with pytest.raises(ClusterError, match=why):
+    with pytest.raises(BenchError, match=why):
         run_there(scenario, Cluster(), tmp_path, lambda _: None)  # type: ignore[arg-type]
 
 
@@ -45,7 +46,7 @@ def kubectl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 )
 def test_the_first_refusal_is_the_one_that_is_told(kubectl: Path, refused: str, said: str) -> None:
     kubectl.write_text(f'#!/bin/sh\ncase $1 in {refused}) echo "no $1" >&2; exit 1;; esac\n')
-    with pytest.raises(ClusterError, match=said), namespace(Cluster()) as place:
+    with pytest.raises(BenchError, match=said), namespace(Cluster()) as place:
         place.apply()
 
 
@@ -55,5 +56,5 @@ def test_without_a_kubeconfig_it_is_said_before_anything_is_made(
     kubectl.write_text("#!/bin/sh\necho The connection to the server localhost:8080 was refused >&2; exit 1\n")
     monkeypatch.setenv("KUBECONFIG", "/nowhere/config")
     no_config = r"^no kubeconfig leads to a cluster \(/nowhere/config\): set KUBECONFIG$"
-    with pytest.raises(ClusterError, match=no_config), namespace(Cluster()):
+    with pytest.raises(BenchError, match=no_config), namespace(Cluster()):
         pytest.fail("nothing may be made")

@@ -5,17 +5,17 @@ from typing import ClassVar
 import msgspec
 import pytest
 
+from bench import BenchError
 from bench.live_chain import outputs as module
 from bench.live_chain.outputs import Outputs, Passed
 from bench.live_chain.pairs import ChainLiveRow, LiveWay, compared, stages, tables
-from bench.live_chain.run import ChainError, live_stages
+from bench.live_chain.run import live_stages
 from bench.scenario import load_scenario
 from bench.simulation.chain import ChainResult, StageResult
 from contracts.connection import Connection
 from contracts.events import Timeline
 from contracts.topics import Topic
 from tailpack import live_chains
-from tailpack.errors import TailpackError
 from tailpack.live_chains import live_pairs
 
 NAMES = ("payment", "shipment", "notification")
@@ -85,12 +85,12 @@ def test_a_chain_that_ends_with_shipment_ends_for_a_declined_order_with_its_paym
     ],
 )
 def test_stages_that_cannot_run_live_are_named(name, changes, said):
-    with pytest.raises(ChainError, match=said):
+    with pytest.raises(BenchError, match=said):
         live_stages(load_scenario(name, changes))
 
 
 def test_what_cannot_run_live_is_refused_before_the_first_run(tmp_path):
-    with pytest.raises(TailpackError, match="stages that run live"):
+    with pytest.raises(BenchError, match="stages that run live"):
         live_pairs(["chain-surge", "demo"], 3, None, tmp_path / "into", pytest.fail)
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from contracts.metrics import Kind, declared_in
-from tailpack.metrics_page import PROCESSES, metrics, metrics_page
+from tailpack.declared_pages import METRICS, metrics, metrics_page
 
 PAGE = Path(__file__).parents[3] / "docs" / "metrics.md"
 
@@ -13,7 +13,7 @@ def test_the_page_is_what_the_command_prints() -> None:
 
 
 def test_no_two_processes_declare_the_same_metric() -> None:
-    assert len(metrics()) == sum(len(declared_in(module)) for module, _ in PROCESSES.values())
+    assert len(metrics()) == sum(len(declared_in(module)) for module, _ in METRICS.values())
 
 
 def test_names_tell_what_may_be_done_with_them() -> None:

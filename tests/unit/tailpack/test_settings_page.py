@@ -18,7 +18,7 @@ from contracts.settings import Settings, declaration, sentences
 from contracts.validation import InvalidSettingsError, parse
 from services.consumer import Options
 from services.payment.settings import ReplicaSettings
-from tailpack.settings_page import settings_page
+from tailpack.declared_pages import settings_page
 
 PAGE = Path(__file__).parents[3] / "docs" / "settings.md"
 

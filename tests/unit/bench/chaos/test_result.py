@@ -2,7 +2,7 @@
 
 import msgspec
 
-from bench.chaos.result import Schedule, outcome
+from bench.chaos.suite import Schedule, outcome
 
 KEYS = [
     "schedules",

@@ -7,7 +7,8 @@ import pytest
 import recorded_runs
 from small_report import small_run
 
-from bench.replay.replay import OTHERS, NotSimulatedError, otherwise
+from bench import BenchError
+from bench.replay.replay import OTHERS, otherwise
 from report.run_info import RunInfo
 
 
@@ -32,12 +33,12 @@ def test_a_simulated_run_is_simulated_again(live: Path, tmp_path: Path) -> None:
     info.save(tmp_path)
     assert len(otherwise(tmp_path)) == 3
     msgspec.structs.replace(info, events_scheduled=7).save(tmp_path)
-    with pytest.raises(NotSimulatedError, match="came from a trace"):
+    with pytest.raises(BenchError, match="came from a trace"):
         otherwise(tmp_path)
 
 
 def test_what_cannot_be_simulated_is_not_known(tmp_path: Path) -> None:
-    with pytest.raises(NotSimulatedError, match="nowhere"):
+    with pytest.raises(BenchError, match="nowhere"):
         otherwise(tmp_path / "nowhere")
-    with pytest.raises(NotSimulatedError):
+    with pytest.raises(BenchError):
         otherwise(small_run(tmp_path / "half"))

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 from example_comparison import example_comparison
 
-from bench.experiments.compare import Comparison, Missing, PolicyFigures, policies_compared
+from bench.experiments.campaign import Missing
+from bench.experiments.compare import Comparison, PolicyFigures, policies_compared
 from bench.sections import Target
 from report.comparison import RunComparison
 from report.page.comparison_page import write_comparison

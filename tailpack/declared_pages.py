@@ -1,27 +1,36 @@
-"""docs/settings.md, made from the declarations: every setting with its default, its range and its sentence."""
+"""docs/settings.md and docs/metrics.md, made from the declarations: every setting with its default, its range and its
+sentence, every metric with its type, labels, unit and meaning.
+"""
 
 from collections.abc import Iterable
 from dataclasses import fields
+from types import ModuleType
 from typing import Final
 
+from autoscaler.keda import metrics as of_keda
 from autoscaler.keda.settings import KedaSettings
+from autoscaler.live import metrics as of_autoscaler
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.policies.registry import POLICIES
+from autoscaler.shadow import metrics as of_shadow
 from autoscaler.shadow.settings import ShadowSettings
 from bench.sections import SECTIONS, STAGES, Stage
 from contracts.connection import Connection
 from contracts.logs import LogSettings
+from contracts.metrics import Declared, declared_in
 from contracts.settings import DAY_S, Settings, choices, declaration, is_required, kinds, sentences
+from loadgen.drivers import metrics as of_generator
 from loadgen.spec import DriverSettings
+from services.common import metrics as of_services
 from services.common.faust_app import ServiceSettings
 from services.common.traces import TraceSettings
 from services.consumer import Options
+from services.consumer import metrics as of_replicas
 from services.consumer.environment import ConsumerSettings
 from services.order.app import OrderSettings
 from services.payment.settings import ReplicaSettings
 
-HEADER: Final = ("setting", "default", "what it is")
-PROCESSES: Final[dict[str, tuple[type[Settings], type[Settings] | None]]] = {
+SETTINGS: Final[dict[str, tuple[type[Settings], type[Settings] | None]]] = {
     "every process: the way to Kafka": (Connection, None),
     "every process: its log": (LogSettings, None),
     "the autoscaler (`python -m autoscaler.live`)": (AutoscalerSettings, None),
@@ -39,7 +48,7 @@ PROCESSES: Final[dict[str, tuple[type[Settings], type[Settings] | None]]] = {
     "the load generator (`python -m loadgen.drivers`)": (DriverSettings, None),
 }
 """Process → its settings, and those that are listed already."""
-INTRODUCTION: Final = """# Settings
+ABOUT_SETTINGS: Final = """# Settings
 
 Each setting is declared once, as a field with its unit, its range and a sentence; scenario files, environments,
 `--set`, the simulator and live processes all read that declaration. This page is made from it, by
@@ -49,11 +58,27 @@ In a scenario file a setting stands in its section; on the command line it is `-
 `--set NAME=VALUE` where only one section has that name. A process reads it from the environment as `TAILPACK_NAME`.
 Lengths of time are in seconds, at most a day where nothing else is said; rates are events/s; a share lies between 0
 and 1."""
+METRICS: Final[dict[str, tuple[ModuleType, tuple[str, ...]]]] = {
+    "A replica: any consumer of `services.consumer`": (of_replicas, of_replicas.LABELS),
+    "The autoscaler": (of_autoscaler, ()),
+    "Order, Shipment and Notification": (of_services, of_services.LABELS),
+    "The load generator": (of_generator, ()),
+    "The shadow": (of_shadow, ()),
+    "KEDA's external scaler": (of_keda, ()),
+}
+"""Process → the module that declares its metrics, and the labels that all of them have."""
+ABOUT_METRICS: Final = """# Metrics
+
+What `/metrics` of each process shows to Prometheus. Each metric is declared once, in a `metrics.py` beside its process;
+this page is made from the declarations, by `tailpack metrics > docs/metrics.md`. How they are scraped, drawn and
+watched over: [observability.md](observability.md).
+
+The autoscaler says at `/targets` where its replicas' metrics are, in the form of Prometheus' `http_sd_configs`."""
 
 
 def settings_page() -> str:
     """Return the page as Markdown."""
-    parts = [INTRODUCTION, "## Scenario files and `--set`"]
+    parts = [ABOUT_SETTINGS, "## Scenario files and `--set`"]
     for section, record in SECTIONS.items():
         parts += [f"### {f'[{section}]' if section else 'Above the sections'}", _listed(record)]
     parts += [f"### [[{STAGES}]]", f"A list; on the command line `{STAGES}.NAME.KEY`. See chain.md.", _listed(Stage)]
@@ -61,7 +86,7 @@ def settings_page() -> str:
     for name, factory in POLICIES.items():
         parts += [f"### {name}", f"{factory.description}.", _listed(factory.options)]
     parts += ["## Environment of processes", "Each name in capitals, behind `TAILPACK_`."]
-    for process, (own, listed) in PROCESSES.items():
+    for process, (own, listed) in SETTINGS.items():
         parts += [f"### {process}", _listed(own, without=listed)]
     parts += [
         "## Options of the consumer library",
@@ -82,7 +107,7 @@ def _listed(record: type[Settings], without: type[Settings] | None = None) -> st
         known = " or ".join(filter(None, (declared.range(), f"one of {', '.join(words)}" if words else "")))
         default = _default(None if is_required(one) else one.default, is_required(one), declared.unit)
         rows.append((f"`{one.name}`", default, _described(said[one.name], known)))
-    return table(HEADER, rows)
+    return table(("setting", "default", "what it is"), rows)
 
 
 def _default(value: object, required: bool, unit: str) -> str:
@@ -105,6 +130,23 @@ def _default(value: object, required: bool, unit: str) -> str:
 def _described(sentence: str, limits: str) -> str:
     limits = limits.replace(f", at most {DAY_S:g} s", "")
     return f"{sentence} *{limits[0].upper()}{limits[1:]}.*" if limits else sentence
+
+
+def metrics() -> dict[str, Declared]:
+    """Return all metrics by name."""
+    return {one.name: one for module, _ in METRICS.values() for one in declared_in(module)}
+
+
+def metrics_page() -> str:
+    """Return the page as Markdown."""
+    parts = [ABOUT_METRICS]
+    for process, (module, common) in METRICS.items():
+        rows = [
+            (f"`{one.name}`", one.kind, ", ".join((*common, *one.labels)), one.unit, f"{one.meaning}.")
+            for one in declared_in(module)
+        ]
+        parts += [f"## {process}", table(("metric", "type", "labels", "unit", "what it is"), rows)]
+    return "\n\n".join(parts) + "\n"
 
 
 def table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:

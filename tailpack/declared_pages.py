@@ -33,13 +33,12 @@ from services.payment.settings import ReplicaSettings
 SETTINGS: Final[dict[str, tuple[type[Settings], type[Settings] | None]]] = {
     "every process: the way to Kafka": (Connection, None),
     "every process: its log": (LogSettings, None),
-    "the autoscaler (`python -m autoscaler.live`)": (AutoscalerSettings, None),
+    "the autoscaler (`tailpack autoscale`, `python -m autoscaler.live`)": (AutoscalerSettings, None),
     "KEDA's external scaler (`python -m autoscaler.keda`)": (KedaSettings, None),
     "the shadow (`python -m autoscaler.shadow`), what it has beside the autoscaler's": (
         ShadowSettings,
         AutoscalerSettings,
     ),
-    "the autoscaler (`tailpack autoscale`, `python -m autoscaler.live`)": (AutoscalerSettings, None),
     "a replica of your own service": (ConsumerSettings, Options),
     "a Payment replica (`python -m services.payment`)": (ReplicaSettings, None),
     "Order, Shipment and Notification": (ServiceSettings, None),

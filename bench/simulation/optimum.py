@@ -32,7 +32,7 @@ MOST_EVENTS: Final = 20_000_000
 STOPPING: Final = (Delivery.EAGER, Delivery.FAUST)
 MOST_BESIDE: Final = 3_000_000
 """Events times partitions that are looked at without being asked, in about ten seconds, …"""
-MOST_BESIDE_S: Final = 60.0
+MOST_BESIDE_S: Final = 120.0
 """… and in so many at most, where queues outlive a tick for example: every placement then has some to tell apart."""
 
 

@@ -60,8 +60,8 @@ def simulate(
         bool,
         typer.Option(
             "--optimum/--no-optimum",
-            help="Say beside it what the cheapest schedule of all would have cost: seconds, a minute at most, kept for "
-            "the next time; left out of large loads, whose takes minutes.",
+            help="Say beside it what the cheapest schedule of all would have cost: seconds, two minutes at most, kept "
+            "for the next time; left out of large loads, whose takes longer.",
         ),
     ] = True,
     as_json: AsJson = False,

@@ -155,9 +155,10 @@ def _whole(what: str, text: str) -> int:
         raise ValueError(f"{what} = {text}: is negative")
     if not value.is_integer():
         raise ValueError(f"{what} = {text}: is a fraction")
-    if what.lower() != "second" and value > MOST_EVENTS:
-        raise ValueError(f"{what} = {text}: more than {MOST_EVENTS:,} in a second")
-    if value > LONGEST_S:
+    if what.lower() != "second":
+        if value > MOST_EVENTS:
+            raise ValueError(f"{what} = {text}: more than {MOST_EVENTS:,} in a second")
+    elif value >= LONGEST_S:
         raise ValueError(f"{what} = {text}: is {LONGEST_S:,} or more; seconds count from the start of the run")
     return int(value)
 

@@ -131,6 +131,10 @@ def test_one_that_never_ends_is_refused_when_it_is_too_long(monkeypatch: pytest.
         parse_trace("mine.csv", endless)
 
 
+def test_a_second_may_bring_ten_million_events() -> None:
+    assert trace("second,events\n0,10000000\n").counts.tolist() == [10_000_000]
+
+
 def test_a_line_that_never_ends_is_refused_as_it_is_read() -> None:
     with pytest.raises(InvalidSettingsError, match="zero: line 1: does not end after 1,048,576 characters"):
         read_trace(Path("/dev/zero"))

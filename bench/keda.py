@@ -19,9 +19,9 @@ from autoscaler.live.plan_log import PlanLog
 from autoscaler.live.settings import kubeconfig
 from autoscaler.policies.keda_hpa import KedaHpaSettings
 from bench import BenchError
+from contracts.children import last_log_line, python_module, start, wait_for_end
 from contracts.clock import steady_s
 from contracts.connection import Connection
-from contracts.processes import last_log_line, python_module, start, wait_for_end
 from contracts.topics import Group, qualified
 from contracts.validation import as_environment
 

@@ -12,9 +12,9 @@ import msgspec
 
 from bench import BenchError
 from bench.results import LoadgenRow
+from contracts.children import last_log_line, python_module, start, wait_for_end
 from contracts.clock import now_us
 from contracts.connection import Connection
-from contracts.processes import last_log_line, python_module, start, wait_for_end
 from contracts.validation import as_environment
 from loadgen.result import READY_FILE, RESULT_FILE, GeneratorResult
 from loadgen.schedule import Spacing, Split

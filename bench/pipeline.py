@@ -20,10 +20,10 @@ from confluent_kafka.admin import AdminClient
 from autoscaler.live.clients import client
 from bench import BenchError
 from bench.results import PipelineRow
+from contracts.children import last_log_line, python_module, start, wait_for_end
 from contracts.clock import now_us, steady_s
 from contracts.connection import Connection
 from contracts.events import NotificationSent, PaymentSettled, ShipmentScheduled, Timeline
-from contracts.processes import last_log_line, python_module, start, wait_for_end
 from contracts.topics import Topic, qualified
 from contracts.validation import as_environment
 from loadgen.orders import Orders, Record, order_event

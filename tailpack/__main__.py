@@ -4,7 +4,7 @@ import signal
 import sys
 from typing import Never
 
-from contracts.processes import STOPPING
+from contracts.children import STOPPING
 from tailpack.errors import INTERRUPTED, STOPPED
 
 

@@ -17,8 +17,8 @@ import bench.chaos
 from bench.chaos.faults import BROKERS, SESSION_S, Kind
 from bench.chaos.proxy import Mode, Proxies
 from bench.scenario import load_scenario
+from contracts.children import uninterrupted
 from contracts.connection import Connection
-from contracts.processes import uninterrupted
 from tailpack.errors import TailpackError
 from tailpack.local.broker import Broker
 from tailpack.local.broker_config import BEHIND_PROXIES

@@ -18,6 +18,7 @@ from bench import results
 from bench.handover.load import fill
 from bench.results import ClusterRow, LiveRow, ProcessRow, ServiceRateRow, SimulatedSide, StartupRow
 from bench.scenario import load_scenario
+from contracts.children import Child, python_module
 from contracts.connection import Connection
 from contracts.events import Grouping
 from contracts.topics import Topic
@@ -26,7 +27,6 @@ from report.result import Result
 from report.run_info import RunInfo
 from tailpack import provenance
 from tailpack.errors import TailpackError
-from tailpack.local.processes import Child
 from tailpack.local.resources import ResourceMeter, load_usages
 from tailpack.local.topics import own_kafka
 from tailpack.run import METER_EVERY_S, Run
@@ -235,7 +235,7 @@ def measured_service_rate(service_time_s: float, events: int, console: Console) 
 def _serve(connection: Connection, service_time_s: float, events: int, folder: Path) -> ServiceRateRow:
     settings = {"TAILPACK_REPLICA": "payment-0", "TAILPACK_SERVICE_TIME_S": str(service_time_s)}
     environ = os.environ | as_environment(connection) | settings
-    replica = Child("payment-0", "services.payment", environ, folder / "payment-0.log")
+    replica = Child("payment-0", python_module("services.payment"), environ, folder / "payment-0.log")
     watcher = Watcher(connection, Topic.PAYMENTS_SETTLED, latency_target_s=float("inf"))
     meter, metered_at = ResourceMeter(), 0.0
     deadline = time.monotonic() + 3 * events * service_time_s + 30

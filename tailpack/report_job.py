@@ -12,10 +12,9 @@ from typing import IO, Final
 
 import psutil
 
-from contracts.processes import uninterrupted
+from contracts.children import STOP_DEADLINE_S, end_family, family, uninterrupted
 from tailpack.errors import TailpackError
 from tailpack.local.jars import ensure, java
-from tailpack.local.processes import STOP_DEADLINE_S, end_family, family
 
 DEADLINE_S: Final = 1800.0
 SETUP: Final = "TAILPACK_SPARK_SETUP"

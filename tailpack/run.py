@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from bench.scenario import Scenario
+from contracts.children import uninterrupted
 from contracts.clock import now_us
 from contracts.connection import Connection
-from contracts.processes import uninterrupted
 from loadgen.result import READY_FILE, RESULT_FILE, GeneratorResult
 from report import replace_file
 from tailpack.errors import TailpackError

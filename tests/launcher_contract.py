@@ -16,8 +16,8 @@ from kafka_helpers import wait_for
 from autoscaler.live.launcher import Launcher, stop_left_behind
 from autoscaler.live.launchers.processes import ProcessLauncher, ReplicaProcess
 from autoscaler.live.replicas import ReplicaScaler
+from contracts.children import python_module
 from contracts.journal import ReplicaChange, ReplicaChanged
-from contracts.processes import python_module
 from contracts.progress import Progress, ReplicaState
 
 

@@ -36,10 +36,10 @@ from autoscaler.live.uptake import Uptake
 from autoscaler.live.web import Source, bound
 from autoscaler.policies.registry import Asked
 from autoscaler.ports import NotReadyError, Policy
+from contracts.children import python_module
 from contracts.clock import steady_s
 from contracts.connection import Connection
 from contracts.delivery import Delivery
-from contracts.processes import python_module
 
 ANY_PORT: Final = "-1"
 STOP_SLACK_S: Final = 2.0

@@ -8,8 +8,8 @@ from typing import Final
 from autoscaler.live.launcher import Instance, Launcher
 from autoscaler.live.launchers.processes import ProcessLauncher
 from bench import BenchError
+from contracts.children import python_module
 from contracts.clock import now_us
-from contracts.processes import python_module
 
 STOP_DEADLINE_S: Final = 15.0
 CONFIRMED_S: Final = 20.0

@@ -21,9 +21,9 @@ from bench.handover.plans import Plans
 from bench.handover.readers import CommitReader, Reports, TimelineReader
 from bench.handover.setup import SERVICE_TIME_S, Question, Setup
 from bench.handover.windows import TAIL_US
+from contracts.children import signals_noted
 from contracts.clock import now_us
 from contracts.connection import Connection
-from contracts.processes import signals_noted
 from contracts.progress import ReplicaState
 from contracts.topics import Topic, qualified
 from contracts.validation import as_environment

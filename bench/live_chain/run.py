@@ -17,12 +17,12 @@ from bench import BenchError
 from bench.live_chain.outputs import NOTIFICATION, SERVICES, Log, Outputs
 from bench.scenario import Scenario
 from bench.simulation.chain import FIRST, ChainResult, StageResult, summary
+from contracts.children import last_log_line, python_module, start, wait_for_end
 from contracts.clock import now_us, steady_s
 from contracts.connection import Connection
 from contracts.journal import TickRecord
 from contracts.journal_records import Unfolder
 from contracts.membership import Work
-from contracts.processes import last_log_line, python_module, start, wait_for_end
 from contracts.settings import picked
 from contracts.topics import Topic, qualified
 from contracts.validation import as_environment

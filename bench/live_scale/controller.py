@@ -12,8 +12,8 @@ from autoscaler.live.launcher import Exit, Left
 from autoscaler.live.launchers.processes import ProcessLauncher, ReplicaProcess
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.model import Action, Decision, GroupObservation, Plan
+from contracts.children import identity
 from contracts.connection import Connection
-from contracts.processes import identity
 
 
 class Seat(ReplicaProcess):

@@ -19,9 +19,9 @@ from autoscaler.policies.settings import REPLICA_PREFIX
 from bench import BenchError
 from bench.live_scale.controller import Mover, Timed, middle
 from bench.results import LiveScaleRow
+from contracts.children import python_module, signals_noted, start
 from contracts.clock import steady_s
 from contracts.connection import Connection
-from contracts.processes import python_module, signals_noted, start
 from contracts.topics import Topic, qualified
 from contracts.validation import as_environment
 

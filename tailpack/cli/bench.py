@@ -343,13 +343,13 @@ def pipeline(
 @contextmanager
 def _order(connection: Connection, folder: Path, partitions: int) -> Iterator[str]:
     """Run an Order service; yield its address. Who sends to it waits until it answers."""
+    from contracts.children import Child, python_module  # noqa: PLC0415
     from tailpack.local.ports import free_port  # noqa: PLC0415
-    from tailpack.local.processes import Child  # noqa: PLC0415
 
     port = free_port()
     settings = {"HTTP_PORT": port, "DATA_DIR": folder / "order", "PAYMENT_PARTITIONS": partitions, "DEMO": "true"}
     environ = os.environ | as_environment(connection) | {f"TAILPACK_{key}": str(one) for key, one in settings.items()}
-    order = Child("order", "services.order", environ, folder / "order.log")
+    order = Child("order", python_module("services.order"), environ, folder / "order.log")
     order.start()
     try:
         yield f"http://127.0.0.1:{port}"

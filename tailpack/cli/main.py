@@ -12,7 +12,7 @@ from confluent_kafka import KafkaException
 from rich.console import Console
 
 from bench import BenchError
-from contracts.processes import STOPPING
+from contracts.children import STOPPING
 from contracts.validation import InvalidSettingsError
 from tailpack.cli import (
     bench,

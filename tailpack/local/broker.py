@@ -19,7 +19,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from msgspec.structs import replace
 
-from contracts.processes import identity, last_log_line, uninterrupted
+from contracts.children import identity, last_log_line, uninterrupted
 from tailpack.errors import TailpackError
 from tailpack.local.broker_config import PROPERTIES, Seat, assign_seats, write_configuration
 from tailpack.local.jars import classpath, ensure, java
@@ -41,7 +41,7 @@ class _State(Seat, frozen=True, kw_only=True):
     pid: int = 0
     """0: not started yet."""
     who: str = ""
-    """Its identity, see contracts.processes."""
+    """Its identity, see contracts.children."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,12 @@ import psutil
 from autoscaler.live.launcher import stop_left_behind
 from autoscaler.live.launchers.processes import ProcessLauncher, remembered
 from bench.scenario import Scenario
+from contracts.children import STOP_DEADLINE_S, Child, python_module
 from contracts.connection import Connection
 from contracts.validation import as_environment
 from loadgen.spec import LoadSpec, Topology
 from tailpack.errors import TailpackError
 from tailpack.local.ports import free_port
-from tailpack.local.processes import STOP_DEADLINE_S, Child
 
 HEALTH_TIMEOUT_S: Final = 1.0
 REPLICA_DEADLINE_S: Final = 5.0
@@ -147,7 +147,7 @@ class Stack:
             folder.mkdir(parents=True, exist_ok=True)
         own = {f"TAILPACK_{key}": value for key, value in settings.items()}
         environ = {**self.environ, **as_environment(self.connection), **own}
-        child = Child(name, module, environ, self.folder / "logs" / f"{name}.log", stop_signal)
+        child = Child(name, python_module(module), environ, self.folder / "logs" / f"{name}.log", stop_signal)
         self.children.append(child)
         child.start()
         return child

@@ -16,15 +16,14 @@ import psutil
 import pytest
 from kafka_helpers import DEADLINE_S, wait_for
 
-from contracts.processes import uninterrupted
-from tailpack.local.processes import Child
+from contracts.children import Child, python_module, uninterrupted
 
 
 def child(folder: Path, body: str) -> Child:
     """A child whose module runs `body`."""
     (folder / "a_child.py").write_text(body)
     environ = os.environ | {"PYTHONPATH": str(folder)}
-    return Child("a child", "a_child", environ, folder / "a.log")
+    return Child("a child", python_module("a_child"), environ, folder / "a.log")
 
 
 def test_a_child_that_ends_is_started_again_after_a_pause(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from requests.exceptions import ReadTimeout, RequestException
 
 from autoscaler.live.launcher import Exit, LauncherError, Left
-from contracts.processes import how_it_ended
+from contracts.children import how_it_ended
 from contracts.progress import Progress
 
 GROUP: Final = "tailpack.group"

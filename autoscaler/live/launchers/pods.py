@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from autoscaler.live.launcher import Exit
-from contracts.processes import how_it_ended
+from contracts.children import how_it_ended
 from contracts.progress import Progress
 
 Raw = dict[str, Any]

@@ -12,7 +12,7 @@ import msgspec
 import psutil
 
 from autoscaler.live.launcher import Exit, Left
-from contracts.processes import how_it_ended, identity, last_log_line, start
+from contracts.children import how_it_ended, identity, last_log_line, start
 from contracts.progress import Progress
 from contracts.validation import UNDECODABLE
 
@@ -29,7 +29,7 @@ class ReplicaProcess:
     def __init__(self, pid: int, who: str, child: "subprocess.Popen[bytes] | None" = None) -> None:
         self.pid = pid
         self.who = who
-        """Its identity, see contracts.processes; empty: of none that runs."""
+        """Its identity, see contracts.children; empty: of none that runs."""
         self._child = child
 
     @property

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from clock_that_steps import SteppedClock, needs_libfaketime
 
+from contracts.children import identity
 from contracts.clock import stamp_us, steady_s, wall_ahead_s
-from contracts.processes import identity
 
 
 def test_a_process_keeps_its_identity_and_no_other_has_it() -> None:
@@ -30,7 +30,7 @@ def test_a_process_keeps_its_identity_and_no_other_has_it() -> None:
 @needs_libfaketime
 @pytest.mark.parametrize("step", [3600, -3600, 15])
 def test_whoever_reads_it_under_another_clock_reads_the_same(step: int, tmp_path: Path) -> None:
-    read = f"from contracts.processes import identity; print(identity({os.getpid()}))"
+    read = f"from contracts.children import identity; print(identity({os.getpid()}))"
     clock = SteppedClock(tmp_path)
     clock.set(step)
     environ = os.environ | clock.environ

@@ -8,6 +8,7 @@ from compose_file import command_of, services
 
 from autoscaler.live.settings import AutoscalerSettings
 from bench.scenario import load_scenario
+from contracts.children import Child
 from contracts.connection import Connection
 from contracts.validation import from_environment
 from loadgen.spec import DriverSettings as GeneratorSettings
@@ -15,7 +16,6 @@ from services.common.faust_app import ServiceSettings
 from services.order.app import OrderSettings
 from services.payment.settings import ReplicaSettings
 from tailpack.local.broker import PROPERTIES
-from tailpack.local.processes import Child
 from tailpack.local.stack import Stack
 
 PLACES = {"http_host", "http_port", "data_dir", "state_dir", "start_file"}

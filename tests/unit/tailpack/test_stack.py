@@ -11,6 +11,7 @@ from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.policies.settings import Guards, Scaling
 from bench.scenario import Scenario, load_scenario
 from bench.sections import Payment, Simulation
+from contracts.children import Child
 from contracts.connection import Connection
 from contracts.delivery import RUNTIMES, Delivery
 from contracts.target import Target
@@ -21,7 +22,6 @@ from loadgen.spec import read_load
 from services.common.faust_app import ServiceSettings
 from services.order.app import OrderSettings
 from services.payment.settings import ReplicaSettings
-from tailpack.local.processes import Child
 from tailpack.local.stack import Stack
 
 CONNECTION = Connection(bootstrap_servers="kafka:9092", client_properties="tls.properties", namespace="run-1")

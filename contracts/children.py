@@ -1,0 +1,235 @@
+"""Child processes: each runs in a session of its own and writes to its own log; all are stopped by their pid."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final, TypeVar
+
+import psutil
+
+from contracts.waiting import until
+
+T = TypeVar("T")
+
+STOPPING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+STOP_DEADLINE_S: Final = 10.0
+RESTART_BACKOFF_S: Final = (0.5, 1.0, 2.0, 4.0, 8.0)
+LOG_TAIL_BYTES: Final = 4096
+
+
+class ChildEndedError(RuntimeError):
+    """A child process ended while something was awaited from it."""
+
+
+def python_module(module: str) -> list[str]:
+    """Return the command of a module in the Python that runs this one."""
+    return [sys.executable, "-m", module]
+
+
+def start(command: Sequence[str], environ: Mapping[str, str], log: Path) -> "subprocess.Popen[bytes]":
+    """Start a command. A Ctrl-C in the terminal reaches its starter alone. Raises OSError."""
+    with log.open("ab") as out:
+        return subprocess.Popen(
+            command,
+            env=dict(environ),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
+        )
+
+
+def identity(pid: int) -> str:
+    """Return what tells a process from every other of that pid, earlier or later, however the wall clock is set.
+
+    The boot of the system and the tick at which it started. Empty: there is no such process, or it has ended.
+    """
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return "" if Path("/proc/self/stat").exists() else _identity_elsewhere(pid)
+    fields = stat[stat.rindex(b")") + 2 :].split()  # a name may hold anything, so count from its end: the third field
+    return "" if fields[0] in (b"Z", b"X") else f"{_boot()}/{fields[19].decode()}"
+
+
+def _identity_elsewhere(pid: int) -> str:
+    """Return the same where there is no /proc: macOS keeps the time at which a process started as it was then."""
+    with suppress(psutil.NoSuchProcess):
+        process = psutil.Process(pid)
+        return "" if process.status() == psutil.STATUS_ZOMBIE else f"{process.create_time():.6f}"
+    return ""
+
+
+@cache
+def _boot() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def wait_for_end(process: "subprocess.Popen[bytes]", deadline_s: float) -> None:
+    """Wait until it is gone; by force after `deadline_s`."""
+    try:
+        process.wait(max(0.0, deadline_s))
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def how_it_ended(status: int) -> str:
+    """Return an exit status in words."""
+    return f"exit status {status}" if status >= 0 else f"killed by {signal.Signals(-status).name}"
+
+
+def last_log_line(log: Path) -> str:
+    """Return the last line of a log; empty where there is none."""
+    with suppress(OSError), log.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - LOG_TAIL_BYTES))
+        lines = file.read().decode(errors="replace").split("\n")
+        return next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return ""
+
+
+@contextmanager
+def signals_noted() -> Iterator[list[int]]:
+    """Note signals that ask to stop, in the list that is yielded, and do nothing else about them. Main thread only.
+
+    Children started inside get the default handlers, as after any exec.
+    """
+    noted: list[int] = []
+    before = {number: signal.signal(number, lambda number, _: noted.append(number)) for number in STOPPING}
+    try:
+        yield noted
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Hold signals that ask to stop until the block is done; then the first of them is delivered. Main thread only."""
+    noted: list[int] = []
+    try:
+        with signals_noted() as noted:
+            yield
+    finally:
+        if noted:
+            signal.raise_signal(signal.Signals(noted[0]))
+
+
+@dataclass(slots=True)
+class Child:
+    """A process and what is needed to start it again. Its output is appended to `log`."""
+
+    name: str
+    command: Sequence[str]
+    environ: Mapping[str, str]
+    log: Path
+    stop_signal: signal.Signals = signal.SIGTERM
+    """What asks it to end, and all that it has started."""
+    restarts: int = 0
+    _process: "subprocess.Popen[bytes] | None" = None
+    _restart_at: float | None = None
+
+    def start(self) -> None:
+        """Start the command. A Ctrl-C waits until the process is known, so that it can be stopped."""
+        with uninterrupted():
+            self._process = start(self.command, self.environ, self.log)
+
+    @property
+    def pid(self) -> int | None:
+        """Process id while it runs."""
+        return self._process.pid if self._process and self._process.poll() is None else None
+
+    @property
+    def exit_status(self) -> int | None:
+        """Exit status once it has ended; negative for a signal."""
+        return self._process.poll() if self._process else None
+
+    def last_words(self) -> str:
+        """Return the last line of its log."""
+        return last_log_line(self.log) or "it said nothing"
+
+    def ending(self) -> str:
+        """Return how it ended, and the last line of its log."""
+        status = self.exit_status
+        return f"{'it runs' if status is None else how_it_ended(status)}: {self.last_words()}"
+
+    def supervise(self, now: float) -> str | None:
+        """Start it again, with growing pauses, when it has ended. Return a sentence when something happened.
+
+        now: monotonic seconds.
+        """
+        status = self.exit_status
+        if status is None:
+            return None
+        if self._restart_at is None:
+            pause = RESTART_BACKOFF_S[min(self.restarts, len(RESTART_BACKOFF_S) - 1)]
+            self._restart_at = now + pause
+            return f"{self.name} ended ({self.ending()}); starting it again in {pause:g} s"
+        if now < self._restart_at:
+            return None
+        self._restart_at = None
+        self.restarts += 1
+        self.start()
+        return f"{self.name} started again ({self.restarts})"
+
+    def terminate(self) -> None:
+        """Ask it to stop."""
+        if self._process and self._process.poll() is None:
+            self._process.send_signal(self.stop_signal)
+
+    def kill(self) -> None:
+        """Send SIGKILL."""
+        if self._process and self._process.poll() is None:
+            self._process.kill()
+
+    def wait(self, deadline_s: float = STOP_DEADLINE_S) -> None:
+        """Wait until it is gone; kill it after `deadline_s` seconds."""
+        if self._process:
+            wait_for_end(self._process, deadline_s)
+
+    def stop(self, deadline_s: float = STOP_DEADLINE_S) -> None:
+        """Ask it to stop, and kill it after `deadline_s` seconds."""
+        self.terminate()
+        self.wait(deadline_s)
+
+    def wait_until(self, condition: Callable[[], T], within_s: float, what: str) -> T:
+        """Return the first true value of `condition`, polled while this process runs.
+
+        Raises ChildEndedError, with its last log line, when it ends first, and NotWithinError after `within_s` seconds.
+        """
+
+        def ready() -> T:
+            found = condition()
+            if not found and self.exit_status is not None:
+                raise ChildEndedError(f"{self.name}: {self.ending()}; see {self.log}")
+            return found
+
+        return until(ready, within_s, f"{self.name}: {what}")
+
+
+def family(process: "subprocess.Popen[bytes]") -> list[psutil.Process]:
+    """Return the process and all that it has started, itself first; nothing once it is gone."""
+    try:
+        found = psutil.Process(process.pid)
+        return [found, *found.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
+
+
+def end_family(process: "subprocess.Popen[bytes]", deadline_s: float = STOP_DEADLINE_S) -> None:
+    """Ask a process to end that has others of its own, as Python has a JVM; end by force what is still there then."""
+    others = family(process)[1:]
+    if process.poll() is None:
+        process.terminate()
+    wait_for_end(process, deadline_s)
+    for left in psutil.wait_procs(others, timeout=1)[1]:
+        left.kill()

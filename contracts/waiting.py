@@ -1,0 +1,28 @@
+"""One way to wait for a condition that nothing signals: ask again, with a deadline that names what was awaited."""
+
+import time
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+T = TypeVar("T")
+POLL_S: Final = 0.05
+
+
+class NotWithinError(TimeoutError):
+    """The condition did not become true within the deadline."""
+
+
+def until(condition: Callable[[], T], within_s: float, what: str, poll_s: float = POLL_S) -> T:
+    """Return the first true value of `condition`, asked at once and then every `poll_s` seconds.
+
+    what: names the condition in the error, as in "not within 5 s: the group is stable".
+    Raises NotWithinError after `within_s` seconds; the condition is asked once more at the deadline.
+    """
+    deadline_s = time.monotonic() + within_s
+    while True:
+        expired = time.monotonic() >= deadline_s
+        if found := condition():
+            return found
+        if expired:
+            raise NotWithinError(f"not within {within_s:g} s: {what}")
+        time.sleep(max(0.0, min(poll_s, deadline_s - time.monotonic())))

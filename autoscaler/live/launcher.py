@@ -1,6 +1,6 @@
 """The port through which replicas are started, watched, stopped, and found again after a restart of the autoscaler.
 
-Adapters are in `launchers`: processes, containers, pods. One contract suite holds them (tests/launcher_contract.py).
+Adapters are in `launchers`. One contract suite tests them all: tests/support/launcher_contract.py.
 Nothing here waits: the autoscaler looks at its replicas every 20 ms. What is slow (an engine, an API server) is asked
 in the background with a deadline; until it answers an instance is pending, and what it answers is seen by `exit`.
 """

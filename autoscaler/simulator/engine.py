@@ -1,6 +1,6 @@
 """What serves events: replicas as numbered FIFO servers. Time only moves forward, in whole microseconds.
 
-The rules, which `tests/oracles/reference_engine.py` carries out in plain Python, equal to the last event:
+The rules, which `tests/support/oracles/reference_engine.py` carries out in plain Python, equal to the last event:
 - A replica serves one event at a time. When free at t it takes, of the events that arrived (intended ≤ t) in the
   partitions attached to it, the one with the smallest number; with none it waits for the next arrival.
 - `attach` and `detach` at t hold for every event whose service has not started before t; one in service is finished by

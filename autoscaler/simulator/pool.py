@@ -1,7 +1,7 @@
 """What serves a share group (KIP-932): one queue, from which every free replica takes the oldest unit of work.
 
-Time, feeding, counting and taking are as in `engine.Engine`. The further rules, which `tests/oracles/reference_pool.py`
-carries out in plain Python, equal to the last event:
+Time, feeding, counting and taking are as in `engine.Engine`. The further rules, which
+`tests/support/oracles/reference_pool.py` carries out in plain Python, equal to the last event:
 - A unit is a single event, or with `whole_batches` all events of one partition with one intended time.
 - Of several free members the one that has been free longest takes the unit, then the one with the smallest number.
 - What was acquired is served to its end, and each event is acknowledged when it is finished.

@@ -38,7 +38,7 @@ def on_one_machine(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Child, "start", lambda _: None)
         stack.start(scenario.load_spec())
-    return {child.name: (child.module, child.environ) for child in stack.children}
+    return {child.name: (child.command[-1], child.environ) for child in stack.children}
 
 
 def in_a_container(service):

@@ -1,4 +1,4 @@
-"""`python tests/example_comparison.py comparison.html`: a made-up comparison as a page. Nothing was measured."""
+"""A made-up comparison as a page: `python tests/support/example_comparison.py comparison.html`."""
 
 import sys
 from collections.abc import Sequence

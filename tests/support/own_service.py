@@ -16,7 +16,7 @@ from kafka_helpers import admin, end_offsets, wait_for
 from autoscaler.live.launchers.processes import remembered
 from tailpack.local.ports import free_port
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "own-service.md").read_text(encoding="utf-8")
 FILE = re.compile(r"```(?:python|toml|dockerfile|yaml)\n# (\S+)(, more)?\n(.*?)```", re.DOTALL)
 COMMANDS = re.compile(r"```sh\n(.*?)```", re.DOTALL)

@@ -20,7 +20,7 @@ from kafka_helpers import wait_for
 
 from bench.cluster import MANIFESTS, Cluster, Namespace
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 READY_S = 180.0
 AUDIT = "log/audit.log"
 """Below the folder of the kubeconfig, where this machine runs the API server."""

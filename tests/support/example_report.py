@@ -1,4 +1,4 @@
-"""`python tests/example_report.py report.html`: a made-up result as a page, to work on the page without a run.
+"""`python tests/support/example_report.py report.html`: a made-up result as a page, to work on the page without a run.
 
 Two minutes with two surges, three replicas at most, one killed. Nothing was measured.
 """

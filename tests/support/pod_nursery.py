@@ -1,4 +1,4 @@
-"""Replicas of tests/reporting_replica.py as pods of a Deployment, for tests of the launcher."""
+"""Replicas of tests/support/reporting_replica.py as pods of a Deployment, for tests of the launcher."""
 
 import json
 import uuid

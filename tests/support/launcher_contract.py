@@ -22,7 +22,7 @@ from contracts.progress import Progress, ReplicaState
 
 
 class Nursery(Protocol):
-    """Where replicas of tests/reporting_replica.py grow up."""
+    """Where replicas of tests/support/reporting_replica.py grow up."""
 
     killed: str
     """How the end of one is told that was killed."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 FILE = ROOT / "docker-compose.yml"
 TLS = ROOT / "infra" / "docker" / "tls.yml"
 REPLICAS = ROOT / "infra" / "docker" / "replicas.yml"

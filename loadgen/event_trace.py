@@ -91,7 +91,7 @@ def parquet_file(path: Path) -> Any:
     try:
         from pyarrow import ArrowException, parquet  # noqa: PLC0415  a tenth of a second, and an extra
     except ImportError as missing:
-        raise InvalidSettingsError([f"reading {path.name} takes pyarrow: pip install 'tailpack[load]'"]) from missing
+        raise InvalidSettingsError([f"reading {path.name} takes pyarrow: pip install '.[load]'"]) from missing
     try:
         return parquet.ParquetFile(path, buffer_size=BLOCK_BYTES, pre_buffer=False)
     except (OSError, ArrowException) as wrong:

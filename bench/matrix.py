@@ -1,7 +1,7 @@
 """Simulated runs by the matrix: cases × contenders × seeds. A row that is known is kept, the others are computed.
 
-A job is one run: a scenario, what is set over it, a policy with its settings, and a seed. Its row follows from these and
-from the code. Rows are appended to a file as JSON lines, each under the hash of its job and of the code, so an
+A job is one run: a scenario, what is set over it, a policy with its settings, and a seed. Its row follows from these
+and from the code. Rows are appended to a file as JSON lines, each under the hash of its job and of the code, so an
 interrupted matrix continues where it stopped.
 """
 

@@ -95,9 +95,7 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
 
 def compare(matrix: Matrix, folder: Path, *, processes: int = 0, announce: Announce = lambda *_: None) -> Compared:
     """Run the matrix. Raises InvalidSettingsError before anything is computed."""
-    asked = [
-        (case, {one: case.jobs(one, matrix.seeds) for one in matrix.playing(case)}) for case in matrix.swept()
-    ]
+    asked = [(case, {one: case.jobs(one, matrix.seeds) for one in matrix.playing(case)}) for case in matrix.swept()]
     optima = {case: _optima(case, matrix.seeds) if matrix.optimum else [] for case, _ in asked}
     jobs = [job for _, contenders in asked for some, _ in contenders.values() for job in some]
     rows = run([*jobs, *(job for some in optima.values() for job in some)], folder,
@@ -141,11 +139,12 @@ def _lines(case: Case, asked: Asked, rows: Mapping[Job, Row], optima: Sequence[J
             continue
         some, others = ran[one.name], [] if one.name == reference else ran.get(reference, [])
         known = len(some) > 1 or not random
-        packed = [row["packing_replica_minutes"] for row in some if row.get("packing_replica_minutes")]
         pairs = [(row, best[row["seed"]]) for row in some if row["seed"] in best]
         whole = len(pairs) == len(some)
         kept = fmean(row["in_sla"] for row in some) >= jobs[0].question().target.percentile
         over = [row["replica_minutes"] / least["optimum_replica_minutes"] - 1 for row, least in pairs]
+        figures: dict[str, Any] = {name: _mean(some, name) for name in MEANS}
+        figures |= {to: _against(some, others, name, known=known) for name, to in DIFFERENCES.items()}
         yield Line(
             scenario=case.scenario,
             policy=one.name,
@@ -156,17 +155,21 @@ def _lines(case: Case, asked: Asked, rows: Mapping[Job, Row], optima: Sequence[J
             seeds=len(some),
             events=fmean(row["events"] for row in some),
             least_in_sla=min(row["in_sla"] for row in some),
-            packing_ratio=bootstrap_interval([row["replica_minutes"] / least for row, least in zip(some, packed)])
-            if len(packed) == len(some) else None,
+            packing_ratio=_over_packing(some),
             optimum_replica_minutes=fmean(least["optimum_replica_minutes"] for _, least in pairs) if whole else None,
             optimum_lower=fmean(least["lower"] for _, least in pairs) if whole else None,
             regret=bootstrap_interval(over) if whole and kept else None,
             lost=sum(row.get("lost", 0) for row in some),
             reference=reference,
             on_front=one.name in front,
-            **{name: _mean(some, name) for name in MEANS},
-            **{to: _against(some, others, name, known=known) for name, to in DIFFERENCES.items()},
-        )  # fmt: skip
+            **figures,
+        )
+
+
+def _over_packing(rows: Sequence[Row]) -> Interval | None:
+    least = [row.get("packing_replica_minutes") for row in rows]
+    ratios = [row["replica_minutes"] / one for row, one in zip(rows, least, strict=True) if one]
+    return bootstrap_interval(ratios) if len(ratios) == len(rows) else None
 
 
 def _mean(rows: Sequence[Row], name: str) -> Any:
@@ -295,7 +298,7 @@ def draw(found: Compared, path: Path) -> None:
         fields = figure.subplots(rows, columns, squeeze=False)
         for number, lines in enumerate(panels):
             if found.axis:
-                _along(*fields[number], lines)
+                _along(fields[number], lines)
             else:
                 _against_cost(fields[number // columns][number % columns], lines)
         handles, labels = fields[0][0].get_legend_handles_labels()
@@ -308,9 +311,10 @@ def _late(share_in_time: float) -> float:
     return max(1 - share_in_time, NONE_LATE)
 
 
-def _along(shares: Any, costs: Any, lines: Sequence[Line]) -> None:
+def _along(fields: Any, lines: Sequence[Line]) -> None:
+    shares, costs = fields
     points = list(dict.fromkeys(line.point for line in lines))
-    for name, color in zip(dict.fromkeys(line.policy for line in lines), cycle(COLORS)):  # noqa: B905  endless
+    for name, color in zip(dict.fromkeys(line.policy for line in lines), cycle(COLORS)):
         own = [line for line in lines if line.policy == name]
         x, style = [points.index(line.point) for line in own], {"color": color, "marker": "o", "markersize": 3}
         shares.plot(x, [_late(line.in_sla.mean) for line in own], label=name, **style)
@@ -324,7 +328,7 @@ def _along(shares: Any, costs: Any, lines: Sequence[Line]) -> None:
 
 
 def _against_cost(axes: Any, lines: Sequence[Line]) -> None:
-    for line, color in zip(lines, cycle(COLORS)):  # noqa: B905  endless
+    for line, color in zip(lines, cycle(COLORS)):
         at, style = (line.replica_minutes.mean, _late(line.in_sla.mean)), {"color": color, "label": line.policy}
         axes.plot(*([one] for one in at), "o" if line.on_front else "x", markersize=5, **style)
     axes.set_yscale("log")

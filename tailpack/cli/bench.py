@@ -37,8 +37,7 @@ from tailpack.cli.options import (
     several,
     several_policies,
 )
-from tailpack.cli.progress import campaign, print_rows, progress
-from tailpack.cli.simulate import figures_of_chain
+from tailpack.cli.progress import print_rows, progress
 from tailpack.errors import INTERRUPTED, TailpackError
 from tailpack.provenance import origin
 
@@ -356,84 +355,6 @@ def _order(connection: Connection, folder: Path, partitions: int) -> Iterator[st
     finally:
         order.terminate()
         order.wait()
-
-
-def chain(
-    *,
-    loads: Annotated[
-        str,
-        typer.Option(
-            help="Some of the worlds, by their names, separated by commas; with --live, scenarios with stages."
-        ),
-    ] = "",
-    seeds: Seeds = 20,
-    live: Annotated[
-        bool,
-        typer.Option(
-            "--live", help="Instead: chain-surge and chain-demo, both ways on a Kafka of their own, and simulated."
-        ),
-    ] = False,
-    runs: Annotated[int, typer.Option(min=1, help="With --live: so many pairs of each, with seeds 1, 2, …")] = 1,
-    trace: Trace = None,
-    out: Out = Path("out/chain"),
-    processes: Processes = 0,
-    as_json: AsJson = False,
-    into: IntoDocs = None,
-) -> None:
-    """Simulate groups scaled as one beside each scaled by itself: the same events, seed by seed.
-
-    Simulated runs that are finished are kept in --out, and the same command goes on. Live, what `--into` has already is
-    not measured again, unless it was invalid. Keep the machine quiet.
-    """
-    if live:
-        return _live_chain(loads, runs, trace, into, as_json)
-    from bench.experiments.chain import COLUMNS, NAME, WORLDS, compare_ways, place, simulated_chain  # noqa: PLC0415
-    from bench.simulation.chain import ChainResult  # noqa: PLC0415
-
-    asked = [known(one.strip(), WORLDS, what="world") for one in loads.split(",")] if loads else list(WORLDS)
-    with campaign(NAME, out, processes, simulated_chain, ChainResult) as running:
-        rows = compare_ways(running, asked, seeds)
-    if into:
-        results.keep(NAME, rows, origin(), into, place)
-    if as_json:
-        print_json(rows)
-    else:
-        print_rows(COLUMNS, rows)
-    return None
-
-
-def _live_chain(names: str, runs: int, trace: Path | None, into: Path | None, as_json: bool) -> None:
-    """Run pairs of both ways, each beside its simulation, and keep each pair as soon as it is there."""
-    from bench.experiments.chain import COLUMNS  # noqa: PLC0415
-    from bench.live_chain.pairs import SCENARIOS, compared  # noqa: PLC0415
-    from tailpack.live_chains import live_pairs  # noqa: PLC0415
-
-    console = Console(stderr=True)
-    rows = live_pairs(
-        [one.strip() for one in names.split(",")] if names else SCENARIOS, runs, trace, into, console.rule
-    )
-    for one in rows:
-        if not one.valid:
-            why = "the load was late or not whole: this pair proves nothing"
-            console.print(f"{one.scenario}, seed {one.seed}: {why}", highlight=False)
-    if as_json:
-        print_json(rows)
-        return
-    for one in rows if runs == 1 else ():
-        for way, world in product((one.blind, one.as_one), ("live", "simulated")):
-            Console().print(figures_of_chain(getattr(way, world), f"{world}: "))
-    print_rows(COLUMNS, compared(rows))
-
-
-def tables(
-    files: Annotated[list[Path] | None, typer.Argument(help="Markdown files.  [default: docs/results.md]")] = None,
-) -> None:
-    """Write the tables of Markdown files anew from the committed figures."""
-    from studies.tables import EVERY_TABLE  # noqa: PLC0415
-
-    for file in files or [Path("docs/results.md")]:
-        done = "renewed" if markdown.renew_file(file, EVERY_TABLE) else "up to date"
-        Console().print(f"{file}: {done}", highlight=False, soft_wrap=True)
 
 
 def pictures(folder: Annotated[Path, typer.Argument(help="Folder of the SVG files.")] = Path("docs")) -> None:

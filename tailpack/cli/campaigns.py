@@ -1,5 +1,6 @@
 """`tailpack compare`: policies against each other, simulated."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Final
@@ -7,12 +8,25 @@ from typing import Annotated, Final
 import msgspec
 import typer
 
-from bench.matrix import Axis, Case, Contender, Matrix, axis_called, matrix_names, read_axes, read_matrix
-from bench.matrix import sorted_changes as changes_of
-from tailpack.cli.options import AsJson, Changes, Out, Processes, Trace, complete_scenario, parse_changes, print_json
+from bench.matrix import Case, Contender, Matrix, axis_called, matrix_names, read_axes, read_matrix
+from tailpack.cli.options import (
+    AsJson,
+    Changes,
+    Out,
+    Processes,
+    Trace,
+    complete_scenario,
+    known,
+    parse_changes,
+    print_json,
+    usable_policy,
+)
+from tailpack.cli.simulate import say_live_only
 from tailpack.cli.progress import finish, matrix_progress, show
-from tailpack.errors import TailpackError
 
+NOT_COMPARED: Final = ("static",)
+MATRIX_KEY: Final = re.compile(r"^(contender|\[\[contender\]\]|like)\b", re.MULTILINE)
+"""What a matrix file has and a scenario file has not."""
 AXES: Final = "\n\n".join(
     f"{name}: {one.varies} ({', '.join(label for label, _ in one.points())})" for name, one in read_axes().items()
 )
@@ -34,9 +48,7 @@ def compare(
     seeds: Annotated[
         int | None, typer.Option(min=1, max=10_000, help="Runs of each where anything is random.  [default: 20]")
     ] = None,
-    axis: Annotated[
-        str | None, typer.Option(metavar="NAME", help=f"Vary one setting over a range:\n\n{AXES}")
-    ] = None,
+    axis: Annotated[str | None, typer.Option(metavar="NAME", help=f"Vary one setting over a range:\n\n{AXES}")] = None,
     trace: Trace = None,
     changes: Changes = None,
     best: Annotated[
@@ -56,7 +68,7 @@ def compare(
 
     chosen = _matrix(asked)
     if policies:
-        chosen = replace(chosen, contenders=[_contender(one) for one in policies], counts=())
+        chosen = replace(chosen, contenders=[_contender(one) for one in dict.fromkeys(policies)], counts=())
     settings = parse_changes(changes)
     if trace:
         settings = {"load.trace": str(trace.absolute()), "load.spacing": "smooth"} | settings
@@ -67,6 +79,7 @@ def compare(
         optimum=best or chosen.optimum,
         settings=settings,
     )
+    say_live_only(case.job(chosen.contenders[0]).question() for case in chosen.swept())
     with matrix_progress("simulated runs", out) as announce:
         found = run_matrix(chosen, out, processes=processes, announce=announce)
     text = page(found)
@@ -80,3 +93,31 @@ def compare(
         show(text)
     finish([(one.run, one.why) for one in found.missing], out)
     raise typer.Exit(1 if found.missing else 0)
+
+
+def _matrix(asked: list[str]) -> Matrix:
+    """Return the matrix that is named, or that of some scenarios with every policy but `static`."""
+    from autoscaler.policies.registry import POLICIES  # noqa: PLC0415  numpy only where it is needed
+    from bench.scenario import scenario_names  # noqa: PLC0415
+
+    if len(asked) == 1 and (asked[0] in matrix_names() or _is_matrix(asked[0])):
+        return read_matrix(asked[0])
+    names = scenario_names()
+    found = [one if one.endswith(".toml") else known(one.lower(), names, what="scenario") for one in asked]
+    return Matrix(
+        title="Policies compared",
+        cases=[Case(one) for one in dict.fromkeys(found)],
+        contenders=[Contender.of(one) for one in POLICIES if one not in NOT_COMPARED],
+    )
+
+
+def _is_matrix(path: str) -> bool:
+    """Tell a matrix file from a scenario file by its contenders."""
+    file = Path(path)
+    return path.endswith(".toml") and file.is_file() and MATRIX_KEY.search(file.read_text("utf-8")) is not None
+
+
+def _contender(policy: str) -> Contender:
+    found = Contender.of(policy)
+    usable_policy(found.policy)
+    return found

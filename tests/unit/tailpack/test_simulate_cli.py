@@ -96,7 +96,7 @@ def test_the_optimum_stands_beside_a_result_and_can_be_asked_for_alone(tmp_path)
 
 
 @pytest.mark.parametrize(
-    "words", [("simulate", "smoke", "--no-optimum"), ("compare", "--scenarios", "smoke", "--policies", "static")]
+    "words", [("simulate", "smoke", "--no-optimum"), ("compare", "smoke", "--policy", "static")]
 )
 def test_faults_that_are_live_only_are_said(words: tuple[str, ...], tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

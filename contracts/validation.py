@@ -9,7 +9,9 @@ from typing import Any, Final, TypeVar, get_args, get_origin
 
 import msgspec
 
-from contracts.settings import Settings, choices, contradictions, declaration, is_required, kinds, told, unknown
+from contracts.settings import (
+    Settings, choices, contradictions, declaration, is_required, kinds, told, unknown, with_seconds,
+)  # fmt: skip
 
 UNDECODABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """Not JSON or of another type, not UTF-8 inside a string, nested without end."""
@@ -68,12 +70,13 @@ def well_formed(
         if not strict and isinstance(said_value, str) and get_origin(types[one.name]) is tuple:
             said_value = [part.strip() for part in said_value.split(",")]
         try:
-            value = msgspec.convert(said_value, types[one.name], strict=strict)
+            value = msgspec.convert(with_seconds(one.name, said_value), types[one.name], strict=strict)
             said = declaration(one).problem(value)
         except msgspec.ValidationError as wrong:
             known = choices(types[one.name])
             said = unknown(str(values[key]), known) if known else str(wrong)
             said += ", or a number" if known and float in get_args(types[one.name]) else ""
+            said += ", or a length of time such as 500ms, 25s or 2m" if one.name.endswith("_s") else ""
         if said:
             problems.append(f"{key} = {values[key]!r}: {said}")
         else:

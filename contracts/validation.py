@@ -10,8 +10,16 @@ from typing import Any, Final, TypeVar, get_args, get_origin
 import msgspec
 
 from contracts.settings import (
-    Settings, choices, contradictions, declaration, is_required, kinds, told, unknown, with_seconds,
-)  # fmt: skip
+    Settings,
+    choices,
+    contradictions,
+    declaration,
+    is_required,
+    kinds,
+    told,
+    unknown,
+    with_seconds,
+)
 
 UNDECODABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """Not JSON or of another type, not UTF-8 inside a string, nested without end."""

@@ -64,7 +64,9 @@ def test_every_mistake_is_named_at_once() -> None:
         "pump.mode",
         "pump.dry_run",
     ]
-    assert problems[0].endswith("unknown; known are name, litres, pressure_bar, mode, dry_run, stroke_s, pauses_s, inlet.valve")
+    assert problems[0].endswith(
+        "unknown; known are name, litres, pressure_bar, mode, dry_run, stroke_s, pauses_s, inlet.valve"
+    )
     assert problems[1] == "pump.name: missing"
     assert problems[2] == "pump.litres = 0: must be at least 1"
     assert problems[4] == "pump.mode = 'medium': unknown; known are slow, fast, or a number"
@@ -98,7 +100,9 @@ def test_what_is_no_length_of_time_is_refused_with_examples() -> None:
     assert problems_of({"name": "a", "stroke_s": "5 days"}) == [
         "stroke_s = '5 days': Expected `float`, got `str`, or a length of time such as 500ms, 25s or 2m"
     ]
-    assert problems_of({"name": "a", "stroke_s": "0.1ms"}) == ["stroke_s = '0.1ms': must be at least 0.001 s, at most 86400 s"]
+    assert problems_of({"name": "a", "stroke_s": "0.1ms"}) == [
+        "stroke_s = '0.1ms': must be at least 0.001 s, at most 86400 s"
+    ]
 
 
 def test_text_stands_for_numbers_only_where_it_must() -> None:

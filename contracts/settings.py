@@ -100,6 +100,16 @@ class Settings:
         return ()
 
 
+@dataclass(frozen=True, kw_only=True)
+class Target(Settings):
+    """The promise that everything is measured by: `percentile` of events within `latency_target_s` (W)."""
+
+    latency_target_s: float = setting(0.5, "s", above=0)
+    """W: an event is in time if it is processed so long after its intended time; 0.5 in the papers."""
+    percentile: float = setting(0.999, "share", above=0, most=1)
+    """q: the share of events that must be within W."""
+
+
 def declaration(one: "Field[Any]") -> Setting:
     """Return what is declared of a field."""
     return one.metadata.get(_KEY, _PLAIN)  # type: ignore[no-any-return]

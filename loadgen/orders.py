@@ -16,10 +16,13 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from contracts.catalogue import COUNTRIES, CURRENCIES, MAX_AMOUNT_MINOR, MERCHANTS, luhn_digit
 from contracts.events import (
+    COUNTRIES,
+    CURRENCIES,
     DEMO_TOKEN_KEY,
     INTENDED_AT_HEADER,
+    MAX_AMOUNT_MINOR,
+    MERCHANTS,
     PARTITION_HEADER,
     PLACED_AT_HEADER,
     Grouping,
@@ -27,6 +30,7 @@ from contracts.events import (
     PaymentRequested,
     Timeline,
     card_token,
+    luhn_digit,
 )
 from contracts.topics import Topic, partitions_of
 from loadgen.faults import DUPLICATE, UNREADABLE, due_us, struck

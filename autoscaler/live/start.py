@@ -27,11 +27,18 @@ from autoscaler.policies.registry import chained_policies
 from autoscaler.policies.tail_aware.policy import TailAware
 from autoscaler.ports import NotReadyError, Policy
 from contracts import logs
-from contracts.config_file import from_file, read_file, strangers, swallowed
 from contracts.connection import Connection
 from contracts.pages import PortTakenError
 from contracts.settings import Settings
-from contracts.validation import InvalidSettingsError, as_environment, from_environment
+from contracts.validation import (
+    InvalidSettingsError,
+    as_environment,
+    from_environment,
+    from_file,
+    read_file,
+    strangers,
+    swallowed,
+)
 
 log = logging.getLogger("autoscaler")
 AS_ONE: Final = TailAware.name

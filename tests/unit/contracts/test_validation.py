@@ -116,24 +116,6 @@ def test_the_environment_names_fields_in_capitals_behind_a_prefix() -> None:
     assert from_environment(environ, Pump) == Pump(name="a", litres=3)
 
 
-def test_an_empty_variable_is_one_that_is_not_set() -> None:
-    assert from_environment({"TAILPACK_NAME": "a", "TAILPACK_LITRES": "3", "TAILPACK_MODE": ""}, Pump).mode == "slow"
-    with pytest.raises(InvalidSettingsError, match=r"^TAILPACK_NAME: missing$"):
-        from_environment({"TAILPACK_NAME": "", "TAILPACK_LITRES": "3"}, Pump)
-
-
-def test_problems_of_the_environment_name_the_variable() -> None:
-    environ = {"TAILPACK_LITRES": "x = 3: y", "TAILPACK_MODE": "medium", "TAILPACK_PRESSURE_BAR": "1:2"}
-    with pytest.raises(InvalidSettingsError) as wrong:
-        from_environment(environ, Pump)
-    assert wrong.value.problems == [
-        "TAILPACK_NAME: missing",
-        "TAILPACK_LITRES = 'x = 3: y': Expected `int`, got `str`",
-        "TAILPACK_PRESSURE_BAR = '1:2': Expected `float`, got `str`",
-        "TAILPACK_MODE = 'medium': unknown; known are slow, fast, or a number",
-    ]
-
-
 NAMES = st.sampled_from([f"TAILPACK_{name}" for name in ("NAME", "LITRES", "MODE")])
 
 

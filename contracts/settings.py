@@ -59,12 +59,8 @@ class Setting:
     def range(self) -> str:
         """Return the range in words: "more than 0 s, at most 60 s"; empty where there is none."""
         unit = f" {self.unit}" if self.unit in ("s", "events/s") else ""
-        limits = (
-            ("at least", self.least),
-            ("more than", self.above),
-            ("at most", self.most),
-            ("less than", self.below),
-        )
+        words = ("at least", "more than", "at most", "less than")
+        limits = zip(words, (self.least, self.above, self.most, self.below), strict=True)
         return ", ".join(f"{word} {limit:.10g}{unit}" for word, limit in limits if isfinite(limit))
 
 

@@ -122,42 +122,45 @@ def variable(one: "Field[Any]") -> str:
     return f"TAILPACK_{one.name.upper()}"
 
 
-def read_file(path: Path) -> dict[str, Any]:
-    """Return what the file says. Raises InvalidSettingsError: it cannot be read, or is no TOML."""
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as missing:
-        raise InvalidSettingsError([f"{path}: cannot be read ({missing.strerror})"]) from missing
-    except ValueError as wrong:
-        raise InvalidSettingsError([f"{path}: no TOML ({wrong})"]) from wrong
+class ConfigFile:
+    """Settings of a process in a TOML file; variables override it. Without a path there are variables alone."""
 
+    def __init__(self, path: Path | None, environ: Mapping[str, str]) -> None:
+        """Read the file. Raises InvalidSettingsError: it cannot be read, or is no TOML."""
+        self._path, self._environ = path, environ
+        try:
+            self._values = tomllib.loads(path.read_text(encoding="utf-8")) if path else {}
+        except OSError as missing:
+            raise InvalidSettingsError([f"{path}: cannot be read ({missing.strerror})"]) from missing
+        except ValueError as wrong:
+            raise InvalidSettingsError([f"{path}: no TOML ({wrong})"]) from wrong
 
-def strangers(path: Path, told: Mapping[str, Any], *kinds: type[Settings]) -> list[str]:
-    """Return a sentence for each key of a file that none of `kinds` has."""
-    known = _names(*kinds)
-    return [f"{path}: {key}: {_why_not(key, known)}" for key in told if key not in known]
+    def strangers(self, *kinds: type[Settings]) -> list[str]:
+        """Return a sentence for each key that none of `kinds` has."""
+        known = _names(*kinds)
+        return [f"{self._path}: {key}: {_why_not(key, known)}" for key in self._values if key not in known]
 
+    def swallowed(self, table: str, *kinds: type[Settings]) -> str:
+        """Return that settings of `kinds` are below [table], where TOML takes them for the table's; empty: none are."""
+        inside = self._values.get(table)
+        below = [key for key in _names(*kinds) if key in inside] if isinstance(inside, dict) else []
+        return f"; {', '.join(below)}: below [{table}], so inside it; settings stand above that line" if below else ""
 
-def swallowed(told: Mapping[str, Any], table: str, *kinds: type[Settings]) -> str:
-    """Return that settings of `kinds` stand below [table], where TOML takes them for the table's; empty: none do."""
-    inside = told.get(table)
-    below = [key for key in _names(*kinds) if key in inside] if isinstance(inside, dict) else []
-    return f"; {', '.join(below)}: below [{table}], so inside it; settings stand above that line" if below else ""
+    def read(self, into: type[T]) -> T:
+        """Return an `into`. A table stands for text that holds JSON.
 
+        Raises InvalidSettingsError naming every value that is wrong, each by the place where it is.
+        """
 
-def from_file(path: Path, told: Mapping[str, Any], environ: Mapping[str, str], into: type[Settings]) -> Any:
-    """Return an `into` of what `environ` says, and else the file. A table stands for text that holds JSON.
+        def spelt(one: "Field[Any]") -> str:
+            is_in_file = self._path and not self._environ.get(variable(one))
+            return f"{self._path}: {in_files(one)}" if is_in_file else variable(one)
 
-    Raises InvalidSettingsError naming every value that is wrong, each by the place where it was told.
-    """
-
-    def spelt(one: "Field[Any]") -> str:
-        return variable(one) if environ.get(variable(one)) else f"{path}: {in_files(one)}"
-
-    texts = {key: msgspec.json.encode(one).decode() if isinstance(one, dict) else one for key, one in told.items()}
-    values = {f"{path}: {key}": value for key, value in texts.items()} | dict(environ)
-    names = map(spelt, fields(into))
-    return parse({name: values[name] for name in names if name in values}, into, strict=False, spelt=spelt)
+        texts = {k: msgspec.json.encode(v).decode() if isinstance(v, dict) else v for k, v in self._values.items()}
+        values = {f"{self._path}: {key}": value for key, value in texts.items()}
+        values |= {name: text for name, text in self._environ.items() if text != ""}
+        names = map(spelt, fields(into))
+        return parse({name: values[name] for name in names if name in values}, into, strict=False, spelt=spelt)
 
 
 def _names(*kinds: type[Settings]) -> list[str]:

@@ -16,13 +16,11 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from contracts import events
 from contracts.events import (
-    COUNTRIES,
-    CURRENCIES,
     DEMO_TOKEN_KEY,
     INTENDED_AT_HEADER,
     MAX_AMOUNT_MINOR,
-    MERCHANTS,
     PARTITION_HEADER,
     PLACED_AT_HEADER,
     Grouping,
@@ -30,7 +28,6 @@ from contracts.events import (
     PaymentRequested,
     Timeline,
     card_token,
-    luhn_digit,
 )
 from contracts.topics import Topic, partitions_of
 from loadgen.faults import DUPLICATE, UNREADABLE, due_us, struck
@@ -77,9 +74,9 @@ class Orders:
         valid = OrderPlaced(
             order_id=self.order_id(number),
             customer=customer_name(customer),
-            merchant=MERCHANTS[chance[4] % len(MERCHANTS)],
-            country=COUNTRIES[customer % len(COUNTRIES)],
-            currency=CURRENCIES[chance[5] % len(CURRENCIES)],
+            merchant=events.MERCHANTS[chance[4] % len(events.MERCHANTS)],
+            country=events.COUNTRIES[customer % len(events.COUNTRIES)],
+            currency=events.CURRENCIES[chance[5] % len(events.CURRENCIES)],
             amount_minor=_amount_minor(int.from_bytes(chance[6:12], "big")),
             card_number=card_number(customer),
         )
@@ -104,7 +101,7 @@ class Orders:
 def card_number(customer: int) -> str:
     """Return the 16-digit card of a customer; always the same one."""
     digits = f"4000{customer * 7_919_317 % 10**11:011d}"
-    return digits + luhn_digit(digits)
+    return digits + events.luhn_digit(digits)
 
 
 def _amount_minor(chance: int) -> int:

@@ -12,7 +12,7 @@ def now_us() -> int:
 
 
 def steady_s() -> float:
-    """Return seconds of CLOCK_BOOTTIME: never set, and running while the machine is suspended (else CLOCK_MONOTONIC)."""
+    """Return seconds of CLOCK_BOOTTIME: never set, and running on while suspended (else CLOCK_MONOTONIC)."""
     return time.clock_gettime(_STEADY)
 
 

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from contracts import events
+from contracts import events as catalogue
 from contracts.events import (
     DEMO_TOKEN_KEY,
     INTENDED_AT_HEADER,
@@ -74,9 +74,9 @@ class Orders:
         valid = OrderPlaced(
             order_id=self.order_id(number),
             customer=customer_name(customer),
-            merchant=events.MERCHANTS[chance[4] % len(events.MERCHANTS)],
-            country=events.COUNTRIES[customer % len(events.COUNTRIES)],
-            currency=events.CURRENCIES[chance[5] % len(events.CURRENCIES)],
+            merchant=catalogue.MERCHANTS[chance[4] % len(catalogue.MERCHANTS)],
+            country=catalogue.COUNTRIES[customer % len(catalogue.COUNTRIES)],
+            currency=catalogue.CURRENCIES[chance[5] % len(catalogue.CURRENCIES)],
             amount_minor=_amount_minor(int.from_bytes(chance[6:12], "big")),
             card_number=card_number(customer),
         )
@@ -101,7 +101,7 @@ class Orders:
 def card_number(customer: int) -> str:
     """Return the 16-digit card of a customer; always the same one."""
     digits = f"4000{customer * 7_919_317 % 10**11:011d}"
-    return digits + events.luhn_digit(digits)
+    return digits + catalogue.luhn_digit(digits)
 
 
 def _amount_minor(chance: int) -> int:

@@ -18,8 +18,6 @@ from tailpack.cli import (
     bench,
     campaigns,
     catalogue,
-    chaos,
-    cluster,
     grouping,
     handover,
     kafka,
@@ -148,7 +146,6 @@ GROUPING = _group(
 _add(GROUPING, "compare", grouping.compare, "tailpack grouping compare --quick")
 _add(GROUPING, "live", grouping.live, "tailpack grouping live --groupings kg,pkg")
 _add(app, "taxi", taxi.taxi, "tailpack taxi yellow_tripdata_2013-01.parquet --out taxi.csv", STUDIES)
-_add(app, "chaos", chaos.chaos, "tailpack chaos --schedules 20 --seed 7", STUDIES)
 BENCH = _group(
     "bench",
     STUDIES,

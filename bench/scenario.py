@@ -17,10 +17,9 @@ from contracts.membership import Speeds
 from contracts.settings import Rule, Settings, Values, contradictions, picked, told, unknown
 from contracts.target import Target
 from contracts.validation import InvalidSettingsError, parse, spelt_out, well_formed
-from loadgen.event_trace import EventTrace
 from loadgen.schedule import EACH_SECOND, Bursts, Spacing, Split
 from loadgen.spec import RULES, LoadSpec, wrong_with
-from loadgen.trace import Trace
+from loadgen.trace import EventTrace, Trace
 from loadgen.workloads import WORKLOADS
 
 FOLDER: Final = Path(__file__).parent / "scenarios"

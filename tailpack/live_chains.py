@@ -12,8 +12,7 @@ from bench.scenario import Scenario
 from bench.simulation.chain import run_chain
 from bench.simulation.sent import sent_by
 from contracts.topics import ScaledGroup
-from loadgen.event_trace import EventTrace
-from loadgen.trace import Trace
+from loadgen.trace import EventTrace, Trace
 from tailpack.cli.options import load_scenario_with
 from tailpack.cli.progress import progress
 from tailpack.local.topics import create_control_topics, own_kafka

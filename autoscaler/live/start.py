@@ -3,7 +3,7 @@
 import logging
 import os
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -124,24 +124,11 @@ def read(config: Path | None, environ: Mapping[str, str]) -> Told:
             f"{f'{config}: policy' if config else 'TAILPACK_POLICY'} or its settings: {wrong}"
             + swallowed(told, "policy_options", AutoscalerSettings)
         )
-    if not problems:
-        problems += _out_of_reach(*read)
     if problems or policy is None:
         raise InvalidSettingsError(problems)
     connection, settings = read
     theirs = replace(connection, client_properties=settings.replica_client_properties or connection.client_properties)
     return Told(settings, connection, policy, {**environ, **as_environment(theirs), **as_environment(settings)})
-
-
-def _out_of_reach(connection: Connection, settings: AutoscalerSettings) -> Iterator[str]:
-    """Yield that containers have no file of ours, where they would look for it."""
-    named = settings.replica_client_properties or settings.docker_volume
-    if settings.launcher == "docker" and connection.client_properties and not named:
-        yield (
-            f"client_properties = {connection.client_properties}: containers of replicas do not have that file; name a "
-            "volume that holds it (TAILPACK_DOCKER_VOLUME=NAME:/PATH), or one that their image has "
-            "(TAILPACK_REPLICA_CLIENT_PROPERTIES)"
-        )
 
 
 def read_chain(configs: Sequence[Path], environ: Mapping[str, str]) -> list[Told]:

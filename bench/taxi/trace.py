@@ -20,7 +20,7 @@ from pyspark.sql import functions as f
 
 from bench.taxi.trips import SECOND_US, UNKNOWN_ZONE, ZONES, Month, files_of, read_trips
 from contracts.validation import InvalidSettingsError
-from loadgen.trace import MOST_EVENTS
+from loadgen.trace import MAX_EVENTS
 from report.spark import ReportError, cause
 from report.spark.session import LOG_FILE, open_session
 
@@ -125,8 +125,8 @@ def build(paths: Sequence[str], out: Path, request: Request, master: str) -> Out
     )
     if not outcome.events:
         raise ReportError(f"none of {outcome.rows:,} records makes an event of the trace: {outcome.dropped}")
-    if (most := int(counts.max())) > MOST_EVENTS:
-        raise ReportError(f"a second would have {most:,} events, {MOST_EVENTS:,} are allowed; lower --speed")
+    if (most := int(counts.max())) > MAX_EVENTS:
+        raise ReportError(f"a second would have {most:,} events, {MAX_EVENTS:,} are allowed; lower --speed")
     _write(out, counts)
     return outcome
 

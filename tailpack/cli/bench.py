@@ -61,7 +61,7 @@ def processes(
 def startup(
     *,
     launcher: Annotated[
-        str, typer.Option(help="Time starts of single replicas instead: as processes, on docker, or on kubernetes.")
+        str, typer.Option(help="Time starts of single replicas instead: as processes, or on kubernetes.")
     ] = "",
     context: Context = "",
     image: Image = IMAGE,
@@ -71,7 +71,7 @@ def startup(
 ) -> None:
     """Time each step of a (second) start, from the command to the report of a short run; or the start of a replica."""
     if launcher:
-        known(launcher, ("processes", "docker", "kubernetes"), what="launcher")
+        known(launcher, ("processes", "kubernetes"), what="launcher")
         return _startup_of_replicas(launcher, context, image, as_json)
     from tailpack.measured_runs import run_scenario, startup_rows  # noqa: PLC0415
 
@@ -94,7 +94,7 @@ def _startup_of_replicas(launcher: str, context: str, image: str, as_json: bool)
             else:
                 connection = stack.enter_context(own_kafka("startup", 4))
                 folder = stack.enter_context(tempfile.TemporaryDirectory())
-                found = measure(connection, launcher, Path(folder), lambda said: tell(said=said), image=image)
+                found = measure(connection, launcher, Path(folder), lambda said: tell(said=said))
     except (LauncherError, InvalidSettingsError) as wrong:
         raise TailpackError(str(wrong)) from wrong
     if as_json:

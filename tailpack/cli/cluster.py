@@ -94,7 +94,7 @@ def keda(
     try:
         from bench.keda import connect, measure  # noqa: PLC0415  packages of an extra
     except ImportError as missing:
-        raise TailpackError(f"{missing.name} is not installed: pip install 'tailpack[keda]'") from missing
+        raise TailpackError(f"{missing.name} is not installed: pip install '.[keda]'") from missing
     from tailpack.local.topics import own_kafka  # noqa: PLC0415
 
     api = connect(context or None)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from tailpack_command import tailpack
 
-keda = pytest.importorskip("bench.keda", reason="packages are missing: pip install 'tailpack[keda]'")
+keda = pytest.importorskip("bench.keda", reason="packages are missing: pip install '.[keda]'")
 
 from bench import BenchError  # noqa: E402
 from contracts.connection import Connection  # noqa: E402

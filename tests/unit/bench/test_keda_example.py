@@ -7,7 +7,7 @@ import yaml
 
 
 def test_the_example_is_what_the_bench_applies() -> None:
-    keda = pytest.importorskip("bench.keda", reason="packages are missing: pip install 'tailpack[keda]'")
+    keda = pytest.importorskip("bench.keda", reason="packages are missing: pip install '.[keda]'")
     root = Path(__file__).parents[3]
     page = (root / "docs/keda.md").read_text()
     (block,) = (text.split("```")[0] for text in page.split("```yaml\n")[1:])

@@ -119,7 +119,7 @@ def test_scenarios_and_policies_are_listed_for_people_and_for_programs(tailpack:
         (("demo", "--out", "/dev/null/x"), r"/dev/null: Not a directory; name a folder"),
         (
             ("bench", "startup", "--launcher", "foo"),
-            r"launcher 'foo' is unknown; known are processes, docker, kubernetes",
+            r"launcher 'foo' is unknown; known are processes, kubernetes",
         ),
         (("bench", "pictures", "/dev/null/x"), r"/dev/null: Not a directory; name a folder"),
         (("bench", "tables", "none.md"), r"none\.md: No such file or directory; name a place that exists"),

@@ -18,6 +18,7 @@ from tailpack.cli import (
     bench,
     campaigns,
     catalogue,
+    cluster,
     grouping,
     handover,
     kafka,
@@ -26,7 +27,6 @@ from tailpack.cli import (
     simulate,
     sla,
     studies,
-    taxi,
     topics,
 )
 from tailpack.errors import INTERRUPTED, STOPPED, TailpackError, explain
@@ -145,7 +145,6 @@ GROUPING = _group(
 )
 _add(GROUPING, "compare", grouping.compare, "tailpack grouping compare --quick")
 _add(GROUPING, "live", grouping.live, "tailpack grouping live --groupings kg,pkg")
-_add(app, "taxi", taxi.taxi, "tailpack taxi yellow_tripdata_2013-01.parquet --out taxi.csv", STUDIES)
 BENCH = _group(
     "bench",
     STUDIES,

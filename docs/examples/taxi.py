@@ -1,6 +1,6 @@
 """Make a trace for `tailpack simulate --trace` of New York's taxi trip records, with PySpark; see docs/taxi.md.
 
-python docs/examples/taxi.py yellow_tripdata_2013-01.parquet --month 2013-01 --out trace.csv --by zone --partitions 9
+python docs/examples/taxi.py yellow_tripdata_2013-01.parquet --month 2013-01 --out trace.csv --by zone
 """
 
 import argparse
@@ -34,7 +34,7 @@ def month_us(month: str) -> tuple[int, int]:
 
 
 def read_trips(spark: SparkSession, file: str, month: str) -> DataFrame:
-    """Return picked_up_us, dropped_off_us, zone, trip (a hash), and broken: the first rule that the row breaks, or null."""
+    """Return times in µs, zone, trip (a hash), and broken: the first rule that the row breaks, or null."""
     raw = spark.read.options(**TRIMMED).csv(file) if ".csv" in file else spark.read.parquet(file)
     rows = raw.toDF(*("".join(letter for letter in name.lower() if letter.isalnum()) for name in raw.columns))
 
@@ -85,9 +85,7 @@ def main(arguments: list[str] | None = None) -> dict[str, object]:
     parser.add_argument("files", nargs="+", help="trip records of one month: .parquet, .csv or .csv.gz")
     parser.add_argument("--month", required=True, help="YYYY-MM")
     parser.add_argument("--out", type=Path, required=True, help="CSV file for the trace")
-    parser.add_argument(
-        "--speed", type=int, default=40, help="seconds of the records for each second of the trace (40)"
-    )
+    parser.add_argument("--speed", type=int, default=40, help="seconds of records in a second of the trace (40)")
     parser.add_argument("--partitions", type=int, default=1, help="columns of the trace (1)")
     parser.add_argument("--by", choices=("uniform", "zone"), default="uniform", help="how trips are partitioned")
     parser.add_argument("--events", choices=("both", "pickup", "dropoff"), default="both", help="ends that are events")

@@ -28,7 +28,8 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 def trace_of(file: Path, *options: str) -> tuple[np.ndarray, dict[str, Any]]:
     spec = spec_from_file_location("taxi", Path(__file__).parents[2] / "docs" / "examples" / "taxi.py")
-    assert spec and spec.loader
+    assert spec
+    assert spec.loader
     taxi = module_from_spec(spec)
     spec.loader.exec_module(taxi)
     outcome = taxi.main([str(file), "--out", str(file.parent / "trace.csv"), *HOUR, *options])

@@ -27,7 +27,6 @@ from contracts.events import (
     OrderPlaced,
     PaymentRequested,
     Timeline,
-    card_token,
 )
 from contracts.topics import Topic, partitions_of
 from loadgen.faults import DUPLICATE, UNREADABLE, due_us, struck
@@ -172,7 +171,7 @@ _NOT_PLACED: Final = b'"placed_us":0'
 
 @lru_cache(CUSTOMERS)
 def _demo_token(number: str) -> str:
-    return card_token(number, DEMO_TOKEN_KEY)
+    return catalogue.card_token(number, DEMO_TOKEN_KEY)
 
 
 def events(

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from bench.matrix_table import interval
 from bench.markdown import in_columns, table
+from bench.matrix_table import interval
 from bench.picture import COLORS, picture
 from bench.results import load
 from contracts.events import Grouping

@@ -21,8 +21,8 @@ from tailpack.cli.options import (
     print_json,
     usable_policy,
 )
-from tailpack.cli.simulate import say_live_only
 from tailpack.cli.progress import finish, matrix_progress, show
+from tailpack.cli.simulate import say_live_only
 
 NOT_COMPARED: Final = ("static",)
 MATRIX_KEY: Final = re.compile(r"^(contender|\[\[contender\]\]|like)\b", re.MULTILINE)

@@ -85,8 +85,8 @@ def _ruled(
     name: str, description: str, counts: Callable[[], IntArray], rule: Callable[[IntArray], IntArray]
 ) -> Workload:
     """Return `counts`, spread over partitions by `rule`."""
-    table = rule(counts())
-    return Workload(name, description, *table.shape, lambda: rule(counts()), rule)
+    seconds, partitions = rule(counts()).shape
+    return Workload(name, description, seconds, partitions, lambda: rule(counts()), rule)
 
 
 WORKLOADS: Final[dict[str, Workload]] = {

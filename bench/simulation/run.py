@@ -37,7 +37,7 @@ def run_scenario(
     """
     if scenario.stages:
         raise InvalidSettingsError(
-            [f"{scenario.name}: it has stages; `tailpack simulate` and `tailpack bench chain` do"]
+            [f"{scenario.name}: it has stages; `tailpack simulate` runs it"]
         )
     load_compiler()  # its import is not the simulation's time
     began_s = time.perf_counter()

@@ -146,7 +146,6 @@ GROUPING = _group(
     "tailpack grouping compare --quick",
 )
 _add(GROUPING, "compare", grouping.compare, "tailpack grouping compare --quick")
-_add(GROUPING, "live", grouping.live, "tailpack grouping live --groupings kg,pkg")
 _add(app, "taxi", taxi.taxi, "tailpack taxi yellow_tripdata_2013-01.parquet --out taxi.csv", STUDIES)
 _add(app, "chaos", chaos.chaos, "tailpack chaos --schedules 20 --seed 7", STUDIES)
 BENCH = _group(
@@ -155,12 +154,8 @@ BENCH = _group(
     "Measure this machine. Figures go to bench/reference, tables to the docs.",
     "tailpack bench simulator --quick",
 )
-_add(BENCH, "all", bench.everything, "tailpack bench all")
-_add(BENCH, "service-rate", bench.service_rate, "tailpack bench service-rate --events 8000")
 _add(BENCH, "pipeline", bench.pipeline, "tailpack bench pipeline --quick --stages shipment")
 _add(BENCH, "startup", bench.startup, "tailpack bench startup")
-_add(BENCH, "processes", bench.processes, "tailpack bench processes --rates 150")
-_add(BENCH, "live", bench.live, "tailpack bench live --scenarios demo --policies tail-aware --runs 3")
 _add(BENCH, "report", bench.report, "tailpack bench report --events 100000 --json")
 _add(BENCH, "simulator", bench.simulator, "tailpack bench simulator --quick")
 _add(BENCH, "decisions", bench.decisions, "tailpack bench decisions")
@@ -170,16 +165,10 @@ _add(BENCH, "targets", campaigns.targets, "tailpack bench targets --from out/fig
 _add(BENCH, "fronts", campaigns.fronts, "tailpack bench fronts --worlds spike,square-5 --seeds 5")
 _add(BENCH, "drawn", campaigns.drawn, "tailpack bench drawn --worlds 10")
 _add(BENCH, "sensitivity", campaigns.sensitivity, "tailpack bench sensitivity --numbers price,GAIN")
-_add(BENCH, "chain", bench.chain, "tailpack bench chain --seeds 5")
 _add(BENCH, "classes", campaigns.classes, "tailpack bench classes --loads w1 --seeds 5")
 _add(BENCH, "handover", handover.handover, "tailpack bench handover --quick")
 _add(BENCH, "failover", handover.failover, "tailpack bench failover --quick")
 _add(BENCH, "cluster", cluster.cluster, "tailpack bench cluster --scenarios w1 --policies tail-aware,linear")
-_add(BENCH, "keda", cluster.keda, "tailpack bench keda --json")
-_add(BENCH, "guarantees", handover.guarantees, "tailpack bench guarantees --json")
-_add(BENCH, "delivery", handover.delivery, "tailpack bench delivery w1 --runtimes eager,incremental")
-_add(BENCH, "tables", bench.tables, "tailpack bench tables docs/results.md")
-_add(BENCH, "pictures", bench.pictures, "tailpack bench pictures docs")
 
 
 def main() -> None:

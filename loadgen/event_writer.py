@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from loadgen.event_trace import PARTITIONS
+from loadgen.trace import PARTITIONS
 
 Row = tuple[int, int, int, int]
 """Time (ms since the epoch), key's hash (or NO_KEY), partition, size (bytes)."""

@@ -82,7 +82,7 @@ def stored_columns(folder: Path, name: str, columns: tuple[str, ...]) -> "dict[s
     try:
         from pyarrow import ArrowException, parquet  # noqa: PLC0415  a tenth of a second, and only the bench extra
     except ImportError as missing:
-        raise InvalidSettingsError([f"reading {name} takes pyarrow: pip install 'tailpack[bench]'"]) from missing
+        raise InvalidSettingsError([f"reading {name} takes pyarrow: pip install '.[bench]'"]) from missing
     if not (folder / name).exists():
         raise InvalidSettingsError([f"{folder}: it holds no {name}; nothing was produced, or it was never gathered"])
     try:

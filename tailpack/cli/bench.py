@@ -33,13 +33,13 @@ from tailpack.provenance import origin
 
 def startup(
     *,
-    launcher: Annotated[str, typer.Option(help="What starts replicas: processes, docker or kubernetes.")] = "processes",
+    launcher: Annotated[str, typer.Option(help="What starts replicas: processes or kubernetes.")] = "processes",
     context: Context = "",
     image: Image = IMAGE,
     as_json: AsJson = False,
 ) -> None:
     """Measure how long a replica takes from its request until it is ready."""
-    known(launcher, ("processes", "docker", "kubernetes"), what="launcher")
+    known(launcher, ("processes", "kubernetes"), what="launcher")
     from autoscaler.live.launcher import LauncherError  # noqa: PLC0415
     from bench.cluster import Cluster, startup_there  # noqa: PLC0415
     from bench.startup import measure  # noqa: PLC0415
@@ -54,7 +54,7 @@ def startup(
             else:
                 connection = stack.enter_context(own_kafka("startup", 4))
                 folder = stack.enter_context(tempfile.TemporaryDirectory())
-                found = measure(connection, launcher, Path(folder), lambda said: tell(said=said), image=image)
+                found = measure(connection, launcher, Path(folder), lambda said: tell(said=said))
     except (LauncherError, InvalidSettingsError) as wrong:
         raise TailpackError(str(wrong)) from wrong
     if as_json:

@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from loadgen.event_trace import EventTrace
 from loadgen.event_writer import NO_KEY, ROW, EventWriter, gathered, merged
-from loadgen.trace import read_trace
+from loadgen.trace import EventTrace, read_trace
 
 
 @given(st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=30), min_size=1, max_size=6), st.integers(1, 12))

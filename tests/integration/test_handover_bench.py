@@ -1,6 +1,5 @@
 """The harness on real Kafka: a few handovers, analysed, and nothing left behind."""
 
-
 import psutil
 import pytest
 

@@ -5,7 +5,6 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
-from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Annotated
@@ -22,60 +21,25 @@ from contracts.validation import InvalidSettingsError, as_environment
 from tailpack.cli.cluster import IMAGE, Context, Image
 from tailpack.cli.options import (
     AsJson,
-    Changes,
-    Into,
     IntoDocs,
-    LoadWorkers,
-    Out,
-    check_folder,
     known,
-    parse_changes,
     print_json,
     several,
-    several_policies,
 )
 from tailpack.cli.progress import print_rows, progress
 from tailpack.errors import INTERRUPTED, TailpackError
 from tailpack.provenance import origin
 
 
-def processes(
-    rates: Annotated[str, typer.Option(help="Events/s, separated by commas.")] = "150,350",
-    out: Out = Path("out"),
-    into: Into = results.FOLDER,
-) -> None:
-    """Measure CPU and memory of every process under steady loads, through the whole pipeline and payment-only."""
-    from tailpack.measured_runs import process_rows, run_scenario  # noqa: PLC0415
-
-    rows: list[results.ProcessRow] = []
-    for topology in ("pipeline", "payment-only"):
-        for rate in rates.split(","):
-            rows += process_rows(run_scenario(f"steady-{rate}", {"topology": topology}, out), int(rate))
-            results.keep("processes", rows, origin(), into)
-
-
 def startup(
     *,
-    launcher: Annotated[
-        str, typer.Option(help="Time starts of single replicas instead: as processes, or on kubernetes.")
-    ] = "",
+    launcher: Annotated[str, typer.Option(help="What starts replicas: processes or kubernetes.")] = "processes",
     context: Context = "",
     image: Image = IMAGE,
     as_json: AsJson = False,
-    out: Out = Path("out"),
-    into: Into = results.FOLDER,
 ) -> None:
-    """Time each step of a (second) start, from the command to the report of a short run; or the start of a replica."""
-    if launcher:
-        known(launcher, ("processes", "kubernetes"), what="launcher")
-        return _startup_of_replicas(launcher, context, image, as_json)
-    from tailpack.measured_runs import run_scenario, startup_rows  # noqa: PLC0415
-
-    results.keep("startup", startup_rows(run_scenario("smoke", {}, out)), origin(), into)
-    return None
-
-
-def _startup_of_replicas(launcher: str, context: str, image: str, as_json: bool) -> None:
+    """Measure how long a replica takes from its request until it is ready."""
+    known(launcher, ("processes", "kubernetes"), what="launcher")
     from autoscaler.live.launcher import LauncherError  # noqa: PLC0415
     from bench.cluster import Cluster, startup_there  # noqa: PLC0415
     from bench.startup import measure  # noqa: PLC0415
@@ -98,58 +62,6 @@ def _startup_of_replicas(launcher: str, context: str, image: str, as_json: bool)
     else:
         said = f"{found.n} starts: from asked for to ready {found.asked_to_ready_p50_s:.2f} s, p99 {found.p99_s:.2f} s"
         Console().print(said, highlight=False, soft_wrap=True)
-
-
-def service_rate(
-    events: Annotated[int, typer.Option(min=2, help="Size of the standing backlog.")] = 4000,
-    into: Into = results.FOLDER,
-) -> None:
-    """What one Payment replica sustains with a standing backlog (μ_eff), at two service times."""
-    from tailpack.measured_runs import measured_service_rate  # noqa: PLC0415
-
-    console = Console()
-    rows = [measured_service_rate(service_time_s, events, console) for service_time_s in (0.005, 0.02)]
-    print_rows(markdown.SERVICE_RATE, rows)
-    results.keep("service-rate", rows, origin(), into)
-
-
-def live(
-    *,
-    scenarios: Annotated[str, typer.Option(help="Names, separated by commas.")] = "w1,w1-skew9",
-    policies: Annotated[
-        str, typer.Option(help="Names, separated by commas.")
-    ] = "tail-aware,algorithm-2,linear,keda-hpa",
-    runs: Annotated[int, typer.Option(min=1, help="So many of each, with seeds 1, 2, …")] = 3,
-    order: Annotated[int, typer.Option(help="Seed of the order in which they take their turns.")] = 1,
-    times: Annotated[
-        Path | None,
-        typer.Option(metavar="RUN_DIR", help="A run of before, from whose times each is forecast: simulate --times."),
-    ] = None,
-    load_workers: LoadWorkers = 0,
-    changes: Changes = None,
-    out: Out = Path("out"),
-    into: Into = results.FOLDER,
-) -> None:
-    """Run scenarios live under policies, one after the other: eleven minutes each for w1. Keep the machine quiet.
-
-    Each run is then simulated again from its own events and times. What `--into` has already is not measured again,
-    unless it was invalid: the same command goes on where it was interrupted. With `--times` a forecast is put beside
-    each that has none.
-    """
-    from bench.replay.measured import measured_run  # noqa: PLC0415  compiled code
-    from bench.scenario import scenario_names  # noqa: PLC0415
-    from tailpack.measured_runs import forecast_all, run_all, run_live, run_scenario, said, shuffled  # noqa: PLC0415
-
-    worlds = several(scenarios, scenario_names(), what="scenario")
-    playing = several_policies(policies)
-    questions = shuffled(worlds, playing, runs, order)
-    run = partial(run_scenario, load_workers=load_workers)
-    told = parse_changes(changes)
-    measured = measured_run(times) if times else None
-    answer = partial(run_live, out=out, run=run, load_workers=load_workers, changes=told)
-    run_all(questions, into, answer, Console().rule, load_workers=load_workers, settings=said(told))
-    if measured:
-        forecast_all(questions, into, measured, told, load_workers=load_workers)
 
 
 def report(
@@ -352,25 +264,6 @@ def _order(connection: Connection, folder: Path, partitions: int) -> Iterator[st
     finally:
         order.terminate()
         order.wait()
-
-
-def pictures(folder: Annotated[Path, typer.Argument(help="Folder of the SVG files.")] = Path("docs")) -> None:
-    """Draw the pictures of the docs from simulations and committed figures; equal ones make equal bytes."""
-    from studies.pictures import PICTURES  # noqa: PLC0415  the compiler and matplotlib only where they are needed
-
-    check_folder(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, draw in PICTURES.items():
-        draw(folder / name)
-        Console().print(f"{folder / name}: drawn", highlight=False)
-
-
-def everything(out: Out = Path("out")) -> None:
-    """All that is quick: service-rate, startup, report, processes. `live` takes hours and is asked for by name."""
-    service_rate(events=4000, into=results.FOLDER)
-    startup(out=out, into=results.FOLDER)
-    report(into=results.FOLDER)
-    processes(rates="150,350", out=out, into=results.FOLDER)
 
 
 def _size(text: str) -> tuple[int, int]:

@@ -160,7 +160,10 @@ def test_scenarios_and_policies_are_listed_for_people_and_for_programs(tailpack:
         ),
         (("dev", "bench", "failover", "--delivery", "share"), r".*share takes no plan; use incremental or eager.*"),
         (("dev", "bench", "handover", "--replicas", "1"), r"Invalid value for '--replicas': .*"),
-        (("compare", "w1", "--axis", "burst-phse"), r"axis 'burst-phse' is unknown; did you mean burst-phase\? Known are .*"),
+        (
+            ("compare", "w1", "--axis", "burst-phse"),
+            r"axis 'burst-phse' is unknown; did you mean burst-phase\? Known are .*",
+        ),
         (("topics", "create", "nonesuch", *REACH), r"scenario 'nonesuch' is unknown.*"),
         (("dev", "load", "demo", *REACH[2:]), r"Missing option '--bootstrap-servers'\."),
         (("dev", "load", "demo", *REACH[:2]), r"Missing option '--namespace'\."),

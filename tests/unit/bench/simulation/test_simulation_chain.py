@@ -101,4 +101,3 @@ def test_who_simulates_one_group_refuses_a_chain_and_so_does_a_live_run():
         find_optimum(chain(coordinated=False), sent_by(chain()))
     with pytest.raises(InvalidSettingsError, match="a run has one group; live: tailpack autoscale"):
         chain().for_live()
-

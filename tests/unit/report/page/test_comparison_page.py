@@ -39,4 +39,3 @@ def test_a_name_cannot_break_out(tmp_path: Path) -> None:
     changed = msgspec.structs.replace(scenario, contestants=(hostile,))
     text = written(msgspec.structs.replace(example_comparison(), scenarios=(changed,)), tmp_path)
     assert "<script>alert" not in text
-

@@ -7,6 +7,7 @@ and live processes share name, default and check. Pure: the decision core may im
 import ast
 import difflib
 import inspect
+import re
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -166,3 +167,15 @@ def unknown(name: str, known: Iterable[str]) -> str:
     near = [whole[one] for one in difflib.get_close_matches(name, whole, n=1)]
     there = f"known are {', '.join(names) or 'none'}"
     return f"unknown; did you mean {near[0]}? K{there[1:]}" if near else f"unknown; {there}"
+
+
+def seconds(value: Any) -> Any:
+    """Return a duration such as "500ms", "25s", "2m" or "1h" in seconds, also in a list; anything else as it is."""
+    if isinstance(value, list):
+        return [seconds(one) for one in value]
+    found = _DURATION.fullmatch(value) if isinstance(value, str) else None
+    return float(f"{float(found[1]) * _UNIT_S[found[2]]:.9g}") if found else value
+
+
+_DURATION: Final = re.compile(r"(\d+(?:\.\d*)?)\s*(ms|s|m|h)")
+_UNIT_S: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar, get_args, get_origin
 
 import msgspec
 
-from contracts.settings import Settings, choices, contradictions, declaration, is_required, kinds, told, unknown
+from contracts.settings import Settings, choices, contradictions, declaration, is_required, kinds, seconds, told, unknown
 
 UNDECODABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """Not JSON or of another type, not UTF-8 inside a string, nested without end."""
@@ -64,7 +64,9 @@ def well_formed(
             else:
                 good[one.name] = one.default if one.default_factory is MISSING else one.default_factory()
             continue
-        said_value = values[key]
+        said_value = seconds(values[key]) if declaration(one).unit == "s" else values[key]
+        if types[one.name] is int and isinstance(said_value, float) and said_value.is_integer():
+            said_value = int(said_value)
         if not strict and isinstance(said_value, str) and get_origin(types[one.name]) is tuple:
             said_value = [part.strip() for part in said_value.split(",")]
         try:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from autoscaler.simulator.run import Run
-from bench.scenario import load_scenario, world_names
+from bench.scenario import load_scenario, stress_names
 from bench.simulation.run import run_scenario
 from loadgen.hard_shapes import HARD_S, HOT_MOST, ZIPF_PARTITIONS
 from loadgen.workloads import WORKLOADS
@@ -16,7 +16,7 @@ def run(name: str, seed: int = 1, **changes: object) -> Run:
     return run_scenario(load_scenario(name, {"seed": seed, "duration_s": 330, **changes}), keep_events=False)[0]
 
 
-@pytest.mark.parametrize("name", world_names())
+@pytest.mark.parametrize("name", stress_names())
 def test_each_runs_loses_nothing_and_follows_from_its_seed(name: str) -> None:
     aware, again = run(name), run(name)
     one, other = (run(name, seed, policy="static", initial_replicas=3) for seed in (1, 2))

@@ -15,8 +15,7 @@ from bench.sections import OPTIONS, SECTIONS, STAGES, WORLDS_ONLY, Chain, Headin
 from contracts.delivery import RUNTIMES, Delivery
 from contracts.events import Grouping, splits_keys
 from contracts.membership import Speeds
-from contracts.settings import Rule, Settings, Values, contradictions, picked, told, unknown
-from contracts.target import Target
+from contracts.settings import Rule, Settings, Target, Values, contradictions, picked, told, unknown
 from contracts.validation import InvalidSettingsError, parse, spelt_out, well_formed
 from loadgen.schedule import EACH_SECOND, Bursts, Spacing, Split
 from loadgen.spec import RULES, LoadSpec, wrong_with
@@ -290,8 +289,8 @@ def _override(raw: dict[str, Any], overrides: Mapping[str, Any]) -> list[str]:
         if key.startswith(f"{STAGES}."):
             problems += _override_stage(raw.get(STAGES), key, value)
             continue
-        key = ALIASES.get(key, key)
-        matching = [(OPTIONS, key.removeprefix(f"{OPTIONS}."))] if key.startswith(f"{OPTIONS}.") else _matching(key)
+        option = key.removeprefix(f"{OPTIONS}.")
+        matching = [(OPTIONS, option)] if option != key else _matching(ALIASES.get(key, key))
         if len(matching) != 1:
             known = [_dotted(section, name) for section, name in matching or _fields()]
             said = f"is ambiguous; known are {', '.join(known)}" if matching else _no_setting(key, known)
@@ -308,7 +307,7 @@ def _override(raw: dict[str, Any], overrides: Mapping[str, Any]) -> list[str]:
 
 def _no_setting(key: str, known: list[str]) -> str:
     """Return that no setting has this name, the nearest one, and the command that finds others."""
-    names = {one.rpartition(".")[2]: one for one in known} | {one: one for one in known} | ALIASES
+    names = {one.rpartition(".")[2]: one for one in reversed(known)} | {one: one for one in known} | ALIASES
     near = [names[one] for one in get_close_matches(key, names, n=1)] or [one for one in known if key in one][:1]
     meant = f"did you mean {near[0]}? " if near else ""
     return f"unknown; {meant}`tailpack show setting {key}` lists similar ones"

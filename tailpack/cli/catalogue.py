@@ -2,7 +2,6 @@
 
 import sys
 from dataclasses import fields
-from pathlib import Path
 from typing import Annotated
 
 import typer

@@ -153,11 +153,10 @@ _TOO_LONG: Final = f"is {LONGEST_S:,} or more; seconds count from the start of t
 
 def _event_trace(file: TraceFile, partitions: int | None, first_s: int | None) -> EventTrace:
     declared = file.metadata.get(PARTITIONS)
-    width = int(declared) if declared is not None else partitions
-    limit = width if declared is not None or PARTITION not in file.names else None
+    width = partitions if declared is None else int(declared)
     counts = np.zeros((1, width or 1), dtype=np.int64)
     end_s = 0
-    for part in _schedules(file, limit, first_s):
+    for part in _schedules(file, None if declared is None and PARTITION in file.names else width, first_s):
         second = part.offset_us // SECOND_US
         end_s, width = int(second[-1]) + 1, max(counts.shape[1], int(part.partition.max()) + 1)
         if end_s * width > MAX_CELLS:

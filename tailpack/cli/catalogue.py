@@ -26,8 +26,8 @@ def list_scenarios(as_json: AsJson = False) -> None:
         if one.name == stress_names()[0]:
             table.add_section()
             table.add_row("[bold]stress scenarios[/bold]")
-        heading = (one.name, one.topology, str(one.duration_s), str(one.payment.partitions), one.autoscaler.policy)
-        table.add_row(*heading, one.description)
+        counts = map(str, (one.duration_s, one.payment.partitions))
+        table.add_row(one.name, one.topology, *counts, one.autoscaler.policy, one.description)
     Console().print(table)
 
 

@@ -1,12 +1,13 @@
 """How a process reaches Kafka: an address, and a properties file where TLS or SASL is wanted."""
 
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from contracts.config_file import from_file, read_file, strangers
 from contracts.settings import Rule, Settings, Values, declaration, setting
 from contracts.validation import InvalidSettingsError, from_environment, parse
 
@@ -120,15 +121,25 @@ class Connection(Settings):
         return arguments
 
 
-def read_settings(environ: Mapping[str, str], kind: type[T]) -> tuple[Connection, T]:
-    """Return the connection and the process's own settings. Raises InvalidSettingsError with every problem of both."""
+def read_settings(
+    environ: Mapping[str, str],
+    kind: type[T],
+    config: Path | None = None,
+    check: Callable[[T], object] = lambda _: None,
+) -> tuple[Connection, T]:
+    """Return the connection and the process's own settings, from the environment and, below it, a TOML file.
+
+    check: called with settings that are right by themselves; raises InvalidSettingsError.
+    Raises InvalidSettingsError with every problem of both.
+    """
+    told = read_file(config) if config else {}
+    problems = strangers(config, told, Connection, kind) if config else []
     read: list[Any] = []
-    problems: list[str] = []
-    for record in (Connection, kind):
+    for record, examine in ((Connection, Connection.aiokafka), (kind, check)):  # the certificates must be there
         try:
-            read.append(from_environment(environ, record))
-            if record is Connection:
-                read[0].aiokafka()  # whatever client the process uses, its certificates must be there
+            found: Any = from_file(config, told, environ, record) if config else from_environment(environ, record)
+            read.append(found)
+            examine(found)
         except InvalidSettingsError as wrong:
             problems += wrong.problems
     if problems:

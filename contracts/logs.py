@@ -5,7 +5,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -124,6 +124,13 @@ def configure(process: str, environ: Mapping[str, str]) -> logging.Logger:
         sys.excepthook = lambda kind, failure, where: own.critical("ended", exc_info=(kind, failure, where))
         threading.excepthook = lambda ended: own.error("a thread ended", exc_info=ended.exc_value)
     return own
+
+
+def refuse(log: logging.Logger, problems: Iterable[str]) -> int:
+    """Log each problem of a process that cannot start, one line each; return the exit status of wrong settings."""
+    for problem in problems:
+        log.error(problem)
+    return 2
 
 
 @contextmanager

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 from confluent_kafka import Consumer, TopicPartition
 
-from autoscaler.live.clients import reader
+from autoscaler.live.kafka import reader
 from bench import BenchError
 from bench.handover import courses
 from bench.handover.children import processes

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 from confluent_kafka import Consumer, TopicPartition
 
-from autoscaler.live.clients import reader
+from autoscaler.live.kafka import reader
 from bench.handover.readers import NO_ENDS
 from contracts.connection import Connection
 from contracts.events import Timeline

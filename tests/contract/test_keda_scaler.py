@@ -20,10 +20,10 @@ from tailpack.local.broker import Broker
 from tailpack.local.ports import free_port
 
 grpc = pytest.importorskip("grpc", reason="gRPC is not installed: pip install '.[keda]'")
-from autoscaler.keda import messages  # noqa: E402  # needs gRPC
+from autoscaler.keda.scaler import MESSAGE  # noqa: E402  # needs gRPC
 
 pytestmark = pytest.mark.kafka
-SCALED_OBJECT = messages.ScaledObjectRef(name="payment", namespace="shop")
+SCALED_OBJECT = MESSAGE["ScaledObjectRef"](name="payment", namespace="shop")
 
 
 class Scaler:
@@ -42,14 +42,14 @@ class Scaler:
         return stub(request, wait_for_ready=True, timeout=DEADLINE_S)
 
     def spec(self) -> Any:
-        (one,) = self.call("GetMetricSpec", SCALED_OBJECT, messages.GetMetricSpecResponse).metricSpecs
+        (one,) = self.call("GetMetricSpec", SCALED_OBJECT, MESSAGE["GetMetricSpecResponse"]).metricSpecs
         return one
 
     def metric(self) -> float | None:
         """What KEDA would hand to the HPA; None while it is refused."""
-        asked = messages.GetMetricsRequest(scaledObjectRef=SCALED_OBJECT, metricName=self.spec().metricName)
+        asked = MESSAGE["GetMetricsRequest"](scaledObjectRef=SCALED_OBJECT, metricName=self.spec().metricName)
         try:
-            (one,) = self.call("GetMetrics", asked, messages.GetMetricsResponse).metricValues
+            (one,) = self.call("GetMetrics", asked, MESSAGE["GetMetricsResponse"]).metricValues
         except grpc.RpcError as refused:
             if refused.code() is not grpc.StatusCode.UNAVAILABLE or "no plan is known yet" not in refused.details():
                 raise
@@ -98,10 +98,10 @@ def test_the_metric_is_what_the_newest_plan_wants_also_after_a_restart(kafka: st
     with scaler(kafka, namespace) as keda:
         assert (keda.spec().targetSize, keda.spec().targetSizeFloat) == (1, 1.0)
         assert keda.metric() is None, "a guess would stop replicas"
-        assert keda.call("IsActive", SCALED_OBJECT, messages.IsActiveResponse).result
+        assert keda.call("IsActive", SCALED_OBJECT, MESSAGE["IsActiveResponse"]).result
         log.write(("pod-a", "pod-b"), None, "first")
         wait_for(lambda: keda.metric() == 2, "the first plan")
-        pushed = keda.call("StreamIsActive", SCALED_OBJECT, messages.IsActiveResponse, "unary_stream")
+        pushed = keda.call("StreamIsActive", SCALED_OBJECT, MESSAGE["IsActiveResponse"], "unary_stream")
         assert next(pushed).result
         log.write(("pod-a", "pod-b"), None, "more are wanted than serve", wanted=5)
         assert next(pushed).result, "each plan is pushed"
@@ -120,7 +120,7 @@ def test_many_streams_silence_nobody(kafka: str, namespace: str) -> None:
     with scaler(kafka, namespace) as keda:
         wait_for(lambda: keda.metric() == 1, "the plan")
         streams = [
-            keda.call("StreamIsActive", SCALED_OBJECT, messages.IsActiveResponse, "unary_stream") for _ in range(60)
+            keda.call("StreamIsActive", SCALED_OBJECT, MESSAGE["IsActiveResponse"], "unary_stream") for _ in range(60)
         ]
         assert all(next(one).result for one in streams)
         assert keda.metric() == 1

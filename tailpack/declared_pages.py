@@ -95,7 +95,19 @@ def settings_page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def settings_like(part: str) -> list[tuple[str, str, str]]:
+    """Return the scenario and policy settings whose dotted names contain `part`: name, default, meaning."""
+    records = {f"{section}." if section else "": record for section, record in SECTIONS.items()}
+    records |= {f"policy.({name}) ": factory.options for name, factory in POLICIES.items()}
+    rows = [(prefix + row[0].strip("`"), *row[1:]) for prefix, record in records.items() for row in _rows(record)]
+    return [row for row in rows if part.lower() in row[0]]
+
+
 def _listed(record: type[Settings], without: type[Settings] | None = None) -> str:
+    return table(("setting", "default", "what it is"), _rows(record, without))
+
+
+def _rows(record: type[Settings], without: type[Settings] | None = None) -> list[tuple[str, str, str]]:
     said, types = sentences(record), kinds(record)
     left_out = {one.name for one in fields(without)} if without else set()
     rows = []
@@ -106,7 +118,7 @@ def _listed(record: type[Settings], without: type[Settings] | None = None) -> st
         known = " or ".join(filter(None, (declared.range(), f"one of {', '.join(words)}" if words else "")))
         default = _default(None if is_required(one) else one.default, is_required(one), declared.unit)
         rows.append((f"`{one.name}`", default, _described(said[one.name], known)))
-    return table(("setting", "default", "what it is"), rows)
+    return rows
 
 
 def _default(value: object, required: bool, unit: str) -> str:

@@ -7,9 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from contracts.config_file import from_file, read_file, strangers
 from contracts.settings import Rule, Settings, Values, declaration, setting
-from contracts.validation import InvalidSettingsError, from_environment, parse
+from contracts.validation import ConfigFile, InvalidSettingsError, parse
 
 T = TypeVar("T", bound=Settings)
 
@@ -125,26 +124,28 @@ def read_settings(
     environ: Mapping[str, str],
     kind: type[T],
     config: Path | None = None,
-    check: Callable[[T], object] = lambda _: None,
+    check: Callable[[T, ConfigFile], object] = lambda *_: None,
 ) -> tuple[Connection, T]:
-    """Return the connection and the process's own settings, from the environment and, below it, a TOML file.
+    """Return the connection and the process's own settings. Raises InvalidSettingsError with every problem of both.
 
-    check: called with settings that are right by themselves; raises InvalidSettingsError.
-    Raises InvalidSettingsError with every problem of both.
+    config: a TOML file below the environment. check: called with settings that are right by themselves.
     """
-    told = read_file(config) if config else {}
-    problems = strangers(config, told, Connection, kind) if config else []
-    read: list[Any] = []
-    for record, examine in ((Connection, Connection.aiokafka), (kind, check)):  # the certificates must be there
-        try:
-            found: Any = from_file(config, told, environ, record) if config else from_environment(environ, record)
-            read.append(found)
-            examine(found)
-        except InvalidSettingsError as wrong:
-            problems += wrong.problems
+    file = ConfigFile(config, environ)
+    problems = file.strangers(Connection, kind)
+    found: list[Any] = []
+    try:
+        found.append(file.read(Connection))
+        found[0].aiokafka()  # whatever client the process uses, its certificates must be there
+    except InvalidSettingsError as wrong:
+        problems += wrong.problems
+    try:
+        found.append(file.read(kind))
+        check(found[-1], file)
+    except InvalidSettingsError as wrong:
+        problems += wrong.problems
     if problems:
         raise InvalidSettingsError(problems)
-    connection, settings = read
+    connection, settings = found
     return connection, settings
 
 

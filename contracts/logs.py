@@ -5,7 +5,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -39,12 +39,14 @@ class LogSettings(Settings):
     """How a process writes its log: `text`, for people, or `json`, one object a line for what collects logs."""
 
 
-class TextLines(logging.Formatter):
-    """What the process itself says stands behind its name alone; exceptions are told by their last line."""
-
+class _Lines(logging.Formatter):
     def __init__(self, process: str) -> None:
         super().__init__()
         self._process = process
+
+
+class TextLines(_Lines):
+    """A message of the process itself follows its name alone; an exception is its last line."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return one line, and where `WHOLE` says so a traceback."""
@@ -61,12 +63,8 @@ class TextLines(logging.Formatter):
         return line + " ".join(f" ({type(failure).__name__}: {failure})".splitlines())
 
 
-class JsonLines(logging.Formatter):
-    """One object a line: time (UTC), level, process, logger, thread, message; error and traceback where one failed."""
-
-    def __init__(self, process: str) -> None:
-        super().__init__()
-        self._process = process
+class JsonLines(_Lines):
+    """One object a line: time (UTC), level, process, logger, thread, message; error and traceback after a failure."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the object."""
@@ -124,13 +122,6 @@ def configure(process: str, environ: Mapping[str, str]) -> logging.Logger:
         sys.excepthook = lambda kind, failure, where: own.critical("ended", exc_info=(kind, failure, where))
         threading.excepthook = lambda ended: own.error("a thread ended", exc_info=ended.exc_value)
     return own
-
-
-def refuse(log: logging.Logger, problems: Iterable[str]) -> int:
-    """Log each problem of a process that cannot start, one line each; return the exit status of wrong settings."""
-    for problem in problems:
-        log.error(problem)
-    return 2
 
 
 @contextmanager

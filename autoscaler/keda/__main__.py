@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry
 from autoscaler.keda.plans import PlanFollower
 from autoscaler.keda.scaler import Scaler, listening
 from autoscaler.keda.settings import ANSWERED, EPOCH, PLANNED, KedaSettings
-from autoscaler.live.troubles import Troubles
+from autoscaler.live.troubles import Troubles, refuse
 from autoscaler.live.web import Source, serving
 from contracts import logs
 from contracts.clock import steady_s
@@ -39,11 +39,11 @@ def main(config: Path | None = None) -> int:
         connection, settings = read_settings(os.environ, KedaSettings, config)
         asyncio.run(_run(connection, settings))
     except InvalidSettingsError as wrong:
-        return logs.refuse(log, wrong.problems)
+        return refuse(log, wrong.problems)
     except KafkaException as wrong:  # the client refuses its settings; unreachable brokers are waited for
-        return logs.refuse(log, [wrong.args[0].str()])
+        return refuse(log, [wrong.args[0].str()])
     except PortTakenError as taken:
-        return logs.refuse(log, [str(taken)])
+        return refuse(log, [str(taken)])
     return 0
 
 

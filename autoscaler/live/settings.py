@@ -2,22 +2,18 @@
 
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from autoscaler.policies.settings import REPLICA_PREFIX, Guards, Scaling
 from autoscaler.ports import Policy
-from contracts.config_file import swallowed
 from contracts.delivery import RUNTIMES
 from contracts.membership import LiveSpeeds, Membership, Work, obeys_plans, takes_some_time
-from contracts.settings import Rule, Settings, Values, setting
-from contracts.target import Target
+from contracts.settings import Rule, Settings, Target, Values, setting
 from contracts.topics import ScaledGroup
-from contracts.validation import InvalidSettingsError
+from contracts.validation import ConfigFile, InvalidSettingsError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,15 +40,13 @@ class PolicyOptions(Settings):
         except msgspec.DecodeError as wrong:
             raise ValueError(f"TAILPACK_POLICY_OPTIONS: must be a JSON object: {wrong}") from wrong
 
-    def made(self, make: Callable[[], Policy], config: Path | None) -> Policy:
+    def made(self, file: ConfigFile, make: Callable[[], Policy]) -> Policy:
         """Return the policy. Raises InvalidSettingsError, naming the file or the variable, where `make` refuses."""
         try:
             return make()
         except ValueError as wrong:
-            where = f"{config}: policy" if config else "TAILPACK_POLICY"
-            hint = ""
-            with suppress(ValueError):
-                hint = swallowed({"policy_options": self.options()}, "policy_options", type(self))
+            where = f"{file.path}: policy" if file.path else "TAILPACK_POLICY"
+            hint = file.swallowed("policy_options", type(self))
             raise InvalidSettingsError([f"{where} or its settings: {wrong}{hint}"]) from wrong
 
 

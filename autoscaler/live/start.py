@@ -22,13 +22,14 @@ from autoscaler.live.plan_log import FencedError, PlanNotWrittenError
 from autoscaler.live.replicas import STOP_MARGIN_S
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.state_dir import StateDirTakenError, only_one
+from autoscaler.live.troubles import refuse
 from autoscaler.policies.registry import chained_policies
 from autoscaler.policies.tail_aware.policy import TailAware
 from autoscaler.ports import NotReadyError, Policy
 from contracts import logs
 from contracts.connection import Connection, read_settings
 from contracts.pages import PortTakenError
-from contracts.validation import InvalidSettingsError, as_environment
+from contracts.validation import ConfigFile, InvalidSettingsError, as_environment
 
 log = logging.getLogger("autoscaler")
 AS_ONE: Final = TailAware.name
@@ -77,21 +78,21 @@ def autoscale(*configs: Path, only_stop: bool = False) -> int:
                 return max(map(_stop, told))
             return _run(told[0], stop, signals) if len(told) == 1 else _run_all(told, stop, signals)
     except InvalidSettingsError as wrong:
-        return logs.refuse(log, wrong.problems)
+        return refuse(log, wrong.problems)
     except (StateDirTakenError, PortTakenError) as taken:
-        return logs.refuse(log, [str(taken)])
+        return refuse(log, [str(taken)])
     except LauncherError as failed:
         return _say(str(failed), EXIT_NO_LAUNCHER)
     except OSError as failed:
-        return logs.refuse(log, [f"TAILPACK_STATE_DIR = {state_dir}: {failed.strerror}"])
+        return refuse(log, [f"TAILPACK_STATE_DIR = {state_dir}: {failed.strerror}"])
 
 
 def read(config: Path | None, environ: Mapping[str, str]) -> Told:
     """Read everything, so that every mistake is named at once. Raises InvalidSettingsError."""
     policies: list[Policy] = []
 
-    def make(settings: AutoscalerSettings) -> None:
-        policies.append(settings.made(lambda: policy_from(settings), config))
+    def make(settings: AutoscalerSettings, file: ConfigFile) -> None:
+        policies.append(settings.made(file, lambda: policy_from(settings)))
 
     connection, settings = read_settings(environ, AutoscalerSettings, config, make)
     theirs = replace(connection, client_properties=settings.replica_client_properties or connection.client_properties)

@@ -24,7 +24,7 @@ from autoscaler.live.kafka import client
 from autoscaler.live.loads import LoadReader
 from autoscaler.live.loop import Loop
 from autoscaler.live.offsets import OffsetReader
-from autoscaler.live.troubles import LASTING, Troubles, Watched
+from autoscaler.live.troubles import LASTING, Troubles, Watched, refuse
 from autoscaler.live.web import Source, serving
 from autoscaler.policies.registry import configured_policy
 from autoscaler.policies.settings import REPLICA_PREFIX
@@ -38,7 +38,7 @@ from contracts.clock import steady_s
 from contracts.connection import Connection, read_settings
 from contracts.journal import JournalEntry, TickRecord
 from contracts.pages import PortTakenError
-from contracts.validation import InvalidSettingsError
+from contracts.validation import ConfigFile, InvalidSettingsError
 
 log = logging.getLogger("shadow")
 
@@ -47,10 +47,9 @@ def main(config: Path | None = None) -> int:
     """Run until SIGTERM or SIGINT. config: a TOML file; the environment goes first. Returns the exit code."""
     policies: list[Policy] = []
 
-    def make(told: ShadowSettings) -> None:
-        policies.append(
-            told.made(lambda: configured_policy(told, told, told, told.options(), counts_only=False), config)
-        )
+    def make(told: ShadowSettings, file: ConfigFile) -> None:
+        made = partial(configured_policy, told, told, told)
+        policies.append(told.made(file, lambda: made(told.options(), counts_only=False)))
 
     try:
         logs.configure(log.name, os.environ)
@@ -60,11 +59,11 @@ def main(config: Path | None = None) -> int:
             signal.signal(number, lambda *_: shadow.stop.set())
         shadow.run()
     except InvalidSettingsError as wrong:
-        return logs.refuse(log, wrong.problems)
+        return refuse(log, wrong.problems)
     except PortTakenError as taken:
-        return logs.refuse(log, [str(taken)])
+        return refuse(log, [str(taken)])
     except KafkaException as wrong:  # the client refuses its settings; unreachable brokers are waited for
-        return logs.refuse(log, [wrong.args[0].str()])
+        return refuse(log, [wrong.args[0].str()])
     sys.stdout.write(f"{shadow.summary()}\n")
     return 0
 

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from autoscaler.live.settings import Pages, PolicyOptions
 from autoscaler.policies.settings import Guards, Scaling
 from contracts.metrics import counter, gauge
-from contracts.settings import setting
-from contracts.target import Target
+from contracts.settings import Target, setting
 from contracts.topics import ScaledGroup
 
 REPLICAS = gauge(

@@ -14,8 +14,7 @@ from bench.sections import OPTIONS, SECTIONS, STAGES, WORLDS_ONLY, Chain, Headin
 from contracts.delivery import RUNTIMES, Delivery
 from contracts.events import Grouping, splits_keys
 from contracts.membership import Speeds
-from contracts.settings import Rule, Settings, Values, contradictions, picked, told, unknown
-from contracts.target import Target
+from contracts.settings import Rule, Settings, Target, Values, contradictions, picked, told, unknown
 from contracts.validation import InvalidSettingsError, parse, spelt_out, well_formed
 from loadgen.schedule import EACH_SECOND, Bursts, Spacing, Split
 from loadgen.spec import RULES, LoadSpec, wrong_with

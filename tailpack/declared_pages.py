@@ -55,8 +55,8 @@ Each setting is declared once, as a field with its unit, its range and a sentenc
 
 In a scenario file a setting stands in its section; on the command line it is `--set SECTION.NAME=VALUE`, or
 `--set NAME=VALUE` where only one section has that name. A process reads it from the environment as `TAILPACK_NAME`.
-Lengths of time are in seconds, at most a day where nothing else is said; rates are events/s; a share lies between 0
-and 1."""
+Lengths of time are in seconds or have a unit (`500ms`, `25s`, `2m`, `1h`); the longest is a day where nothing else is
+said. Rates are in events/s; a share lies between 0 and 1."""
 METRICS: Final[dict[str, tuple[ModuleType, tuple[str, ...]]]] = {
     "A replica: any consumer of `services.consumer`": (of_replicas, of_replicas.LABELS),
     "The autoscaler": (of_autoscaler, ()),

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from autoscaler.policies.settings import REPLICA_PREFIX, Guards, Scaling
 from contracts.delivery import RUNTIMES
 from contracts.membership import LiveSpeeds, Membership, Work, obeys_plans, takes_some_time
-from contracts.settings import Rule, Settings, Values, setting
-from contracts.target import Target
+from contracts.settings import Rule, Settings, Target, Values, setting
 from contracts.topics import ScaledGroup
 
 

@@ -20,8 +20,7 @@ from bench.simulation.chain import FIRST, ChainResult, StageResult, summary
 from contracts.children import last_log_line, python_module, start, wait_for_end
 from contracts.clock import now_us, steady_s
 from contracts.connection import Connection
-from contracts.journal import TickRecord
-from contracts.journal_records import Unfolder
+from contracts.journal import TickRecord, Unfolder
 from contracts.membership import Work
 from contracts.settings import picked
 from contracts.topics import Topic, qualified

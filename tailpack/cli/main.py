@@ -57,7 +57,6 @@ COMMANDS: Final = (
     ("packing compare", "tailpack.cli.studies:packing_compare", "packing compare --quick", DEV),
     ("grouping compare", "tailpack.cli.grouping:compare", "grouping compare --quick", DEV),
     ("grouping live", "tailpack.cli.grouping:live", "grouping live --groupings kg,pkg", DEV),
-    ("chaos", "tailpack.cli.chaos:chaos", "chaos --schedules 20 --seed 7", DEV),
     ("dev paper", "tailpack.cli.studies:paper", "dev paper --quick", DEV),
     ("dev load", "tailpack.cli.run:load", f"dev load demo {REACH} --namespace mine", DEV),
     ("dev jars", "tailpack.cli.run:jars", "dev jars kafka", DEV),

@@ -4,9 +4,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-
-from bench.chaos import checker
-from bench.chaos.checker import Commit, Ended, Evidence, Members, Served
+from chaos_suite import checker
+from chaos_suite.checker import Commit, Ended, Evidence, Members, Served
 
 ORDERS = tuple(f"o{number}" for number in range(6))
 DECLINED = "o5"
@@ -71,7 +70,7 @@ FEEDS: dict[str, tuple[str, Evidence, str]] = {
         "o3 at payments.requested/7/12 has no payment",
     ),
     "not shipped": ("lost", broken(shipped=["o0", "o1", "o2", "o3"]), "o4 is paid and not shipped"),
-    "not told": ("lost", broken(notified=list(ORDERS[:5])), "nobody was told of order o5"),
+    "not told": ("lost", broken(notified=list(ORDERS[:5])), "order o5 has no message to its customer"),
     "refused": ("lost", broken(refused=["o1"]), "o1 was accepted, and refused later"),
     "two parcels": ("doubled", broken(shipped=[*well().shipped, "o2"]), "o2 was shipped 2 times"),
     "two messages": ("doubled", broken(notified=[*ORDERS, "o0"]), "2 messages about order o0"),
@@ -99,7 +98,7 @@ FEEDS: dict[str, tuple[str, Evidence, str]] = {
     "killed though well": (
         "killed",
         broken(ends=[Ended(1, "payment-1", "hung: its last report is 3600 s old")]),
-        "payment-1 was killed, and was well (hung: its last report is 3600 s old)",
+        "payment-1 was killed, and was healthy (hung: its last report is 3600 s old)",
     ),
     "failed": ("failed", broken(ends=[Ended(7, "payment-1", "exit status 1; boom")]), "payment-1 failed at 7"),
 }
@@ -120,11 +119,6 @@ def test_a_later_owner_may_seem_late_where_the_first_one_was_killed() -> None:
     settled = [served(0), served(2, "payment-0", at_s=101.0), served(1, "payment-1", at_s=102.0)]
     assert not checker.out_of_order(settled, {"payment-0"})
     assert checker.out_of_order(settled, set())
-
-
-def test_an_order_of_before_is_judged_by_what_was_disturbed_then() -> None:
-    settled = [served(0), served(2, "payment-0", at_s=101.0), served(1, "payment-1", at_s=102.0), served(3, at_s=200.0)]
-    assert not checker.out_of_order(settled, set(), from_s=150.0)
 
 
 def test_a_commit_that_a_broken_broker_may_not_have_answered_may_be_overtaken() -> None:
@@ -168,7 +162,3 @@ def test_what_was_begun_after_the_group_had_dropped_the_replica_is_a_zombies_wor
         "payment-0 served 0/1 8.0 s after the group dropped it",
         "payment-0 served 0/2 8.0 s after the group dropped it",
     ]
-
-
-def test_a_replica_that_never_came_back_is_watched_to_the_end() -> None:
-    assert len(checker.zombies([replace(served(n), done_s=500.0 + n) for n in range(3)], MEMBERS[:2])) == 2

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.journal import JournalEntry, PartitionSeen, PlanWritten, TickRecord
-from contracts.journal_records import LARGEST, Folder, Unfolder, entries
+from contracts.journal import LARGEST, Folder, JournalEntry, PartitionSeen, PlanWritten, TickRecord, Unfolder, entries
 
 DAY_TICKS = 86_400
 
@@ -90,8 +89,3 @@ def test_what_is_too_large_for_a_record_comes_in_pieces(count: int) -> None:
     assert list(entries(records)) == [whole, plan]
     assert list(entries(records[1:])) == [plan], "a piece is lost, and with it its record alone"
     assert list(entries(records[:2] + records[3:])) == [plan]
-
-
-def test_records_of_before_are_entries_as_they_are() -> None:
-    taken = [tick(number, seen([1, 2])) for number in range(3)]
-    assert list(entries(msgspec.json.encode(one).decode() for one in taken)) == taken

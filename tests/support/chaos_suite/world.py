@@ -1,4 +1,4 @@
-"""The brokers, the proxies and the pipeline on which the chaos suite acts."""
+"""What a schedule acts on: three brokers, each behind a proxy, a small disk, and one pipeline."""
 
 import os
 import shutil
@@ -6,20 +6,19 @@ import signal
 import subprocess
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 import psutil
 
-import bench.chaos
-from bench.chaos.faults import BROKERS, SESSION_S, Kind
-from bench.chaos.proxy import Mode, Proxies
 from bench.scenario import load_scenario
+from chaos_suite.faults import BROKERS, SESSION_S, Kind
+from chaos_suite.proxy import Mode, Proxies
 from contracts.children import uninterrupted
 from contracts.connection import Connection
-from tailpack.errors import TailpackError
+from contracts.waiting import until
 from tailpack.local.broker import Broker
 from tailpack.local.broker_config import BEHIND_PROXIES
 from tailpack.local.jars import ensure
@@ -29,10 +28,10 @@ from tailpack.local.topics import create_topics
 PARTITIONS: Final = 9
 READY_S: Final = 90.0
 DISK_BYTES: Final = 48 << 20
-STEPPED: Final = Path(bench.chaos.__file__).parent / "stepped"
+STEPPED: Final = Path(__file__).parent / "stepped"
 SCENARIO: Final = {
     "payment.session_s": SESSION_S, "payment.heartbeat_s": 0.3,
-    # It packs the rates of each tick anew, so that the load, which moves between partitions, moves them all the time.
+    # It packs the rates of each tick anew; the load moves between partitions, so partitions move all the time.
     "autoscaler.policy": "paper-optimal", "policy.bin_events_per_s": 12.0, "autoscaler.decision_interval_s": 2.0,
     "autoscaler.initial_replicas": 2, "autoscaler.min_replicas": 2, "autoscaler.max_replicas": 3,
     "autoscaler.cool_down_up_s": 5.0, "autoscaler.cool_down_down_s": 10.0,
@@ -48,11 +47,18 @@ class Cluster:
         self.broker = Broker(folder / "kafka", brokers=BROKERS, properties=BEHIND_PROXIES, door=self.proxies.door)
         self.disk: Path | None = None
         self.left_out: dict[Kind, str] = {}
-        """Kinds of faults that cannot be had on this machine, and why."""
+        """Kinds of faults that this machine does not support, and why."""
 
     def __enter__(self) -> "Cluster":
         self.broker.start()
-        self._mount()
+        disk = self.folder / "disk"
+        disk.mkdir()
+        command = ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tailpack-chaos", str(disk)]
+        try:
+            subprocess.run(command, capture_output=True, check=True)
+            self.disk = disk
+        except (OSError, subprocess.CalledProcessError) as failed:
+            self.left_out[Kind.DISK] = f"no disk can be mounted: {getattr(failed, 'stderr', b'').decode() or failed}"
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -62,23 +68,9 @@ class Cluster:
         if self.disk:
             subprocess.run(["umount", "--lazy", str(self.disk)], check=False)
 
-    def _mount(self) -> None:
-        disk = self.folder / "disk"
-        disk.mkdir()
-        command = ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tailpack-chaos", str(disk)]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-        except OSError as missing:
-            self.left_out[Kind.DISK] = f"no disk can be mounted: {missing}"
-            return
-        if done.returncode:
-            self.left_out[Kind.DISK] = f"no disk can be mounted: {done.stderr.strip()}"
-        else:
-            self.disk = disk
 
-
-class LiveWorld:
-    """A fresh pipeline on the cluster. Implements bench.chaos.world.World."""
+class World:
+    """A fresh pipeline on the cluster."""
 
     partitions = PARTITIONS
 
@@ -91,6 +83,7 @@ class LiveWorld:
         self.folder = (cluster.disk or cluster.folder) / self.namespace
         self.folder.mkdir()
         self.clock = cluster.folder / f"{self.namespace}.clock"
+        """File with the seconds that are added to the wall clock of the pipeline's processes."""
         self.clock.write_text("+0", encoding="ascii")
         path = os.pathsep.join(filter(None, (str(STEPPED), os.environ.get("PYTHONPATH", ""))))
         environ = os.environ | {"PYTHONPATH": path, "TAILPACK_CHAOS_CLOCK": str(self.clock)}
@@ -99,19 +92,18 @@ class LiveWorld:
 
     @property
     def order_port(self) -> int:
-        """Of Order's HTTP interface."""
         return self._stack.ports["order"]
 
     def start(self) -> None:
-        """Start everything and wait until it is well. Raises TailpackError."""
-        create_topics(self._connection, PARTITIONS)
+        """Start the pipeline and wait until it is healthy."""
+        self.make_topics()
         self._stack.start_services()
-        give_up_s = time.monotonic() + READY_S
-        while (waiting := self._stack.unhealthy()) or "payment-1" not in self.processes():
+
+        def ready() -> bool:
             self.supervise()
-            if time.monotonic() > give_up_s:
-                raise TailpackError(f"{', '.join(waiting) or 'replicas'} not ready within {READY_S:.0f} s")
-            time.sleep(0.1)  # nothing tells when a page answers
+            return not self._stack.unhealthy() and "payment-1" in self.processes()
+
+        until(ready, READY_S, "the pipeline is healthy")
 
     def close(self) -> None:
         """End every process of the pipeline at once, frozen ones too, and remove its files."""
@@ -122,18 +114,17 @@ class LiveWorld:
                     process.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def keep(self, into: Path) -> None:
-        """Copy the logs of processes and brokers."""
+    def keep_logs(self, into: Path) -> None:
         into.mkdir(parents=True, exist_ok=True)
         for log in [*self.folder.rglob("*.log"), *self._cluster.folder.rglob("kafka.log")]:
             shutil.copyfile(log, into / "-".join(log.relative_to(self._cluster.folder).parts))
 
-    def processes(self) -> Mapping[str, int]:
-        """Name → pid of all that run."""
+    def processes(self) -> dict[str, int]:
+        """Name → pid of the processes that run: payment-0, …, autoscaler, order, shipment, notification."""
         return self._stack.processes()
 
     def strangers(self) -> dict[int, str]:
-        """Return pid → command of the pipeline's processes that neither the stack nor a pid file knows."""
+        """Pid → command of the pipeline's processes that neither the stack nor a pid file knows."""
         known = set(self.processes().values())
         return {process.pid: process.cmdline()[-1] for process in self._ours() if process.pid not in known}
 
@@ -146,33 +137,30 @@ class LiveWorld:
         return found
 
     def supervise(self) -> None:
-        """Start again what has ended; each time soon, for it is not its own fault."""
+        """Start ended processes again, without a growing pause: their end is the schedule's doing."""
         for child in self._stack.children:
             child.restarts = 0
         self._stack.supervise(time.monotonic())
 
     def broker(self, node: int) -> psutil.Process | None:
-        """Return its process."""
         return self._cluster.broker.nodes[node].process()
 
     def kill_broker(self, node: int) -> None:
-        """SIGKILL."""
         self._cluster.broker.kill(node)
 
     def start_broker(self, node: int) -> None:
-        """Start it; it serves later."""
+        """Return at once; the broker serves later."""
         found = self._cluster.broker.nodes[node]
         if found.seat:
             found.launch(ensure("kafka"), found.seat)
 
     def switch(self, node: int, mode: Mode) -> None:
-        """Let its proxy do this."""
         if seat := self._cluster.broker.nodes[node].seat:
             self._cluster.proxies.switch(seat.port, mode)
 
     @contextmanager
     def rival(self) -> Iterator[None]:
-        """Start another autoscaler that has its own folder; in the end it is killed, and its replicas are."""
+        """Run another autoscaler of the same group with a folder of its own; kill it and its replicas at the end."""
         folder = self.folder / f"rival-{uuid.uuid4().hex[:6]}"
         folder.mkdir()
         other = Stack(self._scenario, self._connection, folder, environ=self._stack.environ)
@@ -183,13 +171,13 @@ class LiveWorld:
             _kill(other)
 
     def make_topics(self) -> None:
-        """Make anew what is missing, as it was at the start."""
-        create_topics(self._connection, PARTITIONS)  # those that exist are left as they are
+        """Create the topics that are missing."""
+        create_topics(self._connection, PARTITIONS)
 
 
 def _kill(stack: Stack) -> None:
-    """End everything of it at once: the autoscaler first, so that nobody starts what has ended."""
-    for _ in range(2):  # what the autoscaler started while the others were looked for is seen the second time
+    """Kill the autoscaler first, so that it starts no replica again."""
+    for _ in range(2):  # the second time includes replicas that the autoscaler started meanwhile
         for _, pid in sorted(stack.processes().items()):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)

@@ -142,7 +142,7 @@ class Scenario(Heading):
     def _only_simulated(self) -> list[tuple[str, str]]:
         """Return what live processes cannot be told."""
         if self.stages:
-            said = f"a run has one group; live: tailpack bench chain --live --loads {self.name}; or tailpack simulate"
+            said = "a run has one group; live: tailpack autoscale with a file for each stage; or tailpack simulate"
             return [(STAGES, said)]
         plain = {one.name: one.default for one in fields(Simulation)}
         other = [name for name in WORLDS_ONLY if getattr(self.simulation, name) != plain[name]]

@@ -78,11 +78,8 @@ class Run:
         if web_port:
             free_ports([web_port], option="--web-ui")
         self._new = [place for place in (out, *out.parents) if not place.exists()]
-        if name:
-            self.folder = free_for_run(out / name)
-            self.folder.mkdir(parents=True, exist_ok=True)
-        else:
-            self.folder = new_folder(out, scenario.name)
+        self.folder = free_for_run(out / name) if name else new_folder(out, scenario.name)
+        self.folder.mkdir(parents=True, exist_ok=True)
         self.meter = ResourceMeter()
         self._metered_at = 0.0
         self._memory_mib = 0.0
@@ -131,9 +128,8 @@ class Run:
             return
         said = f"the load is scaled to {share:.0%}, {share * peak:.0f} orders/s at the peak"
         self._say(f"this machine is slow or busy: {said}")
-        self.scenario = dataclasses.replace(
-            self.scenario, load=dataclasses.replace(load, faults=(*load.faults, f"burst 0-{seconds} {share:g}"))
-        )
+        load = dataclasses.replace(load, faults=(*load.faults, f"burst 0-{seconds} {share:g}"))
+        self.scenario = dataclasses.replace(self.scenario, load=load)
 
     def replay(self) -> Path:
         """Send the load to services and an autoscaler that run elsewhere, until all is finished; no report."""
@@ -171,20 +167,12 @@ class Run:
         self.info = describe(self.scenario, connection, command())
         self._note()
         stack = Stack(self.scenario, connection, self.folder)
-        watcher = Watcher(
-            connection,
-            timeline_topic(self.scenario.topology),
-            self.scenario.target.latency_target_s,
-            self.scenario.pipeline_partitions,
-        )
+        topic, target_s = timeline_topic(self.scenario.topology), self.scenario.target.latency_target_s
+        watcher = Watcher(connection, topic, target_s, self.scenario.pipeline_partitions)
         try:
             with Screen(self.console, watcher, self._moment) as screen:
-                stack.start(
-                    self.scenario.load_spec(),
-                    web_port=self._web_port,
-                    load_workers=self._load_workers,
-                    only_load=only_load,
-                )
+                how = {"web_port": self._web_port, "load_workers": self._load_workers}
+                stack.start(self.scenario.load_spec(), **how, only_load=only_load)  # type: ignore[arg-type]
                 self._until_ready(stack, screen)
                 self._reached("services and first replica ready")
                 pages = [f"{name} http://127.0.0.1:{port}" for name, port in stack.ports.items()]
@@ -212,8 +200,8 @@ class Run:
                 raise TailpackError(f"{failed.name} does not start: {failed.ending()}; see {failed.log}")
             if time.monotonic() > deadline:
                 state = screen.watcher.state
-                why = "".join(f" ({said})" for said in [*state.incidents, *state.troubles][-1:])
-                late = f"{', '.join(waiting)} not ready within {READY_DEADLINE_S:.0f} s{why}"
+                why = "".join(f" ({one})" for one in [*state.incidents, *state.troubles][-1:])
+                late = f"not ready within {READY_DEADLINE_S:.0f} s: {', '.join(waiting)}{why}"
                 raise TailpackError(f"{late}; see {self.folder / 'logs'}")
 
     def _not_ready(self, stack: Stack, screen: Screen) -> list[str]:

@@ -12,8 +12,7 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from contracts.events import SCHEMA_VERSION
-from contracts.journal import JOURNAL_VERSION, JournalEntry
-from contracts.journal_records import RECORD, Unfolder
+from contracts.journal import JOURNAL_VERSION, RECORD, JournalEntry, Unfolder
 from contracts.topics import Topic
 from report.spark import ReportError, cause
 from report.spark.events import COLUMN_OF, CUSTOMER, EVENT

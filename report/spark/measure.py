@@ -94,7 +94,6 @@ def measure(run: RunInfo, events: Events, journal: Sequence[JournalEntry], *, no
         integrity=checked,
         rebalances=rebalances(run, started_us, rows, cells, journal, usual=pace),
         starts=starts(journal),
-        clocks=run.clocks,
         provenance=Provenance(started_us=started_us, **{name: getattr(run, name) for name in OF_ITS_MAKING}),
     )
     for table in (arrived, cells):

@@ -3,12 +3,11 @@
 from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Annotated, Final, NoReturn
 
 import typer
 from rich.console import Console
 from rich.table import Table
-from typer.core import TyperGroup
 
 from tailpack.cli.options import AsJson, Master, Properties, Servers
 from tailpack.errors import TailpackError
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
 TABLES: Final = "tables"
 """Folder of CSV files in the folder of a run."""
-OF_A_RUN: Final = "run"
 
 
 class Format(StrEnum):
@@ -42,15 +40,6 @@ AsFormat = Annotated[
     ),
 ]
 OneTable = Annotated[str, typer.Option("--table", metavar="NAME", help="With csv: this table, on standard output.")]
-
-
-class RunUnlessNamed(TyperGroup):
-    """`tailpack report RUN_DIR` is `tailpack report run RUN_DIR`."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put the command in where none is named."""
-        named = not args or args[0] in self.commands or args[0] in ctx.help_option_names
-        return super().parse_args(ctx, args if named else [OF_A_RUN, *args])
 
 
 def run(

@@ -176,7 +176,7 @@ def test_a_schedule_keeps_in_the_simulator_what_it_promises(name, changes):
 
 
 def test_where_the_promise_cannot_be_kept_there_is_no_optimum():
-    scenario = load_scenario("w1", {"policy": "clairvoyant", "service_time_s": 0.1, "duration_s": 20})
+    scenario = load_scenario("w1", {"policy": "clairvoyant", "service_time_s": 0.4, "duration_s": 20})
     found, _ = find_optimum(scenario, sent_by(scenario))
     assert found.late > 0
     assert (found.optimum_replica_minutes, f"{found.late:,} events late in the best" in found.why) == (None, True)

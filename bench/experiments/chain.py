@@ -30,7 +30,6 @@ WORLDS: Final[dict[str, World]] = {
     "w1": world(NAME, {"load.workload": "w1"}),
     "w1 in bursts": world(NAME, {"load.workload": "w1", **BURSTS}),
     "w1 in bursts with W in halves": world(NAME, {"load.workload": "w1", **BURSTS, "stages.shipment.share": 0.5}),
-    "surge through three stages": world("chain-surge"),
 }
 """In words → the scenario with what is set over it."""
 FEWEST: Final = 3

@@ -3,7 +3,7 @@
 from typing import Final
 
 from bench.experiments.experiment import World, world
-from bench.scenario import world_names
+from bench.scenario import stress_names
 from contracts.validation import InvalidSettingsError
 
 RANDOM: Final = {"burst_phase_s": "random"}
@@ -27,7 +27,7 @@ def name_of(one: World) -> str:
 
 def all_worlds(asked: str = "") -> list[World]:
     """Return the standard worlds and the hard ones; asked: scenarios, separated by commas, none: all."""
-    every = [*STANDARD, *map(world, world_names())]
+    every = [*STANDARD, *map(world, stress_names())]
     wanted = {one.strip() for one in asked.split(",") if one.strip()}
     if unknown := wanted - {one.scenario for one in every}:
         raise InvalidSettingsError([f"no world of the fronts is called {', '.join(sorted(unknown))}"])

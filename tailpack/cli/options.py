@@ -11,6 +11,7 @@ import msgspec
 import typer
 
 from contracts.settings import unknown
+from contracts.validation import InvalidSettingsError
 from tailpack.errors import TailpackError
 
 if TYPE_CHECKING:
@@ -149,6 +150,9 @@ def load_scenario_with(
     if not chosen.load.trace:
         return chosen, None
     found = read_trace(Path(chosen.load.trace), chosen.payment.partitions, first_s=asked.get("duration_s"))
+    wanted = asked.get("payment.partitions", asked.get("partitions"))
+    if wanted is not None and (found.partitions or 0) > wanted:
+        raise InvalidSettingsError([f"{found.name}: names {found.partitions} partitions, --set partitions={wanted}"])
     return chosen.playing(found), found
 
 

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 LONG_RUN_EVENTS: Final = 500_000
 """About from where on a run takes a second."""
 TRACES: Final = (".csv", ".parquet")
-WORLD: Final = "w1"
 LATENCIES: Final = {"p50": "p50_s", "p99": "p99_s", "p99.9": "p999_s", "worst": "max_s"}
 COUNTS: Final = {
     "scaled up": "scale_ups",
@@ -231,7 +230,7 @@ def _asked(what: str, trace: Path | None, changes: dict[str, Any]) -> "tuple[Que
         recorded = read_run(Path(what))
         return *best_of(recorded, measure(recorded)), recorded.result.replica_minutes, recorded.result.kept
     if Path(what).suffix in TRACES and trace is None:
-        what, trace = WORLD, Path(what)
+        what, trace = "w1", Path(what)
     chosen, played = load_scenario_with(what, trace, changes)
     return chosen, sent_by(chosen, played), None, False
 

@@ -170,7 +170,7 @@ def test_scenarios_and_policies_are_listed_for_people_and_for_programs(tailpack:
             ("dev", "load", "demo", *REACH, "--client-properties", "none"),
             r"none: cannot be read \(No such file or directory\)",
         ),
-        (("simulate", "w1", "--set", "spilt=even"), r".*override spilt: unknown.*"),
+        (("simulate", "w1", "--set", "spilt=even"), r".*--set spilt: unknown.*"),
         (
             ("simulate", "w1-skew9", "--set", "split=random"),
             r".*'random' contradicts the partition table of w1-skew9.*",

@@ -191,11 +191,7 @@ def optimum(
     table.add_column()
     rows = {
         "optimum": found.why or f"{minutes(best)} replica-minutes, {count(found.late)} events late",
-        **(
-            {"best schedule, simulated": f"{minutes(judged.replica_minutes)}, {share(judged.in_sla)} in time"}
-            if judged
-            else {}
-        ),
+        "simulated": f"{minutes(judged.replica_minutes)}, {share(judged.in_sla)} in time" if judged else "no schedule",
         "no schedule keeps the promise below": minutes(found.lower),
         "or keeps every event in time below": minutes(found.lower_none_late),
         "by": found.method,

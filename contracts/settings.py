@@ -24,6 +24,8 @@ Rule = Callable[[Values], str | None]
 """Says what cannot be true together; None where all is well. KeyError: a value that it needs is not there."""
 
 DAY_S: Final = 86_400.0
+LISTED: Final = 10
+"""Names that an error lists at most."""
 UNITS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
 """Unit of a length of time → seconds."""
 _DURATION: Final = re.compile(rf"(\d+(?:\.\d+)?) ?({'|'.join(UNITS)})")
@@ -189,9 +191,9 @@ _PLAIN: Final = Setting()
 
 
 def unknown(name: str, known: Iterable[str]) -> str:
-    """Return that a name is unknown, which one may have been meant, and which there are."""
+    """Return that a name is unknown, and the nearest one; without a near one, those that exist, ten at most."""
     names = list(known)
     whole = {one.rpartition(".")[2]: one for one in names} | {one: one for one in names}
     near = [whole[one] for one in difflib.get_close_matches(name, whole, n=1)]
-    there = f"known are {', '.join(names) or 'none'}"
-    return f"unknown; did you mean {near[0]}? K{there[1:]}" if near else f"unknown; {there}"
+    there = ", ".join([*names[:LISTED], "…"] if len(names) > LISTED else names)
+    return f"unknown; did you mean {near[0]}?" if near else f"unknown; known are {there or 'none'}"

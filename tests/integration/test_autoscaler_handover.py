@@ -47,7 +47,7 @@ def test_a_replica_that_an_operator_stops_hands_over_first_and_is_replaced(
             served = len(load.settled())
             wait_for(lambda: len(load.settled()) > served + RATE, "another second of load served")
         wait_for(lambda: not load.unserved(), "every payment served")
-        assert autoscaler.get("/plan")["rebalance_time"]["rounds_seen"] >= 2, "what replicas report of it is learned"
+        assert autoscaler.get("/plan")["rebalance_time"]["pauses_seen"] >= 2, "what replicas report of it is learned"
         assert without.replicas == ("payment-0",)
         assert whole.replicas == ("payment-0", "payment-1")
         assert without.evictions == whole.evictions == ()

@@ -256,7 +256,7 @@ def test_one_queue_loses_no_more_events_than_any_choice_of_whom_to_serve(events,
         ({"speeds": [1, 0.5]}, "replicas differ"),
         ({"failures_s": [10]}, "replicas die"),
         ({"shared_limits": [250]}, "replicas share a limit"),
-        ({"payment.runtime": "share", "policy": "linear"}, "a share group has no owners"),
+        ({"payment.delivery": "share", "policy": "linear"}, "a share group has no owners"),
         ({"payment.delivery": "eager"}, "each change stops the whole group"),
     ],
 )

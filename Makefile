@@ -1,7 +1,7 @@
 # `make` alone lists the targets. The environment (.venv) is made and kept up to date by whatever needs it.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-cluster test-containers chaos check env sbom audit bench tables pictures clean
+.PHONY: help demo test test-long test-cluster test-containers chaos check env sbom audit pictures clean
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
@@ -50,12 +50,6 @@ audit: $(TOOLS)/.ready ## known vulnerabilities of what each image has from PyPI
 
 $(TOOLS)/.ready:
 	@python3 -m venv $(TOOLS) && $(TOOLS)/bin/pip install --quiet 'pip-audit==2.*' && touch $@
-
-bench: $(VENV)/.ready ## measure this machine: μ_eff, start-up, processes, Spark (about 10 minutes, quiet machine)
-	@$(BIN)/tailpack bench all
-
-tables: $(VENV)/.ready ## write the tables of docs/results.md from bench/reference
-	@$(BIN)/tailpack bench tables
 
 pictures: $(VENV)/.ready ## docs/live-view.svg and docs/report.png, from a run of the demo (needs Chromium)
 	@$(BIN)/python -m tailpack.pictures docs

@@ -13,7 +13,6 @@ from contracts.journal import AlternativeWeighed
 from report import replace_file
 from report.causes import Tail
 from report.rebalance_times import Rebalances
-from report.run_info import HostClock
 
 RESULT_FILE: Final = "result.json"
 RESULT_VERSION: Final = 1
@@ -178,7 +177,6 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
     """Requested ones, each at the price of its class; null where all cost the same."""
     packing_replica_minutes: float | None
     """Of the least bins that hold each second's own events; more slack than a second is not used."""
-    packing_gap_replica_minutes: float | None = None
     """By how much it may be too low: seconds in which the search for the least was given up; 0: it is exact."""
     over_packing: float | None
     """requested / packing − 1."""
@@ -294,8 +292,6 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     """Null where nothing is known of plans, or partitions have no owner (share groups)."""
     starts: Starts | None = None
     """Null where no replica was seen to become ready."""
-    clocks: tuple[HostClock, ...] = ()
-    """Of the hosts of the run; none: it had one, or they were not compared."""
     otherwise: tuple[Otherwise, ...] | None = None
     """Null where this run's events were not replayed."""
     provenance: Provenance
@@ -305,12 +301,6 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     def kept(self) -> bool:
         """Whether the promise was kept."""
         return self.in_sla >= self.percentile
-
-    @property
-    def clock_skew_s(self) -> float | None:
-        """How far the clocks of two hosts lie apart at most; None: not compared."""
-        offsets = [one.offset_s for one in self.clocks]
-        return max(offsets) - min(offsets) if offsets else None
 
     @property
     def journaled(self) -> bool:

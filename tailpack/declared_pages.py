@@ -19,7 +19,7 @@ from contracts.connection import Connection
 from contracts.logs import LogSettings
 from contracts.metrics import Declared, declared_in
 from contracts.settings import DAY_S, Settings, choices, declaration, is_required, kinds, sentences
-from loadgen.drivers import metrics as of_generator
+from loadgen.drivers import sender as of_generator
 from loadgen.spec import DriverSettings
 from services.common import metrics as of_services
 from services.common.faust_app import ServiceSettings

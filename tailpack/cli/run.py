@@ -3,7 +3,7 @@
 import re
 import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
@@ -64,7 +64,8 @@ def demo(
 
     Exit status 0 only if every order had each of its effects exactly once.
     """
-    run("demo", policy=policy, trace=trace, out=out, as_json=as_json, web_ui=web_ui, seed=seed)
+    asked = parse_changes((), policy=policy, seed=seed)
+    _run("demo", trace, asked, out, as_json=as_json, web_port=web_ui, fit_load=True)
 
 
 def run(
@@ -87,22 +88,21 @@ def run(
     A broker started by `tailpack kafka start` is used; otherwise one is started for this run alone. Topics are fresh
     for each run. Exit status 0 only if every event had each of its effects exactly once.
     """
+    asked = parse_changes(changes, policy=policy, seed=seed, duration_s=duration_s)
+    _run(
+        scenario, trace, asked, out, as_json=as_json, bootstrap_servers=bootstrap_servers,
+        client_properties=client_properties, web_port=web_ui, load_workers=load_workers,
+    )  # fmt: skip
+
+
+def _run(name: str, trace: Path | None, asked: dict[str, Any], out: Path, *, as_json: bool, **how: Any) -> NoReturn:
     from report.result import Result  # noqa: PLC0415  modules that measure only where they are needed
     from tailpack.reporting import show, whole  # noqa: PLC0415
     from tailpack.run import Run  # noqa: PLC0415
 
-    asked = parse_changes(changes, policy=policy, seed=seed, duration_s=duration_s)
-    chosen, _ = load_scenario_with(scenario, trace, asked)
+    chosen, _ = load_scenario_with(name, trace, asked)
     console = Console(stderr=as_json)
-    folder = Run(
-        chosen,
-        console,
-        out,
-        bootstrap_servers=bootstrap_servers,
-        client_properties=client_properties,
-        web_port=web_ui,
-        load_workers=load_workers,
-    ).execute()
+    folder = Run(chosen, console, out, **how).execute()
     result = Result.load(folder)
     show(result, folder, console, as_json=as_json)
     raise typer.Exit(whole(result))

@@ -1,4 +1,4 @@
-"""`tailpack demo` and `run`; the steps of a run one by one, and what else runs on a Kafka: `autoscale` and `record`."""
+"""`tailpack demo` and `run`; the steps of a run one by one, and what else runs on a Kafka: `record`."""
 
 import re
 import tempfile
@@ -106,30 +106,6 @@ def _run(name: str, trace: Path | None, asked: dict[str, Any], out: Path, *, as_
     result = Result.load(folder)
     show(result, folder, console, as_json=as_json)
     raise typer.Exit(whole(result))
-
-
-def autoscale(
-    configs: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="[CONFIG.toml …]",
-            help="Settings; those of the environment stand above. Of several groups one behind the other: a file each.",
-        ),
-    ] = None,
-    *,
-    stop_replicas: Annotated[
-        bool, typer.Option("--stop-replicas", help="Stop the replicas that an earlier autoscaler left, and end.")
-    ] = False,
-) -> None:
-    """Scale the group of your own service, or a chain of groups as one, until Ctrl-C, which stops the replicas too.
-
-    SIGTERM leaves them serving.
-    Exit status 2: wrong settings, 3: another autoscaler has taken the group over, 4: Kafka or a topic is not there,
-    5: replicas cannot be started or looked after.
-    """
-    from autoscaler.live.start import autoscale as run  # noqa: PLC0415  numpy and clients only where they are needed
-
-    raise typer.Exit(run(*(configs or ()), only_stop=stop_replicas))
 
 
 def load(

@@ -33,7 +33,9 @@ REACH: Final = "--bootstrap-servers kafka:9092"
 COMMANDS: Final = (
     # command, where it is defined ("module:function"), example, panel
     ("demo", "tailpack.cli.run:demo", "demo --policy keda-hpa", START),
-    ("autoscale", "tailpack.cli.run:autoscale", "autoscale greeter.toml", OWN),
+    ("autoscale", "tailpack.cli.group:autoscale", "autoscale greeter.toml", OWN),
+    ("shadow", "tailpack.cli.group:shadow", "shadow shadow.toml", OWN),
+    ("scaler", "tailpack.cli.group:scaler", "scaler scaler.toml", OWN),
     ("topics create", "tailpack.cli.topics:create", f"topics create demo {REACH} --namespace mine", OWN),
     ("record", "tailpack.cli.run:record", f"record {REACH} --topic orders --out orders.parquet", OWN),
     ("simulate", "tailpack.cli.simulate:simulate", "simulate w1 --policy keda-hpa", DECIDE),

@@ -1,16 +1,17 @@
-"""Before an autoscaler takes a group over: is Kafka there, are the topics, and does the group follow plans?
+"""The autoscaler's Kafka clients: the settings they share, and the check before it takes a group over.
 
-Asked before anything is written, so that who cannot run neither fences the one that runs nor has a broker make topics.
+The check comes before anything is written, so an autoscaler that cannot run neither fences the one that runs nor has a
+broker create topics.
 """
 
+import logging
 import time
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 from confluent_kafka import Consumer, ConsumerGroupType, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from autoscaler.live.clients import client, reader
 from contracts.clock import steady_s
 from contracts.connection import Connection
 from contracts.plan import ASSIGNOR
@@ -20,6 +21,32 @@ DEADLINE_S: Final = 10.0
 """For brokers that are just starting, and for topics that were created a moment ago."""
 ASK_S: Final = 2.0
 PAUSE_S: Final = 0.2
+_log = logging.getLogger("autoscaler.librdkafka")
+_log.addHandler(logging.NullHandler())
+_log.propagate = False
+
+
+def client(connection: Connection, **settings: Any) -> dict[str, Any]:
+    """Return the connection's configuration with `settings` (property names with _ for .).
+
+    librdkafka's own log goes to the logger "autoscaler.librdkafka", silent without a handler: what matters arrives as
+    an error of a call, and is logged once, in our words.
+    """
+    named = {name.replace("_", "."): value for name, value in settings.items()}
+    return connection.librdkafka() | {"logger": _log} | named
+
+
+def reader(connection: Connection, **settings: Any) -> dict[str, Any]:
+    """Return a configuration for reading single partitions without joining a group."""
+    unused_group = qualified(connection.namespace, "autoscaler.reader")  # librdkafka demands a name
+    return client(
+        connection,
+        group_id=unused_group,
+        enable_auto_commit=False,
+        enable_partition_eof=True,
+        auto_offset_reset="earliest",
+        **settings,
+    )
 
 
 class NotThereError(Exception):
@@ -27,9 +54,9 @@ class NotThereError(Exception):
 
 
 def check(connection: Connection, scaled: ScaledGroup, *, follows_plans: bool, deadline_s: float = DEADLINE_S) -> None:
-    """Return when all is there; `deadline_s`: how long it is waited for.
+    """Return when Kafka and the topics are there, within `deadline_s`. Raises NotThereError.
 
-    follows_plans: the group is of PlanConsumers, and any other is refused. Raises NotThereError.
+    follows_plans: a group of other members than PlanConsumers is refused.
     """
     topic, group = scaled.topic_in(connection.namespace), scaled.group_in(connection.namespace)
     control = [qualified(connection.namespace, one) for one in CONTROL]
@@ -67,7 +94,7 @@ def _missing(
 
 
 def _check_group(connection: Connection, group: str) -> None:
-    """Refuse a group whose members place their partitions themselves. Whoever may not ask is not kept from acting."""
+    """Refuse a group whose members place their partitions themselves; without the right to ask, accept it."""
     admin = AdminClient(client(connection))
     try:
         found = admin.describe_consumer_groups([group], request_timeout=ASK_S)[group].result(2 * ASK_S)
@@ -77,6 +104,5 @@ def _check_group(connection: Connection, group: str) -> None:
     if found.members and other not in ("", ASSIGNOR):  # empty while the group rebalances
         raise NotThereError(
             f"the group {group} follows no plans: its {len(found.members)} members are plain Kafka clients "
-            f"(assignor {other}); stop them and start the consumer of "
-            "docs/own-service.md, or name another group"
+            f"(assignor {other}); stop them and start the consumer of docs/own-service.md, or name another group"
         )

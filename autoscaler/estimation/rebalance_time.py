@@ -5,8 +5,6 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from contracts.progress import Round, RoundKind
-
 QUANTILE: Final = 0.99
 """What the papers take of the rebalance time, too (CLOSER 2024: 50 ms)."""
 REMEMBERED: Final = 200
@@ -30,11 +28,11 @@ class RebalanceTime:
         self._pauses_s = deque[float](maxlen=REMEMBERED)
         self.seen = 0
 
-    def observe(self, rounds: Iterable[Round]) -> None:
-        """Take in the pauses that replicas report of partitions that a plan gave them."""
-        for one in rounds:
-            if one.kind is RoundKind.PLAN and one.pause_us > 0:
-                self._pauses_s.append(one.pause_us / 1e6)
+    def observe(self, pauses_s: Iterable[float]) -> None:
+        """Take in the pauses that replicas report of partitions that a plan gave them; 0: it was not measured."""
+        for pause_s in pauses_s:
+            if pause_s > 0:
+                self._pauses_s.append(pause_s)
                 self.seen += 1
 
     @property

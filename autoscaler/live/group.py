@@ -15,7 +15,7 @@ from autoscaler.ports import NotReadyError
 from autoscaler.records import GroupStatus
 from contracts.clock import steady_s
 from contracts.plan import PlanRecord
-from contracts.progress import ReplicaState
+from contracts.progress import ReplicaState, RoundKind
 
 HUNG_AFTER_S: Final = 15.0
 """A replica that has not reported for so long, while others do and the brokers answer, is taken for hung and replaced:
@@ -175,7 +175,8 @@ class LiveGroup:
         self._loads.sample(self._clock())
         self._scaler.reconcile(self._reports.poll(), unheard=self._too_many_are_silent())
         self._listen()
-        self._rebalance_time.observe(self._reports.take_rounds())
+        planned = (one for one in self._reports.take_rounds() if one.kind is RoundKind.PLAN)
+        self._rebalance_time.observe(one.pause_us / 1e6 for one in planned)
         self._tell_unwell()
         self._trouble("launcher", self._scaler.trouble)
         self._kill_hung()

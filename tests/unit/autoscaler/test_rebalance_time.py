@@ -16,17 +16,17 @@ def pause(pause_s: float, kind: RoundKind = RoundKind.PLAN) -> Round:
 def learner(*pauses_s: float, learn: bool = True) -> tuple[RebalanceTime, list[str]]:
     said: list[str] = []
     made = RebalanceTime(0.05, learn=learn, latency_target_s=0.5, warn=said.append)
-    made.observe(map(pause, pauses_s))
+    made.observe(pauses_s)
     return made, said
 
 
 def test_it_is_the_p99_of_the_planned_pauses_that_are_remembered() -> None:
     made, said = learner(*[0.01] * (ENOUGH - 1))
-    made.observe([pause(9.0, RoundKind.DEATH), pause(9.0, RoundKind.MEMBERSHIP), pause(0.0)])
+    made.observe([0.0])
     assert (made.learned_s, made.planned_s()) == (None, 0.05), "the setting, until enough was seen"
-    made.observe([pause(0.03)])
+    made.observe([0.03])
     assert made.planned_s() == 0.03, "of few the longest"
-    made.observe([pause(number / 1000) for number in range(1, REMEMBERED + 1)])
+    made.observe([number / 1000 for number in range(1, REMEMBERED + 1)])
     assert made.planned_s() == 0.199, "at or below it is the next pause with a probability of 99 %"
     assert (made.seen, said) == (ENOUGH + REMEMBERED, [])
 
@@ -47,7 +47,8 @@ def test_an_operator_is_warned_once_when_handovers_alone_break_the_promise() -> 
 def test_policies_see_what_was_learned() -> None:
     world = started(2)
     assert world.group.observe().rebalance_time_s == 0.05
-    world.reports.rounds = [pause(0.012)] * 100
+    unplanned = [pause(9.0, RoundKind.DEATH), pause(9.0, RoundKind.MEMBERSHIP)]
+    world.reports.rounds = [*unplanned, *[pause(0.012)] * 100]
     world.step()
     assert world.group.observe().rebalance_time_s == 0.012
     assert world.group.rebalance_figures() == {"planned_for_s": 0.012, "learned_s": 0.012, "pauses_seen": 100}

@@ -36,13 +36,12 @@ from services.consumer.membership import Membership
 from services.consumer.metrics import Latencies
 from services.consumer.outbox import Outbox
 from services.consumer.output import Committer, ProgressReporter
-from services.consumer.pages import Pages
 from services.consumer.partition_queue import PartitionQueues
 from services.consumer.poller import Poller
 from services.consumer.server import Server
 from services.consumer.shutdown import SILENCE_S, served_again, silence, unless
 from services.consumer.transaction import AtomicCommitter
-from services.consumer.vitals import Vitals
+from services.consumer.vitals import Pages, Vitals
 
 log = logging.getLogger(__name__)
 

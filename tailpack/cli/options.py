@@ -159,14 +159,13 @@ def several_policies(text: str) -> list[str]:
 
 def usable_policy(name: str) -> str:
     """Return the name of a policy. Raises TailpackError for one that is unknown or cannot be used."""
-    from autoscaler.policies.registry import policy_factory, policy_names  # noqa: PLC0415  numpy only where needed
+    from autoscaler.policies.registry import policy_factory  # noqa: PLC0415  numpy only where needed
 
-    known(name, policy_names(), what="policy")
     try:
-        policy_factory(name)
+        policy_factory(plain(name))
     except ValueError as refused:
         raise TailpackError(f"policy {refused}") from refused
-    return name
+    return plain(name)
 
 
 def load_scenario_with(

@@ -172,7 +172,7 @@ def test_scenarios_and_policies_are_listed_for_people_and_for_programs(tailpack:
         ),
         (
             ("dev", "bench", "handover", "--steps", "random", "--runtime", "kip848"),
-            r"steps random need a plan, and faust takes none.*",
+            r"steps random need a plan, and kip848 takes none.*",
         ),
         (("dev", "bench", "failover", "--delivery", "share"), r".*share takes no plan; use incremental or eager.*"),
         (("dev", "bench", "handover", "--replicas", "1"), r"Invalid value for '--replicas': .*"),
@@ -218,7 +218,7 @@ def test_what_can_be_mended_is_one_line_each_and_status_2(
 @pytest.mark.parametrize(
     ("words", "found"),
     [
-        (("show", "scenario", "W1"), r'name = "w1"'),
+        (("show", "scenario", "W1"), r'(?m)^name = "w1"'),
         (("show", "policy", "Linear"), r"f_up +0\.9"),
         (("show", "setting", "startup"), r"simulation\.startup_s"),
         (("record", "--topic", "x", "--out", "/dev/null"), r"/dev/null: .*exists"),

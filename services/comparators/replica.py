@@ -12,8 +12,7 @@ from contracts.progress import Progress, ReplicaState
 from contracts.topics import Group, Topic
 from services.common.records import encode
 from services.consumer import Event
-from services.consumer.dead_letters import letter
-from services.consumer.server import service_times
+from services.consumer.server import letter, service_times
 from services.payment.domain import settled_payment
 from services.payment.pace import Pace, ServiceTimes
 from services.payment.settings import ReplicaSettings

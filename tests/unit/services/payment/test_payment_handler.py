@@ -17,7 +17,7 @@ from contracts.topics import Topic
 from contracts.validation import InvalidSettingsError
 from services.common.dead_letters import PAYLOAD_LIMIT
 from services.consumer import Delivery, Event, Options, Refused
-from services.consumer.dead_letters import letter
+from services.consumer.server import letter
 from services.payment.__main__ import payment_stage
 from services.payment.domain import MAX_REQUEST_BYTES, payment_id, settled_payment
 from services.payment.settings import ReplicaSettings, options_of

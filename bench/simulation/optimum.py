@@ -28,7 +28,6 @@ CODE: Final = "autoscaler/optimum"
 ROOT: Final = Path(__file__).parents[2]
 MOST_EVENTS: Final = 20_000_000
 """They are in memory all at once, 60 bytes each."""
-STOPPING: Final = (Delivery.EAGER, Delivery.FAUST)
 MOST_BESIDE: Final = 3_000_000
 """Events times partitions that are looked at without being asked, in about ten seconds."""
 
@@ -50,7 +49,7 @@ def why_not(scenario: Scenario, sent: Sent) -> str:
         (bool(scenario.stages), "groups one behind the other have none together"),
         (asked is Delivery.SHARE, "a share group has no owners whose placement could be best"),
         (settings.startup_s is None, "start-ups are random, and a schedule cannot wait for what it does not know"),
-        (asked in STOPPING, "each change stops the whole group, when its members' heartbeats say so"),
+        (asked is Delivery.EAGER, "each change stops the whole group, when its members' heartbeats say so"),
         (not alike, "replicas differ, and each placement would have as many costs as orders of them"),
         (bool(settings.failures), "replicas die"),
         (bool(settings.service.shared_limits), "replicas share a limit, and none is served apart from the others"),

@@ -155,7 +155,7 @@ def test_scenarios_and_policies_are_listed_for_people_and_for_programs(tailpack:
             r"Invalid value for '--runtime': 'stock' is not one of .*",
         ),
         (
-            ("dev", "bench", "handover", "--steps", "random", "--runtime", "faust"),
+            ("dev", "bench", "handover", "--steps", "random", "--runtime", "kip848"),
             r"steps random need a plan, and faust takes none.*",
         ),
         (("dev", "bench", "failover", "--delivery", "share"), r".*share takes no plan; use incremental or eager.*"),

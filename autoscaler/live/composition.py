@@ -13,6 +13,7 @@ from typing import Any, Final
 from confluent_kafka import Consumer
 
 from autoscaler.controller import Controller
+from autoscaler.estimation.rebalance_time import RebalanceTime
 from autoscaler.estimation.service_rates import ServiceRates
 from autoscaler.live.group import LiveGroup
 from autoscaler.live.journal import JournalTopic, LiveJournal
@@ -24,14 +25,11 @@ from autoscaler.live.loop import STEP_S, Loop, rehearse
 from autoscaler.live.metrics import Metrics
 from autoscaler.live.offsets import OffsetReader
 from autoscaler.live.plan_log import FencedError, PlanLog
-from autoscaler.live.progress_reader import ProgressReader
+from autoscaler.live.progress_reader import ProgressReader, Uptake
 from autoscaler.live.publisher import Publisher
-from autoscaler.live.rebalances import Rebalances
 from autoscaler.live.replicas import STOP_MARGIN_S, Patience, ReplicaScaler
 from autoscaler.live.settings import AutoscalerSettings
-from autoscaler.live.state_dir import LearnedTimes
 from autoscaler.live.troubles import LASTING, Troubles, Watched
-from autoscaler.live.uptake import Uptake
 from autoscaler.live.web import Source, serving
 from autoscaler.policies.registry import Asked
 from autoscaler.ports import NotReadyError, Policy
@@ -147,17 +145,6 @@ class LiveAutoscaler:
         )
         if not settings.payment_partitions:
             self._offsets.count()
-        self._learned = LearnedTimes(
-            Path(settings.state_dir), group=f"{group}, {settings.runtime or settings.delivery}", say=warn
-        )
-        self._rebalances = Rebalances(
-            settings.rebalance_time_s,
-            learn=settings.learn_rebalance_time,
-            latency_target_s=settings.latency_target_s,
-            warn=warn,
-            known=self._learned.read(),
-            clock=steady_s,
-        )
         self._group = LiveGroup(
             loads=LoadReader(self._offsets),
             reports=self._reports,
@@ -178,7 +165,12 @@ class LiveAutoscaler:
             service_rates=ServiceRates(
                 settings.first_service_rate, settings.relative_speed_of, alike=settings.rates_alike
             ),
-            rebalances=self._rebalances,
+            rebalance_time=RebalanceTime(
+                settings.rebalance_time_s,
+                learn=settings.learn_rebalance_time,
+                latency_target_s=settings.latency_target_s,
+                warn=warn,
+            ),
             places_itself=bool(settings.runtime),
             stops_all=not settings.runtime and settings.delivery is Delivery.EAGER,
             overhead_s=settings.overhead_s,
@@ -237,7 +229,6 @@ class LiveAutoscaler:
     def close(self) -> int:
         """Leave the brokers. Returns how many journal entries were lost."""
         self._pages.close()
-        self._learned.save(self._rebalances.rounds, self._rebalances.remembered, at_once=True)
         self._launcher.close()
         self._reports.close()
         self._offsets.close()
@@ -254,7 +245,6 @@ class LiveAutoscaler:
             failed = self._troubles.survived("tick", self._controller.tick, fatal=FencedError, unwell_after=LASTING)
         if failed:
             self._decisions.record_hold(NotReadyError(failed))
-        self._learned.save(self._rebalances.rounds, self._rebalances.remembered)
         self._metrics.rebalance_time.set(self._group.rebalance_time_s)
         self._metrics.last_tick.set_to_current_time()
 

@@ -54,7 +54,6 @@ COMMANDS: Final = (
     ("kafka status", "tailpack.cli.kafka:status", "kafka status", KAFKA),
     ("kafka groups", "tailpack.cli.kafka:groups", "kafka groups --describe --all-groups", KAFKA),
     ("replay", "tailpack.cli.simulate:replay", "replay out/demo-20260105-101500 --policy linear", DEV),
-    ("report rebalance-times", "tailpack.cli.report:rebalance_times", "report rebalance-times out/one --to state", DEV),
     ("packing compare", "tailpack.cli.studies:packing_compare", "packing compare --quick", DEV),
     ("grouping compare", "tailpack.cli.grouping:compare", "grouping compare --quick", DEV),
     ("dev paper", "tailpack.cli.studies:paper", "dev paper --quick", DEV),

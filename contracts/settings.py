@@ -24,8 +24,6 @@ Rule = Callable[[Values], str | None]
 """Says what cannot be true together; None where all is well. KeyError: a value that it needs is not there."""
 
 DAY_S: Final = 86_400.0
-LISTED: Final = 10
-"""Names that an error lists at most."""
 UNITS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
 """Unit of a length of time → seconds."""
 _DURATION: Final = re.compile(rf"(\d+(?:\.\d+)?) ?({'|'.join(UNITS)})")
@@ -195,5 +193,5 @@ def unknown(name: str, known: Iterable[str]) -> str:
     names = list(known)
     whole = {one.rpartition(".")[2]: one for one in names} | {one: one for one in names}
     near = [whole[one] for one in difflib.get_close_matches(name, whole, n=1)]
-    there = ", ".join([*names[:LISTED], "…"] if len(names) > LISTED else names)
+    there = ", ".join([*names[:10], "…"] if len(names) > 10 else names)
     return f"unknown; did you mean {near[0]}?" if near else f"unknown; known are {there or 'none'}"

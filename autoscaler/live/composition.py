@@ -57,7 +57,7 @@ def policy_from(settings: AutoscalerSettings) -> Policy:
 def asked_of(settings: AutoscalerSettings) -> Asked:
     """Return the policy that the settings ask for. Raises ValueError."""
     options, counts_only = settings.options(), bool(settings.runtime)
-    return Asked(settings, settings, settings, options, counts_only, classes=settings.replica_classes)
+    return Asked(settings, settings, settings, options, counts_only)
 
 
 def launcher_from(

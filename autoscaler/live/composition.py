@@ -214,8 +214,6 @@ class LiveAutoscaler:
         return self._journal.close()
 
     def _clock_stepped(self, by_s: float) -> None:
-        if by_s:
-            self._metrics.clock_steps.inc()
         said = f"the wall clock was set by {by_s:+.1f} s; nothing that is decided rests on it" if by_s else ""
         self._troubles.tell("clock", said)
 

@@ -16,10 +16,10 @@ import numpy as np
 from contracts.journal import ReplicaChanged
 from contracts.journal_records import entries
 from contracts.validation import InvalidSettingsError
+from report import history
 from report.comparison import Contestant, RunComparison, ScenarioCompared, verdict
 from report.result import RESULT_FILE, Result
 from report.run_info import EVENTS, FORESEEING, JOURNAL, RUN_FILE, RunInfo, stored_columns
-from report.spark import group_history as history
 from report.statistics import (
     Cells,
     Drawn,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from report.causes import Cause
-from report.spark.queues import SLOW, WINDOW_S
+from report.queues import SLOW, WINDOW_S
 from report.wording import duration, moment, several
 
 Figures = Mapping[str, Any]

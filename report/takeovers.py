@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as f
+import numpy as np
 
 from contracts.journal import PlanWritten, ReplicaChange, ReplicaChanged
+from report.table import NONE, Groups, Ints, Table, before, begins, coalesce, running_max
 
 NOTICED_WITHIN_US: Final = 15_000_000
 """A death may be written down so long after a successor took over: a session ends late, a hung process is killed."""
@@ -19,7 +19,7 @@ GONE: Final = frozenset({ReplicaChange.DRAINED, ReplicaChange.LEFT})
 
 @dataclass(frozen=True, slots=True)
 class Takeover:
-    """One partition that another replica served from then on."""
+    """One partition that another replica served from then on. Times are µs since the epoch."""
 
     partition: int
     old: str
@@ -28,6 +28,10 @@ class Takeover:
     """Last event done at the old owner."""
     came_us: int
     """First event received at the new one."""
+    epoch: int | None = None
+    """Of the plan under which the new owner's first event was served."""
+    late: int = 0
+    """Events of the new owner's stay that were late."""
 
 
 def deaths(changes: Iterable[ReplicaChanged]) -> dict[str, list[int]]:
@@ -81,55 +85,53 @@ def _placements(plans: Sequence[PlanWritten]) -> Mapping[int, tuple[Sequence[int
     return placed
 
 
-def stays(served: DataFrame, deaths: Mapping[str, Sequence[int]]) -> DataFrame:
-    """Return the rows of `served` with the stay they belong to.
+def stays(served: Table, deaths: Mapping[str, Sequence[int]]) -> Table:
+    """Return the rows of `served`, by time, with the stay that each belongs to.
 
     A stay is one replica (one life of it) serving a partition without another in between. Added are old (replica
-    before), left_us (its last event done), came_us (first event received in this stay); null for the first stay of a
+    before), left_us (its last event done), came_us (first event received in this stay); unknown for the first stay of a
     partition, and where two replicas served it at the same time: then nothing was handed over.
     deaths: replica → when it died, µs. Exact, unless a partition leaves and returns in one second under one epoch.
     """
-    lives = served.withColumn("life", _life(deaths))
-    order = Window.partitionBy("partition").orderBy("first_done_us", "last_done_us", "replica", "epoch")
-    who = f.struct("replica", "life")
-    changed = f.coalesce(f.lag(who).over(order) != who, f.lit(True))
-    numbered = lives.withColumn("changed", changed).withColumn("stay", f.sum(f.col("changed").cast("int")).over(order))
-    ends = numbered.groupBy("partition", "stay").agg(
-        f.first("replica").alias("who"),
-        f.min("first_done_us").alias("begin_us"),
-        f.max("last_done_us").alias("end_us"),
-        f.min(f.coalesce("first_received_us", "first_done_us")).alias("first_us"),
-    )
-    by_time = Window.partitionBy("partition").orderBy("stay")
-    before = ends.select(
-        "partition", "stay", "begin_us", "first_us", f.lag("who").over(by_time).alias("old"),
-        f.max("end_us").over(by_time.rowsBetween(Window.unboundedPreceding, -1)).alias("left_us"),
-    )  # fmt: skip
-    handed_over = f.col("left_us") <= f.col("begin_us")
-    known = before.select(
-        "partition",
-        "stay",
-        f.when(handed_over, f.col("old")).alias("old"),
-        f.when(handed_over, f.col("left_us")).alias("left_us"),
-        f.when(handed_over, f.greatest("first_us", "left_us")).alias("came_us"),
-    )
-    return numbered.drop("changed").join(known, ["partition", "stay"])
+    order = ("partition", "first_done_us", "last_done_us", "replica", "epoch")
+    rows = served.where(np.lexsort([served[name] for name in reversed(order)]))
+    stay = np.cumsum(begins(rows["partition"], rows["replica"], _life(rows, deaths))) - 1
+    each = Groups(stay)
+    partition, who, begin_us = (each.first(rows[name]) for name in ("partition", "replica", "first_done_us"))
+    first_us = each.min(coalesce(rows["first_received_us"], rows["first_done_us"]))
+    new = begins(partition)
+    left_us = before(running_max(each.max(rows["last_done_us"]), new), new)
+    over = (left_us != NONE) & (left_us <= begin_us)
+    old = np.where(over, np.append(-1, who[:-1]), -1)
+    came_us = np.where(over, np.maximum(first_us, left_us), NONE)
+    return rows.plus(stay=stay, old=old[stay], left_us=np.where(over, left_us, NONE)[stay], came_us=came_us[stay])
 
 
-def takeovers(stays: DataFrame) -> DataFrame:
-    """Return partition, old, new, left_us, came_us of the handovers into stays in which events were late."""
-    late = stays.where("left_us is not null").groupBy("partition", "stay")
-    return late.agg(
-        *[f.first(name).alias(name) for name in ("old", "left_us", "came_us")],
-        f.first("replica").alias("new"),
-        f.sum("late").alias("late"),
-    ).where("late > 0")
+def takeovers(stays: Table) -> list[Takeover]:
+    """Return the changes of hands, by partition and time."""
+    each = Groups(stays["stay"])
+    late = each.sum(stays["late"])
+    columns = ("partition", "left_us", "came_us", "epoch")
+    partition, left_us, came_us, epoch = (each.first(stays[name]).tolist() for name in columns)
+    old, new = each.first(stays["old"]), each.first(stays["replica"])
+    return [
+        Takeover(
+            partition[row],
+            stays.name(old[row]) or "",
+            stays.name(new[row]) or "",
+            left_us[row],
+            came_us[row],
+            None if epoch[row] == NONE else epoch[row],
+            int(late[row]),
+        )
+        for row in np.flatnonzero(each.first(stays["left_us"]) != NONE).tolist()
+    ]
 
 
-def _life(deaths: Mapping[str, Sequence[int]]) -> Column:
-    """Return how often the row's replica had died before: a replica that comes back by its old name is another one."""
-    life = f.lit(0)
-    for replica, times in deaths.items():
-        died = sum(((f.col("first_done_us") > at_us).cast("int") for at_us in times), f.lit(0))
-        life = f.when(f.col("replica") == replica, died).otherwise(life)
+def _life(rows: Table, deaths: Mapping[str, Sequence[int]]) -> Ints:
+    """Return how often each row's replica had died before: one that comes back by its old name is another one."""
+    life = np.zeros(len(rows["replica"]), np.int64)
+    for number, times in zip(rows.numbers(list(deaths)), deaths.values(), strict=True):
+        mine = (rows["replica"] == number) & (number >= 0)
+        life[mine] = np.searchsorted(times, rows["first_done_us"][mine], side="left")
     return life

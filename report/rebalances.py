@@ -2,19 +2,19 @@
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Final
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
+import numpy as np
 
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged
+from report import history
 from report.rebalance_times import RebalanceRound, Rebalances
 from report.run_info import RunInfo
-from report.spark import group_history as history
-from report.spark.seconds import served
-from report.spark.takeovers import Deaths, Takeover, deaths, stays
-from report.spark.terms import NOWHERE, Usual
+from report.table import NONE, Groups, Ints, Rows, Table, coalesce, places
+from report.takeovers import Deaths, Takeover, takeovers
+from report.terms import NOWHERE, Usual
 
 MOST_TAKEOVERS: Final = 100_000
 """The newest; a run with more has no rounds, but partitions that wander."""
@@ -26,27 +26,23 @@ WAITED: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Change(Takeover):
-    """A takeover with the plan that it carried out. Times are µs since the epoch."""
+    """A takeover with when the first event that the new owner received had been handed on to the topic."""
 
-    epoch: int | None
-    """Of the plan under which the new owner's first event was served."""
-    sent_us: int | None
-    """When that event had been handed on to the topic."""
+    sent_us: int | None = None
 
 
 def rebalances(
-    run: RunInfo, started_us: int, events: DataFrame, cells: DataFrame, journal: Sequence[JournalEntry], *, usual: Usual
+    run: RunInfo, started_us: int, rows: Rows, owners: Table, journal: Sequence[JournalEntry], *, usual: Usual
 ) -> Rebalances | None:
     """Return every round; None without a journal, and where nothing is handed over (a share group).
 
-    cells: of `seconds.cells`.
+    owners: of `takeovers.stays`.
     """
     delivery = delivery_of(run)
     plans, gone = history.only(journal, PlanWritten), history.only(journal, ReplicaChanged)
     if not plans or delivery == "share":
         return None
-    found = changes(events, stays(served(cells), deaths(gone)))
-    return Rebalances.of(delivery, rounds(found, plans, gone, started_us, usual.transit_us))
+    return Rebalances.of(delivery, rounds(changes(rows, owners), plans, gone, started_us, usual.transit_us))
 
 
 def delivery_of(run: RunInfo) -> str:
@@ -55,33 +51,27 @@ def delivery_of(run: RunInfo) -> str:
     return str(payment.get("runtime") or payment.get("delivery") or "unknown")
 
 
-def changes(events: DataFrame, owners: DataFrame) -> list[Change]:
+def changes(rows: Rows, owners: Table) -> list[Change]:
     """Return who took over what, when, in order. owners: of `takeovers.stays`."""
-    first = owners.where((f.col("left_us") < f.col("came_us")) & (f.col("partition") != NOWHERE))
-    kept = ("old", "left_us", "came_us")
-    each = first.groupBy("partition", "stay").agg(
-        *[f.first(name).alias(name) for name in kept],
-        f.min_by(f.struct("replica", "epoch"), "first_done_us").alias("new"),
-    )
-    newest = each.orderBy(f.desc("came_us"), "partition").limit(MOST_TAKEOVERS).persist()
-    try:
-        rows = newest.collect()
-        sent = _sent(events, newest) if rows else {}
-    finally:
-        newest.unpersist()
-    found = (
-        Change(
-            row["partition"],
-            row["old"] or "",
-            row["new"]["replica"] or "",
-            row["left_us"],
-            row["came_us"],
-            row["new"]["epoch"],
-            sent.get((row["partition"], row["came_us"])),
-        )
-        for row in rows
-    )
-    return sorted(found, key=lambda one: (one.came_us, one.partition))
+    found = [one for one in takeovers(owners) if one.left_us < one.came_us and one.partition != NOWHERE]
+    found = sorted(found, key=lambda one: (-one.came_us, one.partition))[:MOST_TAKEOVERS]
+    if not found:
+        return []
+    wanted = (np.array([one.partition for one in found]), np.array([one.came_us for one in found]))
+    parts = rows.pieces(partial(_sent, wanted=wanted))
+    place, sent_us = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    groups = Groups(place)
+    sent = dict(zip(groups.keys[0].tolist(), groups.min(sent_us).tolist(), strict=True))
+    every = (Change(**asdict(one), sent_us=sent.get(row)) for row, one in enumerate(found))
+    return sorted(every, key=lambda one: (one.came_us, one.partition))
+
+
+def _sent(events: Table, wanted: tuple[Ints, Ints]) -> tuple[Ints, Ints]:
+    """Return where in `wanted` (partition, received) an event stands, and when it had been handed on, µs."""
+    place = places(wanted, [events["partition"], events["received_us"]])
+    sent_us = coalesce(events["accepted_us"], events["placed_us"], events["intended_us"])
+    here = (place >= 0) & (sent_us != NONE)
+    return place[here], sent_us[here]
 
 
 def rounds(
@@ -141,17 +131,3 @@ def _kind(one: Takeover, plan: PlanWritten, rule: Deaths) -> str:
     if not placed:
         return "membership"
     return "death" if rule.by_death(one) else "plan"
-
-
-def _sent(events: DataFrame, newest: DataFrame) -> dict[tuple[int, int], int]:
-    """Return (partition, came_us) → when the event that was received then had been handed on, µs."""
-    keys = newest.select(f.col("partition"), f.col("came_us").alias("received_us"))
-    sent = events.select(
-        "partition", "received_us", f.coalesce("accepted_us", "placed_us", "intended_us").alias("sent_us")
-    )
-    matched = sent.join(f.broadcast(keys), ["partition", "received_us"]).groupBy("partition", "received_us")
-    return {
-        (row["partition"], row["received_us"]): row["sent_us"]
-        for row in matched.agg(f.min("sent_us").alias("sent_us")).collect()
-        if row["sent_us"] is not None
-    }

@@ -5,16 +5,15 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
 
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
 from contracts.replica_classes import class_of, read_classes
+from report import history
 from report.measures import IntArray, PerSecondPacking, per_second_packing, percentile_us
 from report.result import Cost, Starts
 from report.run_info import RunInfo
-from report.spark import group_history as history
-from report.spark.terms import Usual
+from report.table import Table
+from report.terms import Usual
 
 MOST_SECONDS: Final = 200_000
 SLICE_S: Final = 20_000
@@ -68,7 +67,7 @@ def starts(journal: Sequence[JournalEntry]) -> Starts | None:
     return Starts(replicas=len(took), p50_s=p50, p99_s=p99, max_s=longest)
 
 
-def packing_of(run: RunInfo, arrived: DataFrame, usual: Usual) -> PerSecondPacking | None:
+def packing_of(run: RunInfo, arrived: Table, usual: Usual) -> PerSecondPacking | None:
     """Return the least replicas that hold each second's own events, by second; None: no μ, or too long.
 
     μ is the scenario's, else what services usually took. Bursts: where the scenario says so.
@@ -95,16 +94,13 @@ def packing_of(run: RunInfo, arrived: DataFrame, usual: Usual) -> PerSecondPacki
     )
 
 
-def _counts(arrived: DataFrame, begin: int, end: int) -> IntArray:
-    """Return the events of each partition in each second from `begin` to `end`; which is which is not kept."""
-    some = arrived.where((f.col("second") >= begin) & (f.col("second") < end))
-    rows = some.groupBy("second").agg(f.collect_list(f.col("events").cast("int")).alias("counts")).toArrow()
-    counts = rows.column("counts").combine_chunks()
-    lengths = np.diff(np.asarray(counts.offsets))
-    table = np.zeros((end - begin, max([1, *lengths])), dtype=np.int64)
-    seconds = np.repeat(np.asarray(rows.column("second")) - begin, lengths)
-    places = np.arange(len(seconds)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    table[seconds, places] = np.asarray(counts.flatten())
+def _counts(arrived: Table, begin: int, end: int) -> IntArray:
+    """Return the events of each partition in each second from `begin` to `end`."""
+    some = arrived.where((arrived["second"] >= begin) & (arrived["second"] < end))
+    second, counts = some["second"] - begin, some["events"]
+    partitions, line = np.unique(some["partition"], return_inverse=True)
+    table = np.zeros((end - begin, max(1, len(partitions))), np.int64)
+    table[second, line] = counts
     return table
 
 

@@ -1,4 +1,4 @@
-"""Events and journal → Result: Spark makes small tables, the rest is plain arithmetic."""
+"""Event rows and journal → Result: every figure of a report, live or simulated, from files or through Spark."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -6,16 +6,17 @@ from typing import Final
 import msgspec
 
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged
+from report import ReportError, history, percentiles, seconds
+from report.cost import cost, packing_of, starts
+from report.integrity import effects, integrity, topics, totals
+from report.lateness import explain
+from report.rebalances import rebalances
 from report.result import Effects, Lateness, Provenance, Result
 from report.run_info import RunInfo
-from report.spark import ReportError, percentiles, seconds
-from report.spark import group_history as history
-from report.spark.cost import cost, packing_of, starts
-from report.spark.explain import explain
-from report.spark.files import ASKED, COUNTED, LETTERS, SERVED, Events
-from report.spark.integrity import effects, integrity, topics, totals
-from report.spark.rebalances import rebalances
-from report.spark.terms import Terms, usual
+from report.stored import ASKED, COUNTED, LETTERS, SERVED
+from report.table import Rows
+from report.takeovers import deaths, stays
+from report.terms import Terms, usual
 from report.wording import duration, several, share
 
 OF_THE_RUN: Final = (
@@ -26,28 +27,29 @@ LATENESS_SHARE: Final = 0.05
 """Of the latency target; a generator whose p99 is later than that measures itself."""
 
 
-def measure(run: RunInfo, events: Events, journal: Sequence[JournalEntry], *, now_us: int) -> Result:
+def measure(run: RunInfo, rows: Rows, journal: Sequence[JournalEntry], *, now_us: int) -> Result:
     """Return everything a report says about a run that has begun. now_us: when it is made; later times cannot be.
 
     Raises ReportError for a run without events.
     """
     started_us, target_us = run.started_us or 0, round(run.latency_target_s * 1e6)
-    rows, pipeline = events.rows, run.topology == "pipeline"
-    cells = seconds.cells(rows, Terms(started_us, target_us)).persist()
+    pipeline = run.topology == "pipeline"
+    cells = seconds.cells(rows, Terms(started_us, target_us))
     shares = seconds.shares(cells)
     if not shares.rows:
         raise ReportError("there is no event, so there is nothing to report on")
     terms = Terms(started_us, target_us, seconds.shown_s(run.duration_s, started_us, shares.last_us))
-    arrived = seconds.owned(cells).persist()
+    arrived = seconds.owned(cells)
+    owners = stays(seconds.served(cells), deaths(history.only(journal, ReplicaChanged)))
     pace = usual(rows, terms)
     tail = None
-    if events.tell(*SERVED):
-        tail = explain(rows, cells, arrived, terms, journal, usual=pace, shares=shares, pipeline=pipeline)
+    if rows.known.issuperset(SERVED):
+        tail = explain(rows, owners, arrived, terms, journal, usual=pace, shares=shares, pipeline=pipeline)
 
     counts = totals(rows, pipeline=pipeline, now_us=now_us) | {"events": shares.events}
-    lost = shares.lost if shares.lost or events.tell(ASKED) else None
-    checked = integrity(events, counts, lost=lost, key_order=run.keeps_key_order)
-    orders = effects(counts) if events.tell(COUNTED) else None
+    lost = shares.lost if shares.lost or ASKED in rows.known else None
+    checked = integrity(rows, counts, lost=lost, key_order=run.keeps_key_order)
+    orders = effects(counts) if COUNTED in rows.known else None
     ranks = percentiles.measured(rows)
     late_s = percentiles.lateness(ranks)
     packing = packing_of(run, arrived, pace)
@@ -65,25 +67,25 @@ def measure(run: RunInfo, events: Events, journal: Sequence[JournalEntry], *, no
         problems=problems,
         events=shares.events,
         in_sla=in_sla,
-        p50_s=percentiles.seconds(ranks, "sla", "p50"),
-        p99_s=percentiles.seconds(ranks, "sla", "p99"),
-        p999_s=percentiles.seconds(ranks, "sla", "p999"),
-        max_s=percentiles.seconds(ranks, "sla", "max"),
+        p50_s=ranks["sla"].rank("p50"),
+        p99_s=ranks["sla"].rank("p99"),
+        p999_s=ranks["sla"].rank("p999"),
+        max_s=ranks["sla"].rank("max"),
         replica_minutes=spent.requested_replica_minutes,
         scale_ups=taken.count("up") if journal else None,
         scale_downs=taken.count("down") if journal else None,
         reassignments=taken.count("reassign") if journal else None,
         moved_partitions=spent.moved_partitions,
         lost=lost,
-        refused=shares.refused if events.tell(LETTERS) else None,
-        dead_letters=counts["dead_letters"] if events.tell(LETTERS) else None,
+        refused=shares.refused if LETTERS in rows.known else None,
+        dead_letters=counts["dead_letters"] if LETTERS in rows.known else None,
         duplicates=checked.duplicates,
         order_violations=checked.order_violations_partition,
         lateness=late_s,
         effects=orders,
         topics=topics(counts) if orders else (),
         stages=percentiles.stages(ranks),
-        distribution=percentiles.distribution(rows, shares.events),
+        distribution=percentiles.distribution(ranks["sla"], shares.events),
         series=seconds.series(rows, shares.done, journal, terms, None if packing is None else packing.replicas),
         decisions=history.decisions(journal, started_us),
         failures=history.failures(history.only(journal, ReplicaChanged), started_us),
@@ -92,13 +94,11 @@ def measure(run: RunInfo, events: Events, journal: Sequence[JournalEntry], *, no
         heat=seconds.heat_map(arrived, terms),
         cost=spent,
         integrity=checked,
-        rebalances=rebalances(run, started_us, rows, cells, journal, usual=pace),
+        rebalances=rebalances(run, started_us, rows, owners, journal, usual=pace),
         starts=starts(journal),
         clocks=run.clocks,
         provenance=Provenance(started_us=started_us, **{name: getattr(run, name) for name in OF_ITS_MAKING}),
     )
-    for table in (arrived, cells):
-        table.unpersist()
     return msgspec.structs.replace(result, verdict=verdict_of(result))
 
 

@@ -1,7 +1,7 @@
 # `make` alone lists the targets. The environment (.venv) is made and kept up to date by whatever needs it.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-cluster test-containers check env sbom audit bench tables pictures clean
+.PHONY: help demo test test-long test-cluster test-containers chaos check env sbom audit pictures clean
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
@@ -26,6 +26,9 @@ test-cluster: $(VENV)/.ready ## on a real Kubernetes (KUBECONFIG, or ../shared/t
 test-containers: $(VENV)/.ready ## images and containers, on a real Docker engine: the demo of docker-compose.yml (10 minutes on 2 cores)
 	@$(PYTEST) tests/containers -m containers -rs -rP --durations=5
 
+chaos: $(VENV)/.ready ## random faults on a running pipeline, then every promise is checked: SEEDS=5 SEED=1 JSON=FILE
+	@PYTHONPATH=tests/support:$$PYTHONPATH $(BIN)/python -m chaos_suite --seeds $(or $(SEEDS),5) --seed $(or $(SEED),1) $(if $(JSON),--json $(JSON))
+
 check: $(VENV)/.ready ## the fast part: format, lint, types, dependency rules, unit tests (no JVM)
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
@@ -47,12 +50,6 @@ audit: $(TOOLS)/.ready ## known vulnerabilities of what each image has from PyPI
 
 $(TOOLS)/.ready:
 	@python3 -m venv $(TOOLS) && $(TOOLS)/bin/pip install --quiet 'pip-audit==2.*' && touch $@
-
-bench: $(VENV)/.ready ## measure this machine: μ_eff, start-up, processes, Spark (about 10 minutes, quiet machine)
-	@$(BIN)/tailpack bench all
-
-tables: $(VENV)/.ready ## write the tables of docs/results.md from bench/reference
-	@$(BIN)/tailpack bench tables
 
 pictures: $(VENV)/.ready ## docs/live-view.svg and docs/report.png, from a run of the demo (needs Chromium)
 	@$(BIN)/python -m tailpack.pictures docs

@@ -20,14 +20,11 @@ import msgspec
 from autoscaler.live.launchers.pods import pod_of
 from autoscaler.live.settings import kubeconfig
 from bench import BenchError
-from bench.clocks import Look, of_hosts
 from bench.scenario import Scenario, scenario_names
 from bench.startup import Startup
 from bench.stuck import Hope, bad_ends, containers, waits
 from contracts.clock import steady_s
 from loadgen.spec import Topology
-from report.result import Result
-from report.run_info import HostClock, RunInfo
 
 MANIFESTS: Final = Path(__file__).parents[1] / "infra" / "k8s"
 READY_S: Final = 300.0
@@ -198,22 +195,8 @@ def run_there(scenario: Scenario, cluster: Cluster, folder: Path, announce: Call
         files = place.kubectl(
             "exec", pod, "--container", "results", "--", "tar", "-C", f"/out/{place.name}", "-cf", "-", "."
         )
-        looks = place.kubectl("logs", "--selector", "app=clocks", "--tail", "-1")
     with tarfile.open(fileobj=io.BytesIO(files)) as packed:
         packed.extractall(folder, filter="data")
-    _tell_clocks(
-        folder, of_hosts(msgspec.json.decode(line, type=Look) for line in looks.splitlines() if line[:1] == b"{")
-    )
-
-
-def _tell_clocks(folder: Path, clocks: tuple[HostClock, ...]) -> None:
-    """Put the clocks of the hosts into the run's files."""
-    from report.page import page  # noqa: PLC0415  templates only where a page is made
-
-    msgspec.structs.replace(RunInfo.load(folder), clocks=clocks).save(folder)
-    result = msgspec.structs.replace(Result.load(folder), clocks=clocks)
-    result.save(folder)
-    page.write(result, folder / page.PAGE_FILE)
 
 
 def _image(name: str, there: str) -> dict[str, str]:

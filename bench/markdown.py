@@ -109,7 +109,6 @@ PODS: Final[Columns] = {
     "partitions moved": lambda runs: known(_mean(runs, "moved_partitions"), 1, ".0f"),
     "start p50 / max, s": lambda runs: _lengths(runs, "start_p50_s", worst="start_max_s", times=1, how=".2f"),
     "pause p99 / max, ms": lambda runs: _lengths(runs, "pause_p99_s", worst="pause_max_s"),
-    "clocks apart, ms": lambda runs: _lengths(runs, worst="clock_skew_s", how=".1f"),
 }
 """What a run of pods says besides: what starts and handovers took."""
 SERVICE_RATE: Final[Columns] = {

@@ -122,8 +122,6 @@ class ClusterRow(LiveRow, frozen=True, kw_only=True):
     pause_p99_s: float | None
     """Of the rounds in which an event waited for its partition's new owner."""
     pause_max_s: float | None
-    clock_skew_s: float | None
-    """Between the two hosts whose clocks were furthest apart."""
 
 
 class DeliveryRow(LiveRow, frozen=True, kw_only=True):

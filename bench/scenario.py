@@ -14,13 +14,11 @@ from bench.sections import OPTIONS, SECTIONS, STAGES, WORLDS_ONLY, Chain, Headin
 from contracts.delivery import RUNTIMES, Delivery
 from contracts.events import Grouping, splits_keys
 from contracts.membership import Speeds
-from contracts.settings import Rule, Settings, Values, contradictions, picked, told, unknown
-from contracts.target import Target
+from contracts.settings import Rule, Settings, Target, Values, contradictions, picked, told, unknown
 from contracts.validation import InvalidSettingsError, parse, spelt_out, well_formed
-from loadgen.event_trace import EventTrace
 from loadgen.schedule import EACH_SECOND, Bursts, Spacing, Split
 from loadgen.spec import RULES, LoadSpec, wrong_with
-from loadgen.trace import Trace
+from loadgen.trace import EventTrace, Trace
 from loadgen.workloads import WORKLOADS
 
 FOLDER: Final = Path(__file__).parent / "scenarios"
@@ -144,7 +142,7 @@ class Scenario(Heading):
     def _only_simulated(self) -> list[tuple[str, str]]:
         """Return what live processes cannot be told."""
         if self.stages:
-            said = f"a run has one group; live: tailpack bench chain --live --loads {self.name}; or tailpack simulate"
+            said = "a run has one group; live: tailpack autoscale with a file for each stage; or tailpack simulate"
             return [(STAGES, said)]
         plain = {one.name: one.default for one in fields(Simulation)}
         other = [name for name in WORLDS_ONLY if getattr(self.simulation, name) != plain[name]]

@@ -9,8 +9,7 @@ from autoscaler.simulator.settings import Observing, ServiceShape, ShareGroups
 from contracts.delivery import RUNTIMES, Delivery
 from contracts.events import Grouping
 from contracts.membership import Membership, Work, takes_some_time
-from contracts.settings import DAY_S, Rule, Settings, Values, required, setting
-from contracts.target import Target
+from contracts.settings import DAY_S, Rule, Settings, Target, Values, required, setting
 from contracts.topics import KeyedTopics
 from loadgen.schedule import Bursts, Spacing, Split
 from loadgen.spec import Topology

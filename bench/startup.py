@@ -1,4 +1,4 @@
-"""From the moment a replica is asked for until it serves: what a start costs as a process, container or pod."""
+"""From the moment a replica is asked for until it serves: what a start costs as a process or pod."""
 
 import os
 import sys
@@ -39,21 +39,9 @@ class Startup(msgspec.Struct, frozen=True, kw_only=True):
     """Also from asked to ready; of few starts the longest, nearly."""
 
 
-def measure(
-    connection: Connection,
-    launcher: str,
-    folder: Path,
-    announce: Callable[[str], None],
-    *,
-    image: str = AutoscalerSettings.docker_image,
-) -> Startup:
-    """Start one replica after the other on a topic that nobody else uses. image: of containers.
-
-    Raises BenchError, LauncherError.
-    """
-    settings = AutoscalerSettings(
-        policy="static", launcher=launcher, state_dir=str(folder), docker_image=image, docker_network="host"
-    )
+def measure(connection: Connection, launcher: str, folder: Path, announce: Callable[[str], None]) -> Startup:
+    """Start one replica after the other on a topic that nobody else uses. Raises BenchError, LauncherError."""
+    settings = AutoscalerSettings(policy="static", launcher=launcher, state_dir=str(folder))
     environ = os.environ | as_environment(connection) | as_environment(settings)
     one = _One(launcher_from(settings, environ), ProgressReader(connection))
     took: list[float] = []

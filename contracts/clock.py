@@ -12,10 +12,7 @@ def now_us() -> int:
 
 
 def steady_s() -> float:
-    """Return seconds since some moment in the past: never set, and going on while the machine is suspended.
-
-    CLOCK_BOOTTIME; where the system has none, CLOCK_MONOTONIC, which a suspended machine stops.
-    """
+    """Return seconds of CLOCK_BOOTTIME: never set, and running on while suspended (else CLOCK_MONOTONIC)."""
     return time.clock_gettime(_STEADY)
 
 

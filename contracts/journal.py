@@ -1,5 +1,10 @@
-"""What the autoscaler saw, decided and did: a tagged union."""
+"""What the autoscaler saw, decided and did: entries of the journal, and the records that hold them.
 
+A record of a tick has what changed, and no record is larger than a broker takes. A whole tick is written once the
+changes since the last whole one have become as large: the journal is at most twice what changes.
+"""
+
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import Final
 
@@ -122,6 +127,112 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True, tag="piece", tag_field="k
 
 
 JournalEntry = TickRecord | PlanWritten | ReplicaChanged
-"""What there is to know. `contracts.journal_records` makes records of it, and it of records."""
+"""What there is to know. `contracts.journal` makes records of it, and it of records."""
 JournalRecord = JournalEntry | TickChanges | Piece
 """What stands in the journal topic, and in journal.parquet."""
+
+LARGEST: Final = 200_000
+"""Characters of a record: 800 kB at worst. Brokers take 1 MB unless they are told otherwise."""
+
+RECORD: Final[msgspec.json.Decoder[JournalRecord]] = msgspec.json.Decoder(JournalRecord)
+
+
+class Folder:
+    """Makes records of entries, in their order."""
+
+    def __init__(self) -> None:
+        self._last: TickRecord | None = None
+        """The last tick that saw the group; None where the next one must be whole."""
+        self._whole = 0
+        self._changes = 0
+
+    def records(self, entry: JournalEntry) -> list[bytes]:
+        """Return the records that say `entry`."""
+        if isinstance(entry, TickRecord) and entry.partitions:
+            return _bounded(self._tick(entry), entry.at_us)
+        return _bounded(msgspec.json.encode(entry), entry.at_us)
+
+    def lost(self) -> None:
+        """A record has not reached the journal: the next tick tells everything again."""
+        self._last = None
+
+    def _tick(self, tick: TickRecord) -> bytes:
+        last, self._last = self._last, tick
+        if last is not None and len(last.partitions) == len(tick.partitions) and self._changes < self._whole:
+            pairs = zip(tick.partitions, last.partitions, strict=True)
+            changed = tuple(now for now, before in pairs if now != before)
+            said = {name: getattr(tick, name) for name in tick.__struct_fields__} | {"partitions": changed}
+            record = msgspec.json.encode(TickChanges(**said, since_us=last.at_us))
+            self._changes += len(record)
+            return record
+        record = msgspec.json.encode(tick)
+        self._whole, self._changes = len(record), 0
+        return record
+
+
+class Unfolder:
+    """Makes entries of records, read in their order."""
+
+    def __init__(self) -> None:
+        self._last: TickRecord | None = None
+        self._pieces: list[Piece] = []
+
+    def entry(self, text: bytes | str) -> JournalEntry | None:
+        """Return the entry that this record completes; None while pieces of it are awaited.
+
+        A tick whose predecessor is not known, as where a reader begins, comes without partitions. Raises one of
+        `contracts.validation.UNDECODABLE` for what is no record, or one of another version.
+        """
+        return self.taken(RECORD.decode(text))
+
+    def taken(self, record: JournalRecord) -> JournalEntry | None:
+        """Do what `entry` does with a record that was decoded already."""
+        if isinstance(record, Piece):
+            return self._piece(record)
+        if isinstance(record, TickChanges):
+            record = self._whole(record)
+        if isinstance(record, TickRecord) and record.partitions:
+            self._last = record
+        return record
+
+    def _whole(self, changes: TickChanges) -> TickRecord:
+        said = {name: getattr(changes, name) for name in TickRecord.__struct_fields__}
+        if self._last is None or self._last.at_us != changes.since_us:
+            return TickRecord(**said | {"partitions": ()})
+        partitions = self._last.partitions
+        if changes.partitions:
+            seen = {one.partition: one for one in (*partitions, *changes.partitions)}
+            partitions = tuple(seen[number] for number in sorted(seen))
+        return TickRecord(**said | {"partitions": partitions})
+
+    def _piece(self, piece: Piece) -> JournalEntry | None:
+        if piece.part == 0:
+            self._pieces = []
+        before = self._pieces[-1] if self._pieces else None
+        if piece.part != len(self._pieces) or (before is not None and before.at_us != piece.at_us):
+            return None  # what came before it is lost
+        self._pieces.append(piece)
+        if piece.part + 1 < piece.parts:
+            return None
+        whole, self._pieces = "".join(one.text for one in self._pieces), []
+        return self.entry(whole)
+
+
+def entries(texts: Iterable[bytes | str]) -> Iterator[JournalEntry]:
+    """Yield the entries of records in their order. Raises as `Unfolder.entry` does."""
+    unfolder = Unfolder()
+    for text in texts:
+        if (entry := unfolder.entry(text)) is not None:
+            yield entry
+
+
+def _bounded(record: bytes, at_us: int) -> list[bytes]:
+    """Return the record, or, where it is too large, its pieces."""
+    if len(record) <= LARGEST:
+        return [record]
+    text = record.decode()
+    texts = [text[begin : begin + LARGEST] for begin in range(0, len(text), LARGEST)]
+    return [
+        msgspec.json.encode(Piece(at_us=at_us, part=part, parts=len(texts), text=some))
+        for part, some in enumerate(texts)
+    ]

@@ -39,12 +39,14 @@ class LogSettings(Settings):
     """How a process writes its log: `text`, for people, or `json`, one object a line for what collects logs."""
 
 
-class TextLines(logging.Formatter):
-    """What the process itself says stands behind its name alone; exceptions are told by their last line."""
-
+class _Lines(logging.Formatter):
     def __init__(self, process: str) -> None:
         super().__init__()
         self._process = process
+
+
+class TextLines(_Lines):
+    """A message of the process itself follows its name alone; an exception is its last line."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return one line, and where `WHOLE` says so a traceback."""
@@ -61,12 +63,8 @@ class TextLines(logging.Formatter):
         return line + " ".join(f" ({type(failure).__name__}: {failure})".splitlines())
 
 
-class JsonLines(logging.Formatter):
-    """One object a line: time (UTC), level, process, logger, thread, message; error and traceback where one failed."""
-
-    def __init__(self, process: str) -> None:
-        super().__init__()
-        self._process = process
+class JsonLines(_Lines):
+    """One object a line: time (UTC), level, process, logger, thread, message; error and traceback after a failure."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the object."""

@@ -7,6 +7,7 @@ and live processes share name, default and check. Pure: the decision core may im
 import ast
 import difflib
 import inspect
+import re
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -23,6 +24,9 @@ Rule = Callable[[Values], str | None]
 """Says what cannot be true together; None where all is well. KeyError: a value that it needs is not there."""
 
 DAY_S: Final = 86_400.0
+UNITS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
+"""Unit of a length of time → seconds."""
+_DURATION: Final = re.compile(rf"(\d+(?:\.\d+)?) ?({'|'.join(UNITS)})")
 _KEY: Final = "setting"
 
 
@@ -55,12 +59,8 @@ class Setting:
     def range(self) -> str:
         """Return the range in words: "more than 0 s, at most 60 s"; empty where there is none."""
         unit = f" {self.unit}" if self.unit in ("s", "events/s") else ""
-        limits = (
-            ("at least", self.least),
-            ("more than", self.above),
-            ("at most", self.most),
-            ("less than", self.below),
-        )
+        words = ("at least", "more than", "at most", "less than")
+        limits = zip(words, (self.least, self.above, self.most, self.below), strict=True)
         return ", ".join(f"{word} {limit:.10g}{unit}" for word, limit in limits if isfinite(limit))
 
 
@@ -94,6 +94,16 @@ class Settings:
     def rules(cls) -> tuple[tuple[str, Rule], ...]:
         """Return (the setting that is blamed, rule) for what concerns several settings."""
         return ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target(Settings):
+    """The promise that everything is measured by: `percentile` of events within `latency_target_s` (W)."""
+
+    latency_target_s: float = setting(0.5, "s", above=0)
+    """W: an event is in time if it is processed so long after its intended time; 0.5 in the papers."""
+    percentile: float = setting(0.999, "share", above=0, most=1)
+    """q: the share of events that must be within W."""
 
 
 def declaration(one: "Field[Any]") -> Setting:
@@ -142,6 +152,25 @@ def choices(kind: object) -> tuple[str, ...]:
         if get_origin(one) is Literal:
             return get_args(one)
     return ()
+
+
+def duration_s(text: str) -> float:
+    """Return the seconds in a length of time with its unit: `500ms`, `25s`, `2m`, `1h`. Raises ValueError."""
+    if (match := _DURATION.fullmatch(text.strip())) is None:
+        raise ValueError(f"{text!r} is no length of time; write for example 500ms, 25s, 2m or 1h")
+    return round(float(match[1]) * UNITS[match[2]], 9)
+
+
+def with_seconds(name: str, value: Any) -> Any:
+    """Return the value of a setting, with each length of time in seconds if the name ends in `_s`."""
+    if not name.endswith("_s"):
+        return value
+    if isinstance(value, list | tuple):
+        return [with_seconds(name, one) for one in value]
+    if not isinstance(value, str) or _DURATION.fullmatch(value.strip()) is None:
+        return value
+    seconds = duration_s(value)
+    return int(seconds) if seconds.is_integer() else seconds  # some settings are whole seconds
 
 
 def kinds(record: type) -> dict[str, Any]:

@@ -42,7 +42,7 @@ fi
 
 if [ "$what" = all ]; then
   echo "tailpack: installing into $venv (about 1.5 GB, a third of it Spark; once)"
-  install -e '.[load,bench,docker,keda,kubernetes,traces,dev]'
+  install -e '.[load,bench,keda,kubernetes,traces,dev]'
   touch "$venv/.demo" "$venv/.report" "$venv/.ready"
   exit
 fi

@@ -16,17 +16,17 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from contracts.catalogue import COUNTRIES, CURRENCIES, MAX_AMOUNT_MINOR, MERCHANTS, luhn_digit
+from contracts import events as catalogue
 from contracts.events import (
     DEMO_TOKEN_KEY,
     INTENDED_AT_HEADER,
+    MAX_AMOUNT_MINOR,
     PARTITION_HEADER,
     PLACED_AT_HEADER,
     Grouping,
     OrderPlaced,
     PaymentRequested,
     Timeline,
-    card_token,
 )
 from contracts.topics import Topic, partitions_of
 from loadgen.faults import DUPLICATE, UNREADABLE, due_us, struck
@@ -73,9 +73,9 @@ class Orders:
         valid = OrderPlaced(
             order_id=self.order_id(number),
             customer=customer_name(customer),
-            merchant=MERCHANTS[chance[4] % len(MERCHANTS)],
-            country=COUNTRIES[customer % len(COUNTRIES)],
-            currency=CURRENCIES[chance[5] % len(CURRENCIES)],
+            merchant=catalogue.MERCHANTS[chance[4] % len(catalogue.MERCHANTS)],
+            country=catalogue.COUNTRIES[customer % len(catalogue.COUNTRIES)],
+            currency=catalogue.CURRENCIES[chance[5] % len(catalogue.CURRENCIES)],
             amount_minor=_amount_minor(int.from_bytes(chance[6:12], "big")),
             card_number=card_number(customer),
         )
@@ -100,7 +100,7 @@ class Orders:
 def card_number(customer: int) -> str:
     """Return the 16-digit card of a customer; always the same one."""
     digits = f"4000{customer * 7_919_317 % 10**11:011d}"
-    return digits + luhn_digit(digits)
+    return digits + catalogue.luhn_digit(digits)
 
 
 def _amount_minor(chance: int) -> int:
@@ -171,7 +171,7 @@ _NOT_PLACED: Final = b'"placed_us":0'
 
 @lru_cache(CUSTOMERS)
 def _demo_token(number: str) -> str:
-    return card_token(number, DEMO_TOKEN_KEY)
+    return catalogue.card_token(number, DEMO_TOKEN_KEY)
 
 
 def events(

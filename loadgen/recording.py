@@ -9,8 +9,8 @@ from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_NOT_AVAILABLE, Consumer,
 from confluent_kafka import TopicPartition as At
 
 from contracts.connection import Connection
-from loadgen.event_trace import key_hash
 from loadgen.event_writer import NO_KEY, EventWriter, Row
+from loadgen.trace import key_hash
 
 ANSWER_S: Final = 10.0
 SILENCE_S: Final = 60.0

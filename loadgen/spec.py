@@ -14,12 +14,11 @@ from contracts.events import Grouping
 from contracts.settings import Rule, Settings, Values, contradictions, picked, setting
 from contracts.topics import PIPELINE_PARTITIONS
 from contracts.validation import InvalidSettingsError
-from loadgen.event_trace import EventTrace, joined
 from loadgen.faults import BURST, HOT_KEY, after_the_end, multiplied, read_faults, wrong_faults
 from loadgen.keys import Keys
 from loadgen.schedule import BURST_RULES, Bursts, Schedule, Spacing, Split, build_schedule
 from loadgen.shapes import IntArray
-from loadgen.trace import Trace, read_trace
+from loadgen.trace import EventTrace, Trace, joined, read_trace
 from loadgen.workloads import WORKLOADS, Workload
 
 

@@ -1,37 +1,33 @@
-"""A trace: somebody's own events per second, as a table. Every mistake is named by its line."""
+"""Traces: recorded traffic in place of a workload, as a table of events per second or event by event."""
 
-import csv
-from array import array
-from codecs import BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import count
-from math import isfinite
+from hashlib import blake2b
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
+from contracts.settings import DAY_S
 from contracts.validation import InvalidSettingsError
-from loadgen.event_trace import (
-    LONGEST_S,
-    MOST_CELLS,
-    EventTrace,
-    is_event_trace,
-    is_parquet,
-    parquet_file,
-    read_event_trace,
-)
+from loadgen.schedule import NO_KEY, SECOND_US, Schedule
 from loadgen.shapes import IntArray
+from loadgen.trace_file import Part, TraceFile
 
-MOST_EVENTS: Final = 10_000_000
-"""In one second of one column; more is taken for a mistake."""
-NAMED_PROBLEMS: Final = 5
-LONGEST_LINE: Final = 1 << 20
-"""Characters: enough for a column for each of the most partitions."""
-PART_ROWS: Final = 8192
-"""Of a Parquet file, in memory at a time."""
-FORM: Final = "second,events or second,p0,p1,… or at_s,partition or at_s,key"
+SECOND, AT, PARTITION, KEY, SIZE = "second", "at_s", "partition", "key", "size"
+FORM: Final = "second,events or second,p0,p1,… or at_s,partition[,key][,size] or at_s,key[,size]"
+PARTITIONS: Final = b"tailpack.partitions"
+"""Metadata of a recorded Parquet file: how many partitions the recorded topic has."""
+LONGEST_S: Final = int(31 * DAY_S)
+MAX_PARTITIONS: Final = 10_000
+MAX_CELLS: Final = 20_000_000
+"""Seconds × partitions of a trace, for which a table is kept in memory."""
+MAX_EVENTS: Final = 10_000_000
+"""Events in one second of one column; more is taken for a mistake."""
+MIXING: Final = 0x9E3779B97F4A7C15
+"""Spreads consecutive numbers: 2^64 over the golden ratio (Knuth)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,166 +45,208 @@ class Trace:
 
     @property
     def partitions(self) -> int | None:
-        """Number of its columns; None where it states the total alone."""
+        """Number of its columns; None where it has the total alone."""
         return None if self.counts.ndim == 1 else self.counts.shape[1]
 
 
-def parse_trace(name: str, lines: Iterable[str], first_s: int | None = None) -> Trace:
-    """Read `second,events` (the second name is free), or `second,p0,p1,…` with a column for each partition.
+@dataclass(frozen=True, slots=True, eq=False)
+class EventTrace:
+    """Single events that have been checked once; each pass over `chunks` reads the file again."""
 
-    Seconds count from 0, one line each; events are whole and not negative. Either kind of line end and empty lines at
-    the end do no harm. Line by line: eight bytes a cell stay. first_s: only so many seconds. Raises
-    InvalidSettingsError with the first few mistakes.
-    """
-    table = _rows(lines)
-    _, header = next(table, (1, []))
-    if problem := _wrong_header(header):
-        raise InvalidSettingsError([f"line 1: {problem}"])
-    cells = array("q")
-    problems: list[str] = []
-    second, blank = -1, 0
-    for line, row in table:
-        if not any(cell.strip() for cell in row):
-            blank = blank or line
-            continue
-        if blank:
-            problems.append(f"line {blank}: is empty")
-            blank = 0
-        values, wrong = _read(row, header, second)
-        problems += [f"line {line}: {one}" for one in wrong]
-        cells.extend(values[1:])
-        second = max(second, values[0])
-        if len(cells) > MOST_CELLS:
-            problems.append(f"line {line}: seconds × columns must be at most {MOST_CELLS:,}; take a part of it")
-        if len(problems) >= NAMED_PROBLEMS or len(cells) > MOST_CELLS or second + 1 == first_s:
-            break
-    if not cells and not problems:
-        problems.append("line 2: is missing; there is no second in it")
-    if problems:
-        raise InvalidSettingsError(problems[:NAMED_PROBLEMS])
-    counts = np.frombuffer(cells, np.int64)
-    return Trace(name, counts if len(header) == 2 else counts.reshape(-1, len(header) - 1))
+    path: Path
+    partitions: int
+    """As the file says of its topic, else as the caller wants, else as many as the events name."""
+    duration_s: int
+    counts: IntArray
+    """Events by second and partition."""
+
+    @property
+    def name(self) -> str:
+        """Name of the file."""
+        return self.path.name
+
+    def chunks(self, *, keys: bool = False) -> Iterator[Schedule]:
+        """Yield the events in parts; events of one time stay together. keys: read their keys where there are any."""
+        held = Schedule(np.zeros(0, np.int64), np.zeros(0, np.int32))
+        for part in _schedules(TraceFile.open(self.path), self.partitions, self.duration_s, keys=keys):
+            both = joined([held, part])
+            ready = int(both.offset_us.searchsorted(both.offset_us[-1]))
+            held = both[ready:]
+            if ready:
+                yield both[:ready]
+        yield held
 
 
-def _rows(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
-    """Yield line number and cells. Raises InvalidSettingsError for what is no comma-separated text."""
-    table = csv.reader(lines)
-    try:
-        for row in table:
-            yield table.line_num, row
-    except csv.Error as wrong:
-        raise InvalidSettingsError([f"line {table.line_num}: {wrong}"]) from wrong
-
-
-def _wrong_header(header: list[str]) -> str | None:
-    names = [name.strip() for name in header]
-    if not any(names):
-        return f"is empty; must be {FORM}"
-    if names[0].lower() != "second" or len(names) < 2:
-        return f"{','.join(names)!r} is not the header; must be {FORM}"
-    wanted = [f"p{number}" for number in range(len(names) - 1)]
-    if len(names) > 2 and names[1:] != wanted:
-        number, (found, right) = next(
-            (number, pair) for number, pair in enumerate(zip(names[1:], wanted, strict=True), 2) if pair[0] != pair[1]
-        )
-        return f"column {number} is {found!r} where {right!r} belongs; with several columns they are partitions"
-    return None
-
-
-def _read(row: list[str], header: list[str], before: int) -> tuple[list[int], list[str]]:
-    """Return second and events of a line, and what is wrong with it. before: the second of the line before."""
-    expected = before + 1
-    if len(row) != len(header):
-        return [expected], [f"has {len(row)} of {len(header)} columns"]
-    values, wrong = [], []
-    for name, cell in zip(header, row, strict=True):
-        try:
-            values.append(_whole(name.strip(), cell.strip()))
-        except ValueError as problem:
-            wrong.append(str(problem))
-            values.append(0 if values else expected)  # one mistake is named once
-    if problem_of_order := _out_of_order(values[0], before):
-        wrong.insert(0, problem_of_order)
-    return values, wrong
-
-
-def _out_of_order(second: int, before: int) -> str | None:
-    if second == before + 1:
-        return None
-    if before < 0:
-        return f"begins at second {second}; must begin at 0"
-    if second <= before:
-        return f"second {second} is there twice" if second == before else f"second {second} after {before}: wrong order"
-    missing = f"{before + 1}" if second == before + 2 else f"{before + 1} to {second - 1}"
-    return f"gap: second {second} comes after {before}; {missing} missing"
-
-
-def _whole(what: str, text: str) -> int:
-    """Return a whole number that is not negative; "12.0" is one. Raises ValueError."""
-    try:
-        value = float(text)
-    except ValueError:
-        raise ValueError(f"{what} = {text!r}: is not a number" if text else f"{what} is empty") from None
-    if "_" in text or not isfinite(value):
-        raise ValueError(f"{what} = {text}: is not a whole number")
-    if value < 0:
-        raise ValueError(f"{what} = {text}: is negative")
-    if not value.is_integer():
-        raise ValueError(f"{what} = {text}: is a fraction")
-    if what.lower() != "second":
-        if value > MOST_EVENTS:
-            raise ValueError(f"{what} = {text}: more than {MOST_EVENTS:,} in a second")
-    elif value >= LONGEST_S:
-        raise ValueError(f"{what} = {text}: is {LONGEST_S:,} or more; seconds count from the start of the run")
-    return int(value)
+def joined(parts: list[Schedule]) -> Schedule:
+    """Return successive parts as one."""
+    keys = [part.key for part in parts if len(part) and part.key is not None]
+    return Schedule(
+        np.concatenate([part.offset_us for part in parts]),
+        np.concatenate([part.partition for part in parts]),
+        np.concatenate(keys) if keys else None,
+    )
 
 
 def read_trace(path: Path, partitions: int | None = None, *, first_s: int | None = None) -> Trace | EventTrace:
-    """Read a file of either kind, CSV or Parquet.
+    """Read and check a trace, CSV or Parquet. Memory does not grow with the number of events.
 
-    partitions: of the topic, where events name theirs. first_s: only so many seconds.
-    Raises InvalidSettingsError with one message that names the first mistakes by file and row.
+    Events per second: `second,events` (the second name is free) or `second,p0,p1,…`; seconds count from 0, one row
+    each. Single events: times never fall; without a partition column a hash of the key chooses the partition.
+    partitions: of the topic, where the file does not say. first_s: only the first seconds.
+    Raises InvalidSettingsError with the first mistake, by its file and row.
     """
-    try:
-        if is_event_trace(path):
-            return read_event_trace(path, partitions, first_s=first_s)
-        trace = parse_trace(path.name, _lines(path), first_s)
-    except OSError as missing:
-        said = missing.strerror or str(missing).splitlines()[0]  # Arrow's have no number
-        raise InvalidSettingsError([f"{path}: cannot be read ({said})"]) from missing
-    except UnicodeDecodeError as wrong:
-        raise InvalidSettingsError([f"{path}: {_not_text(path)}"]) from wrong
-    except InvalidSettingsError as wrong:
-        said = str(wrong)
-        raise InvalidSettingsError([said if said.startswith(path.name) else f"{path.name}: {said}"]) from wrong
-    if not trace.counts.any():
+    file = TraceFile.open(path)
+    if AT in file.names:
+        return _event_trace(file, partitions, first_s)
+    _check_table(file)
+    tables: list[IntArray] = []
+    rows = 0
+    for first, columns in file.parts(file.names):
+        tables.append(_table(file, first, rows, columns))
+        rows += len(tables[-1])
+        if rows * (len(file.names) - 1) > MAX_CELLS:
+            file.refuse(first, f"seconds × columns must be at most {MAX_CELLS:,}; take a part of it")
+        if first_s is not None and rows >= first_s:
+            break
+    counts = np.concatenate(tables)[:first_s] if tables else np.zeros((0, 1), np.int64)
+    if not counts.any():
         raise InvalidSettingsError([f"{path.name}: it has no event"])
-    return trace
+    return Trace(path.name, counts if len(file.names) > 2 else counts[:, 0])
 
 
-def _not_text(path: Path) -> str:
-    """Return what a file is that is not UTF-8 text, and what to do."""
-    with path.open("rb") as file:
-        begin = file.read(2)
-    if begin == b"\x1f\x8b":
-        return "is compressed with gzip; unpack it"
-    what = "UTF-16" if begin in (BOM_UTF16_BE, BOM_UTF16_LE) else "not UTF-8"
-    return f"is {what} text; save it as UTF-8, or as Parquet"
+def _check_table(file: TraceFile) -> None:
+    names = file.names
+    columns = len(names) - 1
+    if names[0] != SECOND or not columns:
+        file.refuse_header(f"{','.join(names)[:80]!r} is not the header; must be {FORM}")
+    wanted = tuple(f"p{number}" for number in range(columns))
+    if columns > 1 and names[1:] != wanted:
+        at = next(at for at in range(columns) if names[1 + at] != wanted[at])
+        wrong = f"column {at + 2} is {names[1 + at]!r} where {wanted[at]!r} belongs"
+        file.refuse_header(f"{wrong}; with several columns they are partitions")
 
 
-def _lines(path: Path) -> Iterator[str]:
-    if is_parquet(path):
-        file = parquet_file(path)
-        yield ",".join(file.schema_arrow.names)
-        for group in range(file.num_row_groups):  # asked for all at once, what has been read would stay in memory
-            for part in file.iter_batches(PART_ROWS, row_groups=[group], use_threads=False):
-                yield from (",".join(map(str, row)) for row in zip(*(one.to_pylist() for one in part), strict=True))
-        return
-    with path.open(encoding="utf-8-sig") as lines:  # spreadsheets begin with a byte order mark
-        for number in count(1):
-            line = lines.readline(LONGEST_LINE)
-            if len(line) == LONGEST_LINE:
-                raise InvalidSettingsError([f"line {number}: does not end after {LONGEST_LINE:,} characters"])
-            if not line:
-                return
-            yield line
+def _table(file: TraceFile, first: int, second: int, columns: dict[str, Any]) -> IntArray:
+    """Return the events of successive seconds, shape (rows, columns). second: the one expected in the first row."""
+    found = file.numbers(first, SECOND, columns[SECOND])
+    expected = np.arange(second, second + len(found))
+    file.check(first, [(SECOND, found, found >= LONGEST_S, _TOO_LONG)])
+    if (found != expected).any():
+        at = int((found != expected).argmax())
+        file.refuse(first + at, f"second {found[at]:.12g} is where {expected[at]} belongs; one row for each second")
+    values = [file.numbers(first, name, column) for name, column in columns.items() if name != SECOND]
+    for name, one in zip(file.names[1:], values, strict=True):
+        many = f"more than {MAX_EVENTS:,} in a second"
+        file.check(
+            first,
+            [
+                (name, one, one < 0, "is negative"),
+                (name, one, one > MAX_EVENTS, many),
+                (name, one, one != np.floor(one), "is a fraction"),
+            ],
+        )
+    return np.stack(values, axis=1).astype(np.int64)
+
+
+_TOO_LONG: Final = f"is {LONGEST_S:,} or more; seconds count from the start of the run"
+
+
+def _event_trace(file: TraceFile, partitions: int | None, first_s: int | None) -> EventTrace:
+    declared = file.metadata.get(PARTITIONS)
+    limit = partitions if declared is None else int(declared)
+    counts = np.zeros((1, limit or 1), dtype=np.int64)
+    end_s = 0
+    for part in _schedules(file, limit, first_s):
+        second = part.offset_us // SECOND_US
+        end_s, width = int(second[-1]) + 1, max(counts.shape[1], int(part.partition.max()) + 1)
+        if end_s * width > MAX_CELLS:
+            long = f"{end_s:,} s of {width} partitions: seconds × partitions must be at most {MAX_CELLS:,}"
+            raise InvalidSettingsError([f"{file.path.name}: {long}; take a part of it"])
+        counts = _grown(counts, end_s, width)
+        begin = int(second[0])
+        cell = (second - begin) * width + part.partition
+        counts[begin:end_s] += np.bincount(cell, minlength=(end_s - begin) * width).reshape(-1, width)
+    if not end_s:
+        raise InvalidSettingsError([f"{file.path.name}: it has no event"])
+    return EventTrace(file.path, counts.shape[1], end_s, counts[:end_s])
+
+
+def _grown(counts: IntArray, seconds: int, partitions: int) -> IntArray:
+    """Return room for so many seconds and partitions, twice the seconds where it had to grow."""
+    if seconds <= counts.shape[0] and partitions == counts.shape[1]:
+        return counts
+    larger = np.zeros((max(counts.shape[0], min(2 * seconds, MAX_CELLS // partitions)), partitions), dtype=np.int64)
+    larger[: counts.shape[0], : counts.shape[1]] = counts
+    return larger
+
+
+def _schedules(
+    file: TraceFile, partitions: int | None, first_s: int | None, *, keys: bool = False
+) -> Iterator[Schedule]:
+    """Yield the rows as events, in parts that are not empty. Raises InvalidSettingsError."""
+    names, placed = set(file.names), PARTITION in file.names
+    known = names <= {AT, PARTITION, KEY, SIZE} and len(names) == len(file.names)
+    if not (known and (placed or KEY in names)):
+        file.refuse_header(f"{','.join(file.names)[:80]!r} is not the header; must be {FORM}")
+    wanted = [AT, *([PARTITION] if placed else []), *([KEY] if KEY in names and (keys or not placed) else [])]
+    last_us = 0
+    for part in file.parts(wanted):
+        found = _events(file, part, partitions or MAX_PARTITIONS, last_us)
+        last_us = int(found.offset_us[-1])
+        kept = len(found) if first_s is None else int(found.offset_us.searchsorted(first_s * SECOND_US))
+        if kept:
+            yield found[:kept]
+        if kept < len(found):
+            return
+
+
+def _events(file: TraceFile, part: Part, partitions: int, last_us: int) -> Schedule:
+    """Return rows as events. last_us: time of the event before them. Raises InvalidSettingsError."""
+    first, columns = part
+    at_s = file.numbers(first, AT, columns[AT])
+    key = _hashed(columns[KEY]) if KEY in columns else None
+    if PARTITION in columns:
+        partition = file.numbers(first, PARTITION, columns[PARTITION])
+    elif key is None or partitions == MAX_PARTITIONS:
+        file.refuse(first, f"there is no column {PARTITION}: say how many the topic has, --set partitions=…")
+    else:  # the same partition for the same key; events without a key are spread over all
+        number = np.where(key == NO_KEY, np.arange(first, first + len(key)), key).astype(np.uint64) * np.uint64(MIXING)
+        partition = ((number ^ (number >> np.uint64(32))) % np.uint64(partitions)).astype(np.float64)
+    offset_us = np.round(np.clip(at_s, 0, LONGEST_S) * SECOND_US).astype(np.int64)
+    topic = f"the topic has {partitions} partitions, from 0 on; --set partitions=…"
+    falls: npt.NDArray[np.bool_] = np.diff(offset_us, prepend=last_us) < 0
+    file.check(
+        first,
+        [
+            (AT, at_s, at_s < 0, "is negative"),
+            (AT, at_s, at_s >= LONGEST_S, _TOO_LONG),
+            (PARTITION, partition, partition < 0, "is negative"),
+            (PARTITION, partition, partition != np.floor(partition), "is a fraction"),
+            (PARTITION, partition, partition >= partitions, topic),
+            (AT, at_s, falls, "is before the event above; sort them by at_s"),
+        ],
+    )
+    return Schedule(offset_us, partition.astype(np.int32), key)
+
+
+def _hashed(column: Any) -> IntArray:
+    """Return a number for each key: whole numbers as they are, text hashed; a missing key is NO_KEY."""
+    from pyarrow import ArrowException, compute, int64, types  # noqa: PLC0415
+
+    with suppress(ArrowException):  # beyond 63 bits they are hashed
+        if types.is_integer(column.type):
+            return np.asarray(compute.fill_null(column.cast(int64()), NO_KEY).to_numpy(zero_copy_only=False))
+    coded = compute.dictionary_encode(column, null_encoding="encode")
+    coded = coded.combine_chunks() if hasattr(coded, "combine_chunks") else coded
+    values = [NO_KEY if one in (None, "", b"") else key_hash(_as_bytes(one)) for one in coded.dictionary.to_pylist()]
+    hashes: IntArray = np.array(values, dtype=np.int64)
+    return hashes.take(np.asarray(coded.indices))
+
+
+def _as_bytes(key: Any) -> bytes:
+    return key if isinstance(key, bytes) else str(key).encode()
+
+
+def key_hash(key: bytes, secret: bytes = b"") -> int:
+    """Return 63 bits of a key: equal keys, equal numbers. secret: without it nobody can try keys out."""
+    return int.from_bytes(blake2b(key, digest_size=8, key=secret).digest(), "big") >> 1

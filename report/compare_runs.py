@@ -13,8 +13,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from contracts.journal import ReplicaChanged
-from contracts.journal_records import entries
+from contracts.journal import ReplicaChanged, entries
 from contracts.validation import InvalidSettingsError
 from report import history
 from report.comparison import Contestant, RunComparison, ScenarioCompared, verdict

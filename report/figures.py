@@ -96,7 +96,6 @@ def measure(run: RunInfo, rows: Rows, journal: Sequence[JournalEntry], *, now_us
         integrity=checked,
         rebalances=rebalances(run, started_us, rows, owners, journal, usual=pace),
         starts=starts(journal),
-        clocks=run.clocks,
         provenance=Provenance(started_us=started_us, **{name: getattr(run, name) for name in OF_ITS_MAKING}),
     )
     return msgspec.structs.replace(result, verdict=verdict_of(result))

@@ -13,7 +13,6 @@ from contracts.journal import AlternativeWeighed
 from report import replace_file
 from report.causes import Tail
 from report.rebalance_times import Rebalances
-from report.run_info import HostClock
 
 RESULT_FILE: Final = "result.json"
 RESULT_VERSION: Final = 1
@@ -294,8 +293,6 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     """Null where nothing is known of plans, or partitions have no owner (share groups)."""
     starts: Starts | None = None
     """Null where no replica was seen to become ready."""
-    clocks: tuple[HostClock, ...] = ()
-    """Of the hosts of the run; none: it had one, or they were not compared."""
     otherwise: tuple[Otherwise, ...] | None = None
     """Null where this run's events were not replayed."""
     provenance: Provenance
@@ -305,12 +302,6 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     def kept(self) -> bool:
         """Whether the promise was kept."""
         return self.in_sla >= self.percentile
-
-    @property
-    def clock_skew_s(self) -> float | None:
-        """How far the clocks of two hosts lie apart at most; None: not compared."""
-        offsets = [one.offset_s for one in self.clocks]
-        return max(offsets) - min(offsets) if offsets else None
 
     @property
     def journaled(self) -> bool:

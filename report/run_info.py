@@ -19,18 +19,6 @@ FORESEEING: Final = ("clairvoyant",)
 """Policies that know the events beforehand: a yardstick for the others, and in nobody's way on the front."""
 
 
-class HostClock(msgspec.Struct, frozen=True, kw_only=True):
-    """The clock of one host, against that of a broker which every host of the run asked. Seconds."""
-
-    host: str
-    offset_s: float
-    """How far the broker's clock is ahead. The skew between two hosts is the difference of theirs."""
-    error_s: float
-    """The true offset is within this."""
-    wander_s: float
-    """How far the offsets measured in the course of the run lie apart."""
-
-
 class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     """One execution of a scenario. Times are epoch microseconds, lengths seconds."""
 
@@ -65,8 +53,6 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     """PSS of every process of the run, summed, at its peak."""
     cores_full_s: float | None = None
     """How long, from the first event to the last, all cores of the machine that ran it were busy."""
-    clocks: tuple[HostClock, ...] = ()
-    """Of the hosts, where there were several and they were compared."""
 
     def section(self, name: str) -> dict[str, Any]:
         """Return a section of the scenario; empty where the run has none."""
@@ -96,7 +82,7 @@ def stored_columns(folder: Path, name: str, columns: tuple[str, ...]) -> "dict[s
     try:
         from pyarrow import ArrowException, parquet  # noqa: PLC0415  a tenth of a second, and only the bench extra
     except ImportError as missing:
-        raise InvalidSettingsError([f"reading {name} takes pyarrow: pip install 'tailpack[bench]'"]) from missing
+        raise InvalidSettingsError([f"reading {name} takes pyarrow: pip install '.[bench]'"]) from missing
     if not (folder / name).exists():
         raise InvalidSettingsError([f"{folder}: it holds no {name}; nothing was produced, or it was never gathered"])
     try:

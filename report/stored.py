@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import numpy as np
 
-from contracts.journal import JOURNAL_VERSION, JournalEntry
-from contracts.journal_records import RECORD, Unfolder
+from contracts.journal import JOURNAL_VERSION, RECORD, JournalEntry, Unfolder
 from contracts.topics import Topic
 from report import ReportError
 from report.run_info import EVENTS, JOURNAL, RUN_FILE, RunInfo

@@ -123,7 +123,7 @@ class Groups:
         values: known, and in order within each group, as where they were the last key.
         """
         place = np.maximum((self.sizes * parts_per_million + 999_999) // 1_000_000, 1)
-        return values[self.order[self.starts + place - 1]]
+        return np.asarray(values[self.order[self.starts + place - 1]])
 
     def _reduced(self, how: np.ufunc, values: Ints) -> Ints:
         return np.asarray(how.reduceat(values[self.order], self.starts) if len(self.starts) else values, np.int64)

@@ -19,7 +19,7 @@ from contracts.connection import Connection
 from contracts.logs import LogSettings
 from contracts.metrics import Declared, declared_in
 from contracts.settings import DAY_S, Settings, choices, declaration, is_required, kinds, sentences
-from loadgen.drivers import metrics as of_generator
+from loadgen.drivers import sender as of_generator
 from loadgen.spec import DriverSettings
 from services.common import metrics as of_services
 from services.common.faust_app import ServiceSettings
@@ -55,8 +55,8 @@ Each setting is declared once, as a field with its unit, its range and a sentenc
 
 In a scenario file a setting stands in its section; on the command line it is `--set SECTION.NAME=VALUE`, or
 `--set NAME=VALUE` where only one section has that name. A process reads it from the environment as `TAILPACK_NAME`.
-Lengths of time are in seconds, at most a day where nothing else is said; rates are events/s; a share lies between 0
-and 1."""
+Lengths of time are in seconds or have a unit (`500ms`, `25s`, `2m`, `1h`); the longest is a day where nothing else is
+said. Rates are in events/s; a share lies between 0 and 1."""
 METRICS: Final[dict[str, tuple[ModuleType, tuple[str, ...]]]] = {
     "A replica: any consumer of `services.consumer`": (of_replicas, of_replicas.LABELS),
     "The autoscaler": (of_autoscaler, ()),
@@ -95,7 +95,19 @@ def settings_page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def settings_like(part: str) -> list[tuple[str, str, str]]:
+    """Return the scenario and policy settings whose dotted names contain `part`: name, default, meaning."""
+    records = {f"{section}." if section else "": record for section, record in SECTIONS.items()}
+    records |= {f"policy.({name}) ": factory.options for name, factory in POLICIES.items()}
+    rows = [(prefix + row[0].strip("`"), *row[1:]) for prefix, record in records.items() for row in _rows(record)]
+    return [row for row in rows if part.lower() in row[0]]
+
+
 def _listed(record: type[Settings], without: type[Settings] | None = None) -> str:
+    return table(("setting", "default", "what it is"), _rows(record, without))
+
+
+def _rows(record: type[Settings], without: type[Settings] | None = None) -> list[tuple[str, str, str]]:
     said, types = sentences(record), kinds(record)
     left_out = {one.name for one in fields(without)} if without else set()
     rows = []
@@ -106,7 +118,7 @@ def _listed(record: type[Settings], without: type[Settings] | None = None) -> st
         known = " or ".join(filter(None, (declared.range(), f"one of {', '.join(words)}" if words else "")))
         default = _default(None if is_required(one) else one.default, is_required(one), declared.unit)
         rows.append((f"`{one.name}`", default, _described(said[one.name], known)))
-    return table(("setting", "default", "what it is"), rows)
+    return rows
 
 
 def _default(value: object, required: bool, unit: str) -> str:

@@ -1,9 +1,6 @@
 """What is measured live for committed figures: whole runs, their processes, their start; and μ of one replica."""
 
-import os
 import random
-import tempfile
-import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
@@ -15,26 +12,13 @@ import numpy as np
 from rich.console import Console
 
 from bench import results
-from bench.handover.load import fill
-from bench.results import ClusterRow, LiveRow, ProcessRow, ServiceRateRow, SimulatedSide, StartupRow
+from bench.results import ClusterRow, LiveRow, SimulatedSide
 from bench.scenario import load_scenario
-from contracts.children import Child, python_module
-from contracts.connection import Connection
-from contracts.events import Grouping
-from contracts.topics import Topic
-from contracts.validation import as_environment
 from report.result import Result
-from report.run_info import RunInfo
 from tailpack import provenance
-from tailpack.errors import TailpackError
-from tailpack.local.resources import ResourceMeter, load_usages
-from tailpack.local.topics import own_kafka
-from tailpack.run import METER_EVERY_S, Run
-from tailpack.watch import Watcher
+from tailpack.run import Run
 
 if TYPE_CHECKING:
-    from bench.grouping_live import GroupingLiveRow
-    from bench.replay.measured import Measured
     from bench.replay.replay import Figures
     from bench.simulation.result import SimulationResult
 
@@ -68,7 +52,6 @@ def cluster_row(result: Result) -> ClusterRow:
         start_max_s=result.starts.max_s if result.starts else None,
         pause_p99_s=p99,
         pause_max_s=longest,
-        clock_skew_s=result.clock_skew_s,
     )
 
 
@@ -136,27 +119,6 @@ def run_all(
         results.keep(name, [run(question)], provenance.origin(), into, place)
 
 
-def forecast_all(
-    questions: Sequence[Question],
-    into: Path,
-    measured: "Measured",
-    changes: Mapping[str, object] = MappingProxyType({}),
-    *,
-    load_workers: int = 0,
-) -> None:
-    """Put beside each answer that `into` has without one what the simulator foretells, by the times of another run."""
-    from bench.replay.world import forecast, times_for_another  # noqa: PLC0415  compiled code
-
-    for kept in results.load("live", LiveRow, into):
-        row, question = kept.result, asked(kept.result)
-        same = question in questions and (row.load_workers, row.settings) == (load_workers, said(changes))
-        if not same or row.forecast is not None:
-            continue
-        world = load_scenario(question[0], times_for_another(measured) | _told(question, changes))
-        foretold = msgspec.structs.replace(row, forecast=_beside(row, forecast(world, measured)))
-        results.keep("live", [foretold], kept.origin, into, place)
-
-
 def shuffled(scenarios: Sequence[str], policies: Sequence[str], runs: int, order: int) -> list[Question]:
     """Return every question in random order, round by round: at any time all have run as often, give or take one.
 
@@ -180,85 +142,3 @@ def place(row: LiveRow) -> tuple[object, ...]:
 def said(changes: Mapping[str, object]) -> tuple[str, ...]:
     """Return what is set over a scenario as a row has it."""
     return tuple(f"{key}={value}" for key, value in sorted(changes.items()))
-
-
-def run_grouping(grouping: Grouping, changes: Mapping[str, object], out: Path) -> "GroupingLiveRow":
-    """Run scenario `grouping` under one grouping; return it beside what the simulator foretells, and makes of it.
-
-    changes: dotted key → value over the scenario's.
-    """
-    from bench.grouping_live import SCENARIO, GroupingLiveRow, foretell  # noqa: PLC0415  compiled code
-    from bench.replay.replay import replay  # noqa: PLC0415
-
-    told: dict[str, object] = {**changes, "load.grouping": grouping.value}
-    foretold = foretell(load_scenario(SCENARIO, told))
-    folder = run_scenario(SCENARIO, told, out)
-    result = Result.load(folder)
-    row = live_row(result)
-    row = msgspec.structs.replace(row, simulated=_beside(row, replay(folder)[0].simulated))
-    overtaken = result.integrity.order_violations_key if result.integrity else None
-    return GroupingLiveRow(**msgspec.structs.asdict(row), grouping=grouping, overtaken=overtaken, **foretold)
-
-
-def process_rows(folder: Path, rate: int) -> list[ProcessRow]:
-    """Return what each process of the run in `folder` used under a steady load. rate: events/s."""
-    topology = RunInfo.load(folder).topology
-    return [
-        ProcessRow(
-            rate=rate,
-            topology=topology,
-            name=usage.name,
-            cores=round(usage.cores, 3),
-            peak_mib=round(usage.peak_mib, 1),
-        )
-        for usage in load_usages(folder / "processes.json")
-        if not usage.name.startswith("spark")
-    ]
-
-
-def startup_rows(folder: Path) -> list[StartupRow]:
-    """Return when the run in `folder` had done each step of its start."""
-    return [StartupRow(step=step, at_s=at_s) for step, at_s in RunInfo.load(folder).phases_s.items()]
-
-
-def measured_service_rate(service_time_s: float, events: int, console: Console) -> ServiceRateRow:
-    """Serve `events` that lie ready and time them from the first done to the last.
-
-    Raises TailpackError when they are not done within three times the ideal time, and half a minute.
-    """
-    with console.status(f"serving {events} events of {service_time_s} s"), own_kafka("rate", 1) as connection:
-        fill(connection, events, partitions=1)
-        with tempfile.TemporaryDirectory() as folder:
-            return _serve(connection, service_time_s, events, Path(folder))
-
-
-def _serve(connection: Connection, service_time_s: float, events: int, folder: Path) -> ServiceRateRow:
-    settings = {"TAILPACK_REPLICA": "payment-0", "TAILPACK_SERVICE_TIME_S": str(service_time_s)}
-    environ = os.environ | as_environment(connection) | settings
-    replica = Child("payment-0", python_module("services.payment"), environ, folder / "payment-0.log")
-    watcher = Watcher(connection, Topic.PAYMENTS_SETTLED, latency_target_s=float("inf"))
-    meter, metered_at = ResourceMeter(), 0.0
-    deadline = time.monotonic() + 3 * events * service_time_s + 30
-    replica.start()
-    try:
-        while len(watcher.poll(0.1).finished) < events:
-            if time.monotonic() > deadline or replica.exit_status is not None:
-                raise TailpackError(f"the replica did not finish {events} events: {replica.last_words()}")
-            if replica.pid and time.monotonic() >= metered_at + METER_EVERY_S:
-                metered_at = time.monotonic()
-                meter.sample({replica.name: replica.pid}, metered_at)
-    finally:
-        replica.terminate()
-        replica.wait()
-        watcher.close()
-    state = watcher.state
-    assert state.first_done_us is not None
-    rate = (events - 1) / ((state.last_done_us - state.first_done_us) / 1e6)
-    return ServiceRateRow(
-        service_time_s=service_time_s,
-        events=events,
-        service_rate=round(rate, 2),
-        share_of_ideal=round(rate * service_time_s, 4),
-        cpu_per_event_s=round(meter.usages["payment-0"].cores / rate, 6),
-        peak_mib=round(meter.peak_mib, 1),
-    )

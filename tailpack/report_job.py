@@ -27,7 +27,7 @@ def expect_spark() -> psutil.Process | None:
         return psutil.Process(int(os.environ.get(SETUP, "")))
     importlib.invalidate_caches()
     if importlib.util.find_spec("pyspark") is None:  # found, not imported: importing it costs a second
-        raise TailpackError("Spark is not installed; `make env` installs it, or: pip install 'tailpack[bench]'")
+        raise TailpackError("Spark is not installed; `make env` installs it, or: pip install '.[bench]'")
     return None
 
 

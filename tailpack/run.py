@@ -139,9 +139,7 @@ class Run:
 
     def _load(self, connection: Connection, *, only_load: bool = False) -> None:
         if importlib.util.find_spec("locust") is None:  # as in the image of services and autoscaler
-            raise TailpackError(
-                "locust is not installed: pip install 'tailpack[load]', or take the image of the report"
-            )
+            raise TailpackError("locust is not installed: pip install '.[load]', or take the image of the report")
         self.info = describe(self.scenario, connection, command())
         self._note()
         stack = Stack(self.scenario, connection, self.folder)

@@ -11,8 +11,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from contracts.connection import Connection
 from contracts.events import DeadLetter, Timeline
-from contracts.journal import JournalEntry, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord
-from contracts.journal_records import Unfolder
+from contracts.journal import JournalEntry, PlanWritten, ReplicaChange, ReplicaChanged, TickRecord, Unfolder
 from contracts.progress import Progress
 from contracts.topics import PIPELINE_PARTITIONS, Topic, partitions_of, qualified
 from contracts.validation import UNDECODABLE

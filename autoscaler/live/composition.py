@@ -84,21 +84,6 @@ def launcher_from(
         "TAILPACK_PAYMENT_PARTITIONS": "0",
         "TAILPACK_HTTP_PORT": ANY_PORT if settings.http_port else "0",
     }
-    if settings.launcher == "docker":
-        with of_extra("docker"):
-            from autoscaler.live.launchers.docker import ContainerSpec, DockerLauncher  # noqa: PLC0415
-        ours = {name: value for name, value in environ.items() if name.startswith("TAILPACK_")}
-        spec = ContainerSpec(
-            group=settings.group_in(environ.get("TAILPACK_NAMESPACE", "")),
-            image=settings.docker_image,
-            command=["python", *command[1:]] if not settings.replica_command else command,
-            environ=ours,
-            network=settings.docker_network,
-            memory=settings.docker_memory,
-            volume=settings.docker_volume,
-            cpus_of=lambda replica: settings.docker_cpus * settings.relative_speed_of(replica),
-        )
-        return DockerLauncher(spec)
     return ProcessLauncher(Path(settings.state_dir), command, environ)
 
 

@@ -15,8 +15,7 @@ from autoscaler.ports import NotReadyError
 from autoscaler.records import GroupStatus, decided, held
 from contracts.clock import stamp_us, steady_s
 from contracts.connection import Connection
-from contracts.journal import JournalEntry, TickRecord
-from contracts.journal_records import Folder
+from contracts.journal import Folder, JournalEntry, TickRecord
 from contracts.topics import Topic, qualified
 
 KEPT: Final = 100

@@ -1,7 +1,7 @@
 """The port through which replicas are started, watched, stopped, and found again after a restart of the autoscaler.
 
 Adapters are in `launchers`. One contract suite tests them all: tests/support/launcher_contract.py.
-Nothing here waits: the autoscaler looks at its replicas every 20 ms. What is slow (an engine, an API server) is asked
+Nothing here waits: the autoscaler looks at its replicas every 20 ms. What is slow (an API server) is asked
 in the background with a deadline; until it answers an instance is pending, and what it answers is seen by `exit`.
 """
 
@@ -27,7 +27,7 @@ def of_extra(extra: str) -> Iterator[None]:
     try:
         yield
     except ImportError as missing:
-        raise LauncherError(f"{missing.name} is not installed: pip install 'tailpack[{extra}]'") from missing
+        raise LauncherError(f"{missing.name} is not installed: in a clone, pip install '.[{extra}]'") from missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Exit:
 
 
 class Instance(Protocol):
-    """One start of one replica: a process, a container, a pod. Ended for good once `exit` says so."""
+    """One start of one replica: a process, a pod. Ended for good once `exit` says so."""
 
     @property
     def where(self) -> str:

@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry
 
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
 from contracts.metrics import counter, gauge, histogram
-from contracts.target import Target
+from contracts.settings import Target
 
 INFO: Final = gauge("tailpack_autoscaler_info", "", "1: what is scaled, and who decides", "group", "policy")
 LEADING: Final = gauge("tailpack_leading", "", "1: this autoscaler writes the group's plans; 0: it stands by")

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from autoscaler.policies.settings import REPLICA_PREFIX, Guards, Scaling
 from contracts.delivery import RUNTIMES
 from contracts.membership import LiveSpeeds, Membership, Work, obeys_plans, takes_some_time
-from contracts.settings import Rule, Settings, Values, setting
-from contracts.target import Target
+from contracts.settings import Rule, Settings, Target, Values, setting
 from contracts.topics import ScaledGroup
 
 
@@ -19,22 +18,6 @@ class Pages(Settings):
     """Address of the pages; 0.0.0.0 inside a container."""
     http_port: int = setting(0, least=0, most=65535)
     """Port of the pages; 0: none."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DockerSettings(Settings):
-    """Where replicas are containers. DOCKER_HOST names the engine, or the proxy before it."""
-
-    docker_image: str = setting("tailpack:0.1.0")
-    """Image of the replicas."""
-    docker_network: str = setting("")
-    """Network that they share with Kafka; empty: the engine's own."""
-    docker_memory: str = setting("")
-    """Limit of each, such as 144m; empty: none."""
-    docker_volume: str = setting("")
-    """NAME:/PATH of a volume that each can read: client properties, certificates; empty: none."""
-    docker_cpus: float = setting(0.0, "cores", least=0)
-    """Processor time of a replica of the first class; others may use as many times that as they are as fast. 0: any."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,9 +40,7 @@ def kubeconfig() -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AutoscalerSettings(
-    Scaling, Target, Guards, Membership, Work, LiveSpeeds, Pages, ScaledGroup, DockerSettings, KubernetesSettings
-):
+class AutoscalerSettings(Scaling, Target, Guards, Membership, Work, LiveSpeeds, Pages, ScaledGroup, KubernetesSettings):
     """Environment: TAILPACK_POLICY, TAILPACK_HTTP_PORT, … and the sections that a scenario has.
 
     Or the same names in a TOML file. Replicas inherit the whole environment and these settings, so what they read is
@@ -85,9 +66,9 @@ class AutoscalerSettings(
     the longest round may take."""
     runtime: str = setting("", known=("", *RUNTIMES))
     """Another runtime than ours carries out the work, and places the partitions itself: plans state a count only."""
-    launcher: str = setting("processes", known=("processes", "docker", "kubernetes", "keda"))
-    """What replicas are: processes of this machine, containers of a Docker engine, or pods of a Deployment, whose count
-    is asked for directly (kubernetes), or told in plans to KEDA's external scaler (keda)."""
+    launcher: str = setting("processes", known=("processes", "kubernetes", "keda"))
+    """What replicas are: processes of this machine, or pods of a Deployment. The autoscaler sets the number of pods
+    (`kubernetes`), or states it in plans that KEDA's external scaler reads (`keda`)."""
     replica_module: str = setting("services.payment")
     """Started with `python -m` for each replica."""
     replica_command: str = setting("")
@@ -107,7 +88,6 @@ class AutoscalerSettings(
             ("classes", lambda values: _told_apart(values, bool(values["classes"]))),
             ("speeds", lambda values: _told_apart(values, len({*values["speeds"]}) > 1)),
             ("slow_factor", _told_when),
-            ("docker_cpus", _a_container),
         )
         return (*super().rules(), *own)
 
@@ -115,22 +95,13 @@ class AutoscalerSettings(
 def _told_apart(values: Values, differ: bool) -> str | None:
     """Refuse replicas that differ where nothing could tell one its own."""
     pods = values["launcher"] in ("kubernetes", "keda")
-    return "pods of one Deployment are alike; launcher must be processes or docker" if pods and differ else None
+    return "pods of one Deployment are alike; launcher must be processes" if pods and differ else None
 
 
 def _told_when(values: Values) -> str | None:
     """Refuse a slow time where replicas cannot see when the load began."""
     sees = values["slow_factor"] == 1 or values["launcher"] == "processes"
     return None if sees else "is from a second of the load, which only processes of this machine see begin"
-
-
-def _a_container(values: Values) -> str | None:
-    """Refuse a limit that nobody would enforce."""
-    launcher = values["launcher"]
-    if not values["docker_cpus"] or launcher == "docker":
-        return None
-    processes = "processes of this machine have no limit"
-    return f"limits containers: {processes if launcher == 'processes' else 'set resources.limits of the pods'}"
 
 
 def _enough_partitions(values: Values) -> str | None:

@@ -3,7 +3,7 @@
 import logging
 import os
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -27,11 +27,9 @@ from autoscaler.policies.registry import chained_policies
 from autoscaler.policies.tail_aware.policy import TailAware
 from autoscaler.ports import NotReadyError, Policy
 from contracts import logs
-from contracts.config_file import from_file, read_file, strangers, swallowed
 from contracts.connection import Connection
 from contracts.pages import PortTakenError
-from contracts.settings import Settings
-from contracts.validation import InvalidSettingsError, as_environment, from_environment
+from contracts.validation import ConfigFile, InvalidSettingsError, as_environment
 
 log = logging.getLogger("autoscaler")
 AS_ONE: Final = TailAware.name
@@ -102,46 +100,28 @@ def read(config: Path | None, environ: Mapping[str, str]) -> Told:
     problems: list[str] = []
     read: list[Any] = []
     policy: Policy | None = None
-    told = read_file(config) if config else {}
-    if config:
-        problems += strangers(config, told, Connection, AutoscalerSettings)
-
-    def take(kind: type[Settings]) -> Any:
-        return from_file(config, told, environ, kind) if config else from_environment(environ, kind)
-
+    file = ConfigFile(config, environ)
+    problems += file.strangers(Connection, AutoscalerSettings)
     try:
-        read.append(take(Connection))
+        read.append(file.read(Connection))
         read[0].security()
     except InvalidSettingsError as wrong:
         problems += wrong.problems
     try:
-        read.append(take(AutoscalerSettings))
+        read.append(file.read(AutoscalerSettings))
         policy = policy_from(read[-1])
     except InvalidSettingsError as wrong:
         problems += wrong.problems
     except ValueError as wrong:
         problems.append(
             f"{f'{config}: policy' if config else 'TAILPACK_POLICY'} or its settings: {wrong}"
-            + swallowed(told, "policy_options", AutoscalerSettings)
+            + file.swallowed("policy_options", AutoscalerSettings)
         )
-    if not problems:
-        problems += _out_of_reach(*read)
     if problems or policy is None:
         raise InvalidSettingsError(problems)
     connection, settings = read
     theirs = replace(connection, client_properties=settings.replica_client_properties or connection.client_properties)
     return Told(settings, connection, policy, {**environ, **as_environment(theirs), **as_environment(settings)})
-
-
-def _out_of_reach(connection: Connection, settings: AutoscalerSettings) -> Iterator[str]:
-    """Yield that containers have no file of ours, where they would look for it."""
-    named = settings.replica_client_properties or settings.docker_volume
-    if settings.launcher == "docker" and connection.client_properties and not named:
-        yield (
-            f"client_properties = {connection.client_properties}: containers of replicas do not have that file; name a "
-            "volume that holds it (TAILPACK_DOCKER_VOLUME=NAME:/PATH), or one that their image has "
-            "(TAILPACK_REPLICA_CLIENT_PROPERTIES)"
-        )
 
 
 def read_chain(configs: Sequence[Path], environ: Mapping[str, str]) -> list[Told]:

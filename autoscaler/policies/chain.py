@@ -19,7 +19,7 @@ from autoscaler.policies.tail_aware.arrivals import ArrivalHistory
 from autoscaler.policies.upstream import Report, Upstream
 from autoscaler.ports import Policy, PolicyAround
 from contracts.replica_classes import ALIKE, ReplicaClass
-from contracts.target import Target
+from contracts.settings import Target
 
 KEPT: Final = 0.98
 """Of the counts by which branching is measured, from tick to tick: the last fifty or so count."""

@@ -36,8 +36,7 @@ from autoscaler.policies.settings import (
 from autoscaler.policies.tail_aware.policy import TailAware, TailAwareSettings
 from autoscaler.ports import Policy
 from contracts.replica_classes import ALIKE, ReplicaClass
-from contracts.settings import Settings, picked, unknown
-from contracts.target import Target
+from contracts.settings import Settings, Target, picked, unknown
 from contracts.validation import parse
 
 GROUP: Final = "tailpack.policies"

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from contracts.replica_classes import ALIKE, ReplicaClass
-from contracts.settings import Rule, Settings, Values, setting
-from contracts.target import Target
+from contracts.settings import Rule, Settings, Target, Values, setting
 
 REPLICA_PREFIX: Final = "payment"
 

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 from autoscaler.live.settings import Pages
 from autoscaler.policies.settings import Guards, Scaling
-from contracts.settings import setting
-from contracts.target import Target
+from contracts.settings import Target, setting
 from contracts.topics import ScaledGroup
 
 

@@ -10,7 +10,7 @@ from autoscaler.optimum.optimum import Optimum
 from bench.experiments.campaign import Missing, Outcomes, Simulations
 from bench.experiments.experiment import Experiment, World
 from bench.simulation.result import SimulationResult
-from contracts.target import Target
+from contracts.settings import Target
 from report.comparison import Contestant, RunComparison, ScenarioCompared, verdict
 from report.run_info import FORESEEING
 from report.statistics import Against, Interval, bootstrap_interval, paired_difference, pareto_front

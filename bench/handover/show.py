@@ -1,6 +1,6 @@
 """Results kept as rows, and shown as tables, on a terminal as in the documentation, and as a picture. Milliseconds."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,11 +12,9 @@ from autoscaler.live.rebalances import timing_of
 from bench import results
 from bench.handover.outcomes import FailoverResult, HandoverResult, Outcome
 from bench.handover.setup import PROCESSES
-from bench.markdown import Columns, in_columns, known
-from bench.picture import COLORS, picture
-from bench.results import DeliveryRow, Origin
+from bench.markdown import Columns, known
+from bench.results import Origin
 from contracts.progress import Round
-from report.wording import share
 
 TIMINGS_FILE: Final = "rebalance-timings.json"
 QUESTION: Final = ("steps", "replicas", "partitions", "rate", "quick", "runtime", "heartbeat_s", "launcher")
@@ -24,7 +22,6 @@ QUESTION: Final = ("steps", "replicas", "partitions", "rate", "quick", "runtime"
 FILES: Final[dict[type[msgspec.Struct], str]] = {
     HandoverResult: "handover",
     FailoverResult: "handover-failover",
-    DeliveryRow: "delivery",
 }
 """Where the results of a kind are kept, in bench/reference."""
 
@@ -139,78 +136,8 @@ FAILOVER: Final[Columns] = {
     "SIGTERM: worst": lambda row: f"{row.figures.sigterms}: {_ms(row.figures.sigterm_max_s)}",
     "lost / duplicates": lambda row: f"{row.figures.lost} / {row.figures.duplicates}",
 }
-DELIVERY: Final[Columns] = {
-    "scenario, policy": lambda row: f"{row.scenario}, {row.policy}",
-    "runtime, heartbeat": lambda row: _group(row) + ("" if row.valid else " (invalid)"),
-    "in SLA": lambda row: share(row.in_sla),
-    "p50 / p99 / p99.9 / max": lambda row: _ms(row.p50_s, row.p99_s, row.p999_s, row.max_s),
-    "r-m": lambda row: known(row.replica_minutes, 1, ".2f"),
-    "ups/downs/reassigns": lambda row: f"{row.scale_ups}/{row.scale_downs}/{row.reassignments}",
-    "lost": lambda row: str(row.lost),
-}
 SHOWN: Final[dict[type[Outcome], Columns]] = {
     HandoverResult: RUNTIMES,
     FailoverResult: FAILOVER,
 }
 """What a terminal shows of each result, a line for each column."""
-
-
-def _in_markdown(columns: Columns, kind: Any, chosen: Callable[[Any], bool] = lambda _: True) -> Callable[[], str]:
-    """Return what makes the table of those committed rows that are chosen."""
-
-    def made() -> str:
-        kept = [row for row in results.load(FILES[kind], kind) if chosen(row.result)]
-        found: list[Any] = [row.result for row in kept]
-        if columns is RUNTIMES:
-            found.sort(key=lambda row: (row.heartbeat_s, row.figures.moved_p99_s or 0.0))
-        rows = _by_kind(found) if columns is KINDS else found
-        return in_columns(columns, rows, (row.origin for row in kept))
-
-    return made
-
-
-HANDOVER_TABLES: Final[dict[str, Callable[[], str]]] = {
-    "handover-runtimes": _in_markdown(RUNTIMES, HandoverResult, lambda row: row.steps == "mixed"),
-    "handover-kinds": _in_markdown(
-        KINDS, HandoverResult, lambda row: row.steps == "mixed" and row.runtime in {"incremental", "eager"}
-    ),
-    "handover-steps": _in_markdown(STEPS, HandoverResult, lambda row: row.steps != "mixed"),
-    "failover": _in_markdown(FAILOVER, FailoverResult),
-    "handover-delivery": _in_markdown(DELIVERY, DeliveryRow),
-}
-
-
-RUNTIME_ORDER: Final = ("incremental", "eager", "cooperative-sticky", "kip848", "share", "faust")
-LATENCY_TARGET_S: Final = 0.5
-
-
-def draw_runtimes(path: Path) -> None:
-    """Write an SVG file: what moved and other partitions suffer, by runtime and heartbeat, as committed."""
-    kept = [row.result for row in results.load("handover", HandoverResult)]
-    mixed = [row for row in kept if row.steps == "mixed" and row.launcher == PROCESSES]
-    known = sorted(mixed, key=lambda row: (RUNTIME_ORDER.index(row.runtime), -row.heartbeat_s))
-    labels = [f"{row.runtime}, {row.heartbeat_s:g} s" for row in known]
-    with picture(path, 8, 0.9 + 0.3 * len(known)) as figure:
-        axes = figure.subplots()
-        for height, row in enumerate(known):
-            of = row.figures
-            _span(axes, height - 0.12, of.moved_p99_s, of.moved_max_s, COLORS[0])
-            _span(axes, height + 0.12, of.unmoved_p99_s, of.unmoved_max_s, COLORS[1])
-        axes.axvline(LATENCY_TARGET_S, color="#888888", linestyle=":", linewidth=1)
-        axes.set_xscale("log")
-        axes.set_xlabel("latency of an event in the windows, s (log): p99 ●──○ worst; dotted: the target of 0.5 s")
-        axes.set_yticks(range(len(known)), labels)
-        axes.invert_yaxis()
-        axes.grid(visible=False, axis="y")
-        keys = zip(COLORS, ("partitions that move", "all others"), strict=False)
-        handles = [axes.plot([], [], "o-", color=color, label=label)[0] for color, label in keys]
-        axes.legend(handles=handles, loc="lower right")
-
-
-def _span(axes: Any, height: float, p99_s: float | None, max_s: float | None, color: str) -> None:
-    """Draw one line from the 99th percentile to the worst event."""
-    if p99_s is None or max_s is None:
-        return
-    axes.plot([p99_s, max_s], [height, height], color=color, linewidth=1.2)
-    axes.plot([p99_s], [height], "o", color=color, markersize=5)
-    axes.plot([max_s], [height], "o", color=color, markersize=5, markerfacecolor="white")

@@ -9,8 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.journal import JournalEntry, PlanWritten, TickRecord
-from contracts.journal_records import entries
+from contracts.journal import JournalEntry, PlanWritten, TickRecord, entries
 from contracts.validation import InvalidSettingsError
 from loadgen.schedule import SECOND_US
 from report.result import RESULT_FILE, Result

@@ -22,9 +22,8 @@ from bench.simulation.run import run_scenario
 from bench.simulation.sent import Sent, sent_by
 from contracts.delivery import OUR_DELIVERIES, Delivery
 from contracts.validation import InvalidSettingsError
-from loadgen.event_trace import EventTrace
 from loadgen.schedule import SECOND_US, Schedule, Spacing, Split
-from loadgen.trace import Trace
+from loadgen.trace import EventTrace, Trace
 from report.run_info import RunInfo
 
 BASE: Final = "w1"

@@ -15,7 +15,7 @@ from bench.scenario import Scenario
 from bench.simulation.build import delivery_of, settings_of
 from bench.simulation.sent import Sent, sent_by
 from contracts.delivery import RUNTIMES
-from contracts.target import Target
+from contracts.settings import Target
 from contracts.validation import InvalidSettingsError
 from report.measures import IntArray, in_sla_share, percentile_us, replica_minutes
 

@@ -76,7 +76,7 @@ def write_run(folder: Path, run: Run, info: RunInfo, events: Mapping[str, Any] |
     Raises InvalidSettingsError where another run lies there, files cannot be written, or pyarrow is missing.
     """
     if find_spec("pyarrow") is None:
-        raise InvalidSettingsError(["keeping a run takes pyarrow: pip install 'tailpack[bench]'"])
+        raise InvalidSettingsError(["keeping a run takes pyarrow: pip install '.[bench]'"])
     began_us = info.started_us or 0
     try:
         _make_room(folder)

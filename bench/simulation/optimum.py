@@ -20,9 +20,8 @@ from autoscaler.simulator.settings import SimulationSettings
 from bench.scenario import Scenario
 from bench.simulation.build import CLAIRVOYANT, asked_delivery, settings_of
 from bench.simulation.sent import Sent
-from contracts.cache import cache_folder
 from contracts.delivery import Delivery
-from contracts.validation import InvalidSettingsError
+from contracts.validation import InvalidSettingsError, cache_folder
 from report.measures import replica_minutes
 
 CODE: Final = "autoscaler/optimum"

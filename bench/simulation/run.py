@@ -36,9 +36,7 @@ def run_scenario(
     Raises InvalidSettingsError for what cannot be simulated.
     """
     if scenario.stages:
-        raise InvalidSettingsError(
-            [f"{scenario.name}: it has stages; `tailpack simulate` and `tailpack bench chain` do"]
-        )
+        raise InvalidSettingsError([f"{scenario.name}: it has stages; `tailpack simulate` runs it"])
     load_compiler()  # its import is not the simulation's time
     began_s = time.perf_counter()
     sent = sent_by(scenario) if sent is None else sent

@@ -10,13 +10,12 @@ import numpy as np
 from autoscaler.simulator.arrivals import Arrivals, Workload
 from bench.scenario import Scenario
 from contracts.settings import picked
-from loadgen.event_trace import EventTrace
 from loadgen.faults import HOT_KEY, multiplied, read_faults
 from loadgen.keys import Keys
 from loadgen.schedule import EACH_SECOND, SECOND_US, Bursts, Schedule, Spacing, Split, schedule_chunks
 from loadgen.shapes import IntArray
 from loadgen.spec import counts_of
-from loadgen.trace import Trace, read_trace
+from loadgen.trace import EventTrace, Trace, read_trace
 from loadgen.workloads import WORKLOADS
 
 NO_KEYS: Final = Keys(0)

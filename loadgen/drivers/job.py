@@ -14,8 +14,7 @@ from contracts.connection import Connection
 from contracts.topics import qualified
 from loadgen import orders
 from loadgen.drivers.http_sender import HttpSender
-from loadgen.drivers.metrics import GeneratorMetrics
-from loadgen.drivers.sender import Entry, GeneratorError, Pause, Sender, Settled
+from loadgen.drivers.sender import Entry, GeneratorError, GeneratorMetrics, Pause, Sender, Settled
 from loadgen.faults import POISON, due_us, struck
 from loadgen.pacing import Pacer
 from loadgen.result import Part, lateness_limit_us

@@ -17,9 +17,8 @@ from locust.exception import RPCError
 from prometheus_client import CollectorRegistry, make_wsgi_app
 
 from contracts.connection import Connection
-from loadgen.drivers.distributed import INTERRUPTED_DRAIN_S, Follower
+from loadgen.drivers.distributed import INTERRUPTED_DRAIN_S, Follower, Leader
 from loadgen.drivers.job import Job, await_start
-from loadgen.drivers.leader import Leader
 from loadgen.drivers.sender import GeneratorError
 from loadgen.orders import send_numbers
 from loadgen.result import READY_FILE, GeneratorResult

@@ -38,7 +38,6 @@ DETAILS: Final = {
     "death: it gave away what a dead replica had; membership: the group itself.",
     "cost": "The packing of each second's own events may be too low by its gap.",
     "integrity": "",
-    "clocks": "Positive: the broker's clock is ahead. Two hosts' clocks differ by the difference of their offsets.",
     "topics": "A duplicate is a record whose event was on the topic before; it may be, as long as both say the same.",
 }  # fmt: skip
 """Tables that stand folded at the end → what is to be said of them."""

@@ -28,7 +28,6 @@ from report.result import (
     Starts,
     TopicRecords,
 )
-from report.run_info import HostClock
 from report.wording import UNKNOWN, count, duration, longer, minutes, moment, over, share
 
 ROWS_SHOWN: Final = 100
@@ -169,7 +168,6 @@ def sheets(result: Result) -> list[Sheet]:
         of_records("rounds", "Rebalances, one by one", RebalanceRound, moved.rounds if moved else ()),
         of_records("effects", "Effects of orders", Effects, [result.effects]),
         of_records("integrity", "What must not be", Integrity, [result.integrity]),
-        of_records("clocks", "Clocks of the hosts, against a broker's", HostClock, result.clocks),
         of_records("lateness", "How late the generator was", Lateness, [result.lateness]),
         of_records("topics", "Topics", TopicRecords, result.topics),
         over_time(result),

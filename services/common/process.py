@@ -13,8 +13,8 @@ from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
 from contracts import logs
-from contracts.catalogue import MAX_ORDER_BYTES
 from contracts.connection import Connection, read_settings
+from contracts.events import MAX_ORDER_BYTES
 from contracts.topics import Topic
 from contracts.validation import InvalidSettingsError
 from services.common import preflight, traces

@@ -144,7 +144,7 @@ def configure(process: str, environ: Mapping[str, str]) -> None:
         from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
         from opentelemetry.sdk.trace.sampling import ParentBasedTraceIdRatio  # noqa: PLC0415
     except ImportError as missing:
-        problem = f"TAILPACK_TRACE_ENDPOINT: {missing.name} is not there; pip install 'tailpack[traces]'"
+        problem = f"TAILPACK_TRACE_ENDPOINT: {missing.name} is not there; pip install '.[traces]'"
         raise InvalidSettingsError([problem]) from missing
     provider = TracerProvider(
         sampler=ParentBasedTraceIdRatio(settings.trace_share),

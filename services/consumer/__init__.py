@@ -4,7 +4,7 @@
 carries it out in a replica, `membership` says when. `poller` polls events into the queues of `partition_queue`,
 `server` serves them, `dead_letters` tells of what failed; `output` writes what comes of them and commits what is done.
 `log_watch` sees that the log is still the one that was read; `vitals` is what a replica tells of itself; `environment`
-makes a consumer of variables. What is used of aiokafka beyond its documentation is listed in `private_surface`.
+makes a consumer of variables. A contract test lists what is used of aiokafka beyond its documentation.
 """
 
 from contracts.delivery import Delivery

@@ -1,7 +1,7 @@
 """aiokafka's group coordinator with what a planned group needs: rounds that stop nobody, fenced commits, evictions.
 
-aiokafka builds its coordinator itself; `adopt` swaps the class of the fresh instance. Everything private that this
-package uses of aiokafka 0.14 is named in `private_surface`.
+aiokafka builds its coordinator itself; `adopt` swaps the class of the fresh instance. A contract test lists everything
+private that this package uses of aiokafka 0.14.
 """
 
 import asyncio

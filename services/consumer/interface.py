@@ -7,8 +7,7 @@ from typing import Any
 
 from contracts.membership import Membership, obeys_plans
 from contracts.progress import ReplicaState
-from contracts.settings import Rule, Values, setting
-from contracts.target import Target
+from contracts.settings import Rule, Target, Values, setting
 
 
 class ReplicaError(Exception):

@@ -3,7 +3,7 @@
 from typing import Final
 
 from contracts.metrics import Buckets, counter, gauge, histogram
-from contracts.target import Target
+from contracts.settings import Target
 
 LABELS: Final = ("group", "replica")
 

@@ -10,10 +10,14 @@ from typing import Any, Final, get_type_hints
 
 import msgspec
 
-from contracts.catalogue import COUNTRIES, CURRENCIES, MAX_AMOUNT_MINOR, MAX_ORDER_BYTES, MERCHANTS, luhn_digit
 from contracts.events import (
+    COUNTRIES,
+    CURRENCIES,
     INTENDED_AT_HEADER,
+    MAX_AMOUNT_MINOR,
     MAX_ID_LENGTH,
+    MAX_ORDER_BYTES,
+    MERCHANTS,
     PARTITION_HEADER,
     PLACED_AT_HEADER,
     SCHEMA_VERSION,
@@ -23,6 +27,7 @@ from contracts.events import (
     PaymentSettled,
     Timeline,
     card_token,
+    luhn_digit,
 )
 from contracts.validation import UNDECODABLE
 from grouping.source import Source

@@ -11,9 +11,8 @@ from typing import Final
 import msgspec
 from aiohttp import web
 
-from contracts.catalogue import MAX_ORDER_BYTES
 from contracts.clock import now_us
-from contracts.events import INTENDED_AT_HEADER, PLACED_AT_HEADER, OrderPlaced, Status
+from contracts.events import INTENDED_AT_HEADER, MAX_ORDER_BYTES, PLACED_AT_HEADER, OrderPlaced, Status
 from contracts.topics import Topic
 from contracts.validation import UNDECODABLE
 from services.common import traces

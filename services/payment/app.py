@@ -9,9 +9,8 @@ from typing import Final
 
 import msgspec
 
-from contracts.catalogue import MAX_AMOUNT_MINOR, MAX_ORDER_BYTES
 from contracts.connection import Connection
-from contracts.events import PaymentRequested, PaymentSettled
+from contracts.events import MAX_AMOUNT_MINOR, MAX_ORDER_BYTES, PaymentRequested, PaymentSettled
 from contracts.topics import Group, Topic, qualified
 from services.common.records import Refusal, decoder, encode
 from services.consumer import Event, PlanConsumer, Refused

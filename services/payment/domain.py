@@ -5,7 +5,7 @@ import math
 import uuid
 from typing import Final
 
-from contracts.catalogue import COUNTRIES, MAX_AMOUNT_MINOR, MERCHANTS
+from contracts.events import COUNTRIES, MAX_AMOUNT_MINOR, MERCHANTS
 
 PAYMENT_IDS: Final = uuid.UUID("6f0d4a52-54c6-5d0c-9a3e-1c8f6f2f7a10")
 """Namespace of payment ids."""

@@ -5,7 +5,6 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
-from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Annotated
@@ -22,64 +21,25 @@ from contracts.validation import InvalidSettingsError, as_environment
 from tailpack.cli.cluster import IMAGE, Context, Image
 from tailpack.cli.options import (
     AsJson,
-    Changes,
-    Into,
     IntoDocs,
-    LoadWorkers,
-    Out,
-    Processes,
-    Seeds,
-    Trace,
-    check_folder,
     known,
-    parse_changes,
     print_json,
     several,
-    several_policies,
 )
-from tailpack.cli.progress import campaign, print_rows, progress
-from tailpack.cli.simulate import figures_of_chain
+from tailpack.cli.progress import print_rows, progress
 from tailpack.errors import INTERRUPTED, TailpackError
 from tailpack.provenance import origin
 
 
-def processes(
-    rates: Annotated[str, typer.Option(help="Events/s, separated by commas.")] = "150,350",
-    out: Out = Path("out"),
-    into: Into = results.FOLDER,
-) -> None:
-    """Measure CPU and memory of every process under steady loads, through the whole pipeline and payment-only."""
-    from tailpack.measured_runs import process_rows, run_scenario  # noqa: PLC0415
-
-    rows: list[results.ProcessRow] = []
-    for topology in ("pipeline", "payment-only"):
-        for rate in rates.split(","):
-            rows += process_rows(run_scenario(f"steady-{rate}", {"topology": topology}, out), int(rate))
-            results.keep("processes", rows, origin(), into)
-
-
 def startup(
     *,
-    launcher: Annotated[
-        str, typer.Option(help="Time starts of single replicas instead: as processes, on docker, or on kubernetes.")
-    ] = "",
+    launcher: Annotated[str, typer.Option(help="What starts replicas: processes or kubernetes.")] = "processes",
     context: Context = "",
     image: Image = IMAGE,
     as_json: AsJson = False,
-    out: Out = Path("out"),
-    into: Into = results.FOLDER,
 ) -> None:
-    """Time each step of a (second) start, from the command to the report of a short run; or the start of a replica."""
-    if launcher:
-        known(launcher, ("processes", "docker", "kubernetes"), what="launcher")
-        return _startup_of_replicas(launcher, context, image, as_json)
-    from tailpack.measured_runs import run_scenario, startup_rows  # noqa: PLC0415
-
-    results.keep("startup", startup_rows(run_scenario("smoke", {}, out)), origin(), into)
-    return None
-
-
-def _startup_of_replicas(launcher: str, context: str, image: str, as_json: bool) -> None:
+    """Measure how long a replica takes from its request until it is ready."""
+    known(launcher, ("processes", "kubernetes"), what="launcher")
     from autoscaler.live.launcher import LauncherError  # noqa: PLC0415
     from bench.cluster import Cluster, startup_there  # noqa: PLC0415
     from bench.startup import measure  # noqa: PLC0415
@@ -94,7 +54,7 @@ def _startup_of_replicas(launcher: str, context: str, image: str, as_json: bool)
             else:
                 connection = stack.enter_context(own_kafka("startup", 4))
                 folder = stack.enter_context(tempfile.TemporaryDirectory())
-                found = measure(connection, launcher, Path(folder), lambda said: tell(said=said), image=image)
+                found = measure(connection, launcher, Path(folder), lambda said: tell(said=said))
     except (LauncherError, InvalidSettingsError) as wrong:
         raise TailpackError(str(wrong)) from wrong
     if as_json:
@@ -102,58 +62,6 @@ def _startup_of_replicas(launcher: str, context: str, image: str, as_json: bool)
     else:
         said = f"{found.n} starts: from asked for to ready {found.asked_to_ready_p50_s:.2f} s, p99 {found.p99_s:.2f} s"
         Console().print(said, highlight=False, soft_wrap=True)
-
-
-def service_rate(
-    events: Annotated[int, typer.Option(min=2, help="Size of the standing backlog.")] = 4000,
-    into: Into = results.FOLDER,
-) -> None:
-    """What one Payment replica sustains with a standing backlog (μ_eff), at two service times."""
-    from tailpack.measured_runs import measured_service_rate  # noqa: PLC0415
-
-    console = Console()
-    rows = [measured_service_rate(service_time_s, events, console) for service_time_s in (0.005, 0.02)]
-    print_rows(markdown.SERVICE_RATE, rows)
-    results.keep("service-rate", rows, origin(), into)
-
-
-def live(
-    *,
-    scenarios: Annotated[str, typer.Option(help="Names, separated by commas.")] = "w1,w1-skew9",
-    policies: Annotated[
-        str, typer.Option(help="Names, separated by commas.")
-    ] = "tail-aware,algorithm-2,linear,keda-hpa",
-    runs: Annotated[int, typer.Option(min=1, help="So many of each, with seeds 1, 2, …")] = 3,
-    order: Annotated[int, typer.Option(help="Seed of the order in which they take their turns.")] = 1,
-    times: Annotated[
-        Path | None,
-        typer.Option(metavar="RUN_DIR", help="A run of before, from whose times each is forecast: simulate --times."),
-    ] = None,
-    load_workers: LoadWorkers = 0,
-    changes: Changes = None,
-    out: Out = Path("out"),
-    into: Into = results.FOLDER,
-) -> None:
-    """Run scenarios live under policies, one after the other: eleven minutes each for w1. Keep the machine quiet.
-
-    Each run is then simulated again from its own events and times. What `--into` has already is not measured again,
-    unless it was invalid: the same command goes on where it was interrupted. With `--times` a forecast is put beside
-    each that has none.
-    """
-    from bench.replay.measured import measured_run  # noqa: PLC0415  compiled code
-    from bench.scenario import scenario_names  # noqa: PLC0415
-    from tailpack.measured_runs import forecast_all, run_all, run_live, run_scenario, said, shuffled  # noqa: PLC0415
-
-    worlds = several(scenarios, scenario_names(), what="scenario")
-    playing = several_policies(policies)
-    questions = shuffled(worlds, playing, runs, order)
-    run = partial(run_scenario, load_workers=load_workers)
-    told = parse_changes(changes)
-    measured = measured_run(times) if times else None
-    answer = partial(run_live, out=out, run=run, load_workers=load_workers, changes=told)
-    run_all(questions, into, answer, Console().rule, load_workers=load_workers, settings=said(told))
-    if measured:
-        forecast_all(questions, into, measured, told, load_workers=load_workers)
 
 
 def report(
@@ -356,103 +264,6 @@ def _order(connection: Connection, folder: Path, partitions: int) -> Iterator[st
     finally:
         order.terminate()
         order.wait()
-
-
-def chain(
-    *,
-    loads: Annotated[
-        str,
-        typer.Option(
-            help="Some of the worlds, by their names, separated by commas; with --live, scenarios with stages."
-        ),
-    ] = "",
-    seeds: Seeds = 20,
-    live: Annotated[
-        bool,
-        typer.Option(
-            "--live", help="Instead: chain-surge and chain-demo, both ways on a Kafka of their own, and simulated."
-        ),
-    ] = False,
-    runs: Annotated[int, typer.Option(min=1, help="With --live: so many pairs of each, with seeds 1, 2, …")] = 1,
-    trace: Trace = None,
-    out: Out = Path("out/chain"),
-    processes: Processes = 0,
-    as_json: AsJson = False,
-    into: IntoDocs = None,
-) -> None:
-    """Simulate groups scaled as one beside each scaled by itself: the same events, seed by seed.
-
-    Simulated runs that are finished are kept in --out, and the same command goes on. Live, what `--into` has already is
-    not measured again, unless it was invalid. Keep the machine quiet.
-    """
-    if live:
-        return _live_chain(loads, runs, trace, into, as_json)
-    from bench.experiments.chain import COLUMNS, NAME, WORLDS, compare_ways, place, simulated_chain  # noqa: PLC0415
-    from bench.simulation.chain import ChainResult  # noqa: PLC0415
-
-    asked = [known(one.strip(), WORLDS, what="world") for one in loads.split(",")] if loads else list(WORLDS)
-    with campaign(NAME, out, processes, simulated_chain, ChainResult) as running:
-        rows = compare_ways(running, asked, seeds)
-    if into:
-        results.keep(NAME, rows, origin(), into, place)
-    if as_json:
-        print_json(rows)
-    else:
-        print_rows(COLUMNS, rows)
-    return None
-
-
-def _live_chain(names: str, runs: int, trace: Path | None, into: Path | None, as_json: bool) -> None:
-    """Run pairs of both ways, each beside its simulation, and keep each pair as soon as it is there."""
-    from bench.experiments.chain import COLUMNS  # noqa: PLC0415
-    from bench.live_chain.pairs import SCENARIOS, compared  # noqa: PLC0415
-    from tailpack.live_chains import live_pairs  # noqa: PLC0415
-
-    console = Console(stderr=True)
-    rows = live_pairs(
-        [one.strip() for one in names.split(",")] if names else SCENARIOS, runs, trace, into, console.rule
-    )
-    for one in rows:
-        if not one.valid:
-            why = "the load was late or not whole: this pair proves nothing"
-            console.print(f"{one.scenario}, seed {one.seed}: {why}", highlight=False)
-    if as_json:
-        print_json(rows)
-        return
-    for one in rows if runs == 1 else ():
-        for way, world in product((one.blind, one.as_one), ("live", "simulated")):
-            Console().print(figures_of_chain(getattr(way, world), f"{world}: "))
-    print_rows(COLUMNS, compared(rows))
-
-
-def tables(
-    files: Annotated[list[Path] | None, typer.Argument(help="Markdown files.  [default: docs/results.md]")] = None,
-) -> None:
-    """Write the tables of Markdown files anew from the committed figures."""
-    from studies.tables import EVERY_TABLE  # noqa: PLC0415
-
-    for file in files or [Path("docs/results.md")]:
-        done = "renewed" if markdown.renew_file(file, EVERY_TABLE) else "up to date"
-        Console().print(f"{file}: {done}", highlight=False, soft_wrap=True)
-
-
-def pictures(folder: Annotated[Path, typer.Argument(help="Folder of the SVG files.")] = Path("docs")) -> None:
-    """Draw the pictures of the docs from simulations and committed figures; equal ones make equal bytes."""
-    from studies.pictures import PICTURES  # noqa: PLC0415  the compiler and matplotlib only where they are needed
-
-    check_folder(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, draw in PICTURES.items():
-        draw(folder / name)
-        Console().print(f"{folder / name}: drawn", highlight=False)
-
-
-def everything(out: Out = Path("out")) -> None:
-    """All that is quick: service-rate, startup, report, processes. `live` takes hours and is asked for by name."""
-    service_rate(events=4000, into=results.FOLDER)
-    startup(out=out, into=results.FOLDER)
-    report(into=results.FOLDER)
-    processes(rates="150,350", out=out, into=results.FOLDER)
 
 
 def _size(text: str) -> tuple[int, int]:

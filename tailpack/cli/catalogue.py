@@ -1,7 +1,8 @@
-"""`tailpack scenarios` and `tailpack policies`: what there is to choose from."""
+"""`tailpack list` and `tailpack show`: scenarios, policies and settings; the reference pages made of them."""
 
 import sys
 from dataclasses import fields
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,49 +10,50 @@ from rich.console import Console
 from rich.table import Table
 
 from contracts.settings import declaration, is_required, sentences
-from tailpack.cli.options import AsJson, complete_policy, print_json, several_policies
+from tailpack.cli.options import AsJson, complete_policy, complete_scenario, print_json, several_policies
+from tailpack.errors import TailpackError
 
 
-def scenarios(as_json: AsJson = False) -> None:
-    """List the scenarios: what they ask, for how long, of which policy; the hard worlds apart."""
+def list_scenarios(as_json: AsJson = False) -> None:
+    """List the scenarios with their length, partitions and policy; stress scenarios have a section of their own."""
     from bench.scenario import load_scenario, scenario_names, world_names  # noqa: PLC0415
 
     found = [load_scenario(name) for name in scenario_names()]
     if as_json:
         print_json(found)
         return
-    table = Table("scenario", "topology", "seconds", "partitions", "policy", "what it asks", box=None)
+    table = Table("scenario", "topology", "seconds", "partitions", "policy", "what it tests", box=None)
     for one in found:
         if one.name == world_names()[0]:
             table.add_section()
-            table.add_row("[bold]hard worlds[/bold]")
+            table.add_row("[bold]stress scenarios[/bold]")
         heading = (one.name, one.topology, str(one.duration_s), str(one.payment.partitions), one.autoscaler.policy)
         table.add_row(*heading, one.description)
     Console().print(table)
 
 
-def policies(
-    name: Annotated[
-        str, typer.Argument(metavar="[NAME]", help="Of one: its options.", autocompletion=complete_policy)
-    ] = "",
-    *,
-    as_json: AsJson = False,
-) -> None:
-    """List the policies and how they decide; of one, its options and their defaults, for --set policy.OPTION=VALUE."""
-    from autoscaler.policies.registry import all_policies, policy_factory  # noqa: PLC0415
+def list_policies(as_json: AsJson = False) -> None:
+    """List the policies and how they decide."""
+    from autoscaler.policies.registry import all_policies  # noqa: PLC0415
 
-    if not name:
-        usable, refused = all_policies()
-        for line in refused:
-            sys.stderr.write(f"tailpack: policy {line}\n")
-        if as_json:
-            print_json({one: factory.description for one, factory in usable.items()})
-            return
-        table = Table("policy", "how it decides", box=None)
-        for one, factory in usable.items():
-            table.add_row(one, factory.description)
-        Console().print(table)
+    usable, refused = all_policies()
+    for line in refused:
+        sys.stderr.write(f"tailpack: policy {line}\n")
+    if as_json:
+        print_json({one: factory.description for one, factory in usable.items()})
         return
+    table = Table("policy", "how it decides", box=None)
+    for one, factory in usable.items():
+        table.add_row(one, factory.description)
+    Console().print(table)
+
+
+def show_policy(
+    name: Annotated[str, typer.Argument(metavar="NAME", autocompletion=complete_policy)], *, as_json: AsJson = False
+) -> None:
+    """Show the options of a policy and their defaults, for --set policy.OPTION=VALUE."""
+    from autoscaler.policies.registry import policy_factory  # noqa: PLC0415
+
     factory = policy_factory(several_policies(name)[0])
     record = factory.options
     defaults = {one.name: None if is_required(one) else one.default for one in fields(record)}
@@ -61,11 +63,37 @@ def policies(
     table = Table(box=None, title=factory.description)
     for heading in ("option", "default", "unit", "what it is"):
         table.add_column(heading, overflow="fold")
-    said = sentences(record)
+    texts = sentences(record)
     for option in fields(record):
         declared, default = declaration(option), defaults[option.name]
-        told = "none" if default is None else f"{default}"
-        table.add_row(option.name, told, declared.unit, f"{said[option.name]} {declared.range()}".strip())
+        shown = "none" if default is None else f"{default}"
+        table.add_row(option.name, shown, declared.unit, f"{texts[option.name]} {declared.range()}".strip())
+    Console().print(table)
+
+
+def show_scenario(
+    name: Annotated[str, typer.Argument(metavar="NAME", autocompletion=complete_scenario)], *, as_json: AsJson = False
+) -> None:
+    """Show a scenario as its file has it; with --json, every value."""
+    from bench.scenario import FOLDER, load_scenario  # noqa: PLC0415
+
+    scenario = load_scenario(name)
+    if as_json:
+        print_json(scenario)
+    else:
+        file = Path(name) if name.endswith(".toml") else next(FOLDER.rglob(f"{scenario.name}.toml"))
+        sys.stdout.write(file.read_text(encoding="utf-8"))
+
+
+def show_setting(name: Annotated[str, typer.Argument(metavar="NAME", help="All of a name, or a part of it.")]) -> None:
+    """Show the settings whose names contain NAME, with default, range and meaning."""
+    from tailpack.declared_pages import settings_like  # noqa: PLC0415
+
+    if not (found := settings_like(name)):
+        raise TailpackError(f"no setting contains {name!r}; all of them: tailpack dev docs settings")
+    table = Table("setting", "default", "what it is", box=None)
+    for row in found:
+        table.add_row(*row)
     Console().print(table)
 
 

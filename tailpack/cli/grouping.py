@@ -1,7 +1,6 @@
 """`tailpack grouping`: the grouping paper's streams played with every grouping, and live runs of each."""
 
 from functools import partial
-from pathlib import Path
 from statistics import fmean
 from typing import Annotated
 
@@ -12,11 +11,9 @@ from rich.console import Console
 
 from bench import results
 from contracts.clock import steady_s
-from contracts.events import Grouping
-from tailpack.cli.options import AsJson, IntoDocs, Out, Processes, print_json, several
+from tailpack.cli.options import AsJson, IntoDocs, Processes, print_json
 from tailpack.cli.progress import print_rows, progress
 from tailpack.cli.studies import show_claims
-from tailpack.errors import TailpackError
 from tailpack.provenance import origin
 
 
@@ -86,38 +83,3 @@ def compare(
     print_rows({**COLUMNS, **last}, unequal, title="ten workers, capacities {3, 5}, 80 % of their time")
     if not quick:
         show_claims(found.claims, "Nasir et al. 2017", Console())
-
-
-def live(
-    *,
-    groupings: Annotated[str, typer.Option(help="Names, separated by commas; none: all.")] = "",
-    quick: Annotated[bool, typer.Option("--quick", help="Fifteen seconds of load each, two replicas: a look.")] = False,
-    out: Out = Path("out"),
-    into: IntoDocs = None,
-    as_json: AsJson = False,
-) -> None:
-    """Run scenario `grouping` live with each grouping, one after the other, two minutes each, beside its simulation.
-
-    One customer brings half of the events: the table shows whose order was kept, and whose tail. What `--into` has
-    already is not measured again, unless it was invalid: the same command goes on where it was interrupted.
-    """
-    if quick and into:
-        raise TailpackError("--quick: such short runs are no figures for --into")
-    from bench.grouping_live import COLUMNS, NAME, QUICK, GroupingLiveRow  # noqa: PLC0415
-    from tailpack.measured_runs import run_grouping  # noqa: PLC0415
-
-    every = [one.value for one in Grouping if one is not Grouping.EXPLICIT]
-    asked = [Grouping(name) for name in several(groupings or ",".join(every), every, what="grouping")]
-    before = results.load(NAME, GroupingLiveRow, into) if into else []
-    rows = {row.result.grouping: row.result for row in before if row.result.valid}
-    for one in asked:
-        if one not in rows:
-            Console(stderr=True).rule(one)
-            rows[one] = run_grouping(one, QUICK if quick else {}, out)
-            if into:
-                results.keep(NAME, [rows[one]], origin(), into, lambda row: every.index(row.grouping))
-    found = [rows[one] for one in asked]
-    if as_json:
-        print_json(found)
-        return
-    print_rows(COLUMNS, found)

@@ -62,13 +62,13 @@ def status(folder: Folder = None) -> None:
         raise typer.Exit(3)
 
 
-def consumer_groups(
+def groups(
     context: typer.Context,
     bootstrap_servers: Annotated[
         str, typer.Option(help="host:port; otherwise the broker of `tailpack kafka start`.")
     ] = "",
 ) -> None:
-    """Kafka's own kafka-consumer-groups; its options follow, such as --describe --all-groups --members."""
+    """Run Kafka's own kafka-consumer-groups; its options follow, such as --describe --all-groups --members."""
     address = bootstrap_servers or Broker().address()
     if not address:
         raise TailpackError("no broker runs; name one with --bootstrap-servers, or start one: tailpack kafka start")

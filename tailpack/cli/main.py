@@ -1,50 +1,205 @@
-"""The command line: `tailpack --help`. Every command stands here, with its group and an example."""
+"""The command line: `tailpack --help`. A command's module is imported when that command, or its help, is requested."""
 
 import os
+import re
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from difflib import get_close_matches
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Annotated, Any, Final, Never
 
 import typer
-from confluent_kafka import KafkaException
-from rich.console import Console
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command_from_info
+from typer.models import CommandInfo
 
 from bench import BenchError
 from contracts.children import STOPPING
 from contracts.validation import InvalidSettingsError
-from tailpack.cli import (
-    bench,
-    campaigns,
-    catalogue,
-    chaos,
-    cluster,
-    grouping,
-    handover,
-    kafka,
-    report,
-    run,
-    simulate,
-    sla,
-    studies,
-    taxi,
-    topics,
-)
 from tailpack.errors import INTERRUPTED, STOPPED, TailpackError, explain
 
 FINALISED_S: Final = 0.05
 _interrupted: Final = threading.Event()
 
-LIVE, SIMULATED, REPORTS, CHOICE, STUDIES = (
-    "Run on Kafka",
-    "Simulate, in seconds",
-    "Report",
-    "What there is to choose from",
-    "Measure and reproduce",
+START, OWN, DECIDE, RUN, LIST, KAFKA = "Start", "Your group", "Decide", "Run", "List", "Kafka"
+DEV: Final = ""
+"""The panel of what only maintainers use."""
+REACH: Final = "--bootstrap-servers kafka:9092"
+
+COMMANDS: Final = (
+    # command, where it is defined ("module:function"), example, panel
+    ("demo", "tailpack.cli.run:demo", "demo --policy keda-hpa", START),
+    ("autoscale", "tailpack.cli.run:autoscale", "autoscale greeter.toml", OWN),
+    ("topics create", "tailpack.cli.topics:create", f"topics create demo {REACH} --namespace mine", OWN),
+    ("record", "tailpack.cli.run:record", f"record {REACH} --topic orders --out orders.parquet", OWN),
+    ("simulate", "tailpack.cli.simulate:simulate", "simulate w1 --policy keda-hpa", DECIDE),
+    ("compare", "tailpack.cli.campaigns:compare", "compare --scenarios w1,taxi --policies tail-aware,linear", DECIDE),
+    ("optimum", "tailpack.cli.simulate:optimum", "optimum w1", DECIDE),
+    ("run", "tailpack.cli.run:run", "run w1 --set payment.delivery=eager", RUN),
+    ("report run", "tailpack.cli.report:run", "report out/demo-20260105-101500 --format markdown", RUN),
+    ("report compare", "tailpack.cli.report:compare", "report compare out/one out/another", RUN),
+    ("list scenarios", "tailpack.cli.catalogue:list_scenarios", "list scenarios --json", LIST),
+    ("list policies", "tailpack.cli.catalogue:list_policies", "list policies --json", LIST),
+    ("show policy", "tailpack.cli.catalogue:show_policy", "show policy tail-aware", LIST),
+    ("show scenario", "tailpack.cli.catalogue:show_scenario", "show scenario w1", LIST),
+    ("show setting", "tailpack.cli.catalogue:show_setting", "show setting startup", LIST),
+    ("kafka start", "tailpack.cli.kafka:start", "kafka start --brokers 3", KAFKA),
+    ("kafka stop", "tailpack.cli.kafka:stop", "kafka stop", KAFKA),
+    ("kafka status", "tailpack.cli.kafka:status", "kafka status", KAFKA),
+    ("kafka groups", "tailpack.cli.kafka:groups", "kafka groups --describe --all-groups", KAFKA),
+    ("sweep", "tailpack.cli.campaigns:sweep", "sweep startup --scenarios taxi", DEV),
+    ("replay", "tailpack.cli.simulate:replay", "replay out/demo-20260105-101500 --policy linear", DEV),
+    ("report rebalance-times", "tailpack.cli.report:rebalance_times", "report rebalance-times out/one --to state", DEV),
+    ("packing compare", "tailpack.cli.studies:packing_compare", "packing compare --quick", DEV),
+    ("grouping compare", "tailpack.cli.grouping:compare", "grouping compare --quick", DEV),
+    ("dev paper", "tailpack.cli.studies:paper", "dev paper --quick", DEV),
+    ("dev load", "tailpack.cli.run:load", f"dev load demo {REACH} --namespace mine", DEV),
+    ("dev jars", "tailpack.cli.run:jars", "dev jars kafka", DEV),
+    ("dev docs settings", "tailpack.cli.catalogue:settings", "dev docs settings > docs/settings.md", DEV),
+    ("dev docs metrics", "tailpack.cli.catalogue:metrics", "dev docs metrics > docs/metrics.md", DEV),
+    ("dev bench pipeline", "tailpack.cli.bench:pipeline", "dev bench pipeline --quick --stages shipment", DEV),
+    ("dev bench startup", "tailpack.cli.bench:startup", "dev bench startup", DEV),
+    ("dev bench report", "tailpack.cli.bench:report", "dev bench report --events 100000 --json", DEV),
+    ("dev bench simulator", "tailpack.cli.bench:simulator", "dev bench simulator --quick", DEV),
+    ("dev bench decisions", "tailpack.cli.bench:decisions", "dev bench decisions", DEV),
+    ("dev bench live-scale", "tailpack.cli.bench:live_scale", "dev bench live-scale --quick", DEV),
+    ("dev bench loadgen", "tailpack.cli.bench:loadgen", "dev bench loadgen --quick --json", DEV),
+    ("dev bench targets", "tailpack.cli.campaigns:targets", "dev bench targets --from out/figures", DEV),
+    ("dev bench fronts", "tailpack.cli.campaigns:fronts", "dev bench fronts --worlds spike,square-5 --seeds 5", DEV),
+    ("dev bench drawn", "tailpack.cli.campaigns:drawn", "dev bench drawn --worlds 10", DEV),
+    ("dev bench sensitivity", "tailpack.cli.campaigns:sensitivity", "dev bench sensitivity --numbers price,GAIN", DEV),
+    ("dev bench classes", "tailpack.cli.campaigns:classes", "dev bench classes --loads w1 --seeds 5", DEV),
+    ("dev bench handover", "tailpack.cli.handover:handover", "dev bench handover --quick", DEV),
+    ("dev bench failover", "tailpack.cli.handover:failover", "dev bench failover --quick", DEV),
+    ("dev bench cluster", "tailpack.cli.cluster:cluster", "dev bench cluster --scenarios w1 --policies linear", DEV),
 )
+GROUPS: Final = {
+    # group: (panel, help)
+    "topics": (OWN, "Create topics, and print or set the rights on them."),
+    "report": (RUN, "Report on a run, or compare runs. `tailpack report RUN_DIR` is short for `tailpack report run`."),
+    "list": (LIST, "List scenarios or policies."),
+    "show": (LIST, "Show one policy, scenario or setting."),
+    "kafka": (KAFKA, "Start and stop an embedded Apache Kafka; `tailpack run` uses one that runs."),
+    "packing": (DEV, "Compare packing heuristics."),
+    "grouping": (DEV, "Compare partitioners: how evenly they spread the load, and their cost."),
+    "dev": (DEV, "Benchmarks, published tables, and the steps of a run, for maintainers."),
+    "dev docs": (DEV, "Print the reference pages."),
+    "dev bench": (DEV, "Measure this machine."),
+}
+MOVED: Final = {
+    # what people type: the command now; "NAME" means that an argument follows
+    "scenarios": "list scenarios",
+    "policies": "list policies",
+    "policies NAME": "show policy",
+    "settings": "dev docs settings",
+    "metrics": "dev docs metrics",
+    "bench": "dev bench",
+    "paper": "dev paper",
+    "load": "dev load",
+    "jars": "dev jars",
+    "kafka consumer-groups": "kafka groups",
+}
+"""Former names, which still work for one release."""
+PASSED_ON: Final = {"allow_extra_args": True, "ignore_unknown_options": True}
+"""Context settings of `kafka groups`, whose options are Kafka's own."""
+
+
+class Command(TyperCommand):
+    """A command of which only the first sentence is known until it is used."""
+
+    def __init__(self, path: str, target: str, example: str, panel: str) -> None:
+        """target: `module:function`. The sentence is read from the source, so that nothing is imported."""
+        self.target = target
+        hidden = not (panel or path.startswith("dev "))
+        summary, example = _summary(*target.split(":")), f"Example: tailpack {example}"
+        super().__init__(_last(path), help=summary, epilog=example, hidden=hidden, rich_help_panel=panel or None)
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """Return the context of the real command."""
+        return self.load().make_context(info_name, args, parent, **extra)
+
+    @cache  # noqa: B019  commands live as long as the process
+    def load(self) -> Any:
+        """Import the module, and return the command with its options."""
+        module, function = self.target.split(":")
+        callback = getattr(import_module(module), function)
+        info = CommandInfo(self.name, callback=callback, context_settings=PASSED_ON if self.name == "groups" else None)
+        info.epilog, info.hidden = self.epilog, self.hidden
+        return get_command_from_info(info, pretty_exceptions_short=False, rich_markup_mode="rich")
+
+
+class Moved(TyperCommand):
+    """A former name of a command or group."""
+
+    def __init__(self, path: str, root: "Group") -> None:
+        super().__init__(_last(path), hidden=True)
+        self.path, self.root = path, root
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """Print the new name, and return the context of the command that has it."""
+        named = MOVED.get(f"{self.path} NAME") if args and not args[0].startswith("-") else None
+        path = named or MOVED[self.path]
+        if not extra.get("resilient_parsing"):
+            sys.stderr.write(f"tailpack: `{self.path}` is now `tailpack {path}`\n")
+        command: Any = self.root
+        for word in path.split():
+            command = command.commands[word]
+        return command.make_context(path, args, self.root.make_context("tailpack", [], resilient_parsing=True), **extra)
+
+
+class Group(TyperGroup):
+    """A group that suggests visible commands, also those of other groups."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that is named. Raises click's error for another, with what may have been meant."""
+        if self.get_command(ctx, args[0]) is None and not ctx.resilient_parsing:
+            here = {name: name for name, one in self.commands.items() if not one.hidden}
+            elsewhere = {
+                path.rsplit(" ", maxsplit=1)[-1]: path for path, *_, panel in COMMANDS if panel and " " in path
+            }
+            near = get_close_matches(args[0], here) or get_close_matches(args[0], elsewhere)
+            meant = ", ".join(f"'{(here if one in here else elsewhere)[one]}'" for one in near)
+            ctx.fail(f"No such command '{args[0]}'." + (f" Did you mean {meant}?" if meant else ""))
+        return super().resolve_command(ctx, args)
+
+
+class Report(Group):
+    """`tailpack report RUN_DIR` is `tailpack report run RUN_DIR`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the command in where none is named."""
+        named = args and (args[0] in self.commands or args[0] in ctx.help_option_names)
+        return super().parse_args(ctx, args if named else ["run", *args])
+
+
+class Root(Group):
+    """`tailpack`."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        groups: dict[str, Any] = {"": self}
+        for path, target, example, panel in COMMANDS:
+            above = path.split()[:-1]
+            for depth in range(len(above)):
+                if (group := " ".join(above[: depth + 1])) not in groups:
+                    own, text = GROUPS[group]
+                    groups[group] = (Report if group == "report" else Group)(
+                        name=above[depth], help=text, epilog=f"Example: tailpack {example}", no_args_is_help=True,
+                        rich_help_panel=own or None, hidden=not (own or depth), rich_markup_mode="rich",
+                    )  # fmt: skip
+                    groups[" ".join(above[:depth])].add_command(groups[group])
+            groups[" ".join(above)].add_command(Command(path, target, example, panel))
+        for path in MOVED:
+            if not path.endswith(" NAME"):
+                groups[path.rpartition(" ")[0]].add_command(Moved(path, self))
+
 
 app = typer.Typer(
+    cls=Root,
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode="rich",
@@ -71,119 +226,24 @@ def _about(
 ) -> None: ...
 
 
-def _group(name: str, panel: str, text: str, example: str, **how: Any) -> typer.Typer:
-    group = typer.Typer(no_args_is_help=True, help=text, epilog=f"Example: {example}", **how)
-    app.add_typer(group, name=name, rich_help_panel=panel)
-    return group
+def _last(path: str) -> str:
+    return path.rpartition(" ")[2]
 
 
-def _add(into: typer.Typer, name: str, command: Callable[..., None], example: str, panel: str | None = None) -> None:
-    own = {"allow_extra_args": True, "ignore_unknown_options": True} if command is kafka.consumer_groups else None
-    into.command(name, epilog=f"Example: {example}", rich_help_panel=panel, context_settings=own)(command)
+@cache
+def _source(module: str) -> str:
+    folder = find_spec(module.partition(".")[0]).submodule_search_locations[0]  # type: ignore[union-attr,index]
+    return Path(folder, *module.split(".")[1:]).with_suffix(".py").read_text(encoding="utf-8")
 
 
-_add(app, "demo", run.demo, "tailpack demo --policy keda-hpa", LIVE)
-_add(app, "run", run.run, "tailpack run w1 --set payment.delivery=eager", LIVE)
-_add(app, "autoscale", run.autoscale, "tailpack autoscale greeter.toml", LIVE)
-KAFKA = _group(
-    "kafka", LIVE, "An embedded Apache Kafka for your own experiments; `tailpack run` uses it.", "tailpack kafka start"
-)
-_add(KAFKA, "start", kafka.start, "tailpack kafka start --brokers 3")
-_add(KAFKA, "stop", kafka.stop, "tailpack kafka stop")
-_add(KAFKA, "status", kafka.status, "tailpack kafka status")
-_add(KAFKA, "consumer-groups", kafka.consumer_groups, "tailpack kafka consumer-groups --describe --all-groups")
-REACH = "--bootstrap-servers kafka:9092 --namespace mine"
-CREATE = f"tailpack topics create demo {REACH}"
-TOPICS = _group(
-    "topics", LIVE, "Topics, and the rights on them: of a run put together by hand, or of a group of your own.", CREATE
-)
-_add(TOPICS, "create", topics.create, CREATE)
-_add(app, "load", run.load, f"tailpack load demo {REACH}", LIVE)
-_add(
-    app,
-    "record",
-    run.record,
-    "tailpack record --bootstrap-servers kafka:9092 --topic orders --out orders.parquet",
-    LIVE,
-)
-_add(app, "jars", run.jars, "tailpack jars kafka", LIVE)
-
-_add(app, "simulate", simulate.simulate, "tailpack simulate w1 --policy keda-hpa", SIMULATED)
-_add(app, "compare", campaigns.compare, "tailpack compare --scenarios w1,taxi --policies tail-aware,linear", SIMULATED)
-_add(app, "sweep", campaigns.sweep, "tailpack sweep startup --scenarios taxi", SIMULATED)
-_add(app, "optimum", simulate.optimum, "tailpack optimum w1", SIMULATED)
-_add(app, "replay", simulate.replay, "tailpack replay out/demo-20260105-101500 --policy linear", SIMULATED)
-
-REPORT = _group(
-    "report",
-    REPORTS,
-    "Report on a run, or compare runs. `tailpack report RUN_DIR` is short for `tailpack report run RUN_DIR`.",
-    "tailpack report out/demo-20260105-101500",
-    cls=report.RunUnlessNamed,
-)
-_add(REPORT, "run", report.run, "tailpack report out/demo-20260105-101500 --format markdown")
-_add(REPORT, "compare", report.compare, "tailpack report compare out/one out/another")
-_add(REPORT, "rebalance-times", report.rebalance_times, "tailpack report rebalance-times out/one --to state/autoscaler")
-_add(app, "sla", sla.sla, "tailpack sla out/demo-20260105-101500 --window 10", REPORTS)
-
-_add(app, "scenarios", catalogue.scenarios, "tailpack scenarios --json", CHOICE)
-_add(app, "policies", catalogue.policies, "tailpack policies tail-aware", CHOICE)
-_add(app, "settings", catalogue.settings, "tailpack settings > settings.md", CHOICE)
-_add(app, "metrics", catalogue.metrics, "tailpack metrics > metrics.md", CHOICE)
-
-_add(app, "paper", studies.paper, "tailpack paper --quick", STUDIES)
-PACKING = _group(
-    "packing",
-    STUDIES,
-    "Packing heuristics: what they move, what they cost, how long events wait.",
-    "tailpack packing compare --quick",
-)
-_add(PACKING, "compare", studies.packing_compare, "tailpack packing compare --quick")
-GROUPING = _group(
-    "grouping",
-    STUDIES,
-    "Which partition an event goes to: how even that makes the load, and what it costs.",
-    "tailpack grouping compare --quick",
-)
-_add(GROUPING, "compare", grouping.compare, "tailpack grouping compare --quick")
-_add(GROUPING, "live", grouping.live, "tailpack grouping live --groupings kg,pkg")
-_add(app, "taxi", taxi.taxi, "tailpack taxi yellow_tripdata_2013-01.parquet --out taxi.csv", STUDIES)
-_add(app, "chaos", chaos.chaos, "tailpack chaos --schedules 20 --seed 7", STUDIES)
-BENCH = _group(
-    "bench",
-    STUDIES,
-    "Measure this machine. Figures go to bench/reference, tables to the docs.",
-    "tailpack bench simulator --quick",
-)
-_add(BENCH, "all", bench.everything, "tailpack bench all")
-_add(BENCH, "service-rate", bench.service_rate, "tailpack bench service-rate --events 8000")
-_add(BENCH, "pipeline", bench.pipeline, "tailpack bench pipeline --quick --stages shipment")
-_add(BENCH, "startup", bench.startup, "tailpack bench startup")
-_add(BENCH, "processes", bench.processes, "tailpack bench processes --rates 150")
-_add(BENCH, "live", bench.live, "tailpack bench live --scenarios demo --policies tail-aware --runs 3")
-_add(BENCH, "report", bench.report, "tailpack bench report --events 100000 --json")
-_add(BENCH, "simulator", bench.simulator, "tailpack bench simulator --quick")
-_add(BENCH, "decisions", bench.decisions, "tailpack bench decisions")
-_add(BENCH, "live-scale", bench.live_scale, "tailpack bench live-scale --quick")
-_add(BENCH, "loadgen", bench.loadgen, "tailpack bench loadgen --quick --json")
-_add(BENCH, "targets", campaigns.targets, "tailpack bench targets --from out/figures")
-_add(BENCH, "fronts", campaigns.fronts, "tailpack bench fronts --worlds spike,square-5 --seeds 5")
-_add(BENCH, "drawn", campaigns.drawn, "tailpack bench drawn --worlds 10")
-_add(BENCH, "sensitivity", campaigns.sensitivity, "tailpack bench sensitivity --numbers price,GAIN")
-_add(BENCH, "chain", bench.chain, "tailpack bench chain --seeds 5")
-_add(BENCH, "classes", campaigns.classes, "tailpack bench classes --loads w1 --seeds 5")
-_add(BENCH, "handover", handover.handover, "tailpack bench handover --quick")
-_add(BENCH, "failover", handover.failover, "tailpack bench failover --quick")
-_add(BENCH, "cluster", cluster.cluster, "tailpack bench cluster --scenarios w1 --policies tail-aware,linear")
-_add(BENCH, "keda", cluster.keda, "tailpack bench keda --json")
-_add(BENCH, "guarantees", handover.guarantees, "tailpack bench guarantees --json")
-_add(BENCH, "delivery", handover.delivery, "tailpack bench delivery w1 --runtimes eager,incremental")
-_add(BENCH, "tables", bench.tables, "tailpack bench tables docs/results.md")
-_add(BENCH, "pictures", bench.pictures, "tailpack bench pictures docs")
+def _summary(module: str, function: str) -> str:
+    """Return the first line of a function's docstring."""
+    found = re.search(rf'^def {function}\(.*?^    """(.*?)(?:"""|\n)', _source(module), re.MULTILINE | re.DOTALL)
+    return found[1] if found else ""
 
 
 def main() -> None:
-    """Run the command line; errors the user can mend are one line and exit status 2, Ctrl-C is one and 130."""
+    """Run the command line. An error that the user can fix is one line and exit status 2; Ctrl-C is status 130."""
     for stop in STOPPING:
         signal.signal(stop, _interrupt)
     sys.unraisablehook = _dropped
@@ -196,8 +256,6 @@ def main() -> None:
     except (TailpackError, BenchError, InvalidSettingsError) as wrong:
         problems = wrong.problems if isinstance(wrong, InvalidSettingsError) else [str(wrong)]
         _fail("\n".join(f"tailpack: {problem}" for problem in problems), 2)
-    except KafkaException as failed:
-        _fail(f"tailpack: Kafka: {failed.args[0].str()}", 2)
     except OSError as refused:
         _fail(f"tailpack: {explain(refused)}", 2)
     except typer.Exit as done:
@@ -205,8 +263,10 @@ def main() -> None:
     except (KeyboardInterrupt, typer.Abort):
         _fail(STOPPED, INTERRUPTED)
     except Exception as wrong:
-        if _interrupted.is_set():  # the compiler makes another error of it
+        if _interrupted.is_set():  # the compiler raises another error then
             _fail(STOPPED, INTERRUPTED)
+        if (kafka := sys.modules.get("confluent_kafka")) and isinstance(wrong, kafka.KafkaException):
+            _fail(f"tailpack: Kafka: {wrong.args[0].str()}", 2)
         if not hasattr(wrong, "format_message"):
             raise
         # click's own: a wrong option or argument; empty after the help; with pydantic's words before what is wrong
@@ -216,7 +276,7 @@ def main() -> None:
 
 def _fail(message: str, status: int) -> Never:
     if message:
-        Console(stderr=True).print(message, highlight=False, soft_wrap=True, markup=False)
+        sys.stderr.write(f"{message}\n")
     sys.exit(status)
 
 
@@ -226,7 +286,7 @@ def _interrupt(*_: object) -> Never:
 
 
 def _dropped(what: "sys.UnraisableHookArgs") -> None:
-    """Interrupt once more, a moment later, where Python drops it: in what finalises objects, as the compiler has."""
+    """Interrupt once more, a moment later, where Python drops the error: in finalisers and in the compiler."""
     if issubclass(what.exc_type, KeyboardInterrupt):
         again = threading.Timer(FINALISED_S, os.kill, (os.getpid(), signal.SIGINT))
         again.daemon = True

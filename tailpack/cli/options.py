@@ -15,7 +15,7 @@ from tailpack.errors import TailpackError
 
 if TYPE_CHECKING:
     from bench.scenario import Scenario as ScenarioFile
-    from loadgen.event_trace import EventTrace
+    from loadgen.trace import EventTrace
     from loadgen.trace import Trace as TraceFile
 
 

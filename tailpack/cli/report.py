@@ -3,12 +3,11 @@
 from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Annotated, Final, NoReturn
 
 import typer
 from rich.console import Console
 from rich.table import Table
-from typer.core import TyperGroup
 
 from tailpack.cli.options import AsJson, Master, Properties, Servers
 from tailpack.errors import TailpackError
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
 TABLES: Final = "tables"
 """Folder of CSV files in the folder of a run."""
-OF_A_RUN: Final = "run"
 
 
 class Format(StrEnum):
@@ -44,17 +42,10 @@ AsFormat = Annotated[
 OneTable = Annotated[str, typer.Option("--table", metavar="NAME", help="With csv: this table, on standard output.")]
 
 
-class RunUnlessNamed(TyperGroup):
-    """`tailpack report RUN_DIR` is `tailpack report run RUN_DIR`."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put the command in where none is named."""
-        named = not args or args[0] in self.commands or args[0] in ctx.help_option_names
-        return super().parse_args(ctx, args if named else [OF_A_RUN, *args])
-
-
 def run(
-    source: Annotated[str, typer.Argument(metavar="RUN_DIR|TOPIC", help="Folder of a run, or a timeline topic.")],
+    source: Annotated[
+        str, typer.Argument(metavar="RUN_DIR|TOPIC", help="Folder of a run (by default the newest), or a topic.")
+    ] = "",
     *,
     events: Annotated[
         str | None,
@@ -90,7 +81,7 @@ def run(
     """
     from report.page import page  # noqa: PLC0415  only where a report is made
     from report.page.sheets import markdown_report, sheets  # noqa: PLC0415
-    from tailpack.reporting import Asked, kept_result, reported, show, whole, with_otherwise  # noqa: PLC0415
+    from tailpack.reporting import Asked, kept_result, newest_in, reported, show, whole, with_otherwise  # noqa: PLC0415
 
     form = _chosen(form, table, as_json=as_json)
     console = Console(stderr=form is not Format.HTML)
@@ -98,6 +89,7 @@ def run(
     if kept and asked != Asked():
         raise TailpackError("--kept computes nothing: leave out what says how")
     servers = {"bootstrap_servers": bootstrap_servers, "client_properties": client_properties}
+    source = source or str(newest_in(Path("out")))
     folder = Path(source) if kept else reported(source, asked, out, console, **servers, master=master)
     result = kept_result(folder)
     if not kept:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, cast
 
-from contracts.cache import cache_folder
+from contracts.validation import cache_folder
 from tailpack.errors import TailpackError
 
 Bundle = Literal["kafka", "spark"]

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -11,22 +12,31 @@ import psutil
 import pytest
 from kafka_helpers import wait_for
 from live_autoscaler import alive
-from tailpack_command import tailpack
 
+SUPPORT = Path(__file__).parents[1] / "support"
 pytestmark = [pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(1200)]
 
 
-def test_twenty_schedules_show_no_violation(tmp_path: Path) -> None:
-    done = tailpack("chaos", "--schedules", "20", "--seed", "1", "--out", str(tmp_path), "--json", deadline_s=1100)
-    found = json.loads(done.stdout)
-    assert (found["schedules"], found["violations"]) == (20, 0), done.stderr
-    assert done.returncode == 0
-    assert not list(tmp_path.iterdir()), "schedules without violations leave nothing"
+def command(seeds: int, out: Path) -> list[str]:
+    return [sys.executable, "-m", "chaos_suite", "--seeds", str(seeds), "--out", str(out)]
 
 
-def test_ctrl_c_keeps_what_was_measured_and_leaves_no_process_behind(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "tailpack", "chaos", "--schedules", "50", "--out", str(tmp_path), "--json"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+ENVIRON = os.environ | {"PYTHONPATH": os.pathsep.join([str(SUPPORT), os.environ.get("PYTHONPATH", "")])}
+
+
+def test_twenty_schedules_have_no_violation(tmp_path: Path) -> None:
+    process = subprocess.run(
+        command(20, tmp_path), capture_output=True, text=True, timeout=1100, env=ENVIRON, check=False
+    )
+    found = json.loads(process.stdout)
+    assert (found["schedules"], found["violations"]) == (20, 0), process.stderr
+    assert process.returncode == 0
+    assert not list(tmp_path.iterdir()), "only schedules with violations keep their logs"
+
+
+def test_ctrl_c_keeps_the_results_and_leaves_no_process_behind(tmp_path: Path) -> None:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command(50, tmp_path), stdout=pipe, stderr=pipe, text=True, env=ENVIRON) as process:
         itself = psutil.Process(process.pid)
 
         def family() -> list[psutil.Process]:

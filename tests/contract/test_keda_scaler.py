@@ -19,7 +19,7 @@ from contracts.connection import Connection
 from tailpack.local.broker import Broker
 from tailpack.local.ports import free_port
 
-grpc = pytest.importorskip("grpc", reason="gRPC is not installed: pip install 'tailpack[keda]'")
+grpc = pytest.importorskip("grpc", reason="gRPC is not installed: pip install '.[keda]'")
 from autoscaler.keda import messages  # noqa: E402  # needs gRPC
 
 pytestmark = pytest.mark.kafka

@@ -17,8 +17,7 @@ from autoscaler.live.offsets import OffsetReader
 from autoscaler.live.plan_log import TRANSACTION_TIMEOUT_S, FencedError, PlanLog, PlanNotWrittenError
 from autoscaler.live.progress_reader import ProgressReader
 from contracts.connection import Connection
-from contracts.journal import PartitionSeen, TickRecord
-from contracts.journal_records import entries
+from contracts.journal import PartitionSeen, TickRecord, entries
 from contracts.plan import PlanRecord
 from contracts.progress import Progress, ReplicaState
 from contracts.topics import Group, Topic, qualified

@@ -1,7 +1,6 @@
 """Order shares out by any grouping: the very partitions that its source would choose, so that only kg keeps a customer
-together; two Orders are two sources; and behind them Payment, scaled, keeps a customer's order under kg alone."""
+together; and two Orders are two sources."""
 
-import json
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import numpy as np
 import pytest
 from kafka_helpers import produce, read_all, wait_for
 from services_stack import PARTITIONS, a_stack, order
-from tailpack_command import tailpack
 
 from contracts.events import Grouping, PaymentRequested
 from contracts.topics import PIPELINE_PARTITIONS, Topic
@@ -75,17 +73,3 @@ def test_two_orders_choose_by_counts_of_their_own(
         assert most == 2, "every source knows the same two"
     else:
         assert max(loads.values()) <= (1 + EPSILON) * (ORDERS + 2) / PARTITIONS + 2, "each keeps its own bound"
-
-
-@pytest.mark.long  # two whole runs with their reports
-@pytest.mark.spark
-@pytest.mark.timeout(600)
-def test_behind_a_scaled_payment_a_customer_s_order_is_kept_under_kg_alone(tmp_path: Path) -> None:
-    asked = ("--groupings", "kg,sg", "--quick", "--out", str(tmp_path), "--json")
-    ended = tailpack("grouping", "live", *asked, deadline_s=540)
-    assert ended.returncode == 0, ended.stderr
-    kg, sg = json.loads(ended.stdout)
-    assert (kg["grouping"], kg["overtaken"], kg["foretold_overtaken"]) == ("kg", 0, 0)
-    assert (sg["grouping"], sg["overtaken"] > 0, sg["foretold_overtaken"] > 0) == ("sg", True, True)
-    assert all(row["events"] == 400 and row["lost"] == 0 and row["replica_minutes"] > 0 for row in (kg, sg))
-    assert all(row["foretold_in_sla"] > 0 and row["simulated"] for row in (kg, sg))

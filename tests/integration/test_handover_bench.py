@@ -1,17 +1,11 @@
 """The harness on real Kafka: a few handovers, analysed, and nothing left behind."""
 
-import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import psutil
 import pytest
 
 from bench.handover.courses import Steps, handover
-from bench.handover.guarantees import compare
 from bench.handover.setup import Setup
 from contracts.connection import Connection
-from contracts.delivery import Guarantee
 from tailpack.local.topics import create_topics
 
 pytestmark = [pytest.mark.kafka, pytest.mark.long]
@@ -19,23 +13,6 @@ pytestmark = [pytest.mark.kafka, pytest.mark.long]
 
 def children() -> set[int]:
     return {process.pid for process in psutil.Process().children(recursive=True)}
-
-
-def test_both_guarantees_are_measured_by_the_same_handovers(kafka: str) -> None:
-    @contextmanager
-    def fresh() -> Iterator[Connection]:
-        connection = Connection(bootstrap_servers=kafka, namespace=f"test-{uuid.uuid4().hex[:8]}")
-        create_topics(connection, 4)
-        yield connection
-
-    setup = Setup(replicas=2, partitions=4, rate=60, heartbeat_s=1.0)
-    rows = compare(setup, fresh, lambda *_: None, rounds=1, handovers=2, events=300)
-    assert [row.guarantee for row in rows] == list(Guarantee)
-    for row in rows:
-        assert (row.lost, row.duplicates, row.order_violations, row.offset_regressions) == (0, 0, 0, 0)
-        assert 0 < row.served_p50_s <= row.seen_p50_s <= row.seen_p99_s <= row.seen_p999_s
-        assert row.handovers >= 2
-        assert row.throughput > 0
 
 
 def test_partitions_move_under_load_and_every_event_is_accounted_for(kafka: str, namespace: str) -> None:

@@ -36,8 +36,6 @@ def test_the_way_to_gke_but_for_its_nodes(kubernetes: str, report_image: str, tm
     (row,) = load("cluster", ClusterRow, tmp_path)
     assert result.starts is not None
     assert (row.result.events, row.result.start_max_s) == (result.events, result.starts.max_s)
-    assert result.clocks, "each node's clock was compared with the broker's"
-    assert all(abs(one.offset_s) <= one.error_s for one in result.clocks), "one node, one clock"
     left = Cluster().kubectl("get", "namespace", result.run, "--ignore-not-found")
     assert not left or b"Terminating" in left
 

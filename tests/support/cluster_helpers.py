@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from chaos_suite.proxy import Mode, Proxies
 from confluent_kafka import KafkaException
 from kafka_helpers import admin, wait_for
 
-from bench.chaos.proxy import Mode, Proxies
 from tailpack.local.broker import Broker
 from tailpack.local.broker_config import BEHIND_PROXIES
 

@@ -10,8 +10,7 @@ import yaml
 ROOT = Path(__file__).parents[2]
 FILE = ROOT / "docker-compose.yml"
 TLS = ROOT / "infra" / "docker" / "tls.yml"
-REPLICAS = ROOT / "infra" / "docker" / "replicas.yml"
-"""Files beside it."""
+"""A file beside it."""
 OWN_IMAGES = ("tailpack:0.1.0", "tailpack-report:0.1.0")
 
 

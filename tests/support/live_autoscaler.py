@@ -18,8 +18,7 @@ from kafka_helpers import DEADLINE_S, create_topics, read_all, wait_for
 
 from autoscaler.live.launchers.processes import remembered
 from contracts.clock import now_us
-from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
-from contracts.journal_records import entries
+from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord, entries
 from contracts.plan import PlanRecord
 from contracts.topics import Topic
 from tailpack.local.ports import free_port

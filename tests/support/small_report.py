@@ -24,7 +24,7 @@ from report.result import (
     Starts,
     TopicRecords,
 )
-from report.run_info import HostClock, RunInfo
+from report.run_info import RunInfo
 
 TIMES: dict[str, float | None] = {"p50_s": 0.02, "p99_s": 0.31, "p999_s": 0.62, "max_s": 0.62}
 
@@ -120,10 +120,6 @@ def _result() -> Result:
             [RebalanceRound(at_s=1.16, kind="plan", members=2, moved=1, pause_s=0.031, plan_to_ready_s=0.06)],
         ),
         starts=Starts(replicas=2, p50_s=1.5, p99_s=2.1, max_s=2.1),
-        clocks=(
-            HostClock(host="node-1", offset_s=-0.0012, error_s=0.0004, wander_s=0.0001),
-            HostClock(host="node-2", offset_s=0.0003, error_s=0.0005, wander_s=0.0),
-        ),
         provenance=Provenance(
             command="tailpack simulate w1 --out small", commit="0123abc", machine="2 cores",
             versions={"python": "3.11"}, started_us=0, peak_memory_mib=None,

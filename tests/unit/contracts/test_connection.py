@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from contracts.connection import Connection, Security, read_settings
+from contracts.connection import Connection, read_settings
 from contracts.validation import InvalidSettingsError
 
 PROPERTIES = """
@@ -42,22 +42,6 @@ def test_librdkafka_is_told_what_is_set_and_nothing_else(tmp_path: Path) -> None
     }
 
 
-def test_without_a_file_there_is_no_security() -> None:
-    plain = Connection(bootstrap_servers="kafka:9092")
-    assert plain.security() == Security()
-    assert plain.librdkafka() == {"bootstrap.servers": "kafka:9092", "security.protocol": "PLAINTEXT"}
-
-
-def test_every_unknown_key_is_named_with_the_file(tmp_path: Path) -> None:
-    wanted = connection(tmp_path, "sasl.user=ada\nssl.ca.location=/ca.pem\nno equals sign\n")
-    problems = problems_of(wanted)
-    assert len(problems) == 2
-    assert problems[0].startswith(
-        f"{tmp_path}/client.properties: sasl.user: unknown; did you mean sasl.username? Known are security.protocol,"
-    )
-    assert problems[1].startswith(f"{tmp_path}/client.properties: no equals sign: unknown")
-
-
 @pytest.mark.parametrize(
     ("properties", "told"),
     [
@@ -80,13 +64,6 @@ def test_what_some_client_would_not_understand_is_refused_for_all(
     for problem, expected in zip(problems, told, strict=True):
         assert problem.startswith(f"{tmp_path}/client.properties: {expected}")
     assert "secret" not in str(problems)
-
-
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    absent = Connection(bootstrap_servers="kafka:9092", client_properties=str(tmp_path / "absent"))
-    assert problems_of(absent) == [f"{tmp_path}/absent: cannot be read (No such file or directory)"]
-    folder = Connection(bootstrap_servers="kafka:9092", client_properties=str(tmp_path))
-    assert problems_of(folder) == [f"{tmp_path}: cannot be read (Is a directory)"]
 
 
 def test_aiokafka_is_told_the_same(tmp_path: Path) -> None:

@@ -11,13 +11,12 @@ import msgspec
 import pytest
 
 from contracts import events, journal, plan, progress
-from contracts.catalogue import MAX_AMOUNT_MINOR, MAX_ORDER_BYTES
 from contracts.connection import Connection, Security
 from contracts.events import Status
 from contracts.journal import ReplicaChange
 from contracts.progress import ReplicaState
 from contracts.settings import declaration
-from contracts.topics import AUTO_OFFSET_RESET, Group, Topic, partitions_of
+from contracts.topics import Group, Topic, partitions_of
 
 TEXT = (Path(__file__).parents[3] / "docs" / "contracts.md").read_text(encoding="utf-8")
 RECORDS: dict[str, type[msgspec.Struct]] = {
@@ -81,14 +80,6 @@ def test_no_record_is_described_that_does_not_exist() -> None:
     assert {name for name in headings if "| field |" in section(name)} == set(RECORDS)
 
 
-@pytest.mark.parametrize("name", RECORDS)
-def test_units_follow_from_names(name: str) -> None:
-    for field, _, unit, _ in rows_of(section(name), "field"):
-        assert field.endswith("_us") == (unit == "µs"), field
-        assert field.endswith("_rate") == (unit == "events/s"), field
-        assert field.endswith("_minor") == (unit == "minor units"), field
-
-
 def test_topics_with_their_partitions_and_records() -> None:
     rows = rows_of(TEXT, "topic")
     assert [row[0] for row in rows] == [topic.value for topic in Topic]
@@ -121,10 +112,3 @@ def test_groups_headers_variables_and_properties() -> None:
 def test_every_word_that_a_field_may_hold_is_named(record: str, field: str, words: list[str]) -> None:
     (line,) = [line for line in section(record).splitlines() if line.startswith(f"| `{field}` |")]
     assert re.findall(r"`([a-z-]+)`", line.rpartition(" | ")[2]) == words
-
-
-def test_limits_and_defaults() -> None:
-    assert f"1 to {MAX_AMOUNT_MINOR:,}" in section("OrderPlaced")
-    assert f"more than {MAX_ORDER_BYTES:,} bytes" in section("OrderPlaced")
-    assert f"is `{AUTO_OFFSET_RESET}` for every group" in TEXT
-    assert f"every {1000 * progress.PROGRESS_INTERVAL_S:.0f} ms" in section("Progress")

@@ -38,10 +38,6 @@ def test_a_fault_of_the_program_shows_where_it_was() -> None:
     assert lines.splitlines()[-1] == "KeyError: 'p'"
 
 
-def test_what_the_process_itself_says_stands_behind_its_name() -> None:
-    assert TextLines("order").format(complaint("ends", logger="order")) == "order: ends"
-
-
 def test_as_json_an_exception_with_its_traceback_takes_one_line() -> None:
     line = JsonLines("order").format(complaint("Fetch\n failed", OSError("broker\naway")))
     told = json.loads(line)
@@ -79,12 +75,3 @@ def test_every_process_logs_as_it_is_told(module: str) -> None:
     assert ended.returncode == 2
     assert any("TAILPACK_BOOTSTRAP_SERVERS" in one["message"] for one in told)
     assert all(one["level"] == "error" for one in told)
-
-
-def test_another_format_is_refused_in_words() -> None:
-    environ = {**os.environ, "TAILPACK_LOG_FORMAT": "xml"}
-    command = [sys.executable, "-m", "services.order"]
-    ended = subprocess.run(command, env=environ, capture_output=True, text=True, check=False, timeout=60)
-    assert ended.returncode == 2
-    (line,) = ended.stderr.splitlines()
-    assert line.startswith("order: TAILPACK_LOG_FORMAT = 'xml': ")

@@ -12,11 +12,6 @@ def test_a_namespace_stands_before_the_name() -> None:
     assert type(qualified("", Topic.ORDERS_PLACED)) is str
 
 
-def test_names_differ_within_and_between_namespaces() -> None:
-    names = [qualified(space, name) for space in ("", "a", "b") for name in (*Topic, *Group)]
-    assert len(set(names)) == len(names)
-
-
 @pytest.mark.parametrize("topic", Topic)
 def test_only_the_scaled_topic_follows_the_run(topic: Topic) -> None:
     follows = {count: partitions_of(topic, count) for count in (1, 5, 9)}
@@ -31,7 +26,3 @@ def test_topics_keyed_by_order_id_have_the_same_partitions() -> None:
     assert {partitions_of(topic, 9) for topic in keyed} == {PIPELINE_PARTITIONS}
     assert {partitions_of(topic, 9, 7) for topic in keyed} == {7}
     assert (partitions_of(Topic.PAYMENTS_REQUESTED, 9, 7), partitions_of(Topic.JOURNAL, 9, 7)) == (9, 1)
-
-
-def test_logs_that_need_one_order_have_one_partition() -> None:
-    assert {partitions_of(topic, 9) for topic in (Topic.PLANS, Topic.JOURNAL, Topic.PROGRESS)} == {1}

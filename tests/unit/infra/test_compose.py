@@ -16,17 +16,17 @@ import jsonschema
 import pytest
 import typer
 import yaml
-from compose_file import FILE, OWN_IMAGES, REPLICAS, ROOT, TLS, command_of, compose, services
+from compose_file import FILE, OWN_IMAGES, ROOT, TLS, command_of, compose, services
 
 from tailpack.cli.main import app
 
 SCHEMA = Path(__file__).with_name("compose-spec.json")
 """The Compose specification's JSON schema (Apache-2.0), as github.com/compose-spec/compose-go v2.16.2 holds it."""
-MERGED = [(FILE, *more) for more in ((), (TLS,), (REPLICAS,), (TLS, REPLICAS))]
+MERGED = [(FILE,), (FILE, TLS)]
 OURS = [name for name, service in services().items() if service["image"] in OWN_IMAGES]
 
 
-@pytest.mark.parametrize("file", [FILE, TLS, REPLICAS], ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", [FILE, TLS], ids=lambda file: file.stem)
 def test_it_obeys_the_compose_specification(file):
     schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
     problems = [error.message for error in jsonschema.Draft202012Validator(schema).iter_errors(compose(file))]
@@ -53,21 +53,7 @@ def test_the_memory_limits_add_up_to_3_gib_at_most(files):
     merged = [(name, one) for file in files for name, one in compose(file)["services"].items()]
     limits_mib = {name: _mib(one["mem_limit"]) for name, one in merged if "mem_limit" in one}
     assert limits_mib.keys() == {name for name, _ in merged}
-    if REPLICAS in files:
-        autoscaler = services()["autoscaler"]["environment"] | dict(merged)["autoscaler"]["environment"]
-        each = _mib(autoscaler["TAILPACK_DOCKER_MEMORY"])
-        limits_mib["replicas"] = each * int(autoscaler["TAILPACK_PAYMENT_PARTITIONS"])
     assert sum(limits_mib.values()) <= 3 * 1024, limits_mib
-
-
-def test_the_proxy_before_the_engine_is_reached_by_the_autoscaler_alone():
-    """It asks for no token."""
-    beside = compose(REPLICAS)
-    assert beside["services"]["engine"]["networks"] == ["engine"]
-    assert beside["networks"]["engine"]["internal"] is True
-    others = services() | beside["services"]
-    on_it = {name for name, service in others.items() if "engine" in service.get("networks", [])}
-    assert on_it == {"engine", "autoscaler"}
 
 
 @pytest.mark.parametrize("service", services())

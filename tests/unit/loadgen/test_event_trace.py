@@ -13,11 +13,10 @@ from bench.scenario import load_scenario
 from bench.simulation.sent import sent_by
 from contracts.events import PaymentRequested
 from contracts.validation import InvalidSettingsError
-from loadgen import event_trace
-from loadgen.event_trace import EventTrace, joined
+from loadgen import trace_file
 from loadgen.orders import Orders, events
 from loadgen.schedule import NO_KEY
-from loadgen.trace import read_trace
+from loadgen.trace import EventTrace, joined, read_trace
 
 
 def written(folder: Path, text: str | bytes) -> Path:
@@ -62,7 +61,7 @@ def test_what_other_programs_write_is_read(tmp_path: Path, text: str) -> None:
         ("at_s,partition\n1700000000,1\n", "line 2: at_s = 1700000000: is 2,678,400 or more; seconds count from"),
         ("at_s,partition\n0.1,1\n0.2\n", "line 3: Expected 2 columns, got 1: 0.2"),
         ("at_s,partition\n", "it has no event"),
-        ("at_s,abschnitt\n0,1\n", "line 1: 'at_s,abschnitt' are not the columns; must be at_s,partition[,key][,size]"),
+        ("at_s,abschnitt\n0,1\n", "line 1: 'at_s,abschnitt' is not the header; must be second,events or"),
         ("zeit,partition\n0,1\n", "line 1: 'zeit,partition' is not the header; must be second,events or"),
         (b"at_s,partition\n0.1,\xff\n", "line 2: invalid UTF8 data"),
     ],
@@ -74,7 +73,7 @@ def test_the_first_mistake_is_named_by_file_and_row(tmp_path: Path, text: str | 
 
 
 def test_a_mistake_far_below_has_its_row_and_parquet_says_the_same(tmp_path: Path) -> None:
-    rows = event_trace.BATCH_ROWS + 100
+    rows = trace_file.BATCH_ROWS + 100
     at_s = np.arange(rows) / 1000
     at_s[-1] = 0.5
     table = pa.table({"at_s": at_s, "partition": np.zeros(rows, np.int32)})
@@ -86,7 +85,7 @@ def test_a_mistake_far_below_has_its_row_and_parquet_says_the_same(tmp_path: Pat
 
 
 def test_parts_hold_every_event_once_and_never_cut_a_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_trace, "BATCH_ROWS", 7)
+    monkeypatch.setattr(trace_file, "BATCH_ROWS", 7)
     random = np.random.default_rng(5)
     at_s, partition = np.sort(random.integers(0, 20, 200)) / 4, random.integers(0, 6, 200)
     parquet.write_table(pa.table({"at_s": at_s, "partition": partition}), tmp_path / "mine.parquet")

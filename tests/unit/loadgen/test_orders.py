@@ -7,8 +7,16 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.catalogue import COUNTRIES, CURRENCIES, MAX_AMOUNT_MINOR, MAX_ORDER_BYTES, MERCHANTS
-from contracts.events import Grouping, OrderPlaced, PaymentRequested
+from contracts.events import (
+    COUNTRIES,
+    CURRENCIES,
+    MAX_AMOUNT_MINOR,
+    MAX_ORDER_BYTES,
+    MERCHANTS,
+    Grouping,
+    OrderPlaced,
+    PaymentRequested,
+)
 from loadgen.orders import ANY_PARTITION, Flaw, Orders, events
 from loadgen.schedule import Spacing, Split
 from loadgen.spec import LoadSpec, Topology

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.catalogue import COUNTRIES
-from contracts.events import PaymentSettled, ShipmentScheduled, Timeline
+from contracts.events import COUNTRIES, PaymentSettled, ShipmentScheduled, Timeline
 from services.common.records import effect_id
 from services.notification.domain import declined, shipped
 from services.shipment.domain import CARRIERS, parcel, promised_on, schedule

@@ -4,6 +4,7 @@ import json
 import re
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import weakref
@@ -70,7 +71,8 @@ def every_command() -> list[tuple[str, ...]]:
     def below(command: Any, words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
         yield words
         for name, child in getattr(command, "commands", {}).items():
-            yield from below(child, (*words, name))
+            if not isinstance(child, cli.Moved):
+                yield from below(child, (*words, name))
 
     return list(below(typer.main.get_command(cli.app), ()))
 
@@ -82,16 +84,34 @@ def test_every_command_explains_itself(tailpack: Command, words: tuple[str, ...]
     usage, _, explanation = ended.out.strip().partition("\n")
     assert " ".join(["tailpack", *words, "[OPTIONS]"]) in usage
     assert re.search(r"^ [A-Z].{15,}", explanation, re.MULTILINE), "a sentence that says what it does"
-    assert not words or f"Example: tailpack {words[0]} " in ended.out or f"Example: tailpack {words[0]}\n" in ended.out
+    assert not words or re.search(rf"Example: tailpack {' '.join(words).removesuffix(' run')}\b", ended.out)
+
+
+@pytest.mark.parametrize(("old", "new"), cli.MOVED.items())
+def test_a_former_name_still_works_and_prints_the_new_one(tailpack: Command, old: str, new: str) -> None:
+    words = old.replace(" NAME", " linear").split()
+    ended = tailpack(*words, "--help")
+    assert (ended.status, ended.err) == (0, f"tailpack: `{old.removesuffix(' NAME')}` is now `tailpack {new}`\n")
+    assert f"tailpack {new} [OPTIONS]" in ended.out
+
+
+@pytest.mark.parametrize("words", [("--help",), ("--version",), ("dev", "bench", "--help"), ("simulat",)])
+def test_a_command_that_is_not_used_is_not_imported(words: tuple[str, ...]) -> None:
+    asked = f"import sys\nfrom tailpack.cli.main import main\nsys.argv = ['tailpack', *{words}]\n"
+    asked += "try: main()\nfinally: print(*sys.modules, file=sys.stderr)"
+    ended = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, timeout=60, check=False)
+    imported = set(ended.stderr.split())
+    assert {name for name in imported if name.startswith("tailpack.cli.")} == {"tailpack.cli.main"}
+    assert not imported & {"confluent_kafka", "numpy", "numba", "pyarrow", "services", "report", "tailpack.run"}
 
 
 def test_scenarios_and_policies_are_listed_for_people_and_for_programs(tailpack: Command) -> None:
-    scenarios, policies = (json.loads(tailpack(what, "--json").out) for what in ("scenarios", "policies"))
+    scenarios, policies = (json.loads(tailpack("list", what, "--json").out) for what in ("scenarios", "policies"))
     assert [one["name"] for one in scenarios] == scenario_names()
     assert scenarios[0]["autoscaler"]["policy"] in POLICIES
     assert policies == {name: factory.description for name, factory in POLICIES.items()}
     for what, names in (("scenarios", scenario_names()), ("policies", POLICIES)):
-        table = tailpack(what).out
+        table = tailpack("list", what).out
         assert all(re.search(rf"^ *{name} ", table, re.MULTILINE) for name in names)
 
 
@@ -110,6 +130,7 @@ def test_scenarios_and_policies_are_listed_for_people_and_for_programs(tailpack:
         (("run",), r"Missing argument 'SCENARIO'\."),
         (("simulate", "w1", "--polcy", "linear"), r"No such option: --polcy .*--policy.*"),
         (("simulte", "w1"), r"No such command 'simulte'\. Did you mean 'simulate'\?"),
+        (("status",), r"No such command 'status'\. Did you mean 'kafka status'.*\?"),
         (
             ("compare", "--policies", "tail-awar"),
             r"policy 'tail-awar' is unknown; did you mean tail-aware\? Known are .*",
@@ -118,11 +139,9 @@ def test_scenarios_and_policies_are_listed_for_people_and_for_programs(tailpack:
         (("demo", "--web-ui", "99999999"), r"Invalid value for '--web-ui': .*65535.*"),
         (("demo", "--out", "/dev/null/x"), r"/dev/null: Not a directory; name a folder"),
         (
-            ("bench", "startup", "--launcher", "foo"),
-            r"launcher 'foo' is unknown; known are processes, docker, kubernetes",
+            ("dev", "bench", "startup", "--launcher", "foo"),
+            r"launcher 'foo' is unknown; known are processes, kubernetes",
         ),
-        (("bench", "pictures", "/dev/null/x"), r"/dev/null: Not a directory; name a folder"),
-        (("bench", "tables", "none.md"), r"none\.md: No such file or directory; name a place that exists"),
         (("run", "w1", "--set", "payment.delivery"), r"--set 'payment\.delivery': must be KEY=VALUE, .*"),
         (("run", "w1", "--seed", "x"), r"Invalid value for '--seed': .*integer.*"),
         (("report", "/"), r"/ is not the folder of a run: it holds no run\.json"),
@@ -130,22 +149,25 @@ def test_scenarios_and_policies_are_listed_for_people_and_for_programs(tailpack:
             ("report", "no.such.topic"),
             r"no\.such\.topic is no folder; .* --bootstrap-servers, or .*tailpack kafka start",
         ),
-        (("kafka", "consumer-groups"), r"no broker runs; name one with --bootstrap-servers, or .*tailpack kafka start"),
-        (("bench", "handover", "--runtime", "stock"), r"Invalid value for '--runtime': 'stock' is not one of .*"),
+        (("kafka", "groups"), r"no broker runs; name one with --bootstrap-servers, or .*tailpack kafka start"),
         (
-            ("bench", "handover", "--steps", "random", "--runtime", "faust"),
+            ("dev", "bench", "handover", "--runtime", "stock"),
+            r"Invalid value for '--runtime': 'stock' is not one of .*",
+        ),
+        (
+            ("dev", "bench", "handover", "--steps", "random", "--runtime", "faust"),
             r"steps random need a plan, and faust takes none.*",
         ),
-        (("bench", "failover", "--delivery", "share"), r".*share takes no plan; use incremental or eager.*"),
-        (("bench", "handover", "--replicas", "1"), r"Invalid value for '--replicas': .*"),
+        (("dev", "bench", "failover", "--delivery", "share"), r".*share takes no plan; use incremental or eager.*"),
+        (("dev", "bench", "handover", "--replicas", "1"), r"Invalid value for '--replicas': .*"),
         (("sweep", "speed"), r"sweep 'speed' is unknown; known are f, decision-interval.*"),
         (("topics", "create", "nonesuch", *REACH), r"scenario 'nonesuch' is unknown.*"),
-        (("load", "demo", *REACH[2:]), r"Missing option '--bootstrap-servers'\."),
-        (("load", "demo", *REACH[:2]), r"Missing option '--namespace'\."),
-        (("load", "demo", *REACH[:3], "../elsewhere"), r"Invalid value for '--namespace': .*"),
-        (("load", "demo", *REACH[:3], "x" * 101), r"Invalid value for '--namespace': .*"),
+        (("dev", "load", "demo", *REACH[2:]), r"Missing option '--bootstrap-servers'\."),
+        (("dev", "load", "demo", *REACH[:2]), r"Missing option '--namespace'\."),
+        (("dev", "load", "demo", *REACH[:3], "../elsewhere"), r"Invalid value for '--namespace': .*"),
+        (("dev", "load", "demo", *REACH[:3], "x" * 101), r"Invalid value for '--namespace': .*"),
         (
-            ("load", "demo", *REACH, "--client-properties", "none"),
+            ("dev", "load", "demo", *REACH, "--client-properties", "none"),
             r"none: cannot be read \(No such file or directory\)",
         ),
         (("simulate", "w1", "--set", "spilt=even"), r".*override spilt: unknown.*"),
@@ -157,8 +179,7 @@ def test_scenarios_and_policies_are_listed_for_people_and_for_programs(tailpack:
         (("simulate", "w1", "--trace", "none.csv"), r".*none\.csv: cannot be read \(No such file or directory\)"),
         (("compare", "--scenarios", ","), r".*name at least one scenario.*"),
         (("replay", "nowhere"), r".*no such folder.*"),
-        (("taxi", "a.csv", "--out", "t.csv", "--speed", "fast"), r".*--speed or --month.*"),
-        (("jars", "flink"), r"Invalid value for .*'flink' is not one of 'kafka', 'spark'\."),
+        (("dev", "jars", "flink"), r"Invalid value for .*'flink' is not one of 'kafka', 'spark'\."),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
@@ -241,7 +262,7 @@ def test_ctrl_c_is_one_line_and_status_130(
         raise how
 
     monkeypatch.setattr("bench.scenario.scenario_names", interrupted)
-    assert tailpack("scenarios") == Ended(130, "", "tailpack: stopped\n")
+    assert tailpack("list", "scenarios") == Ended(130, "", "tailpack: stopped\n")
 
 
 @pytest.mark.parametrize("how", ["finalised", "told that it is gone"])
@@ -263,7 +284,7 @@ def test_ctrl_c_is_not_lost_where_python_drops_errors(
         del watch
 
     monkeypatch.setattr("bench.scenario.scenario_names", slowly)
-    assert tailpack("scenarios") == Ended(130, "", "tailpack: stopped\n")
+    assert tailpack("list", "scenarios") == Ended(130, "", "tailpack: stopped\n")
 
 
 def test_ctrl_c_is_one_line_where_a_library_makes_another_error_of_it(
@@ -276,4 +297,4 @@ def test_ctrl_c_is_one_line_where_a_library_makes_another_error_of_it(
             raise RuntimeError("no compiled object yet") from None
 
     monkeypatch.setattr("bench.scenario.scenario_names", compiling)
-    assert tailpack("scenarios") == Ended(130, "", "tailpack: stopped\n")
+    assert tailpack("list", "scenarios") == Ended(130, "", "tailpack: stopped\n")

@@ -9,7 +9,6 @@ import msgspec
 import pytest
 
 from bench import results
-from bench.replay.measured import Measured
 from bench.results import LiveRow, Origin
 from contracts.validation import InvalidSettingsError
 from tailpack import measured_runs
@@ -68,27 +67,6 @@ def test_a_shared_load_and_what_is_set_make_a_question_of_its_own(tmp_path: Path
         measured_runs.run_all([("w1", "linear", 1)], tmp_path, run, lambda _: None, **with_these)
     assert len(asked) == 1
     assert len(results.load("live", LiveRow, tmp_path)) == 2
-
-
-def test_a_forecast_is_put_beside_what_was_measured_without_one(tmp_path: Path) -> None:
-    """By the times of another run, whatever was measured before; the row's origin stays."""
-    changes = {"duration_s": 20}
-    live = msgspec.structs.replace(row("w1", "static", 1), replica_minutes=0.5, settings=measured_runs.said(changes))
-    results.keep("live", [live, row("w1", "static", 2), row("w1", "linear", 1)], ORIGIN, tmp_path, measured_runs.place)
-    measured = Measured(
-        service_rate=200.0, overhead_s=0.0, transit_s=0.004, pause_s=0.02, pause_p99_s=0.05, pauses=9, notice_s=0.01,
-        startup_s=0.5, stop_s=0.3, commit_age_s=0.05, commit_interval_s=0.1, tick_offset_s=0.1, initial_replicas=1,
-    )  # fmt: skip
-    for _ in range(2):
-        measured_runs.forecast_all([("w1", "static", 1)], tmp_path, measured, changes)
-    kept = {measured_runs.place(one.result): one for one in results.load("live", LiveRow, tmp_path)}
-    assert [one.result.forecast is not None for one in kept.values()] == [
-        one == measured_runs.place(live) for one in kept
-    ]
-    foretold = kept[measured_runs.place(live)]
-    assert foretold.origin == ORIGIN
-    assert foretold.result.forecast is not None
-    assert foretold.result.forecast.replica_minutes_share == foretold.result.forecast.replica_minutes / 0.5 - 1
 
 
 @pytest.mark.parametrize("text", ["{", '{"a": 1}', "[1]", '[{"scenario": "w1"}]', "\x00"])

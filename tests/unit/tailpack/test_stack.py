@@ -14,7 +14,7 @@ from bench.sections import Payment, Simulation
 from contracts.children import Child
 from contracts.connection import Connection
 from contracts.delivery import RUNTIMES, Delivery
-from contracts.target import Target
+from contracts.settings import Target
 from contracts.validation import from_environment
 from loadgen.orders import input_topic
 from loadgen.spec import DriverSettings as GeneratorSettings

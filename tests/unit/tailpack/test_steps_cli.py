@@ -36,7 +36,7 @@ class FakeRun:
 def test_the_load_is_the_scenarios_with_what_was_asked_instead(monkeypatch, tmp_path):
     monkeypatch.setattr(runner, "Run", FakeRun)
     result = run(
-        *("load", "demo", *REACH, "--out", str(tmp_path)),
+        *("dev", "load", "demo", *REACH, "--out", str(tmp_path)),
         *("--policy", "linear", "--seed", "7", "--duration-s", "30", "--web-ui", "8089"),
     )
     assert result.exit_code == 0
@@ -49,7 +49,7 @@ def test_the_load_is_the_scenarios_with_what_was_asked_instead(monkeypatch, tmp_
 def test_jars_are_fetched_into_the_cache(monkeypatch, tmp_path):
     asked = []
     monkeypatch.setattr(run_commands, "ensure", lambda bundle, announce: asked.append(bundle) or tmp_path)
-    result = run("jars", "spark")
+    result = run("dev", "jars", "spark")
     assert asked == ["spark"]
     assert result.output.replace("\n", "") == str(tmp_path)
 

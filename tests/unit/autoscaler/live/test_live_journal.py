@@ -20,8 +20,8 @@ from contracts.journal import (
     ReplicaChange,
     ReplicaChanged,
     TickRecord,
+    entries,
 )
-from contracts.journal_records import entries
 
 OBSERVATION = GroupObservation(
     at_s=1000.1,

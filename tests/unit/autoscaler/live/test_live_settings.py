@@ -28,7 +28,7 @@ def test_values_out_of_range_are_named(name: str, value: str) -> None:
         from_environment(GOOD | {f"TAILPACK_{name}": value}, AutoscalerSettings)
 
 
-APART = "pods of one Deployment are alike; launcher must be processes or docker"
+APART = "pods of one Deployment are alike; launcher must be processes"
 
 
 @pytest.mark.parametrize(
@@ -38,25 +38,13 @@ APART = "pods of one Deployment are alike; launcher must be processes or docker"
         ({"LAUNCHER": "keda", "SPEEDS": "1, 0.5"}, f"TAILPACK_SPEEDS = .*: {APART}"),
         ({"SPEEDS": "1, fast"}, "TAILPACK_SPEEDS = '1, fast'"),
         ({"SLOW_FACTOR": "2"}, "TAILPACK_SLOW_FACTOR = 2.0: .* needs start_file"),
-        ({"SLOW_FACTOR": "2", "START_FILE": "s", "LAUNCHER": "docker"}, "only processes of this machine"),
-        ({"DOCKER_CPUS": "0.5"}, "TAILPACK_DOCKER_CPUS = 0.5: limits containers: processes of this machine have no"),
-        ({"DOCKER_CPUS": "0.5", "LAUNCHER": "kubernetes"}, "limits containers: set resources.limits of the pods"),
+        ({"SLOW_FACTOR": "2", "START_FILE": "s", "LAUNCHER": "kubernetes"}, "only processes of this machine"),
     ],
 )
 def test_replicas_do_not_differ_where_nothing_would_make_them(told: dict[str, str], said: str) -> None:
     environ = GOOD | {f"TAILPACK_{name}": value for name, value in told.items()}
     with pytest.raises(InvalidSettingsError, match=said):
         from_environment(environ, AutoscalerSettings)
-
-
-def test_the_processor_time_of_a_container_is_that_of_its_class(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("autoscaler.live.launchers.docker._client", lambda: None)
-    told = {"LAUNCHER": "docker", "DOCKER_CPUS": "0.4", "CLASSES": "small 1 1, large 2.5 2.2"}
-    environ = GOOD | {f"TAILPACK_{name}": value for name, value in told.items()}
-    spec = launcher_from(from_environment(environ, AutoscalerSettings), environ).spec
-    limits = {name: spec.options(name, 7)["nano_cpus"] for name in ("payment-0", "payment-large-0")}
-    assert limits == {"payment-0": 400_000_000, "payment-large-0": 1_000_000_000}
-    assert spec.options("payment-0", 7)["environment"]["TAILPACK_REPLICA_NUMBER"] == "7"
 
 
 def test_the_process_names_every_mistake_on_its_own_line_and_exits_with_2() -> None:

@@ -120,4 +120,6 @@ def test_without_the_extra_it_is_one_line_that_says_what_to_install(told: str, t
     command = [sys.executable, "-c", code.format(told == "LAUNCHER")]
     done = subprocess.run(command, env=os.environ | environ, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stdout) == (5, "")
-    assert done.stderr.splitlines() == ["autoscaler: kubernetes is not installed: pip install 'tailpack[kubernetes]'"]
+    assert done.stderr.splitlines() == [
+        "autoscaler: kubernetes is not installed: in a clone, pip install '.[kubernetes]'"
+    ]

@@ -76,9 +76,9 @@ def test_a_wrong_option_of_the_policy_is_told(tmp_path: Path) -> None:
 
 
 def test_a_setting_below_the_table_of_options_is_told_where_it_belongs(tmp_path: Path) -> None:
-    (said,) = problems(tmp_path, GOOD + 'launcher = "docker"\ndocker_image = "greeter:1"\n')
+    (said,) = problems(tmp_path, GOOD + 'launcher = "kubernetes"\nkubernetes_context = "here"\n')
     assert said.endswith(
-        "; docker_image, launcher: below [policy_options], so inside it; settings stand above that line"
+        "; kubernetes_context, launcher: below [policy_options], so inside it; settings stand above that line"
     )
 
 
@@ -88,14 +88,3 @@ def test_a_file_that_is_none_is_one_line(tmp_path: Path, text: str | None, said:
         (tmp_path / "own.toml").write_text(text)
     with pytest.raises(InvalidSettingsError, match=said):
         read(tmp_path / "own.toml", {})
-
-
-def test_containers_of_replicas_are_not_sent_to_a_file_that_they_do_not_have(tmp_path: Path) -> None:
-    login = tmp_path / "client.properties"
-    login.write_text("security.protocol=PLAINTEXT\n")
-    environ = {"TAILPACK_CLIENT_PROPERTIES": str(login), "TAILPACK_LAUNCHER": "docker"}
-    (problem,) = problems(tmp_path, GOOD, environ)
-    assert "containers of replicas do not have that file; name a volume that holds it" in problem
-    for way in ("TAILPACK_DOCKER_VOLUME=login:/login", "TAILPACK_REPLICA_CLIENT_PROPERTIES=/login/client.properties"):
-        name, _, value = way.partition("=")
-        assert told(tmp_path, GOOD, environ | {name: value})

@@ -12,7 +12,7 @@ from autoscaler.policies.settings import PolicySettings
 from autoscaler.policies.tail_aware.policy import TailAware
 from autoscaler.policies.upstream import Report, Upstream
 from contracts.replica_classes import read_classes
-from contracts.target import Target
+from contracts.settings import Target
 
 
 class Listening:

@@ -103,9 +103,7 @@ def test_who_simulates_one_group_refuses_a_chain_and_so_does_a_live_run():
         run_scenario(chain())
     with pytest.raises(InvalidSettingsError, match="groups one behind the other have none together"):
         find_optimum(chain(coordinated=False), sent_by(chain()))
-    with pytest.raises(
-        InvalidSettingsError, match="a run has one group; live: tailpack bench chain --live --loads chain"
-    ):
+    with pytest.raises(InvalidSettingsError, match="a run has one group; live: tailpack autoscale"):
         chain().for_live()
 
 

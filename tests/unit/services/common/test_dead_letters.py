@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.catalogue import luhn_digit
-from contracts.events import DeadLetter, ShipmentScheduled, Timeline
+from contracts.events import DeadLetter, ShipmentScheduled, Timeline, luhn_digit
 from services.common.dead_letters import (
     BARE_LETTER_LIMIT,
     KEY_LIMIT,

@@ -13,7 +13,7 @@ from consumer_fakes import TOPIC, Record
 from contracts.clock import now_us
 from contracts.metrics import Buckets, declared_in
 from contracts.progress import ReplicaState, ServiceTimes
-from contracts.target import Target
+from contracts.settings import Target
 from services.consumer import metrics, pages
 from services.consumer.interface import Options, Topics
 from services.consumer.lease import Lease

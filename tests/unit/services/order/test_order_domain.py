@@ -8,8 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.catalogue import COUNTRIES, CURRENCIES, MAX_AMOUNT_MINOR, MERCHANTS, luhn_digit
-from contracts.events import Grouping, OrderPlaced, PaymentSettled, Timeline, card_token
+from contracts.events import (
+    COUNTRIES,
+    CURRENCIES,
+    MAX_AMOUNT_MINOR,
+    MERCHANTS,
+    Grouping,
+    OrderPlaced,
+    PaymentSettled,
+    Timeline,
+    card_token,
+    luhn_digit,
+)
 from services.common.records import Incoming, Refusal
 from services.order.domain import (
     Accepted,

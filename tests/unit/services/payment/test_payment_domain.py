@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.catalogue import COUNTRIES, MAX_AMOUNT_MINOR, MERCHANTS
+from contracts.events import COUNTRIES, MAX_AMOUNT_MINOR, MERCHANTS
 from services.payment.domain import (
     CARD_LIMITS_MINOR,
     OVER_LIMIT,

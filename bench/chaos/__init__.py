@@ -1,1 +1,0 @@
-"""Random faults, seeded, on a running pipeline, and a checker of what it promises that shares no code with it."""

@@ -1,1 +1,0 @@
-"""Groups one behind the other, live on one machine, each scaled by itself and all as one."""

@@ -1,0 +1,72 @@
+"""Run schedules of faults and check the pipeline's promises: `make chaos SEEDS=5`.
+
+Exit status 1 if a promise was broken; the logs of that schedule are kept. 130 after Ctrl-C, with the results so far.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+from chaos_suite.faults import schedule
+from chaos_suite.suite import Pipeline, Schedule, outcome
+from chaos_suite.world import Cluster, World
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="chaos_suite", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=5, help="number of schedules (5)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the first schedule (1); the next ones follow")
+    parser.add_argument("--json", type=Path, help="file for the result; standard output without it")
+    parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the logs of broken schedules (out)")
+    given = parser.parse_args()
+    done: list[Schedule] = []
+    left_out: tuple[str, ...] = ()
+    interrupted = False
+    with tempfile.TemporaryDirectory(prefix="tailpack-chaos-", ignore_cleanup_errors=True) as folder:
+        try:
+            with Cluster(Path(folder)) as cluster:
+                left_out = tuple(f"{kind}: {why}" for kind, why in cluster.left_out.items())
+                for found in run(cluster, range(given.seed, given.seed + given.seeds), given.out):
+                    done.append(found)
+        except KeyboardInterrupt:
+            interrupted = True
+    result = outcome(done, left_out)
+    text = json.dumps(result, indent=1, ensure_ascii=False)
+    if given.json:
+        given.json.write_text(f"{text}\n", encoding="utf-8")
+    sys.stdout.write(f"{text}\n")
+    return 130 if interrupted else 1 if result["violations"] else 0
+
+
+def say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+
+
+def run(cluster: Cluster, seeds: Iterable[int], out: Path) -> Iterator[Schedule]:
+    """Yield each schedule; one pipeline serves for all of them until one has a violation."""
+    with ExitStack() as living:
+        pipeline: Pipeline | None = None
+        for seed in seeds:
+            if pipeline is None:
+                say("the pipeline starts")
+                world = living.enter_context(closing(World(cluster)))
+                world.start()
+                pipeline = living.enter_context(closing(Pipeline(world)))
+            faults = schedule(seed, frozenset(cluster.left_out))
+            found = pipeline.run(seed, faults, lambda text, seed=seed: say(f"seed {seed}: {text}"))
+            if found.violations:
+                found.logs = str(out / f"chaos-{seed}")
+                world.keep_logs(Path(found.logs))
+                lines = (*found.violations, f"logs: {found.logs}", f"repeat: make chaos SEEDS=1 SEED={seed}")
+                say("\n  ".join(lines))
+                living.close()
+                pipeline = None
+            yield found
+
+
+if __name__ == "__main__":
+    sys.exit(main())

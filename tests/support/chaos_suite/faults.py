@@ -1,0 +1,90 @@
+"""The kinds of faults, and random schedules of them that follow from a seed alone."""
+
+import random
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+SESSION_S: Final = 2.0
+"""Session of the replicas under test."""
+LONGEST_S: Final = 3 * SESSION_S
+WITHIN_S: Final = 2.0
+"""All faults of a schedule begin within this time, so that several are active at once."""
+FEWEST, MOST = 2, 5
+
+
+class Kind(StrEnum):
+    KILL = "kill"
+    TERMINATE = "terminate"
+    FREEZE = "freeze"  # SIGSTOP, and SIGCONT at the end
+    BROKER_KILL = "broker killed"  # started again at the end
+    BROKER_FREEZE = "broker frozen"
+    BROKER_GONE = "broker's host gone"  # frozen, and its proxy drops all bytes without a reset
+    BROKER_CUT = "broker cut off"  # it reaches the other brokers, but its clients do not reach it
+    BROKER_SLOW = "broker slow"
+    CLOCK = "clock stepped"  # by an hour, for all processes but the brokers, and back at the end
+    DELETED = "topic deleted"  # created again at the end, empty
+    UNWRITABLE = "topic unwritable"  # it requires more copies than there are brokers
+    FOREIGN = "foreign records"  # malformed, oversize and foreign ones, in every topic
+    DISK = "disk full"  # the one that holds logs and files of the processes
+    RIVAL = "second autoscaler"
+    GROWTH = "topic grown"
+
+
+ON_PROCESSES: Final = (Kind.KILL, Kind.TERMINATE, Kind.FREEZE)
+ON_BROKERS: Final = (Kind.BROKER_KILL, Kind.BROKER_FREEZE, Kind.BROKER_GONE, Kind.BROKER_CUT, Kind.BROKER_SLOW)
+ON_TOPICS: Final = (Kind.DELETED, Kind.UNWRITABLE)
+LEADER, REPLICA, AUTOSCALER = "leader", "replica", "autoscaler"
+BROKERS: Final = 3
+TARGETS: Final = (REPLICA, REPLICA, LEADER, AUTOSCALER, "order", "shipment", "notification")
+CHOICES: Final = (
+    dict.fromkeys(ON_PROCESSES, TARGETS)
+    | dict.fromkeys(ON_BROKERS, tuple(map(str, range(1, BROKERS + 1))))
+    | dict.fromkeys(ON_TOPICS, ("autoscaler.plans", "autoscaler.progress"))
+    | {Kind.CLOCK: ("+3600", "-3600")}
+)
+AT_ONCE: Final = (Kind.KILL, Kind.TERMINATE, Kind.FOREIGN, Kind.GROWTH)
+
+
+@dataclass(frozen=True)
+class Fault:
+    kind: Kind
+    at_s: float
+    """Since the schedule began."""
+    lasts_s: float
+    """0 for a fault that has no end."""
+    target: str
+    """Process, topic, number of a broker, or the step of the clock in seconds; empty for the other kinds."""
+    which: float
+    """0 … 1: which of several replicas, by their order."""
+
+    def __str__(self) -> str:
+        target = f" {self.target}" if self.target else ""
+        lasts = f" for {self.lasts_s:.1f} s" if self.lasts_s else ""
+        return f"{self.at_s:.1f} s: {self.kind}{target}{lasts}"
+
+
+def schedule(seed: int, left_out: frozenset[Kind] = frozenset()) -> tuple[Fault, ...]:
+    """Return the faults of a seed in the order in which they begin; at most one of each kind but those on processes.
+
+    left_out: kinds that this machine does not support. They are removed from the same schedule and not replaced.
+    """
+    chance = random.Random(seed)
+    faults: list[Fault] = []
+    for _ in range(chance.randint(FEWEST, MOST)):
+        families = [ON_PROCESSES, ON_PROCESSES, *_not_drawn_yet(faults)]
+        faults.append(_draw(chance, chance.choice(chance.choice(families))))
+    return tuple(sorted((one for one in faults if one.kind not in left_out), key=lambda one: one.at_s))
+
+
+def _not_drawn_yet(faults: list[Fault]) -> list[tuple[Kind, ...]]:
+    """Brokers are one family, so that two of the three always run undisturbed."""
+    families = [ON_BROKERS, ON_TOPICS, *((one,) for one in Kind if one not in (*ON_PROCESSES, *ON_BROKERS, *ON_TOPICS))]
+    return [family for family in families if not any(one.kind in family for one in faults)]
+
+
+def _draw(chance: random.Random, kind: Kind) -> Fault:
+    lasts_s = 0.0 if kind in AT_ONCE else chance.triangular(0.5, LONGEST_S, 1.5)
+    at_s = round(chance.uniform(0, WITHIN_S), 2)
+    target = chance.choice(CHOICES.get(kind, ("",)))
+    return Fault(kind, at_s, round(lasts_s, 2), target, round(chance.random(), 3))

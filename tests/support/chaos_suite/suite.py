@@ -1,0 +1,216 @@
+"""One schedule on a running pipeline: faults under load, then recovery, then all checks; the sum of many schedules."""
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from chaos_suite import checker
+from chaos_suite.evidence import Reader
+from chaos_suite.faults import BROKERS, ON_BROKERS, SESSION_S, Fault, Kind
+from chaos_suite.inject import Injector
+from chaos_suite.load import Load
+from chaos_suite.world import World
+
+RECOVERY_S: Final = 30.0
+"""After the last fault: until every partition serves, and the newest plan is in force."""
+DRAINED_S: Final = 30.0
+"""From then on: until all accepted orders have their effects."""
+WHOLE_S: Final = 60.0
+"""Until every copy on a broker that was killed is up to date."""
+LOST_S: Final = SESSION_S + 2.0
+"""From when a member's requests go unanswered until the group has a generation without it."""
+STEP_S: Final = 0.05
+SETTLED_S: Final = 0.3
+"""After the last effect: for a second one that may be on its way."""
+COUNTED: Final = ("lost", "duplicated", "order_violations", "offset_regressions", "zombie_events", "wrongly_killed")
+
+
+@dataclass(kw_only=True)
+class Schedule:
+    """One schedule and its violations, each of them a sentence."""
+
+    seed: int
+    faults: tuple[str, ...]
+    events: int = 0
+    """Orders that were accepted."""
+    recovery_s: float = 0.0
+    """After the last fault, until every partition had served an order that was accepted since."""
+    not_done: tuple[str, ...] = ()
+    """Faults that could not be carried out, and why."""
+    lost: list[str] = field(default_factory=list)
+    duplicated: list[str] = field(default_factory=list)
+    order_violations: list[str] = field(default_factory=list)
+    offset_regressions: list[str] = field(default_factory=list)
+    zombie_events: list[str] = field(default_factory=list)
+    wrongly_killed: list[str] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)
+    """Partitions that did not advance in time, plans that are not the newest, replicas that failed."""
+    logs: str = ""
+
+    @property
+    def violations(self) -> list[str]:
+        return [sentence for name in (*COUNTED, "others") for sentence in getattr(self, name)]
+
+
+def outcome(schedules: list[Schedule], left_out: tuple[str, ...]) -> dict[str, Any]:
+    """Add the schedules up, under the keys that other programs read."""
+    return {
+        "schedules": len(schedules),
+        "faults": sum(len(one.faults) for one in schedules),
+        "events": sum(one.events for one in schedules),
+        **{name: sum(len(getattr(one, name)) for one in schedules) for name in COUNTED},
+        "violations": sum(len(one.violations) for one in schedules),
+        "worst_recovery_s": round(max((one.recovery_s for one in schedules), default=0.0), 2),
+        "left_out": left_out,
+        "failed": [asdict(one) for one in schedules if one.violations],
+    }
+
+
+class Pipeline:
+    """One pipeline under test through many schedules. Main thread only."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._reader = Reader(world.bootstrap_servers, world.namespace)
+        self._disturbed: set[str] = set()
+        """Replicas that this schedule or the one before disturbed; the effect may be delayed."""
+        self._outages: list[tuple[float, float]] = []
+        """From when to when a broker was disturbed, seconds since the epoch."""
+        self._known: set[str] = set()
+        """Violations that were reported already."""
+
+    def run(self, seed: int, faults: tuple[Fault, ...], report: Callable[[str], None]) -> Schedule:
+        """Carry a schedule out and check; no fault and no load outlives the call."""
+        found = Schedule(seed=seed, faults=tuple(map(str, faults)))
+        injector = Injector(self._world, self._leader)
+        on_brokers = any(one.kind in ON_BROKERS for one in faults)
+        began_s, ends = time.time(), len(self._reader.found.ends)
+        before, self._disturbed = self._disturbed, injector.disturbed
+        load = Load(self._world, f"{self._world.namespace}-{seed}", seed)
+        try:
+            self._act(faults, injector, report)
+            report("recovery")
+            injector.end()
+            self._until_whole()
+            if on_brokers:
+                self._outages.append((began_s, time.time()))
+            self._recover(load, found)
+        finally:
+            injector.end()
+            load.finish()
+        found.events, found.not_done = len(load.accepted), tuple(injector.not_done)
+        if any(one.kind is Kind.RIVAL for one in faults):  # two processes share each name, so either may be disturbed
+            self._disturbed |= {name for name in self._reader.reports if name.startswith("payment-")}
+        report("checks")
+        strangers = self._world.strangers()
+        self._drain(set(load.accepted))
+        still = self._world.strangers()  # twice: a process that is just being started is no stranger
+        found.others += [f"{still[pid]} runs as {pid} and is not supervised" for pid in still if pid in strangers]
+        new = self._reader.found.ends[ends:]
+        found.wrongly_killed = checker.wrongly_killed(new, before | self._disturbed)
+        found.order_violations = checker.out_of_order(self._reader.found.settled, before | self._disturbed, began_s)
+        found.others += [] if on_brokers else checker.ended_by_itself(new)
+        self._check(set(load.accepted), found)
+        return found
+
+    def close(self) -> None:
+        self._reader.close()
+
+    def _act(self, faults: tuple[Fault, ...], injector: Injector, report: Callable[[str], None]) -> None:
+        began_s = time.monotonic()
+        ahead = list(faults)
+        while ahead or injector.going:
+            while ahead and time.monotonic() - began_s >= ahead[0].at_s:
+                report(str(ahead[0]))
+                injector.begin(ahead.pop(0))
+            injector.end(time.monotonic())
+            self._step()
+        if any(one.kind is Kind.DELETED for one in faults):
+            self._reader.renew()
+
+    def _step(self) -> None:
+        self._world.supervise()
+        self._reader.poll(STEP_S)
+
+    def _step_until(self, condition: Callable[[], bool], within_s: float) -> bool:
+        """Supervise and read until the condition holds; false if it does not within the time."""
+        deadline_s = time.monotonic() + within_s
+        while time.monotonic() < deadline_s:
+            self._step()
+            if condition():
+                return True
+        return False
+
+    def _until_whole(self) -> None:
+        """Wait until every broker has every copy: the next schedule may take another broker away."""
+        client = AdminClient({"bootstrap.servers": self._world.bootstrap_servers, "log_level": 0})
+
+        def whole() -> bool:
+            try:
+                topics = client.list_topics(timeout=2).topics.values()
+            except KafkaException:
+                return False
+            return all(len(one.isrs) == BROKERS for topic in topics for one in topic.partitions.values())
+
+        self._step_until(whole, WHOLE_S)
+
+    def _recover(self, load: Load, found: Schedule) -> None:
+        """Wait until every partition serves orders accepted from now on, and every replica has the newest plan."""
+        began_s = time.monotonic()
+        epoch = 0
+
+        def advanced() -> bool:
+            notified = set(self._reader.found.notified)
+            since = {order for order, at_s in load.accepted.copy().items() if at_s > began_s and order in notified}
+            served = {load.partition_of[order] for order in since if order in load.partition_of}
+            return served >= set(range(self._world.partitions))
+
+        def recovered() -> bool:
+            nonlocal epoch
+            epoch = max(epoch, self._reader.epoch)
+            return advanced() and not self._behind(epoch)
+
+        if self._step_until(recovered, RECOVERY_S):
+            found.recovery_s = round(time.monotonic() - began_s, 2)
+            return
+        found.recovery_s = RECOVERY_S
+        if not advanced():
+            found.others.append(f"some partition served nothing for {RECOVERY_S:g} s after the last fault")
+        found.others += self._behind(epoch)
+
+    def _behind(self, epoch: int) -> list[str]:
+        """Return a sentence for each running member whose plan is older than `epoch`."""
+        running = self._world.processes()
+        return [
+            f"{name} serves under plan {report['assigned_epoch']}, and {epoch} is the newest"
+            for name, report in self._reader.reports.items()
+            if report["pid"] == running.get(name)
+            and report["state"] == "member"
+            and int(report["assigned_epoch"]) < epoch
+        ]
+
+    def _drain(self, accepted: set[str]) -> None:
+        self._step_until(lambda: accepted <= set(self._reader.found.notified), DRAINED_S)
+        self._step_until(lambda: False, SETTLED_S)
+
+    def _check(self, accepted: set[str], found: Schedule) -> None:
+        """Check all evidence: a schedule may reveal a violation of an earlier one. Each is reported once."""
+        evidence = self._reader.found
+        losses = checker.losses(evidence.members, LOST_S)
+        sentences = {
+            "lost": checker.lost(accepted, evidence),
+            "duplicated": checker.doubled(evidence),
+            "offset_regressions": checker.regressed(evidence.commits, [*self._outages, *losses]),
+            "zombie_events": checker.zombies(evidence.settled, evidence.members),
+        }
+        for name, each in sentences.items():
+            setattr(found, name, [one for one in each if one not in self._known])
+            self._known.update(each)
+
+    def _leader(self) -> str:
+        members = self._reader.found.members
+        return members[-1].leader if members else ""

@@ -1,0 +1,184 @@
+"""What a schedule acts on: three brokers, each behind a proxy, a small disk, and one pipeline."""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+from bench.scenario import load_scenario
+from chaos_suite.faults import BROKERS, SESSION_S, Kind
+from chaos_suite.proxy import Mode, Proxies
+from contracts.children import uninterrupted
+from contracts.connection import Connection
+from contracts.waiting import until
+from tailpack.local.broker import Broker
+from tailpack.local.broker_config import BEHIND_PROXIES
+from tailpack.local.jars import ensure
+from tailpack.local.stack import Stack
+from tailpack.local.topics import create_topics
+
+PARTITIONS: Final = 9
+READY_S: Final = 90.0
+DISK_BYTES: Final = 48 << 20
+STEPPED: Final = Path(__file__).parent / "stepped"
+SCENARIO: Final = {
+    "payment.session_s": SESSION_S, "payment.heartbeat_s": 0.3,
+    # It packs the rates of each tick anew; the load moves between partitions, so partitions move all the time.
+    "autoscaler.policy": "paper-optimal", "policy.bin_events_per_s": 12.0, "autoscaler.decision_interval_s": 2.0,
+    "autoscaler.initial_replicas": 2, "autoscaler.min_replicas": 2, "autoscaler.max_replicas": 3,
+    "autoscaler.cool_down_up_s": 5.0, "autoscaler.cool_down_down_s": 10.0,
+}  # fmt: skip
+
+
+class Cluster:
+    """Three brokers behind proxies, and the small disk, for as long as the block lasts."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.proxies = Proxies()
+        self.broker = Broker(folder / "kafka", brokers=BROKERS, properties=BEHIND_PROXIES, door=self.proxies.door)
+        self.disk: Path | None = None
+        self.left_out: dict[Kind, str] = {}
+        """Kinds of faults that this machine does not support, and why."""
+
+    def __enter__(self) -> "Cluster":
+        self.broker.start()
+        disk = self.folder / "disk"
+        disk.mkdir()
+        command = ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tailpack-chaos", str(disk)]
+        try:
+            subprocess.run(command, capture_output=True, check=True)
+            self.disk = disk
+        except (OSError, subprocess.CalledProcessError) as failed:
+            self.left_out[Kind.DISK] = f"no disk can be mounted: {getattr(failed, 'stderr', b'').decode() or failed}"
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for node in self.broker.nodes:
+            self.broker.kill(node)
+        self.proxies.close()
+        if self.disk:
+            subprocess.run(["umount", "--lazy", str(self.disk)], check=False)
+
+
+class World:
+    """A fresh pipeline on the cluster."""
+
+    partitions = PARTITIONS
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.namespace = f"chaos-{uuid.uuid4().hex[:6]}"
+        self.bootstrap_servers = ",".join(cluster.broker.addresses.values())
+        self._connection = Connection(bootstrap_servers=self.bootstrap_servers, namespace=self.namespace)
+        self.disk = cluster.disk
+        self.folder = (cluster.disk or cluster.folder) / self.namespace
+        self.folder.mkdir()
+        self.clock = cluster.folder / f"{self.namespace}.clock"
+        """File with the seconds that are added to the wall clock of the pipeline's processes."""
+        self.clock.write_text("+0", encoding="ascii")
+        path = os.pathsep.join(filter(None, (str(STEPPED), os.environ.get("PYTHONPATH", ""))))
+        environ = os.environ | {"PYTHONPATH": path, "TAILPACK_CHAOS_CLOCK": str(self.clock)}
+        self._scenario = load_scenario("demo", SCENARIO)
+        self._stack = Stack(self._scenario, self._connection, self.folder, environ=environ)
+
+    @property
+    def order_port(self) -> int:
+        return self._stack.ports["order"]
+
+    def start(self) -> None:
+        """Start the pipeline and wait until it is healthy."""
+        self.make_topics()
+        self._stack.start_services()
+
+        def ready() -> bool:
+            self.supervise()
+            return not self._stack.unhealthy() and "payment-1" in self.processes()
+
+        until(ready, READY_S, "the pipeline is healthy")
+
+    def close(self) -> None:
+        """End every process of the pipeline at once, frozen ones too, and remove its files."""
+        with uninterrupted():
+            _kill(self._stack)
+            for process in self._ours():
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def keep_logs(self, into: Path) -> None:
+        into.mkdir(parents=True, exist_ok=True)
+        for log in [*self.folder.rglob("*.log"), *self._cluster.folder.rglob("kafka.log")]:
+            shutil.copyfile(log, into / "-".join(log.relative_to(self._cluster.folder).parts))
+
+    def processes(self) -> dict[str, int]:
+        """Name → pid of the processes that run: payment-0, …, autoscaler, order, shipment, notification."""
+        return self._stack.processes()
+
+    def strangers(self) -> dict[int, str]:
+        """Pid → command of the pipeline's processes that neither the stack nor a pid file knows."""
+        known = set(self.processes().values())
+        return {process.pid: process.cmdline()[-1] for process in self._ours() if process.pid not in known}
+
+    def _ours(self) -> list[psutil.Process]:
+        found = []
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):
+                if process.environ().get("TAILPACK_NAMESPACE") == self.namespace:  # a zombie has none
+                    found.append(process)
+        return found
+
+    def supervise(self) -> None:
+        """Start ended processes again, without a growing pause: their end is the schedule's doing."""
+        for child in self._stack.children:
+            child.restarts = 0
+        self._stack.supervise(time.monotonic())
+
+    def broker(self, node: int) -> psutil.Process | None:
+        return self._cluster.broker.nodes[node].process()
+
+    def kill_broker(self, node: int) -> None:
+        self._cluster.broker.kill(node)
+
+    def start_broker(self, node: int) -> None:
+        """Return at once; the broker serves later."""
+        found = self._cluster.broker.nodes[node]
+        if found.seat:
+            found.launch(ensure("kafka"), found.seat)
+
+    def switch(self, node: int, mode: Mode) -> None:
+        if seat := self._cluster.broker.nodes[node].seat:
+            self._cluster.proxies.switch(seat.port, mode)
+
+    @contextmanager
+    def rival(self) -> Iterator[None]:
+        """Run another autoscaler of the same group with a folder of its own; kill it and its replicas at the end."""
+        folder = self.folder / f"rival-{uuid.uuid4().hex[:6]}"
+        folder.mkdir()
+        other = Stack(self._scenario, self._connection, folder, environ=self._stack.environ)
+        other.start_autoscaler()
+        try:
+            yield
+        finally:
+            _kill(other)
+
+    def make_topics(self) -> None:
+        """Create the topics that are missing."""
+        create_topics(self._connection, PARTITIONS)
+
+
+def _kill(stack: Stack) -> None:
+    """Kill the autoscaler first, so that it starts no replica again."""
+    for _ in range(2):  # the second time includes replicas that the autoscaler started meanwhile
+        for _, pid in sorted(stack.processes().items()):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+    stack.stop()

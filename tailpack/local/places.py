@@ -15,7 +15,7 @@ def free_for_run(folder: Path) -> Path:
 
 
 def newest_run(out: Path = Path("out")) -> Path | None:
-    """Return the folder of the run in `out` that began last; None where there is none."""
+    """Return the folder of the run in `out` that was made last; None where there is none."""
     return max(
         (one.parent for one in out.glob(f"*/{RUN_FILE}")),
         key=lambda run: (run / RUN_FILE).stat().st_mtime,

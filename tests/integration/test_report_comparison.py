@@ -16,9 +16,9 @@ from bench.simulation.sent import sent_by
 from contracts.topics import Topic
 from report.compare_runs import compare, entrant
 from report.result import Result
+from report.run_info import EVENTS, JOURNAL
 from report.spark.events import EVENT, event_rows, journal_entries, typed_records
 from report.spark.job import Cluster, report_run
-from report.spark.read import EVENTS, JOURNAL
 from tailpack.local.jars import ensure
 from tailpack.provenance import describe_simulated
 

@@ -3,8 +3,8 @@
 import pytest
 
 from contracts.journal import PartitionSeen, PlanWritten, TickRecord
-from report.spark.cost import rebalance_score
-from report.spark.seconds import DRAIN_SHOWN_S, shown_s
+from report.cost import rebalance_score
+from report.seconds import DRAIN_SHOWN_S, shown_s
 
 
 def plan(at_us: int, *owners: str) -> PlanWritten:

@@ -1,7 +1,7 @@
 """Replica-minutes and series from a journal, told second by second."""
 
 from contracts.journal import PartitionSeen, ReplicaChange, ReplicaChanged, TickRecord
-from report.spark.group_history import (
+from report.history import (
     count_each_second,
     lag_each_second,
     paid,

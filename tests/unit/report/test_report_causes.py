@@ -1,23 +1,22 @@
 """Runs made so that it is known why events are late: one story for each cause."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
-from late_story import TERMS, Event, burst, changed, frame, planned, quiet
-from spark_helpers import SPARK, spark
+from late_story import TERMS, Event, burst, changed, planned, quiet, rows, stored
 
-from contracts.journal import JournalEntry, ReplicaChange
+from contracts.journal import JournalEntry, ReplicaChange, ReplicaChanged
+from report import history, seconds
 from report.causes import Cause, Tail
-from report.spark import seconds
-from report.spark.explain import explain
-from report.spark.terms import usual
+from report.lateness import explain
+from report.takeovers import deaths, stays
+from report.terms import usual
 
-pytestmark = [*SPARK, pytest.mark.long]
 REQUESTED, READY, DIED = ReplicaChange.REQUESTED, ReplicaChange.READY, ReplicaChange.DIED
 
 
@@ -25,16 +24,12 @@ SENT_LATE, NOT_RECEIVED, SLOW, DEAD, RETURNED, EVICTED, MOVED, BURST, START, SUC
 """Partitions, a story each. Partition k belongs to payment-k."""
 
 
-@pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    yield from spark(tmp_path_factory.mktemp("spark"))
-
-
-def explained(session: Any, events: Sequence[Event], *journal: JournalEntry, pipeline: bool = False) -> Tail:
-    rows = frame(session, events)
-    cells = seconds.cells(rows, TERMS)
-    pace, shares = usual(rows, TERMS), seconds.shares(cells)
-    return explain(rows, cells, seconds.owned(cells), TERMS, journal, usual=pace, shares=shares, pipeline=pipeline)
+def explained(events: Sequence[Event], *journal: JournalEntry, pipeline: bool = False) -> Tail:
+    known = stored(rows(events))
+    cells = seconds.cells(known, TERMS)
+    owners = stays(seconds.served(cells), deaths(history.only(journal, ReplicaChanged)))
+    told = {"usual": usual(known, TERMS), "shares": seconds.shares(cells), "pipeline": pipeline}
+    return explain(known, owners, seconds.owned(cells), TERMS, journal, **told)
 
 
 def left_alone(partition: int, from_s: float, until_s: float, **values: Any) -> list[Event]:
@@ -44,7 +39,7 @@ def left_alone(partition: int, from_s: float, until_s: float, **values: Any) -> 
 
 
 @pytest.fixture(scope="module")
-def told(session: Any) -> Tail:
+def told() -> Tail:
     """Twenty seconds in which every partition meets with something else."""
     owners = [f"payment-{partition}" for partition in range(12)]
     moved_owners = [*owners[:MOVED], "payment-9", *owners[MOVED + 1 :]]
@@ -61,7 +56,6 @@ def told(session: Any) -> Tail:
     events += [*quiet(FLOOD, until=5), *(Event(5 + k / 250, FLOOD) for k in range(2500))]
     events += [Event(5.05, LOST, lost=True), Event(18.05, LOST, lost=True)]
     return explained(
-        session,
         events,
         planned(-1, 1, owners),
         changed(2.5, "payment-12", REQUESTED),
@@ -152,9 +146,9 @@ def test_who_handed_over_or_inherited_is_not_late_itself(told: Tail) -> None:
     assert of(told, SUCCESSOR) == {}
 
 
-def test_an_event_that_order_kept_is_upstream(session: Any) -> None:
+def test_an_event_that_order_kept_is_upstream() -> None:
     events = [replace(event, accepted=event.at + 0.003) for event in (*quiet(0), *quiet(1))]
-    found = explained(session, [*events, Event(10.03, accepted=10.63)], pipeline=True)
+    found = explained([*events, Event(10.03, accepted=10.63)], pipeline=True)
     assert of(found, 0) == {Cause.UPSTREAM: 1}
     assert "Order accepted the worst 600 ms after it was placed" in why(found, 0)
 
@@ -165,19 +159,19 @@ def stopped() -> list[Event]:
     return [*calm, *left_alone(0, 10, 10.8), *left_alone(1, 10, 10.8)]
 
 
-def test_a_round_that_stops_everybody_is_the_groups(session: Any) -> None:
-    found = explained(session, stopped(), planned(9.95, 2, ["payment-0", "payment-1"]))
+def test_a_round_that_stops_everybody_is_the_groups() -> None:
+    found = explained(stopped(), planned(9.95, 2, ["payment-0", "payment-1"]))
     assert of(found, 0) == of(found, 1) == {Cause.GROUP_STOPPED: 4}
     assert "No partition finished anything for 798 ms" in why(found, 0)
 
 
-def test_a_standstill_that_no_change_of_the_group_explains_is_the_brokers(session: Any) -> None:
-    found = explained(session, stopped())
+def test_a_standstill_that_no_change_of_the_group_explains_is_the_brokers() -> None:
+    found = explained(stopped())
     assert of(found, 0) == of(found, 1) == {Cause.UPSTREAM: 4}
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_causes_are_exhaustive_and_exclusive(session: Any, seed: int) -> None:
+def test_causes_are_exhaustive_and_exclusive(seed: int) -> None:
     """Whatever a run looks like: each late event has one cause, is in one episode and in one second."""
     chance = np.random.default_rng(seed)
     events = [
@@ -196,12 +190,11 @@ def test_causes_are_exhaustive_and_exclusive(session: Any, seed: int) -> None:
     ]
     events += [Event(5.0, columns={"done_us": 9_000_000_000_000_000}), Event(5.0, columns={"intended_us": 0})]
     plans = [planned(float(k), k, [f"payment-{owner}" for owner in chance.integers(4, size=3)]) for k in range(1, 15)]
-    deaths = [changed(6.0, "payment-1", DIED), changed(3.0, "payment-3", REQUESTED)]
+    gone = [changed(6.0, "payment-1", DIED), changed(3.0, "payment-3", REQUESTED)]
 
-    rows = frame(session, events)
-    found = explained(session, events, *plans, *deaths)
+    found = explained(events, *plans, *gone)
 
-    late = rows.where(TERMS.late()).count()
+    late = sum((row.get("done_us") or 10**17) - row["intended_us"] > TERMS.target_us for row in rows(events))
     assert found.late == late == sum(cause.events for cause in found.causes)
     assert sum(episode.events for episode in found.episodes) == late, "fewer episodes than are listed"
     assert found.episodes_left_out == 0

@@ -1,7 +1,7 @@
 """A successor is told from a handover: by the journal's deaths, else by what the plans had wanted."""
 
 from contracts.journal import PlanWritten, ReplicaChange, ReplicaChanged
-from report.spark.takeovers import NOTICED_WITHIN_US, Deaths, Takeover
+from report.takeovers import NOTICED_WITHIN_US, Deaths, Takeover
 
 TAKEN = Takeover(partition=0, old="a", new="b", left_us=1_000, came_us=2_000)
 

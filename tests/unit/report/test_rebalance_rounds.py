@@ -3,13 +3,18 @@
 from typing import Any
 
 import pytest
+from late_story import stored
 
 from contracts.journal import PlanWritten, ReplicaChange, ReplicaChanged
+from report import seconds
 from report.rebalance_times import RebalanceRound
+from report.rebalances import APART_US, Change, changes, delivery_of, rounds
 from report.run_info import RunInfo
-from report.spark.rebalances import APART_US, Change, delivery_of, rounds
+from report.takeovers import stays
+from report.terms import Terms
 
 MS = 1_000
+STARTED_US = 1_700_000_000_000_000
 
 
 def plan(at_ms: int, epoch: int, *owners: str, moved: int = 0) -> PlanWritten:
@@ -23,7 +28,7 @@ def change(
     partition: int, old: str, new: str, left_ms: int, came_ms: int, *, epoch: int | None = 2, sent_ms: int | None = None
 ) -> Change:
     sent_us = None if sent_ms is None else sent_ms * MS
-    return Change(partition, old, new, left_ms * MS, came_ms * MS, epoch, sent_us)
+    return Change(partition, old, new, left_ms * MS, came_ms * MS, epoch, sent_us=sent_us)
 
 
 def told(*found: Change, plans: list[PlanWritten], gone: tuple[ReplicaChanged, ...] = ()) -> list[RebalanceRound]:
@@ -84,3 +89,40 @@ def test_the_delivery_is_the_runtime_where_there_is_one(payment: Any, delivery: 
         client_properties="", payment_partitions=3, latency_target_s=0.5, percentile=0.999, duration_s=1.0,
     )  # fmt: skip
     assert delivery_of(run) == delivery
+
+
+def row(k: int, partition: int, sent_ms: int, received_ms: int, *, served: tuple[str, int]) -> dict[str, Any]:
+    times = {"intended_us": sent_ms, "placed_us": sent_ms, "received_us": received_ms, "done_us": received_ms + 5}
+    found: dict[str, Any] = {name: STARTED_US + at_ms * MS for name, at_ms in times.items()}
+    found |= {"partition": partition, "offset": k, "replica": served[0], "epoch": served[1]}
+    return found | {"dead_letters": 0}
+
+
+def test_a_plan_that_moves_one_of_two_partitions_is_a_round() -> None:
+    stays_put = [row(k, 0, 100 * k, 100 * k + 1, served=("a", 1 if k < 10 else 2)) for k in range(20)]
+    before = [row(100 + k, 1, 100 * k, 100 * k + 10, served=("a", 1)) for k in range(10)]
+    after = [row(110 + k, 1, 1_000 + 100 * k, 1_060 + 100 * k, served=("b", 2)) for k in range(10)]
+    events = stored(stays_put + before + after)
+    terms = Terms(STARTED_US, 500 * MS, 3)
+    plans = [
+        PlanWritten(
+            at_us=STARTED_US + at_ms * MS, epoch=epoch, action="up", reason="", replicas=replicas,
+            assignment=owners, moved=epoch - 1,
+        )
+        for at_ms, epoch, replicas, owners in (
+            (-500, 1, ("a",), {0: "a", 1: "a"}), (1_010, 2, ("a", "b"), {0: "a", 1: "b"}),
+        )
+    ]  # fmt: skip
+
+    found = changes(events, stays(seconds.served(seconds.cells(events, terms)), {}))
+
+    (change,) = found
+    assert (change.partition, change.old, change.new, change.epoch) == (1, "a", "b", 2)
+    assert change.left_us == STARTED_US + 915 * MS
+    assert change.came_us == STARTED_US + 1_060 * MS
+    assert change.sent_us == STARTED_US + 1_000 * MS
+    (one,) = rounds(found, plans, (), STARTED_US, 1 * MS)
+    assert (one.kind, one.members, one.moved) == ("plan", 2, 1)
+    assert (one.pause_s, one.plan_to_ready_s) == (0.05, 0.05), (
+        "145 ms without an event; one waited for 50 since the plan"
+    )

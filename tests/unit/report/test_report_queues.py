@@ -1,28 +1,21 @@
-"""What the queues say in one pass of windows must be what a walk over the whole run says."""
+"""What the queues say in running sums and maxima must be what a walk over the whole run says."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
-from late_story import SERVICE_US, TERMS, Event, frame
-from spark_helpers import SPARK, spark
+from late_story import SERVICE_US, TERMS, Event, rows, stored
 
-from report.spark import seconds
-from report.spark.queues import SLOW, waited, with_stays
-from report.spark.takeovers import stays
-from report.spark.terms import Usual
+from report import seconds
+from report.queues import SLOW, waited
+from report.table import NONE
+from report.takeovers import stays
+from report.terms import Usual
 
-pytestmark = [*SPARK, pytest.mark.long]
 USUAL = Usual(service_us=SERVICE_US, transit_us=2_000)
-FIGURES = ("start_us", "service_us", "unstalled_us", "unslowed_us", "since_us", "idle_us", "unpaused_us")
+FIGURES = ("start_us", "service_us", "unstalled_us", "unslowed_us", "since_us", "unpaused_us")
 LONG_AGO = -(10**18)
-
-
-@pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    yield from spark(tmp_path_factory.mktemp("spark"))
 
 
 def story(seed: int) -> list[Event]:
@@ -52,7 +45,6 @@ class Queue:
     unstalled: int = LONG_AGO
     unslowed: int = LONG_AGO
     since: int = LONG_AGO
-    idle: int = 0
 
 
 @dataclass
@@ -91,26 +83,32 @@ def at_replica(queue: Queue, done: int, ready: int, there: int) -> dict[str, int
     kept = USUAL.service_us if service > SLOW * USUAL.service_us else service
     queue.unstalled = max(queue.unstalled, here) + service
     queue.unslowed = max(queue.unslowed, start if start > before else here) + kept
-    stood = max(start - max(before, here), 0)
     if here >= before:
-        queue.since, queue.idle = max(queue.since, here), 0
-    queue.idle += stood
+        queue.since = max(queue.since, here)
     queue.before = done
-    figures = (start, service, queue.unstalled, queue.unslowed, queue.since, queue.idle)
-    return dict(zip(FIGURES[:6], figures, strict=True))
+    figures = (start, service, queue.unstalled, queue.unslowed, queue.since)
+    return dict(zip(FIGURES[:5], figures, strict=True))
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_windows_say_what_a_walk_over_the_run_says(session: Any, seed: int) -> None:
-    events = frame(session, story(seed))
-    cells = seconds.cells(events, TERMS)
-    known = stays(seconds.served(cells), {})
-    found = waited(events.where("done_us is not null"), known, TERMS, USUAL).collect()
+def test_running_sums_say_what_a_walk_over_the_run_says(seed: int) -> None:
+    events = rows(story(seed))
+    known = stays(seconds.served(seconds.cells(stored(events), TERMS)), {})
+    found = waited(stored(events), known, TERMS, USUAL)
 
-    dated = events.withColumn("second", TERMS.second("done_us"))
-    rows = with_stays(dated, known).collect()
-    expected = by_the_letter(rows)
-    told = {(row["partition"], row["offset"]): {name: row[name] for name in FIGURES} for row in found}
-    assert len(found) == len(expected) > 20, "each late event once"
-    assert sum(row["came_us"] is not None for row in rows) > 50, "partitions moved"
+    hands = {}
+    for partition, replica, second, left_us, came_us in zip(
+        *(known[name].tolist() for name in ("partition", "replica", "second", "left_us", "came_us")), strict=True
+    ):
+        changed = left_us != NONE
+        hands[partition, known.name(replica), second] = (left_us, came_us) if changed else (None, None)
+    for row in events:
+        second = (row["done_us"] - TERMS.started_us) // 1_000_000
+        row["left_us"], row["came_us"] = hands[row["partition"], row["replica"], second]
+    expected = by_the_letter(events)
+    places = zip(found["partition"].tolist(), found["offset"].tolist(), strict=True)
+    figures = zip(*(found[name].tolist() for name in FIGURES), strict=True)
+    told = {place: dict(zip(FIGURES, one, strict=True)) for place, one in zip(places, figures, strict=True)}
+    assert len(found["partition"]) == len(expected) > 20, "each late event once"
+    assert sum(row["came_us"] is not None for row in events) > 50, "partitions moved"
     assert told == expected

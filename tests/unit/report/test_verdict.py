@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 from small_report import small_result
 
+from report.figures import invalid_because, verdict_of
 from report.result import Effects, Lateness
 from report.run_info import RunInfo
-from report.spark.measure import invalid_because, verdict_of
 
 RUN = RunInfo(
     run="r", scenario={}, policy="static", seed=1, topology="pipeline", bootstrap_servers="", client_properties="",

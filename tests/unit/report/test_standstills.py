@@ -1,8 +1,8 @@
 """When the whole group stood still, and when a replica was starting: plain intervals."""
 
 from contracts.journal import ReplicaChange, ReplicaChanged
-from report.spark.attribution import AFTER_CHANGE_US, stops
-from report.spark.group_history import Span, starting, union
+from report.history import Span, starting, union
+from report.lateness import AFTER_CHANGE_US, stops
 
 
 def test_a_standstill_needs_a_change_of_the_group_shortly_before() -> None:

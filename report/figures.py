@@ -86,7 +86,7 @@ def measure(run: RunInfo, rows: Rows, journal: Sequence[JournalEntry], *, now_us
         topics=topics(counts) if orders else (),
         stages=percentiles.stages(ranks),
         distribution=percentiles.distribution(ranks["sla"], shares.events),
-        series=seconds.series(rows, shares.done, journal, terms, None if packing is None else packing.replicas),
+        series=seconds.series(rows, shares.done, journal, terms, packing),
         decisions=history.decisions(journal, started_us),
         failures=history.failures(history.only(journal, ReplicaChanged), started_us),
         breakdowns=percentiles.breakdowns(rows, cells),

@@ -3,7 +3,7 @@
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,8 +20,6 @@ from tailpack.local.places import new_folder, newest_run
 from tailpack.report_job import write_report
 
 if TYPE_CHECKING:
-    from autoscaler.estimation.rebalance_time import RebalanceTiming
-    from report.rebalance_times import RebalanceRound
     from report.result import Result
 
 
@@ -210,20 +208,3 @@ def hand_over(text: str) -> None:
 def whole(result: "Result") -> int:
     """Return the exit status that tells whether every order had each of its effects exactly once."""
     return 0 if result.effects and result.effects.orders > 0 and result.whole else 1
-
-
-def lessons(rounds: "Iterable[RebalanceRound]") -> "list[RebalanceTiming]":
-    """Return what rounds teach the autoscaler's learner of rebalance times: those of which a length is known."""
-    from autoscaler.estimation.rebalance_time import RebalanceTiming  # noqa: PLC0415  numpy only where it is needed
-
-    return [
-        RebalanceTiming(
-            kind=one.kind,
-            members=one.members,
-            moved=one.moved,
-            pause_s=one.pause_s or 0.0,
-            plan_to_ready_s=one.plan_to_ready_s or 0.0,
-        )
-        for one in rounds
-        if one.pause_s or one.plan_to_ready_s
-    ]

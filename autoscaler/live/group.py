@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from autoscaler.estimation.rebalance_time import RebalanceTime
 from autoscaler.estimation.service_rates import ServiceRates, WorkCounters
 from autoscaler.live.loads import LoadReader
 from autoscaler.live.progress_reader import STALE_AFTER_S, ProgressReader
 from autoscaler.live.publisher import REPAIR, Intent, Publisher, grown, round_robin
-from autoscaler.live.rebalances import Rebalances
 from autoscaler.live.replicas import ReplicaScaler
 from autoscaler.live.troubles import LASTING, first_few
 from autoscaler.model import Decision, GroupObservation, Plan, RecentArrivals, Replica
@@ -15,7 +15,7 @@ from autoscaler.ports import NotReadyError
 from autoscaler.records import GroupStatus
 from contracts.clock import steady_s
 from contracts.plan import PlanRecord
-from contracts.progress import ReplicaState
+from contracts.progress import ReplicaState, RoundKind
 
 HUNG_AFTER_S: Final = 15.0
 """A replica that has not reported for so long, while others do and the brokers answer, is taken for hung and replaced:
@@ -37,7 +37,7 @@ class LiveGroup:
         publisher: Publisher,
         scaler: ReplicaScaler,
         service_rates: ServiceRates,
-        rebalances: Rebalances,
+        rebalance_time: RebalanceTime,
         places_itself: bool = False,
         stops_all: bool = False,
         overhead_s: float = 0.0,
@@ -55,7 +55,7 @@ class LiveGroup:
         """Replica → μ as learned, events/s; of one that has served nothing, as of the others."""
         self.latencies: dict[str, tuple[int, ...]] = {}
         """Replica → its events by what they took (`Progress.latencies`), of each that counts them."""
-        self._rebalances = rebalances
+        self._rebalance_time = rebalance_time
         self._places_itself = places_itself
         self._stops_all = stops_all
         self._overhead_s = overhead_s
@@ -82,22 +82,16 @@ class LiveGroup:
 
     @property
     def rebalance_time_s(self) -> float:
-        """t_r of the group as it is planned now, seconds."""
-        return self._rebalances.rebalance_time_s(*self._typical_round())
+        """t_r that policies plan for, seconds."""
+        return self._rebalance_time.planned_s()
 
     def rebalance_figures(self) -> dict[str, float | int | None]:
-        """Return t_r as it is planned for and as it was learned, in seconds, and how many rounds were seen."""
-        learned = self._rebalances.learned(*self._typical_round())
+        """Return t_r as it is planned for and as it was learned, in seconds, and how many pauses were seen."""
         return {
             "planned_for_s": self.rebalance_time_s,
-            "learned_s": None if learned is None else learned.value_s,
-            "rounds_seen": self._rebalances.rounds,
+            "learned_s": self._rebalance_time.learned_s,
+            "pauses_seen": self._rebalance_time.seen,
         }
-
-    def _typical_round(self) -> tuple[int, int]:
-        """Members, and partitions that move when one replica comes or goes: a fair share."""
-        members = max(1, 0 if self.intent is None else self.intent.plan.count)
-        return members, -(-self._loads.partitions // members)
 
     def start(self, initial: tuple[str, ...]) -> None:
         """Take over: adopt what runs, keep the plan in force; without any, make one for the `initial` replicas."""
@@ -181,7 +175,8 @@ class LiveGroup:
         self._loads.sample(self._clock())
         self._scaler.reconcile(self._reports.poll(), unheard=self._too_many_are_silent())
         self._listen()
-        self._rebalances.observe(self._reports.take_rounds())
+        planned = (one for one in self._reports.take_rounds() if one.kind is RoundKind.PLAN)
+        self._rebalance_time.observe(one.pause_us / 1e6 for one in planned)
         self._tell_unwell()
         self._trouble("launcher", self._scaler.trouble)
         self._kill_hung()

@@ -37,6 +37,8 @@ def quantile(share: float, metric: str, by: str = "") -> str:
     return f"histogram_quantile({share}, sum by ({labels}) (rate({metric}_bucket[1m])))"
 
 
+USED: Final = f"(1 - tailpack_consumer_in_sla_total / {CONSUMED}_count) / tailpack_consumer_sla_budget_ratio"
+"""Share of late events since each replica's start, over the share that may be late."""
 IN_SLA: Final = f"{rate('tailpack_consumer_in_sla_total')} / {rate(f'{CONSUMED}_count')}"
 
 
@@ -72,9 +74,8 @@ MARKS: Final = (
     _mark(
         "handover",
         "orange",
-        "changes(tailpack_consumer_partitions_taken_total[5s]) > 0"
-        " or changes(tailpack_consumer_partitions_released_total[5s]) > 0",
-        "{{replica}} has taken partitions over, or given some up",
+        "changes(tailpack_consumer_partitions_taken_total[5s]) > 0",
+        "{{replica}} has taken partitions over",
     ),
 )
 
@@ -107,7 +108,7 @@ DASHBOARDS: Final[dict[str, tuple[str, tuple[TimeSeries | Table, ...]]]] = {
             panel(
                 "Budget used since each replica's start",
                 "short",
-                ("{{replica}}", "tailpack_consumer_sla_budget_burn_ratio"),
+                ("{{replica}}", USED),
             ),
             panel(
                 "Events done",
@@ -154,17 +155,11 @@ DASHBOARDS: Final[dict[str, tuple[str, tuple[TimeSeries | Table, ...]]]] = {
                 "Partitions handed over",
                 "short",
                 ("taken by {{replica}}", "tailpack_consumer_partitions_taken_total"),
-                ("given up by {{replica}}", "tailpack_consumer_partitions_released_total"),
             ),
             panel(
                 "Busy share", "percentunit", ("{{replica}}", rate("tailpack_consumer_busy_seconds_total", "replica"))
             ),
-            panel(
-                "Well: 1, and since when the group confirmed the membership",
-                "short",
-                ("{{replica}}", "tailpack_consumer_well"),
-                ("age of {{replica}}'s lease, s", "tailpack_consumer_lease_age_seconds"),
-            ),
+            panel("Well: 1", "short", ("{{replica}}", "tailpack_consumer_well")),
         ),
     ),
     "controller": (

@@ -20,12 +20,6 @@ UNACKNOWLEDGED = gauge(
     "tailpack_service_unacknowledged", "records", "Records taken whose outputs the brokers have not all acknowledged"
 )
 OLDEST = gauge("tailpack_service_oldest_unacknowledged_seconds", "seconds", "Age of the oldest of those; 0 without one")
-READ_BACK = counter(
-    "tailpack_service_read_back_total", "records", "Records of its own topics that were read back at starts"
-)
-PASSED_OVER = counter(
-    "tailpack_service_passed_over_total", "records", "Records among those read back that could not be read"
-)
 
 
 LABELS = ("service",)
@@ -48,8 +42,6 @@ class StageMetrics:
             FENCED: service.fence.refused if service.fence else 0,
             UNACKNOWLEDGED: stage.open.count,
             OLDEST: stage.open.oldest_s(),
-            READ_BACK: service.read_back,
-            PASSED_OVER: service.passed_over,
         }
         for declared, value in values.items():
             yield declared.of(value, dict(zip(LABELS, (service.name,), strict=True)))

@@ -15,9 +15,10 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from contracts import logs
 from contracts.connection import Connection, read_settings
 from contracts.events import MAX_ORDER_BYTES
+from contracts.preflight import Needed, NotThereError, check_topics
 from contracts.topics import Topic
 from contracts.validation import InvalidSettingsError
-from services.common import preflight, traces
+from services.common import traces
 from services.common.faust_app import ServiceSettings
 from services.common.metrics import StageMetrics
 from services.common.records import ServiceError
@@ -49,7 +50,7 @@ def main(name: str, environ: Mapping[str, str], kind: type[S], build: Build[S]) 
     try:
         # Not asyncio.run: it waits for every task to end, and some of Faust's never do while the broker is away.
         asyncio.new_event_loop().run_until_complete(_run(connection, settings, build))
-    except ServiceError as failed:
+    except (ServiceError, NotThereError) as failed:
         log.error(failed)
         code = 1
     except Exception as unforeseen:  # the supervisor restarts us
@@ -80,10 +81,9 @@ async def _live(connection: Connection, settings: S, build: Build[S], told_to_st
     service = build(connection, settings)
     http = await serve_http(service, settings)
     try:
-        may_grow = {service.named(Topic.PAYMENTS_REQUESTED)}
-        await preflight.check(
-            connection, service.topics, settings.broker_deadline_s, told_to_stop.is_set, may_grow=may_grow
-        )
+        scaled = service.named(Topic.PAYMENTS_REQUESTED)
+        needed = {name: Needed(count, may_grow=name == scaled) for name, count in service.topics.items()}
+        await asyncio.to_thread(check_topics, connection, needed, settings.broker_deadline_s, told_to_stop.is_set)
         if told_to_stop.is_set():
             return
         await service.fit_to_broker()

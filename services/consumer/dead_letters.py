@@ -2,8 +2,8 @@
 
 from typing import Final
 
+from contracts.topics import DEFAULT_LARGEST
 from services.common.dead_letters import KEY_LIMIT, LETTER_LIMIT, dead_letter, letter_key
-from services.common.preflight import DEFAULT_LARGEST
 from services.common.records import Refusal, encode, order_id_in
 from services.consumer.interface import Event, Refused
 

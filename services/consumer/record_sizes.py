@@ -10,7 +10,7 @@ from typing import Any, Final
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 from aiokafka.protocol.admin import DescribeConfigsRequest
 
-from services.common.preflight import DEFAULT_LARGEST, LARGEST
+from contracts.topics import DEFAULT_LARGEST, LARGEST
 
 TOPIC: Final = 2
 """What a description of settings is asked for."""

@@ -2,7 +2,6 @@
 
 import sys
 from dataclasses import fields
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -16,7 +15,7 @@ from tailpack.errors import TailpackError
 
 def list_scenarios(as_json: AsJson = False) -> None:
     """List the scenarios with their length, partitions and policy; stress scenarios have a section of their own."""
-    from bench.scenario import load_scenario, scenario_names, world_names  # noqa: PLC0415
+    from bench.scenario import load_scenario, scenario_names, stress_names  # noqa: PLC0415
 
     found = [load_scenario(name) for name in scenario_names()]
     if as_json:
@@ -24,11 +23,11 @@ def list_scenarios(as_json: AsJson = False) -> None:
         return
     table = Table("scenario", "topology", "seconds", "partitions", "policy", "what it tests", box=None)
     for one in found:
-        if one.name == world_names()[0]:
+        if one.name == stress_names()[0]:
             table.add_section()
             table.add_row("[bold]stress scenarios[/bold]")
-        heading = (one.name, one.topology, str(one.duration_s), str(one.payment.partitions), one.autoscaler.policy)
-        table.add_row(*heading, one.description)
+        counts = map(str, (one.duration_s, one.payment.partitions))
+        table.add_row(one.name, one.topology, *counts, one.autoscaler.policy, one.description)
     Console().print(table)
 
 
@@ -75,14 +74,12 @@ def show_scenario(
     name: Annotated[str, typer.Argument(metavar="NAME", autocompletion=complete_scenario)], *, as_json: AsJson = False
 ) -> None:
     """Show a scenario as its file has it; with --json, every value."""
-    from bench.scenario import FOLDER, load_scenario  # noqa: PLC0415
+    from bench.scenario import load_scenario, scenario_text  # noqa: PLC0415
 
-    scenario = load_scenario(name)
     if as_json:
-        print_json(scenario)
+        print_json(load_scenario(name))
     else:
-        file = Path(name) if name.endswith(".toml") else next(FOLDER.rglob(f"{scenario.name}.toml"))
-        sys.stdout.write(file.read_text(encoding="utf-8"))
+        sys.stdout.write(scenario_text(name))
 
 
 def show_setting(name: Annotated[str, typer.Argument(metavar="NAME", help="All of a name, or a part of it.")]) -> None:

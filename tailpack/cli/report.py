@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, NoReturn
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich.console import Console
@@ -186,57 +186,3 @@ def _show(found: "RunComparison", console: Console) -> None:
     for problem in found.problems:
         console.print(problem, style="yellow", highlight=False)
     console.print(found.method, style="dim", highlight=False)
-
-
-def rebalance_times(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN_DIR …", help="Runs that have a report; the oldest first.")],
-    *,
-    state_dir: Annotated[
-        Path, typer.Option("--to", metavar="STATE_DIR", help="State folder of the autoscaler that shall know it.")
-    ],
-    namespace: Annotated[str, typer.Option(help="Of that autoscaler's topics and group, where it has one.")] = "",
-    replace: Annotated[bool, typer.Option("--replace", help="Forget what an autoscaler has learned there.")] = False,
-) -> None:
-    """Write the rebalance times of runs where an autoscaler starts from: it plans for them at once.
-
-    All runs must have had one delivery, which is the autoscaler's too: another's rebalances say nothing of it.
-    """
-    from autoscaler.live.state_dir import (  # noqa: PLC0415  only where it is needed
-        FILE,
-        LearnedTimes,
-        StateDirTakenError,
-        only_one,
-    )
-    from contracts.topics import Group, qualified  # noqa: PLC0415
-    from report.rebalance_times import RebalanceRound  # noqa: PLC0415
-    from tailpack.reporting import kept_result, lessons  # noqa: PLC0415
-
-    deliveries: set[str] = set()
-    rounds: list[RebalanceRound] = []
-    for run in runs:
-        found = kept_result(run).rebalances
-        if found is None:
-            raise TailpackError(f"{run}: its report knows of no rebalances; make it again: tailpack report {run}")
-        deliveries.add(found.delivery)
-        rounds += found.rounds
-    if len(deliveries) > 1:
-        raise TailpackError(f"these runs had several deliveries ({', '.join(sorted(deliveries))}); name those of one")
-    learned = lessons(rounds)
-    if not learned:
-        raise TailpackError("in none of these rebalances had an event to wait, so there is nothing to learn")
-    group = f"{qualified(namespace, Group.PAYMENT)}, {deliveries.pop()}"
-    try:
-        with only_one(state_dir):
-            if (state_dir / FILE).exists() and not replace:
-                raise TailpackError(f"{state_dir / FILE}: an autoscaler has learned there; --replace forgets that")
-            LearnedTimes(state_dir, group=group, say=_refuse).save(len(learned), lambda: learned, at_once=True)
-    except StateDirTakenError as taken:
-        raise TailpackError(str(taken)) from taken
-    Console(stderr=True).print(
-        f"written: {len(learned)} of {len(rounds)} rebalances, for {group}: {state_dir / FILE}",
-        highlight=False, soft_wrap=True,
-    )  # fmt: skip
-
-
-def _refuse(sentence: str) -> NoReturn:
-    raise TailpackError(sentence)

@@ -4,10 +4,10 @@ import math
 
 from live_fakes import FakeClock, FakeLauncher, FakeLoads, FakePlanLog, FakeProcess, FakeReports
 
+from autoscaler.estimation.rebalance_time import RebalanceTime
 from autoscaler.estimation.service_rates import ServiceRates
 from autoscaler.live.group import LiveGroup
 from autoscaler.live.publisher import Publisher
-from autoscaler.live.rebalances import Rebalances
 from autoscaler.live.replicas import ReplicaScaler
 from autoscaler.live.troubles import Troubles
 from autoscaler.live.uptake import Uptake
@@ -65,7 +65,7 @@ class GroupWorld:
             ),
             scaler=self.scaler,
             service_rates=ServiceRates(200.0),
-            rebalances=Rebalances(0.05, learn=learn, latency_target_s=0.5, warn=self.warnings.append, clock=self.clock),
+            rebalance_time=RebalanceTime(0.05, learn=learn, latency_target_s=0.5, warn=self.warnings.append),
             places_itself=places_itself,
             trouble=self.troubles.tell,
             clock=self.clock,

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from aiokafka.errors import IncompatibleBrokerVersion, KafkaConnectionError, MessageSizeTooLargeError
 
-from services.common.preflight import DEFAULT_LARGEST, LARGEST
+from contracts.topics import DEFAULT_LARGEST, LARGEST
 from services.consumer.record_sizes import OVERHEAD, RecordSizes
 
 

@@ -25,12 +25,11 @@ from autoscaler.live.loop import STEP_S, Loop, rehearse
 from autoscaler.live.metrics import Metrics
 from autoscaler.live.offsets import OffsetReader
 from autoscaler.live.plan_log import FencedError, PlanLog
-from autoscaler.live.progress_reader import ProgressReader
+from autoscaler.live.progress_reader import ProgressReader, Uptake
 from autoscaler.live.publisher import Publisher
 from autoscaler.live.replicas import STOP_MARGIN_S, Patience, ReplicaScaler
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.troubles import LASTING, Troubles, Watched
-from autoscaler.live.uptake import Uptake
 from autoscaler.live.web import Source, serving
 from autoscaler.policies.registry import Asked
 from autoscaler.ports import NotReadyError, Policy

@@ -7,10 +7,10 @@ from live_fakes import FakeClock, FakeLauncher, FakeLoads, FakePlanLog, FakeProc
 from autoscaler.estimation.rebalance_time import RebalanceTime
 from autoscaler.estimation.service_rates import ServiceRates
 from autoscaler.live.group import LiveGroup
+from autoscaler.live.progress_reader import Uptake
 from autoscaler.live.publisher import Publisher
 from autoscaler.live.replicas import ReplicaScaler
 from autoscaler.live.troubles import Troubles
-from autoscaler.live.uptake import Uptake
 from autoscaler.model import Action, Decision, Plan
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChange, ReplicaChanged
 from contracts.plan import PlanRecord

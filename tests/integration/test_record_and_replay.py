@@ -1,4 +1,4 @@
-"""The README's way from somebody's topic to a run: its three commands, as they stand there."""
+"""From a topic of another application to a run: the three commands of docs/traces.md, as they are written there."""
 
 import re
 import shlex
@@ -14,8 +14,8 @@ from kafka_helpers import DEADLINE_S, admin
 from pyarrow import parquet
 
 pytestmark = [pytest.mark.kafka, pytest.mark.long]
-README = Path(__file__).parents[2] / "README.md"
-COMMANDS = re.findall(r"`(tailpack [^`]*orders\.parquet)`", README.read_text(encoding="utf-8"))
+PAGE = Path(__file__).parents[2] / "docs" / "traces.md"
+COMMANDS = re.findall(r"^(tailpack .*orders\.parquet)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
 PARTITIONS, EVENTS, SECONDS = 5, 800, 8
 
 
@@ -40,7 +40,7 @@ def run(command: str, folder: Path, *more: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_a_foreign_topic_is_recorded_simulated_and_replayed_by_the_readmes_commands(
+def test_a_foreign_topic_is_recorded_simulated_and_replayed_by_the_pages_commands(
     kafka: str, namespace: str, tmp_path: Path
 ) -> None:
     assert [shlex.split(command)[1] for command in COMMANDS] == ["record", "simulate", "run"]
@@ -49,7 +49,7 @@ def test_a_foreign_topic_is_recorded_simulated_and_replayed_by_the_readmes_comma
     )
     rows = somebody_elses(kafka, namespace)
     run(record, tmp_path)
-    run(simulate, tmp_path, "--no-optimum", "--out", "simulated")
+    run(simulate, tmp_path, "--out", "simulated")
     run(replay, tmp_path, "--bootstrap-servers", kafka, "--out", "live")
     (live,) = (tmp_path / "live").iterdir()
     for folder in (tmp_path / "simulated", live):

@@ -49,7 +49,8 @@ def measure(run: RunInfo, rows: Rows, journal: Sequence[JournalEntry], *, now_us
     counts = totals(rows, pipeline=pipeline, now_us=now_us) | {"events": shares.events}
     lost = shares.lost if shares.lost or ASKED in rows.known else None
     checked = integrity(rows, counts, lost=lost, key_order=run.keeps_key_order)
-    orders = effects(counts) if COUNTED in rows.known else None
+    counted = COUNTED in rows.known
+    orders = effects(counts) if counted and run.world != "simulated" else None
     ranks = percentiles.measured(rows)
     late_s = percentiles.lateness(ranks)
     packing = packing_of(run, arrived, pace)
@@ -83,7 +84,7 @@ def measure(run: RunInfo, rows: Rows, journal: Sequence[JournalEntry], *, now_us
         order_violations=checked.order_violations_partition,
         lateness=late_s,
         effects=orders,
-        topics=topics(counts) if orders else (),
+        topics=topics(counts) if counted else (),
         stages=percentiles.stages(ranks),
         distribution=percentiles.distribution(ranks["sla"], shares.events),
         series=seconds.series(rows, shares.done, journal, terms, packing),

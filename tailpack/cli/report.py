@@ -70,6 +70,10 @@ def run(
     ] = False,
     form: AsFormat = Format.HTML,
     table: OneTable = "",
+    others: Annotated[
+        bool | None,
+        typer.Option(help="Simulate the same events under other policies, too; by default those of a live run."),
+    ] = None,
     kept: Annotated[bool, typer.Option("--kept", help="Of the result that is there; nothing is computed.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -90,9 +94,9 @@ def run(
     source = source or str(newest_in(Path("out")))
     folder = Path(source) if kept else reported(source, asked, out, console, **servers, master=master)
     result = kept_result(folder)
-    if not kept:
+    if not kept and (result.world == "live" if others is None else others and result.world != "unknown"):
         result = with_otherwise(result, folder, console)
-    elif form is Format.HTML:
+    elif kept and form is Format.HTML:
         page.write(result, folder / page.PAGE_FILE)
     if form is Format.MARKDOWN:
         hand_over(markdown_report(result))

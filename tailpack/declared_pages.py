@@ -21,7 +21,7 @@ from contracts.metrics import Declared, declared_in
 from contracts.settings import DAY_S, Settings, choices, declaration, is_required, kinds, sentences
 from loadgen.drivers import sender as of_generator
 from loadgen.spec import DriverSettings
-from services.common import metrics as of_services
+from services.common import process as of_services
 from services.common.faust_app import ServiceSettings
 from services.common.traces import TraceSettings
 from services.consumer import Options

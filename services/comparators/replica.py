@@ -10,10 +10,10 @@ from typing import Final
 from contracts.clock import now_us
 from contracts.progress import Progress, ReplicaState
 from contracts.topics import Group, Topic
+from services.common.records import encode
 from services.consumer import Event
-from services.consumer.dead_letters import letter
-from services.consumer.server import service_times
-from services.payment.app import settle
+from services.consumer.server import letter, service_times
+from services.payment.domain import settled_payment
 from services.payment.pace import Pace, ServiceTimes
 from services.payment.settings import ReplicaSettings
 
@@ -48,7 +48,8 @@ class Replica:
         """End the event's service now; return topic (without the namespace), key and value of what to write."""
         written: tuple[Topic, bytes | None, bytes]
         try:
-            written = (Topic.PAYMENTS_SETTLED, *settle(event, self._settings.replica, now_us()))
+            made = settled_payment(event, self._settings.replica, now_us())
+            written = Topic.PAYMENTS_SETTLED, made.order_id.encode(), encode(made)
         except Exception as wrong:  # whatever the record was, the next event is served
             written = (Topic.DEAD_LETTERS, *letter(Group.PAYMENT, event, wrong, now_us()))
         self._processed += 1

@@ -15,22 +15,22 @@ from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.delivery import Delivery, Guarantee
 from contracts.progress import Progress
-from services.consumer.clients import CLOSE_DEADLINE_S, FORLORN_S, Clients
-from services.consumer.dead_letters import letter, told
+from services.consumer.clients import CLOSE_DEADLINE_S, FORLORN_S, SILENCE_S, Clients, served_again, silence, unless
 from services.consumer.handover import Handover
 from services.consumer.interface import (
     BatchHandler,
+    Calls,
     Event,
     Handler,
     Health,
     Later,
+    Listeners,
     OnError,
     Options,
     ReplicaError,
     Topics,
 )
 from services.consumer.lease import Lease, Prober
-from services.consumer.listeners import Calls, Listeners
 from services.consumer.log_watch import LogWatch
 from services.consumer.membership import Membership
 from services.consumer.metrics import Latencies
@@ -38,8 +38,7 @@ from services.consumer.outbox import Outbox
 from services.consumer.output import Committer, ProgressReporter
 from services.consumer.partition_queue import PartitionQueues
 from services.consumer.poller import Poller
-from services.consumer.server import Server
-from services.consumer.shutdown import SILENCE_S, served_again, silence, unless
+from services.consumer.server import Server, letter, told
 from services.consumer.transaction import AtomicCommitter
 from services.consumer.vitals import Pages, Vitals
 

@@ -7,7 +7,7 @@ import pytest
 from aiokafka.errors import IncompatibleBrokerVersion, KafkaConnectionError, MessageSizeTooLargeError
 
 from contracts.topics import DEFAULT_LARGEST, LARGEST
-from services.consumer.record_sizes import OVERHEAD, RecordSizes
+from services.consumer.topic_facts import OVERHEAD, RecordSizes
 
 
 class Client:

@@ -248,7 +248,7 @@ def _place(name_or_path: str) -> tuple[Path, str]:
         return Path(name_or_path), Path(name_or_path).stem
     name, names = name_or_path.lower(), scenario_names()
     if name not in names:
-        raise InvalidSettingsError([f"scenario {name_or_path!r} is {unknown(name, names)}; or name a .toml file"])
+        raise InvalidSettingsError([f"scenario {name_or_path!r} is {unknown(name, names)}"])
     return STRESS if name in stress_names() else FOLDER / f"{name}.toml", name
 
 

@@ -24,6 +24,8 @@ from report.result import Effects, Result
 from report.run_info import RUN_FILE
 from tailpack import reporting
 from tailpack.cli import main as cli
+from tailpack.cli.options import parse_changes
+from tailpack.cli.progress import next_step
 from tailpack.local.jars import java
 
 REACH = ("--bootstrap-servers", "127.0.0.1:1", "--namespace", "demo")
@@ -118,22 +120,36 @@ def test_scenarios_and_policies_are_listed_for_people_and_for_programs(tailpack:
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (("run", "dmo"), r"scenario 'dmo' is unknown; did you mean demo\? Known are .*demo, .*; or name a \.toml file"),
+        (("run", "dmo"), r"scenario 'dmo' is unknown; did you mean demo\?"),
         (("demo", "--policy", "best"), r"demo\.toml: autoscaler\.policy: 'best' is unknown; known are algorithm-1, .*"),
         (("run", "none.toml"), r"none\.toml: cannot be read \(No such file or directory\)"),
-        (("run", "w1", "--duration-s", "601"), r"w1\.toml: duration_s: 601 is too long: .* 600 s"),
+        (("run", "w1", "--duration", "601s"), r"w1\.toml: duration_s: 601 is too long: .* 600 s"),
         (
             ("run", "w1", "--set", "payment.delivery=lazy", "--set", "startup_s=soon"),
             r"w1\.toml: payment\.delivery = 'lazy': .*, eager, .*\n"
             r"tailpack: w1\.toml: simulation\.startup_s = 'soon': .*",
         ),
-        (("run",), r"Missing argument 'SCENARIO'\."),
+        (("run",), r"Missing argument 'SCENARIO': for example w1, taxi; `tailpack list scenarios` lists all"),
+        (("simulate",), r"Missing argument 'SCENARIO': for example w1, taxi; .*"),
+        (
+            ("run", "w1", "--duration", "soon"),
+            r"Invalid value for '--duration': 'soon': must be whole seconds, .*90s.*",
+        ),
+        (
+            ("run", "w1", "--policy", "keda"),
+            r"w1\.toml: autoscaler\.policy: 'keda' is unknown; did you mean keda-hpa\?",
+        ),
+        (("run", "W1", "--policy", "fixed-5"), r"policy 'fixed-5' is unknown; did you mean static-5\?"),
+        (
+            ("run", "w1", "--set", "startup=10"),
+            r"w1\.toml: --set startup: .*did you mean .*\? `tailpack show setting .*",
+        ),
         (("simulate", "w1", "--polcy", "linear"), r"No such option: --polcy .*--policy.*"),
         (("simulte", "w1"), r"No such command 'simulte'\. Did you mean 'simulate'\?"),
         (("status",), r"No such command 'status'\. Did you mean 'kafka status'.*\?"),
         (
             ("compare", "w1", "--policy", "tail-awar"),
-            r"policy 'tail-awar' is unknown; did you mean tail-aware\? Known are .*",
+            r"policy 'tail-awar' is unknown; did you mean tail-aware\?",
         ),
         (("kafka", "start", "--port", "80000"), r"Invalid value for '--port': .*65535.*"),
         (("demo", "--web-ui", "99999999"), r"Invalid value for '--web-ui': .*65535.*"),
@@ -158,16 +174,19 @@ def test_scenarios_and_policies_are_listed_for_people_and_for_programs(tailpack:
         ),
         (
             ("dev", "bench", "handover", "--steps", "random", "--runtime", "kip848"),
-            r"steps random need a plan, and faust takes none.*",
+            r"steps random need a plan, and kip848 takes none.*",
         ),
         (("dev", "bench", "failover", "--delivery", "share"), r".*share takes no plan; use incremental or eager.*"),
         (("dev", "bench", "handover", "--replicas", "1"), r"Invalid value for '--replicas': .*"),
         (
             ("compare", "w1", "--axis", "burst-phse"),
-            r"axis 'burst-phse' is unknown; did you mean burst-phase\? Known are .*",
+            r"axis 'burst-phse' is unknown; did you mean burst-phase\?",
         ),
         (("topics", "create", "nonesuch", *REACH), r"scenario 'nonesuch' is unknown.*"),
-        (("dev", "load", "demo", *REACH[2:]), r"Missing option '--bootstrap-servers'\."),
+        (
+            ("dev", "load", "demo", *REACH[2:]),
+            r"Missing option '--bootstrap-servers' \(env var: 'TAILPACK_BOOTSTRAP_SERVERS'\)\.",
+        ),
         (("dev", "load", "demo", *REACH[:2]), r"Missing option '--namespace'\."),
         (("dev", "load", "demo", *REACH[:3], "../elsewhere"), r"Invalid value for '--namespace': .*"),
         (("dev", "load", "demo", *REACH[:3], "x" * 101), r"Invalid value for '--namespace': .*"),
@@ -182,7 +201,7 @@ def test_scenarios_and_policies_are_listed_for_people_and_for_programs(tailpack:
         ),
         (("simulate", "w1", "--set", "policy.foo=1"), r".*policy algorithm-2: foo: unknown; known are f_up, f_down.*"),
         (("simulate", "w1", "--trace", "none.csv"), r".*none\.csv: cannot be read \(No such file or directory\)"),
-        (("compare",), r"Missing argument '.*'\."),
+        (("compare",), r"Missing argument '.*'.*"),
         (("replay", "nowhere"), r".*no such folder.*"),
         (("dev", "jars", "flink"), r"Invalid value for .*'flink' is not one of 'kafka', 'spark'\."),
     ],
@@ -196,6 +215,45 @@ def test_what_can_be_mended_is_one_line_each_and_status_2(
     assert ended.out == ""
     assert re.fullmatch(f"tailpack: {line}\n", ended.err)
     assert list(tmp_path.iterdir()) == [], "nothing was begun"
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (("show", "scenario", "W1"), r'(?m)^name = "w1"'),
+        (("show", "policy", "Linear"), r"f_up +0\.9"),
+        (("show", "setting", "startup"), r"simulation\.startup_s"),
+        (("record", "--topic", "x", "--out", "/dev/null"), r"/dev/null: .*exists"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_what_people_type_is_understood(
+    tailpack: Command, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], found: str
+) -> None:
+    monkeypatch.setenv("TAILPACK_BOOTSTRAP_SERVERS", "127.0.0.1:1")
+    ended = tailpack(*words)
+    assert re.search(found, ended.out + ended.err)
+
+
+@pytest.mark.parametrize(("terminal", "as_json"), [(True, False), (True, True), (False, False)])
+def test_the_next_step_is_for_people_at_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], terminal: bool, as_json: bool
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    next_step("tailpack report out/one", as_json=as_json)
+    assert ("next: tailpack report out/one" in capsys.readouterr().err) == (terminal and not as_json)
+
+
+@pytest.mark.parametrize(
+    ("text", "changes"),
+    [
+        ("static-5", {"policy": "static", "autoscaler.initial_replicas": 5}),
+        ("Linear", {"policy": "linear"}),
+        ("./Mine.py:Policy", {"policy": "./Mine.py:Policy"}),
+    ],
+)
+def test_a_policy_may_be_a_count_a_file_or_a_name_in_any_case(text: str, changes: dict[str, object]) -> None:
+    assert parse_changes((), policy=text) == changes
 
 
 def test_a_taken_port_is_told_before_anything_starts(tailpack: Command, tmp_path: Path) -> None:

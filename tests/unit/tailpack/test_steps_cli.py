@@ -37,7 +37,7 @@ def test_the_load_is_the_scenarios_with_what_was_asked_instead(monkeypatch, tmp_
     monkeypatch.setattr(runner, "Run", FakeRun)
     result = run(
         *("dev", "load", "demo", *REACH, "--out", str(tmp_path)),
-        *("--policy", "linear", "--seed", "7", "--duration-s", "30", "--web-ui", "8089"),
+        *("--policy", "linear", "--seed", "7", "--duration", "30s", "--web-ui", "8089"),
     )
     assert result.exit_code == 0
     assert FakeRun.scenario.autoscaler.policy == "linear"

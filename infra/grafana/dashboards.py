@@ -37,8 +37,6 @@ def quantile(share: float, metric: str, by: str = "") -> str:
     return f"histogram_quantile({share}, sum by ({labels}) (rate({metric}_bucket[1m])))"
 
 
-USED: Final = f"(1 - tailpack_consumer_in_sla_total / {CONSUMED}_count) / tailpack_consumer_sla_budget_ratio"
-"""Share of late events since each replica's start, over the share that may be late."""
 IN_SLA: Final = f"{rate('tailpack_consumer_in_sla_total')} / {rate(f'{CONSUMED}_count')}"
 
 
@@ -106,20 +104,13 @@ DASHBOARDS: Final[dict[str, tuple[str, tuple[TimeSeries | Table, ...]]]] = {
                 ("1 h", late_over_budget("1h")),
             ),
             panel(
-                "Budget used since each replica's start",
-                "short",
-                ("{{replica}}", USED),
-            ),
-            panel(
                 "Events done",
                 "ops",
                 ("{{group}}", rate("tailpack_consumer_events_total")),
                 ("failed, {{group}}", rate("tailpack_consumer_events_failed_total")),
             ),
             panel(
-                "Longest waiting event",
-                "s",
-                ("{{group}}", "max by (group) (tailpack_consumer_partition_lag_seconds)"),
+                "Longest waiting event", "s", ("{{group}}", "max by (group) (tailpack_consumer_partition_lag_seconds)")
             ),
         ),
     ),
@@ -152,9 +143,7 @@ DASHBOARDS: Final[dict[str, tuple[str, tuple[TimeSeries | Table, ...]]]] = {
                 ("p99", quantile(0.99, "tailpack_consumer_handover_pause_seconds")),
             ),
             panel(
-                "Partitions handed over",
-                "short",
-                ("taken by {{replica}}", "tailpack_consumer_partitions_taken_total"),
+                "Partitions handed over", "short", ("taken by {{replica}}", "tailpack_consumer_partitions_taken_total")
             ),
             panel(
                 "Busy share", "percentunit", ("{{replica}}", rate("tailpack_consumer_busy_seconds_total", "replica"))
@@ -166,11 +155,6 @@ DASHBOARDS: Final[dict[str, tuple[str, tuple[TimeSeries | Table, ...]]]] = {
         "tailpack: the controller",
         (
             panel("Decisions", "ops", ("{{action}}", rate("tailpack_decisions_total", "action"))),
-            now(
-                "Why it changed something",
-                ("", "sum by (action, reason) (tailpack_decision_reasons_total)"),
-                description="Numbers are left out; /decisions of the autoscaler has the last hundred with them",
-            ),
             panel(
                 "Forecast against truth: share in time",
                 "percentunit",
@@ -204,7 +188,6 @@ DASHBOARDS: Final[dict[str, tuple[str, tuple[TimeSeries | Table, ...]]]] = {
                 "short",
                 ("ticks without data", "tailpack_holds_for_want_of_data_total"),
                 ("journal records lost", "tailpack_journal_lost_total"),
-                ("wall clock set", "tailpack_clock_steps_total"),
             ),
             now("Who decides what", ("", "tailpack_autoscaler_info")),
         ),

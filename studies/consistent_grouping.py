@@ -18,7 +18,7 @@ from studies.grouped_streams import KEYS, Arrivals, Stream, play
 from studies.verdict import FACT, Found, Statement, verdict
 
 PAPER: Final = "Nasir et al. 2017"
-GROUPINGS: Final = tuple(one for one in Grouping if one is not Grouping.EXPLICIT)
+GROUPINGS: Final[tuple[Grouping, ...]] = tuple(one for one in Grouping if one is not Grouping.EXPLICIT)
 KG, PKG, POTC, PORC, CH, SG, CG = (one for one in GROUPINGS if one is not Grouping.STICKY_SPLIT)
 EVENTS, QUICK_EVENTS = 10_000_000, 400_000
 FEWER: Final = 5
@@ -74,7 +74,7 @@ Seen = tuple[str, bool]
 def streams(events: int, *, first: bool) -> Iterator[tuple[str, dict[str, Any], list[tuple[Grouping, float, int]]]]:
     """Yield (study, stream, ways to play it) of one seed. first: of all seeds, the one with streams of full length."""
     every = [(one, EPSILON, VIRTUAL) for one in GROUPINGS]
-    plain = {"events": events, "skew": 1.0, "capacities": ((1.0,) * 10,)}
+    plain: dict[str, Any] = {"events": events, "skew": 1.0, "capacities": ((1.0,) * 10,)}
     unequal = {**plain, "capacities": (_ten(*SETUPS[0]),)}
     fewer = {**plain, "events": events // FEWER}
     yield CAPACITY, unequal, every

@@ -44,16 +44,15 @@ def _count(figure: str, noun: str) -> Rule:
 RULES: Final = {
     "in_sla": Rule("in_sla", share, _shares, lambda off: f"in SLA {points(off)}", SHARE),
     "replica_minutes": Rule(
-        *("replica_minutes", "{:g} r-m".format),
-        *(lambda one: f"{fmean(one):.4g} r-m", lambda off: f"r-m {100 * off:+.1f} %", 0.03),
+        "replica_minutes", "{:g} r-m".format, lambda one: f"{fmean(one):.4g} r-m",
+        lambda off: f"r-m {100 * off:+.1f} %", 0.03,
     ),
     "ups": _count("replicas_added", "ups"),
     "downs": _count("replicas_removed", "downs"),
     "max_below_s": Rule(
-        *("max_s", "worst < {:g} s".format),
-        *(lambda one: f"worst {max(one):.2f} s", "worst event {:+.2f} s".format, 1e-9),
+        "max_s", "worst < {:g} s".format, lambda one: f"worst {max(one):.2f} s", "worst event {:+.2f} s".format, 1e-9
     ),
-}
+}  # fmt: skip
 """Name of a printed figure → its rule. Replica-minutes are off by a share of what was printed. Printed ups and downs
 are what the number of replicas grew and shrank by, so they count replicas, not decisions."""
 

@@ -1,4 +1,4 @@
-"""The life of a service process: settings, HTTP interface, preflight, run until told to stop, exit code."""
+"""The life of a service process: settings, HTTP pages and metrics, preflight, run until stopped, exit code."""
 
 import asyncio
 import contextlib
@@ -6,22 +6,64 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NoReturn, TypeVar
 
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client.core import Metric
 
 from contracts import logs
 from contracts.connection import Connection, read_settings
 from contracts.events import MAX_ORDER_BYTES
+from contracts.metrics import counter, gauge
+from contracts.preflight import Needed, NotThereError, check_topics
 from contracts.topics import Topic
 from contracts.validation import InvalidSettingsError
-from services.common import preflight, traces
+from services.common import traces
 from services.common.faust_app import ServiceSettings
-from services.common.metrics import StageMetrics
 from services.common.records import ServiceError
 from services.common.service import Service
+
+WELL = gauge("tailpack_service_well", "", "1: the service consumes; 0: /healthz says why not")
+WRITTEN = counter("tailpack_service_written_total", "records", "Records written, each effect once")
+DUPLICATES = counter(
+    "tailpack_service_duplicates_dropped_total", "records", "Repeats of what was written already, dropped"
+)
+REFUSED = counter("tailpack_service_refused_total", "records", "Records refused: each became a dead letter")
+FENCED = counter(
+    "tailpack_service_fenced_total", "records", "Payments dropped because their replica had lost its partition"
+)
+UNACKNOWLEDGED = gauge(
+    "tailpack_service_unacknowledged", "records", "Records taken whose outputs the brokers have not all acknowledged"
+)
+OLDEST = gauge("tailpack_service_oldest_unacknowledged_seconds", "seconds", "Age of the oldest of those; 0 without one")
+
+
+LABELS = ("service",)
+
+
+class StageMetrics:
+    """A collector of prometheus-client over one service."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metrics of this moment."""
+        service, stage = self._service, self._service.stage
+        values = {
+            WELL: service.unhealthy() is None,
+            WRITTEN: stage.written,
+            DUPLICATES: stage.duplicates,
+            REFUSED: stage.refused,
+            FENCED: service.fence.refused if service.fence else 0,
+            UNACKNOWLEDGED: stage.open.count,
+            OLDEST: stage.open.oldest_s(),
+        }
+        for declared, value in values.items():
+            yield declared.of(value, dict(zip(LABELS, (service.name,), strict=True)))
+
 
 S = TypeVar("S", bound=ServiceSettings)
 Build = Callable[[Connection, S], Service]
@@ -49,7 +91,7 @@ def main(name: str, environ: Mapping[str, str], kind: type[S], build: Build[S]) 
     try:
         # Not asyncio.run: it waits for every task to end, and some of Faust's never do while the broker is away.
         asyncio.new_event_loop().run_until_complete(_run(connection, settings, build))
-    except ServiceError as failed:
+    except (ServiceError, NotThereError) as failed:
         log.error(failed)
         code = 1
     except Exception as unforeseen:  # the supervisor restarts us
@@ -80,10 +122,9 @@ async def _live(connection: Connection, settings: S, build: Build[S], told_to_st
     service = build(connection, settings)
     http = await serve_http(service, settings)
     try:
-        may_grow = {service.named(Topic.PAYMENTS_REQUESTED)}
-        await preflight.check(
-            connection, service.topics, settings.broker_deadline_s, told_to_stop.is_set, may_grow=may_grow
-        )
+        scaled = service.named(Topic.PAYMENTS_REQUESTED)
+        needed = {name: Needed(count, may_grow=name == scaled) for name, count in service.topics.items()}
+        await asyncio.to_thread(check_topics, connection, needed, settings.broker_deadline_s, told_to_stop.is_set)
         if told_to_stop.is_set():
             return
         await service.fit_to_broker()

@@ -12,7 +12,8 @@ from tailpack.cli.progress import finish, matrix_progress, show
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from studies.verdict import Found
+    from bench.matrix_table import Missing
+    from studies.verdict import Found, Statement
 
 NAMES: Final = ("ezzeddine", "landau", "consistent-grouping")
 
@@ -38,7 +39,8 @@ def paper(
     """
     from studies.verdict import Found, page  # noqa: PLC0415  numpy only where it is needed
 
-    rows, missing = [], []
+    rows: list[Statement] = []
+    missing: list[Missing] = []
     for one in [known(name.lower(), NAMES, what="paper")] if name else NAMES:
         with matrix_progress(one, out) as announce:
             found = _study(one, quick, seeds)(out / one, processes=processes, announce=announce)

@@ -136,7 +136,6 @@ def _policies(questions: Sequence[Scenario]) -> list[Policy]:
             options=one.policy,
             counts_only=delivery_of(one) not in OUR_DELIVERIES,
             fallback=False,  # a policy that fails shall be seen to fail here
-            classes=one.payment.replica_classes,
         )
         for one, share in zip(questions, whole.shares(), strict=True)
     ]

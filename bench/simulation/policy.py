@@ -35,7 +35,6 @@ def policy_of(scenario: Scenario, sent: Sent) -> Policy:
             told(scenario, sent) | scenario.policy,
             counts_only=delivery_of(scenario) not in OUR_DELIVERIES,
             fallback=False,  # a policy that fails shall be seen to fail here
-            classes=scenario.payment.replica_classes,
         )
     except ValueError as wrong:
         raise InvalidSettingsError([f"{scenario.name}: {wrong}"]) from wrong

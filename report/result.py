@@ -275,7 +275,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     """Events that were done before an event that lay ahead of them in the same payment partition."""
     lateness: Lateness
     effects: Effects | None
-    """Null where nobody counted the effects: somebody's own events."""
+    """Null where nobody counted the effects: of simulated runs, and of somebody's own events."""
     topics: tuple[TopicRecords, ...]
     stages: tuple[Stage, ...]
     distribution: Distribution

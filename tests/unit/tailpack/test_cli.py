@@ -361,3 +361,30 @@ def test_ctrl_c_is_one_line_where_a_library_makes_another_error_of_it(
 
     monkeypatch.setattr("bench.scenario.scenario_names", compiling)
     assert tailpack("list", "scenarios") == Ended(130, "", "tailpack: stopped\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "value"),
+    [
+        ("payment.heartbeat_s=3", "payment.heartbeat_s", 3),
+        ("rebalance_time_s = 0.5", "rebalance_time_s", 0.5),
+        ("learn_rebalance_time=false", "learn_rebalance_time", False),
+        ("payment.runtime=cooperative-sticky", "payment.runtime", "cooperative-sticky"),
+        ('policy="linear"', "policy", "linear"),
+        ("description=a = b", "description", "a = b"),
+    ],
+)
+def test_a_value_is_what_it_looks_like(text: str, key: str, value: object) -> None:
+    assert parse_changes([text]) == {key: value}
+
+
+def test_topics_are_created_with_the_partitions_of_the_scenario(
+    tailpack: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    created: list[Any] = []
+    monkeypatch.setattr("tailpack.local.topics.create_topics", lambda *asked: created.append(asked))
+    reach = ("--bootstrap-servers", "kafka:9092", "--namespace", "demo")
+    assert tailpack("topics", "create", "demo", *reach).status == 0
+    assert tailpack("topics", "create", "demo", *reach, "--pipeline-partitions", "8").status == 0
+    assert [asked[1:] for asked in created] == [(9, 4), (9, 8)]
+    assert (created[0][0].bootstrap_servers, created[0][0].namespace) == ("kafka:9092", "demo")

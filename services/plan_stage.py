@@ -17,8 +17,7 @@ from services.common.records import Refusal, decoder, encode
 from services.consumer import Event, PlanConsumer, Refused
 from services.consumer.environment import topics_of
 from services.consumer.metrics import Latencies
-from services.payment.pace import Server, ServiceTimes
-from services.payment.settings import ReplicaSettings, options_of
+from services.payment.replica import ReplicaSettings, Server, ServiceTimes, options_of
 
 
 class Written(Protocol):

@@ -25,8 +25,8 @@ from services.common.traces import TraceSettings
 from services.consumer import Options
 from services.consumer import metrics as of_replicas
 from services.consumer.environment import ConsumerSettings
-from services.order.app import OrderSettings
-from services.payment.settings import ReplicaSettings
+from services.order.__main__ import OrderSettings
+from services.payment.replica import ReplicaSettings
 
 SETTINGS: Final[dict[str, tuple[type[Settings], type[Settings] | None]]] = {
     "every process: the way to Kafka": (Connection, None),

@@ -14,7 +14,7 @@ from autoscaler.optimum.optimum import Judge, Optimum, Question, optimum
 from autoscaler.optimum.schedule import Schedule
 from autoscaler.policies.registry import make_policy
 from autoscaler.simulator.chance import ServiceTimes
-from autoscaler.simulator.placement import assign
+from autoscaler.simulator.members import assign
 from autoscaler.simulator.run import simulate, ticks_of
 from autoscaler.simulator.settings import SimulationSettings
 from bench.scenario import Scenario

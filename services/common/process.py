@@ -16,7 +16,7 @@ from prometheus_client.core import Metric
 from contracts import logs
 from contracts.connection import Connection, read_settings
 from contracts.events import MAX_ORDER_BYTES
-from contracts.metrics import counter, gauge
+from contracts.metrics import Declared, counter, gauge
 from contracts.preflight import Needed, NotThereError, check_topics
 from contracts.topics import Topic
 from contracts.validation import InvalidSettingsError
@@ -25,6 +25,7 @@ from services.common.faust_app import ServiceSettings
 from services.common.records import ServiceError
 from services.common.service import Service
 
+PREFIX: Final = "tailpack_service_"
 WELL = gauge("tailpack_service_well", "", "1: the service consumes; 0: /healthz says why not")
 WRITTEN = counter("tailpack_service_written_total", "records", "Records written, each effect once")
 DUPLICATES = counter(
@@ -39,31 +40,7 @@ UNACKNOWLEDGED = gauge(
 )
 OLDEST = gauge("tailpack_service_oldest_unacknowledged_seconds", "seconds", "Age of the oldest of those; 0 without one")
 
-
 LABELS = ("service",)
-
-
-class StageMetrics:
-    """A collector of prometheus-client over one service."""
-
-    def __init__(self, service: Service) -> None:
-        self._service = service
-
-    def collect(self) -> Iterator[Metric]:
-        """Yield the metrics of this moment."""
-        service, stage = self._service, self._service.stage
-        values = {
-            WELL: service.unhealthy() is None,
-            WRITTEN: stage.written,
-            DUPLICATES: stage.duplicates,
-            REFUSED: stage.refused,
-            FENCED: service.fence.refused if service.fence else 0,
-            UNACKNOWLEDGED: stage.open.count,
-            OLDEST: stage.open.oldest_s(),
-        }
-        for declared, value in values.items():
-            yield declared.of(value, dict(zip(LABELS, (service.name,), strict=True)))
-
 
 S = TypeVar("S", bound=ServiceSettings)
 Build = Callable[[Connection, S], Service]
@@ -161,14 +138,16 @@ async def serve_http(service: Service, settings: ServiceSettings) -> web.AppRunn
 
     async def healthz(_: web.Request) -> web.Response:
         problem = service.unhealthy()
-        body = {"service": service.name, "status": problem or "consuming", **_counters(service)}
+        counts = {one.name.removeprefix(PREFIX).removesuffix("_total"): n for one, n in _counts(service).items()}
+        past = {"read_back": service.read_back, "passed_over": service.passed_over}
+        body = {"service": service.name, "status": problem or "consuming", **counts, **past}
         return web.json_response(body, status=503 if problem else 200)
 
     async def livez(_: web.Request) -> web.Response:
         return web.json_response({"alive": True})  # the loop turns; what cannot go on ends by itself
 
     registry = CollectorRegistry()
-    registry.register(StageMetrics(service))
+    registry.register(_Collector(service))
 
     async def metrics(_: web.Request) -> web.Response:
         return web.Response(body=generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
@@ -189,15 +168,26 @@ async def serve_http(service: Service, settings: ServiceSettings) -> web.AppRunn
     return runner
 
 
-def _counters(service: Service) -> dict[str, int]:
+def _counts(service: Service) -> dict[Declared, int]:
     """Return what the stage has done since it was started."""
     stage = service.stage
     return {
-        "written": stage.written,
-        "duplicates_dropped": stage.duplicates,
-        "refused": stage.refused,
-        "fenced": service.fence.refused if service.fence else 0,
-        "unacknowledged": stage.open.count,
-        "read_back": service.read_back,
-        "passed_over": service.passed_over,
+        WRITTEN: stage.written,
+        DUPLICATES: stage.duplicates,
+        REFUSED: stage.refused,
+        FENCED: service.fence.refused if service.fence else 0,
+        UNACKNOWLEDGED: stage.open.count,
     }
+
+
+class _Collector:
+    """The metrics of one service, for prometheus-client."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def collect(self) -> Iterator[Metric]:
+        service = self._service
+        values = {WELL: service.unhealthy() is None, OLDEST: service.stage.open.oldest_s()}
+        for declared, value in (values | _counts(service)).items():
+            yield declared.of(value, {LABELS[0]: service.name})

@@ -14,11 +14,10 @@ from contracts.connection import Connection
 from contracts.preflight import largest_record
 from contracts.topics import Group, Topic, partitions_of, qualified
 from services.common import traces
-from services.common.dead_letters import BARE_LETTER_LIMIT
 from services.common.faust_app import HEARTBEAT_S, SESSION_S, Pulse, RawSchema, ServiceSettings, limit_batches, make_app
 from services.common.fence import Fence
 from services.common.read_back import IdOf, Take, read_tails, uncommitted
-from services.common.records import Decide, Effect, Incoming, ServiceError
+from services.common.records import BARE_LETTER_LIMIT, Decide, Effect, Incoming, ServiceError
 from services.common.stage import RECORD_OVERHEAD, SPAN, TAIL, Stage, Uncommitted
 
 LONGEST_PAUSE_S: Final = SESSION_S - 2 * HEARTBEAT_S

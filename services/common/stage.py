@@ -11,8 +11,17 @@ from collections.abc import Awaitable, Callable, Hashable, Iterable
 from typing import Any, Final
 
 from contracts.clock import now_us, steady_s
-from services.common.dead_letters import LETTER_LIMIT, dead_letter, letter_key
-from services.common.records import Decide, Effect, Incoming, Refusal, ServiceError, encode
+from services.common.records import (
+    LETTER_LIMIT,
+    Decide,
+    Effect,
+    Incoming,
+    Refusal,
+    ServiceError,
+    dead_letter,
+    encode,
+    letter_key,
+)
 
 Send = Callable[[Effect], Awaitable["asyncio.Future[Any]"]]
 """Hand a record to the client; the future is done when the broker has it. May wait: that is the back-pressure."""

@@ -18,7 +18,7 @@ from contracts.topics import Topic, qualified
 from contracts.validation import InvalidSettingsError
 from services.common.records import ServiceError
 from services.comparators.client import Client
-from services.payment.settings import ReplicaSettings
+from services.payment.replica import ReplicaSettings
 
 START_DEADLINE_S: Final = 30.0
 """A broker that is being restarted is back within it; one that is not there is reported after it."""

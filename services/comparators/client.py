@@ -18,8 +18,8 @@ from contracts.topics import AUTO_OFFSET_RESET, Group, Topic, qualified
 from services.common.records import ServiceError
 from services.comparators.replica import NO_PLAN, Replica
 from services.consumer import Event
-from services.consumer.offsets import Offsets
-from services.payment.settings import ReplicaSettings
+from services.consumer.partition_queue import Offsets
+from services.payment.replica import ReplicaSettings
 
 log = logging.getLogger(__name__)
 

@@ -14,8 +14,7 @@ from services.common.records import encode
 from services.consumer import Event
 from services.consumer.server import letter, service_times
 from services.payment.domain import settled_payment
-from services.payment.pace import Pace, ServiceTimes
-from services.payment.settings import ReplicaSettings
+from services.payment.replica import Pace, ReplicaSettings, ServiceTimes
 
 NO_PLAN: Final = 0
 """Epoch of an assignment that no plan made."""

@@ -10,8 +10,7 @@ from contracts.clock import now_us, steady_s
 from contracts.progress import IN_TIME, LATENCY_BOUNDS, ServiceTimes
 from contracts.topics import DEFAULT_LARGEST
 from services.common import traces
-from services.common.dead_letters import KEY_LIMIT, LETTER_LIMIT, dead_letter, letter_key
-from services.common.records import Refusal, encode, order_id_in
+from services.common.records import KEY_LIMIT, LETTER_LIMIT, Refusal, dead_letter, encode, letter_key, order_id_in
 from services.consumer.interface import BatchHandler, Event, OnError, Options, Refused
 from services.consumer.lease import Lease
 from services.consumer.metrics import Latencies

@@ -12,7 +12,7 @@ from contracts.events import PaymentSettled, ShipmentScheduled
 from contracts.topics import Group, Topic
 from services.notification.domain import declined, shipped
 from services.payment.__main__ import main
-from services.payment.settings import ReplicaSettings
+from services.payment.replica import ReplicaSettings
 from services.plan_stage import PlanStage, decoded
 
 RULES: Final = {

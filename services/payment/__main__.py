@@ -14,7 +14,7 @@ from contracts.validation import InvalidSettingsError
 from services.common import traces
 from services.consumer import ReplicaError
 from services.payment.domain import settled_payment
-from services.payment.settings import ReplicaSettings
+from services.payment.replica import ReplicaSettings
 from services.plan_stage import PlanStage
 
 

@@ -7,7 +7,7 @@ from contracts.connection import Connection
 from contracts.events import PaymentSettled
 from contracts.topics import Group, Topic
 from services.payment.__main__ import main
-from services.payment.settings import ReplicaSettings
+from services.payment.replica import ReplicaSettings
 from services.plan_stage import PlanStage, decoded
 from services.shipment.domain import schedule
 

@@ -13,11 +13,11 @@ from services.common.faust_app import ServiceSettings
 from services.common.records import Decide, Effect, Incoming, Refusal
 from services.common.service import Service
 from services.consumer import Event, Refused
-from services.notification import app as notification_app
+from services.notification import __main__ as notification_app
 from services.notification import replica as notification
-from services.payment.settings import ReplicaSettings
+from services.payment.replica import ReplicaSettings
 from services.plan_stage import PlanStage
-from services.shipment import app as shipment_app
+from services.shipment import __main__ as shipment_app
 from services.shipment import replica as shipment_replica
 
 DONE_US = 1_700_000_000_000_000

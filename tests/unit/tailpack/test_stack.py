@@ -20,8 +20,8 @@ from loadgen.orders import input_topic
 from loadgen.spec import DriverSettings as GeneratorSettings
 from loadgen.spec import read_load
 from services.common.faust_app import ServiceSettings
-from services.order.app import OrderSettings
-from services.payment.settings import ReplicaSettings
+from services.order.__main__ import OrderSettings
+from services.payment.replica import ReplicaSettings
 from tailpack.local.stack import Stack
 
 CONNECTION = Connection(bootstrap_servers="kafka:9092", client_properties="tls.properties", namespace="run-1")

@@ -17,7 +17,7 @@ from services.comparators.__main__ import ComparatorSettings
 from services.comparators.client import consumer_options
 from services.comparators.replica import Replica
 from services.consumer import Event
-from services.payment.settings import ReplicaSettings
+from services.payment.replica import ReplicaSettings
 
 SETTINGS = ReplicaSettings(replica="payment-0", service_time_s=0.0)
 CONNECTION = Connection(bootstrap_servers="127.0.0.1:1", namespace="run-1")

@@ -15,12 +15,12 @@ from contracts.connection import Connection, read_settings
 from contracts.events import DeadLetter, Grouping, PaymentRequested, PaymentSettled
 from contracts.topics import Topic
 from contracts.validation import InvalidSettingsError
-from services.common.dead_letters import PAYLOAD_LIMIT
+from services.common.records import PAYLOAD_LIMIT
 from services.consumer import Delivery, Event, Options, Refused
 from services.consumer.server import letter
 from services.payment.__main__ import payment_stage
 from services.payment.domain import MAX_REQUEST_BYTES, payment_id, settled_payment
-from services.payment.settings import ReplicaSettings, options_of
+from services.payment.replica import ReplicaSettings, options_of
 from services.plan_stage import PlanStage
 
 CONNECTION = Connection(bootstrap_servers="localhost:1", namespace="run-1")

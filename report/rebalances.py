@@ -10,12 +10,14 @@ import numpy as np
 
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged
 from report import history
-from report.rebalance_times import RebalanceRound, Rebalances
+from report.result import RebalanceRound, Rebalances
 from report.run_info import RunInfo
 from report.table import NONE, Groups, Ints, Rows, Table, coalesce, places
 from report.takeovers import Deaths, Takeover, takeovers
 from report.terms import NOWHERE, Usual
 
+MOST_ROUNDS: Final = 5_000
+"""Newest rebalances that a result lists."""
 MOST_TAKEOVERS: Final = 100_000
 """The newest; a run with more has no rounds, but partitions that wander."""
 APART_US: Final = 5_000_000
@@ -42,7 +44,10 @@ def rebalances(
     plans, gone = history.only(journal, PlanWritten), history.only(journal, ReplicaChanged)
     if not plans or delivery == "share":
         return None
-    return Rebalances.of(delivery, rounds(changes(rows, owners), plans, gone, started_us, usual.transit_us))
+    found = rounds(changes(rows, owners), plans, gone, started_us, usual.transit_us)
+    found.sort(key=lambda one: (one.at_s, one.kind))
+    left_out = max(0, len(found) - MOST_ROUNDS)
+    return Rebalances(delivery=delivery, rounds=tuple(found[left_out:]), rounds_left_out=left_out)
 
 
 def delivery_of(run: RunInfo) -> str:

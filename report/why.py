@@ -26,33 +26,41 @@ class Telling:
     def why(self, cause: Cause, worst: Figures) -> str:
         """Return one sentence."""
         if worst.get("latency_us") is None:
-            return _NEVER.get(cause, "Never done.")
-        text = _SENTENCES[cause](self, worst)
+            return NEVER.get(cause, "Never done.")
+        text = SENTENCES[cause](self, worst)
         return text[0].upper() + text[1:] + "."
 
     def at(self, time_us: int) -> str:
         """Return a time since the start of the run."""
         return moment((time_us - self.started_us) / 1e6)
 
-    def pace(self) -> str:
-        """Return what a replica can do, in words."""
-        return f"μ = {1e6 / self.usual_us:.0f} events/s" if self.usual_us else "an unknown μ"
+    def usual(self) -> str:
+        """Return how long a service takes."""
+        return duration(self.usual_us / 1e6)
 
     def load(self, worst: Figures) -> str:
-        """Return what its replica had to do."""
+        """Return what its replica had to do, and what it can do."""
         rate = worst["load"]
-        if rate is None:
-            return f"{_owner(worst)} against {self.pace()}"
-        return f"{rate / WINDOW_S:.0f} events/s over {WINDOW_S} s at {_owner(worst)} against {self.pace()}"
+        had = "" if rate is None else f"{rate / WINDOW_S:.0f} events/s over {WINDOW_S} s at "
+        pace = f"μ = {1e6 / self.usual_us:.0f} events/s" if self.usual_us else "an unknown μ"
+        return f"{had}{_owner(worst)} against {pace}"
 
     def ahead(self, worst: Figures) -> str:
         """Return how much work lay ahead of the worst event."""
         waited_us = worst["start_us"] - worst["handed_us"]
-        if not self.usual_us:
-            return f"the worst waited {duration(waited_us / 1e6)}"
-        return (
-            f"the worst waited {duration(waited_us / 1e6)}, the time of {several(waited_us // self.usual_us, 'event')}"
-        )
+        events = f", the time of {several(waited_us // self.usual_us, 'event')}" if self.usual_us else ""
+        return f"the worst waited {duration(waited_us / 1e6)}{events}"
+
+    def unserved(self, worst: Figures) -> str:
+        """Return since when and until when its partition had no owner."""
+        left_us, came_us = worst["left_us"], worst["came_us"]
+        if left_us is None:
+            return "nobody served it"
+        from_us = max(left_us, min(worst["handed_us"], came_us))
+        if from_us == came_us:  # the worst came later, into what had piled up
+            from_us = left_us
+        length = duration((came_us - from_us) / 1e6)
+        return f"nobody served it from {self.at(from_us)} to {self.at(came_us)} ({length})"
 
 
 def _owner(worst: Figures) -> str:
@@ -62,10 +70,6 @@ def _owner(worst: Figures) -> str:
 def _length(worst: Figures, begin: str, end: str) -> str:
     begin_us, end_us = worst[begin], worst[end]
     return duration(None if begin_us is None or end_us is None else (end_us - begin_us) / 1e6)
-
-
-def _generator(telling: Telling, worst: Figures) -> str:
-    return f"the generator sent the worst {_length(worst, 'intended_us', 'placed_us')} late"
 
 
 def _upstream(telling: Telling, worst: Figures) -> str:
@@ -80,79 +84,55 @@ def _upstream(telling: Telling, worst: Figures) -> str:
 
 
 def _downstream(telling: Telling, worst: Figures) -> str:
-    usual = duration(telling.usual_us / 1e6)
-    own_us = worst["service_us"]
+    own_us, slowed_us = worst["service_us"], worst["slowed_us"]
     if own_us > SLOW * telling.usual_us:
-        return f"the service of the worst took {duration(own_us / 1e6)} at {_owner(worst)}, usual are {usual}"
-    slowed = duration(worst["slowed_us"] / 1e6)
-    return f"services before the worst were slow at {_owner(worst)} and cost it {slowed}; usual are {usual} each"
-
-
-def _changed_hands(telling: Telling, worst: Figures) -> str:
-    left_us, came_us, handed_us = (worst[name] for name in ("left_us", "came_us", "handed_us"))
-    if left_us is None:
-        return "nobody served it"
-    from_us = max(left_us, min(handed_us, came_us))
-    if from_us == came_us:  # the worst came later, into what had piled up
-        from_us = left_us
-    length = duration((came_us - from_us) / 1e6)
-    return f"nobody served it from {telling.at(from_us)} to {telling.at(came_us)} ({length})"
-
-
-def _dead(telling: Telling, worst: Figures) -> str:
-    return f"{worst['old']} was gone, {_owner(worst)} took over partition {worst['partition']}: " + _changed_hands(
-        telling, worst
-    )
+        own = duration(own_us / 1e6)
+        return f"the service of the worst took {own} at {_owner(worst)}, usual are {telling.usual()}"
+    slowed = f"services before the worst were slow at {_owner(worst)} and cost it {duration(slowed_us / 1e6)}"
+    return f"{slowed}; usual are {telling.usual()} each"
 
 
 def _stopped(telling: Telling, worst: Figures) -> str:
-    stop_us = worst["stop_us"] or 0
+    stop_us = worst["stop_us"]
     length = duration(stop_us / 1e6) if stop_us else _length(worst, "left_us", "came_us")
     until = telling.at(worst["start_us"])
     return f"no partition finished anything for {length} before {until}, under epoch {worst['epoch']}"
 
 
-def _handover(telling: Telling, worst: Figures) -> str:
-    way = f"partition {worst['partition']} went from {worst['old']} to {_owner(worst)}"
-    return f"{way}: {_changed_hands(telling, worst)}"
-
-
 def _starting(telling: Telling, worst: Figures) -> str:
     begin_us, end_us = worst["handed_us"], worst["start_us"]
-    waited = [one for one in telling.starts if one[1] < end_us and one[2] > begin_us]
     named = "; ".join(
         f"{replica} was asked for at {telling.at(asked_us)} and ready {duration((ready_us - asked_us) / 1e6)} later"
-        for replica, asked_us, ready_us in waited[:2]
+        for replica, asked_us, ready_us in [one for one in telling.starts if one[1] < end_us and one[2] > begin_us][:2]
     )
     return f"{named}; {telling.ahead(worst)}; {telling.load(worst)}"
 
 
-def _burst(telling: Telling, worst: Figures) -> str:
-    return f"all that lay ahead had arrived within the last second; {telling.ahead(worst)}; {telling.load(worst)}"
-
-
 def _overloaded(telling: Telling, worst: Figures) -> str:
-    over = worst["over_from"]
-    since_us = worst["since_us"]
-    if over is not None:
-        since = f", more than it can serve since {moment(float(over))}"
-    else:
-        since = "" if since_us is None else f", never done with its work since {telling.at(since_us)}"
+    over, since_us = worst["over_from"], worst["since_us"]
+    since = "" if since_us is None else f", never done with its work since {telling.at(since_us)}"
+    since = since if over is None else f", more than it can serve since {moment(float(over))}"
     return f"{telling.load(worst)}{since}; {telling.ahead(worst)}"
 
 
-_SENTENCES: Final[Mapping[Cause, Callable[[Telling, Figures], str]]] = {
-    Cause.GENERATOR: _generator,
+SENTENCES: Final[Mapping[Cause, Callable[[Telling, Figures], str]]] = {
+    Cause.GENERATOR: lambda _, worst: f"the generator sent the worst {_length(worst, 'intended_us', 'placed_us')} late",
     Cause.UPSTREAM: _upstream,
     Cause.DOWNSTREAM: _downstream,
-    Cause.REPLICA_DEAD: _dead,
+    Cause.REPLICA_DEAD: lambda telling, worst: (
+        f"{worst['old']} was gone, {_owner(worst)} took over partition {worst['partition']}: {telling.unserved(worst)}"
+    ),
     Cause.GROUP_STOPPED: _stopped,
-    Cause.HANDOVER: _handover,
+    Cause.HANDOVER: lambda telling, worst: (
+        f"partition {worst['partition']} went from {worst['old']} to {_owner(worst)}: {telling.unserved(worst)}"
+    ),
     Cause.REPLICA_STARTING: _starting,
-    Cause.BURST: _burst,
+    Cause.BURST: lambda telling, worst: (
+        f"all that lay ahead had arrived within the last second; {telling.ahead(worst)}; {telling.load(worst)}"
+    ),
     Cause.OVERLOADED: _overloaded,
 }
-_NEVER: Final[Mapping[Cause, str]] = {
+NEVER: Final[Mapping[Cause, str]] = {
     Cause.UPSTREAM: "It was sent and never reached Payment's topic.",
     Cause.REPLICA_DEAD: "It lay in Payment's topic when a replica died, and nobody ever finished it.",
     Cause.OVERLOADED: "It lay in Payment's topic until the end of the run, and nobody ever finished it.",

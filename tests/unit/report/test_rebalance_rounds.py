@@ -7,8 +7,8 @@ from late_story import stored
 
 from contracts.journal import PlanWritten, ReplicaChange, ReplicaChanged
 from report import seconds
-from report.rebalance_times import RebalanceRound
 from report.rebalances import APART_US, Change, changes, delivery_of, rounds
+from report.result import RebalanceRound
 from report.run_info import RunInfo
 from report.takeovers import stays
 from report.terms import Terms

@@ -17,7 +17,7 @@ import psutil
 from confluent_kafka import Consumer, ConsumerGroupState, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from autoscaler.live.clients import client
+from autoscaler.live.kafka import client
 from bench import BenchError
 from bench.results import PipelineRow
 from contracts.children import last_log_line, python_module, start, wait_for_end

@@ -1,14 +1,14 @@
 """How a process reaches Kafka: an address, and a properties file where TLS or SASL is wanted."""
 
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from contracts.settings import Rule, Settings, Values, declaration, setting
-from contracts.validation import InvalidSettingsError, from_environment, parse
+from contracts.validation import ConfigFile, InvalidSettingsError, parse
 
 T = TypeVar("T", bound=Settings)
 
@@ -120,20 +120,32 @@ class Connection(Settings):
         return arguments
 
 
-def read_settings(environ: Mapping[str, str], kind: type[T]) -> tuple[Connection, T]:
-    """Return the connection and the process's own settings. Raises InvalidSettingsError with every problem of both."""
-    read: list[Any] = []
-    problems: list[str] = []
-    for record in (Connection, kind):
-        try:
-            read.append(from_environment(environ, record))
-            if record is Connection:
-                read[0].aiokafka()  # whatever client the process uses, its certificates must be there
-        except InvalidSettingsError as wrong:
-            problems += wrong.problems
+def read_settings(
+    environ: Mapping[str, str],
+    kind: type[T],
+    config: Path | None = None,
+    check: Callable[[T, ConfigFile], object] = lambda *_: None,
+) -> tuple[Connection, T]:
+    """Return the connection and the process's own settings. Raises InvalidSettingsError with every problem of both.
+
+    config: a TOML file below the environment. check: called with settings that are right by themselves.
+    """
+    file = ConfigFile(config, environ)
+    problems = file.strangers(Connection, kind)
+    found: list[Any] = []
+    try:
+        found.append(file.read(Connection))
+        found[0].aiokafka()  # whatever client the process uses, its certificates must be there
+    except InvalidSettingsError as wrong:
+        problems += wrong.problems
+    try:
+        found.append(file.read(kind))
+        check(found[-1], file)
+    except InvalidSettingsError as wrong:
+        problems += wrong.problems
     if problems:
         raise InvalidSettingsError(problems)
-    connection, settings = read
+    connection, settings = found
     return connection, settings
 
 

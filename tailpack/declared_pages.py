@@ -7,12 +7,12 @@ from dataclasses import fields
 from types import ModuleType
 from typing import Final
 
-from autoscaler.keda import metrics as of_keda
+from autoscaler.keda import settings as of_keda
 from autoscaler.keda.settings import KedaSettings
 from autoscaler.live import metrics as of_autoscaler
 from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.policies.registry import POLICIES
-from autoscaler.shadow import metrics as of_shadow
+from autoscaler.shadow import settings as of_shadow
 from autoscaler.shadow.settings import ShadowSettings
 from bench.sections import SECTIONS, STAGES, Stage
 from contracts.connection import Connection
@@ -34,8 +34,8 @@ SETTINGS: Final[dict[str, tuple[type[Settings], type[Settings] | None]]] = {
     "every process: the way to Kafka": (Connection, None),
     "every process: its log": (LogSettings, None),
     "the autoscaler (`tailpack autoscale`, `python -m autoscaler.live`)": (AutoscalerSettings, None),
-    "KEDA's external scaler (`python -m autoscaler.keda`)": (KedaSettings, None),
-    "the shadow (`python -m autoscaler.shadow`), what it has beside the autoscaler's": (
+    "KEDA's external scaler (`tailpack scaler`, `python -m autoscaler.keda`)": (KedaSettings, None),
+    "the shadow (`tailpack shadow`, `python -m autoscaler.shadow`), what it has beside the autoscaler's": (
         ShadowSettings,
         AutoscalerSettings,
     ),
@@ -68,7 +68,7 @@ METRICS: Final[dict[str, tuple[ModuleType, tuple[str, ...]]]] = {
 """Process → the module that declares its metrics, and the labels that all of them have."""
 ABOUT_METRICS: Final = """# Metrics
 
-What `/metrics` of each process shows to Prometheus. Each metric is declared once, in a `metrics.py` beside its process;
+What `/metrics` of each process shows to Prometheus. Each metric is declared once, next to its process;
 this page is made from the declarations, by `tailpack metrics > docs/metrics.md`. How they are scraped, drawn and
 watched over: [observability.md](observability.md).
 

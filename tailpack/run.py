@@ -1,6 +1,7 @@
 """One live run from start to report: broker, stack, load, drain, Spark."""
 
 import contextlib
+import dataclasses
 import importlib.util
 import os
 import shutil
@@ -17,7 +18,9 @@ from contracts.children import uninterrupted
 from contracts.clock import now_us
 from contracts.connection import Connection
 from loadgen.result import READY_FILE, RESULT_FILE, GeneratorResult
+from loadgen.workloads import WORKLOADS
 from report import replace_file
+from tailpack.demo import carried_share, measure_cores, paused
 from tailpack.errors import TailpackError
 from tailpack.live_view import Moment, Screen
 from tailpack.local.broker import Broker
@@ -29,6 +32,7 @@ from tailpack.local.stack import Stack
 from tailpack.local.topics import create_topics
 from tailpack.provenance import command, describe, versions
 from tailpack.report_job import expect_spark, wait_for_spark, write_report
+from tailpack.warm_up import is_compiled
 from tailpack.watch import LiveState, Watcher, timeline_topic
 
 READY_DEADLINE_S: Final = 90.0
@@ -43,7 +47,8 @@ class Run:
     """One execution. `execute` returns the folder with its report; whatever happens, no process stays behind.
 
     bootstrap_servers: "" is the broker of `tailpack kafka start`, else one of the run's own. name: of its folder and
-    the namespace of its topics; "": a fresh one. watch: called about four times a second with what the live view shows.
+    the namespace of its topics; "": a fresh one. fit_load: measure the machine first, and send
+    what it can carry. watch: called about four times a second with what the live view shows.
     """
 
     def __init__(
@@ -57,6 +62,7 @@ class Run:
         web_port: int | None = None,
         load_workers: int = 0,
         name: str = "",
+        fit_load: bool = False,
         watch: Callable[[LiveState, Moment], None] = lambda _, __: None,
     ) -> None:
         self.scenario = scenario.for_live()
@@ -64,15 +70,16 @@ class Run:
         self._bootstrap_servers, self._client_properties = bootstrap_servers, client_properties
         self._web_port = web_port
         self._load_workers = load_workers
+        self._fit_load = fit_load
         self._watch = watch
+        self._compiled = is_compiled()
+        self._setup: int | None = None
+        """Process group that is still installing Spark."""
         if web_port:
             free_ports([web_port], option="--web-ui")
         self._new = [place for place in (out, *out.parents) if not place.exists()]
-        if name:
-            self.folder = free_for_run(out / name)
-            self.folder.mkdir(parents=True, exist_ok=True)
-        else:
-            self.folder = new_folder(out, scenario.name)
+        self.folder = free_for_run(out / name) if name else new_folder(out, scenario.name)
+        self.folder.mkdir(parents=True, exist_ok=True)
         self.meter = ResourceMeter()
         self._metered_at = 0.0
         self._memory_mib = 0.0
@@ -85,8 +92,11 @@ class Run:
     def execute(self) -> Path:
         """Run and report. Raises TailpackError when that cannot be done, KeyboardInterrupt once all is stopped."""
         try:
-            expect_spark()
+            setup = expect_spark()
+            self._setup = setup.pid if setup else None
             java()
+            if self._fit_load and not self.scenario.load.trace:
+                self._fit()
             connection = self._connect()
             self._reached("Kafka answers")
             create_topics(connection, self.scenario.payment.partitions, self.scenario.pipeline_partitions)
@@ -106,6 +116,20 @@ class Run:
         if self._own_broker:
             shutil.rmtree(self._own_broker.folder, ignore_errors=True)  # events.parquet and journal hold all of it
         return self.folder
+
+    def _fit(self) -> None:
+        """Scale the load down to what the machine can carry."""
+        load, seconds = self.scenario.load, self.scenario.duration_s
+        peak = int(WORKLOADS[load.workload].events(seconds).reshape(seconds, -1).sum(axis=1).max())
+        with self.console.status("measuring this machine for 3 s"), paused(self._setup):
+            share = carried_share(measure_cores(), peak)
+        if share == 1:
+            self._say(f"this machine carries the load, {peak} orders/s at the peak")
+            return
+        said = f"the load is scaled to {share:.0%}, {share * peak:.0f} orders/s at the peak"
+        self._say(f"this machine is slow or busy: {said}")
+        load = dataclasses.replace(load, faults=(*load.faults, f"burst 0-{seconds} {share:g}"))
+        self.scenario = dataclasses.replace(self.scenario, load=load)
 
     def replay(self) -> Path:
         """Send the load to services and an autoscaler that run elsewhere, until all is finished; no report."""
@@ -143,27 +167,20 @@ class Run:
         self.info = describe(self.scenario, connection, command())
         self._note()
         stack = Stack(self.scenario, connection, self.folder)
-        watcher = Watcher(
-            connection,
-            timeline_topic(self.scenario.topology),
-            self.scenario.target.latency_target_s,
-            self.scenario.pipeline_partitions,
-        )
+        topic, target_s = timeline_topic(self.scenario.topology), self.scenario.target.latency_target_s
+        watcher = Watcher(connection, topic, target_s, self.scenario.pipeline_partitions)
         try:
             with Screen(self.console, watcher, self._moment) as screen:
-                stack.start(
-                    self.scenario.load_spec(),
-                    web_port=self._web_port,
-                    load_workers=self._load_workers,
-                    only_load=only_load,
-                )
+                how = {"web_port": self._web_port, "load_workers": self._load_workers}
+                stack.start(self.scenario.load_spec(), **how, only_load=only_load)  # type: ignore[arg-type]
                 self._until_ready(stack, screen)
                 self._reached("services and first replica ready")
                 pages = [f"{name} http://127.0.0.1:{port}" for name, port in stack.ports.items()]
                 self._say(" · ".join([f"kafka {self.info.bootstrap_servers}", *pages]))
-                self._go(stack)
-                self._until_sent(stack, screen)
-                self._until_drained(stack, screen)
+                with paused(self._setup):
+                    self._go(stack)
+                    self._until_sent(stack, screen)
+                    self._until_drained(stack, screen)
         except KeyboardInterrupt:
             self._note(interrupted=True)
             self._say(f"stopped; what was measured is kept: tailpack report {self.folder}")
@@ -183,15 +200,21 @@ class Run:
                 raise TailpackError(f"{failed.name} does not start: {failed.ending()}; see {failed.log}")
             if time.monotonic() > deadline:
                 state = screen.watcher.state
-                why = "".join(f" ({said})" for said in [*state.incidents, *state.troubles][-1:])
-                late = f"{', '.join(waiting)} not ready within {READY_DEADLINE_S:.0f} s{why}"
+                why = "".join(f" ({one})" for one in [*state.incidents, *state.troubles][-1:])
+                late = f"not ready within {READY_DEADLINE_S:.0f} s: {', '.join(waiting)}{why}"
                 raise TailpackError(f"{late}; see {self.folder / 'logs'}")
 
     def _not_ready(self, stack: Stack, screen: Screen) -> list[str]:
-        tick = screen.watcher.state.tick
-        ready = tick is not None and tick.ready_replicas >= self.scenario.autoscaler.initial_replicas
-        warm = (self.folder / READY_FILE).exists()
-        return stack.unhealthy() or [name for name, well in (("payment replicas", ready), ("locust", warm)) if not well]
+        tick, wanted = screen.watcher.state.tick, self.scenario.autoscaler.initial_replicas
+        waiting = stack.unhealthy()
+        ready = tick.ready_replicas if tick else 0
+        if not waiting and ready < wanted:
+            waiting = [f"replicas: {ready} of {wanted} ready"]
+        if waiting and tick is None and not self._compiled:
+            waiting.append("autoscaler: compiling once, about 30 s")
+        if not (self.folder / READY_FILE).exists():
+            waiting.append("load generator")
+        return waiting
 
     def _go(self, stack: Stack) -> None:
         now_s = now_us() / 1e6

@@ -3,21 +3,20 @@
 import gc
 import math
 import shlex
-import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import Any, Final
 
-import msgspec
 from confluent_kafka import Consumer
 
 from autoscaler.controller import Controller
 from autoscaler.estimation.service_rates import ServiceRates
-from autoscaler.live.clients import client
 from autoscaler.live.group import LiveGroup
 from autoscaler.live.journal import JournalTopic, LiveJournal
+from autoscaler.live.kafka import client
 from autoscaler.live.launcher import Launcher, of_extra
 from autoscaler.live.launchers.processes import ProcessLauncher
 from autoscaler.live.loads import LoadReader
@@ -33,13 +32,14 @@ from autoscaler.live.settings import AutoscalerSettings
 from autoscaler.live.state_dir import LearnedTimes
 from autoscaler.live.troubles import LASTING, Troubles, Watched
 from autoscaler.live.uptake import Uptake
-from autoscaler.live.web import Source, bound
+from autoscaler.live.web import Source, serving
 from autoscaler.policies.registry import Asked
 from autoscaler.ports import NotReadyError, Policy
 from contracts.children import python_module
 from contracts.clock import steady_s
 from contracts.connection import Connection
 from contracts.delivery import Delivery
+from contracts.waiting import NotWithinError, until
 
 ANY_PORT: Final = "-1"
 STOP_SLACK_S: Final = 2.0
@@ -57,13 +57,8 @@ def policy_from(settings: AutoscalerSettings) -> Policy:
 
 def asked_of(settings: AutoscalerSettings) -> Asked:
     """Return the policy that the settings ask for. Raises ValueError."""
-    try:
-        options = msgspec.json.decode(settings.policy_options or "{}", type=dict[str, Any])
-    except msgspec.DecodeError as wrong:
-        raise ValueError(f"TAILPACK_POLICY_OPTIONS: must be a JSON object: {wrong}") from wrong
-    return Asked(
-        settings, settings, settings, options, counts_only=bool(settings.runtime), classes=settings.replica_classes
-    )
+    options, counts_only = settings.options(), bool(settings.runtime)
+    return Asked(settings, settings, settings, options, counts_only, classes=settings.replica_classes)
 
 
 def launcher_from(
@@ -136,7 +131,8 @@ class LiveAutoscaler:
             unwell=lambda: self._troubles.unwell,
             targets=lambda: self._reports.pages(),  # noqa: PLW0108  the reader is made after it
         )
-        self._web = bound(source, settings)
+        self._pages = ExitStack()
+        self._show = self._pages.enter_context(serving(source, settings))
         self._journal = JournalTopic(connection, self._metrics, partial(self._troubles.tell, "journal"))
         self._reports = ProgressReader(connection)
         self._launcher = launcher or launcher_from(settings, environ)
@@ -213,8 +209,7 @@ class LiveAutoscaler:
     def run(self) -> None:
         """Decide and act until told to stop. Raises FencedError when another controller has taken over."""
         self._metrics.leading.set(1)
-        if self._web is not None:
-            self._web.start()  # from here on everything it asks for is there
+        self._show()  # from here on everything that the pages ask for is there
         prefix = self._settings.replica_prefix
         self._group.start(tuple(f"{prefix}-{ordinal}" for ordinal in range(self._settings.initial_replicas)))
         rehearse(  # while the first replicas start
@@ -230,16 +225,18 @@ class LiveAutoscaler:
 
     def stop_replicas(self) -> None:
         """Stop every replica and wait until all are gone; each gives back what it owns. The plan stays in force."""
-        give_up_s = steady_s() + self._settings.drain_s + STOP_MARGIN_S + STOP_SLACK_S
         self._scaler.stop_all()
-        while self._scaler.running and steady_s() < give_up_s:
+
+        def gone() -> bool:
             self._scaler.reconcile(self._reports.poll())
-            time.sleep(STEP_S)  # replicas that are not our children (adopted) signal nobody when they end
+            return not self._scaler.running
+
+        with suppress(NotWithinError):  # replicas that are not our children (adopted) signal nothing when they end
+            until(gone, self._settings.drain_s + STOP_MARGIN_S + STOP_SLACK_S, "all replicas have ended", STEP_S)
 
     def close(self) -> int:
         """Leave the brokers. Returns how many journal entries were lost."""
-        if self._web is not None:
-            self._web.close()
+        self._pages.close()
         self._learned.save(self._rebalances.rounds, self._rebalances.remembered, at_once=True)
         self._launcher.close()
         self._reports.close()

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
-from autoscaler.live.clients import client, reader
+from autoscaler.live.kafka import client, reader
 from contracts.connection import Connection
 from contracts.plan import Eviction, PlanRecord
 from contracts.topics import Topic, qualified

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from autoscaler.live.clients import reader
+from autoscaler.live.kafka import reader
 from autoscaler.live.lateness import Lateness
 from contracts.clock import steady_s
 from contracts.connection import Connection

@@ -23,6 +23,13 @@ def first_few(told: Iterable[str], between: str) -> str:
     return between.join((*few[:MOST_LISTED], *("…" for _ in few[MOST_LISTED:])))
 
 
+def refuse(own: logging.Logger, problems: Iterable[str]) -> int:
+    """Log each problem of a process that cannot start, one line each; return the exit status of wrong settings."""
+    for problem in problems:
+        own.error(problem)
+    return 2
+
+
 class Troubles:
     """One sentence for each thing that is in trouble.
 

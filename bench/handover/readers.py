@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from autoscaler.live.clients import reader
+from autoscaler.live.kafka import reader
 from autoscaler.live.progress_reader import ProgressReader
 from bench.handover.evidence import UNKNOWN, IntArray, Row, Settled
 from contracts.connection import Connection

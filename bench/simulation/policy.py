@@ -6,6 +6,7 @@ Reference policies are told beforehand what others must find out: the size of a 
 from collections.abc import Callable
 from typing import Any, Final
 
+from autoscaler.optimum.optimum import EXACT
 from autoscaler.policies.registry import configured_policy, make_policy
 from autoscaler.ports import Policy
 from bench.scenario import Scenario
@@ -59,6 +60,9 @@ def _peak(scenario: Scenario, sent: Sent) -> dict[str, Any]:
 
 
 def _schedule(scenario: Scenario, sent: Sent) -> dict[str, Any]:
+    if sent.partitions > EXACT:
+        said = f"clairvoyant plans up to {EXACT} partitions, the scenario has {sent.partitions}"
+        raise InvalidSettingsError([f"{scenario.name}: {said}"])
     return {"schedule": find_optimum(scenario, sent)[1]}
 
 

@@ -10,7 +10,7 @@ from pyspark.sql import functions as f
 
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
 from contracts.replica_classes import class_of, read_classes
-from report.measures import IntArray, PerSecondPacking, per_second_packing, percentile_us
+from report.measures import IntArray, per_second_packing, percentile_us
 from report.result import Cost, Starts
 from report.run_info import RunInfo
 from report.spark import group_history as history
@@ -21,13 +21,13 @@ SLICE_S: Final = 20_000
 """Seconds of which the counts of all partitions are in memory at once."""
 
 
-def cost(run: RunInfo, started_us: int, journal: Sequence[JournalEntry], least: PerSecondPacking | None) -> Cost:
+def cost(run: RunInfo, started_us: int, journal: Sequence[JournalEntry], least: IntArray | None) -> Cost:
     """Return requested and ready replica-minutes, the per-second packing in all, and the moves of the run's plans."""
     until_us = started_us + round(run.duration_s * 1e6)
     changes = history.only(journal, ReplicaChanged)
     paid, ready = history.paid(changes), history.serving(changes)
     requested = history.replica_minutes(paid, started_us, until_us) if paid else None
-    packing_minutes = None if least is None else least.minutes
+    packing_minutes = None if least is None else int(least.sum()) / 60
     plans = history.only(journal, PlanWritten)
     after = zip([None, *plans], plans, strict=False)
     in_run = [(before, plan) for before, plan in after if started_us <= plan.at_us < until_us]
@@ -37,7 +37,6 @@ def cost(run: RunInfo, started_us: int, journal: Sequence[JournalEntry], least: 
         ready_replica_minutes=history.replica_minutes(ready, started_us, until_us) if ready else None,
         priced_replica_minutes=_priced(run, paid, started_us, until_us),
         packing_replica_minutes=packing_minutes,
-        packing_gap_replica_minutes=None if least is None else least.gap_minutes,
         over_packing=requested / packing_minutes - 1 if requested is not None and packing_minutes else None,
         moved_partitions=sum(plan.moved for _, plan in in_run) if journal else None,
         rebalance_score=rebalance_score(in_run, history.only(journal, TickRecord)),
@@ -68,7 +67,7 @@ def starts(journal: Sequence[JournalEntry]) -> Starts | None:
     return Starts(replicas=len(took), p50_s=p50, p99_s=p99, max_s=longest)
 
 
-def packing_of(run: RunInfo, arrived: DataFrame, usual: Usual) -> PerSecondPacking | None:
+def packing_of(run: RunInfo, arrived: DataFrame, usual: Usual) -> IntArray | None:
     """Return the least replicas that hold each second's own events, by second; None: no μ, or too long.
 
     μ is the scenario's, else what services usually took. Bursts: where the scenario says so.
@@ -90,9 +89,7 @@ def packing_of(run: RunInfo, arrived: DataFrame, usual: Usual) -> PerSecondPacki
         ]
     except ValueError:
         return None  # a replica that cannot serve one event within the target holds no bin
-    return PerSecondPacking(
-        *(np.concatenate([getattr(part, name) for part in parts]) for name in ("replicas", "enough"))
-    )
+    return np.concatenate(parts)
 
 
 def _counts(arrived: DataFrame, begin: int, end: int) -> IntArray:

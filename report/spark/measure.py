@@ -84,7 +84,7 @@ def measure(run: RunInfo, events: Events, journal: Sequence[JournalEntry], *, no
         topics=topics(counts) if orders else (),
         stages=percentiles.stages(ranks),
         distribution=percentiles.distribution(rows, shares.events),
-        series=seconds.series(rows, shares.done, journal, terms, None if packing is None else packing.replicas),
+        series=seconds.series(rows, shares.done, journal, terms, packing),
         decisions=history.decisions(journal, started_us),
         failures=history.failures(history.only(journal, ReplicaChanged), started_us),
         breakdowns=percentiles.breakdowns(rows, cells),

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from tailpack.errors import TailpackError
 from tailpack.local.broker import Broker
-from tailpack.local.jars import classpath, ensure, java
+from tailpack.local.jars import ensure, java
 
 Folder = Annotated[Path | None, typer.Option("--folder", help="Where its data, configuration and log live.")]
 
@@ -73,5 +73,5 @@ def groups(
     if not address:
         raise TailpackError("no broker runs; name one with --bootstrap-servers, or start one: tailpack kafka start")
     tool = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
-    command = [java(), "-cp", classpath(ensure("kafka")), tool, "--bootstrap-server", address, *context.args]
+    command = [java(), "-cp", str(ensure("kafka") / "*"), tool, "--bootstrap-server", address, *context.args]
     raise typer.Exit(subprocess.run(command, check=False).returncode)

@@ -124,15 +124,21 @@ def several(text: str, names: Iterable[str], *, what: str) -> list[str]:
 
 def several_policies(text: str) -> list[str]:
     """Return the policies in a list separated by commas, as `several`, but only such as can be used."""
+    from autoscaler.policies.registry import policy_names  # noqa: PLC0415  numpy only where needed
+
+    return [usable_policy(name) for name in several(text, policy_names(), what="policy")]
+
+
+def usable_policy(name: str) -> str:
+    """Return the name of a policy. Raises TailpackError for one that is unknown or cannot be used."""
     from autoscaler.policies.registry import policy_factory, policy_names  # noqa: PLC0415  numpy only where needed
 
-    names = several(text, policy_names(), what="policy")
-    for name in names:
-        try:
-            policy_factory(name)
-        except ValueError as refused:
-            raise TailpackError(f"policy {refused}") from refused
-    return names
+    known(name, policy_names(), what="policy")
+    try:
+        policy_factory(name)
+    except ValueError as refused:
+        raise TailpackError(f"policy {refused}") from refused
+    return name
 
 
 def load_scenario_with(

@@ -169,8 +169,8 @@ def optimum(
     chosen, sent, spent, kept = _asked(scenario, trace, parse_changes(changes, policy="clairvoyant", seed=seed))
     say_live_only([chosen])
     with _looking(sent.events):
-        found, _ = find_optimum(chosen, sent)
-    judged = run_scenario(chosen, sent, keep_events=False)[1]
+        found, schedule = find_optimum(chosen, sent)
+    judged = run_scenario(chosen, sent, keep_events=False)[1] if schedule else None
     best = found.optimum_replica_minutes
     regret = spent / best - 1 if spent is not None and best and kept else None
     of_run = {} if spent is None else {"replica_minutes": spent, "regret": regret}
@@ -179,9 +179,8 @@ def optimum(
         "scenario": chosen.name,
         "seed": chosen.seed,
         "events": sent.events,
-        "simulated_replica_minutes": judged.replica_minutes,
-        "simulated_in_sla": judged.in_sla,
-        "packing_replica_minutes": judged.packing_replica_minutes,
+        "simulated_replica_minutes": judged.replica_minutes if judged else None,
+        "simulated_in_sla": judged.in_sla if judged else None,
         **of_run,
     }
     if as_json:
@@ -192,10 +191,9 @@ def optimum(
     table.add_column()
     rows = {
         "optimum": found.why or f"{minutes(best)} replica-minutes, {count(found.late)} events late",
-        "best schedule, simulated": f"{minutes(judged.replica_minutes)}, {share(judged.in_sla)} in time",
+        "simulated": f"{minutes(judged.replica_minutes)}, {share(judged.in_sla)} in time" if judged else "no schedule",
         "no schedule keeps the promise below": minutes(found.lower),
         "or keeps every event in time below": minutes(found.lower_none_late),
-        "per-second packing": minutes(judged.packing_replica_minutes),
         "by": found.method,
         "found in": duration(found.wall_s),
     }

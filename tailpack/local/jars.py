@@ -15,9 +15,8 @@ import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal, cast
+from typing import Final, Literal, NamedTuple, cast
 
 from contracts.validation import cache_folder
 from tailpack.errors import TailpackError
@@ -33,8 +32,7 @@ INSTALL: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Jar:
+class Jar(NamedTuple):
     """One line of a lock file."""
 
     group: str
@@ -80,11 +78,6 @@ def ensure(bundle: Bundle, announce: Callable[[str], None] = lambda _: None) -> 
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
     return folder
-
-
-def classpath(folder: Path) -> str:
-    """Return Java's wildcard for all jars of `folder`."""
-    return str(folder / "*")
 
 
 @functools.cache

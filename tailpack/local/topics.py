@@ -1,10 +1,9 @@
-"""Create topics. The first thing a run does on a Kafka, so what keeps it out is found and told here."""
+"""Create topics. A run does this first, so a Kafka that cannot be used is reported here."""
 
 import tempfile
-import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -13,13 +12,13 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from contracts.connection import Connection
 from contracts.topics import CONTROL, PIPELINE_PARTITIONS, ScaledGroup, Topic, partitions_of, qualified
+from contracts.waiting import NotWithinError, until
 from tailpack.errors import TailpackError
 from tailpack.local.broker import Broker
 
 DEADLINE_S: Final = 30.0
 AT_ONCE: Final = 5_000
 """Partitions: brokers refuse a request that would create more than 10,000."""
-POLL_S: Final = 0.1
 SETTINGS: Final[dict[Topic, dict[str, str]]] = {
     Topic.PLANS: {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.5"},
     Topic.PROGRESS: {"retention.ms": "600000"},
@@ -29,7 +28,7 @@ ADVICE: Final[dict[int, str]] = {
     KafkaError._AUTHENTICATION: "correct sasl.mechanism, sasl.username or sasl.password",
     KafkaError._SSL: "correct security.protocol or ssl.ca.location",
 }
-"""What no patience mends: librdkafka itself would go on trying."""
+"""Errors that waiting does not fix; librdkafka itself would go on trying."""
 
 
 @contextmanager
@@ -85,13 +84,17 @@ def _create(connection: Connection, topics: list[NewTopic]) -> AdminClient:
     errors: list[KafkaError] = []
     admin = _admin(connection, errors)
     creations = admin.create_topics(topics, request_timeout=DEADLINE_S)
-    deadline = time.monotonic() + DEADLINE_S
-    while not all(creation.done() for creation in creations.values()) and time.monotonic() < deadline:
-        admin.poll(POLL_S)  # errors are told in here
+
+    def answered() -> bool:
+        admin.poll(0)  # errors are reported in here
         for error in errors:
             if advice := ADVICE.get(error.code()):
                 why = f"cannot be entered ({error.str()}); {advice} in {_source(connection)}"
                 raise TailpackError(f"Kafka at {connection.bootstrap_servers} {why}")
+        return all(creation.done() for creation in creations.values())
+
+    with suppress(NotWithinError):
+        until(answered, DEADLINE_S, "topics are created")
     for name, creation in creations.items():
         try:
             creation.result(0)
@@ -102,8 +105,8 @@ def _create(connection: Connection, topics: list[NewTopic]) -> AdminClient:
             if reason.code() == KafkaError._TIMED_OUT:
                 raise TailpackError(_silent(connection, errors)) from refused
             if reason.code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                said = f"topic {name} could not be created on {connection.bootstrap_servers}: {reason.str()}"
-                raise TailpackError(said) from refused
+                text = f"topic {name} could not be created on {connection.bootstrap_servers}: {reason.str()}"
+                raise TailpackError(text) from refused
     return admin
 
 

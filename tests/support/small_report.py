@@ -107,7 +107,7 @@ def _result() -> Result:
         heat=HeatMap(cell_s=2.0, partitions=(0, 1), max_s=((0.62, 0.31), (0.06, None))),
         cost=Cost(
             requested_replica_minutes=0.1, ready_replica_minutes=0.1, packing_replica_minutes=0.08,
-            packing_gap_replica_minutes=0.0, over_packing=0.25, moved_partitions=1, rebalance_score=0.2, largest_up=1,
+            over_packing=0.25, moved_partitions=1, rebalance_score=0.2, largest_up=1,
             largest_down=0,
         ),
         integrity=Integrity(

@@ -8,10 +8,11 @@ from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 
 from tailpack.local import resources
-from tailpack.local.resources import ResourceMeter, Usage, load_usages
+from tailpack.local.resources import ResourceMeter, Usage
 
 MIB = 2**20
 
@@ -79,7 +80,7 @@ def test_usages_are_kept_largest_consumer_first(running: Running, tmp_path: Path
     running |= {1: (0.1, 10.0), 2: (1.9, 20.0)}
     meter.sample({"idle": 1, "busy": 2}, 2.0)
     meter.save(tmp_path / "processes.json")
-    found = load_usages(tmp_path / "processes.json")
+    found = msgspec.json.decode((tmp_path / "processes.json").read_bytes(), type=list[Usage])
     assert [usage.name for usage in found] == ["busy", "idle"]
     assert found[0] == meter.usages["busy"]
 

@@ -95,9 +95,7 @@ def test_the_optimum_stands_beside_a_result_and_can_be_asked_for_alone(tmp_path)
     assert json.loads(command_line.run("optimum", trace, "--json").stdout)["events"] == 2
 
 
-@pytest.mark.parametrize(
-    "words", [("simulate", "smoke", "--no-optimum"), ("compare", "--scenarios", "smoke", "--policies", "static")]
-)
+@pytest.mark.parametrize("words", [("simulate", "smoke", "--no-optimum"), ("compare", "smoke", "--policy", "static")])
 def test_faults_that_are_live_only_are_said(words: tuple[str, ...], tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     result = command_line.run(*words, "--set", 'faults=["poison 3-4 1", "burst 3-4 2"]')

@@ -1,6 +1,6 @@
 """A finished live run, simulated again from its own events and the times that it shows, next to what happened.
 
-The times are the service rate μ, the pause of a partition that moves, the start-up of a replica, and the moment of ticks.
+The times are the service rate μ, the pause of a partition that moves, the start-up of a replica, and when ticks are.
 """
 
 from collections.abc import Iterator, Mapping
@@ -359,12 +359,10 @@ def _live_figures(recorded: Recorded) -> Figures:
 def _figures(latency_us: Times, recorded: Recorded, minutes: float, run: Run | None = None) -> Figures:
     """Return the figures of one side; `run`: the simulated one."""
     result, within_s = recorded.result, recorded.info.latency_target_s
-    if run is not None:
-        taken, moved = [change.action for change in run.changes], sum(change.moved for change in run.changes)
-    else:
-        plans = [plan for plan in recorded.plans if recorded.started_us <= plan.at_us < recorded.ended_us]
-        taken = [Action(plan.action) for plan in plans if plan.action in list(Action)]
-        moved = result.moved_partitions if all(plan.assignment is not None for plan in plans) else None
+    plans = [plan for plan in recorded.plans if recorded.started_us <= plan.at_us < recorded.ended_us]
+    taken: list[str] = [str(one.action) for one in (plans if run is None else run.changes)]
+    known = all(plan.assignment is not None for plan in plans)
+    moved = (result.moved_partitions if known else None) if run is None else sum(one.moved for one in run.changes)
     return Figures(
         events=len(latency_us),
         in_sla=result.in_sla if run is None else in_sla_share(latency_us, within_s),

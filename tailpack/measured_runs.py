@@ -19,7 +19,7 @@ from tailpack import provenance
 from tailpack.run import Run
 
 if TYPE_CHECKING:
-    from bench.replay.replay import Figures
+    from bench.replay import Figures
     from bench.simulation.result import SimulationResult
 
 Question = tuple[str, str, int]
@@ -69,11 +69,11 @@ def run_live(
     run: how; returns the run's folder. load_workers: processes that `run` lets share the load. changes: dotted key →
     value over the scenario's. row_of: makes the row, without what is simulated.
     """
-    from bench.replay.replay import replay  # noqa: PLC0415  compiled code
+    from bench.replay import replay  # noqa: PLC0415  compiled code
 
     folder = run(question[0], _told(question, changes), out)
     row = msgspec.structs.replace(row_of(Result.load(folder)), load_workers=load_workers, settings=said(changes))
-    return msgspec.structs.replace(row, simulated=_beside(row, replay(folder)[0].simulated))
+    return msgspec.structs.replace(row, simulated=_beside(row, replay(folder).simulated))
 
 
 def _told(question: Question, changes: Mapping[str, object]) -> dict[str, object]:

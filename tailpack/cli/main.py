@@ -53,7 +53,6 @@ COMMANDS: Final = (
     ("kafka stop", "tailpack.cli.kafka:stop", "kafka stop", KAFKA),
     ("kafka status", "tailpack.cli.kafka:status", "kafka status", KAFKA),
     ("kafka groups", "tailpack.cli.kafka:groups", "kafka groups --describe --all-groups", KAFKA),
-    ("replay", "tailpack.cli.simulate:replay", "replay out/demo-20260105-101500 --policy linear", DEV),
     ("report rebalance-times", "tailpack.cli.report:rebalance_times", "report rebalance-times out/one --to state", DEV),
     ("packing compare", "tailpack.cli.studies:packing_compare", "packing compare --quick", DEV),
     ("grouping compare", "tailpack.cli.grouping:compare", "grouping compare --quick", DEV),
@@ -90,6 +89,7 @@ MOVED: Final = {
     # what people type: the command now; "NAME" means that an argument follows
     "scenarios": "list scenarios",
     "policies": "list policies",
+    "replay": "simulate --from",
     "policies NAME": "show policy",
     "settings": "dev docs settings",
     "metrics": "dev docs metrics",
@@ -142,9 +142,12 @@ class Moved(TyperCommand):
         if not extra.get("resilient_parsing"):
             sys.stderr.write(f"tailpack: `{self.path}` is now `tailpack {path}`\n")
         command: Any = self.root
-        for word in path.split():
-            command = command.commands[word]
-        return command.make_context(path, args, self.root.make_context("tailpack", [], resilient_parsing=True), **extra)
+        words = path.split()
+        while words and words[0] in getattr(command, "commands", {}):
+            command = command.commands[words.pop(0)]
+        return command.make_context(
+            path, [*words, *args], self.root.make_context("tailpack", [], resilient_parsing=True), **extra
+        )
 
 
 class Group(TyperGroup):

@@ -41,6 +41,11 @@ def _folder(folder: Path | None) -> Path | None:
     return folder
 
 
+def _duration(text: str | None) -> Any:
+    """Return a bare number as one, and everything else as text with a unit, which settings understand."""
+    return text if text is None else _value(text)
+
+
 Scenario = Annotated[
     str,
     typer.Argument(
@@ -51,14 +56,22 @@ Scenario = Annotated[
 ]
 Policy = Annotated[
     str | None,
-    typer.Option(help="Instead of the scenario's; see `tailpack policies`.", autocompletion=complete_policy),
+    typer.Option(
+        help="Instead of the scenario's: a name, static-5, or a file such as ./mine.py:Mine.",
+        autocompletion=complete_policy,
+    ),
 ]
 Changes = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Put a value over the scenario's: startup_s=gke, policy.f_up=0.8."),
 ]
 Seed = Annotated[int | None, typer.Option(help="Of the load and of all that is random; equal seeds, equal runs.")]
-Duration = Annotated[int | None, typer.Option(help="Send only the first seconds of the workload.")]
+Duration = Annotated[
+    str | None,
+    typer.Option(
+        "--duration", "--duration-s", metavar="DURATION", callback=_duration, help="Send only the begin: 90s, 5m."
+    ),
+]
 PipelinePartitions = Annotated[
     int | None,
     typer.Option(min=1, max=1_000, help="Of the topics keyed by order, where not as many as the scenario says."),
@@ -104,9 +117,10 @@ def check_folder(folder: Path) -> None:
 
 
 def known(name: str, names: Iterable[str], *, what: str) -> str:
-    """Return the name. Raises TailpackError for one that is not among `names`, with what may have been meant."""
-    if name in (choices := list(names)):
-        return name
+    """Return the name, in whatever case it is typed. Raises TailpackError for one that is not among `names`."""
+    choices = list(names)
+    if name.lower() in choices:
+        return name.lower()
     raise TailpackError(f"{what} {name!r} is {unknown(name, choices)}")
 
 
@@ -115,30 +129,31 @@ def several(text: str, names: Iterable[str], *, what: str) -> list[str]:
 
     The path of a TOML file is a name too.
     """
-    found = list(dict.fromkeys(one.strip() for one in text.split(",") if one.strip()))
-    if not found:
-        raise TailpackError(f"name at least one {what}")
     choices = list(names)
-    return [one if one.endswith(".toml") else known(one, choices, what=what) for one in found]
+    return [one if one.endswith(".toml") else known(one, choices, what=what) for one in _listed(text, what)]
 
 
 def several_policies(text: str) -> list[str]:
-    """Return the policies in a list separated by commas, as `several`, but only such as can be used."""
-    from autoscaler.policies.registry import policy_names  # noqa: PLC0415  numpy only where needed
+    """Return the policies in a list separated by commas, each once. Raises TailpackError for one that is not usable."""
+    return [usable_policy(name) for name in _listed(text, "policy")]
 
-    return [usable_policy(name) for name in several(text, policy_names(), what="policy")]
+
+def _listed(text: str, what: str) -> list[str]:
+    found = list(dict.fromkeys(one.strip() for one in text.split(",") if one.strip()))
+    if not found:
+        raise TailpackError(f"name at least one {what}")
+    return found
 
 
 def usable_policy(name: str) -> str:
     """Return the name of a policy. Raises TailpackError for one that is unknown or cannot be used."""
-    from autoscaler.policies.registry import policy_factory, policy_names  # noqa: PLC0415  numpy only where needed
+    from autoscaler.policies.registry import FILE, policy_factory  # noqa: PLC0415  numpy only where needed
 
-    known(name, policy_names(), what="policy")
     try:
         policy_factory(name)
     except ValueError as refused:
         raise TailpackError(f"policy {refused}") from refused
-    return name
+    return name if FILE in name else name.lower()
 
 
 def load_scenario_with(
@@ -155,7 +170,8 @@ def load_scenario_with(
     chosen = load_scenario(name, given | asked)
     if not chosen.load.trace:
         return chosen, None
-    found = read_trace(Path(chosen.load.trace), chosen.payment.partitions, first_s=asked.get("duration_s"))
+    first_s = chosen.duration_s if "duration_s" in asked else None
+    found = read_trace(Path(chosen.load.trace), chosen.payment.partitions, first_s=first_s)
     wanted = asked.get("payment.partitions", asked.get("partitions"))
     if wanted is not None and (found.partitions or 0) > wanted:
         raise InvalidSettingsError([f"{found.name}: names {found.partitions} partitions, --set partitions={wanted}"])
@@ -189,3 +205,37 @@ def print_json(value: object, *, indented: bool = False) -> None:
     """Print one object on standard output, on one line where it is not indented."""
     text = msgspec.json.encode(value)
     sys.stdout.write((msgspec.json.format(text, indent=1) if indented else text).decode() + "\n")
+
+
+Latency = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DURATION", callback=_duration, help="Latency target: 500ms, 2s; a bare number means seconds."
+    ),
+]
+Percentile = Annotated[
+    float | None, typer.Option(min=0, max=100, help="Share of events that must be within it, %: 99.9.")
+]
+ServiceTime = Annotated[
+    str | None,
+    typer.Option(metavar="DURATION", callback=_duration, help="Time that a replica needs for one event: 5ms."),
+]
+Startup = Annotated[
+    str | None,
+    typer.Option(metavar="DURATION", callback=_duration, help="From the request of a replica until it serves: 25s."),
+]
+Max = Annotated[int | None, typer.Option("--max", min=1, help="Most replicas; by default one for each partition.")]
+
+
+def first_class(
+    latency: str | None, percentile: float | None, service_time: str | None, startup: str | None, most: int | None
+) -> dict[str, Any]:
+    """Return these options as changes of a scenario: dotted key → value, for `parse_changes`."""
+    given = {
+        "target.latency_target_s": latency,
+        "target.percentile": None if percentile is None else round(percentile / 100, 12),
+        "payment.service_time_s": service_time,
+        "simulation.startup_s": startup,
+        "autoscaler.max_replicas": most,
+    }
+    return {key: value for key, value in given.items() if value is not None}

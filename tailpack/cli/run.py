@@ -13,17 +13,23 @@ from tailpack.cli.options import (
     AsJson,
     Changes,
     Duration,
+    Latency,
     LoadWorkers,
+    Max,
     Out,
+    Percentile,
     PipelinePartitions,
     Policy,
     Properties,
     Scenario,
     Seed,
     Servers,
+    ServiceTime,
+    Startup,
     Trace,
     WebUi,
     check_folder,
+    first_class,
     load_scenario_with,
     parse_changes,
     print_json,
@@ -82,6 +88,11 @@ def run(
     load_workers: LoadWorkers = 0,
     seed: Seed = None,
     duration_s: Duration = None,
+    latency: Latency = None,
+    percentile: Percentile = None,
+    service_time: ServiceTime = None,
+    startup: Startup = None,
+    most: Max = None,
 ) -> None:
     """Run a scenario live and report on it.
 
@@ -89,6 +100,7 @@ def run(
     for each run. Exit status 0 only if every event had each of its effects exactly once.
     """
     asked = parse_changes(changes, policy=policy, seed=seed, duration_s=duration_s)
+    asked |= first_class(latency, percentile, service_time, startup, most)
     _run(
         scenario, trace, asked, out, as_json=as_json, bootstrap_servers=bootstrap_servers,
         client_properties=client_properties, web_port=web_ui, load_workers=load_workers,

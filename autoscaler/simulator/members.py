@@ -23,8 +23,6 @@ class Member:
     ready: bool = False
     planned: bool = True
     """Named by the newest plan; else it is being removed."""
-    unplanned_us: int = 0
-    """When a plan left it out, if one did."""
 
 
 class Members:
@@ -74,8 +72,6 @@ class Members:
         """Take note of who shall stay."""
         wanted = set(names)
         for member in self._present.values():
-            if member.planned and member.name not in wanted:
-                member.unplanned_us = at_us
             member.planned = member.name in wanted
         self._leaving = [member for member in self._present.values() if not member.planned]
 

@@ -1,6 +1,6 @@
 """A whole run: a workload through the controller, its policy and a simulated group, to the last event."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from heapq import merge
@@ -19,7 +19,7 @@ from autoscaler.simulator.arrivals import Workload
 from autoscaler.simulator.group import SimulatedGroup
 from autoscaler.simulator.handovers import Handover
 from autoscaler.simulator.outcome import Events, repeated
-from autoscaler.simulator.settings import Change, SimulationSettings, Tick
+from autoscaler.simulator.settings import Change, SimulationSettings
 from autoscaler.simulator.world import World
 from contracts.journal import JournalEntry, PlanWritten, ReplicaChanged, TickRecord
 
@@ -118,13 +118,11 @@ def simulate(
     *,
     keep_events: bool = True,
     clock: Callable[[], float] | None = None,
-    ticks: Sequence[Tick] | None = None,
 ) -> Run:
     """Run `workload` under `policy` until its last event is finished.
 
     keep_events: off, and only latencies are kept, in 4 bytes each, and what the policy changed: no journal and no
-    handovers. clock: seconds; times the policy. ticks: when to decide, instead of once in each interval;
-    between them it is decided as ever.
+    handovers. clock: seconds; times the policy.
     Raises ValueError for settings or a workload that make no sense, and for plans that contradict themselves.
     """
     failures = tuple(failure for failure in settings.failures if failure.at_s < workload.duration_s)
@@ -134,13 +132,13 @@ def simulate(
     timed = _Timed(policy, clock)
     journal = SimulatedJournal(world.group, policy.name, keep=keep_events)
     controller = Controller(world.group, timed, journal)
-    ticks = ticks_of(settings, workload.duration_s) if ticks is None else ticks
-    for tick in ticks:
-        world.look_for(tick)
-    for tick in ticks:
+    ticks_us = ticks_of(settings, workload.duration_s)
+    for tick_us in ticks_us:
+        world.look_for(tick_us)
+    for tick_us in ticks_us:
         if controller.watches:
-            _watch(world, controller, settings, tick.at_us)
-        world.advance(tick.at_us)
+            _watch(world, controller, settings, tick_us)
+        world.advance(tick_us)
         controller.tick()
     world.finish_changes()
     _replace_the_dead(world, controller, settings)
@@ -173,16 +171,16 @@ def _watch(world: World, controller: Controller, settings: SimulationSettings, u
     for at_us in range(world.engine.now_us + slot_us, until_us - slot_us // 2, slot_us):
         world.advance(at_us)
         if controller.urgent():
-            world.look_for(Tick(at_us), first=True)
+            world.look_for(at_us, first=True)
             world.advance(at_us)
             controller.tick()
 
 
-def ticks_of(settings: SimulationSettings, duration_s: float) -> list[Tick]:
+def ticks_of(settings: SimulationSettings, duration_s: float) -> list[int]:
     """Return ticks at i·interval + offset for i = 0, 1, … below `duration_s`."""
     count = max(0, ceil((duration_s - settings.tick_offset_s) / settings.decision_interval_s) + 1)
     ticks = (round((i * settings.decision_interval_s + settings.tick_offset_s) * 1e6) for i in range(count))
-    return [Tick(at_us) for at_us in ticks if at_us < duration_s * 1e6]
+    return [at_us for at_us in ticks if at_us < duration_s * 1e6]
 
 
 def _replace_the_dead(world: World, controller: Controller, settings: SimulationSettings) -> None:
@@ -194,7 +192,7 @@ def _replace_the_dead(world: World, controller: Controller, settings: Simulation
         if not world.group.unserved:
             return
         at_us = world.engine.now_us + round(settings.decision_interval_s * 1e6)
-        world.look_for(Tick(at_us))
+        world.look_for(at_us)
         world.advance(at_us)
         controller.tick()
         world.finish_changes()

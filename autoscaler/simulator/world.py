@@ -4,12 +4,12 @@ from autoscaler.simulator.agenda import Agenda
 from autoscaler.simulator.arrivals import Arrivals, Feed, Workload
 from autoscaler.simulator.chance import ServiceTimes
 from autoscaler.simulator.deliveries import PlanDelivery, Share, make_delivery
-from autoscaler.simulator.engine import NOBODY, Engine
+from autoscaler.simulator.engine import Engine
 from autoscaler.simulator.group import SimulatedGroup
 from autoscaler.simulator.handovers import Handover
 from autoscaler.simulator.outcome import Outcomes
 from autoscaler.simulator.pool import Pool
-from autoscaler.simulator.settings import SimulationSettings, Tick
+from autoscaler.simulator.settings import SimulationSettings
 from autoscaler.simulator.sight import Sight
 from contracts.delivery import Delivery
 
@@ -41,7 +41,7 @@ class World:
             delivery = make_delivery(settings.delivery, engine, self.agenda, completed, settings.seed)
         look_back_us = round((settings.decision_interval_s + settings.observation_delay_s) * 1e6)
         self._feed = Feed(workload, self._take_in, look_back_us=look_back_us)
-        self._sight = Sight(self.engine, self._feed.slots, self._owner, settings)
+        self._sight = Sight(self.engine, self._feed.slots, settings)
         self.group = SimulatedGroup(
             self.engine, self.agenda, delivery, self._sight, settings, partitions=workload.partitions, keep=keep
         )
@@ -62,10 +62,10 @@ class World:
         while (due_us := self.agenda.next_us()) is not None:
             self.advance(due_us)
 
-    def look_for(self, tick: Tick, *, first: bool = False) -> None:
-        """Read the offsets in time for a tick that sees them late. first: it comes before those looked for already."""
-        look_us = tick.at_us - self._delay_us
-        self._sight.expect(look_us, self.agenda, tick.commit_ages_s, first=first)
+    def look_for(self, tick_us: int, *, first: bool = False) -> None:
+        """Read the offsets in time for a tick that sees them late. first: it is the earliest."""
+        look_us = tick_us - self._delay_us
+        self._sight.expect(look_us, self.agenda, first=first)
         if self._delay_us:
             self.agenda.at(max(self.engine.now_us, look_us), self._sight.look)
 
@@ -79,11 +79,6 @@ class World:
         self._feed.until(until_us)
         if until_us > self.engine.now_us:
             self.engine.advance(until_us)
-
-    def _owner(self, partition: int) -> tuple[int, str]:
-        """Return number and name of the replica that serves `partition`; where all do, it is as if nobody did."""
-        number = self.engine.owner(partition)
-        return number, "" if number == NOBODY else self.group.members.names[number]
 
     def _take_in(self, arrivals: Arrivals) -> None:
         self.outcomes.add(self.engine.take())

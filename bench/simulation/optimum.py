@@ -71,7 +71,7 @@ def question_of(scenario: Scenario, sent: Sent) -> Question:
         partition=partition.astype(np.int64),
         takes_us=np.maximum(1, (demands_us / settings.service.speeds[0] + 0.5).astype(np.int64)),
         partitions=sent.partitions,
-        ticks_us=np.array([tick.at_us for tick in ticks_of(settings, sent.duration_s)], np.int64),
+        ticks_us=np.array(ticks_of(settings, sent.duration_s), np.int64),
         duration_us=round(sent.duration_s * 1e6),
         target_us=round(scenario.target.latency_target_s * 1e6),
         late_share=1 - scenario.target.percentile,

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 LONG_RUN_EVENTS: Final = 500_000
 """A run of this size takes about a second."""
-COMPILING_S: Final = 30
+COMPILING_S: Final = 20
 """Typical time of compiling what one run needs, on two cores."""
 TRACES: Final = (".csv", ".parquet")
 LATENCIES: Final = {"p50": "p50_s", "p99": "p99_s", "p99.9": "p999_s", "worst": "max_s"}

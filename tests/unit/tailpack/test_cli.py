@@ -181,7 +181,7 @@ def test_scenarios_and_policies_are_listed_for_people_and_for_programs(tailpack:
         (("simulate", "w1", "--set", "policy.foo=1"), r".*policy algorithm-2: foo: unknown; known are f_up, f_down.*"),
         (("simulate", "w1", "--trace", "none.csv"), r".*none\.csv: cannot be read \(No such file or directory\)"),
         (("compare",), r"Missing argument '.*'\."),
-        (("replay", "nowhere"), r".*no such folder.*"),
+        (("simulate", "--from", "nowhere"), r".*no such folder.*"),
         (("dev", "jars", "flink"), r"Invalid value for .*'flink' is not one of 'kafka', 'spark'\."),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",

@@ -210,7 +210,7 @@ def _patches(scenario: Scenario) -> Iterator[dict[str, Any]]:
     """Yield which topics, which load and which policy."""
     named = ("bootstrap-servers", "namespace", "client-properties")
     kafka = " ".join(f'--{one} "$TAILPACK_{one.upper().replace("-", "_")}"' for one in named)
-    asked = f"--policy {scenario.autoscaler.policy} --seed {scenario.seed} --duration-s {scenario.duration_s:.0f}"
+    asked = f"--policy {scenario.autoscaler.policy} --seed {scenario.seed} --duration {scenario.duration_s:.0f}s"
     load = f"exec tailpack load {scenario.name} {asked} {kafka} --out /out"
     yield _words("topics", "containers", f"exec tailpack topics create {scenario.name} {kafka}")
     yield _words("run", "initContainers", load)

@@ -50,7 +50,7 @@ DECIDING: Final = (
 )
 """Files from which a row follows, besides its scenario. The live autoscaler is not one of them."""
 NOT_DECIDING: Final = ("autoscaler/live/", "autoscaler/keda/", "autoscaler/shadow/", "loadgen/drivers/")
-AT_HEARTBEATS: Final = (Delivery.EAGER, Delivery.COOPERATIVE_STICKY, Delivery.KIP848, Delivery.FAUST)
+AT_HEARTBEATS: Final = (Delivery.EAGER, Delivery.COOPERATIVE_STICKY, Delivery.KIP848)
 """Rebalance protocols in which each member learns of a change at its own next heartbeat."""
 
 Changes = tuple[tuple[str, Any], ...]

@@ -144,6 +144,8 @@ class Scenario(Heading):
 
     def _only_simulated(self) -> list[tuple[str, str]]:
         """Return what live processes cannot be told."""
+        if self.payment.delivery is Delivery.SHARE:
+            return [("payment.delivery", "share groups are only simulated (tailpack simulate)")]
         if self.stages:
             said = "a run has one group; live: tailpack autoscale with a file for each stage; or tailpack simulate"
             return [(STAGES, said)]
@@ -246,7 +248,7 @@ def _place(name_or_path: str) -> tuple[Path, str]:
         return Path(name_or_path), Path(name_or_path).stem
     name, names = name_or_path.lower(), scenario_names()
     if name not in names:
-        raise InvalidSettingsError([f"scenario {name_or_path!r} is {unknown(name, names)}; or name a .toml file"])
+        raise InvalidSettingsError([f"scenario {name_or_path!r} is {unknown(name, names)}"])
     return STRESS if name in stress_names() else FOLDER / f"{name}.toml", name
 
 
@@ -360,8 +362,6 @@ def _sections_known(problem: str, section: str) -> str:
     return f", and the sections {', '.join([*filter(None, SECTIONS), OPTIONS])}" if unknown else ""
 
 
-BY_RATE_ALONE: Final = ("linear", "static")
-"""Policies that look at arrival rates, or at nothing."""
 AS_ONE: Final = "tail-aware"
 """The policy that uses what it is told of the stages before."""
 
@@ -414,12 +414,6 @@ def _order_is_kept(values: Values) -> str | None:
     return splits_keys(values["payment.key_order"], values["load.grouping"])
 
 
-def _policy_sees_lag(values: Values) -> str | None:
-    blind = values["payment.runtime"] == "share" and values["autoscaler.policy"] not in BY_RATE_ALONE
-    known = ", ".join(BY_RATE_ALONE)
-    return f"share: no client can read a share group's lag; policies that do without are {known}" if blind else None
-
-
 def _grace_is_ours(values: Values) -> str | None:
     runtime, grace_s = values["payment.runtime"], values["autoscaler.absence_grace_s"]
     means_nothing = runtime and grace_s
@@ -458,7 +452,6 @@ def _told_upstream(values: Values) -> str | None:
 _RULES: Final[tuple[tuple[str, Rule], ...]] = (
     ("load.grouping", _order_is_kept),
     ("load.entry", _orders_have_a_service),
-    ("payment.runtime", _policy_sees_lag),
     ("autoscaler.absence_grace_s", _grace_is_ours),
     ("autoscaler.policy", _known_policy),
     ("autoscaler.max_replicas", _enough_partitions),

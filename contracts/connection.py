@@ -19,28 +19,21 @@ MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Security(Settings):
-    """Client security in librdkafka's property names. Empty text means unset. Its text shows no secret."""
+    """Client security in librdkafka's property names. Empty: unset. Its text shows no secret.
+
+    docs/contracts.md has the meaning of each property.
+    """
 
     security_protocol: str = setting("PLAINTEXT", known=PROTOCOLS, key="security.protocol")
-    """How clients and brokers talk."""
     ssl_ca_location: str = setting("", key="ssl.ca.location")
-    """File with the certificates that brokers are checked against."""
     ssl_certificate_location: str = setting("", key="ssl.certificate.location")
-    """File with the client's own certificate."""
     ssl_key_location: str = setting("", key="ssl.key.location")
-    """File with its key …"""
     ssl_key_password: str = setting("", key="ssl.key.password")
-    """… and the password of that file."""
     ssl_key_password_file: str = setting("", key="ssl.key.password.file")
-    """File that holds that password and nothing else, in place of `ssl.key.password`."""
     sasl_mechanism: str = setting("", known=("", *MECHANISMS), key="sasl.mechanism")
-    """How the client proves who it is."""
     sasl_username: str = setting("", key="sasl.username")
-    """Who it is."""
     sasl_password: str = setting("", key="sasl.password")
-    """Its secret."""
     sasl_password_file: str = setting("", key="sasl.password.file")
-    """File that holds that secret and nothing else, in place of `sasl.password`."""
 
     @classmethod
     def rules(cls) -> tuple[tuple[str, Rule], ...]:

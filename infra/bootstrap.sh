@@ -64,7 +64,7 @@ print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependenc
     "$venv/bin/python" -m tailpack.local.jars spark; touch "$venv/.report"' report "${of_report[@]}" >"$venv/report.log" 2>&1 &
   spark=$!
   set +m
-  trap 'kill -TERM -- "-$spark" 2>/dev/null; kill -CONT -- "-$spark" 2>/dev/null || true' EXIT  # Ctrl-C ends it, too
+  trap '{ kill -TERM -- "-$spark"; kill -CONT -- "-$spark"; } 2>/dev/null || true' EXIT  # Ctrl-C ends it, too
 fi
 compile
 TAILPACK_SPARK_SETUP=$spark "$venv/bin/tailpack" demo

@@ -12,7 +12,6 @@ import msgspec
 from contracts.journal import AlternativeWeighed
 from report import replace_file
 from report.causes import Tail
-from report.rebalance_times import Rebalances
 
 RESULT_FILE: Final = "result.json"
 RESULT_VERSION: Final = 1
@@ -206,6 +205,34 @@ class Integrity(msgspec.Struct, frozen=True, kw_only=True):
     suspect: tuple[str, ...]
 
 
+class RebalanceRound(msgspec.Struct, frozen=True, kw_only=True):
+    """Partitions changed hands. Lengths are those that events met; null where none waited, so that nothing shows."""
+
+    at_s: float
+    """When the last of them was served again, since the start of the run."""
+    kind: str
+    """plan: it moved partitions; death: a plan gave away what a dead replica had; membership: the group itself."""
+    members: int
+    """Replicas of the newest plan."""
+    moved: int
+    """Partitions whose owner changed."""
+    pause_s: float | None
+    """Longest time that an event waited after its partition's old owner had done its last, and a plan was written."""
+    plan_to_ready_s: float | None
+    """From the plan until the last of these was served; null also where no plan caused the round."""
+
+
+class Rebalances(msgspec.Struct, frozen=True, kw_only=True):
+    """All rounds of a run."""
+
+    delivery: str
+    """How replicas carry out plans: incremental, eager, or the runtime's name."""
+    rounds: tuple[RebalanceRound, ...]
+    """In order of time."""
+    rounds_left_out: int = 0
+    """Older ones that are not listed."""
+
+
 class Otherwise(msgspec.Struct, frozen=True, kw_only=True):
     """What the same events would have come to under another policy, by replaying them in the simulator."""
 
@@ -275,7 +302,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     """Events that were done before an event that lay ahead of them in the same payment partition."""
     lateness: Lateness
     effects: Effects | None
-    """Null where nobody counted the effects: somebody's own events."""
+    """Null where nobody counted the effects: of simulated runs, and of somebody's own events."""
     topics: tuple[TopicRecords, ...]
     stages: tuple[Stage, ...]
     distribution: Distribution

@@ -1,4 +1,4 @@
-"""What the live autoscaler is told by its environment."""
+"""Settings of the live autoscaler."""
 
 import os
 from collections.abc import Callable
@@ -75,8 +75,7 @@ class AutoscalerSettings(
 ):
     """Environment: TAILPACK_POLICY, TAILPACK_HTTP_PORT, … and the sections that a scenario has.
 
-    Or the same names in a TOML file. Replicas inherit the whole environment and these settings, so what they read is
-    set here too.
+    Or the same names in a TOML file. Replicas inherit the whole environment and these settings, so theirs are set here.
     """
 
     payment_partitions: int = setting(0, "partitions", least=0)
@@ -115,29 +114,24 @@ class AutoscalerSettings(
             ("initial_replicas", _enough_partitions),
             ("service_time_s", takes_some_time),
             ("delivery", obeys_plans),
-            ("classes", lambda values: _told_apart(values, bool(values["classes"]))),
-            ("speeds", lambda values: _told_apart(values, len({*values["speeds"]}) > 1)),
+            ("classes", lambda values: _alike(values, bool(values["classes"]))),
+            ("speeds", lambda values: _alike(values, len({*values["speeds"]}) > 1)),
             ("slow_factor", _told_when),
         )
         return (*super().rules(), *own)
 
 
-def _told_apart(values: Values, differ: bool) -> str | None:
-    """Refuse replicas that differ where nothing could tell one its own."""
+def _alike(values: Values, differ: bool) -> str | None:
     pods = values["launcher"] in ("kubernetes", "keda")
     return "pods of one Deployment are alike; launcher must be processes" if pods and differ else None
 
 
 def _told_when(values: Values) -> str | None:
-    """Refuse a slow time where replicas cannot see when the load began."""
     sees = values["slow_factor"] == 1 or values["launcher"] == "processes"
     return None if sees else "is from a second of the load, which only processes of this machine see begin"
 
 
 def _enough_partitions(values: Values) -> str | None:
     partitions, first = values["payment_partitions"], values["initial_replicas"]
-    return (
-        None
-        if not partitions or first <= partitions
-        else f"is more than the {partitions} partitions; the rest would own nothing"
-    )
+    too_many = partitions and first > partitions
+    return f"is more than the {partitions} partitions; the rest would own nothing" if too_many else None

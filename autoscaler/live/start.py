@@ -1,11 +1,12 @@
 """The life of an autoscaler process: its configuration, its run, its exit status."""
 
+import fcntl
 import logging
 import os
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from socket import gethostname
@@ -21,7 +22,6 @@ from autoscaler.live.leadership import Leadership, stand_by
 from autoscaler.live.plan_log import FencedError, PlanNotWrittenError
 from autoscaler.live.replicas import STOP_MARGIN_S
 from autoscaler.live.settings import AutoscalerSettings
-from autoscaler.live.state_dir import StateDirTakenError, only_one
 from autoscaler.live.troubles import refuse
 from autoscaler.policies.registry import chained_policies
 from autoscaler.policies.tail_aware.policy import TailAware
@@ -38,6 +38,10 @@ BEHIND_S: Final = 0.05
 EXIT_FENCED: Final = 3
 EXIT_NO_KAFKA: Final = 4
 EXIT_NO_LAUNCHER: Final = 5
+
+
+class StateDirTakenError(Exception):
+    """Another autoscaler uses the state folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,22 @@ def autoscale(*configs: Path, only_stop: bool = False) -> int:
         return _say(str(failed), EXIT_NO_LAUNCHER)
     except OSError as failed:
         return refuse(log, [f"TAILPACK_STATE_DIR = {state_dir}: {failed.strerror}"])
+
+
+@contextmanager
+def only_one(state_dir: Path) -> Iterator[None]:
+    """Claim the folder for this process until it ends, however it ends. Raises StateDirTakenError or OSError."""
+    state_dir.mkdir(parents=True, exist_ok=True)
+    handle = os.open(state_dir, os.O_RDONLY)  # the folder itself: no file is left behind
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as taken:
+            why = f"another autoscaler runs on {state_dir}; stop it, or set TAILPACK_STATE_DIR"
+            raise StateDirTakenError(why) from taken
+        yield
+    finally:
+        os.close(handle)
 
 
 def read(config: Path | None, environ: Mapping[str, str]) -> Told:

@@ -7,16 +7,15 @@ from typing import Final
 from autoscaler.model import Decision, GroupObservation, Plan, RecentArrivals, Replica
 from autoscaler.ports import NotReadyError
 from autoscaler.records import GroupStatus
-from autoscaler.simulator.agenda import Agenda
+from autoscaler.simulator.arrivals import Agenda
 from autoscaler.simulator.chance import Cause, StartUp, chance_of
 from autoscaler.simulator.deliveries import PlanDelivery
 from autoscaler.simulator.engine import Engine
-from autoscaler.simulator.members import LearnedRates, Member, Members
+from autoscaler.simulator.members import Member, Members, aimed_at, first_placement, moved, placed
 from autoscaler.simulator.outcome import Kill
-from autoscaler.simulator.placement import aimed_at, first_placement, moved, placed
 from autoscaler.simulator.pool import Pool
 from autoscaler.simulator.settings import Change, Failure, SimulationSettings
-from autoscaler.simulator.sight import Sight
+from autoscaler.simulator.sight import LearnedRates, Sight
 from contracts.journal import PlanWritten, ReplicaChange
 from contracts.replica_classes import class_of
 
@@ -46,6 +45,7 @@ class SimulatedGroup:
         self._sight = sight
         self._settings = settings
         self._start_up = StartUp(settings.startup_s, settings.seed)
+        self._stop_us = round(settings.stop_s * 1e6)
         self._loss = chance_of(Cause.LOSS, settings.seed)
         self._rates = LearnedRates(settings.service, partitions, 1 + settings.service_rate_error)
         self._dying: frozenset[int] = frozenset()
@@ -117,7 +117,7 @@ class SimulatedGroup:
             rebalance_time_s=self._settings.told_rebalance_time_s,
             overhead_s=self._settings.planned_overhead_s,
             startup_s=self._settings.told_startup_s,
-            commit_age_s=self._settings.commit_age_s,
+            commit_age_s=self._settings.told_commit_age_s,
             stops_all=self._settings.delivery.stops_all,
             recent=seen.recent,
         )
@@ -162,6 +162,7 @@ class SimulatedGroup:
             until_us = self._delivery.released_us(member.number) if member.ready else now_us
             if until_us is None:
                 continue
+            until_us = max(until_us, member.unplanned_us + self._stop_us if member.ready else now_us)
             if until_us <= now_us:
                 self.members.remove(member, now_us, ReplicaChange.LEFT)
             else:

@@ -18,7 +18,6 @@ from bench.handover.outcomes import FailoverResult, HandoverResult
 from bench.handover.setup import PROCESSES, Setup
 from bench.handover.steps import PlannedSteps, UnplannedSteps
 from contracts.connection import Connection
-from contracts.progress import Round
 
 FIRST_QUIET_S: Final = 3.0
 QUICK_STEPS_S: Final = 36.0
@@ -55,8 +54,8 @@ def contradictions(steps: Steps, setup: Setup) -> list[str]:
 
 def handover(
     setup: Setup, connection: Connection, announce: Announce, start: Start | None = None, *, steps: Steps, enough: int
-) -> tuple[HandoverResult, list[Round]]:
-    """Hand so many partitions over under load; return the result, and what the replicas told of their rounds."""
+) -> HandoverResult:
+    """Hand so many partitions over under load; return the result."""
 
     def act(experiment: Experiment) -> None:
         rounds = _begin(steps, experiment)
@@ -66,9 +65,9 @@ def handover(
             if experiment.handovers >= enough or _late(setup):
                 break
 
-    notes, evidence, outcome = conduct(setup, connection, announce, act, start)
+    _, evidence, outcome = conduct(setup, connection, announce, act, start)
     figures = analyse.handovers(evidence)
-    return HandoverResult(**msgspec.structs.asdict(outcome), steps=steps, figures=figures), notes.reports.rounds
+    return HandoverResult(**msgspec.structs.asdict(outcome), steps=steps, figures=figures)
 
 
 def failover(

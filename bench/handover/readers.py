@@ -12,7 +12,7 @@ from autoscaler.live.kafka import reader
 from autoscaler.live.progress_reader import ProgressReader
 from bench.handover.evidence import UNKNOWN, IntArray, Row, Settled
 from contracts.connection import Connection
-from contracts.progress import Progress, Round
+from contracts.progress import Progress
 from contracts.topics import PIPELINE_PARTITIONS, Group, Topic, qualified
 
 NO_ENDS: Final = {"enable.partition.eof": False}
@@ -71,14 +71,12 @@ class Reports:
         self.newest: Mapping[str, Progress] = {}
         self.first_us: dict[str, int] = {}
         """When each reported for the first time: connected and about to join."""
-        self.rounds: list[Round] = []
 
     def poll(self) -> None:
         """Take what has arrived."""
         self.newest = self._reader.poll()
         for name, report in self.newest.items():
             self.first_us.setdefault(name, report.at_us)
-        self.rounds += self._reader.take_rounds()
 
     def owners(self, among: Iterable[str]) -> dict[int, str]:
         """Partition → replica, by the newest reports of those named: what is dead says nothing any more."""

@@ -1,6 +1,6 @@
 """Results kept as rows, and shown as tables, on a terminal as in the documentation, and as a picture. Milliseconds."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -8,15 +8,12 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from autoscaler.live.rebalances import timing_of
 from bench import results
 from bench.handover.outcomes import FailoverResult, HandoverResult, Outcome
 from bench.handover.setup import PROCESSES
 from bench.markdown import Columns, known
 from bench.results import Origin
-from contracts.progress import Round
 
-TIMINGS_FILE: Final = "rebalance-timings.json"
 QUESTION: Final = ("steps", "replicas", "partitions", "rate", "quick", "runtime", "heartbeat_s", "launcher")
 """What tells one question from another; a field that a result does not have tells nothing."""
 FILES: Final[dict[type[msgspec.Struct], str]] = {
@@ -29,17 +26,6 @@ FILES: Final[dict[type[msgspec.Struct], str]] = {
 def keep(result: Outcome, origin: Origin, into: Path) -> None:
     """Keep it as a row in the place of the answer that the same question had before."""
     results.keep(FILES[type(result)], [result], origin, into, _question)
-
-
-def keep_timings(told: Iterable[Round], into: Path) -> None:
-    """Keep how long each round of the group took, one a line, for the learner of rebalance times."""
-    rounds: dict[tuple[int, int], list[Round]] = {}
-    for one in sorted(told, key=lambda one: one.at_us):
-        rounds.setdefault((one.epoch, one.generation), []).append(one)
-    timings = (timing_of(reports) for reports in rounds.values())
-    lines = [msgspec.json.encode(timing).decode() for timing in timings if timing is not None]
-    into.mkdir(parents=True, exist_ok=True)
-    (into / TIMINGS_FILE).write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")
 
 
 def show(result: Outcome, console: Console) -> None:

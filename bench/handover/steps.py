@@ -8,8 +8,6 @@ from typing import Final
 from bench.handover.analyse import SIGTERM
 from bench.handover.evidence import Step
 from bench.handover.experiment import SETTLE_S, Experiment
-from contracts.clock import now_us
-from contracts.delivery import Delivery
 from contracts.plan import Eviction
 
 CALM_S: Final = 0.4
@@ -239,12 +237,10 @@ class UnplannedSteps:
 
     def _start(self) -> None:
         """Start a replica and wait until it serves its share. The step begins when it is about to join."""
-        before, began_us = self._group.timeline.owners(), now_us()
+        before = self._group.timeline.owners()
         newcomer, first_us = self._group.replicas.start(), self._group.reports.first_us
         self._group.wait_for(lambda: newcomer in first_us, f"{newcomer} connects", self._group.setup.step_deadline_s)
-        reports = self._group.setup.runtime is not Delivery.FAUST  # which says nothing before it has joined
-        at_us = first_us[newcomer] if reports else began_us
-        self._carry_out("start", at_us, before, self._is_balanced, f"{newcomer} serves its share")
+        self._carry_out("start", first_us[newcomer], before, self._is_balanced, f"{newcomer} serves its share")
 
     def _terminate(self, name: str) -> None:
         """SIGTERM, and wait until others serve what it had."""

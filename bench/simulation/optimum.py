@@ -15,7 +15,7 @@ from autoscaler.optimum.optimum import Judge, Optimum, Question, optimum
 from autoscaler.optimum.schedule import Schedule
 from autoscaler.policies.registry import make_policy
 from autoscaler.simulator.chance import ServiceTimes
-from autoscaler.simulator.placement import assign
+from autoscaler.simulator.members import assign
 from autoscaler.simulator.run import simulate, ticks_of
 from autoscaler.simulator.settings import SimulationSettings
 from bench.scenario import Scenario
@@ -28,7 +28,6 @@ from report.measures import replica_minutes
 CODE: Final = Path(optimum_module.__file__).parent
 MAX_EVENTS: Final = 20_000_000
 """They are in memory all at once, 60 bytes each."""
-STOPPING: Final = (Delivery.EAGER, Delivery.FAUST)
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,7 +46,7 @@ def why_not(scenario: Scenario, sent: Sent) -> str:
         "stages have no optimum in common": bool(scenario.stages),
         "a share group has no owners whose placement could be best": delivery is Delivery.SHARE,
         "start-ups are random, and a schedule cannot wait for what it does not know": settings.startup_s is None,
-        "each change stops the whole group, at the time of its members' heartbeats": delivery in STOPPING,
+        "each change stops the whole group, at the time of its members' heartbeats": delivery is Delivery.EAGER,
         "replicas differ, and each placement would have as many costs as orders of them": not alike,
         "replicas die": bool(settings.failures),
         "replicas share a limit, and none is served apart from the others": bool(service.shared_limits),

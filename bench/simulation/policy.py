@@ -13,7 +13,7 @@ from bench.scenario import Scenario
 from bench.simulation.build import CLAIRVOYANT, delivery_of, true_service_rate
 from bench.simulation.optimum import find_optimum
 from bench.simulation.sent import Sent
-from contracts.delivery import RUNTIMES
+from contracts.delivery import OUR_DELIVERIES
 from contracts.validation import InvalidSettingsError
 
 BIN_SHARE: Final = 0.85
@@ -33,9 +33,8 @@ def policy_of(scenario: Scenario, sent: Sent) -> Policy:
             scenario.target,
             scenario.guards,
             told(scenario, sent) | scenario.policy,
-            counts_only=delivery_of(scenario) in RUNTIMES,
+            counts_only=delivery_of(scenario) not in OUR_DELIVERIES,
             fallback=False,  # a policy that fails shall be seen to fail here
-            classes=scenario.payment.replica_classes,
         )
     except ValueError as wrong:
         raise InvalidSettingsError([f"{scenario.name}: {wrong}"]) from wrong

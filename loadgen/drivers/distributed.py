@@ -23,10 +23,9 @@ from locust.runners import MasterRunner, WorkerRunner
 from contracts.clock import now_us
 from contracts.connection import Connection
 from contracts.validation import InvalidSettingsError
-from loadgen.drivers.job import Job, await_start
+from loadgen.drivers.job import Job, await_start, result_of
 from loadgen.drivers.sender import GeneratorError
 from loadgen.faults import LATEST_US
-from loadgen.orders import send_numbers
 from loadgen.result import READY_FILE, GeneratorResult, Part
 from loadgen.schedule import Schedule
 from loadgen.spec import DriverSettings, LoadSpec
@@ -34,8 +33,6 @@ from loadgen.spec import DriverSettings, LoadSpec
 SHARE, READY, CLOCK, START, STOP, DONE = (
     f"tailpack-{kind}" for kind in ("share", "ready", "clock", "start", "stop", "done")
 )
-INTERRUPTED_DRAIN_S: Final = 3.0
-"""After a signal or an error, how long the acknowledgements of what was sent are awaited."""
 POLL_S: Final = 0.2
 """How often the master checks which workers are alive."""
 STOPPED_S: Final = 10.0
@@ -125,12 +122,11 @@ class Leader:
             deadline_s = time.monotonic() + STOPPED_S
             while (waiting := self._unfinished() - self._dead()) and time.monotonic() < deadline_s:
                 self._keep(self._messages(DONE, waiting))
-        return GeneratorResult.of(
+        return result_of(
+            self._spec,
+            self._schedule,
             list(self._parts.values()),
-            scheduled=len(send_numbers(self._spec, self._schedule)),
-            events=len(self._schedule),
-            latency_target_s=self._spec.latency_target_s,
-            started_us=started_us,
+            started_us,
             error=error,
             interrupted=self._stopped.is_set(),
             workers=len(self._workers),
@@ -280,24 +276,14 @@ class Follower:
             self._report(READY, Ready(made_by=versions(), schedule="", problem=str(wrong)))
             return False
         self._report(READY, Ready(made_by=versions(), schedule=digest(job.schedule)))
-        sending = gevent.spawn(self._send, job)
-        gevent.wait([sending, self._stopped], count=1)
-        interrupted = not sending.ready()
-        sending.kill()
-        error = None if interrupted or sending.value is None else str(sending.value)
-        job.drain(INTERRUPTED_DRAIN_S if interrupted or error else self._settings.drain_deadline_s)
-        part = job.part(interrupted=interrupted, error=error)
+        part = job.run(lambda: self._await_start(job), self._stopped, self._settings.drain_deadline_s)
         self._report(DONE, part)
-        return part.first_error is None and not interrupted
+        return part.first_error is None and not part.interrupted
 
-    def _send(self, job: Job) -> GeneratorError | None:
-        try:
-            while self._inbox.empty():
-                job.breathe(0.02)
-            job.send(self._inbox.get())
-        except GeneratorError as failure:
-            return failure
-        return None
+    def _await_start(self, job: Job) -> int:
+        while self._inbox.empty():
+            job.breathe(0.02)
+        return int(self._inbox.get())
 
     def _report(self, kind: str, what: Any) -> None:
         self._runner.send_message(kind, msgspec.msgpack.encode(what))

@@ -4,12 +4,13 @@ import sys
 from dataclasses import fields
 from typing import Annotated
 
+import msgspec
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from contracts.settings import declaration, is_required, sentences
-from tailpack.cli.options import AsJson, complete_policy, complete_scenario, print_json, several_policies
+from tailpack.cli.options import AsJson, complete_policy, complete_scenario, plain, print_json, usable_policy
 from tailpack.errors import TailpackError
 
 
@@ -53,7 +54,7 @@ def show_policy(
     """Show the options of a policy and their defaults, for --set policy.OPTION=VALUE."""
     from autoscaler.policies.registry import policy_factory  # noqa: PLC0415
 
-    factory = policy_factory(several_policies(name)[0])
+    factory = policy_factory(usable_policy(name))
     record = factory.options
     defaults = {one.name: None if is_required(one) else one.default for one in fields(record)}
     if as_json:
@@ -63,23 +64,26 @@ def show_policy(
     for heading in ("option", "default", "unit", "what it is"):
         table.add_column(heading, overflow="fold")
     texts = sentences(record)
-    for option in fields(record):
-        declared, default = declaration(option), defaults[option.name]
-        shown = "none" if default is None else f"{default}"
-        table.add_row(option.name, shown, declared.unit, f"{texts[option.name]} {declared.range()}".strip())
+    for one in fields(record):
+        declared, default = declaration(one), defaults[one.name]
+        text = f"{texts[one.name]} {declared.range()}".strip()
+        table.add_row(one.name, "none" if default is None else f"{default}", declared.unit, text)
     Console().print(table)
 
 
 def show_scenario(
     name: Annotated[str, typer.Argument(metavar="NAME", autocompletion=complete_scenario)], *, as_json: AsJson = False
 ) -> None:
-    """Show a scenario as its file has it; with --json, every value."""
-    from bench.scenario import load_scenario, scenario_text  # noqa: PLC0415
+    """Show every value of a scenario."""
+    from bench.scenario import load_scenario  # noqa: PLC0415
 
+    scenario = load_scenario(plain(name))
     if as_json:
-        print_json(load_scenario(name))
-    else:
-        sys.stdout.write(scenario_text(name))
+        print_json(scenario)
+        return
+    for key, value in msgspec.to_builtins(scenario).items():
+        for field, one in value.items() if isinstance(value, dict) else [("", value)]:
+            typer.echo(f"{'.'.join(filter(None, (key, field)))} = {msgspec.json.encode(one).decode()}")
 
 
 def show_setting(name: Annotated[str, typer.Argument(metavar="NAME", help="All of a name, or a part of it.")]) -> None:

@@ -32,7 +32,7 @@ def cluster(
     policies: Annotated[str, typer.Option(help="Separated by commas.")] = "tail-aware",
     runs: Annotated[int, typer.Option(min=1, help="So many of each, with seeds 1, 2, …")] = 1,
     order: Annotated[int, typer.Option(help="Seed of the order in which they take their turns.")] = 1,
-    duration_s: Duration = None,
+    duration: Duration = None,
     overlay: Overlay = KIND,
     image: Image = IMAGE,
     report_image: ReportImage = "tailpack-report:0.1.0",
@@ -53,7 +53,7 @@ def cluster(
     console = Console(stderr=as_json)
 
     def run_one(scenario: str, changes: dict[str, object], out: Path) -> Path:
-        return _run(load_scenario(scenario, changes | {"duration_s": duration_s}), there, out, console)
+        return _run(load_scenario(scenario, changes | {"duration_s": duration}), there, out, console)
 
     questions = shuffled(several(scenarios, scenario_names(), what="scenario"), several_policies(policies), runs, order)
     kept = ("cluster", results.ClusterRow)

@@ -14,7 +14,7 @@ from bench.handover.courses import Steps
 from bench.handover.experiment import Announce
 from bench.handover.outcomes import Outcome
 from bench.handover.setup import Setup
-from bench.handover.show import keep, keep_timings, show
+from bench.handover.show import keep, show
 from contracts.connection import Connection
 from contracts.delivery import OUR_DELIVERIES, Delivery
 from tailpack.cli.options import AsJson, IntoDocs
@@ -63,9 +63,7 @@ def handover(
         raise TailpackError("; ".join(problems))
     enough = handovers or (courses.QUICKLY if quick else courses.ENOUGH)[steps]
     with _experiment(setup, f"handovers, {runtime}", enough) as given:
-        result, rounds = courses.handover(setup, *given, steps=steps, enough=enough)
-    if into and result.valid and (runtime, steps) == (Delivery.INCREMENTAL, Steps.RANDOM):
-        keep_timings(rounds, into)
+        result = courses.handover(setup, *given, steps=steps, enough=enough)
     _finish(result, as_json=as_json, into=into)
 
 

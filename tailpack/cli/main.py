@@ -1,5 +1,6 @@
 """The command line: `tailpack --help`. A command's module is imported when that command, or its help, is requested."""
 
+import logging
 import os
 import re
 import signal
@@ -53,7 +54,6 @@ COMMANDS: Final = (
     ("kafka stop", "tailpack.cli.kafka:stop", "kafka stop", KAFKA),
     ("kafka status", "tailpack.cli.kafka:status", "kafka status", KAFKA),
     ("kafka groups", "tailpack.cli.kafka:groups", "kafka groups --describe --all-groups", KAFKA),
-    ("report rebalance-times", "tailpack.cli.report:rebalance_times", "report rebalance-times out/one --to state", DEV),
     ("packing compare", "tailpack.cli.studies:packing_compare", "packing compare --quick", DEV),
     ("grouping compare", "tailpack.cli.grouping:compare", "grouping compare --quick", DEV),
     ("dev paper", "tailpack.cli.studies:paper", "dev paper --quick", DEV),
@@ -167,11 +167,11 @@ class Group(TyperGroup):
 
 
 class Report(Group):
-    """`tailpack report RUN_DIR` is `tailpack report run RUN_DIR`."""
+    """`tailpack report [RUN_DIR]` is `tailpack report run [RUN_DIR]`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put the command in where none is named."""
-        named = not args or args[0] in self.commands or args[0] in ctx.help_option_names
+        named = bool(args) and (args[0] in self.commands or args[0] in ctx.help_option_names)
         return super().parse_args(ctx, args if named else ["run", *args])
 
 
@@ -247,6 +247,7 @@ def main() -> None:
         signal.signal(stop, _interrupt)
     sys.unraisablehook = _dropped
     _interrupted.clear()
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # its warnings are not ours
     try:
         status = app(standalone_mode=False)  # without its standalone mode, typer returns a command's exit status
         if status == INTERRUPTED:  # typer has made that of a KeyboardInterrupt, or a command that kept its result has
@@ -270,6 +271,8 @@ def main() -> None:
             raise
         # click's own: a wrong option or argument; empty after the help; with pydantic's words before what is wrong
         message = wrong.format_message().replace("Value error, ", "")
+        if message.startswith("Missing argument 'SCENARIO"):
+            message = f"{message.rstrip('.')}: for example w1, taxi; `tailpack list scenarios` lists all"
         _fail(f"tailpack: {message}" if message else "", 2)
 
 

@@ -1,16 +1,17 @@
 """What several commands share: their options, names as people type them, examples in the help."""
 
 import os
+import re
 import sys
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 import typer
 
-from contracts.settings import unknown
+from contracts.settings import duration_s, unknown
 from contracts.validation import InvalidSettingsError
 from tailpack.errors import TailpackError
 
@@ -20,18 +21,22 @@ if TYPE_CHECKING:
     from loadgen.trace import Trace as TraceFile
 
 
+EXAMPLES: Final = "for example w1, taxi; `tailpack list scenarios`"
+STATIC: Final = re.compile(r"(static|fixed)-(\d+)")
+
+
 def complete_scenario(incomplete: str) -> list[str]:
     """Return the scenarios that begin so, for the shell."""
     from bench.scenario import scenario_names  # noqa: PLC0415  numpy only where it is needed
 
-    return [name for name in scenario_names() if name.startswith(incomplete)]
+    return [name for name in scenario_names() if name.startswith(incomplete.lower())]
 
 
 def complete_policy(incomplete: str) -> list[str]:
     """Return the policies that begin so, for the shell."""
     from autoscaler.policies.registry import policy_names  # noqa: PLC0415
 
-    return [name for name in policy_names() if name.startswith(incomplete)]
+    return [name for name in policy_names() if name.startswith(incomplete.lower())]
 
 
 def _folder(folder: Path | None) -> Path | None:
@@ -41,23 +46,38 @@ def _folder(folder: Path | None) -> Path | None:
     return folder
 
 
-def _duration(text: str | None) -> Any:
+def _quantity(text: str | None) -> Any:
     """Return a bare number as one, and everything else as text with a unit, which settings understand."""
     return text if text is None else _value(text)
+
+
+def _seconds(text: str) -> int:
+    """Read a whole number of seconds, with a unit or without."""
+    try:
+        found = float(text) if text.replace(".", "", 1).isdecimal() else duration_s(text)
+    except ValueError:
+        found = 0.0
+    if found < 1 or found != int(found):
+        raise typer.BadParameter(f"{text!r}: must be whole seconds, for example 90s or 2m")
+    return int(found)
+
+
+def plain(name: str) -> str:
+    """Return a name in small letters; a path stays as it is."""
+    return name if not name or re.search(r"\.(toml|csv|parquet|py)\b|/", name) else name.lower()
 
 
 Scenario = Annotated[
     str,
     typer.Argument(
-        metavar="SCENARIO",
-        help="Name (see `tailpack scenarios`) or path of a TOML file.",
-        autocompletion=complete_scenario,
+        metavar="SCENARIO", help=f"Name or path of a TOML file; {EXAMPLES}.", autocompletion=complete_scenario,
+        callback=plain,
     ),
-]
+]  # fmt: skip
 Policy = Annotated[
     str | None,
     typer.Option(
-        help="Instead of the scenario's: a name, static-5, or a file such as ./mine.py:Mine.",
+        help="Name, static-N, or path.py[:Class], in place of the scenario's; see `tailpack list policies`.",
         autocompletion=complete_policy,
     ),
 ]
@@ -67,10 +87,8 @@ Changes = Annotated[
 ]
 Seed = Annotated[int | None, typer.Option(help="Of the load and of all that is random; equal seeds, equal runs.")]
 Duration = Annotated[
-    str | None,
-    typer.Option(
-        "--duration", "--duration-s", metavar="DURATION", callback=_duration, help="Send only the begin: 90s, 5m."
-    ),
+    int | None,
+    typer.Option("--duration", metavar="TIME", parser=_seconds, help="Send only the first part of the load: 90s, 2m."),
 ]
 PipelinePartitions = Annotated[
     int | None,
@@ -92,9 +110,11 @@ IntoDocs = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on standard output; all else on error.")]
 Processes = Annotated[int, typer.Option(min=0, help="How many; 0: one for each core.")]
+SERVERS: Final = "TAILPACK_BOOTSTRAP_SERVERS"
 Servers = Annotated[
-    str, typer.Option("--bootstrap-servers", help="Your own Kafka, host:port; otherwise one that runs here.")
+    str, typer.Option("--bootstrap-servers", envvar=SERVERS, help="Your Kafka, host:port; else one that runs here.")
 ]
+Address = Annotated[str, typer.Option("--bootstrap-servers", envvar=SERVERS, help="Your Kafka, host:port.")]
 Properties = Annotated[
     str, typer.Option("--client-properties", help="Properties file for TLS and SASL, in librdkafka's names.")
 ]
@@ -117,11 +137,10 @@ def check_folder(folder: Path) -> None:
 
 
 def known(name: str, names: Iterable[str], *, what: str) -> str:
-    """Return the name, in whatever case it is typed. Raises TailpackError for one that is not among `names`."""
-    choices = list(names)
-    if name.lower() in choices:
-        return name.lower()
-    raise TailpackError(f"{what} {name!r} is {unknown(name, choices)}")
+    """Return the name in small letters. Raises TailpackError for an unknown one, with the nearest name."""
+    if (found := plain(name)) in (choices := list(names)):
+        return found
+    raise TailpackError(f"{what} {name!r} is {unknown(found, choices)}")
 
 
 def several(text: str, names: Iterable[str], *, what: str) -> list[str]:
@@ -147,13 +166,13 @@ def _listed(text: str, what: str) -> list[str]:
 
 def usable_policy(name: str) -> str:
     """Return the name of a policy. Raises TailpackError for one that is unknown or cannot be used."""
-    from autoscaler.policies.registry import FILE, policy_factory  # noqa: PLC0415  numpy only where needed
+    from autoscaler.policies.registry import policy_factory  # noqa: PLC0415  numpy only where needed
 
     try:
-        policy_factory(name)
+        policy_factory(plain(name))
     except ValueError as refused:
         raise TailpackError(f"policy {refused}") from refused
-    return name if FILE in name else name.lower()
+    return plain(name)
 
 
 def load_scenario_with(
@@ -181,8 +200,8 @@ def load_scenario_with(
 def parse_changes(texts: Iterable[str] | None, **named: Any) -> dict[str, Any]:
     """Return key → value for texts such as `payment.heartbeat_s=3` or `policy=linear`; the last of one key counts.
 
-    A value is read as TOML (numbers, true, false, quoted text), and as plain text where it is none.
-    named: what further options say, with _ for the dot of a key; None where they say nothing.
+    A value is read as TOML (numbers, true, false, quoted text), else as plain text. `static-5` sets the policy and its
+    replicas. named: values of other options, with _ for the dot of a key; None is left out.
     Raises TailpackError for a text without a key or without a value.
     """
     changes: dict[str, Any] = {}
@@ -191,7 +210,14 @@ def parse_changes(texts: Iterable[str] | None, **named: Any) -> dict[str, Any]:
         if not (key and equals and value):
             raise TailpackError(f"--set {text!r}: must be KEY=VALUE, for example payment.heartbeat_s=3")
         changes[key] = _value(value)
-    return changes | {key: value for key, value in named.items() if value is not None}
+    changes |= {key: value for key, value in named.items() if value is not None}
+    for key in {"policy", "autoscaler.policy"} & changes.keys():
+        policy = changes[key] = plain(str(changes[key]))
+        if (found := STATIC.fullmatch(policy)) and found[1] == "fixed":
+            raise TailpackError(f"policy {policy!r} is unknown; did you mean static-{found[2]}?")
+        if found:
+            changes = {"autoscaler.initial_replicas": int(found[2]), **changes, key: "static"}
+    return changes
 
 
 def _value(text: str) -> Any:
@@ -210,7 +236,7 @@ def print_json(value: object, *, indented: bool = False) -> None:
 Latency = Annotated[
     str | None,
     typer.Option(
-        metavar="DURATION", callback=_duration, help="Latency target: 500ms, 2s; a bare number means seconds."
+        metavar="DURATION", callback=_quantity, help="Latency target: 500ms, 2s; a bare number means seconds."
     ),
 ]
 Percentile = Annotated[
@@ -218,11 +244,11 @@ Percentile = Annotated[
 ]
 ServiceTime = Annotated[
     str | None,
-    typer.Option(metavar="DURATION", callback=_duration, help="Time that a replica needs for one event: 5ms."),
+    typer.Option(metavar="DURATION", callback=_quantity, help="Time that a replica needs for one event: 5ms."),
 ]
 Startup = Annotated[
     str | None,
-    typer.Option(metavar="DURATION", callback=_duration, help="From the request of a replica until it serves: 25s."),
+    typer.Option(metavar="DURATION", callback=_quantity, help="From the request of a replica until it serves: 25s."),
 ]
 Max = Annotated[int | None, typer.Option("--max", min=1, help="Most replicas; by default one for each partition.")]
 

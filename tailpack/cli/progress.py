@@ -123,6 +123,14 @@ def show(markdown: str) -> None:
         console.out(markdown, highlight=False)
 
 
+def next_step(*commands: str, as_json: bool = False) -> None:
+    """Print on standard error what to do next; not with --json, and not without a terminal."""
+    if sys.stderr.isatty() and not as_json:
+        also = "".join(f"\n      {one}" for one in commands[1:])
+        console = Console(stderr=True)
+        console.print(f"next: {commands[0]}{also}", style="dim", highlight=False, soft_wrap=True, markup=False)
+
+
 def deliver(found: "PaperResult", text: str, into: Path, *, as_json: bool) -> None:
     """Write what was found beside its page in Markdown, show one of them, and end with status 1 where a run failed.
 

@@ -1,6 +1,7 @@
 """`tailpack demo` and `run`; the steps of a run one by one, and what else runs on a Kafka: `record`."""
 
 import re
+import shlex
 import tempfile
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -10,6 +11,7 @@ from rich.console import Console
 
 from contracts.connection import Connection
 from tailpack.cli.options import (
+    Address,
     AsJson,
     Changes,
     Duration,
@@ -34,7 +36,7 @@ from tailpack.cli.options import (
     parse_changes,
     print_json,
 )
-from tailpack.cli.progress import progress
+from tailpack.cli.progress import next_step, progress
 from tailpack.errors import INTERRUPTED, TailpackError
 from tailpack.local.jars import Bundle, ensure
 
@@ -46,7 +48,6 @@ def checked_name(value: str) -> str:
     return value
 
 
-Address = Annotated[str, typer.Option("--bootstrap-servers", help="Kafka's address, host:port.")]
 Namespace = Annotated[
     str,
     typer.Option(
@@ -87,7 +88,7 @@ def run(
     web_ui: WebUi = None,
     load_workers: LoadWorkers = 0,
     seed: Seed = None,
-    duration_s: Duration = None,
+    duration: Duration = None,
     latency: Latency = None,
     percentile: Percentile = None,
     service_time: ServiceTime = None,
@@ -99,7 +100,7 @@ def run(
     A broker started by `tailpack kafka start` is used; otherwise one is started for this run alone. Topics are fresh
     for each run. Exit status 0 only if every event had each of its effects exactly once.
     """
-    asked = parse_changes(changes, policy=policy, seed=seed, duration_s=duration_s)
+    asked = parse_changes(changes, policy=policy, seed=seed, duration_s=duration)
     asked |= first_class(latency, percentile, service_time, startup, most)
     _run(
         scenario, trace, asked, out, as_json=as_json, bootstrap_servers=bootstrap_servers,
@@ -117,6 +118,8 @@ def _run(name: str, trace: Path | None, asked: dict[str, Any], out: Path, *, as_
     folder = Run(chosen, console, out, **how).execute()
     result = Result.load(folder)
     show(result, folder, console, as_json=as_json)
+    other = "linear" if result.policy != "linear" else "tail-aware"
+    next_step(f"tailpack report {shlex.quote(str(folder))}", f"tailpack run {name} --policy {other}", as_json=as_json)
     raise typer.Exit(whole(result))
 
 
@@ -134,7 +137,7 @@ def load(
     load_workers: LoadWorkers = 0,
     pipeline_partitions: PipelinePartitions = None,
     seed: Seed = None,
-    duration_s: Duration = None,
+    duration: Duration = None,
 ) -> None:
     """Send a scenario's load to services that run already, and wait until all of it is finished.
 
@@ -143,7 +146,7 @@ def load(
     from bench.scenario import load_scenario  # noqa: PLC0415
     from tailpack.run import Run  # noqa: PLC0415
 
-    asked = {"policy": policy, "seed": seed, "duration_s": duration_s, "pipeline_partitions": pipeline_partitions}
+    asked = {"policy": policy, "seed": seed, "duration_s": duration, "pipeline_partitions": pipeline_partitions}
     chosen = load_scenario(scenario, parse_changes((), **asked))
     console = Console()
     folder = Run(
@@ -173,7 +176,7 @@ def record(
     from loadgen.recording import Recording, RecordingError  # noqa: PLC0415
 
     if out.exists():
-        raise TailpackError(f"{out}: is there already; choose another name")
+        raise TailpackError(f"{out}: exists; choose another name")
     check_folder(out.parent)
     connection = Connection(bootstrap_servers=bootstrap_servers, client_properties=client_properties)
     interrupted = False
@@ -199,6 +202,7 @@ def record(
     if as_json:
         found = {"trace": str(out), "events": into.rows, "partitions": recording.partitions, "duration_s": duration_s}
         print_json(found | {"interrupted": interrupted})
+    next_step(f"tailpack simulate w1 --trace {shlex.quote(str(out))}", as_json=as_json)
     raise typer.Exit(INTERRUPTED if interrupted else 0)
 
 

@@ -72,12 +72,8 @@ def create_control_topics(connection: Connection, scaled: ScaledGroup, partition
 
 
 def _new(namespace: str, topic: Topic, partitions: int) -> NewTopic:
-    return NewTopic(
-        qualified(namespace, topic),
-        num_partitions=min(AT_ONCE, partitions),
-        replication_factor=-1,  # the broker's default
-        config=SETTINGS.get(topic, {}),
-    )
+    name, count = qualified(namespace, topic), min(AT_ONCE, partitions)  # -1: the broker's default
+    return NewTopic(name, num_partitions=count, replication_factor=-1, config=SETTINGS.get(topic, {}))
 
 
 def _create(connection: Connection, topics: list[NewTopic]) -> AdminClient:
@@ -118,27 +114,23 @@ def _grow(admin: AdminClient, topic: str, partitions: int) -> None:
                 larger = NewPartitions(topic, min(there + AT_ONCE, partitions))
                 admin.create_partitions([larger], request_timeout=DEADLINE_S)[topic].result(DEADLINE_S)
     except KafkaException as refused:
-        raise TailpackError(
-            f"topic {topic} could not get {partitions} partitions: {refused.args[0].str()}"
-        ) from refused
+        why = refused.args[0].str()
+        raise TailpackError(f"topic {topic} could not get {partitions} partitions: {why}") from refused
 
 
 def _admin(connection: Connection, errors: list[KafkaError]) -> AdminClient:
     try:
         return AdminClient(connection.librdkafka() | {"log_level": "0", "error_cb": errors.append})
     except KafkaException as unusable:
-        raise TailpackError(
-            f"{_source(connection)} cannot be used ({unusable.args[0].str()}); correct what it names"
-        ) from unusable
+        why = unusable.args[0].str()
+        raise TailpackError(f"{_source(connection)} cannot be used ({why}); correct what it names") from unusable
 
 
 def _silent(connection: Connection, errors: list[KafkaError]) -> str:
     telling = [error for error in errors if error.code() != KafkaError._ALL_BROKERS_DOWN]  # that one gives no reason
     reason = f" ({telling[-1].str()})" if telling else ""
-    return (
-        f"Kafka at {connection.bootstrap_servers} did not answer in {DEADLINE_S:.0f} s{reason}; start it, or correct "
-        "--bootstrap-servers and --client-properties"
-    )
+    remedy = "start it, or correct --bootstrap-servers and --client-properties"
+    return f"Kafka at {connection.bootstrap_servers} did not answer in {DEADLINE_S:.0f} s{reason}; {remedy}"
 
 
 def _source(connection: Connection) -> str:

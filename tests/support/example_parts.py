@@ -5,8 +5,7 @@ from typing import Final
 import numpy as np
 
 from report.causes import Cause, CauseOfLateness, LateEpisode, Tail
-from report.rebalance_times import RebalanceRound, Rebalances
-from report.result import Breakdown, Breakdowns, Cost, HeatMap, Integrity
+from report.result import Breakdown, Breakdowns, Cost, HeatMap, Integrity, RebalanceRound, Rebalances
 
 PARTITIONS: Final = 9
 DIED_S: Final = 61.2
@@ -110,7 +109,7 @@ def rebalances() -> Rebalances:
         for k, pause_s in enumerate(pauses_s.tolist())
     ]  # fmt: skip
     died = RebalanceRound(at_s=61.79, kind="death", members=2, moved=3, pause_s=0.59, plan_to_ready_s=0.08)
-    return Rebalances.of("incremental", [*rounds, died])
+    return Rebalances(delivery="incremental", rounds=(*rounds, died))
 
 
 def integrity() -> Integrity:

@@ -13,8 +13,8 @@ from contracts.connection import Connection
 from contracts.validation import from_environment
 from loadgen.spec import DriverSettings as GeneratorSettings
 from services.common.faust_app import ServiceSettings
-from services.order.app import OrderSettings
-from services.payment.settings import ReplicaSettings
+from services.order.__main__ import OrderSettings
+from services.payment.replica import ReplicaSettings
 from tailpack.local.broker import PROPERTIES
 from tailpack.local.stack import Stack
 

@@ -14,8 +14,8 @@ from autoscaler.live.settings import AutoscalerSettings
 from contracts.connection import Connection
 from contracts.logs import LogSettings
 from services.common.faust_app import ServiceSettings
-from services.order.app import OrderSettings
-from services.payment.settings import ReplicaSettings
+from services.order.__main__ import OrderSettings
+from services.payment.replica import ReplicaSettings
 
 BASE = Path(__file__).parents[3] / "infra" / "k8s" / "base"
 READ_BY = {

@@ -31,7 +31,7 @@ def dry(*words: str, **environ: str) -> "subprocess.CompletedProcess[str]":
         ("create", "gcloud container clusters create tailpack --project mine --zone us-central1-a --num-nodes 5"),
         ("images", "docker push us-central1-docker.pkg.dev/mine/tailpack/tailpack-report:0.1.0"),
         ("kafka", "kubectl --context gke_mine_us-central1-a_tailpack apply -f infra/k8s/overlays/gke/strimzi.yaml"),
-        ("run", ".venv/bin/python -m tailpack bench cluster --context gke_mine_us-central1-a_tailpack"),
+        ("run", ".venv/bin/python -m tailpack dev bench cluster --context gke_mine_us-central1-a_tailpack"),
         ("delete", "gcloud container clusters delete tailpack --project mine"),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 
 from autoscaler.live.composition import launcher_from, policy_from
 from autoscaler.live.settings import AutoscalerSettings
-from autoscaler.live.state_dir import StateDirTakenError, only_one
+from autoscaler.live.start import StateDirTakenError, only_one
 from contracts.validation import InvalidSettingsError, from_environment
 
 GOOD = {"TAILPACK_POLICY": "algorithm-2", "TAILPACK_PAYMENT_PARTITIONS": "5", "TAILPACK_STATE_DIR": "state"}

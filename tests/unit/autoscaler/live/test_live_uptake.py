@@ -5,8 +5,8 @@ from live_worlds import ALL_ON_0, HALVES, GroupWorld, started
 
 from autoscaler.live.metrics import Metrics
 from autoscaler.live.plan_log import PlanNotWrittenError
+from autoscaler.live.progress_reader import LONGEST_PAUSE_S
 from autoscaler.live.troubles import Troubles
-from autoscaler.live.uptake import LONGEST_PAUSE_S
 from autoscaler.model import Action
 
 WITHIN_S = 12.0

@@ -13,10 +13,9 @@ from bench.handover.experiment import verdict
 from bench.handover.load import Sent
 from bench.handover.outcomes import FailoverResult, HandoverResult, Outcome
 from bench.handover.setup import Setup
-from bench.handover.show import FILES, TIMINGS_FILE, keep, keep_timings
+from bench.handover.show import FILES, keep
 from bench.results import Kept, Origin
 from contracts.delivery import Delivery
-from contracts.progress import Round, RoundKind
 
 ORIGIN = Origin(command="tailpack bench handover", commit="0123abc", machine="2 cores", measured_on="2026-01-05")
 ROWS = [*steady(0, "a", begin=0, end=1000), *steady(0, "b", begin=1040, end=4000), *steady(1, "c", begin=10, end=4000)]
@@ -65,18 +64,3 @@ def test_a_result_is_kept_with_its_origin_and_a_repeat_takes_its_place(result: O
     keep(result, ORIGIN, tmp_path)
     keep(result, ORIGIN, tmp_path)
     assert results.load(FILES[type(result)], type(result), tmp_path) == [Kept(result, ORIGIN)]
-
-
-def told(generation: int, *, taken: int, pause_us: int, at_us: int) -> Round:
-    return Round(
-        generation=generation, epoch=1, kind=RoundKind.PLAN, members=3, moved=2, taken=taken, released=0,
-        pause_us=pause_us, plan_us=2 * pause_us, at_us=at_us,
-    )  # fmt: skip
-
-
-def test_a_round_that_two_replicas_tell_of_is_one_timing_with_the_longest_lengths(tmp_path: Path) -> None:
-    nobody_took, second = told(3, taken=0, pause_us=0, at_us=5), told(5, taken=1, pause_us=9_000, at_us=40)
-    first = [told(4, taken=1, pause_us=3_000, at_us=10), told(4, taken=1, pause_us=7_000, at_us=20)]
-    keep_timings([second, *first, nobody_took], tmp_path)
-    kept = json.loads((tmp_path / TIMINGS_FILE).read_text())
-    assert [(one["pause_s"], one["plan_to_ready_s"]) for one in kept] == [(0.007, 0.014), (0.009, 0.018)]

@@ -82,7 +82,7 @@ def test_random_plans_follow_from_the_seed() -> None:
 @pytest.mark.parametrize(
     ("steps", "runtime", "replicas", "problem"),
     [
-        (Steps.RANDOM, Delivery.FAUST, 3, "steps random need a plan, and faust takes none; use mixed"),
+        (Steps.RANDOM, Delivery.KIP848, 3, "steps random need a plan, and kip848 takes none; use mixed"),
         (Steps.SLOW_EVENT, Delivery.EAGER, 2, "steps slow-event need 3 replicas at least"),
     ],
 )

@@ -210,7 +210,7 @@ def test_of_more_than_five_partitions_only_a_lower_bound_is_known_and_it_says_so
         ({"speeds": [1, 0.5]}, "replicas differ"),
         ({"failures_s": [10]}, "replicas die"),
         ({"shared_limits": [250]}, "replicas share a limit"),
-        ({"payment.runtime": "share", "policy": "linear"}, "a share group has no owners"),
+        ({"payment.delivery": "share", "policy": "linear"}, "a share group has no owners"),
         ({"payment.delivery": "eager"}, "each change stops the whole group"),
     ],
 )

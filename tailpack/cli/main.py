@@ -145,9 +145,8 @@ class Moved(TyperCommand):
         words = path.split()
         while words and words[0] in getattr(command, "commands", {}):
             command = command.commands[words.pop(0)]
-        return command.make_context(
-            path, [*words, *args], self.root.make_context("tailpack", [], resilient_parsing=True), **extra
-        )
+        given = args if {"-h", "--help"} & set(args) else [*words, *args]  # `--from` and its folder
+        return command.make_context(path, given, self.root.make_context("tailpack", [], resilient_parsing=True), **extra)
 
 
 class Group(TyperGroup):

@@ -60,6 +60,7 @@ if ! newer .report; then
   mapfile -t of_report < <("$venv/bin/python" -c 'import tomllib
 print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["bench"], sep="\n")')
   set -m  # a process group of its own, which the run stops while its load is on
+  # shellcheck disable=SC2016,SC2046
   nice -n 19 $(command -v ionice >/dev/null && echo ionice -c 3) bash -ec 'install "$@"
     "$venv/bin/python" -m tailpack.local.jars spark; touch "$venv/.report"' report "${of_report[@]}" >"$venv/report.log" 2>&1 &
   spark=$!

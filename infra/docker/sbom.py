@@ -27,7 +27,6 @@ for folder, _, names in os.walk("/opt"):
         found.append(("maven", group, artifact, name[len(artifact) + 1 : -len(".jar")]))
 print(json.dumps(sorted(set(found))))
 """
-OURS: Final = "tailpack"
 
 
 class ImageError(Exception):
@@ -76,7 +75,7 @@ def main(image: str, what: str = "") -> None:
     """Print the bill, or the requirements."""
     try:
         packages = held(image)
-        pins = [f"{name}=={version}" for kind, _, name, version in packages if kind == "pypi" and name != OURS]
+        pins = [f"{name}=={version}" for kind, _, name, version in packages if kind == "pypi" and name != "tailpack"]
         print("\n".join(pins) if what == "--pins" else json.dumps(bill(image, packages), indent=1))  # noqa: T201
     except ImageError as failed:
         sys.exit(f"sbom: {failed}")

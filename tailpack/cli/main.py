@@ -37,7 +37,7 @@ COMMANDS: Final = (
     ("autoscale", "tailpack.cli.group:autoscale", "autoscale greeter.toml", OWN),
     ("shadow", "tailpack.cli.group:shadow", "shadow shadow.toml", OWN),
     ("scaler", "tailpack.cli.group:scaler", "scaler scaler.toml", OWN),
-    ("topics create", "tailpack.cli.topics:create", f"topics create demo {REACH} --namespace mine", OWN),
+    ("topics create", "tailpack.cli.kafka:create", f"topics create demo {REACH} --namespace mine", OWN),
     ("record", "tailpack.cli.run:record", f"record {REACH} --topic orders --out orders.parquet", OWN),
     ("simulate", "tailpack.cli.simulate:simulate", "simulate w1 --policy keda-hpa", DECIDE),
     ("compare", "tailpack.cli.campaigns:compare", "compare w1 taxi --policy tail-aware --policy linear", DECIDE),
@@ -54,9 +54,7 @@ COMMANDS: Final = (
     ("kafka stop", "tailpack.cli.kafka:stop", "kafka stop", KAFKA),
     ("kafka status", "tailpack.cli.kafka:status", "kafka status", KAFKA),
     ("kafka groups", "tailpack.cli.kafka:groups", "kafka groups --describe --all-groups", KAFKA),
-    ("packing compare", "tailpack.cli.studies:packing_compare", "packing compare --quick", DEV),
-    ("grouping compare", "tailpack.cli.grouping:compare", "grouping compare --quick", DEV),
-    ("dev paper", "tailpack.cli.studies:paper", "dev paper --quick", DEV),
+    ("dev paper", "tailpack.cli.studies:paper", "dev paper landau --quick", DEV),
     ("dev load", "tailpack.cli.run:load", f"dev load demo {REACH} --namespace mine", DEV),
     ("dev jars", "tailpack.cli.run:jars", "dev jars kafka", DEV),
     ("dev docs settings", "tailpack.cli.catalogue:settings", "dev docs settings > docs/settings.md", DEV),
@@ -79,8 +77,6 @@ GROUPS: Final = {
     "list": (LIST, "List scenarios or policies."),
     "show": (LIST, "Show one policy, scenario or setting."),
     "kafka": (KAFKA, "Start and stop an embedded Apache Kafka; `tailpack run` uses one that runs."),
-    "packing": (DEV, "Compare packing heuristics."),
-    "grouping": (DEV, "Compare partitioners: how evenly they spread the load, and their cost."),
     "dev": (DEV, "Benchmarks, published tables, and the steps of a run, for maintainers."),
     "dev docs": (DEV, "Print the reference pages."),
     "dev bench": (DEV, "Measure this machine."),
@@ -146,7 +142,8 @@ class Moved(TyperCommand):
         while words and words[0] in getattr(command, "commands", {}):
             command = command.commands[words.pop(0)]
         given = args if {"-h", "--help"} & set(args) else [*words, *args]  # `--from` and its folder
-        return command.make_context(path, given, self.root.make_context("tailpack", [], resilient_parsing=True), **extra)
+        root = self.root.make_context("tailpack", [], resilient_parsing=True)
+        return command.make_context(path, given, root, **extra)
 
 
 class Group(TyperGroup):

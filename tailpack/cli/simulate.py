@@ -103,7 +103,7 @@ def simulate(
         _simulate_run(source, asked, as_json=as_json)
         return
     if scenario is None:
-        raise TailpackError("name a scenario, for example w1 or taxi; `tailpack list scenarios` lists them")
+        raise TailpackError("Missing argument 'SCENARIO': for example w1, taxi; `tailpack list scenarios` lists all")
     chosen, played = load_scenario_with(scenario, trace, asked)
     _simulate(chosen, played, out, best=best, as_json=as_json)
 

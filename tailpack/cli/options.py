@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 
 EXAMPLES: Final = "for example w1, taxi; `tailpack list scenarios`"
-STATIC: Final = re.compile(r"(static|fixed)-(\d+)")
 
 
 def complete_scenario(incomplete: str) -> list[str]:
@@ -207,8 +206,8 @@ def load_scenario_with(
 def parse_changes(texts: Iterable[str] | None, **named: Any) -> dict[str, Any]:
     """Return key → value for texts such as `payment.heartbeat_s=3` or `policy=linear`; the last of one key counts.
 
-    A value is read as TOML (numbers, true, false, quoted text), else as plain text. `static-5` sets the policy and its
-    replicas. named: values of other options, with _ for the dot of a key; None is left out.
+    A value is read as TOML (numbers, true, false, quoted text), else as plain text.
+    named: values of other options, with _ for the dot of a key; None is left out.
     Raises TailpackError for a text without a key or without a value.
     """
     changes: dict[str, Any] = {}
@@ -217,14 +216,7 @@ def parse_changes(texts: Iterable[str] | None, **named: Any) -> dict[str, Any]:
         if not (key and equals and value):
             raise TailpackError(f"--set {text!r}: must be KEY=VALUE, for example payment.heartbeat_s=3")
         changes[key] = _value(value)
-    changes |= {key: value for key, value in named.items() if value is not None}
-    for key in {"policy", "autoscaler.policy"} & changes.keys():
-        policy = changes[key] = plain(str(changes[key]))
-        if (found := STATIC.fullmatch(policy)) and found[1] == "fixed":
-            raise TailpackError(f"policy {policy!r} is unknown; did you mean static-{found[2]}?")
-        if found:
-            changes = {"autoscaler.initial_replicas": int(found[2]), **changes, key: "static"}
-    return changes
+    return changes | {key: value for key, value in named.items() if value is not None}
 
 
 def _value(text: str) -> Any:

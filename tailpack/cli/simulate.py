@@ -10,6 +10,7 @@ import msgspec
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.status import Status
 from rich.table import Table
 
 from report.wording import UNKNOWN, count, duration, minutes, over, share
@@ -323,15 +324,8 @@ def _latency_and_cost(one: "ChainResult | StageResult") -> tuple[str, ...]:
     return count(one.events), share(one.in_sla), duration(one.p999_s), duration(one.max_s), minutes(one.replica_minutes)
 
 
-@contextmanager
-def _searching(events: int) -> Iterator[None]:
-    """Show on a terminal what takes so long."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield
-        return
-    with console.status(f"searching the optimum of {count(events)} events; the result is cached"):
-        yield
+def _searching(events: int) -> Status:
+    return Console(stderr=True).status(f"searching the optimum of {count(events)} events; the result is cached")
 
 
 @contextmanager

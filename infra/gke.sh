@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The benchmark on Google Kubernetes Engine, step by step; docs/gke.md says what they cost.
-#   PROJECT=my-project infra/gke.sh create|images|kafka|run|delete [targets, after images; arguments of `tailpack bench cluster`, after run]
+#   PROJECT=my-project infra/gke.sh create|images|kafka|run|delete [targets, after images; arguments of `tailpack dev bench cluster`, after run]
 #   DRY_RUN=1 prints the commands and runs none. REGION, ZONE, CLUSTER, NODES, MACHINE: see below.
 #   On a cluster that is there: CONTEXT of the kubeconfig, REGISTRY, PUSH (what brings an image to it) and OVERLAY instead of PROJECT.
 set -euo pipefail
@@ -62,7 +62,7 @@ case $step in
     do_it kubectl --context "$context" --namespace kafka wait kafka/tailpack --for=condition=Ready --timeout=900s
     ;;
   run)
-    do_it .venv/bin/python -m tailpack bench cluster --context "$context" --overlay "$overlay" \
+    do_it .venv/bin/python -m tailpack dev bench cluster --context "$context" --overlay "$overlay" \
       --image "$registry/tailpack:0.1.0" --report-image "$registry/tailpack-report:0.1.0" "$@"
     ;;
   delete)

@@ -31,7 +31,7 @@ def dry(*words: str, **environ: str) -> "subprocess.CompletedProcess[str]":
         ("create", "gcloud container clusters create tailpack --project mine --zone us-central1-a --num-nodes 5"),
         ("images", "docker push us-central1-docker.pkg.dev/mine/tailpack/tailpack-report:0.1.0"),
         ("kafka", "kubectl --context gke_mine_us-central1-a_tailpack apply -f infra/k8s/overlays/gke/strimzi.yaml"),
-        ("run", ".venv/bin/python -m tailpack bench cluster --context gke_mine_us-central1-a_tailpack"),
+        ("run", ".venv/bin/python -m tailpack dev bench cluster --context gke_mine_us-central1-a_tailpack"),
         ("delete", "gcloud container clusters delete tailpack --project mine"),
     ],
 )
@@ -42,7 +42,7 @@ def test_a_dry_run_prints_the_commands_of_a_step(step: str, runs: str) -> None:
 
 
 def test_arguments_of_a_run_are_passed_on() -> None:
-    assert "--scenarios w1 --runs 3" in dry("run", "--scenarios", "w1", "--runs", "3", PROJECT="mine").stdout
+    assert "--scenarios w1 --seeds 3" in dry("run", "--scenarios", "w1", "--seeds", "3", PROJECT="mine").stdout
 
 
 def test_a_cluster_that_is_there_takes_the_place_of_a_project() -> None:
